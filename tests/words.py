@@ -23,6 +23,9 @@ _SAYS_NOTHING = """
 STOP_LIST = frozenset(_SAYS_NOTHING.split())
 """Words that tell nothing to a reader who does not know the code yet."""
 BOOLEAN_PREFIXES = ("is", "has", "can", "may", "needs", "should", "checks", "are", "was", "would")
+STATE_PREFIXES = tuple(p for p in BOOLEAN_PREFIXES if p not in ("checks", "needs"))
+"""Prefixes after which a name cannot hold anything but a boolean; others can be verbs."""
+_BOOLEAN_TYPE = re.compile(r"bool( \| None)?|Callable\[.*, bool\]")
 SUCCESS_ACTIONS = frozenset({"try_acquire", "main"})
 """Functions that act and return whether they succeeded."""
 _OPENINGS = re.compile(r"(What|Who|Whom|Of|By|That|Where|Those|So)\b")
@@ -148,6 +151,10 @@ def _check_names(tree: ast.Module, path: str, stops: frozenset[str]) -> Iterator
             yield Finding("stop list: class", path, node.lineno, node.name)
         elif _assigns(node) and node.id.strip("_") in stops:
             yield Finding("stop list: assigned name", path, node.lineno, node.id)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name | ast.Attribute):
+            yield from _check_boolean(node.target, node.annotation, path)
+        elif isinstance(node, ast.arg) and node.annotation is not None:
+            yield from _check_boolean(node, node.annotation, path)
 
 
 def _assigns(node: ast.AST) -> bool:
@@ -158,6 +165,8 @@ def _check_function(
     node: ast.FunctionDef | ast.AsyncFunctionDef, path: str, stops: frozenset[str]
 ) -> Iterator[Finding]:
     words = split_words(node.name)
+    if node.returns is not None:
+        yield from _check_boolean(node, node.returns, path)
     if node.name.strip("_") in stops:
         yield Finding("stop list: function", path, node.lineno, node.name)
     if len(words) > 1 and words[-1] == "of":
@@ -165,6 +174,18 @@ def _check_function(
     gives_bool = isinstance(node.returns, ast.Name) and node.returns.id == "bool"
     if gives_bool and not node.name.startswith("_") and not _asks(words, node):
         yield Finding("boolean asks no question", path, node.lineno, node.name)
+
+
+def _check_boolean(
+    named: ast.Name | ast.Attribute | ast.arg | ast.FunctionDef | ast.AsyncFunctionDef,
+    annotation: ast.expr,
+    path: str,
+) -> Iterator[Finding]:
+    """Yield a finding if a name reads like a boolean and its annotation is another type."""
+    name = next(n for f in ("id", "attr", "arg", "name") if (n := getattr(named, f, None)))
+    prefix = "".join(split_words(name)[:1])
+    if prefix in STATE_PREFIXES and not _BOOLEAN_TYPE.fullmatch(ast.unparse(annotation)):
+        yield Finding("boolean name of no boolean", path, named.lineno, name)
 
 
 def _asks(words: list[str], node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -93,8 +93,8 @@ def holds(link: IndexCondition, a: float, b: float) -> bool:
     if isinstance(a, float) or isinstance(b, float):
         a, b = ((1, 0.0) if isnan(x) else (0, x) for x in (a, b))
         low, high = (
-            (a > b if link.is_strict[0] else a >= b),
-            (a < b if link.is_strict[1] else a <= b),
+            (a > b if link.open_bounds[0] else a >= b),
+            (a < b if link.open_bounds[1] else a <= b),
         )
         return (low or link.lower == -inf) and (high or link.upper == inf)
     return link.lower <= a - b <= link.upper

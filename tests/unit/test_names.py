@@ -52,6 +52,13 @@ def test_docstrings_that_break_a_rule_only_become_fewer(folder: str) -> None:
         ("def f():\n    found = 1", "stop list: assigned name"),
         ("def ready() -> bool: ...", "boolean asks no question"),
         ("def seal_of(): ...", "ends in _of"),
+        ("class A:\n    is_strict: tuple[bool, bool]", "boolean name of no boolean"),
+        (
+            "class A:\n    @property\n    def has_rest(self) -> int: ...",
+            "boolean name of no boolean",
+        ),
+        ("def read_rows(can_fail: str) -> int: ...", "boolean name of no boolean"),
+        ("def f(self):\n    self._may_stop: int = 1", "boolean name of no boolean"),
         ('"""What came of it."""', "prose: opening"),
         ('"""Return it; the user is told."""', "prose: phrase"),
         (f'"""Return {"very " * 30}much."""', "prose: long sentence"),

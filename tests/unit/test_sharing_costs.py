@@ -103,7 +103,7 @@ def test_three_queries_of_8_2():
 
 def test_queries_without_selections_of_8_3():
     windows = tuple(range(1, 13))
-    q = SharedLoad(20.0, windows, join_selectivity=0.1, has_no_selection=12)
+    q = SharedLoad(20.0, windows, join_selectivity=0.1, unselected_queries=12)
     memory, one, some = (
         costs.state_slice_cost(q),
         costs.state_slice_cost(q, (12,)),
@@ -259,9 +259,9 @@ def test_equation_21_2_has_the_mean_of_13_5(nodes):
     [
         (lambda: SharedLoad(0.0, (1.0,)), "rate is above 0"),
         (lambda: SharedLoad(1.0, (2.0, 1.0)), "windows rise"),
-        (lambda: SharedLoad(1.0, (1.0, 2.0), has_no_selection=3), "the number of queries, 2"),
+        (lambda: SharedLoad(1.0, (1.0, 2.0), unselected_queries=3), "the number of queries, 2"),
         (
-            lambda: costs.partition_cost(SharedLoad(1.0, (1.0, 2.0), has_no_selection=2)),
+            lambda: costs.partition_cost(SharedLoad(1.0, (1.0, 2.0), unselected_queries=2)),
             "nothing|partitioned",
         ),
         (lambda: costs.state_slice_cost(TWO, (10.0,)), "does not rise"),

@@ -310,9 +310,9 @@ def test_seconds_are_kept_by_what_was_measured():
     assert first.events[-1].fraction == 1  # nothing is measured yet
     plan, state = planned(shed, state, timed((1.1, 1.2)))
     assert plan.events[-1].fraction == pytest.approx(0.35e5 / 110_000, rel=0.01)
-    assert plan.events[-1].is_full_join and plan.events[-1].allowed_seconds == 0.5
+    assert plan.events[-1].is_enough and plan.events[-1].allowed_seconds == 0.5
     tight, _ = planned(Shed(seconds=0.1), None, timed((1.1, 1.2)))
-    assert not tight.events[-1].is_full_join and tight.events[-1].fraction == shedding_rate.LEAST
+    assert not tight.events[-1].is_enough and tight.events[-1].fraction == shedding_rate.LEAST
 
 
 def silent(given):

@@ -409,7 +409,7 @@ def test_what_batches_took_is_told_by_the_engines_clock(allowed, r, tmp_path, mo
     run = ran(join(Centralized(), Shed(seconds=allowed)), tmp_path / "run")
     first, *others = harvests(run)
     assert first.fraction == 1 and len(others) == BATCHES - 1
-    assert [(e.fraction, e.is_full_join) for e in others[1:]] == [(r, r == 1)] * (BATCHES - 2)
+    assert [(e.fraction, e.is_enough) for e in others[1:]] == [(r, r == 1)] * (BATCHES - 2)
 
 
 def test_a_budget_is_adjusted_while_the_run_goes_on(tmp_path):

@@ -123,7 +123,7 @@ def test_plans_compare_what_their_joins_say():
 
 
 def test_a_chain_of_one_slice_routes_like_pull_up():
-    q = SharedLoad(6.0, (1.0, 2.0, 5.0), join_selectivity=0.3, has_no_selection=3)
+    q = SharedLoad(6.0, (1.0, 2.0, 5.0), join_selectivity=0.3, unselected_queries=3)
     run = TupleCounts(q, seconds=20.0)
     parts = plan_joins(q, "state-slice", (5.0,))
     assert parts == plan_joins(q, "pull-up")
@@ -153,7 +153,7 @@ def test_the_chain_placement_does_what_is_counted_tuple_by_tuple(name, sigma, jo
 @pytest.mark.parametrize("chain", [(10.0, 20.0, 30.0), (6.0, 30.0), (30.0,)])
 def test_merged_slices_of_the_placement_do_what_is_counted(chain):
     windows = tuple(sorted({*chain, *(2.0, 4.0, 6.0, 25.0)}))
-    q = SharedLoad(20.0, windows, join_selectivity=0.2, has_no_selection=len(windows))
+    q = SharedLoad(20.0, windows, join_selectivity=0.2, unselected_queries=len(windows))
     chained = ChainExperiment(q, 60.0, 0.5)
     exact = chained.tuple_counts.comparisons("state-slice", chain)
     assert chained.comparisons("state-slice", chain) == pytest.approx(exact, rel=0.03)

@@ -314,7 +314,7 @@ def test_queries_are_modelled_by_the_equations():
         Query("d", (30_000_000,) * 2, ("r.x > 1", None)),
     ]
     q = costs.SharedLoad.from_queries(asked, 20.0, 0.3, 0.05)
-    assert q.windows == pytest.approx((5, 5, 10, 30)) and q.has_no_selection == 3
+    assert q.windows == pytest.approx((5, 5, 10, 30)) and q.unselected_queries == 3
     windows, known = chain_statistics(q, 2.5)
     assert (
         windows == (5, 10, 30)

@@ -227,7 +227,7 @@ class _Recomputation:
         )
         structs = ", ".join(f"{_quote_text(a)}.__struct AS {_quote_text(a)}" for a in self.aliases)
         batch = f"greatest({', '.join(f'{_quote_text(a)}.__batch' for a in self.aliases)})"
-        late = " OR ".join(self._is_late(a) for a in self.aliases)
+        late = " OR ".join(self._make_late_sql(a) for a in self.aliases)
         self.database.execute(
             f"CREATE TEMP TABLE expected AS SELECT {structs}, {batch} AS __batch, "
             f"coalesce({late}, false) AS __late FROM {given}"
@@ -288,7 +288,7 @@ class _Recomputation:
         self.lateness = pa.table(arrays, names=["alias", "batch", "before"])
         self.database.register("lateness", self.lateness)
 
-    def _is_late(self, alias: str) -> str:
+    def _make_late_sql(self, alias: str) -> str:
         """Return SQL for whether a stream's tuple was late."""
         if not self.windows:
             return "false"

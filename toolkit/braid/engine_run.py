@@ -230,10 +230,10 @@ class EngineRun(RunLifecycle):
         return (
             f"{type(self).__name__}({' ⋈ '.join(self.config.streams)}: {s['state']}, "
             f"batch {batches}, {s['tuples']:,} tuples{self._count_irregular()}, "
-            f"in {self.store.where!r}{self._is_resumed()})"
+            f"in {self.store.where!r}{self._describe_resumption()})"
         )
 
-    def _is_resumed(self) -> str:
+    def _describe_resumption(self) -> str:
         return ", resumed with the input that it began with" if self.config.resumed else ""
 
     def _count_irregular(self) -> str:

@@ -110,18 +110,18 @@ def _describe_index_conditions(setup: JoinConfig) -> Iterator[tuple[str, str, st
         for n, link in enumerate(links):
             role = "index" if n == 0 else "check" if link.is_exact else "left to a residual"
             yield (
-                "link",
+                "index condition",
                 _join_aliases(setup, pair),
                 f"{role}: {_classify_index_condition(link)}: {_format_bounds(setup, link)}",
             )
     for c in p.common_elements:
         yield (
-            "link",
+            "index condition",
             _join_aliases(setup, (c.left[0], c.right[0])),
             f"index: common elements: >= {c.min_elements}",
         )
     if not pairs and not p.common_elements:
-        yield "link", "none", "all pairs are candidates"
+        yield "index condition", "none", "all pairs are candidates"
 
 
 def _classify_index_condition(link: IndexCondition) -> str:
@@ -134,8 +134,8 @@ def _format_bounds(setup: JoinConfig, link: IndexCondition) -> str:
     left, right = (_format_key(setup, end) for end in (link.left, link.right))
     if link.lower == link.upper == 0:
         return f"{left} = {right}"
-    low = "" if link.lower == -inf else f"{link.lower:.15g} {'<' if link.is_strict[0] else '<='} "
-    high = "" if link.upper == inf else f" {'<' if link.is_strict[1] else '<='} {link.upper:.15g}"
+    low = "" if link.lower == -inf else f"{link.lower:.15g} {'<' if link.open_bounds[0] else '<='} "
+    high = "" if link.upper == inf else f" {'<' if link.open_bounds[1] else '<='} {link.upper:.15g}"
     return f"{low}{left} - {right}{high}"
 
 

@@ -153,16 +153,16 @@ def shedding_status(happened: Sequence[Any]) -> dict[str, Any]:
 
     - "fraction": r, the share of pairs to process.
     - "left_out": share of pairs, or of tuples at arrival, that the last batch skipped.
-    - "enough": whether shedding suffices to keep the budget.
+    - "is_enough": whether shedding suffices to keep the budget.
     """
     planned = next((e for e in reversed(happened) if isinstance(e, SheddingPlanned)), None)
     came = next((e for e in reversed(happened) if isinstance(e, BatchShed)), None)
     if planned is None or came is None:
-        return {"fraction": 1.0, "left_out": 0.0, "enough": True}
+        return {"fraction": 1.0, "left_out": 0.0, "is_enough": True}
     pairs = came.considered_pairs + came.skipped_pairs
     left = came.skipped_pairs / pairs if pairs else 0.0
     return {
         "fraction": planned.fraction,
         "left_out": 1 - prod(planned.keep_shares) if planned.keep_shares else left,
-        "enough": planned.is_full_join,
+        "is_enough": planned.is_enough,
     }

@@ -32,7 +32,7 @@ def is_safe(tree: exp.Expr) -> bool:
     return all(type(n) in _SAFE or _is_safe(n) for n in tree.walk())
 
 
-def can_fail(tree: exp.Expr) -> list[exp.Expr]:
+def find_fallible_parts(tree: exp.Expr) -> list[exp.Expr]:
     """Return the parts of an expression that may fail, innermost first."""
     parts = [n for n in tree.walk() if isinstance(n, (exp.Binary, exp.Unary, exp.Func))]
     return [n for n in reversed(parts) if type(n) not in _SAFE and not _is_safe(n)]

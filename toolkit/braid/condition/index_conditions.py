@@ -97,10 +97,10 @@ def intersect_conditions(links: Sequence[IndexCondition]) -> list[IndexCondition
     for group in groups.values():
         lo, hi = max(k.lower for k in group), min(k.upper for k in group)
         strict = (
-            any(k.is_strict[0] for k in group if k.lower == lo),
-            any(k.is_strict[1] for k in group if k.upper == hi),
+            any(k.open_bounds[0] for k in group if k.lower == lo),
+            any(k.open_bounds[1] for k in group if k.upper == hi),
         )
         exact = all(k.is_exact for k in group)
-        conditions.append(replace(group[0], lower=lo, upper=hi, is_strict=strict, is_exact=exact))
+        conditions.append(replace(group[0], lower=lo, upper=hi, open_bounds=strict, is_exact=exact))
         conditions += [] if exact else [k for k in group if k.is_exact]
     return conditions

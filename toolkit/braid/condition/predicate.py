@@ -35,7 +35,7 @@ class IndexCondition:
 
     - ``left``, ``right``: (stream index, key column); the left stream comes first.
     - ``lower``, ``upper``: bounds; infinite: unbounded.
-    - ``is_strict``: whether each bound is open. Floats only; bounds of integers are closed.
+    - ``open_bounds``: whether each bound is open. Floats only; bounds of integers are closed.
     - ``is_exact``: whether it admits matches only. If not (text by its hash, rounded floats), it
       finds a superset, and a residual decides.
     """
@@ -44,7 +44,7 @@ class IndexCondition:
     right: tuple[int, str]
     lower: float
     upper: float
-    is_strict: tuple[bool, bool] = (False, False)
+    open_bounds: tuple[bool, bool] = (False, False)
     is_exact: bool = True
 
     @property
@@ -76,17 +76,17 @@ class ResidualPredicate:
     - ``columns``: (stream, column) pairs that it reads.
     - ``measures``: functions of vectors or sets, computed in advance. They are the columns "0",
       "1", ... of its SQL.
-    - ``is_symmetric``: the two columns if the residual is an equality of two text or binary
+    - ``equal_columns``: the two columns if the residual is an equality of two text or binary
       columns; otherwise None.
-    - ``can_fail``: parts that may overflow: the DuckDB SQL, and the sentence for the error.
+    - ``fallible_parts``: parts that may overflow: the DuckDB SQL, and the sentence for the error.
     """
 
     sql: str
     streams: frozenset[int]
     columns: tuple[tuple[int, str], ...]
     measures: tuple[Measure, ...] = ()
-    is_symmetric: tuple[tuple[int, str], tuple[int, str]] | None = None
-    can_fail: tuple[tuple[str, str], ...] = ()
+    equal_columns: tuple[tuple[int, str], tuple[int, str]] | None = None
+    fallible_parts: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,14 +94,14 @@ class CommonElements:
     """The condition that sets of two streams share at least ``min_elements`` elements.
 
     - ``left``, ``right``: (stream, column).
-    - ``is_exact``: the residual that this condition is equivalent to; None: a residual decides in
-      addition.
+    - ``equivalent_residual``: the residual that this condition is equivalent to; None: a residual
+      decides in addition.
     """
 
     left: tuple[int, str]
     right: tuple[int, str]
     min_elements: int
-    is_exact: ResidualPredicate | None = None
+    equivalent_residual: ResidualPredicate | None = None
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class Predicate:
         )
         common = self._choose_common_elements(visited, stream)
         if common is not None and not (ends and ends[0].cost_rank == 0):
-            left = tuple(r for r in residuals if r != common.is_exact)
+            left = tuple(r for r in residuals if r != common.equivalent_residual)
             links = tuple(k for k in ends if k.is_exact)
             return ProbeStep(
                 stream, common, links, left, self._guard_step(visited, stream, common, links)

@@ -77,8 +77,8 @@ def evaluate_residual(
     Raises OverflowFailure if a value overflows its type, and duckdb.Error if DuckDB fails
     otherwise.
     """
-    if residual.is_symmetric is not None:
-        a, b = (columns[end] for end in residual.is_symmetric)
+    if residual.equal_columns is not None:
+        a, b = (columns[end] for end in residual.equal_columns)
         return np.asarray(pc.fill_null(pc.equal(a, b), False))
     names = [*(f"{aliases[s]}.{name}" for s, name in columns), *map(str, range(len(measured)))]
     rows = pa.table([*columns.values(), *measured], names=names)
@@ -90,7 +90,7 @@ def evaluate_residual(
         )
         return np.asarray(result.fetchnumpy()["holds"])
     except Exception as error:
-        raise_overflow(error, residual.can_fail, rows)
+        raise_overflow(error, residual.fallible_parts, rows)
         raise
 
 

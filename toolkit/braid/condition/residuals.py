@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from braid.condition.column_names import quote_condition
 from braid.condition.duckdb_compiler import DuckDBCompiler
-from braid.condition.evaluation_order import can_fail, is_skipped, marks_skipped
+from braid.condition.evaluation_order import find_fallible_parts, is_skipped, marks_skipped
 from braid.condition.index_conditions import add_key_column
 from braid.condition.overflow_guards import describe_overflow, describe_with_type
 from braid.condition.predicate import FUNCTIONS, CommonElements, Measure, ResidualPredicate
@@ -70,7 +70,7 @@ class ResidualBuilder:
         streams = frozenset(self._find_streams(conjunct))
         sql = self._compile_to_duckdb(flat, columns, len(measures))
         same = (columns[0], columns[1]) if self._is_plain_equality(flat) else None
-        fallible = tuple(self._can_fail(flat, columns, len(measures)))
+        fallible = tuple(self._find_fallible_parts(flat, columns, len(measures)))
         residual = ResidualPredicate(sql, streams, tuple(columns), tuple(measures), same, fallible)
         if residual not in self.found:
             self._check_evaluates(residual, conjunct)
@@ -173,12 +173,12 @@ class ResidualBuilder:
         by_zero = "error('DIVIDE_BY_ZERO')" if self.analyser.is_ansi else "NULL"
         return DuckDBCompiler(kinds, by_zero=by_zero)
 
-    def _can_fail(
+    def _find_fallible_parts(
         self, flat: exp.Expr, columns: Sequence[tuple[int, str]], measures: int
     ) -> Iterator[tuple[str, str]]:
         """Yield the parts of an expression that may overflow, with the sentence for the error."""
         compiler = self._make_compiler(self._find_column_types(columns, measures))
-        for node in can_fail(flat):
+        for node in find_fallible_parts(flat):
             sql, kind = compiler.compile_expression(node)
             text = self._restore_original_text(describe_with_type(node, kind), columns).replace(
                 "`", ""
@@ -254,7 +254,7 @@ class ResidualBuilder:
 
         It is if it may overflow: Spark computes it only for pairs that the other conditions admit.
         """
-        parts = [part for part in can_fail(node) if isinstance(part, _ARITHMETIC)]
+        parts = [part for part in find_fallible_parts(node) if isinstance(part, _ARITHMETIC)]
         names = {(c.table, c.name) for c in node.find_all(exp.Column)}
         if not parts or not names or not self.analyser.is_ansi:
             return False

@@ -143,7 +143,7 @@ def _make_any_common(x: exp.Expr, y: exp.Expr) -> exp.Expr:
         expression=exp.Literal.number(1),
     )
     missing = (exp.Is(this=each.copy(), expression=exp.null()) for each in (x, y))
-    unknown = exp.or_(*missing, _may_be_in(x, y), _may_be_in(y, x))
+    unknown = exp.or_(*missing, _make_null_test(x, y), _make_null_test(y, x))
     whens = [exp.If(this=common, true=exp.true()), exp.If(this=unknown, true=exp.null())]
     return exp.paren(exp.Case(ifs=whens, default=exp.false()))
 
@@ -153,7 +153,7 @@ def _drop_nulls_call(x: exp.Expr) -> exp.Expr:
     return exp.func("array_compact", x.copy(), dialect=SparkSql)
 
 
-def _may_be_in(x: exp.Expr, y: exp.Expr) -> exp.Expr:
+def _make_null_test(x: exp.Expr, y: exp.Expr) -> exp.Expr:
     """Return the condition that x contains NULL and y is not empty."""
     has_null = exp.GT(this=_array_size_call(x), expression=_array_size_call(_drop_nulls_call(x)))
     return exp.and_(has_null, exp.GT(this=_array_size_call(y), expression=exp.Literal.number(0)))

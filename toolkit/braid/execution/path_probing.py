@@ -55,7 +55,7 @@ class ProbeOutcome:
     met: ProbeBatch
     compared_pairs: np.ndarray
     matched_pairs: np.ndarray
-    is_weighted: OrderIndependentSum = field(default_factory=OrderIndependentSum)
+    match_weights: OrderIndependentSum = field(default_factory=OrderIndependentSum)
     meeting: SampledMeeting | None = None
 
     @staticmethod
@@ -69,7 +69,7 @@ class ProbeOutcome:
         if found.weights is None:
             self.matched_pairs += here
         else:
-            self.is_weighted.add_values(found.weights, np.ones(len(found)))
+            self.match_weights.add_values(found.weights, np.ones(len(found)))
         if self.meeting is not None:
             self.meeting.count_matches(found)
         return here
@@ -257,7 +257,7 @@ class PathProber:
             )
             e.meeting.finish()
             e.meeting = None
-        matched = (e.matched_pairs + e.is_weighted.total_value()).tolist()
+        matched = (e.matched_pairs + e.match_weights.total_value()).tolist()
         stream, source = self._find_hop(place).stream, self.batch.routes[place[0]].block.stream
         visit = (tuple(sorted(partial.parts)), stream)
         met = e.met

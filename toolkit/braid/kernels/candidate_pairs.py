@@ -42,7 +42,7 @@ def find_overflows(guard: OverflowGuard, columns: Sequence[np.ndarray | Bounds])
         first, last = values if factor > 0 else values[::-1]
         low = _add_product(low, first, factor)
         high = _add_product(high, last, factor)
-    return _is_less(low, _split_number(guard.lower_limit)) | _is_less(
+    return _compare_less(low, _split_number(guard.lower_limit)) | _compare_less(
         _split_number(guard.upper_limit), high
     )
 
@@ -59,7 +59,7 @@ def _add_product(total: Split, value: np.ndarray | int, factor: int) -> Split:
     return total[0] + factor * above + (rest >> _HALF), rest & ((1 << _HALF) - 1)
 
 
-def _is_less(a: Split, b: Split) -> np.ndarray:
+def _compare_less(a: Split, b: Split) -> np.ndarray:
     return np.asarray((a[0] < b[0]) | ((a[0] == b[0]) & (a[1] < b[1])))
 
 

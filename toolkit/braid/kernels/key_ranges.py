@@ -26,15 +26,15 @@ def evaluate_condition(a: np.ndarray, b: np.ndarray, link: IndexCondition) -> np
 
     Without an offset, order is compared directly. NaN equals NaN and is the largest number.
     """
-    if link.lower == link.upper == 0 and not any(link.is_strict):
+    if link.lower == link.upper == 0 and not any(link.open_bounds):
         a_nan, b_nan = _find_nan(a), _find_nan(b)
         return a == b if a_nan is None or b_nan is None else (a == b) | (a_nan & b_nan)
     keep: np.ndarray | None = None
     if link.lower > -np.inf:
-        above = _compare_at_least(a, _shift_clipped(b, link.lower), link.is_strict[0])
+        above = _compare_at_least(a, _shift_clipped(b, link.lower), link.open_bounds[0])
         keep = _exclude_from_mask(above, _find_overflowing(b, max(link.lower, 0)))
     if link.upper < np.inf:
-        below = _compare_at_least(_shift_clipped(b, link.upper), a, link.is_strict[1])
+        below = _compare_at_least(_shift_clipped(b, link.upper), a, link.open_bounds[1])
         below = _exclude_from_mask(below, _find_overflowing(b, min(link.upper, 0)))
         keep = below if keep is None else keep & below
     return np.ones(len(a), bool) if keep is None else keep
@@ -97,9 +97,9 @@ def search_ranges(
     It is found by binary search. ``left``: the stored values are its left side.
     """
     is_integral = probe.dtype.kind == stored.dtype.kind == "i"
-    if is_integral and link.lower == link.upper == 0 and not any(link.is_strict):
+    if is_integral and link.lower == link.upper == 0 and not any(link.open_bounds):
         return _search_equal_ranges(probe, stored)
-    low, high, strict = link.lower, link.upper, link.is_strict
+    low, high, strict = link.lower, link.upper, link.open_bounds
     if not left:
         low, high, strict = -high, -low, strict[::-1]
     first = np.zeros(len(probe), np.int64)

@@ -221,7 +221,9 @@ class ArrowFeed:
         try:
             return query_table(query, rows)
         except duckdb.Error as error:
-            parts = chain(*(self.analyser.can_fail(alias, sql) for sql in self.texts[alias]))
+            parts = chain(
+                *(self.analyser.find_fallible_parts(alias, sql) for sql in self.texts[alias])
+            )
             where = f", batch {number}, stream {alias}"
             raise_overflow(error, ((sql, text + where) for sql, text in parts), rows)
             raise

@@ -183,7 +183,7 @@ def check_frame(
 def _copy_rows(store: RunStore, alias: str, frame: DataFrame) -> InputFingerprint:
     from braid.sources import static_replay
 
-    spark, rows = frame.sparkSession, store.copied.count_unsplit_batches(alias)
+    spark, rows = frame.sparkSession, store.copied.read_unsplit_rows(alias)
     if rows is not None:
         return fingerprint_frame(spark.createDataFrame(rows, frame.schema))
     schema = static_replay.stored_schema(store.copied, alias, spark)

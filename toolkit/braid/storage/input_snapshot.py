@@ -91,7 +91,7 @@ class InputSnapshot:
     def _staged_path(self, alias: str) -> Path:
         return self.folder / f"{alias}.arrow"
 
-    def count_unsplit_batches(self, alias: str) -> pa.Table | None:
+    def read_unsplit_rows(self, alias: str) -> pa.Table | None:
         """Return the rows of a stream that is not completely split; None if it is split."""
         stream = self._streams.get(alias)
         return None if stream is None else stream.rows

@@ -33,7 +33,7 @@ class LaunchCost:
 
     - ``rows``: input tuples, of ``width`` bytes each.
     - ``batches``, ``pace``: number of batches, and the minimum seconds between two.
-    - ``generation_seconds``: number of rows that are generated first.
+    - ``generated_rows``: number of rows that are generated first.
     - ``is_local``: the run needs no Spark.
     """
 
@@ -41,7 +41,7 @@ class LaunchCost:
     width: int
     batches: int
     pace: float = 0.0
-    generation_seconds: float = 0.0
+    generated_rows: float = 0.0
     is_local: bool = False
 
     @property
@@ -49,7 +49,7 @@ class LaunchCost:
         """Seconds from the click to the end of the run."""
         start, batch, row = (0.0, BATCH_HERE, ROW_HERE) if self.is_local else (START, BATCH, ROW)
         each = max(batch + row * self.rows / self.batches, self.pace)
-        return start + self.batches * each + ROW * self.generation_seconds
+        return start + self.batches * each + ROW * self.generated_rows
 
     def __str__(self) -> str:
         took = format_duration(_round_seconds(self.total_seconds) * UNITS["second"])

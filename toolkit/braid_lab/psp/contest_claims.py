@@ -72,7 +72,7 @@ class Contest:
         """The largest number of nodes."""
         return int(self.runs["nodes"].max())
 
-    def is_flat(self, scheme: str) -> tuple[bool, float, float]:
+    def measure_flatness(self, scheme: str) -> tuple[bool, float, float]:
         """Return whether a scheme's state varies by less than 15 %, its least and its most."""
         by = self.live_tuples[scheme].groupby(self.varied_settings)
         low, high = self.live_tuples[scheme].min(), self.live_tuples[scheme].max()
@@ -81,8 +81,8 @@ class Contest:
 
 def one_copy_claim(r: Contest) -> Claim:
     """Fig. 16.2 (b), (d), (f): the state of PSP is flat in N, with one copy of each tuple."""
-    dynamic, low, high = r.is_flat("PSP-D")
-    basic, _, _ = r.is_flat("PSP")
+    dynamic, low, high = r.measure_flatness("PSP-D")
+    basic, _, _ = r.measure_flatness("PSP")
     once = (r.live_tuples[["PSP", "PSP-D"]].max(axis=1) < r.live_tuples[SHORT]).all()
     found = f"{low:,.0f} to {high:,.0f} tuples over all settings"
     return BOOK.required_claim(
@@ -108,7 +108,7 @@ def copies_claim(r: Contest) -> Claim:
 
 def ctr_state_claim(r: Contest) -> Claim:
     """Fig. 16.5 (b), (d): the state of CTR is flat in N for fixed copies, and grows with copies."""
-    flat, low, high = r.is_flat(PAIR)
+    flat, low, high = r.measure_flatness(PAIR)
     last = r.live_tuples.xs(r.max_nodes, level="nodes")
     grows = r.max_nodes <= 4 or (last[HALF] > 1.2 * last[PAIR]).all()
     says = "State of CTR is flat in N for a fixed number of copies, and grows with the copies"

@@ -44,7 +44,7 @@ class _Relocation:
             tuple(blocks), tuples * SECOND, tuples * SECOND - 1, None, tuples, 1, False
         )
         old = SliceTable(
-            tuple(range(nodes)), (each * SECOND,) * nodes, since_batch=(tuples - each) * SECOND
+            tuple(range(nodes)), (each * SECOND,) * nodes, head_start=(tuples - each) * SECOND
         )
         wider = old.resize(self.all, tuple(range(nodes, self.all)), aggressive=True)
         new, moves = plan_relocation(wider, state)

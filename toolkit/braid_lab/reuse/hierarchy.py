@@ -37,7 +37,7 @@ def build_hierarchy(network: Network, most: int) -> tuple[Level, ...]:
     """
     if most < 2:
         raise ValueError(f"clusters have at most {most} nodes; it must be 2 or more")
-    nodes: Sequence[int] = [int(n) for n in np.flatnonzero(network.can_host_mask)]
+    nodes: Sequence[int] = [int(n) for n in np.flatnonzero(network.hosting_mask)]
     levels: list[Level] = []
     while not levels or len(levels[-1].clusters) > 1:
         levels.append(Level(dict(_cluster_nodes(network, nodes, most))))
@@ -75,8 +75,8 @@ class HierarchicalPlanner:
         It is the node's coordinator, or that of its nearest working node.
         """
         near = self.model.network.latency_ms[node]
-        if not self.model.network.can_host_mask[node]:
-            able = np.flatnonzero(self.model.network.can_host_mask)
+        if not self.model.network.hosting_mask[node]:
+            able = np.flatnonzero(self.model.network.hosting_mask)
             node = int(able[near[able].argmin()])
         for below in self.levels[:level]:
             node = below.find_coordinator(node)

@@ -38,7 +38,7 @@ def plan_exactly(
     model: CostModel, wanted: Definition, leaves: Sequence[PlanLeaf], sink: int
 ) -> Tree:
     """Return the join order and places, chosen together, with the least cost."""
-    return PlanTable(model, wanted, leaves, model.network.can_host_mask).best_tree(sink)
+    return PlanTable(model, wanted, leaves, model.network.hosting_mask).best_tree(sink)
 
 
 def plan_then_deploy(
@@ -47,7 +47,7 @@ def plan_then_deploy(
     """Return the best places of the join order with the fewest tuples, network ignored."""
     blind = CostModel(ONE_SITE, model.rates, work_weight=1.0)
     here = [PlanLeaf(k.streams, 0, k.tree) for k in leaves]
-    order = PlanTable(blind, wanted, here, ONE_SITE.can_host_mask).best_tree(0)
+    order = PlanTable(blind, wanted, here, ONE_SITE.hosting_mask).best_tree(0)
     return _place_operators(model, wanted, order, {k.tree: k for k in leaves}, sink)
 
 
@@ -56,7 +56,7 @@ def _place_operators(
 ) -> Tree:
     """Return the best places for the operators of a fixed join order."""
     far = model.network.latency_ms / 1e3
-    barred = np.where(model.network.can_host_mask, 0.0, np.inf)
+    barred = np.where(model.network.hosting_mask, 0.0, np.inf)
 
     def costs(tree: Tree) -> tuple[np.ndarray, Definition]:
         if tree in leaves:
@@ -87,7 +87,7 @@ def plan_all_at_sink(
     model: CostModel, wanted: Definition, leaves: Sequence[PlanLeaf], sink: int
 ) -> Tree:
     """Return a plan with every operator at the working node nearest to the sink."""
-    near = np.where(model.network.can_host_mask, model.network.latency_ms[sink], np.inf)
+    near = np.where(model.network.hosting_mask, model.network.latency_ms[sink], np.inf)
     only = np.zeros(len(near), np.bool_)
     only[int(near.argmin())] = True
     return PlanTable(model, wanted, leaves, only).best_tree(sink)

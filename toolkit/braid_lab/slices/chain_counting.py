@@ -110,11 +110,11 @@ class ChainExperiment:
         q, found = self.queries, []
         if strategy == "state-slice":
             ends = chain or q.windows
-            slices = self.count_slices(ALL, q.windows, ends, q.has_no_selection)
+            slices = self.count_slices(ALL, q.windows, ends, q.unselected_queries)
             return [(p, slices, k) for k, p in enumerate(plan_joins(q, strategy, chain))]
         for p in plan_joins(q, strategy):
             windows = q.windows[: p.high]
-            plain = len(windows) if p.side in (FAIL, PASS) else q.has_no_selection
+            plain = len(windows) if p.side in (FAIL, PASS) else q.unselected_queries
             found.append((p, self.count_slices(p.side, windows, windows[-1:], plain), 0))
         return found
 
@@ -132,7 +132,7 @@ class ChainExperiment:
         q, total = self.queries, 0.0
         for p, s, k in self.plan_joins(strategy, chain):
             pairs = float(s.stored_a[k] + s.stored_b[k])
-            routed = min(1, p.is_routed) if lookup else p.is_routed
+            routed = min(1, p.routed_windows) if lookup else p.routed_windows
             total += pairs * (1 + q.join_selectivity * (routed + p.is_filtered))
         parts = plan_joins(q, strategy, chain)
         selects = (

@@ -81,7 +81,7 @@ def one_state_claim(rate: float = 20.0) -> Claim:
 
     This holds in the model and counted.
     """
-    alike = SharedLoad(rate, (5.0, 15.0, 30.0), has_no_selection=3)
+    alike = SharedLoad(rate, (5.0, 15.0, 30.0), unselected_queries=3)
     largest = costs.isolated_cost(SharedLoad(rate, alike.windows[-1:])).state_tuples
     run = ChainExperiment(alike, 60.0)
     held, alone = (

@@ -38,7 +38,7 @@ class SharedLoad:
         S_sigma: the fraction of A's tuples that pass the selection.
     join_selectivity
         S_join: the fraction of compared pairs that match.
-    has_no_selection
+    unselected_queries
         Number of queries without a selection: those with the shortest windows.
 
     Raises ValueError for settings out of range.
@@ -48,7 +48,7 @@ class SharedLoad:
     windows: tuple[float, ...]
     selection_selectivity: float = 1.0
     join_selectivity: float = 0.1
-    has_no_selection: int = 1
+    unselected_queries: int = 1
 
     def __post_init__(self) -> None:
         if (
@@ -63,12 +63,12 @@ class SharedLoad:
         if (
             not 0 <= self.selection_selectivity <= 1
             or not 0 <= self.join_selectivity <= 1
-            or not 1 <= self.has_no_selection <= len(self.windows)
+            or not 1 <= self.unselected_queries <= len(self.windows)
         ):
             raise ValueError(
                 f"selection_selectivity is {self.selection_selectivity}, join "
-                f"{self.join_selectivity}, plain {self.has_no_selection}; the first two are "
-                "from 0 to 1, plain from 1 to the "
+                f"{self.join_selectivity}, unselected_queries {self.unselected_queries}; the first "
+                "two are from 0 to 1, unselected_queries from 1 to the "
                 f"number of queries, {len(self.windows)}"
             )
 
@@ -97,12 +97,12 @@ class SharedLoad:
     @property
     def has_selection(self) -> bool:
         """Whether some query has the selection."""
-        return self.has_no_selection < len(self.windows)
+        return self.unselected_queries < len(self.windows)
 
     @property
     def unselected_window(self) -> float:
         """The longest window of the queries without selection."""
-        return self.windows[self.has_no_selection - 1]
+        return self.windows[self.unselected_queries - 1]
 
     def compared_pairs(self, window: float, fraction: float = 1.0) -> float:
         """Return the pairs compared per unit of time in a window of both streams.
@@ -136,14 +136,14 @@ def isolated_cost(q: SharedLoad) -> StrategyCost:
     This is not an equation of the book (but see Fig. 4.1).
     """
     fractions = [
-        1.0 if k < q.has_no_selection else q.selection_selectivity for k in range(len(q.windows))
+        1.0 if k < q.unselected_queries else q.selection_selectivity for k in range(len(q.windows))
     ]
     both = list(zip(q.windows, fractions, strict=True))
     return StrategyCost(
         state_tuples=sum((1 + s) * q.rate * w for w, s in both),
         probe=sum(q.compared_pairs(w, s) for w, s in both),
         purge=sum((1 + s) * q.rate for s in fractions),
-        filter=(len(q.windows) - q.has_no_selection) * q.rate,
+        filter=(len(q.windows) - q.unselected_queries) * q.rate,
     )
 
 
@@ -184,11 +184,11 @@ def partition_cost(q: SharedLoad) -> StrategyCost:
         route=q.join_selectivity
         * (
             q.compared_pairs(last, q.selection_selectivity) * (len(q.windows) - 1)
-            + q.compared_pairs(q.unselected_window, rest) * (q.has_no_selection - 1)
+            + q.compared_pairs(q.unselected_window, rest) * (q.unselected_queries - 1)
         ),
         split=q.rate,
         union=sum(
-            q.compared_pairs(w) * q.join_selectivity for w in q.windows[: q.has_no_selection]
+            q.compared_pairs(w) * q.join_selectivity for w in q.windows[: q.unselected_queries]
         ),
     )
 

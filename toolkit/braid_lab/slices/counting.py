@@ -27,14 +27,14 @@ PASS, FAIL, ALL = (0,), (1,), (0, 1)
 class PlanJoin:
     """One join of a shared plan: ages from w_low to w_high (indices, w_0 = 0) for some of A.
 
-    ``is_routed`` is the number of windows that each result is compared with, and ``is_filtered``
-    whether it is filtered too.
+    ``routed_windows`` is the number of windows that each result is compared with, and
+    ``is_filtered`` whether it is filtered too.
     """
 
     low: int
     high: int
     side: Side = ALL
-    is_routed: int = 0
+    routed_windows: int = 0
     is_filtered: bool = False
 
 
@@ -48,16 +48,16 @@ def plan_joins(q: SharedLoad, strategy: str, chain: Chain = ()) -> list[PlanJoin
     return {
         "pull-up": [PlanJoin(0, n, ALL, n - 1, q.has_selection)],
         "partition": [
-            PlanJoin(0, q.has_no_selection, FAIL, q.has_no_selection - 1),
+            PlanJoin(0, q.unselected_queries, FAIL, q.unselected_queries - 1),
             PlanJoin(0, n, PASS, n - 1),
         ],
         "state-slice": [
             PlanJoin(
                 i,
                 j,
-                PASS if i >= q.has_no_selection else ALL,
+                PASS if i >= q.unselected_queries else ALL,
                 j - i - 1,
-                q.has_selection and i < q.has_no_selection,
+                q.has_selection and i < q.unselected_queries,
             )
             for i, j in pairwise(nodes)
         ],
@@ -140,7 +140,7 @@ class TupleCounts:
     @property
     def delivered_results(self) -> int:
         """Results, each counted once for every query that it serves."""
-        plain = self.queries.has_no_selection
+        plain = self.queries.unselected_queries
         each = [
             self.match_counts[ALL if k < plain else PASS, : k + 1].sum()
             for k in range(len(self.queries.windows))
@@ -173,7 +173,7 @@ class TupleCounts:
         parts = plan_joins(self.queries, strategy, chain)
         joins = sum(
             self.pair_counts[p.side, p.low : p.high].sum()
-            + self.match_counts[p.side, p.low : p.high].sum() * (p.is_routed + p.is_filtered)
+            + self.match_counts[p.side, p.low : p.high].sum() * (p.routed_windows + p.is_filtered)
             for p in parts
         )
         selects = (
@@ -189,7 +189,7 @@ class TupleCounts:
         A chain has one for each punctuation of every query but the first; a partition has one for
         each result of its two joins.
         """
-        plain, n = self.queries.has_no_selection, len(self.queries.windows)
+        plain, n = self.queries.unselected_queries, len(self.queries.windows)
         if strategy == "state-slice":
             return (plain - 1) * self._count_input_tuples(ALL) + (
                 n - plain

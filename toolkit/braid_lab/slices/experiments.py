@@ -184,7 +184,7 @@ def strategy_counts(
 def _compute_throughput(q: SharedLoad) -> float:
     """Return the results per unit of time over all queries."""
     return q.join_selectivity * sum(
-        q.compared_pairs(w, 1 if k < q.has_no_selection else q.selection_selectivity)
+        q.compared_pairs(w, 1 if k < q.unselected_queries else q.selection_selectivity)
         for k, w in enumerate(q.windows)
     )
 
@@ -209,7 +209,7 @@ def chain_counts(
     rows, lookup = [], ROUTERS[router]
     for name, n, rate, seed in product(SPREADS, queries, rates, seeds):
         windows = window_distribution(name, n)
-        q = SharedLoad(rate, windows, join_selectivity=join, has_no_selection=n)
+        q = SharedLoad(rate, windows, join_selectivity=join, unselected_queries=n)
         run = ChainExperiment(q, seconds, step, seed)
         c_sys = overhead_keeping_uniform(rate, join, router) if overhead is None else overhead
         known = unfiltered_statistics((rate, rate), join, c_sys, n, lookup)

@@ -46,14 +46,14 @@ class MasterTenure:
     """The tenure of a master stream.
 
     ``master`` is S_N, the master since batch ``since_batch``, t_s. While tuples from before t_s are
-    live, ``previous_master`` is S_M, the master until then, and ``last_old_batch`` the host of its
-    last segment.
+    live, ``previous_master`` is S_M, the master until then, and ``previous_last_host`` the host of
+    its last segment.
     """
 
     master: int
     since_batch: int = 0
     previous_master: int | None = None
-    last_old_batch: int = 0
+    previous_last_host: int = 0
 
 
 class BlockRoles:
@@ -115,7 +115,7 @@ class BlockRoles:
         if early := self.marked[tenure.master]:
             boxes.append(
                 (
-                    tenure.last_old_batch,
+                    tenure.previous_last_host,
                     everything | {tenure.previous_master: late, tenure.master: early},
                 )
             )

@@ -28,14 +28,14 @@ def insertion_points(nodes: int, added: int) -> tuple[int, ...]:
 class SliceTable:
     """The nodes of a stream's ring from head to tail, and the window length of each.
 
-    ``lengths`` are Delta W; None: full history. The head's slice began at event time
-    ``since_batch``, when ``head_tuples`` tuples of the stream had arrived. ``tail`` is the host
-    with the oldest block.
+    ``lengths`` are Delta W; None: full history. The head's slice began at event time ``head_start``
+    (microseconds), when ``head_tuples`` tuples of the stream had arrived. ``tail`` is the host with
+    the oldest block.
     """
 
     nodes: tuple[int, ...]
     lengths: tuple[int | None, ...]
-    since_batch: int | None = None
+    head_start: int | None = None
     head_tuples: int = 0
     tail: int | None = None
 
@@ -125,8 +125,8 @@ class StreamState:
             return self.received - slices.head_tuples
         return (
             0
-            if self.latest is None or slices.since_batch is None
-            else self.latest + 1 - slices.since_batch
+            if self.latest is None or slices.head_start is None
+            else self.latest + 1 - slices.head_start
         )
 
 
@@ -160,10 +160,10 @@ def rotate_head(slices: SliceTable, state: StreamState) -> SliceTable:
     is full if another batch like the last one would leave it farther from the bound. In full
     history nothing empties the tail, and the head moves with every batch that had tuples.
     """
-    if slices.since_batch is None and state.latest is not None:
+    if slices.head_start is None and state.latest is not None:
         slices = replace(
             slices,
-            since_batch=min(
+            head_start=min(
                 (b.event_time_range[0] for b in state.blocks if b.event_time_range),
                 default=state.latest,
             ),
@@ -175,7 +175,7 @@ def rotate_head(slices: SliceTable, state: StreamState) -> SliceTable:
     reach = state.head_fill(slices) + (state.last_batch_tuples // 2 if state.is_counted else 0)
     if len(nodes) == 1 or not state.head_fill(slices) or reach < width:
         return slices
-    since, latest, lengths = slices.since_batch, state.latest, slices.lengths
+    since, latest, lengths = slices.head_start, state.latest, slices.lengths
     if since is not None and latest is not None:
         end = latest + 1 if state.is_counted else since + state.head_fill(slices) // width * width
         lengths, since = (None if length is None else end - since, *lengths[1:]), end
@@ -183,7 +183,7 @@ def rotate_head(slices: SliceTable, state: StreamState) -> SliceTable:
         slices,
         nodes=(nodes[-1], *nodes[:-1]),
         lengths=(length, *lengths[:-1]),
-        since_batch=since,
+        head_start=since,
         head_tuples=state.received,
     )
 
@@ -207,7 +207,7 @@ def plan_relocation(slices: SliceTable, state: StreamState) -> tuple[SliceTable,
     if state.is_counted:
         slices = replace(slices, head_tuples=state.received - head)
     elif state.latest is not None:
-        slices = replace(slices, since_batch=state.latest + 1 - head)
+        slices = replace(slices, head_start=state.latest + 1 - head)
     return replace(slices, lengths=(state.slice_length(n),) * n), moves
 
 

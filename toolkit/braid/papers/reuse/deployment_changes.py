@@ -170,7 +170,7 @@ def _iterate_window_bytes(
     model: CostModel, deployment: Deployment, operator: Operator
 ) -> Iterator[tuple[float, Flow]]:
     """Yield the bytes in an operator's windows for each of its inputs."""
-    longest = min(max(operator.definition.windows) / 1e6, model.rates.cache_size)
+    longest = min(max(operator.definition.windows) / 1e6, model.rates.longest_window_seconds)
     for flow in deployment.operator_inflows(operator, operator.definition):
         yield model.rates.result_byte_rate(flow.definition) * longest, flow
 

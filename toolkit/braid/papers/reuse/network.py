@@ -146,7 +146,7 @@ class Network:
         return self.node_index[name]
 
     @cached_property
-    def can_host_mask(self) -> Truths:
+    def hosting_mask(self) -> Truths:
         """Whether operators may be placed there, by node."""
         return np.array([n.can_host_operators for n in self.nodes])
 

@@ -187,7 +187,7 @@ class Planner:
 
         forced = self.reuse == "always"
         sink = network.find_node_index(asked.sink)
-        working = network.can_host_mask
+        working = network.hosting_mask
         return PlanTable(self.model, wanted, leaves, working, candidates, forced, sink, tell)
 
     def _may_reuse(

@@ -73,7 +73,7 @@ def place_optimally(model: CostModel, deployment: Deployment, operator: int) -> 
     moved, network = deployment.operators[operator], model.network
     if moved.is_pinned:
         return deployment
-    far, cost = network.latency_ms / 1e3, np.where(network.can_host_mask, 0.0, np.inf)
+    far, cost = network.latency_ms / 1e3, np.where(network.hosting_mask, 0.0, np.inf)
     for flow in deployment.operator_inflows(moved, moved.definition):
         cost = (
             cost

@@ -61,7 +61,7 @@ class Rates:
     opaque_selectivity
         Assumed fraction of tuples that satisfy an opaque condition, or one on a column that is not
         in the sample. Default: 0.3.
-    cache_size
+    longest_window_seconds
         Longest window that is modelled, in seconds. Default: one day.
     """
 
@@ -69,7 +69,7 @@ class Rates:
     selectivity: Mapping[str, float] = field(default_factory=dict)
     default_selectivity: float = 0.01
     opaque_selectivity: float = 0.3
-    cache_size: float = 86400.0
+    longest_window_seconds: float = 86400.0
 
     def __post_init__(self) -> None:
         self._masks = BoundedCache[tuple[str, Selection], int]()
@@ -159,7 +159,7 @@ class Rates:
         """
         if len(arriving) == 1:
             return arriving[0]
-        spans = [min(w / 1e6, self.cache_size) for w in windows]
+        spans = [min(w / 1e6, self.longest_window_seconds) for w in windows]
         held = [rate * span for rate, span in zip(arriving, spans, strict=True)]
         pairs = prod(held) * joint
         unlimited = pairs * sum(1 / span for span in spans)

@@ -33,7 +33,8 @@ class SheddingPlanned(Event):
     - ``budget``, ``budget_amount``: the budget ("seconds", say) and its amount.
     - ``fraction``: r, the fraction of all pairs.
     - ``allowed_seconds``: seconds that the batch may take; None: no clock decides.
-    - ``is_full_join``: False if the batch would exceed its seconds even without probing.
+    - ``is_enough``: whether shedding suffices; if not, the batch exceeds its seconds even without
+      probing.
     - ``basic_window_lengths``: by stream, in microseconds; None: they double.
     - ``items``, ``basic_window_by_block``, ``types``, ``expected_tuples``, ``keep_shares``: as in
       the plan's harvest.
@@ -45,7 +46,7 @@ class SheddingPlanned(Event):
     budget_amount: float
     fraction: float
     allowed_seconds: float | None
-    is_full_join: bool
+    is_enough: bool
     basic_window_lengths: tuple[int | None, ...]
     items: tuple[ShedItem, ...]
     basic_window_by_block: Mapping[int, int]
@@ -59,7 +60,7 @@ class SheddingPlanned(Event):
         clock = (
             "" if self.allowed_seconds is None else f", {self.allowed_seconds:,.2f} s are allowed"
         )
-        late = "" if self.is_full_join else "; even without probing it takes longer"
+        late = "" if self.is_enough else "; even without probing it takes longer"
         return (
             f"{self.fraction:.0%} of all pairs are processed ({self.method}; budget "
             f"{self.budget_amount:g} {self.budget}{clock}){late}"
