@@ -15,7 +15,7 @@ from oracle import PLACEMENTS
 
 from fuzz import routes
 from fuzz.brute_force import brute_force
-from fuzz.cases import Case
+from fuzz.cases import AUTO, Case
 from fuzz.grammar import random_case, random_streams
 from fuzz.oracles import SparkOracle, compiled_truth
 from fuzz.outcomes import Answer, Truth, judge, kind_of_sentence
@@ -27,6 +27,8 @@ PER_ROUND = 200
 _RUN_EACH = 20
 """One in this number of conditions is answered by a whole run too."""
 _SPARK_RUN_EACH = 2000
+_AUTO = 0.3
+"""Share of the conditions that are run with the default placement."""
 _SPANS = (30_000_000, 60_000_000, 90_000_000)
 _SPARK_EACH = 5
 """One in this number of conditions is also joined over Spark's frames."""
@@ -110,7 +112,8 @@ class Campaign:
                 spans = {a: draw.choice(_SPANS) for a in streams if draw.random() < 0.8}
                 case = replace(case, windows=spans)
             names = [n for n, p in PLACEMENTS.items() if _suits(p, case)]
-            yield replace(case, placement=draw.choice(names))
+            placement = AUTO if draw.random() < _AUTO else draw.choice(names)
+            yield replace(case, placement=placement)
 
     def round(self, number: int, count: int = PER_ROUND) -> None:
         """Answer the conditions of a round and judge all answers.

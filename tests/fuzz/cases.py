@@ -16,6 +16,8 @@ Tree = list[Any]
 Verdict = Literal["equal", "refused", "fails", "either"]
 _BEGIN, _MINUTE = 1_709_251_200_000_000, 60_000_000
 """Event time of the first micro-batch, and the duration of each, in microseconds."""
+AUTO = "auto"
+"""The placement that is chosen by simulation, which is the default of a join."""
 CORPUS = Path(__file__).parent.parent / "corpus"
 
 
@@ -44,7 +46,7 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True):
 
     - ``tree``: the condition as the grammar made it.
     - ``windows``: microseconds by alias.
-    - ``placement``: a name of ``oracle.PLACEMENTS``.
+    - ``placement``: a name of ``oracle.PLACEMENTS``, or ``AUTO``.
     - ``verdict``: the right outcome of a stored case; "either" if Spark's own outcome depends on
       its order of evaluation.
     - ``why``: the fault that the case once showed.

@@ -30,7 +30,7 @@ from braid.stream_join import StreamJoin
 from local_runs import LocalRun
 from oracle import PLACEMENTS, result_ids
 
-from fuzz.cases import Case, table
+from fuzz.cases import AUTO, Case, table
 from fuzz.column_types import to_arrow
 from fuzz.guarded import guard_expressions, parse_expression
 from fuzz.outcomes import Answer, Ids, answer_of
@@ -128,7 +128,7 @@ def table_run(case: Case) -> Answer:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:
             join = StreamJoin(
-                tables, case.on, PLACEMENTS[case.placement], windows, windows and _TIMED, check=True
+                tables, case.on, _placement(case), windows, windows and _TIMED, check=True
             )
             run = join.start(f"{folder}/run", batches="batch")
             has_started = True
@@ -139,6 +139,10 @@ def table_run(case: Case) -> Answer:
     if wrong := changed_rows(tables, found):
         return Answer("crashed", sentence=wrong)
     return Answer("rows", result_ids(found))
+
+
+def _placement(case: Case) -> Any:
+    return AUTO if case.placement == AUTO else PLACEMENTS[case.placement]
 
 
 def changed_rows(tables: Mapping[str, pa.Table], found: pa.Table) -> str:
@@ -273,7 +277,7 @@ def process_run(spark: Any, case: Case) -> Answer:
         try:
             join = _spark_join(spark, case)
             has_started = True
-            found, _ = LocalRun(join).run(PLACEMENTS[case.placement], Path(folder))
+            found, _ = LocalRun(join).run(join.placement, Path(folder))
             return Answer("rows", found)
         except Exception as error:
             return answer_of(error, has_started)
@@ -299,7 +303,12 @@ def spark_run(spark: Any, case: Case, executor: str = "auto") -> Answer:
 def _spark_join(spark: Any, case: Case, executor: str = "auto") -> StreamJoin:
     frames = {a: spark.createDataFrame(timed(case, a)) for a in case.streams}
     windows = {a: f"{w} microseconds" for a, w in case.windows.items()} or None
-    placement = PLACEMENTS[case.placement]
     return StreamJoin(
-        frames, case.on, placement, windows, windows and _TIMED, check=True, executor=executor
+        frames,
+        case.on,
+        _placement(case),
+        windows,
+        windows and _TIMED,
+        check=True,
+        executor=executor,
     )

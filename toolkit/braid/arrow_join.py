@@ -88,17 +88,12 @@ class ArrowJoinConfig(JoinConfig):
 
     @staticmethod
     def most_frequent_share(streams: Mapping[str, Any], predicate: Predicate) -> float:
-        """Return the share of the most frequent join value, in the stream where it is greatest.
-
-        NULL is ignored.
-        """
+        """Return the share of the most frequent join value, in the stream where it is greatest."""
         if predicate.equality is None:
             return 0.0
         return max(
-            arrow_replay.most_frequent_share(
-                alias, rows, predicate.key_columns[i][predicate.equality[i]]
-            )
-            for i, (alias, rows) in enumerate(streams.items())
+            arrow_replay.most_frequent_share(alias, rows, predicate)
+            for alias, rows in streams.items()
         )
 
     def prepare_workers(self) -> None:

@@ -38,14 +38,23 @@ def measure_extent(rows: pa.Table, time: str | None) -> tuple[int, int]:
     return rows.num_rows, (ends["max"] or 0) - (ends["min"] or 0)
 
 
-def most_frequent_share(alias: str, rows: pa.Table, sql: str) -> float:
-    """Return the share of rows with the most frequent value of a Spark SQL expression.
+def most_frequent_share(alias: str, rows: pa.Table, predicate: Predicate) -> float:
+    """Return the share of the most frequent join value among the tuples that take part in the join.
 
-    NULL is not counted as a value.
+    0 if there is no such value, or if some tuple's cannot be computed.
     """
-    value = ArrowAnalyzer({alias: rows}).compile_expression(alias, sql)[0]
-    counts = f"SELECT count(*) AS n FROM tuples WHERE ({value}) IS NOT NULL GROUP BY {value}"
-    found = query_table(f"SELECT max(n) / sum(n) AS share FROM ({counts})", rows)
+    stream = predicate.aliases.index(alias)
+    analyser, keys = ArrowAnalyzer({alias: rows}), predicate.key_columns[stream]
+    columns = {name: analyser.compile_expression(alias, sql)[0] for name, sql in keys.items()}
+    where = _make_filter(columns, keys, _compile_filter(analyser, alias, predicate.filters[stream]))
+    assert predicate.equality is not None
+    value = columns[predicate.equality[stream]]
+    chosen = f"SELECT {value} AS value FROM tuples WHERE {' AND '.join(where)}"
+    counts = f"SELECT count(*) AS n FROM ({chosen}) GROUP BY value"
+    try:
+        found = query_table(f"SELECT max(n) / sum(n) AS share FROM ({counts})", rows)
+    except duckdb.Error:  # the run fails there too, and names the expression, batch and stream
+        return 0.0
     return float(found["share"][0].as_py() or 0.0)
 
 
@@ -180,7 +189,7 @@ class ArrowFeed:
                         alias, worth[i] or "cast(1 as double)"
                     )[0]
             condition = predicate.filters[i]
-            passes = None if condition is None else analyser.compile_expression(alias, condition)[0]
+            passes = _compile_filter(analyser, alias, condition)
             self.columns[alias] = columns
             self.where[alias] = _make_filter(columns, predicate.key_columns[i], passes)
             worths = [worth[i]] if worth is not None else []
@@ -227,6 +236,10 @@ class ArrowFeed:
             where = f", batch {number}, stream {alias}"
             raise_overflow(error, ((sql, text + where) for sql, text in parts), rows)
             raise
+
+
+def _compile_filter(analyser: ArrowAnalyzer, alias: str, condition: str | None) -> str | None:
+    return None if condition is None else analyser.compile_expression(alias, condition)[0]
 
 
 def _make_filter(
