@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -41,9 +41,10 @@ from braid.condition.predicate import (
 )
 from braid.condition.residuals import ResidualBuilder
 from braid.condition.spark_dialect import SparkSql
-from braid.condition.sql_types import BIGINT, REAL, TIMESTAMP, Analyzer, SqlType
+from braid.condition.sql_types import REAL, TIMESTAMP, Analyzer, SqlType
 from braid.condition.term_normalizer import (
     Term,
+    TermSum,
     comparison_domain,
     hash_type,
     interval_microseconds,
@@ -55,7 +56,6 @@ from braid.condition.term_normalizer import (
     split_summands,
     strip_alias,
     sum_constants,
-    sum_sql,
     sum_type,
 )
 from braid.errors import PredicateError
@@ -104,43 +104,28 @@ def make_analyzer(streams: Mapping[str, Any]) -> Analyzer:
     return SparkAnalyzer(streams)
 
 
-@dataclass
-class _Side:
-    """One stream's part of a comparison: a sum of signed terms."""
+@dataclass(frozen=True)
+class _Comparison:
+    """The comparison ``A - B + free op 0``; A and B are sums over one stream each.
 
-    stream: int
-    terms: list[Term] = field(default_factory=list)
+    - ``source``: the conjunct that it follows from.
+    - ``sums``: the sums of the conjunct that it takes apart.
+    - ``nan``: whether sides that sum to NaN may satisfy it; None: the order of keys decides.
+    """
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is a single positive term."""
-        return len(self.terms) == 1 and self.terms[0][0] > 0
+    op: type
+    a: TermSum
+    b: TermSum
+    free: list[Term]
+    source: exp.Expr
+    sums: Sequence[GuardedSum]
+    nan: bool | None
 
-    def to_sql(self, kind: str = "", scale: int = 0) -> str:
-        """Return its Spark SQL. A sum is computed in the numeric type of the kind."""
-        return (
-            f"({strip_alias(self.terms[0][1])})"
-            if self.is_plain
-            else sum_sql(self.terms, kind, scale)
-        )
-
-    def complement_negated_bits(self, of: SqlType) -> int:
-        """Replace a negated BIGINT -x by its complement ~x, and return the difference to add.
-
-        -x may overflow; ~x equals -x - 1 and never does.
-        """
-        if of != BIGINT or self.is_plain or len(self.terms) > 1:
-            return 0
-        self.terms = [(1, exp.BitwiseNot(this=exp.paren(self.terms[0][1])))]
-        return 1
-
-
-def _negate_comparison(
-    op: type, a: _Side, b: _Side, free: list[Term]
-) -> tuple[type, _Side, _Side, list[Term]]:
-    """Return ``A - B + free op 0`` with all signs reversed."""
-    a, b = (_Side(side.stream, negate_terms(side.terms)) for side in (a, b))
-    return _TURNED.get(op, op), a, b, negate_terms(free)
+    def negate(self) -> _Comparison:
+        """Return the same comparison with all signs reversed."""
+        a, b = (TermSum(side.stream, negate_terms(side.terms)) for side in (self.a, self.b))
+        op = _TURNED.get(self.op, self.op)
+        return replace(self, op=op, a=a, b=b, free=negate_terms(self.free))
 
 
 class _Parser:
@@ -212,27 +197,20 @@ class _Parser:
         return True
 
     def _try_add_distance(self, conjunct: exp.Expr) -> bool:
-        """Add ``abs(left - right) < bound`` as two comparisons."""
+        """Add ``abs(left - right) < bound``, or its mirrored form, as two comparisons."""
+        if isinstance(conjunct, (exp.GT, exp.GTE)) and isinstance(conjunct.expression, exp.Abs):
+            mirror = _TURNED[type(conjunct)]
+            conjunct = mirror(this=conjunct.expression, expression=conjunct.this)
         if not isinstance(conjunct, (exp.LT, exp.LTE)) or not isinstance(conjunct.this, exp.Abs):
             return False
         kind, inner, bound = type(conjunct), conjunct.this.this, conjunct.expression
-        mirrored = exp.GT if kind is exp.LT else exp.GTE
         if self._find_streams(bound):
             return False
         low = exp.Neg(this=bound)
         sums = self._find_sums(inner, is_absolute=True) + self._find_sums(bound)
         return self._try_add_comparison_link(
             kind, inner, bound, conjunct, sums
-        ) and self._try_add_comparison_link(mirrored, inner, low, conjunct, sums, capped=True)
-
-    def _try_add_mirrored_distance(self, conjunct: exp.Expr) -> bool:
-        """Add ``bound > abs(left - right)``, the mirrored form."""
-        if not isinstance(conjunct, (exp.GT, exp.GTE)):
-            return False
-        if not isinstance(conjunct.expression, exp.Abs):
-            return False
-        kind = exp.LT if isinstance(conjunct, exp.GT) else exp.LTE
-        return self._try_add_distance(kind(this=conjunct.expression, expression=conjunct.this))
+        ) and self._try_add_comparison_link(_TURNED[kind], inner, low, conjunct, sums, capped=True)
 
     def _try_add_comparison(self, conjunct: exp.Expr) -> bool:
         """Add a comparison such as ``left < right``, except for distances."""
@@ -269,43 +247,29 @@ class _Parser:
         streams = sorted(set().union(*(owner for _, _, owner in terms)))
         if len(streams) != 2 or any(len(owner) == 2 for _, _, owner in terms):
             return False
-        a, b = _Side(streams[0]), _Side(streams[1])
-        free: list[Term] = []
-        for sign, term, owner in terms:
-            (free if not owner else a.terms if owner == {a.stream} else b.terms).append(
-                (sign, term)
-            )
-        if self.analyser.has_time_zone and self._infer_side_type(a) == TIMESTAMP:
-            if len(self._find_streams(left)) == 2 or len(self._find_streams(right)) == 2:
-                return False  # the difference of two times depends on the zone
-            if (
-                sum(abs(interval_microseconds(term) or Fraction(0)) for _, term in free)
-                >= UNITS["day"]
-            ):
-                (a, b), free, sums = self._make_unsplit_sides(left, right), [], []
-        elif (
-            op is exp.EQ
-            and sums
-            and self._is_exact(a, b)
-            and self._are_of_one_stream_each(left, right)
-        ):
-            (a, b), free, sums = self._make_unsplit_sides(left, right), [], []
-        nan = nan_may_satisfy(
-            op, len(self._find_streams(left)), len(self._find_streams(right)), capped
+        a, b = (
+            TermSum(s, [(g, term) for g, term, owner in terms if owner == {s}]) for s in streams
         )
-        b = _Side(b.stream, negate_terms(b.terms))
-        if self._find_streams(left) == {b.stream}:  # NaN is the largest value of an original side
-            op, a, b, free = _negate_comparison(op, a, b, free)
-        return self._try_add_key_bound(op, a, b, free, source, nan, sums)
+        free = [(sign, term) for sign, term, owner in terms if not owner]
+        named = [self._find_streams(side) for side in (left, right)]
+        if self.analyser.has_time_zone and self._infer_side_type(a) == TIMESTAMP:
+            if any(len(each) == 2 for each in named):
+                return False  # the difference of two times depends on the zone
+            spans = (abs(interval_microseconds(term) or Fraction(0)) for _, term in free)
+            stays_whole = sum(spans) >= UNITS["day"]  # a local day can have 23 hours
+        else:  # sides of one stream each stay whole, so that they fail if Spark's do
+            is_split_equality = op is exp.EQ and bool(sums) and self._is_exact(a, b)
+            stays_whole = is_split_equality and all(len(each) == 1 for each in named)
+        if stays_whole:
+            (a, b), free, sums = self._make_unsplit_sides(left, right), [], []
+        nan = nan_may_satisfy(op, len(named[0]), len(named[1]), capped)
+        b = TermSum(b.stream, negate_terms(b.terms))
+        comparison = _Comparison(op, a, b, free, source, sums, nan)
+        if named[0] == {b.stream}:  # NaN is the largest value of an original side
+            comparison = comparison.negate()
+        return self._try_add_key_bound(comparison)
 
-    def _are_of_one_stream_each(self, *sides: exp.Expr) -> bool:
-        """Return whether each side of an equality names one stream.
-
-        Spark computes such sides for every tuple. They stay whole, so that they fail if Spark's do.
-        """
-        return all(len(self._find_streams(side)) == 1 for side in sides)
-
-    def _is_exact(self, *sides: _Side) -> bool:
+    def _is_exact(self, *sides: TermSum) -> bool:
         """Return whether no side is a float."""
         kinds = [self._infer_side_type(side) for side in sides]
         return all(kind is not None and kind.name not in REAL for kind in kinds)
@@ -317,141 +281,105 @@ class _Parser:
         alias = self.aliases[min(owners, default=0)]
         return self.analyser.infer_type(alias, f"({strip_alias(node)})")
 
-    def _make_unsplit_sides(self, left: exp.Expr, right: exp.Expr) -> tuple[_Side, _Side]:
+    def _make_unsplit_sides(self, left: exp.Expr, right: exp.Expr) -> tuple[TermSum, TermSum]:
         """Return each side whole, as terms on the left of the comparison.
 
-        The first stream's side comes first.
-
-        Spark computes the sides, because a local day can have 23 hours.
+        The first stream's side comes first. Spark computes the sides.
         """
-        sides = (_Side(min(self._find_streams(s)), [(g, s)]) for g, s in ((1, left), (-1, right)))
+        sides = (TermSum(min(self._find_streams(s)), [(g, s)]) for g, s in ((1, left), (-1, right)))
         a, b = sorted(sides, key=lambda side: side.stream)
         return a, b
 
-    def _try_add_key_bound(
-        self,
-        op: type,
-        a: _Side,
-        b: _Side,
-        free: list[Term],
-        source: exp.Expr,
-        nan: bool | None,
-        sums: Sequence[GuardedSum],
-    ) -> bool:
-        """Add ``A - B + free op 0`` as an index condition between keys.
-
-        A and B are sums over one stream each.
-        """
-        ta, tb = self._infer_side_type(a), self._infer_side_type(b)
+    def _try_add_key_bound(self, c: _Comparison) -> bool:
+        """Add a comparison as an index condition between keys."""
+        ta, tb = self._infer_side_type(c.a), self._infer_side_type(c.b)
         if ta is None or tb is None:
             return False
         kind = comparison_domain(ta, tb)
-        if kind == "float" and (nan or len(a.terms) > 1 or len(b.terms) > 1):
+        if kind == "float" and (c.nan or len(c.a.terms) > 1 or len(c.b.terms) > 1):
             return False
-        turned = a.terms[0][0] < 0 and b.terms[0][0] < 0  # both sides negated
-        if turned and (kind != "float" or nan is not None):  # -NaN is the largest value, too
-            op, a, b, free = _negate_comparison(op, a, b, free)
-        plain = a.is_plain and b.is_plain
-        if plain and self._try_add_text_equality(op, ta, tb, a, b, free, source):
+        turned = c.a.terms[0][0] < 0 and c.b.terms[0][0] < 0  # both sides negated
+        if turned and (kind != "float" or c.nan is not None):  # -NaN is the largest value, too
+            c = c.negate()
+        plain = c.a.is_plain and c.b.is_plain
+        if plain and self._try_add_text_equality(c, hash_type(ta, tb)):
             return True
         if kind is None or (kind not in ("int", "decimal", "float") and not plain):
             return False
-        if (constant := sum_constants(kind, free)) is None:
+        if (constant := sum_constants(kind, c.free)) is None:
             return False
         offset = -constant
         if kind == "int":
-            offset += b.complement_negated_bits(tb) - a.complement_negated_bits(ta)
+            offset += c.b.complement_negated_bits(tb) - c.a.complement_negated_bits(ta)
         scale = max(ta.scale, tb.scale)
-        left, right = (
-            self._add_key_column(s, key_sql(kind, s.to_sql(kind, scale), scale)) for s in (a, b)
-        )
-        lo, hi, strict = offset_interval(
-            op, offset * 10**scale if kind == "decimal" else offset, kind == "float"
-        )
-        exact = kind != "float" or (not free and nan is None)
-        self.links.append(
-            IndexCondition((a.stream, left), (b.stream, right), lo, hi, strict, exact)
-        )
+        unit = 10**scale if kind == "decimal" else 1
+        left, right = (self._add_numeric_key(side, kind, scale) for side in (c.a, c.b))
+        lo, hi, strict = offset_interval(c.op, offset * unit, kind == "float")
+        exact = kind != "float" or (not c.free and c.nan is None)
+        self.links.append(IndexCondition(left, right, lo, hi, strict, exact))
         if not exact:
-            self.residuals.add_conjunct(source)
-        guards = (
-            [] if kind == "float" else self._make_guards(sums, kind, scale, (a, left), (b, right))
-        )
+            self.residuals.add_conjunct(c.source)
+        guards = [] if kind == "float" else self._make_guards(c.sums, kind, scale, (left, right))
         self.guards += guards
-        if op is exp.EQ and offset == 0 and exact and not guards:
-            self.equal.append(((a.stream, left), (b.stream, right)))
+        if c.op is exp.EQ and offset == 0 and exact and not guards:
+            self.equal.append((left, right))
         return True
 
     def _make_guards(
-        self, sums: Sequence[GuardedSum], kind: str, scale: int, *sides: tuple[_Side, str]
+        self, sums: Sequence[GuardedSum], kind: str, scale: int, link: tuple[End, End]
     ) -> list[OverflowGuard]:
-        """Return the guards for the sums that the index condition between two sides took apart."""
-        (a, left), (b, right) = sides
-        link = (a.stream, left), (b.stream, right)
+        """Return the guards for the sums that the index condition between two keys took apart."""
+        unit = 10**scale if kind == "decimal" else 1
         guards = []
         for each in sums:
             factors: dict[End, int] = {}
             moved = sum_constants(kind, [(sign, t) for sign, t, owner in each.terms if not owner])
             for sign, term, owner in each.terms:
                 if owner:
-                    key = self._make_term_key(term, min(owner), kind, scale)
+                    key = self._add_numeric_key(TermSum(min(owner), [(1, term)]), kind, scale)
                     factors[key] = factors.get(key, 0) + sign
             low, high = each.find_limits(kind)
             if moved is None or not factors:
                 if moved is not None and not low <= moved <= high:
                     refuse_constant(each.display_text)
                 continue
-            unit = 10**scale if kind == "decimal" else 1
             ends = tuple((*end, factor) for end, factor in factors.items())
             text = describe_overflow(each.display_text, self.analyser.is_ansi)
             guards.append(OverflowGuard(ends, *scale_limits(low, high, moved, unit), text, link))
         return guards
 
-    def _make_term_key(self, term: exp.Expr, stream: int, kind: str, scale: int) -> End:
-        """Return the key column of a single term."""
-        side = _Side(stream, [(1, term)])
-        return stream, self._add_key_column(side, key_sql(kind, side.to_sql(kind, scale), scale))
+    def _try_add_text_equality(self, c: _Comparison, common: str | None) -> bool:
+        """Add an equality of text, binary or wide decimals, which are hashed as type ``common``.
 
-    def _try_add_text_equality(
-        self,
-        op: type,
-        ta: SqlType,
-        tb: SqlType,
-        a: _Side,
-        b: _Side,
-        free: list[Term],
-        source: exp.Expr,
-    ) -> bool:
-        """Add an equality of text, binary or wide decimals.
-
-        It becomes an index condition on hashes, and a residual on the values.
+        It becomes an index condition on hashes, and a residual on the values. A hash of NULL is
+        NULL.
         """
-        if op is not exp.EQ or free or (common := hash_type(ta, tb)) is None:
+        if c.op is not exp.EQ or c.free or common is None:
             return False
         left, right = (
-            self._add_key_column(s, f"xxhash64(cast({s.to_sql()} as {common}))", null=s.to_sql())
-            for s in (a, b)
+            self._add_key(side, f"if(({sql}) is null, null, xxhash64(cast({sql} as {common})))")
+            for side in (c.a, c.b)
+            for sql in (side.to_sql(),)
         )
-        self.links.append(IndexCondition((a.stream, left), (b.stream, right), 0, 0, is_exact=False))
-        self.residuals.add_conjunct(source)
-        self.equal.append(((a.stream, left), (b.stream, right)))
+        self.links.append(IndexCondition(left, right, 0, 0, is_exact=False))
+        self.residuals.add_conjunct(c.source)
+        self.equal.append((left, right))
         return True
 
-    def _infer_side_type(self, side: _Side) -> SqlType | None:
+    def _infer_side_type(self, side: TermSum) -> SqlType | None:
         alias = self.aliases[side.stream]
         kinds = [
             self.analyser.infer_type(alias, f"({strip_alias(term)})") for _, term in side.terms
         ]
         return sum_type([k for k in kinds if k is not None]) if all(kinds) else None
 
-    def _add_key_column(self, side: _Side, sql: str, null: str | None = None) -> str:
-        """Return the name of the key column with this SQL, adding it if needed.
+    def _add_numeric_key(self, side: TermSum, kind: str, scale: int) -> End:
+        """Return the key column of a side for comparisons of this kind, adding it if needed."""
+        return self._add_key(side, key_sql(kind, side.to_sql(kind, scale), scale))
 
-        A hash of NULL is NULL.
-        """
-        if null is not None:
-            sql = f"if(({null}) is null, null, {sql})"
-        return add_key_column(self.keys[side.stream], "__k", sql)
+    def _add_key(self, side: TermSum, sql: str) -> End:
+        """Return the key column with this SQL, adding it if needed."""
+        return side.stream, add_key_column(self.keys[side.stream], "__k", sql)
 
 
 def _make_boolean(conjunct: exp.Expr) -> exp.Expr:
@@ -464,7 +392,6 @@ def _make_boolean(conjunct: exp.Expr) -> exp.Expr:
 LINKING: tuple[Callable[[_Parser, exp.Expr], bool], ...] = (
     _Parser._try_add_edit_distance,
     _Parser._try_add_distance,
-    _Parser._try_add_mirrored_distance,
     _Parser._try_add_comparison,
     _Parser._try_add_common_elements,
 )

@@ -4,7 +4,7 @@ Each rule is exact in its own type, which may be wider than Spark's:
 
 - ``split_summands`` takes a sum apart. It is exact for integers and decimals; a residual decides on
   floats. ``overflow_guards`` checks the sums against Spark's types.
-- ``sum_sql`` and ``sum_type`` add the terms of one stream in BIGINT or DECIMAL(18, s), which hold
+- ``TermSum`` and ``sum_type`` add the terms of one stream in BIGINT or DECIMAL(18, s), which hold
   every sum of the types they accept. A sum of BIGINTs is refused.
 - ``constant_value`` and ``interval_microseconds`` compute exactly, in fractions.
   ``overflow_guards`` checks constants against Spark's types.
@@ -15,6 +15,7 @@ Each rule is exact in its own type, which may be wider than Spark's:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, inf
 
@@ -113,8 +114,8 @@ def constant_value(node: exp.Expr) -> Fraction | None:
     return Fraction(node.this) if isinstance(node, exp.Literal) and node.is_number else None
 
 
-def _parse_interval(node: exp.Expr) -> Fraction | None:
-    """Return a literal interval in microseconds; None for other nodes."""
+def interval_microseconds(node: exp.Expr) -> Fraction | None:
+    """Return the microseconds of a literal interval; None for other expressions."""
     sign = 1
     while isinstance(node, (exp.Neg, exp.Paren)):
         sign, node = (-sign if isinstance(node, exp.Neg) else sign), node.this
@@ -127,14 +128,9 @@ def _parse_interval(node: exp.Expr) -> Fraction | None:
         return None
 
 
-def interval_microseconds(node: exp.Expr) -> Fraction | None:
-    """Return the microseconds of an interval; None for other expressions."""
-    return _parse_interval(node)
-
-
 def interval_days(node: exp.Expr) -> Fraction | None:
     """Return the days of an interval or a number; None if it is not a whole number of days."""
-    span = _parse_interval(node)
+    span = interval_microseconds(node)
     days = constant_value(node) if span is None else span / UNITS["day"]
     return days if days is not None and days.denominator == 1 else None
 
@@ -207,12 +203,6 @@ def negate_terms(terms: Sequence[Term]) -> list[Term]:
     return [(-sign, term) for sign, term in terms]
 
 
-def sum_sql(terms: Sequence[Term], kind: str, scale: int) -> str:
-    """Return Spark SQL for a sum of one stream's terms, each cast to the kind's numeric type."""
-    number = {"int": "bigint", "decimal": f"decimal(18, {scale})", "float": "double"}[kind]
-    return " + ".join(f"{'-' * (g < 0)}cast(({strip_alias(t)}) as {number})" for g, t in terms)
-
-
 def key_sql(kind: str, sql: str, scale: int) -> str:
     """Return Spark SQL for the key: a BIGINT that preserves the order, or a DOUBLE."""
     return {
@@ -255,3 +245,34 @@ def strip_alias(node: exp.Expr) -> str:
         lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n
     )
     return bare.sql(dialect=SparkSql)
+
+
+@dataclass
+class TermSum:
+    """One stream's part of a comparison: the sum of its signed terms."""
+
+    stream: int
+    terms: list[Term]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a single positive term."""
+        return len(self.terms) == 1 and self.terms[0][0] > 0
+
+    def to_sql(self, kind: str = "", scale: int = 0) -> str:
+        """Return its Spark SQL; each term of a sum is cast to the numeric type of the kind."""
+        if self.is_plain:
+            return f"({strip_alias(self.terms[0][1])})"
+        number = {"int": "bigint", "decimal": f"decimal(18, {scale})", "float": "double"}[kind]
+        parts = (f"{'-' * (g < 0)}cast(({strip_alias(t)}) as {number})" for g, t in self.terms)
+        return " + ".join(parts)
+
+    def complement_negated_bits(self, of: SqlType) -> int:
+        """Replace a negated BIGINT -x by its complement ~x, and return the difference to add.
+
+        -x may overflow; ~x equals -x - 1 and never does.
+        """
+        if of != BIGINT or self.is_plain or len(self.terms) > 1:
+            return 0
+        self.terms = [(1, exp.BitwiseNot(this=exp.paren(self.terms[0][1])))]
+        return 1
