@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from braid.core.events import BatchPlanned
 from braid.core.reserved_columns import DRAW, ROUTING, WORTH
 from braid.core.shedding_plan import LOWEST
-from braid.kernels.pair_sampling import draw_numbers
+from braid.kernels.hashing import draw_numbers
 from braid.papers.shedding.events import SheddingPlanned
 from oracle import Ids
 

@@ -20,7 +20,7 @@ from braid.core.batch_report import BatchReport
 from braid.core.batch_step import RunRules
 from braid.core.run_state import RunState, state_from_json, state_to_json
 from braid.core.shedding_plan import ItemYield, SheddingOutcome
-from braid.kernels.pair_sampling import draw_numbers
+from braid.kernels.hashing import draw_numbers
 from braid.papers.shedding.shed import ShedState
 from braid.papers.shedding.shedding_rate import Budget
 from hypothesis import given

@@ -28,7 +28,8 @@ from braid.core.shedding_plan import (
 from braid.execution import path_probing
 from braid.execution.engine import Engine
 from braid.kernels.exact_sums import sketch_values
-from braid.kernels.pair_sampling import PairSampler, distinct_hashes, sampling_hashes
+from braid.kernels.hashing import distinct_hashes, sampling_hashes
+from braid.kernels.pair_sampling import PairSampler
 from braid.papers.shedding.events import SheddingPlanned
 from braid.papers.shedding.shedding_rate import LEAST
 from braid.simulation.simulator import simulate

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
+import msgspec
+
+from braid.core.batch_report import HostMetrics
 from braid.core.events import BatchCommitted
 from braid.core.facts import AgedMatches, HostUsage, Matches
 from braid.core.plan import Block, Plan
@@ -121,3 +125,52 @@ def count_discarded_tuples(
             if h == source and d.block.id in left and d.block.id not in d.source_blocks:
                 count[h] = count.get(h, 0) - left[d.block.id].rows
     return {h: n for h, n in count.items() if n > 0}
+
+
+def count_hosts(blocks: Iterable[Block]) -> int:
+    """Return the minimum number of hosts, from the hosts of some blocks; 1 if there are none."""
+    return 1 + max((max(hosts) for hosts in {b.hosts for b in blocks} if hosts), default=0)
+
+
+def measure_hosts(
+    hosts: int,
+    blocks: Iterable[Block],
+    plan: Plan,
+    before: Mapping[int, Block],
+    now: Mapping[int, Block],
+    reported: Mapping[int, HostMetrics],
+) -> tuple[HostMetrics, ...]:
+    """Return the metrics of each host, including hosts that have left but still held a block.
+
+    Parameters
+    ----------
+    hosts
+        Number of hosts of the placement.
+    blocks, plan
+        The blocks that the placement planned from, and its plan.
+    before, now
+        The live blocks before and after the batch.
+    reported
+        The metrics that the tasks reported.
+    """
+    touched = count_hosts(chain(before.values(), now.values()))
+    width = max([hosts, touched, *(1 + h for h in reported)])
+    stored, size = [0] * width, [0] * width
+    alike: dict[tuple[int, ...], list[Block]] = {}
+    for b in now.values():
+        alike.setdefault(b.hosts, []).append(b)
+    for places, group in alike.items():
+        rows, held = sum(b.rows for b in group), sum(b.size_bytes for b in group)
+        for h in places:
+            stored[h] += rows
+            size[h] += held
+    gone = count_discarded_tuples(blocks, plan, now)
+    return tuple(
+        msgspec.structs.replace(
+            reported.get(h, HostMetrics()),
+            stored_tuples=stored[h],
+            stored_bytes=size[h],
+            discarded_tuples=gone.get(h, 0),
+        )
+        for h in range(width)
+    )

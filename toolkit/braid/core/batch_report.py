@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from braid.core.facts import AgedMatches, Visit
+from braid.core.plan import Block
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
 from braid.core.shedding_plan import SheddingOutcome, merge_outcomes
 from braid.core.stream_clocks import TimeSpread
@@ -230,3 +231,43 @@ def _add_replica_report(outcome: BatchReport, report: TaskReport) -> None:
                 f"another {size.rows}"
             )
         outcome.replica_addresses[r.block, r.host] = r.address
+
+
+def with_reported_size(b: Block, sizes: Mapping[int, BlockSize]) -> Block:
+    """Return a block with its reported size; unchanged if none was reported."""
+    if (size := sizes.get(b.id)) is None:
+        return b
+    return b.with_contents(size.rows, size.size_bytes, size.event_time_range)
+
+
+def locate_replicas(
+    blocks: Iterable[Block],
+    old: Mapping[Place, ReplicaAddress],
+    new: Mapping[Place, ReplicaAddress],
+) -> dict[Place, ReplicaAddress]:
+    """Return the address of each block's replicas; empty if none are stored (in a simulation).
+
+    Raises RuntimeError if a host lacks a replica that it should have.
+    """
+    if not old and not new:
+        return {}
+    replicas = {}
+    for b in blocks:
+        for h in b.hosts:
+            address = new.get((b.id, h)) or old.get((b.id, h))
+            if address is None:
+                raise RuntimeError(
+                    f"block {b.id} of stream {b.stream} was to be stored on host {h}, which has no "
+                    "replica"
+                )
+            replicas[b.id, h] = address
+    return replicas
+
+
+def referenced_files(
+    places: Mapping[Place, ReplicaAddress],
+    old: Mapping[str, FileChecksum],
+    new: Mapping[str, FileChecksum],
+) -> dict[str, FileChecksum]:
+    """Return the files that replica addresses refer to."""
+    return {f: new[f] if f in new else old[f] for f in {a.file for a in places.values()}}

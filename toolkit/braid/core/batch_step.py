@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from operator import add, sub
 from typing import Any, NamedTuple
 
-import msgspec
-
 from braid.core import batch_history
-from braid.core.batch_report import BatchReport, BlockSize, HostMetrics
+from braid.core.batch_report import (
+    BatchReport,
+    locate_replicas,
+    referenced_files,
+    with_reported_size,
+)
 from braid.core.compaction import plan_compaction
 from braid.core.coverage import CoverageChecker, UncoveredCombinations, check_key_partition
 from braid.core.event_time import advance_clocks, count_irregular, count_jumps, find_jumps
@@ -24,14 +27,14 @@ from braid.core.facts import Facts, block_ages
 from braid.core.placement import Placement
 from braid.core.plan import Block, Plan, apply_derivations_and_drops, combine_plans
 from braid.core.plan_sentences import describe_block_state
-from braid.core.run_state import FileChecksum, Place, ReplicaAddress, RunState
+from braid.core.run_state import Place, RunState
 from braid.core.shedding_plan import SheddingOutcome, estimate_variances
 from braid.core.shedding_policy import Shedder
 from braid.core.stream_clocks import ClockAdvance, find_watermarks
 from braid.errors import CoverageError
 from braid.util import json_codec
 
-_TOLD = 8
+_MOST_DESCRIBED = 8
 """Maximum number of blocks that an error describes."""
 
 
@@ -168,7 +171,7 @@ def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:
         ledger.check_plan(state.blocks.values(), work.combined_plan)
     except CoverageError as error:
         error.add_note(f"The plan of batch {work.facts.batch}, block by block:")
-        for id in dict.fromkeys(error.blocks[:_TOLD]):
+        for id in dict.fromkeys(error.blocks[:_MOST_DESCRIBED]):
             error.add_note(
                 describe_block_state(
                     id,
@@ -250,8 +253,8 @@ def _make_next_state(
         block_files=referenced_files(places, state.block_files, outcome.files),
         next_id=1 + max([state.next_id - 1, *blocks, *created]),
         placement_state=work.plan.state,
-        received=_add_by_stream(state.received, last),
-        received_bytes=_add_by_stream(state.received_bytes, size),
+        received=tuple(map(add, state.received, last)),
+        received_bytes=tuple(map(add, state.received_bytes, size)),
         previous_received=last,
         clocks=tuple(a.clock.time for a in advances),
         pending=tuple(a.clock.pending for a in advances),
@@ -329,59 +332,11 @@ def _find_live_blocks(
     }
 
 
-def with_reported_size(b: Block, sizes: Mapping[int, BlockSize]) -> Block:
-    """Return a block with its reported size; unchanged if none was reported."""
-    if (size := sizes.get(b.id)) is None:
-        return b
-    return b.with_contents(size.rows, size.size_bytes, size.event_time_range)
-
-
-def locate_replicas(
-    blocks: Iterable[Block],
-    old: Mapping[Place, ReplicaAddress],
-    new: Mapping[Place, ReplicaAddress],
-) -> dict[Place, ReplicaAddress]:
-    """Return the address of each block's replicas; empty if none are stored (in a simulation).
-
-    Raises RuntimeError if a host lacks a replica that it should have.
-    """
-    if not old and not new:
-        return {}
-    replicas = {}
-    for b in blocks:
-        for h in b.hosts:
-            address = new.get((b.id, h)) or old.get((b.id, h))
-            if address is None:
-                raise RuntimeError(
-                    f"block {b.id} of stream {b.stream} was to be stored on host {h}, which has no "
-                    "replica"
-                )
-            replicas[b.id, h] = address
-    return replicas
-
-
-def referenced_files(
-    places: Mapping[Place, ReplicaAddress],
-    old: Mapping[str, FileChecksum],
-    new: Mapping[str, FileChecksum],
-) -> dict[str, FileChecksum]:
-    """Return the files that replica addresses refer to."""
-    return {f: new[f] if f in new else old[f] for f in {a.file for a in places.values()}}
-
-
 def _sum_by_stream(rules: RunRules, blocks: Iterable[Block], what: str) -> tuple[int, ...]:
     sums = [0] * len(rules.streams)
     for b in blocks:
         sums[b.stream] += getattr(b, what)
     return tuple(sums)
-
-
-def _add_by_stream(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
-
-
-def _subtract_by_stream(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
-    return tuple(x - y for x, y in zip(a, b, strict=True))
 
 
 def make_commit_event(
@@ -401,47 +356,13 @@ def make_commit_event(
             b for b in now.values() if (was := before.get(b.id)) is not b and was != b
         ),
         dropped_block_ids=tuple(sorted(before.keys() - now.keys())),
-        host_metrics=_make_host_metrics(rules, before, now, work, outcome),
-        received_bytes=_subtract_by_stream(new.received_bytes, old.received_bytes),
+        host_metrics=batch_history.measure_hosts(
+            rules.placement.hosts, work.facts.blocks, work.plan, before, now, outcome.hosts
+        ),
+        received_bytes=tuple(map(sub, new.received_bytes, old.received_bytes)),
         late_tuples=irregular.late,
         untimed=irregular.untimed,
         ahead=irregular.ahead,
         irregular_counts=new.irregular,
         clocks=new.clocks,
-    )
-
-
-def count_hosts(blocks: Iterable[Block]) -> int:
-    """Return the minimum number of hosts, from the hosts of some blocks; 1 if there are none."""
-    return 1 + max((max(hosts) for hosts in {b.hosts for b in blocks} if hosts), default=0)
-
-
-def _make_host_metrics(
-    rules: RunRules,
-    before: Mapping[int, Block],
-    now: Mapping[int, Block],
-    work: BatchWork,
-    outcome: BatchReport,
-) -> tuple[HostMetrics, ...]:
-    """Return the metrics of each host, including hosts that have left but still held a block."""
-    touched = count_hosts(chain(before.values(), now.values()))
-    width = max([rules.placement.hosts, touched, *(1 + h for h in outcome.hosts)])
-    stored, size = [0] * width, [0] * width
-    alike: dict[tuple[int, ...], list[Block]] = {}
-    for b in now.values():
-        alike.setdefault(b.hosts, []).append(b)
-    for hosts, blocks in alike.items():
-        rows, held = sum(b.rows for b in blocks), sum(b.size_bytes for b in blocks)
-        for h in hosts:
-            stored[h] += rows
-            size[h] += held
-    gone = batch_history.count_discarded_tuples(work.facts.blocks, work.plan, now)
-    return tuple(
-        msgspec.structs.replace(
-            outcome.hosts.get(h, HostMetrics()),
-            stored_tuples=stored[h],
-            stored_bytes=size[h],
-            discarded_tuples=gone.get(h, 0),
-        )
-        for h in range(width)
     )

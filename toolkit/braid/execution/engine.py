@@ -13,7 +13,15 @@ from typing import Any
 from braid.condition.predicate import with_windows
 from braid.core import batch_step
 from braid.core.batch_history import split_batch_seconds
-from braid.core.batch_report import BatchReport, TaskReport, merge_replica_reports, merge_reports
+from braid.core.batch_report import (
+    BatchReport,
+    TaskReport,
+    locate_replicas,
+    merge_replica_reports,
+    merge_reports,
+    referenced_files,
+    with_reported_size,
+)
 from braid.core.batch_step import BatchStep, BatchWork, RunRules
 from braid.core.events import BatchCommitted, Event
 from braid.core.placement import Placement
@@ -273,12 +281,12 @@ class Engine:
             space = self.placement.key_space(policy)
             keys = (space.first, space.key_end)
             blocks = {
-                id: replace(batch_step.with_reported_size(b, outcome.block_sizes), key_range=keys)
+                id: replace(with_reported_size(b, outcome.block_sizes), key_range=keys)
                 for id, b in old.blocks.items()
                 if id in outcome.block_sizes
             }
-            places = batch_step.locate_replicas(blocks.values(), {}, outcome.replica_addresses)
-            named = batch_step.referenced_files(places, {}, outcome.files)
+            places = locate_replicas(blocks.values(), {}, outcome.replica_addresses)
+            named = referenced_files(places, {}, outcome.files)
             state = replace(state, blocks=blocks, replica_addresses=places, block_files=named)
         after = batch_step.commit_amendment(self.rules, old, state, outcome)
         snapshot, total = self.store.write_state(state), current_environment().read_clock() - began

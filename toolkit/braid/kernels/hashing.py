@@ -1,10 +1,16 @@
-"""Hash functions: deterministic numbers that look random."""
+"""Hash functions: deterministic numbers that look random, and draws that sample tuples."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from braid.core.reserved_columns import DRAW
+from braid.kernels.block_rows import take_block_rows
+
+Floats = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 Uint64 = npt.NDArray[np.uint64]
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -71,3 +77,45 @@ def _hash_int(value: int, seed: int) -> int:
     h = (h ^ h >> 33) * _P2 & _ALL
     h = (h ^ h >> 29) * _P3 & _ALL
     return h ^ h >> 32
+
+
+def draw_numbers(numbers: Uint64, block: int) -> Floats:
+    """Return a number in [0, 1) for each tuple, different for each block."""
+    return np.asarray((sampling_hashes(numbers, block) >> np.uint64(11)) * 2.0**-53, np.float64)
+
+
+def sampling_hashes(numbers: Uint64, block: int) -> Uint64:
+    """Return the hash by which each tuple is sampled, different for each block."""
+    return mix_bits(numbers ^ mix_bits(np.array([block], np.uint64)))
+
+
+def distinct_hashes(rows: pa.RecordBatch) -> Uint64:
+    """Return the hashes of tuples, made distinct among equal ones by rank.
+
+    Equal tuples are interchangeable, but must not be sampled all or none. Different tuples with the
+    same hash are ranked by content, so that their order in a task does not matter.
+    """
+    numbers = rows.column(DRAW).to_numpy(zero_copy_only=False)
+    order = np.argsort(numbers, kind="stable")
+    new = np.ones(len(order), bool)
+    new[1:] = np.diff(numbers[order]) != 0
+    if new.all():
+        return numbers.astype(np.uint64)
+    tied = np.flatnonzero(~(new & np.append(new[1:], True)))
+    order[tied] = order[tied][_order_by_content(take_block_rows(rows, order[tied]))]
+    rank = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
+    hashes = numbers.astype(np.uint64)
+    hashes[order] += rank.astype(np.uint64) * GOLDEN
+    return hashes
+
+
+def _order_by_content(rows: pa.RecordBatch) -> Int64:
+    """Return the order of tuples by hash, then by all sortable columns."""
+    names = [DRAW, *(f.name for f in rows.schema if f.name != DRAW and not _is_nested(f.type))]
+    # Permutations of other indexes depend on the order of the rows.
+    keys = [(name, "ascending") for name in names if not name.startswith("__p:")]
+    return np.asarray(pc.sort_indices(rows, sort_keys=keys).to_numpy(), np.int64)
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_nested(kind) or pa.types.is_null(kind))

@@ -12,7 +12,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from braid.core.reserved_columns import DRAW, KEPT, WORTH
 from braid.core.shedding_plan import (
@@ -26,7 +25,7 @@ from braid.core.shedding_plan import (
 )
 from braid.kernels.block_rows import BlockRows, PartialMatches, take_block_rows
 from braid.kernels.exact_sums import SIGNS, OrderIndependentSum, sketch_values
-from braid.kernels.hashing import GOLDEN, Uint64, mix_bits
+from braid.kernels.hashing import Uint64, distinct_hashes, draw_numbers, sampling_hashes
 
 Floats = npt.NDArray[np.float64]
 _COMES_IN = (1 << 64) - 1
@@ -37,48 +36,6 @@ _OF_RESULTS: tuple[Literal["estimated", "utility", "estimated_utility"], ...] = 
     "estimated_utility",
 )
 """Sums to which results without weight and of utility 1 contribute."""
-
-
-def draw_numbers(numbers: Uint64, block: int) -> Floats:
-    """Return a number in [0, 1) for each tuple, different for each block."""
-    return np.asarray((sampling_hashes(numbers, block) >> np.uint64(11)) * 2.0**-53, np.float64)
-
-
-def sampling_hashes(numbers: Uint64, block: int) -> Uint64:
-    """Return the hash by which each tuple is sampled, different for each block."""
-    return mix_bits(numbers ^ mix_bits(np.array([block], np.uint64)))
-
-
-def distinct_hashes(rows: pa.RecordBatch) -> Uint64:
-    """Return the hashes of tuples, made distinct among equal ones by rank.
-
-    Equal tuples are interchangeable, but must not be sampled all or none. Different tuples with the
-    same hash are ranked by content, so that their order in a task does not matter.
-    """
-    numbers = rows.column(DRAW).to_numpy(zero_copy_only=False)
-    order = np.argsort(numbers, kind="stable")
-    new = np.ones(len(order), bool)
-    new[1:] = np.diff(numbers[order]) != 0
-    if new.all():
-        return numbers.astype(np.uint64)
-    tied = np.flatnonzero(~(new & np.append(new[1:], True)))
-    order[tied] = order[tied][_order_by_content(take_block_rows(rows, order[tied]))]
-    rank = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
-    hashes = numbers.astype(np.uint64)
-    hashes[order] += rank.astype(np.uint64) * GOLDEN
-    return hashes
-
-
-def _order_by_content(rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """Return the order of tuples by hash, then by all sortable columns."""
-    names = [DRAW, *(f.name for f in rows.schema if f.name != DRAW and not _is_nested(f.type))]
-    # Permutations of other indexes depend on the order of the rows.
-    keys = [(name, "ascending") for name in names if not name.startswith("__p:")]
-    return np.asarray(pc.sort_indices(rows, sort_keys=keys).to_numpy(), np.int64)
-
-
-def _is_nested(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_nested(kind) or pa.types.is_null(kind))
 
 
 def sample_arrivals(rows: pa.RecordBatch, share: float) -> pa.RecordBatch:

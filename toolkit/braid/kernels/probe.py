@@ -68,6 +68,34 @@ class ProbeInput(NamedTuple):
     counts: ComparisonCounter
 
 
+class CandidatePairs(NamedTuple):
+    """Pairs of a partial result and a row of a block of ``stream``, as positions in both."""
+
+    partial: PartialMatches
+    left: np.ndarray
+    rows: BlockRows
+    right: np.ndarray
+    stream: int
+
+    def take_positions(self, at: np.ndarray) -> CandidatePairs:
+        """Return some of the pairs."""
+        return self._replace(left=self.left[at], right=self.right[at])
+
+    def column_values(self, stream: int, name: str) -> np.ndarray:
+        """Return a number of each pair."""
+        if stream == self.stream:
+            return self.rows.numpy_column(name)[self.right]
+        return self.partial.values_at(stream, name, self.left)
+
+    def keep_in_key_range(self) -> CandidatePairs:
+        """Return the pairs whose stored row belongs to this host."""
+        if self.rows.keys is None:
+            return self
+        key = self.rows.numpy_column(ROUTING)[self.right]
+        low, high = self.rows.keys
+        return self.take_positions(np.flatnonzero((key >= low) & (key < high)))
+
+
 @dataclass
 class BlockJoiner:
     """A joiner of partial results with blocks under one predicate.
@@ -87,7 +115,6 @@ class BlockJoiner:
     batch_number: int = 0
     steps: dict[tuple[frozenset[int], int], ProbeStep] = field(default_factory=dict)
     variable_width_columns: dict[int, list[str]] = field(default_factory=dict)
-    indexes: dict[int, Sequence[str]] = field(default_factory=dict)
 
     def probe_block(
         self,
@@ -141,32 +168,25 @@ class BlockJoiner:
         for left, right in find_candidate_pairs(
             partial, rows, step.stream, step.index_condition, CHUNK
         ):
-            left, right = _keep_in_key_range(rows, left, right)
-            if not len(left):
+            pairs = CandidatePairs(partial, left, rows, right, step.stream).keep_in_key_range()
+            if not len(pairs.left):
                 continue
-            count.compared_pairs += rows.count_by_block(right)
-            candidates = self._keep_holding_pairs(partial, left, rows, right, step, stored)
-            if candidates is not None:
-                yield candidates
+            count.compared_pairs += rows.count_by_block(pairs.right)
+            admitted = self._admit_pairs(pairs, step, stored)
+            if admitted is not None:
+                yield admitted
 
-    def _keep_holding_pairs(
-        self,
-        partial: PartialMatches,
-        left: np.ndarray,
-        rows: BlockRows,
-        right: np.ndarray,
-        step: ProbeStep,
-        stored: bool,
+    def _admit_pairs(
+        self, pairs: CandidatePairs, step: ProbeStep, stored: bool
     ) -> PartialMatches | None:
-        """Return the candidates that conditions, windows and queries admit; None: there is none."""
-        holding = self._evaluate_conditions(partial, left, rows, right, step, stored)
+        """Return the pairs that conditions, windows and queries admit; None: there is none."""
+        holding = self._evaluate_conditions(pairs, step, stored)
         if holding is not None:
-            keep = np.flatnonzero(holding)
-            left, right = left[keep], right[keep]
-        if not len(left):
+            pairs = pairs.take_positions(np.flatnonzero(holding))
+        if not len(pairs.left):
             return None
-        visited = partial.take_positions(left)
-        parts = {**visited.parts, step.stream: (rows, right)}
+        visited = pairs.partial.take_positions(pairs.left)
+        parts = {**visited.parts, step.stream: (pairs.rows, pairs.right)}
         admitted = PartialMatches(
             parts, weights=visited.weights, sampling_hashes=visited.sampling_hashes
         )
@@ -194,34 +214,16 @@ class BlockJoiner:
         if not may_overflow(danger.guard, bounds):
             return
         for left, right in find_pairs_at_risk(partial, rows, danger, bounds, step.stream, CHUNK):
-            left, right = _keep_in_key_range(rows, left, right)
-            columns = [
-                _take_link_values(partial, left, rows, right, step.stream, (s, n))
-                for s, n, _ in ends
-            ]
-            keep = np.flatnonzero(find_overflows(danger.guard, columns))
-            pairs = partial, left[keep], rows, right[keep]
-            if len(keep) and self._is_computed(
-                *pairs, replace(step, conditions=danger.required_links), stored
-            ):
+            pairs = CandidatePairs(partial, left, rows, right, step.stream).keep_in_key_range()
+            columns = [pairs.column_values(s, n) for s, n, _ in ends]
+            pairs = pairs.take_positions(np.flatnonzero(find_overflows(danger.guard, columns)))
+            required = replace(step, conditions=danger.required_links)
+            if len(pairs.left) and self._is_computed(pairs, required, stored):
                 raise self._make_failure(danger.guard.sentence, (s for s, _, _ in ends))
 
-    def _find_indexes(self, stream: int) -> Sequence[str]:
-        if stream not in self.indexes:
-            self.indexes[stream] = self.predicate.index_columns(stream)
-        return self.indexes[stream]
-
-    def _is_computed(
-        self,
-        partial: PartialMatches,
-        left: np.ndarray,
-        rows: BlockRows,
-        right: np.ndarray,
-        step: ProbeStep,
-        stored: bool,
-    ) -> bool:
+    def _is_computed(self, pairs: CandidatePairs, step: ProbeStep, stored: bool) -> bool:
         """Return whether the step's conditions and residuals admit one of these pairs."""
-        admitted = self._keep_holding_pairs(partial, left, rows, right, step, stored)
+        admitted = self._admit_pairs(pairs, step, stored)
         pieces = () if admitted is None else self._split_for_residuals(admitted, step)
         return any(self._apply_residuals([(0, piece)], step) for piece, _ in pieces)
 
@@ -274,30 +276,22 @@ class BlockJoiner:
         return self.steps[visited, stream]
 
     def _evaluate_conditions(
-        self,
-        partial: PartialMatches,
-        left: np.ndarray,
-        rows: BlockRows,
-        right: np.ndarray,
-        step: ProbeStep,
-        stored: bool,
+        self, pairs: CandidatePairs, step: ProbeStep, stored: bool
     ) -> np.ndarray | None:
         """Return a mask of the pairs that fulfil the conditions and are not expired; None: all."""
         keep: np.ndarray | None = None
         for link in step.conditions:
-            a, b = (
-                _take_link_values(partial, left, rows, right, step.stream, end)
-                for end in (link.left, link.right)
-            )
+            a, b = pairs.column_values(*link.left), pairs.column_values(*link.right)
             keep = _and_masks(keep, evaluate_condition(a, b, link))
         window, watermark = self.windows[step.stream], self.watermarks[step.stream]
         if not stored or window is None or watermark is None:
             return keep
         limit = watermark - window
         # Checking all rows once is faster than checking as many candidates.
-        if len(right) >= rows.batch.num_rows and rows.event_time_range()[0] > limit:
+        rows = pairs.rows
+        if len(pairs.right) >= rows.batch.num_rows and rows.event_time_range()[0] > limit:
             return keep
-        return _and_masks(keep, rows.numpy_column(TIME)[right] > limit)
+        return _and_masks(keep, rows.numpy_column(TIME)[pairs.right] > limit)
 
     def _apply_residuals(
         self, pairs: list[tuple[int, PartialMatches]], step: ProbeStep
@@ -351,28 +345,6 @@ def _concat_arrays(parts: Iterable[pa.Array]) -> pa.Array | pa.ChunkedArray:
         return several[0]
     chunked = pa.chunked_array(several)
     return chunked if len(chunked) >= _LONG * len(several) else pa.concat_arrays(several)
-
-
-def _keep_in_key_range(
-    rows: BlockRows, left: np.ndarray, right: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pairs whose stored row belongs to this host."""
-    if rows.keys is None:
-        return left, right
-    key = rows.numpy_column(ROUTING)[right]
-    chosen = np.flatnonzero((key >= rows.keys[0]) & (key < rows.keys[1]))
-    return left[chosen], right[chosen]
-
-
-def _take_link_values(
-    partial: PartialMatches,
-    left: np.ndarray,
-    rows: BlockRows,
-    right: np.ndarray,
-    stream: int,
-    end: tuple[int, str],
-) -> np.ndarray:
-    return rows.numpy_column(end[1])[right] if end[0] == stream else partial.values_at(*end, left)
 
 
 def _split_by_bytes(

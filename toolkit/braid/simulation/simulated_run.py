@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from braid.core import batch_step
-from braid.core.batch_report import BatchReport, BlockSize, HostMetrics
+from braid.core.batch_history import count_hosts
+from braid.core.batch_report import BatchReport, BlockSize, HostMetrics, with_reported_size
 from braid.core.batch_step import BatchWork, RunRules
 from braid.core.cluster_model import REFERENCE_MIPS, CostParameters, HostCapacity
 from braid.core.events import BatchCommitted, Event
@@ -187,7 +188,7 @@ class SimulatedRun:
         there = {b.id: b for b in (*work.live_blocks, *fresh)}
         routed = (r.block for r in work.plan.routes)
         blocks = chain(self.state.blocks.values(), routed, there.values())
-        hosts = max(self.rules.placement.hosts, batch_step.count_hosts(blocks))
+        hosts = max(self.rules.placement.hosts, count_hosts(blocks))
         received = self._sum_received_by_host(
             ((r.block, r.reading_hosts()) for r in work.plan.routes if r.is_fresh), hosts
         )
@@ -198,7 +199,7 @@ class SimulatedRun:
         moved = self._sum_received_by_host(copies, hosts)
         live = {id: b for id, b in there.items() if self.rows[id]}
         live |= {
-            id: batch_step.with_reported_size(live[id], outcome.block_sizes)
+            id: with_reported_size(live[id], outcome.block_sizes)
             for id in outcome.block_sizes
             if id in live
         }
