@@ -16,11 +16,10 @@ from braid.core.events import (
     BatchPlanned,
     EventsTrimmed,
     QueryAdded,
-    ReplicaCopy,
     RunEnded,
     RunStarted,
 )
-from braid.core.plan import Block, Derivation, Hop, Route
+from braid.core.plan import Block, Derivation, Hop, ReplicaCopy, Route
 from braid.papers.slices.events import ChainChanged
 from braid.papers.theta.events import (
     Cell,

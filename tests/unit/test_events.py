@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from braid.core import batch_history, batch_report, event_io, events
-from braid.core.plan import Block, Derivation, Hop, Route
+from braid.core.plan import Block, Derivation, Hop, ReplicaCopy, Route
 from braid.core.shedding_plan import ItemYield
 from braid.papers.diffusion import events as diffusion
 from braid.papers.psp import events as psp
@@ -53,7 +53,7 @@ ALL: list[Any] = [
         1, 0, (2, 2), (1, 4), (theta.Cell(0, 0, 0), theta.Cell(1, 0, 1)), (100, 400)
     ),
     theta.MigrationStarted(1, 0, 500, 20),
-    theta.MigrationAdvanced(2, 0, (events.ReplicaCopy(5, 0, 1),), 250, 250),
+    theta.MigrationAdvanced(2, 0, (ReplicaCopy(5, 0, 1),), 250, 250),
     theta.MigrationEnded(3, 0),
     diffusion.SegmentPlaced(1, 0, 2, 3, True, 0),
     diffusion.MasterSwitched(4, 0, 1, 2, (1.5, 0.5)),
@@ -68,7 +68,7 @@ ALL: list[Any] = [
     psp.SliceTableChanged(1, 0, (0, 2, 1), (4000000, None, 0), None),
     psp.HeadMoved(1, 0, 0, 1),
     psp.TailMoved(1, 0, None, 2),
-    psp.StateRelocated(1, 0, "aged", (events.ReplicaCopy(5, 0, 1),), 20, True),
+    psp.StateRelocated(1, 0, "aged", (ReplicaCopy(5, 0, 1),), 20, True),
     psp.RingResized(1, 3, 5, "load", "passive"),
     events.QueryAdded(
         2, "trend", 1, {"a": 60, "b": 30}, {"a": "v > 3", "b": None}, {"a": 17, "b": None}
@@ -142,7 +142,7 @@ ALL: list[Any] = [
 @dataclass(frozen=True, slots=True)
 class Surprise(events.Event):
     batch: int
-    places: tuple[events.ReplicaCopy, ...]
+    places: tuple[ReplicaCopy, ...]
 
 
 del events.EVENTS.classes["Surprise"]
@@ -193,7 +193,7 @@ def test_what_a_line_lacks_or_has_of_another_type_is_refused() -> None:
 
 def test_a_paper_adds_a_kind_in_its_own_file_and_two_of_one_name_are_refused() -> None:
     events.EVENTS.classes["Surprise"] = Surprise
-    surprise = Surprise(3, (events.ReplicaCopy(1, 2, 3),))
+    surprise = Surprise(3, (ReplicaCopy(1, 2, 3),))
     try:
         assert (
             event_io.event_from_dict(json.loads(json.dumps(event_io.event_to_dict(surprise))))

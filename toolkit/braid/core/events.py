@@ -66,14 +66,6 @@ class EventContext(NamedTuple):
     batch_events: Sequence[Event]
 
 
-class ReplicaCopy(NamedTuple):
-    """A block copied from one host to another."""
-
-    block: int
-    source: int
-    target: int
-
-
 @dataclass(frozen=True, slots=True)
 class RunStarted(Event):
     """The settings of a run.

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from braid.core.shedding_plan import SheddingPlan
 
@@ -151,6 +151,14 @@ class Route:
         """
         store = set(self.block.hosts) if self.is_fresh else set()
         return store.union(*(path[0].blocks_by_host for path in self.paths))
+
+
+class ReplicaCopy(NamedTuple):
+    """A block copied from one host to another."""
+
+    block: int
+    source: int
+    target: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Any
 
 from braid.core.facts import Facts
-from braid.core.plan import Block, Derivation, Keys, Plan, apply_derivations_and_drops
+from braid.core.plan import Block, Derivation, Keys, Plan, Route, apply_derivations_and_drops
 
 
 @dataclass
@@ -44,6 +45,23 @@ class PlanBuilder:
         more = block.with_hosts(tuple(sorted({*block.hosts, *reads})))
         self.derivations.append(Derivation(more, (block.id,), reads))
         return more
+
+    def make_plan(
+        self,
+        routes: Iterable[Route],
+        state: Any,
+        events: Iterable[Any] = (),
+        pinned_blocks: Iterable[int] = (),
+    ) -> Plan:
+        """Return the plan with these routes and the derivations and drops so far."""
+        return Plan(
+            tuple(routes),
+            tuple(self.derivations),
+            self.drops,
+            frozenset(pinned_blocks),
+            state,
+            tuple(events),
+        )
 
     def drop_replicas(self, block: Block, hosts: Iterable[int]) -> None:
         """Drop the replicas of a block on these hosts. Hosts without one are ignored."""

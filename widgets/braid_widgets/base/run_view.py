@@ -9,15 +9,8 @@ from typing import Any
 
 import numpy as np
 from braid.core.batch_history import LiveBlocks
-from braid.core.events import (
-    BatchCommitted,
-    BatchPlanned,
-    EventsTrimmed,
-    ReplicaCopy,
-    RunEnded,
-    RunStarted,
-)
-from braid.core.plan import Block
+from braid.core.events import BatchCommitted, BatchPlanned, EventsTrimmed, RunEnded, RunStarted
+from braid.core.plan import Block, ReplicaCopy
 from braid.papers.theta.events import (
     MappingChanged,
     MigrationAdvanced,

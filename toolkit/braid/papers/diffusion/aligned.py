@@ -178,7 +178,7 @@ class _Planner:
         next_id = self.facts.next_id + len(routes)
         segments = tuple(aligned.segments)
         state = AlignedState(self.search, self.reign, segments, self.rates, next_id)
-        return Plan(routes, tuple(draft.derivations), draft.drops, state=state, events=events)
+        return draft.make_plan(routes, state, events)
 
     def _choose_first_master(self) -> int:
         """Return the stream that Eq. 2 favours at equal rates: the one with the shortest window."""

@@ -371,19 +371,16 @@ class _Planner:
         The measured loads of the last batch do not include this segment.
         """
         tuples = self.facts.previous_received[stream]
-        self._add_load(
-            {*stored, *(way.hops[0] if way.hops else ())}, HostUsage(received_tuples=tuples)
-        )
+        first = way.hops[0] if way.hops else ()
+        self._add_load({*stored, *first}, HostUsage(received_tuples=tuples))
         for k, (chi, probes) in enumerate(
             zip(self.growth.intermediate_counts(stream, way.order), way.hops, strict=False)
         ):
             entering = round(tuples * chi)
             met = self.table.rows[way.order[k]] // max(len(probes), 1)
-            usage = HostUsage(
-                received_partials=entering if k else 0,
-                probes=entering,
-                compared_pairs=entering * met,
-            )
+            partials = entering if k else 0
+            pairs = entering * met
+            usage = HostUsage(received_partials=partials, probes=entering, compared_pairs=pairs)
             self._add_load(probes, usage)
 
     def _add_load(self, hosts: Iterable[int], will_do: HostUsage) -> None:

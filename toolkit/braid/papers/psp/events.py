@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from logging import INFO
 
-from braid.core.events import Event, EventContext, ReplicaCopy
+from braid.core.events import Event, EventContext
+from braid.core.plan import ReplicaCopy
 from braid.core.plan_sentences import format_hosts
 from braid.util.durations import format_duration
 

@@ -29,10 +29,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-from braid.core.events import ReplicaCopy
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
-from braid.core.plan import Plan, Route
+from braid.core.plan import Plan, ReplicaCopy, Route
 from braid.core.plan_builder import PlanBuilder
 from braid.papers.common.routes import hopping_routes
 from braid.papers.psp.events import (
@@ -158,14 +157,10 @@ class Ring(Placement):
         ):
             raise ValueError(
                 f"max_tuples_in_flight is {self.max_tuples_in_flight} in form {self.form!r}; it "
-                "takes 'interleaved', and "
-                "1 tuple or more"
+                "takes 'interleaved', and 1 tuple or more"
             )
-        object.__setattr__(
-            self,
-            "max_hosts",
-            self.max_hosts or max([self.hosts, *(nodes for _, nodes in self.resize)]),
-        )
+        most = max([self.hosts, *(nodes for _, nodes in self.resize)])
+        object.__setattr__(self, "max_hosts", self.max_hosts or most)
         self._check_growth()
         self._check_rings()
 
@@ -176,8 +171,7 @@ class Ring(Placement):
         ):
             raise ValueError(
                 f"resize is {self.resize}; it must be (batch, nodes) pairs, batches rising from 1 "
-                "or more, nodes from 1 to "
-                f"max_hosts, {self.max_hosts}"
+                f"or more, nodes from 1 to max_hosts, {self.max_hosts}"
             )
         if self.max_hosts < self.hosts:
             raise ValueError(
@@ -188,9 +182,8 @@ class Ring(Placement):
         ):
             raise ValueError(
                 f"max_pairs_per_node is {self.max_pairs_per_node}, max_hosts {self.max_hosts} "
-                f"with {self.hosts} hosts; "
-                "it must be 1 pair or more, "
-                "max_hosts above hosts, and no resize given beside it"
+                f"with {self.hosts} hosts; it must be 1 pair or more, max_hosts above hosts, and "
+                "no resize given beside it"
             )
 
     def _check_rings(self) -> None:
@@ -203,8 +196,8 @@ class Ring(Placement):
             ):
                 raise ValueError(
                     f"the ring of stream {stream} is {ring}; it must name different hosts from 0 "
-                    f"to {self.hosts - 1}, one of them "
-                    f"below {fewest}, the fewest nodes that there will be"
+                    f"to {self.hosts - 1}, one of them below {fewest}, the fewest nodes that there "
+                    "will be"
                 )
 
     @classmethod
@@ -274,27 +267,11 @@ class _Planner:
         routes = self._make_routes()
         self._emit_table_events(before)
         load, wanted = self._choose_node_count(nodes)
-        pinned = (
-            [b.id for b in (*self.facts.blocks, *(r.block for r in routes))]
-            if wanted != nodes
-            else []
-        )
-        state = RingState(
-            nodes,
-            wanted,
-            tuple(self.slices),
-            load,
-            self.facts.batch if resized else self.before.resized_in,
-            next(self.draft.ids),
-        )
-        return Plan(
-            routes,
-            tuple(self.draft.derivations),
-            self.draft.drops,
-            frozenset(pinned),
-            state,
-            tuple(self.events),
-        )
+        pinned = (*self.facts.blocks, *(r.block for r in routes)) if wanted != nodes else ()
+        resized_in = self.facts.batch if resized else self.before.resized_in
+        next_id = next(self.draft.ids)
+        state = RingState(nodes, wanted, tuple(self.slices), load, resized_in, next_id)
+        return self.draft.make_plan(routes, state, self.events, (b.id for b in pinned))
 
     def _choose_node_count(self, nodes: int) -> tuple[float, int]:
         """Return the mean load in pairs per batch, and the nodes for the next one.

@@ -13,7 +13,7 @@ from braid.core.facts import Facts
 from braid.core.plan import Block, Plan, apply_derivations_and_drops
 from braid.core.shedding_plan import Item, SheddingOutcome, SheddingPlan
 from braid.core.shedding_policy import Shedder
-from braid.papers.shedding import basic_windows, shedding_rate
+from braid.papers.shedding import basic_windows
 from braid.papers.shedding.events import SheddingPlanned, ShedItem
 from braid.papers.shedding.knapsack import Floats, fill_budget
 from braid.papers.shedding.productivity_profile import ProductivityProfile
@@ -155,12 +155,10 @@ class Shed(Shedder):
         work = _Work(
             self, facts, plan, learned.profile, types, learned.keep_shares, learned.received_tuples
         )
-        allowance = _compute_allowed_seconds(budget, learned)
-        volume, fits = (
-            work.count_full_join_pairs(),
-            _count_affordable_pairs(budget, allowance, learned, work.settled),
-        )
-        r, enough = _choose_fraction(budget, learned, volume, fits)
+        allowance = budget.allowed_seconds(learned.elapsed_event_time)
+        volume = work.count_full_join_pairs()
+        fits = budget.affordable_pairs(allowance, learned.cost, learned.overhead, work.settled)
+        r, enough = budget.choose_fraction(volume, fits, learned.fraction)
         is_whole_tuple = self.method in ("drop", "keys")
         keep = (max(FLOOR, sqrt(r)),) * len(facts.streams) if is_whole_tuple else ()
         shares = work.choose_item_shares(1.0 if is_whole_tuple else r)
@@ -215,42 +213,6 @@ def _update_arrivals(state: ShedState, facts: Facts) -> ShedState:
     ]
     passing = max(passed, default=0) or state.elapsed_event_time
     return replace(state, received_tuples=arrivals, elapsed_event_time=passing, latest=facts.clocks)
-
-
-def _compute_allowed_seconds(budget: Budget, state: ShedState) -> float | None:
-    """Return the seconds that the batch may take; None: no clock decides, or none was seen."""
-    if budget.kind == "seconds":
-        return budget.amount
-    if budget.kind != "speed":
-        return None
-    return state.elapsed_event_time / 1e6 / budget.amount or None
-
-
-def _count_affordable_pairs(
-    budget: Budget, allowance: float | None, state: ShedState, settled: float
-) -> float | None:
-    """Return the pairs that fit the budget.
-
-    None: the budget does not limit them, or nothing has been measured yet. ``settled`` are pairs
-    that cannot be shed.
-    """
-    if budget.kind == "pairs":
-        return max(0.0, budget.amount - settled)
-    if allowance is None or not state.cost:
-        return None
-    return max(0.0, shedding_rate.affordable_pairs(allowance, state.overhead, state.cost) - settled)
-
-
-def _choose_fraction(
-    budget: Budget, state: ShedState, volume: float, fits: float | None
-) -> tuple[float, bool]:
-    """Return r, and whether it is enough to keep to the budget."""
-    if budget.kind == "fraction":
-        return budget.amount, True
-    if fits is None:
-        return state.fraction, True
-    r = min(1.0, fits / volume) if volume else 1.0
-    return max(r, shedding_rate.LEAST), r >= shedding_rate.LEAST
 
 
 class _Work:

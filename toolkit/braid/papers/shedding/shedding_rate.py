@@ -56,6 +56,43 @@ class Budget:
             return Budget(kind, float(amount))
         return Budget("speed", 1.0)
 
+    def allowed_seconds(self, event_time: int) -> float | None:
+        """Return the seconds that a batch may take; None: no clock decides, or none was seen.
+
+        ``event_time`` passed in the last batch, in microseconds.
+        """
+        if self.kind == "seconds":
+            return self.amount
+        return event_time / 1e6 / self.amount or None if self.kind == "speed" else None
+
+    def affordable_pairs(
+        self, allowance: float | None, cost: float, overhead: float, settled: float
+    ) -> float | None:
+        """Return the pairs that fit the budget.
+
+        ``settled`` are pairs that cannot be shed. None: the budget does not limit the pairs, or
+        nothing has been measured yet.
+        """
+        if self.kind == "pairs":
+            return max(0.0, self.amount - settled)
+        if allowance is None or not cost:
+            return None
+        return max(0.0, affordable_pairs(allowance, overhead, cost) - settled)
+
+    def choose_fraction(
+        self, volume: float, fits: float | None, current: float
+    ) -> tuple[float, bool]:
+        """Return r, and whether it is enough to keep to the budget.
+
+        ``volume`` are all pairs, ``fits`` those that fit. ``current`` is r while that is unknown.
+        """
+        if self.kind == "fraction":
+            return self.amount, True
+        if fits is None:
+            return current, True
+        r = min(1.0, fits / volume) if volume else 1.0
+        return max(r, LEAST), r >= LEAST
+
     def __str__(self) -> str:
         return f"{self.kind} {self.amount:g}"
 

@@ -216,13 +216,7 @@ class _Planner:
         routes = hopping_routes(self.facts, live, at, heads, (0, MOST), self.draft.ids)
         self._emit_chain_events()
         state = replace(self.state, windows=self.windows, next_id=next(self.draft.ids), reason="")
-        return Plan(
-            routes,
-            tuple(self.draft.derivations),
-            self.draft.drops,
-            state=state,
-            events=tuple(self.events),
-        )
+        return self.draft.make_plan(routes, state, self.events)
 
     def _choose_chains(self) -> None:
         """Choose the chains: as given, or the best for the queries and recent statistics."""

@@ -116,14 +116,9 @@ class Controller:
             for team, step, since in self.steps
             for r in arrival_routes(step, since, live, self.blocks[team.number])
         ]
-        return Plan(
-            routes=(*fresh, *settled),
-            derivations=tuple(self.draft.derivations),
-            drops=self.draft.drops,
-            pinned_blocks=self._choose_pinned_blocks(fresh),
-            state=GridState(tuple(t.next_state() for t in self.teams), True, self.check),
-            events=tuple(self.events),
-        )
+        state = GridState(tuple(t.next_state() for t in self.teams), True, self.check)
+        pinned = self._choose_pinned_blocks(fresh)
+        return self.draft.make_plan((*fresh, *settled), state, self.events, pinned)
 
     def _count_fresh_tuples(self, team: GroupPlan) -> None:
         """Count the fresh tuples of the last batch, from a sample or all (Algorithm 1)."""

@@ -7,7 +7,8 @@ from logging import INFO
 from math import ceil
 from typing import NamedTuple
 
-from braid.core.events import Event, EventContext, ReplicaCopy
+from braid.core.events import Event, EventContext
+from braid.core.plan import ReplicaCopy
 from braid.papers.theta.mapping import input_load_factor
 
 

@@ -15,8 +15,7 @@ from collections.abc import Mapping as Map
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from braid.core.events import ReplicaCopy
-from braid.core.plan import Block, Hop, Keys, Route
+from braid.core.plan import Block, Hop, Keys, ReplicaCopy, Route
 from braid.core.plan_builder import PlanBuilder
 from braid.papers.theta.host_groups import HostGroup
 
