@@ -431,7 +431,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a search that never moves, in short runs, also for those that are kept",
-        "braid.papers.diffusion.segment_length_search.LengthSearch.next_length",
+        "braid.papers.diffusion.segment_length.LengthSearch.next_length",
         lambda decide: (
             lambda self, step: replace(self, max_host_load=0.0, completed_work=0.0, batches=0)
         ),

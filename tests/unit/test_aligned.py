@@ -23,8 +23,7 @@ from braid.papers.common.load_balance import LoadBalance
 from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.alignment import BlockRoles, MasterTenure, Segment
 from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
-from braid.papers.diffusion.overhead import atr_overhead
-from braid.papers.diffusion.segment_length_search import LengthSearch
+from braid.papers.diffusion.segment_length import LengthSearch, atr_overhead
 from braid.papers.diffusion.semantics_unaware import SemanticsUnaware
 from braid.simulation.simulator import simulate
 from hypothesis import example, given, settings

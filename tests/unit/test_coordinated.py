@@ -19,7 +19,7 @@ from braid.papers.common.join_orders import IntermediateGrowth
 from braid.papers.diffusion import coordinated
 from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.diffusion.events import PathChosen
-from braid.papers.diffusion.set_cover import greedy_cover, random_cover
+from braid.papers.diffusion.routing_table import greedy_cover, random_cover
 from braid.simulation.simulator import simulate
 from braid_lab.diffusion.exact_cover import exact_cover
 from hypothesis import given, settings

@@ -85,7 +85,7 @@ def test_code_that_does_something_else_is_seen(monkeypatch: pytest.MonkeyPatch) 
     before = kept._fingerprint_code()
     assert before == kept.KEPT.code_fingerprint
     monkeypatch.setattr(
-        "braid.papers.diffusion.segment_length_search.LengthSearch.next_length",
+        "braid.papers.diffusion.segment_length.LengthSearch.next_length",
         lambda self, step: replace(self, max_host_load=0.0, completed_work=0.0, batches=0),
     )
     assert kept._fingerprint_code() != before

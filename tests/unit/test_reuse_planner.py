@@ -24,10 +24,9 @@ from braid.papers.reuse.deployment import (
     remove_queries,
     with_operator_moved,
 )
-from braid.papers.reuse.network import Network
+from braid.papers.reuse.network import Network, make_figure_1, transit_stub
 from braid.papers.reuse.planner import REUSES, Planner, PlanningService, Reuse
 from braid.papers.reuse.stream_rates import Rates
-from braid.papers.reuse.topologies import make_figure_1, transit_stub
 from braid_lab.reuse.hierarchy import HierarchicalPlanner, build_hierarchy, count_plans
 from braid_lab.reuse.rivals import (
     enumerate_plans,

@@ -21,8 +21,8 @@ from braid.core.batch_step import RunRules
 from braid.core.run_state import RunState, state_from_json, state_to_json
 from braid.core.shedding_plan import ItemYield, SheddingOutcome
 from braid.kernels.hashing import draw_numbers
+from braid.papers.shedding.budget import Budget
 from braid.papers.shedding.shed import ShedState
-from braid.papers.shedding.shedding_rate import Budget
 from hypothesis import given
 from hypothesis import strategies as st
 from placement_checks import SWING, Cluster, arrivals, check_meetings, examples

@@ -13,11 +13,10 @@ from braid.core.facts import Facts
 from braid.core.plan import Block, Plan
 from braid.core.shedding_plan import ItemYield, SheddingOutcome, SheddingPlan, merge_outcomes
 from braid.errors import CoverageError
-from braid.papers.shedding import basic_windows, shedding_rate
-from braid.papers.shedding.knapsack import fill_budget
+from braid.papers.shedding import budget, productivity_profile
+from braid.papers.shedding.budget import Budget, fill_budget
 from braid.papers.shedding.productivity_profile import ProductivityProfile
 from braid.papers.shedding.shed import METHODS, ShedState
-from braid.papers.shedding.shedding_rate import Budget
 from braid.util.json_codec import from_plain, round_trip, to_plain
 from braid_lab.shedding import closed_forms
 from braid_lab.shedding.closed_forms import fill_by_heap, split_directions
@@ -150,23 +149,23 @@ def test_age_based_reduction_needs_an_early_peak():
 )
 def test_a_block_lies_in_the_basic_window_of_its_middle(span, now, j):
     block = Block(0, 0, (0, 1), 0, (0,), 5, 5, span)
-    assert basic_windows.locate_basic_window(block, 9, 95, 10, now) == j
+    assert productivity_profile.locate_basic_window(block, 9, 95, 10, now) == j
 
 
 @pytest.mark.parametrize(("window", "now"), [(None, 5), (95, None)])
 def test_without_a_window_or_a_clock_basic_windows_double(window, now):
     block = Block(0, 0, (0, 1), 3, (0,), 5, 5, (0, 10))
     found = [
-        basic_windows.locate_basic_window(block, batch, window, 10, now)
+        productivity_profile.locate_basic_window(block, batch, window, 10, now)
         for batch in (3, 4, 5, 7, 11)
     ]
     assert found == [0, 1, 2, 3, 4]
 
 
 def test_basic_windows_end_with_the_window():
-    assert basic_windows.basic_window_ends(95, 30) == (30, 60, 90, 95)
-    assert basic_windows.basic_window_ends(None, 30) == ()
-    assert len(basic_windows.basic_window_ends(1000, None)) == 20
+    assert productivity_profile.basic_window_ends(95, 30) == (30, 60, 90, 95)
+    assert productivity_profile.basic_window_ends(None, 30) == ()
+    assert len(productivity_profile.basic_window_ends(1000, None)) == 20
 
 
 def harvested(rates, pairs=1000.0):
@@ -312,7 +311,7 @@ def test_seconds_are_kept_by_what_was_measured():
     assert plan.events[-1].fraction == pytest.approx(0.35e5 / 110_000, rel=0.01)
     assert plan.events[-1].is_enough and plan.events[-1].allowed_seconds == 0.5
     tight, _ = planned(Shed(seconds=0.1), None, timed((1.1, 1.2)))
-    assert not tight.events[-1].is_enough and tight.events[-1].fraction == shedding_rate.LEAST
+    assert not tight.events[-1].is_enough and tight.events[-1].fraction == budget.LEAST
 
 
 def silent(given):

@@ -30,8 +30,8 @@ from braid.execution.engine import Engine
 from braid.kernels.exact_sums import sketch_values
 from braid.kernels.hashing import distinct_hashes, sampling_hashes
 from braid.kernels.pair_sampling import PairSampler
+from braid.papers.shedding.budget import LEAST
 from braid.papers.shedding.events import SheddingPlanned
-from braid.papers.shedding.shedding_rate import LEAST
 from braid.simulation.simulator import simulate
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin

@@ -19,8 +19,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from braid.cli import main
-from braid.core.event_io import write_events
-from braid.core.event_tail import EventTail
+from braid.core.event_io import EventTail, write_events
 from braid.core.events import RunStarted
 from braid.papers.reuse.events import HubStarted
 from braid_widgets.cockpit import server

@@ -7,7 +7,7 @@ import traceback
 import weakref
 
 import pytest
-from braid.execution.weak_callbacks import weak_callback
+from braid.execution.spark_executor import weak_callback
 
 
 class Run:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 from braid import AdaptiveGrid, Aligned, Ring, StaticGrid
 from braid.core.events import BatchCommitted, RunStarted
+from braid.simulation.placement_choice import (
+    comparable_placements,
+    observed_input,
+    simulate_alternative,
+)
 from braid.simulation.simulator import simulate
-from braid.simulation.what_if import comparable_placements, observed_input, simulate_alternative
 
 GROWING = [(90, 10)] * 4 + [(1, 200)] * 12
 WINDOWED = dict(windows=(4, 4, 4), selectivity=0.1)

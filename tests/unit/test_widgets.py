@@ -11,8 +11,8 @@ from braid.core.batch_report import HostMetrics
 from braid.core.event_index import EventIndex
 from braid.core.event_io import write_events
 from braid.core.events import EventsTrimmed, QueryAdded, RunEnded
+from braid.simulation.placement_choice import simulate_alternative
 from braid.simulation.simulator import simulate
-from braid.simulation.what_if import simulate_alternative
 from braid_widgets.base import display as showing
 from braid_widgets.base.display import display_view
 from braid_widgets.base.live_updates import EventPump

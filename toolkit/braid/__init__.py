@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from braid.papers.diffusion.semantics_unaware import SemanticsUnaware as SemanticsUnaware
     from braid.papers.psp.ring import Ring as Ring
     from braid.papers.reuse.network import Network as Network
-    from braid.papers.reuse.topologies import make_figure_1 as make_figure_1
-    from braid.papers.reuse.topologies import transit_stub as transit_stub
+    from braid.papers.reuse.network import make_figure_1 as make_figure_1
+    from braid.papers.reuse.network import transit_stub as transit_stub
     from braid.papers.shedding.shed import Shed as Shed
     from braid.papers.slices.chain import Chain as Chain
     from braid.papers.theta.grid import AdaptiveGrid as AdaptiveGrid
@@ -60,9 +60,9 @@ _MODULES = {
     "Shed": "braid.papers.shedding.shed",
     "StreamJoin": "braid.stream_join",
     "inner_product": "braid.condition.set_similarity",
-    "make_figure_1": "braid.papers.reuse.topologies",
+    "make_figure_1": "braid.papers.reuse.network",
     "session": "braid.spark_session",
-    "transit_stub": "braid.papers.reuse.topologies",
+    "transit_stub": "braid.papers.reuse.network",
     "watch": "braid.run_views",
 }
 """The module of each public name."""

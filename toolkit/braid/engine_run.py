@@ -9,13 +9,13 @@ from typing import Any
 import pandas as pd
 
 from braid.batch_sink import BatchSink, Give
-from braid.core.event_logging import log_events
+from braid.core.event_io import log_events
 from braid.core.events import BatchCommitted, PlacementChosen, RunStarted
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor, make_executor
 from braid.join_config import JoinConfig
 from braid.kernels.join_spec import JoinSpec
-from braid.papers.shedding.shedding_rate import Budget
+from braid.papers.shedding.budget import Budget
 from braid.run_lifecycle import RunLifecycle, RunProgress
 from braid.run_metrics import metrics_table
 from braid.run_views import can_view, watch

@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
-from braid.core.event_logging import LOGGER, log_events
+from braid.core.event_io import LOGGER, log_events
 from braid.core.events import RunEnded
 from braid.errors import FencedError
 from braid.health import RunHealth, read_health

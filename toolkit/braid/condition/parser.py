@@ -17,14 +17,6 @@ from braid.condition.column_names import (
     quote_condition,
     resolve_columns,
 )
-from braid.condition.index_conditions import (
-    End,
-    add_key_column,
-    combine_equalities,
-    common_equality_key,
-    implied_equalities,
-    intersect_conditions,
-)
 from braid.condition.overflow_guards import (
     GuardedSum,
     describe_overflow,
@@ -34,9 +26,15 @@ from braid.condition.overflow_guards import (
 )
 from braid.condition.predicate import (
     CommonElements,
+    End,
     IndexCondition,
     OverflowGuard,
     Predicate,
+    add_key_column,
+    combine_equalities,
+    common_equality_key,
+    implied_equalities,
+    intersect_conditions,
     with_windows,
 )
 from braid.condition.residuals import ResidualBuilder

@@ -11,9 +11,14 @@ from sqlglot import exp
 from braid.condition.column_names import quote_condition
 from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.evaluation_order import find_fallible_parts, is_skipped, marks_skipped
-from braid.condition.index_conditions import add_key_column
 from braid.condition.overflow_guards import describe_overflow, describe_with_type
-from braid.condition.predicate import FUNCTIONS, CommonElements, Measure, ResidualPredicate
+from braid.condition.predicate import (
+    FUNCTIONS,
+    CommonElements,
+    Measure,
+    ResidualPredicate,
+    add_key_column,
+)
 from braid.condition.residual_evaluation import evaluate_residual
 from braid.condition.set_similarity import (
     MEASURES,

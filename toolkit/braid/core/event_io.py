@@ -1,14 +1,18 @@
-"""Read and write events as lines of JSON: a run's log, its events.jsonl, and recordings."""
+"""Read, write, follow and log the events of a run: lines of JSON in its folder or a recording."""
 
 from __future__ import annotations
 
+import logging
+import os
+import time
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from braid.core.events import EVENTS, Event
+from braid.core.events import EVENTS, Event, RunEnded
 from braid.core.provider import current_provider
 
 VERSION = 1
@@ -72,3 +76,63 @@ def read_events(path: str | Path) -> list[Any]:
     """Return the events of a JSONL file, in order."""
     with open(path, "rb") as file:
         return [decode_event(line) for line in file if line.strip()]
+
+
+class EventTail:
+    """A reader of a growing file of events, in a run folder or a recording (.jsonl).
+
+    Raises ValueError if the path is neither.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        path = Path(path)
+        self.file = path / "events.jsonl" if path.is_dir() else path
+        if not self.file.is_file():
+            raise ValueError(f"{path} is neither a run folder nor a recording (.jsonl)")
+        self._offset, self._begun, self._inode, self._head = 0, b"", -1, b""
+
+    def seconds_since_write(self) -> float:
+        """Return the seconds since the last write to the file."""
+        return max(0.0, time.time() - self.file.stat().st_mtime)
+
+    def read_new(self) -> list[Any]:
+        """Return the events since the last call. An incomplete line is left for the next call.
+
+        If the file was rewritten, all events are returned again, from RunStarted on. That
+        happens if the run was resumed or its first events were trimmed.
+        """
+        with open(self.file, "rb") as file:
+            now = os.fstat(file.fileno())
+            head = file.readline() + file.readline()  # a new file may reuse the inode
+            same = now.st_ino == self._inode and head.startswith(self._head)
+            if not same or now.st_size < self._offset + len(self._begun):
+                self._offset, self._begun = 0, b""
+            self._inode, self._head = now.st_ino, head
+            file.seek(self._offset + len(self._begun))
+            text = self._begun + file.read()
+        *lines, self._begun = text.split(b"\n")
+        self._offset += len(text) - len(self._begun)
+        return [decode_event(line) for line in lines if line.strip()]
+
+
+LOGGER = logging.getLogger("braid")
+
+
+def log_events(happened: Iterable[Event]) -> None:
+    """Log each event at its level."""
+    for event in happened:
+        failed = isinstance(event, RunEnded) and event.outcome == "failed"
+        level = logging.ERROR if failed else event.level
+        if LOGGER.isEnabledFor(level):
+            LOGGER.log(level, format_event(event))
+
+
+def format_event(event: Event) -> str:
+    """Return an event's type and its plain values.
+
+    >>> format_event(RunEnded(7, "failed", "OSError: no space left"))
+    "RunEnded: batch 7, outcome 'failed', error 'OSError: no space left'"
+    """
+    values = [(f.name, getattr(event, f.name)) for f in fields(event)]  # type: ignore[arg-type]
+    plain = ", ".join(f"{name} {value!r}" for name, value in values if isinstance(value, int | str))
+    return f"{type(event).__name__}: {plain}"

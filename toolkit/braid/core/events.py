@@ -35,7 +35,7 @@ class Event:
 
     __slots__ = ()
     level: ClassVar[int] = DEBUG
-    """Level at which ``core.event_logging`` logs the event."""
+    """Level at which ``core.event_io`` logs the event."""
     retention_key: ClassVar[tuple[str, ...] | None] = None
     """Fields that identify a lasting event; None: none of this kind is retained. If earlier events
     are trimmed, the last event with each combination of these fields' values is retained.

@@ -1,4 +1,7 @@
-"""The base class of placement policies, and the placements by name.
+"""The base classes of placements and shedders, and the placements by name.
+
+A placement decides where tuples meet; a *shedder* decides how many of them probe. It adds a
+``SheddingPlan`` to a plan and leaves routes and the cover rule unchanged (Gedik 2007).
 
 A placement is a frozen dataclass whose fields are its settings. A subclass of ``Placement`` defines
 ``hosts`` and ``plan_batch``; everything else has a default. Defining a subclass registers it under
@@ -8,7 +11,7 @@ its class name.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from inspect import isabstract
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -17,6 +20,7 @@ from braid.core.facts import Facts
 from braid.core.plan import Coverage, Keying, KeySpace, Plan
 from braid.core.provider import current_provider
 from braid.core.registry import ClassRegistry
+from braid.core.shedding_plan import SheddingOutcome
 from braid.errors import PluginError
 from braid.util.html_table import render_html_table
 from braid.util.json_codec import from_plain
@@ -200,3 +204,33 @@ def placements_for(streams: int, equality: bool = True) -> dict[str, type[Placem
 def check_hosts(hosts: int) -> None:
     """Raise ValueError unless the number of hosts is a whole number from 1 to MOST_HOSTS."""
     check_int(hosts, "hosts", 1, MOST_HOSTS)
+
+
+class Shedder(ABC):
+    """A load shedding policy: settings (the fields of a frozen dataclass) and pure functions.
+
+    The functions read no clock and no tuple.
+    """
+
+    State: ClassVar[type] = type(None)
+    """Type of the state that ``initial_state`` and ``plan_shedding`` return: a frozen dataclass."""
+
+    @abstractmethod
+    def initial_state(self, streams: int) -> Any:
+        """Return the state before the first batch."""
+
+    @abstractmethod
+    def plan_shedding(
+        self, facts: Facts, plan: Plan, state: Any, last: SheddingOutcome | None
+    ) -> tuple[Plan, Any]:
+        """Return the plan with a shedding plan, and the next state.
+
+        ``last`` is the outcome of the last batch; None: there is none.
+        """
+
+    def merge_boundaries(self, windows: Sequence[int | None]) -> tuple[tuple[int, ...], ...]:
+        """Return, by stream, the ages across which blocks must not be merged.
+
+        Ages are in microseconds, ascending.
+        """
+        return ()

@@ -24,10 +24,9 @@ from braid.core.batch_report import (
 )
 from braid.core.batch_step import BatchStep, BatchWork, RunRules
 from braid.core.events import BatchCommitted, Event
-from braid.core.placement import Placement
+from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows
 from braid.core.run_state import FileChecksum, RunState
-from braid.core.shedding_policy import Shedder
 from braid.execution.executor_choice import ExecutionResult
 from braid.execution.executors import Executor
 from braid.kernels.join_spec import BatchSpec, JoinSpec

@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
+from traceback import clear_frames
+from typing import Any
+from weakref import WeakMethod
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -254,3 +257,33 @@ def _freeze_imported_objects() -> None:
     """Exclude the objects of imported modules from garbage collection, once per worker."""
     gc.collect()
     gc.freeze()
+
+
+def weak_callback(turn: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
+    """Return a callback that refers to its owner weakly, so that a finished run can be freed.
+
+    Py4J's callback table keeps the callback. An exception keeps its lines but not the variables of
+    its frames. The callback raises RuntimeError if the owner is gone.
+    """
+    owned = WeakMethod(turn)
+
+    def turned(frame: Any, number: int) -> None:
+        owner = owned()
+        if owner is None:
+            raise RuntimeError(f"micro-batch {number} belongs to a run that no longer exists")
+        try:
+            owner(frame, number)
+        except BaseException as error:
+            _clear_exception_frames(error)
+            raise
+        finally:
+            owner = None
+
+    return turned
+
+
+def _clear_exception_frames(error: BaseException | None) -> None:
+    """Clear the variables of the frames that an exception and its causes went through."""
+    while error is not None:
+        clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

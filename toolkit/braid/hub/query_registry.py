@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from braid.core import events
-from braid.core.event_logging import log_events
+from braid.core.event_io import log_events
 from braid.errors import ExpressionError, LostTuples, PlanningError, QueryError
 from braid.hub.backfill import remove_lost_file
 from braid.hub.flat_results import Texts, compensation_sql

@@ -18,13 +18,13 @@ from braid.core.reserved_columns import ROUTING, TIME
 from braid.errors import OverflowFailure
 from braid.kernels.block_rows import BlockRows, PartialMatches, variable_width_columns
 from braid.kernels.candidate_pairs import (
+    evaluate_condition,
     find_candidate_pairs,
     find_overflows,
     find_pairs_at_risk,
     may_overflow,
     split_into_chunks,
 )
-from braid.kernels.key_ranges import evaluate_condition
 from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.kernels.set_overlap import pairwise_inner_product, pairwise_overlap
 from braid.kernels.vectors import pairwise_measure

@@ -16,10 +16,9 @@ import numpy as np
 from braid.core.batch_step import RunRules
 from braid.core.cluster_model import GU, CostParameters, HostCapacity, check_cluster
 from braid.core.events import RunEnded, RunStarted
-from braid.core.placement import Placement
+from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows
 from braid.core.run_state import RunState
-from braid.core.shedding_policy import Shedder
 from braid.errors import CoverageError
 from braid.simulation.expected_work import Selects
 from braid.simulation.simulated_run import Floats, SimulatedRun

@@ -9,8 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from braid.execution.spark_executor import disable_adaptive_execution
-from braid.execution.weak_callbacks import weak_callback
+from braid.execution.spark_executor import disable_adaptive_execution, weak_callback
 from braid.sources.batch_drivers import RunBatch
 from braid.storage.checkpoint_files import make_own_path
 

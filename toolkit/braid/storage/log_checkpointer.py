@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from braid.core.event_io import decode_event
-from braid.core.event_logging import LOGGER
+from braid.core.event_io import LOGGER, decode_event
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
 from braid.storage.event_log import EventLog, EventLogEnd, EventPrefix

@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from braid.core.event_logging import LOGGER
+from braid.core.event_io import LOGGER
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
 from braid.storage.manifest_log import ManifestLog

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
-from braid.core.event_logging import LOGGER
+from braid.core.event_io import LOGGER
 from braid.core.run_state import FileChecksum
 from braid.errors import DamagedRunError
 from braid.storage import durable_files

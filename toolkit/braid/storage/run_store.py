@@ -43,8 +43,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from braid.core.batch_report import BatchReport
-from braid.core.event_io import encode_event
-from braid.core.event_logging import LOGGER
+from braid.core.event_io import LOGGER, encode_event
 from braid.core.run_state import VERSION, FileChecksum, RunState, state_from_json, state_to_json
 from braid.errors import DamagedRunError
 from braid.storage import block_files, durable_files

@@ -1,6 +1,6 @@
 """The lightest set covers, by integer programming, and Chvatal's bound on greedy ones.
 
-Sets and weights are those of ``braid.papers.diffusion.set_cover``.
+Sets and weights are those of ``braid.papers.diffusion.routing_table``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from braid.papers.diffusion.set_cover import Sets, greedy_cover
+from braid.papers.diffusion.routing_table import Sets, greedy_cover
 from braid.util.optional_imports import OptionalImport
 
 

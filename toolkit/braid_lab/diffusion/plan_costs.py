@@ -19,8 +19,8 @@ from braid.core.placement import Placement
 from braid.core.plan import Plan
 from braid.papers.diffusion.coordinated import Coordinated, initial_cover_problems
 from braid.papers.diffusion.events import PathChosen
-from braid.papers.diffusion.overhead import atr_overhead
-from braid.papers.diffusion.set_cover import greedy_cover
+from braid.papers.diffusion.routing_table import greedy_cover
+from braid.papers.diffusion.segment_length import atr_overhead
 
 from braid_lab.diffusion.exact_cover import chvatal_bound, exact_cover
 from braid_lab.diffusion.experiments import (

@@ -23,13 +23,12 @@ from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition, JoinCondition
 from braid.papers.reuse.deployment import DeployedQuery, Deployment
 from braid.papers.reuse.deployment_changes import diff_deployments
-from braid.papers.reuse.network import Network
+from braid.papers.reuse.network import Network, transit_stub
 from braid.papers.reuse.planner import Planner, PlanningService, Reuse
 from braid.papers.reuse.reoptimization import review_until_stable
 from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice
 from braid.papers.reuse.selections import Conjunction, Selection, make_interval, make_value_set
 from braid.papers.reuse.stream_rates import Rates, StreamRate
-from braid.papers.reuse.topologies import transit_stub
 
 from braid_lab.reuse.hierarchy import HierarchicalPlanner, count_plans
 from braid_lab.reuse.reference import linear_search

@@ -11,8 +11,7 @@ from math import ceil
 
 import numpy as np
 import numpy.typing as npt
-from braid.papers.shedding.knapsack import fill_budget
-from braid.papers.shedding.shedding_rate import affordable_pairs
+from braid.papers.shedding.budget import affordable_pairs, fill_budget
 
 Floats = npt.NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from math import log, sqrt
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from braid.papers.shedding.knapsack import fill_budget
+from braid.papers.shedding.budget import fill_budget
 
 from braid_lab.shedding import closed_forms
 from braid_lab.shedding.closed_forms import best_output_share, newest_output_share, split_directions

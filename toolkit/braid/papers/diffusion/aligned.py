@@ -24,8 +24,7 @@ from braid.papers.common.event_time_rate import EventTimeRate
 from braid.papers.common.load_balance import GU_PRICES, Cluster, LoadBalance, Prices, Weights
 from braid.papers.diffusion.alignment import Alignment, MasterTenure, Segment
 from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned
-from braid.papers.diffusion.overhead import atr_overhead
-from braid.papers.diffusion.segment_length_search import LengthSearch
+from braid.papers.diffusion.segment_length import LengthSearch, atr_overhead
 
 GAIN = 0.2
 """The master changes if that lowers the overhead by more than this fraction."""

@@ -30,8 +30,13 @@ from braid.papers.common.load_balance import (
     stack_usage,
 )
 from braid.papers.diffusion.events import JoinOrder, PathChosen
-from braid.papers.diffusion.routing_table import Probes, RoutingTable
-from braid.papers.diffusion.set_cover import Sets, greedy_cover, random_cover
+from braid.papers.diffusion.routing_table import (
+    Probes,
+    RoutingTable,
+    Sets,
+    greedy_cover,
+    random_cover,
+)
 
 KEPT = 0.75
 """Weight of a host's earlier loads beside that of the last batch."""
@@ -152,7 +157,7 @@ def initial_cover_problems(
     """Return the initial cover problems of a plan.
 
     There is one for each stream that a segment of the first stream may visit first. Each is (sets,
-    weights, wanted), as ``set_cover`` takes them.
+    weights, wanted), as ``greedy_cover`` takes them.
     """
     planner = _Planner(settings, facts, state)
     others = range(1, len(facts.streams))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -255,3 +255,75 @@ def _k_means(points: Floats, k: int, rng: np.random.Generator) -> npt.NDArray[np
 def _compute_squared_distances(points: Floats, centres: Floats) -> Floats:
     squares: Floats = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(2)
     return squares
+
+
+def make_figure_1() -> Network:
+    """Return the network N of figure 1. Latencies are in milliseconds.
+
+    The links cannot be read from the text available to us. These are chosen so that the statements
+    of section 2.1 hold.
+    """
+    places: dict[str, tuple[Kind, float, float]] = {
+        "FLIGHTS": ("source", 0, 3), "CHECKINS": ("source", 0, 1),
+        "WEATHER": ("source", 4, 4), "BAGGAGE": ("source", 6, 4),
+        "N1": ("node", 1.5, 2.5), "N2": ("node", 2, 0.5), "N3": ("node", 5, 2.8),
+        "N4": ("node", 6.5, 1.5), "N5": ("node", 4.5, 0.4),
+        "SINK1": ("sink", 2, -1), "SINK2": ("sink", 8, 1.5), "SINK3": ("sink", 7, 3),
+        "SINK4": ("sink", 0.5, 4),
+    }  # fmt: skip
+    links = (
+        ("FLIGHTS", "N1", 2), ("CHECKINS", "N1", 1), ("FLIGHTS", "N2", 2), ("CHECKINS", "N2", 2),
+        ("WEATHER", "N3", 2), ("BAGGAGE", "N3", 1), ("N1", "N3", 5), ("N3", "N4", 5),
+        ("N4", "N5", 5), ("N5", "N2", 5), ("N2", "SINK1", 1), ("N4", "SINK2", 1),
+        ("N3", "SINK3", 1), ("N1", "SINK4", 2),
+    )  # fmt: skip
+    regions = (
+        ("FLIGHTS", "CHECKINS", "N1", "N2", "SINK1", "SINK4"),
+        ("WEATHER", "BAGGAGE", "N3", "SINK3"),
+        ("N4", "N5", "SINK2"),
+    )
+    return Network(
+        tuple(Node(name, kind, (x, y)) for name, (kind, x, y) in places.items()),
+        tuple((a, b, float(ms)) for a, b, ms in links),
+        regions,
+    )
+
+
+def transit_stub(
+    transit: int = 4, stubs: int = 3, size: int = 10, regions: int = 8, seed: int = 0
+) -> Network:
+    """Return a transit-stub network, after GT-ITM's scheme.
+
+    ``transit`` nodes form a ring with chords. Each has ``stubs`` domains of ``size`` nodes. Every
+    node is a site. Latencies: 15 to 25 ms between transit nodes, 8 to 12 to a stub domain, 1 to 6
+    within one. The defaults give 124 nodes.
+    """
+    rng = np.random.default_rng(seed)
+    nodes, links = [], []
+    for t in range(transit):
+        angle = 2 * np.pi * t / transit
+        nodes.append(Node(f"T{t}", "site", _round_point(10 * np.cos(angle), 10 * np.sin(angle))))
+        for s in range(stubs):
+            turn = angle + (s - (stubs - 1) / 2) * 2 * np.pi / transit / (stubs + 0.5)
+            names = [f"T{t}S{s}N{n}" for n in range(size)]
+            centre = 22 * np.cos(turn), 22 * np.sin(turn)
+            nodes += [
+                Node(
+                    name, "site", _round_point(*(c + d for c, d in zip(centre, spot, strict=True)))
+                )
+                for name, spot in zip(names, rng.normal(0, 2, (size, 2)), strict=True)
+            ]
+            links.append((f"T{t}", names[0], float(rng.uniform(8, 12))))
+            for i in range(1, size):
+                links.append((names[int(rng.integers(i))], names[i], float(rng.uniform(1, 6))))
+            extra = [p for p in combinations(names, 2) if rng.random() < 1 / size]
+            links += [(a, b, float(rng.uniform(1, 6))) for a, b in extra]
+    for a, b in combinations(range(transit), 2):
+        if b - a in (1, transit - 1) or rng.random() < 0.5:
+            links.append((f"T{a}", f"T{b}", float(rng.uniform(15, 25))))
+    network = Network(tuple(nodes), tuple(links))
+    return network.cluster_by_latency(regions, seed) if regions > 1 else network
+
+
+def _round_point(x: float, y: float) -> tuple[float, float]:
+    return round(float(x), 3), round(float(y), 3)

@@ -10,14 +10,17 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from braid.core.facts import Facts
+from braid.core.placement import Shedder
 from braid.core.plan import Block, Plan, apply_derivations_and_drops
 from braid.core.shedding_plan import Item, SheddingOutcome, SheddingPlan
-from braid.core.shedding_policy import Shedder
-from braid.papers.shedding import basic_windows
+from braid.papers.shedding.budget import Budget, Floats, fill_budget
 from braid.papers.shedding.events import SheddingPlanned, ShedItem
-from braid.papers.shedding.knapsack import Floats, fill_budget
-from braid.papers.shedding.productivity_profile import ProductivityProfile
-from braid.papers.shedding.shedding_rate import Budget
+from braid.papers.shedding.productivity_profile import (
+    ProductivityProfile,
+    basic_window_ends,
+    basic_window_length,
+    locate_basic_window,
+)
 from braid.util.durations import parse_duration
 from braid.util.validation import checks_field_types
 
@@ -143,7 +146,7 @@ class Shed(Shedder):
 
     def merge_boundaries(self, windows_: Sequence[int | None]) -> tuple[tuple[int, ...], ...]:
         """Return, by stream, the ends of its basic windows."""
-        return tuple(basic_windows.basic_window_ends(w, self.basic_window_length) for w in windows_)
+        return tuple(basic_window_ends(w, self.basic_window_length) for w in windows_)
 
     def plan_shedding(
         self, facts: Facts, plan: Plan, state: ShedState, last: SheddingOutcome | None
@@ -165,7 +168,7 @@ class Shed(Shedder):
         expected = {} if is_whole_tuple or fits is None else work.bound_fresh_rows(fits, r * volume)
         harvest = SheddingPlan(work.basic, shares, types, expected, keep)
         lengths = tuple(
-            None if w is None else basic_windows.basic_window_length(w, self.basic_window_length)
+            None if w is None else basic_window_length(w, self.basic_window_length)
             for w in facts.windows
         )
         items = tuple(
@@ -250,9 +253,7 @@ class _Work:
         self.basic, length = dict.fromkeys((b.id for b in fresh), 0), shed.basic_window_length
         for b in live.values():
             i = b.stream
-            self.basic[b.id] = basic_windows.locate_basic_window(
-                b, facts.batch, limits[i], length, now[i]
-            )
+            self.basic[b.id] = locate_basic_window(b, facts.batch, limits[i], length, now[i])
         self.volumes: dict[Item, float] = {}
         self.settled = 0.0
         for source, window, met in _iterate_first_hops(plan):
