@@ -203,6 +203,7 @@ def test_events_are_read_from_memory_and_file(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], most: int, data: st.DataObject
 ) -> None:
     told, all_of_them = EventLog(tmp_path_factory.mktemp("told") / "events.jsonl", most), []
+    told.begin_log([])
     for size in sizes:
         more = [
             (BatchPlanned if n % 3 else MigrationEnded)(*((n,) if n % 3 else (n, 0)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -141,6 +141,23 @@ def test_a_run_that_goes_on_tells_what_is_kept(pair: tuple[Path, Path], tmp_path
     assert replace(found, ratio_max=0) == replace(wanted, ratio_max=0)
 
 
+def test_a_log_that_was_not_opened_is_not_read(tmp_path: Path) -> None:
+    """It would have no events, whatever the file holds."""
+    EventLog(tmp_path / "events.jsonl").begin_log([START])
+    closed = EventLog(tmp_path / "events.jsonl")
+    uses: list[Callable[[], Any]] = [
+        closed.recent_events,
+        lambda: closed.read_since(0),
+        lambda: closed.events_of_type(BatchCommitted),
+        lambda: closed.event_count,
+        lambda: closed.append_events([START]),
+        lambda: closed.trim(1, False),
+    ]
+    for use in uses:
+        with pytest.raises(RuntimeError, match=r"events\.jsonl is used before it was opened"):
+            use()
+
+
 def test_totals_are_of_all_batches_whatever_is_kept(tmp_path: Path) -> None:
     """Also of a grid that has migrated and continues to; only the ratio covers retained batches."""
     many = [90 * 6 ** (n // 8) for n in range(40)]
@@ -148,8 +165,9 @@ def test_totals_are_of_all_batches_whatever_is_kept(tmp_path: Path) -> None:
     everything = list(simulate(AdaptiveGrid(4, warmup_tuples=20), sizes, streams=("r", "s")))
     whole = fold_events(everything).totals
     assert whole.migrations > 2 and whole.moved > 0
-    some = EventLog(tmp_path / "events.jsonl", opening=1)
-    some.append_events(everything)
+    some = EventLog(tmp_path / "events.jsonl")
+    some.begin_log(everything[:1])
+    some.append_events(everything[1:])
     for batch in (20, 33):
         assert some.trim(batch, False)
         found = fold_events(some.read_since(0)).totals
@@ -286,8 +304,8 @@ def test_queries_that_are_gone_leave_no_lines(tmp_path: Path) -> None:
     So has each query that was served from the beginning and is not any more.
     """
     begin = [START, QueryAdded(-1, "first", 0, {}, {}, {}), QueryAdded(-1, "stays", 1, {}, {}, {})]
-    some, sizes = EventLog(tmp_path / "events.jsonl", opening=3), list[int]()
-    some.append_events(begin)
+    some, sizes = EventLog(tmp_path / "events.jsonl"), list[int]()
+    some.begin_log(begin)
     for n in range(200):
         name = f"q{n % 3}"  # a name may be reused
         happened: list[Any] = [QueryAdded(n, name, 2, {}, {}, {}), QueryRemoved(n, name)]
@@ -383,8 +401,7 @@ def test_numbers_stay_whatever_is_dropped(
 ) -> None:
     first = [START, *(QueryAdded(-1, f"p{n}", n, {}, {}, {}) for n in range(opening))]
     some, everything = EventLog(tmp_path_factory.mktemp("told") / "events.jsonl", most), [*first]
-    some.append_events(first)
-    some.opening = len(first)
+    some.begin_log(first)
     ends, kept, last = list[tuple[int, int]](), 0, None
     for n, happened in enumerate(batches(count, each)):
         some.append_events(happened)

@@ -41,6 +41,7 @@ class CountingRun(RunLifecycle):
         super().__init__(store, 0.0)
         self.done, self.total, self._act = list[int](), total, act
         self._events = EventLog(folder / "events.jsonl")
+        self._events.begin_log([])
         self._start_batches(BatchThread(range(total), self._stopping.is_set))
 
     @property

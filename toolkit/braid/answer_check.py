@@ -274,7 +274,8 @@ class _Recomputation:
         stream's lateness. If the events of a batch are trimmed, all its tuples count as late.
         """
         allowed = parse_lateness(self.query["lateness"], dict.fromkeys(self.aliases))
-        committed = {e.batch: e.clocks for e in self.store.told.events_of_type(BatchCommitted)}
+        events = self.store.committed_events()
+        committed = {e.batch: e.clocks for e in events if isinstance(e, BatchCommitted)}
         rows = []
         for place, alias in enumerate(self.aliases):
             slack = parse_duration(allowed[alias], f"lateness of {alias}", zero=True)

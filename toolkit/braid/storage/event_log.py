@@ -61,6 +61,9 @@ class EventLogEnd(NamedTuple):
 class EventLog:
     """Event log of a run. Thread-safe.
 
+    ``begin_log`` or ``open_prefix`` opens it. Until then, reading, appending and trimming raise
+    RuntimeError: the file may have events of which the log knows none.
+
     - ``path``: file of the log.
     - ``most``: recent events to hold in memory.
     - ``opening``: number of events before those of the first batch.
@@ -82,22 +85,29 @@ class EventLog:
         self._last: deque[Any] = deque(maxlen=most)
         self._count = self._size = self._crc = self._gone = 0
         self._starts: list[int] = []
-        self._filled = True
+        self._filled, self._is_open = True, False
         self._changing = threading.RLock()
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise RuntimeError(f"the event log {self.path} is used before it was opened")
 
     @property
     def event_count(self) -> int:
         """Number of events, trimmed ones included."""
+        self._check_open()
         return self._count
 
     @property
     def size_bytes(self) -> int:
         """Bytes of all events, trimmed ones included."""
+        self._check_open()
         return self._size
 
     @property
     def find_end(self) -> EventLogEnd:
         """End of the log, at which the next event begins."""
+        self._check_open()
         return EventLogEnd(self._count, self._size, self._crc)
 
     def open_prefix(self, archive: EventPrefix, and_cut: bool = False) -> None:
@@ -124,7 +134,7 @@ class EventLog:
         )
         self._crc, self._gone = archive.crc32, first.trimmed_bytes
         self._last.clear()
-        self._filled = False
+        self._filled, self._is_open = False, True
 
     def begin_log(self, opening: Sequence[Any]) -> None:
         """Start a new log with these events."""
@@ -133,7 +143,7 @@ class EventLog:
             self._count = self._size = self._crc = self._gone = 0
             self._starts = []
             self._last.clear()
-            self._filled = True
+            self._filled = self._is_open = True
             self.append_events(opening)
             self.opening = len(opening)
 
@@ -149,6 +159,7 @@ class EventLog:
 
     def append_events(self, happened: Sequence[Any]) -> None:
         """Append events, first in memory, since the file may be unreachable."""
+        self._check_open()
         lines = [*map(encode_event, happened)]
         with self._changing:
             size = self._size
@@ -169,6 +180,7 @@ class EventLog:
 
     def append_encoded(self, told: Sequence[bytes | msgspec.Raw]) -> None:
         """Append encoded events. They are decoded on demand."""
+        self._check_open()
         with self._changing:
             self._last.clear()
             self._filled = False
@@ -185,6 +197,7 @@ class EventLog:
 
     def read_since(self, first: int) -> list[Any]:
         """Return the events from number ``first`` on. A placeholder replaces trimmed events."""
+        self._check_open()
         with self._changing:
             kept = self._count - len(self._last)
             first = max(0, first if first >= 0 else self._count + first)
@@ -214,12 +227,14 @@ class EventLog:
 
     def recent_events(self) -> list[Any]:
         """Return the events in memory."""
+        self._check_open()
         with self._changing:
             self._load_recent_events()
             return list(self._last)
 
     def events_of_type(self, *kinds: type) -> list[Any]:
         """Return the events of some types, in order. Other events are not decoded."""
+        self._check_open()
         marks = tuple(f'"type":"{kind.__name__}"'.encode() for kind in kinds)
         with self._changing:
             if kept := self._count - len(self._last):
@@ -253,6 +268,7 @@ class EventLog:
 
         The file is replaced atomically. Returns whether events were trimmed.
         """
+        self._check_open()
         with self._changing:
             with self._open_with_header() as (file, begin):
                 cut = self._find_batch_end(file, begin, first - 1)
