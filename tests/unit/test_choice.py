@@ -19,7 +19,7 @@ from braid.execution.executor_choice import (
 )
 from braid.execution.executors import check_executor
 from braid.util.machine import (
-    _KEPT,
+    _MALLOC_OPTIONS,
     available_cores,
     machine_memory,
     parse_memory_limit,
@@ -221,4 +221,4 @@ def test_glibc_is_told_to_keep_what_batches_free_but_for_what_the_user_has_set(
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="another C library")
 def test_glibc_takes_each_of_the_settings() -> None:
-    assert [ctypes.CDLL(None).mallopt(*each) for each in _KEPT] == [1, 1, 1]
+    assert [ctypes.CDLL(None).mallopt(*each) for each in _MALLOC_OPTIONS] == [1, 1, 1]

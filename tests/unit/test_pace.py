@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braid_widgets.base.time_left import KEPT, TimeLeftEstimator
+from braid_widgets.base.time_left import LATEST_BATCHES, TimeLeftEstimator
 
 
 class Clock:
@@ -62,5 +62,5 @@ def test_it_goes_down_while_a_batch_runs_but_never_below_what_is_left_after_it()
 
 def test_the_last_batches_count():
     slow = [10.0 * k for k in range(5)]
-    pace, _ = seen(*slow, *(40.0 + k for k in range(1, KEPT + 2)))
-    assert pace.seconds_left(len(slow) + KEPT + 6) == 5.0
+    pace, _ = seen(*slow, *(40.0 + k for k in range(1, LATEST_BATCHES + 2)))
+    assert pace.seconds_left(len(slow) + LATEST_BATCHES + 6) == 5.0

@@ -109,24 +109,24 @@ class RunHealth:
 
         registry = CollectorRegistry()
 
-        def told(name: str, about: str, value: float) -> None:
+        def add_gauge(name: str, about: str, value: float) -> None:
             Gauge(f"braid_{name}", about, ["run"], registry=registry).labels(self.run).set(value)
 
-        told("up", "1 while the run is active", self.state == "running")
-        told("well", "0 if the run failed or died", self.is_healthy)
-        told("batches", "micro-batches committed", self.committed_batches)
-        told("received_tuples", "tuples since the start", self.received_tuples)
-        told("live_tuples", "tuples held", self.live_tuples)
-        told("batch_results", "results of the last batch", self.results)
-        told(
+        add_gauge("up", "1 while the run is active", self.state == "running")
+        add_gauge("well", "0 if the run failed or died", self.is_healthy)
+        add_gauge("batches", "micro-batches committed", self.committed_batches)
+        add_gauge("received_tuples", "tuples since the start", self.received_tuples)
+        add_gauge("live_tuples", "tuples held", self.live_tuples)
+        add_gauge("batch_results", "results of the last batch", self.results)
+        add_gauge(
             "batch_missed_pairs",
             "due combinations not met in the last batch",
             self.missed_combinations,
         )
-        told("lag_seconds", "seconds since the last commit", self.seconds_since_commit)
+        add_gauge("lag_seconds", "seconds since the last commit", self.seconds_since_commit)
         self._count_irregular(registry)
         if self.queries is not None:
-            told("queries", "queries that the hub answers", self.queries)
+            add_gauge("queries", "queries that the hub answers", self.queries)
         about = "seconds of the last batch"
         spent = Gauge("braid_batch_seconds", about, ["run", "part"], registry=registry)
         for part, seconds in self.seconds_by_phase.items():

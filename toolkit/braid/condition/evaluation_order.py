@@ -109,12 +109,14 @@ def short_circuit(parts: Sequence[str], both: bool) -> str:
     return f"(CASE {decided} ELSE ({joined}) END)"
 
 
-def compare_left_first(node: exp.Expr, left: str, made: str, right: Iterable[exp.Expr]) -> str:
+def compare_left_first(
+    node: exp.Expr, left: str, comparison: str, right: Iterable[exp.Expr]
+) -> str:
     """Return SQL for a comparison that skips the ``right`` sides if its left side is NULL.
 
     A comparison over several streams is unchanged, because it is the join condition itself.
     """
     several = len({column.table for column in node.find_all(exp.Column)}) > 1
     if several or all(map(is_safe, right)):
-        return made
-    return f"(CASE WHEN {left} IS NOT NULL THEN {made} END)"
+        return comparison
+    return f"(CASE WHEN {left} IS NOT NULL THEN {comparison} END)"

@@ -63,10 +63,10 @@ def _make_binary_function(name: str) -> Callable[[list[Any]], exp.Expr]:
     """
     make: Callable[..., exp.Expr] = SparkParser.FUNCTIONS[name]
 
-    def made(args: list[Any]) -> exp.Expr:
+    def build_node(args: list[Any]) -> exp.Expr:
         return make(args) if len(args) == 2 else exp.Anonymous(this=name, expressions=args)
 
-    return made
+    return build_node
 
 
 _UNITS_FIRST = "DATEADD DATEDIFF DATE_ADD DATE_DIFF TIMESTAMPADD TIMESTAMPDIFF"
@@ -79,14 +79,14 @@ def _keep_unit(name: str) -> Callable[[list[Any]], exp.Expr]:
     """
     make: Callable[..., exp.Expr] = SparkParser.FUNCTIONS[name]
 
-    def made(args: list[Any]) -> exp.Expr:
+    def build_node(args: list[Any]) -> exp.Expr:
         unit = args[0].name if len(args) == 3 else ""
         node = make(args)
         if unit:
             node.set("unit", exp.var(unit))
         return node
 
-    return made
+    return build_node
 
 
 def _parse_logarithm(args: list[Any]) -> exp.Expr:

@@ -42,7 +42,7 @@ def split_batch_seconds(
     return parts | {"total": total}
 
 
-_KEPT = 0.75
+_EARLIER_WEIGHT = 0.75
 """Weight of all earlier batches' matches, relative to those of the last batch."""
 
 
@@ -79,7 +79,10 @@ def host_usages(e: BatchCommitted) -> tuple[HostUsage, ...]:
 
 def fade_match_counts(earlier: AgedMatches, batch: AgedMatches) -> AgedMatches:
     """Return the matches of a batch plus the faded matches before it."""
-    sums = {at: (_KEPT * pairs, _KEPT * matched) for at, (pairs, matched) in earlier.items()}
+    sums = {
+        at: (_EARLIER_WEIGHT * pairs, _EARLIER_WEIGHT * matched)
+        for at, (pairs, matched) in earlier.items()
+    }
     for at, (pairs, matched) in batch.items():
         before = sums.get(at, (0, 0))
         sums[at] = (pairs + before[0], matched + before[1])
@@ -103,7 +106,7 @@ def fade_key_counts(
         return tuple(dict(old) for old in earlier)
     pairs = zip(earlier or ({},) * len(batch), batch, strict=True)
     return tuple(
-        {k: _KEPT * old.get(k, 0) + new.get(k, 0) for k in old.keys() | new.keys()}
+        {k: _EARLIER_WEIGHT * old.get(k, 0) + new.get(k, 0) for k in old.keys() | new.keys()}
         for old, new in pairs
     )
 

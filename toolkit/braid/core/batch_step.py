@@ -123,14 +123,14 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
 
 
 def _make_facts(
-    rules: RunRules, state: RunState, kept: Plan, watermarks: tuple[int | None, ...]
+    rules: RunRules, state: RunState, compaction: Plan, watermarks: tuple[int | None, ...]
 ) -> Facts:
     """Return the placement's facts, after compaction."""
     return Facts(
         batch=state.batch + 1,
         streams=rules.streams,
-        blocks=apply_derivations_and_drops(state.blocks.values(), kept),
-        next_id=state.next_id + len(kept.derivations),
+        blocks=apply_derivations_and_drops(state.blocks.values(), compaction),
+        next_id=state.next_id + len(compaction.derivations),
         received=state.received,
         received_bytes=state.received_bytes,
         previous_received=state.previous_received,
@@ -142,7 +142,7 @@ def _make_facts(
         queries=state.queries,
         key_counts=state.key_counts,
         match_counts_by_age=state.match_counts,
-        compacted_blocks=frozenset(d.block.id for d in kept.derivations),
+        compacted_blocks=frozenset(d.block.id for d in compaction.derivations),
     )
 
 

@@ -37,7 +37,7 @@ def may_join(a: Block, b: Block, keying: Keying, first: int = 0) -> bool:
     return a.key_range[0] < b.key_range[1] and b.key_range[0] < a.key_range[1]
 
 
-class _Known:
+class _StreamBlocks:
     """Blocks of one stream, and which of them a block of another stream must meet."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
@@ -117,8 +117,10 @@ class CoverageChecker:
         streams: list[list[Block]] = [[] for _ in range(self.streams)]
         for b in live.values():
             streams[b.stream].append(b)
-        older = [_Known(each) for each in streams]
-        newer = [_Known([b for b in fresh.values() if b.stream == s]) for s in range(self.streams)]
+        older = [_StreamBlocks(each) for each in streams]
+        newer = [
+            _StreamBlocks([b for b in fresh.values() if b.stream == s]) for s in range(self.streams)
+        ]
         if clash := fresh.keys() & live.keys():
             raise CoverageError(
                 f"fresh blocks {sorted(clash)} carry ids that are in use", *sorted(clash)
@@ -145,7 +147,9 @@ class CoverageChecker:
             *pair,
         )
 
-    def _check_fresh(self, route: Route, older: Sequence[_Known], newer: Sequence[_Known]) -> None:
+    def _check_fresh(
+        self, route: Route, older: Sequence[_StreamBlocks], newer: Sequence[_StreamBlocks]
+    ) -> None:
         f = route.block
         due: dict[int, set[int]] = {}
         for s in range(self.streams):

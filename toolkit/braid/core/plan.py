@@ -214,11 +214,11 @@ def apply_derivations_and_drops(blocks: Iterable[Block], plan: Plan) -> tuple[Bl
     return tuple(live.values())
 
 
-def combine_plans(kept: Plan, plan: Plan) -> Plan:
+def combine_plans(compaction: Plan, plan: Plan) -> Plan:
     """Return one plan for compaction followed by the placement's plan."""
-    drops = dict(kept.drops)
+    drops = dict(compaction.drops)
     for id, hosts in plan.drops.items():
         drops[id] = tuple(sorted({*drops.get(id, ()), *hosts}))
-    derivations = kept.derivations + plan.derivations
+    derivations = compaction.derivations + plan.derivations
     rest = plan.pinned_blocks, plan.state, plan.events, plan.shedding
     return Plan(plan.routes, derivations, drops, *rest)

@@ -187,11 +187,11 @@ class ReplicaStore:
         folder = copies.folder / "blocks"
         self.batch, self.partition = batch, partition
         self.counts: dict[int, HostMetrics] = {}
-        self.told: list[ReplicaReport] = []
+        self.reports: list[ReplicaReport] = []
         self.files = BlockFileWriter(folder, stem, batch.spec.fsync, batch.spec.generated_columns)
-        self._seals, self._copies = dict(batch.files), copies
-        keep_open_only(folder, self._seals)
-        self._made: dict[StoredAt, tuple[ReplicaAddress, BlockRows]] = {}
+        self._checksums, self._copies = dict(batch.files), copies
+        keep_open_only(folder, self._checksums)
+        self._replicas: dict[StoredAt, tuple[ReplicaAddress, BlockRows]] = {}
         self._open: dict[ReplicaAddress, BlockRows] = {}
 
     def is_local_host(self, host: int) -> bool:
@@ -204,19 +204,19 @@ class ReplicaStore:
 
     def replica_rows(self, block: int, host: int) -> BlockRows | None:
         """Return a host's replica of a block; None if the block has no rows there."""
-        if (block, host) in self._made:
-            return self._made[block, host][1]
+        if (block, host) in self._replicas:
+            return self._replicas[block, host][1]
         address = self.batch.replica_addresses.get((block, host))
         if address is None:
             return None
-        self._made[block, host] = (address, self._open_rows(address))
-        return self._made[block, host][1]
+        self._replicas[block, host] = (address, self._open_rows(address))
+        return self._replicas[block, host][1]
 
     def _open_rows(self, address: ReplicaAddress) -> BlockRows:
         """Return the rows at an address, opened once for all hosts that share them."""
         if address not in self._open:
             file = self._copies.fetch_block(address.file)
-            seal = self._seals[address.file]
+            seal = self._checksums[address.file]
             self._open[address] = open_replica(
                 str(file), address.record_batch, address.key_range, seal
             )
@@ -246,10 +246,10 @@ class ReplicaStore:
         if not present:
             return
         is_local = host == source
-        same = (is_local, *(self._made[s, source][0] for s in present))
+        same = (is_local, *(self._replicas[s, source][0] for s in present))
         if same not in shared:
             shared[same] = self._merge_sources(
-                d, [self._made[s, source] for s in present], is_local
+                d, [self._replicas[s, source] for s in present], is_local
             )
         size = self._record_replica(d.block.id, host, *shared[same])
         if size is not None and not is_local:
@@ -288,8 +288,8 @@ class ReplicaStore:
         size = BlockSize(
             count, rows.nbytes * count // rows.batch.num_rows, rows.event_time_range(), late, spread
         )
-        self._made[block, host] = (address, rows)
-        self.told.append(ReplicaReport(block, host, address, size))
+        self._replicas[block, host] = (address, rows)
+        self.reports.append(ReplicaReport(block, host, address, size))
         return size
 
     def store_fresh(self, fresh: Iterable[FreshBlock]) -> dict[tuple[int, int], BlockRows]:
@@ -315,10 +315,10 @@ class ReplicaStore:
 
     def register(self, report: TaskReport) -> None:
         """Register the blocks that an earlier task made on these hosts."""
-        self._seals |= report.files
+        self._checksums |= report.files
         for r in report.replicas:
             if self.is_local_host(r.host):
-                self._made[r.block, r.host] = (r.address, self._open_rows(r.address))
+                self._replicas[r.block, r.host] = (r.address, self._open_rows(r.address))
 
 
 class _clock:

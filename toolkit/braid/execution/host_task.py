@@ -59,7 +59,7 @@ class HostTask:
         matches = self.probing.matches.items()
         return TaskReport(
             hosts=self.replicas.counts,
-            replicas=self.replicas.told,
+            replicas=self.replicas.reports,
             results=[*results],
             files=blocks | results,
             worker_id=current_environment().find_host_name(),

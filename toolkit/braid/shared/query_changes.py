@@ -89,7 +89,7 @@ def remove_query(queries: Queries, name: str) -> Queries:
 def rewrite_bitmaps(
     rows: BlockRows,
     fresh: np.ndarray,
-    kept: int,
+    kept_bits: int,
     bitmaps: QueryBitmaps,
     stream: int,
     limit: int | None,
@@ -97,14 +97,14 @@ def rewrite_bitmaps(
 ) -> pa.RecordBatch | None:
     """Return a stored block for another set of queries; None if no tuple is left.
 
-    The new bitmap of a chosen row has the ``kept`` bits of the old one and its ``fresh`` bits.
+    The new bitmap of a chosen row has the ``kept_bits`` of the old one and its ``fresh`` bits.
     Tuples that no query can use are dropped: those in no query's selection, and those older than
     each of their windows at ``limit``. ``limit`` is the earliest event time still expected of the
     other streams; None: drop none for their age.
     """
     chosen = rows.key_mask()
     batch = rows.batch if chosen is None else rows.batch.filter(pa.array(chosen))
-    marks = (batch.column(MARK).to_numpy() & kept) | fresh
+    marks = (batch.column(MARK).to_numpy() & kept_bits) | fresh
     ranks = bitmaps.longest_window_rank(stream, marks)
     alive = marks != 0
     if limit is not None:

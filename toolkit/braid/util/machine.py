@@ -16,7 +16,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 """Files with a container's memory limit on Linux."""
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """File with a container's quota of processor time on Linux, and its period."""
-_KEPT = (
+_MALLOC_OPTIONS = (
     (-8, 1),  # M_ARENA_MAX
     (-3, 32 << 20),  # M_MMAP_THRESHOLD
     (-1, 128 << 20),  # M_TRIM_THRESHOLD
@@ -74,5 +74,5 @@ def retain_freed_memory() -> None:
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt and not any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
-        for option, value in _KEPT:
+        for option, value in _MALLOC_OPTIONS:
             mallopt(option, value)

@@ -29,24 +29,24 @@ def make_temp_dir(name: str) -> Path:
     return folder
 
 
-def _lock_folder(made: Path) -> IO[bytes]:
+def _lock_folder(folder: Path) -> IO[bytes]:
     """Return the lock of a folder.
 
     The lock file gets its name after it is locked, because an unlocked one marks the folder of a
     killed process.
     """
-    unnamed = made / f"{_LOCK}.new"
+    unnamed = folder / f"{_LOCK}.new"
     lock = unnamed.open("wb")
     fcntl.flock(lock, fcntl.LOCK_EX)
-    unnamed.rename(made / _LOCK)
+    unnamed.rename(folder / _LOCK)
     return lock
 
 
-def remove_temp_dir(made: Path) -> None:
+def remove_temp_dir(folder: Path) -> None:
     """Remove a folder now, if this process created it and not the one it was forked from."""
-    process, lock = _held.pop(made)
+    process, lock = _held.pop(folder)
     if os.getpid() == process:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         lock.close()
 
 

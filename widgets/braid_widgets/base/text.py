@@ -28,14 +28,12 @@ def missing_batch_text(batch: int, since: int) -> str:
 
 
 def format_held_blocks(
-    blocks: Sequence[Block], told: Callable[[Block], str] = lambda block: ""
+    blocks: Sequence[Block], describe: Callable[[Block], str] = lambda block: ""
 ) -> str:
-    """Return the number of tuples of some blocks, and the largest blocks with their ``told``
-    text.
-    """
+    """Return the number of tuples of some blocks, and the largest blocks, each described."""
     if not blocks:
         return "no block"
     largest = sorted(blocks, key=lambda b: (-b.rows, b.id))
-    each = [f"block {b.id} ({b.rows:,}{told(b)})" for b in largest[:MOST]]
+    each = [f"block {b.id} ({b.rows:,}{describe(b)})" for b in largest[:MOST]]
     more = [f"{len(blocks) - MOST} smaller ones"] if len(blocks) > MOST else []
     return f"{sum(b.rows for b in blocks):,} tuples in {', '.join([*each, *more])}"

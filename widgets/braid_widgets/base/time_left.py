@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-KEPT = 10
+LATEST_BATCHES = 10
 """Number of latest batches used for the estimate."""
 
 
@@ -15,7 +15,7 @@ class TimeLeftEstimator:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self._seen: deque[tuple[int, float]] = deque(maxlen=KEPT + 1)
+        self._seen: deque[tuple[int, float]] = deque(maxlen=LATEST_BATCHES + 1)
 
     def note_batches(self, done: int) -> None:
         """Record the number of finished batches."""

@@ -35,7 +35,7 @@ class DecisionCollector:
         self.streams: tuple[str, ...] = ()
         self._before: BatchCommitted | None = None
         self._beside: list[Event] = []
-        self._told: dict[str, str] = {}
+        self._last_texts: dict[str, str] = {}
         self._since = 0
 
     def collect(self, event: Event) -> list[Decision]:
@@ -64,9 +64,9 @@ class DecisionCollector:
     def _make_decision(self, event: Event, moment: EventContext, batch: int) -> Decision | None:
         text, kind = event.describe_decision(moment), type(event).__name__
         label = f"{kind} {getattr(event, 'stream', '')} {getattr(event, 'group', '')}"
-        if not text or self._told.get(label) == text:
+        if not text or self._last_texts.get(label) == text:
             return None
-        self._told[label] = text
+        self._last_texts[label] = text
         return Decision(batch, kind, text)
 
 

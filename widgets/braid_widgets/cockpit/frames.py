@@ -125,14 +125,18 @@ class FrameCollector:
     """
 
     def __init__(self) -> None:
-        self.scene, self.kept, self.deciding = RunView(), SheddingTotals(), DecisionCollector()
+        self.scene, self.shed_totals, self.deciding = (
+            RunView(),
+            SheddingTotals(),
+            DecisionCollector(),
+        )
         self.map: StateMap | None = None
         self.frames: list[BatchFrame] = []
         self.flags: deque[Annotation] = deque(maxlen=HISTORY)
         self.rows: deque[tuple[int, list[list[float]]]] = deque(maxlen=HISTORY)
         self.ghosts: list[BaselineSeries] = []
         self.offers: list[str] = []
-        self.told = ""
+        self.what_if_message = ""
         self._waiting: list[Any] = []
         self._harvested: BatchShed | None = None
 
@@ -170,7 +174,7 @@ class FrameCollector:
 
     def _record_commit(self, event: BatchCommitted, draw: bool) -> None:
         if self._harvested is not None and self._harvested.batch == event.batch:
-            self.kept.add_batch(self._harvested, event.results)
+            self.shed_totals.add_batch(self._harvested, event.results)
         self.rows.append((event.batch + 1, _make_host_measures(event)))
         if draw:
             self.frames.append(self.make_frame())
@@ -181,7 +185,9 @@ class FrameCollector:
         return {
             "batch": self.scene.last.batch + 1,
             "title": run_title(self.scene),
-            "key_figures": Columns.from_records(KeyFigure, strip_figures(self.scene, self.kept)),
+            "key_figures": Columns.from_records(
+                KeyFigure, strip_figures(self.scene, self.shed_totals)
+            ),
             "state_map": {self.map.name: self.map.make_frame()},  # type: ignore[misc]
         }
 
@@ -189,11 +195,11 @@ class FrameCollector:
         """Return the activity of each host in the batches after ``since``."""
         rows = [(batch, values) for batch, values in self.rows if batch > since]
         names = [n for k, n in enumerate(MEASURES) if any(any(v[k]) for _, v in self.rows)]
-        kept = [MEASURES.index(n) for n in names]
+        measures = [MEASURES.index(n) for n in names]
         return {
             "batch": [batch for batch, _ in rows],
             "names": names,
-            "values": [[values[k] for k in kept] for _, values in rows],
+            "values": [[values[k] for k in measures] for _, values in rows],
         }
 
     def page_fields(
@@ -210,7 +216,7 @@ class FrameCollector:
             "timeline": self._make_timeline(),
             "annotations": list(self.flags),
             "what_if_placements": self.offers,
-            "what_if_message": self.told,
+            "what_if_message": self.what_if_message,
         }
 
     def _make_timeline(self) -> TimelineFrame:

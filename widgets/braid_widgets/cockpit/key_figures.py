@@ -32,14 +32,14 @@ class SheddingTotals:
         return min(1.0, self.found / self.estimated) if self.estimated else 1.0
 
 
-def strip_figures(scene: RunView, kept: SheddingTotals) -> list[KeyFigure]:
+def strip_figures(scene: RunView, shed_totals: SheddingTotals) -> list[KeyFigure]:
     """Return the key figures after the last commit. Times are included only if they were
     measured.
     """
-    return [*_make_key_figures(scene, kept)]
+    return [*_make_key_figures(scene, shed_totals)]
 
 
-def _make_key_figures(scene: RunView, kept: SheddingTotals) -> Iterator[KeyFigure]:
+def _make_key_figures(scene: RunView, shed_totals: SheddingTotals) -> Iterator[KeyFigure]:
     if scene.last is None or not scene.points:
         return
     now, totals = scene.points[-1], scene.totals
@@ -69,9 +69,9 @@ def _make_key_figures(scene: RunView, kept: SheddingTotals) -> Iterator[KeyFigur
         yield KeyFigure(f"moved {far}", f"{totals.moved:,} tuples", f"between hosts; {moved}")
     if totals.late:
         yield KeyFigure(f"late {far}", f"{totals.late:,} tuples", "they may have missed partners")
-    if kept.seen:
+    if shed_totals.seen:
         meaning = "results found / results of the full join, as estimated by their weights"
-        yield KeyFigure("recall so far", f"{kept.estimated_recall:.1%}", meaning)
+        yield KeyFigure("recall so far", f"{shed_totals.estimated_recall:.1%}", meaning)
 
 
 def _format_imbalance(now: BatchFigures) -> str:

@@ -172,7 +172,7 @@ class Cockpit(anywidget.AnyWidget):
                     "values": [float(n) for n in found.max_host_tuples],
                 }
             )
-            track.told = ""
+            track.what_if_message = ""
         self._send_timeline()
 
     @property
@@ -246,7 +246,7 @@ class Cockpit(anywidget.AnyWidget):
             if self._is_showing_previous_run:  # the details would be of the previous run
                 self._send_page_update({"what_if_message": summarize_error(error)})
                 return
-            self._get_frame_collector().told = summarize_error(error)
+            self._get_frame_collector().what_if_message = summarize_error(error)
             self._send_timeline()
 
     @property
@@ -347,13 +347,13 @@ class LiveUpdater:
             self.pace.seconds_since_batch(),
         )
 
-    def _send_update(self, state: str, since: int, told: str = "") -> None:
+    def _send_update(self, state: str, since: int, note: str = "") -> None:
         if (start := self.track.scene.start) is not None and not self.track.offers:
             self.track.offers = self.cockpit.what_if_placements(start)
         rest = self.track.page_fields(
             state, self._estimate_seconds_left(), self.pace.seconds_since_batch()
         )
-        rest["note"] += told
+        rest["note"] += note
         fresh = [frame for frame in self.frames if frame["batch"] > since]
         self.cockpit.page.update({**rest, "frames": self.frames, "hosts": self.track.host_rows()})
         more = {**rest, "frames": fresh, "hosts": self.track.host_rows(since)}

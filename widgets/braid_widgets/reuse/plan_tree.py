@@ -64,12 +64,12 @@ class TextBox(NamedTuple):
     bottom: float
 
     @classmethod
-    def place(cls, x: float, y: float, told: str, across: float, up: float) -> TextBox:
+    def place(cls, x: float, y: float, text: str, across: float, up: float) -> TextBox:
         """Return the rectangle of a text at a position.
 
         ``across`` and ``up`` are the shares of the text to the left of the position and above it.
         """
-        lines = told.split("<br>")
+        lines = text.split("<br>")
         wide = LETTER * max(len(re.sub("<.*?>", "", line)) for line in lines)
         left, top = x - across * wide, y - up * LINE * len(lines)
         return cls(left, top, left + wide, top + LINE * len(lines))
@@ -224,7 +224,7 @@ def _make_figure(boxes: list[PlanBox], edges: list[PlanEdge], name: str) -> go.F
 def _place_edge_labels(
     boxes: list[PlanBox],
     edges: list[PlanEdge],
-    told: Mapping[str, str],
+    texts: Mapping[str, str],
     said: Sequence[str],
     row: int,
 ) -> Iterator[EdgeLabel]:
@@ -233,9 +233,9 @@ def _place_edge_labels(
     wide = PAGE / (1.35 * deep + 0.35)
     at = {b.key: b for b in boxes}
     taken = [
-        TextBox.place(b.x * wide - ASIDE, b.y * row, told[b.key], 1, 0.5)
+        TextBox.place(b.x * wide - ASIDE, b.y * row, texts[b.key], 1, 0.5)
         if b.reuse_kind == "stream"
-        else TextBox.place(b.x * wide, b.y * row + ASIDE, told[b.key], 0.5, 0)
+        else TextBox.place(b.x * wide, b.y * row + ASIDE, texts[b.key], 0.5, 0)
         for b in boxes
     ]
     for edge, words in zip(edges, said, strict=True):
@@ -261,9 +261,9 @@ def _list_label_positions(source: PlanBox, target: PlanBox) -> Iterator[EdgeLabe
             yield EdgeLabel(x, source.y + down * along, *side)
 
 
-def _wrap_text(told: str, letters: int) -> str:
+def _wrap_text(text: str, letters: int) -> str:
     """Return a text in lines that end before the next box, broken between words only."""
-    parts = (wrap(part, letters, break_long_words=False) for part in told.split("<br>"))
+    parts = (wrap(part, letters, break_long_words=False) for part in text.split("<br>"))
     return "<br>".join(line for part in parts for line in part)
 
 

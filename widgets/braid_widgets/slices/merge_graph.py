@@ -94,7 +94,7 @@ def merge_graph_chart(
 
 
 def _make_arc_traces(
-    table: pd.DataFrame, name: str, colour: str, wide: int, told: bool, unit: str
+    table: pd.DataFrame, name: str, colour: str, wide: int, has_labels: bool, unit: str
 ) -> list[go.Scatter]:
     """Return half-ellipses from node to node, each with its cost at the top."""
     turn = np.append(np.linspace(0, np.pi, 25), np.nan)
@@ -120,9 +120,9 @@ def _make_arc_traces(
     tops = go.Scatter(
         x=((i + j) / 2).ravel(),
         y=(j - i).ravel(),
-        mode="markers+text" if told else "markers",
+        mode="markers+text" if has_labels else "markers",
         showlegend=False,
-        marker=dict(size=9 if told else 5, color=colour, opacity=faint),
+        marker=dict(size=9 if has_labels else 5, color=colour, opacity=faint),
         text=[_format_cost(c) for c in table["cost_modelled"]],
         textposition="top center",
         hovertext=said,

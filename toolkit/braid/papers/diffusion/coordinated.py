@@ -38,7 +38,7 @@ from braid.papers.diffusion.routing_table import (
     random_cover,
 )
 
-KEPT = 0.75
+EARLIER_WEIGHT = 0.75
 """Weight of a host's earlier loads beside that of the last batch."""
 
 
@@ -228,7 +228,10 @@ class _Planner:
             settings.cost_parameters,
         )
         before = self.state.loads
-        return [KEPT * w + (1 - KEPT) * new for w, new in zip(before, now.tolist(), strict=True)]
+        return [
+            EARLIER_WEIGHT * w + (1 - EARLIER_WEIGHT) * new
+            for w, new in zip(before, now.tolist(), strict=True)
+        ]
 
     def plan_batch(self) -> Plan:
         planned = [
@@ -290,18 +293,22 @@ class _Planner:
         ]
 
     def _make_routing_path(
-        self, stream: int, order: Order, kept: Sequence[Collection[int]], known: dict[Order, Probes]
+        self,
+        stream: int,
+        order: Order,
+        used_hosts: Sequence[Collection[int]],
+        known: dict[Order, Probes],
     ) -> _Way:
         """Return the path for an order; ``known`` has the hops of orders with the same prefix."""
         hops: list[Probes] = []
         overhead = eq3 = -1.0
-        for other, chi, kept_hosts in zip(
-            order, self.growth.intermediate_counts(stream, order), kept, strict=True
+        for other, chi, stream_hosts in zip(
+            order, self.growth.intermediate_counts(stream, order), used_hosts, strict=True
         ):
             before = hops[-1] if hops else {}
             begun = order[: len(hops) + 1]
             hop = known[begun] = known.get(begun) or self._choose_hop_hosts(
-                other, kept_hosts, before
+                other, stream_hosts, before
             )
             both = len(hop.keys() & before.keys())
             eq3 += chi * (len(hop) - both)
@@ -310,7 +317,7 @@ class _Planner:
         return _Way(overhead, eq3, order, tuple(hops))
 
     def _choose_hop_hosts(
-        self, stream: int, kept: Collection[int], before: Collection[int]
+        self, stream: int, used_hosts: Collection[int], before: Collection[int]
     ) -> Probes:
         """Return V_k: hosts that hold all blocks of a stream.
 
@@ -320,7 +327,7 @@ class _Planner:
         """
         sets, wanted = self.table.sets[stream], self.table.stream_mask(stream)
         hosts: list[int] = []
-        for near in (kept, before) if self.settings.optimize else (kept,):
+        for near in (used_hosts, before) if self.settings.optimize else (used_hosts,):
             close = {h: sets[h] for h in near if h in sets}
             reach = 0
             for mask in close.values():
@@ -393,7 +400,7 @@ class _Planner:
         brings = compute_loads(
             will_do, self.machines, settings.load_weights, self.seconds, settings.cost_parameters
         )
-        more = ((1 - KEPT) * brings).tolist()
+        more = ((1 - EARLIER_WEIGHT) * brings).tolist()
         for host in hosts:
             self.weights[host] += more[host]
 

@@ -312,7 +312,7 @@ class _Planner:
         for s in self.streams:
             if relocate:
                 self.slices[s], moves = plan_relocation(self.slices[s], self.states[s])
-                self._relocate_blocks(s, moves, "resized", kept=False)
+                self._relocate_blocks(s, moves, "resized", is_delayed=False)
             self.slices[s] = rotate_head(self.slices[s], self.states[s])
 
     def _move_aged_blocks(self) -> None:
@@ -340,7 +340,7 @@ class _Planner:
                 s,
                 [m for m in going if m.block.stream == s],
                 "aged",
-                kept=self.ring.form == "interleaved",
+                is_delayed=self.ring.form == "interleaved",
             )
 
     def _purge_replicas(self, stream: int) -> None:
@@ -351,7 +351,7 @@ class _Planner:
             self.draft.drop_replicas(b, set(b.hosts) - {self.at[b.id]})
 
     def _relocate_blocks(
-        self, stream: int, moves: Sequence[BlockMove], reason: str, kept: bool
+        self, stream: int, moves: Sequence[BlockMove], reason: str, is_delayed: bool
     ) -> None:
         """Copy blocks to other nodes.
 
@@ -359,14 +359,19 @@ class _Planner:
         """
         for m in moves:
             copied = self.draft.copy_block(m.block, {m.target: m.source})
-            if not kept:
+            if not is_delayed:
                 self.draft.drop_replicas(copied, (m.source,))
                 self.at[m.block.id] = m.target
         if moves:
             copies = tuple(ReplicaCopy(m.block.id, m.source, m.target) for m in moves)
             self.events.append(
                 StateRelocated(
-                    self.facts.batch, stream, reason, copies, sum(m.block.rows for m in moves), kept
+                    self.facts.batch,
+                    stream,
+                    reason,
+                    copies,
+                    sum(m.block.rows for m in moves),
+                    is_delayed,
                 )
             )
 

@@ -40,7 +40,7 @@ class CostModel:
     work_weight: float = KAPPA
 
     def __post_init__(self) -> None:
-        self._kept = BoundedCache[tuple[int, tuple[str, ...]], OperatorCost]()
+        self._operator_costs = BoundedCache[tuple[int, tuple[str, ...]], OperatorCost]()
 
     def path_latency_seconds(self, source: str, target: str) -> float:
         """Return the latency of the shortest path, in seconds."""
@@ -163,14 +163,14 @@ class CostModel:
             for i in operator.inputs
         )
         key = id(operator), sources
-        cost = self._kept.get(key)
+        cost = self._operator_costs.get(key)
         if cost is None:
             inputs = [
                 deployment.operators[i].definition.streams if isinstance(i, int) else (i,)
                 for i in operator.inputs
             ]
             far = [self.path_latency_seconds(source, operator.node) for source in sources]
-            cost = self._kept[key] = OperatorCost(
+            cost = self._operator_costs[key] = OperatorCost(
                 operator, self.rates, inputs, far, self.work_weight
             )
         return cost

@@ -119,14 +119,14 @@ def replan_after_failure(
 
 
 def _restore_operator(
-    model: CostModel, deployment: Deployment, put: Operator, made: Collection[int]
+    model: CostModel, deployment: Deployment, put: Operator, new_operators: Collection[int]
 ) -> Deployment:
     """Return the deployment with a pinned operator restored at its node.
 
-    One of the operators ``made`` that computes the same results replaces it there. If there is
-    none, or a path to the node is missing, the deployment is unchanged.
+    One of the ``new_operators`` that computes the same results replaces it there. If there is none,
+    or a path to the node is missing, the deployment is unchanged.
     """
-    new = (o for o in deployment.operators.values() if o.id in made and not o.is_pinned)
+    new = (o for o in deployment.operators.values() if o.id in new_operators and not o.is_pinned)
     if (
         id := next(
             (o.id for o in new if _make_output_signature(o) == _make_output_signature(put)), None

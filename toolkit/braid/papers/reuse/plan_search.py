@@ -74,7 +74,7 @@ class PlanTable:
         self.candidates, self.forced, self.sink, self.tell = candidates, forced, sink, tell
         self.whole = (1 << len(leaves)) - 1
         self.parts: dict[int, Definition] = {}
-        self.made: dict[int, Floats] = {}
+        self.cheapest: dict[int, Floats] = {}
         self.there: dict[int, Floats] = {}
         self.ways: dict[int, list[tuple[Floats, Way]]] = {}
         self.tuples: dict[int, float] = {}
@@ -115,7 +115,7 @@ class PlanTable:
             else self._list_part_choices(mask, part)
         )
         self.ways[mask] = ways
-        self.made[mask] = np.min([cost for cost, _ in ways], axis=0)
+        self.cheapest[mask] = np.min([cost for cost, _ in ways], axis=0)
         rate = self.tuples[mask] * self.model.rates.result_width(part)
         # A missing path stays inf, because rates are above 0.
         if len(chosen) == 1:
@@ -123,9 +123,9 @@ class PlanTable:
         elif self.sink is not None and mask == self.whole:
             at = self.sink
             self.there[mask] = np.full(len(self.far), np.inf)
-            self.there[mask][at] = (self.made[mask] + self.far[at] * rate).min()
+            self.there[mask][at] = (self.cheapest[mask] + self.far[at] * rate).min()
         else:
-            self.there[mask] = (self.made[mask] + self.far * rate).min(axis=1)
+            self.there[mask] = (self.cheapest[mask] + self.far * rate).min(axis=1)
 
     def _list_leaf_choices(self, leaf: PlanLeaf) -> list[tuple[Floats, Way]]:
         cost = np.full(len(self.far), np.inf)
@@ -150,7 +150,7 @@ class PlanTable:
             first = (first - 1) & mask
 
     def _list_reuse_choices(
-        self, mask: int, part: Definition, made: Floats
+        self, mask: int, part: Definition, cheapest: Floats
     ) -> Iterator[tuple[Floats, Way]]:
         """Yield the cheapest operator at each node.
 
@@ -164,7 +164,7 @@ class PlanTable:
             return
         rate = self.tuples[mask] * self.model.rates.result_width(part)
         every = mask == self.whole and (self.tell or self.forced or self.sink is None)
-        bound, best = self._bound_useful_cost(mask, made, rate), dict[int, tuple[float, int]]()
+        bound, best = self._bound_useful_cost(mask, cheapest, rate), dict[int, tuple[float, int]]()
         for c in reusable:
             limit = math.inf if every else float(bound[c.node])
             if c.cost_bound < limit and (cost := c.cost(limit)) < limit:
@@ -179,16 +179,16 @@ class PlanTable:
             costs[list(best)] = [cost for cost, _ in best.values()]
             yield costs, {node: operator for node, (_, operator) in best.items()}
 
-    def _bound_useful_cost(self, mask: int, made: Floats, rate: float) -> Floats:
+    def _bound_useful_cost(self, mask: int, cheapest: Floats, rate: float) -> Floats:
         """Return, by node, the highest useful cost of a part that is available at these costs.
 
         For the whole query, cost is compared at the sink; for other parts, at any node.
         """
         if mask != self.whole or self.sink is None:
-            there: Floats = (made + self.far * rate).min(axis=1)
+            there: Floats = (cheapest + self.far * rate).min(axis=1)
             return there
         away: Floats = self.far[:, self.sink] * rate
-        bound: Floats = np.where(np.isfinite(away), (made + away).min(), -np.inf) - away
+        bound: Floats = np.where(np.isfinite(away), (cheapest + away).min(), -np.inf) - away
         return bound
 
     def _bound_transfer_cost(self, mask: int, node: int, rate: float) -> Floats:
@@ -211,7 +211,7 @@ class PlanTable:
     def _build_tree(self, mask: int, target: int) -> Tree:
         """Return the plan that provides a part at a node."""
         rate = self.tuples[mask] * self.model.rates.result_width(self.parts[mask])
-        node = int((self.made[mask] + self.far[:, target] * rate).argmin())
+        node = int((self.cheapest[mask] + self.far[:, target] * rate).argmin())
         _, way = min(self.ways[mask], key=lambda w: float(w[0][node]))
         if isinstance(way, dict):
             return ReusedOperator(way[node], self.model.network.nodes[node].name)

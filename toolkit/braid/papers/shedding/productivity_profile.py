@@ -55,7 +55,7 @@ def locate_basic_window(
     return min(ceil(window / b), max(0, (now - sum(block.event_time_range) // 2) // b))
 
 
-KEPT = 0.9
+EARLIER_WEIGHT = 0.9
 """Weight of all earlier batches beside the last one: half of it is gone after 6.6 batches.
 
 It replaces T_c.
@@ -151,7 +151,7 @@ class ProductivityProfile:
 def _fade_and_add(
     old: Iterable[Observation], new: Iterable[Observation]
 ) -> tuple[Observation, ...]:
-    sums = {s[:3]: (KEPT * s.pairs, KEPT * s.output) for s in old}
+    sums = {s[:3]: (EARLIER_WEIGHT * s.pairs, EARLIER_WEIGHT * s.output) for s in old}
     for s in new:
         pairs, gave = sums.get(s[:3], (0.0, 0.0))
         sums[s[:3]] = (pairs + s.pairs, gave + s.output)
@@ -166,7 +166,7 @@ def _update_type_counts(
         {
             code: n
             for code in sorted(a.keys() | b.keys())
-            if (n := KEPT * a.get(code, 0.0) + b.get(code, 0)) >= 1e-3
+            if (n := EARLIER_WEIGHT * a.get(code, 0.0) + b.get(code, 0)) >= 1e-3
         }
         for a, b in pairs
     )
