@@ -128,7 +128,7 @@ def holds(spark: SparkSession, folder: Path) -> dict[str, float]:
         "most of a worker": max((p.files for p in workers), default=0),
         "sockets": me.num_fds() - files(me),
         "mapped, gone": sum(p.gone for p in workers),
-        "files of all results": len(RunStore(folder).result_files()),
+        "files of all results": len(RunStore(folder).results.result_files()),
         "checkpoint": sum(len(names) for _, _, names in os.walk(folder / "checkpoint")),
     }
 
@@ -156,7 +156,7 @@ def soak(
     )
     run = join.start(folder)
     for stretch in range(1, moments + 1):
-        before, events = run.status["batch"], run.store.told.event_count
+        before, events = run.status["batch"], run.store.events.event_count
         until(run, max(batches * stretch // moments, before + 1))
         held = holds(spark, folder)
         run.stop()
@@ -184,6 +184,6 @@ def soak(
 
 def check(store: RunStore, rows: int, window: int) -> None:
     """Check the results of the committed batches against DuckDB."""
-    done = [e for e in store.committed_events() if isinstance(e, BatchCommitted)]
+    done = [e for e in store.archive.committed_events() if isinstance(e, BatchCommitted)]
     found, wanted = sum(e.results for e in done), due(len(done), rows, window)
     assert found == wanted, f"the results are those of DuckDB: {found}, {wanted}"

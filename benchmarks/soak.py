@@ -115,7 +115,7 @@ def holds(folder: Path) -> dict[str, float]:
     folders = [f for f in ("commits", "blocks", "results", "compacted") if (folder / f).exists()]
     count = {name: len(os.listdir(folder / name)) for name in folders}
     began = time.perf_counter()
-    files = RunStore(folder).result_files()
+    files = RunStore(folder).results.result_files()
     listing = time.perf_counter() - began
     return {
         "RSS MB": process.memory_info().rss / 1e6,
@@ -166,12 +166,12 @@ def soak_on(
             "CPU ms to resume": 1000 * working,
             **held,
         }
-    happened = engine.store.committed_events()
+    happened = engine.store.archive.committed_events()
     engine.store.release_run()
     found = sum(e.results for e in happened if isinstance(e, BatchCommitted))
     wanted = due(batches, rows, window)
     assert found == wanted, "the results are those of DuckDB"
-    files = RunStore(folder).result_files()
+    files = RunStore(folder).results.result_files()
     assert sum(pq.read_metadata(file).num_rows for file in files) == wanted, "and are all there"
 
 

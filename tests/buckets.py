@@ -7,7 +7,7 @@ from typing import Any
 from braid.core.run_state import FileChecksum
 from braid.join_run import JoinRun
 from braid.storage.object_store import open_object_store
-from braid.storage.remote_run_store import open_store
+from braid.storage.run_store import open_store
 from object_store_driver import WANTED, join
 from oracle import describe_difference, result_ids
 
@@ -52,7 +52,7 @@ def check_no_leftovers(url: str) -> None:
     names, reader = open_object_store(url).list_objects(), open_store(url)
     reader.read_settings()
     last = [kept for kept in reader.log.commits[-2:] if kept.state is not None]
-    blocks = {f"blocks/{name}" for kept in last for name in reader.read_state(kept).block_files}
+    blocks = {f"blocks/{name}" for kept in last for name in reader.states.read(kept).block_files}
     states = {f"commits/{kept.state.name}" for kept in last if kept.state is not None}
     entries = {n for n in names if n.startswith(("commits/0", "commits/entries-"))}
     copied = {n for n in names if n.startswith("input/")}

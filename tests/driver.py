@@ -106,7 +106,8 @@ def hold_input(runs: list[Run]) -> AbstractContextManager[None]:
         run = held.get(str(folder.parent))
         if run is not None and number == run.cuts:
             wait_until(
-                lambda: len(RunStore(run.folder).committed_batches()) == number, "batches before"
+                lambda: len(RunStore(run.folder).log.committed_batches()) == number,
+                "batches before",
             )
             run.mark.touch()
             threading.Event().wait()

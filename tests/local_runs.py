@@ -103,7 +103,7 @@ class LocalRun:
 
     def _found(self, store: RunStore) -> Ids:
         found = Ids()
-        for file in store.result_files():
+        for file in store.results.result_files():
             table = read_parquet(file)
             ids = [table[a].combine_chunks().field("id").to_pylist() for a in self.join.streams]
             found.update(zip(*ids, strict=True))

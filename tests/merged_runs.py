@@ -102,9 +102,9 @@ def before(folder: Path, batch: int, **more: Any) -> dict[str, pa.Table]:
 def add(store: RunStore, batch: int) -> None:
     """Commit a batch with one result file."""
     name = f"{batch:06d}-0-0000cafe.parquet"
-    pq.write_table(pa.table({"batch": [batch]}), store.output.new / name)
-    seals = {name: durable_files.checksum_file(store.output.new / name, False)}
-    store.commit_batch(batch, store.write_state(RunState(batch)), seals, [])
+    pq.write_table(pa.table({"batch": [batch]}), store.published.new / name)
+    seals = {name: durable_files.checksum_file(store.published.new / name, False)}
+    store.commit_batch(batch, store.states.write(RunState(batch)), seals, [])
     store.log_events([])
 
 

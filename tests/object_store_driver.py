@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from braid.storage.remote_run_store import RemoteRunStore
+from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
 from oracle import expected, tables
 from scatter import Scatter
@@ -26,15 +26,15 @@ def join() -> StreamJoin:
 
 
 def main(url: str, held: str, batch: str) -> None:
-    commit = RemoteRunStore.commit_batch
+    commit = RunStore.commit_batch
 
-    def hold(mirror: RemoteRunStore, number: int, *given: Any) -> None:
+    def hold(mirror: RunStore, number: int, *given: Any) -> None:
         if number == int(batch):
             Path(held).touch()
             threading.Event().wait()
         commit(mirror, number, *given)
 
-    RemoteRunStore.commit_batch = hold  # type: ignore[method-assign]
+    RunStore.commit_batch = hold  # type: ignore[method-assign]
     join().start(url, batches="batch").awaitTermination()
 
 

@@ -161,7 +161,7 @@ def paused_after_two(start: Callable[[], JoinRun]) -> JoinRun:
 def committed_ids(run: JoinRun) -> Ids:
     """Return the committed results of a run by id, read by Arrow without a Spark job."""
     told = Ids()
-    for file in run.store.result_files():
+    for file in run.store.results.result_files():
         told.update(result_ids(pq.read_table(file, page_checksum_verification=True)))
     return told
 

@@ -25,7 +25,7 @@ Weights = dict[tuple[int, int], float]
 
 def arrived_tuples(run: Any, batches: int) -> dict[int, list[dict[str, np.ndarray]]]:
     """Return, by stream and batch, the ids, draws, routing keys and values of the run's tuples."""
-    folder: Path = run.store.input
+    folder: Path = run.store.input.folder
     names = list(run.config.streams)
     schemas = {a: pq.read_schema(folder / a / "000000.parquet") for a in names}
     feed = run.config.make_feed(schemas)

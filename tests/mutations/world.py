@@ -7,7 +7,7 @@ with each fault until one fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from unittest.mock import patch
 
 from braid.batch_sink import BatchSink
 from braid.core.run_state import FileChecksum
-from braid.storage import block_files, durable_files
+from braid.storage import durable_files
 from braid.storage.manifest_log import ManifestLog
-from braid.storage.remote_parts import RemoteManifestLog
+from braid.storage.remote_medium import RemoteMedium
 from braid.storage.run_store import RunStore
 from braid.storage.spark_sink_log import SparkSinkLog
 from world.drivers import PerDriver
@@ -50,7 +50,7 @@ def _unchecked_within(owner: Any, name: str, first: bool = False) -> Iterator[No
 
     def method(self: Any, *given: Any, **named: Any) -> Any:
         if first:
-            self.log.check()
+            self.log.check_fence()
         depth.mine().value += 1
         try:
             return real(self, *given, **named)
@@ -91,7 +91,7 @@ def _delivered_too_early() -> AbstractContextManager[Any]:
         give = sink.give
 
         def noted(results: Any, number: int) -> Any:
-            sink.store.delivered.mark_delivered(number)
+            sink.store.sink_progress.mark_delivered(number)
             return give(results, number)
 
         with patch.object(sink, "give", noted):
@@ -101,40 +101,50 @@ def _delivered_too_early() -> AbstractContextManager[Any]:
 
 
 def _rolled_not_forced() -> AbstractContextManager[Any]:
-    real = ManifestLog.write_checkpoint
+    real = durable_files.write_atomically
 
-    def roll(log: ManifestLog, archive: Any, opening: int, merged: Any, force: bool) -> None:
-        real(log, archive, opening, merged, False)
+    def write(path: Path, body: bytes, force: bool, *given: Any, **named: Any) -> None:
+        real(path, body, force and not path.name.startswith("checkpoint-"), *given, **named)
 
-    return patch.object(ManifestLog, "write_checkpoint", roll)
+    return patch.object(durable_files, "write_atomically", write)
 
 
 def _blocks_not_checked() -> AbstractContextManager[Any]:
-    stack, real = ExitStack(), durable_files.check_file
+    real = durable_files.check_file
 
     def check(path: Path, known: FileChecksum, deep: bool = True) -> None:
         real(path, known, deep and path.parent.name != "blocks")
 
-    stack.enter_context(patch.object(durable_files, "check_file", check))
-    stack.enter_context(patch.object(block_files.durable, "check_file", check))
-    return stack
+    return patch.object(durable_files, "check_file", check)
 
 
 WORLD_FAULTS = [
-    WorldFault("tidy does not check", lambda: _unchecked_within(RunStore, "tidy"), 100),
-    WorldFault("tidy checks, then lists", lambda: _unchecked_within(RunStore, "tidy", True), 2_000),
-    WorldFault("clean does not check", lambda: _unchecked_within(RunStore, "clean"), 1_000),
+    WorldFault(
+        "old files go without a check", lambda: _unchecked_within(RunStore, "remove_old_files"), 100
+    ),
+    WorldFault(
+        "old files go by a check, then a list",
+        lambda: _unchecked_within(RunStore, "remove_old_files", True),
+        2_000,
+    ),
+    WorldFault(
+        "unnamed files go without a check",
+        lambda: _unchecked_within(RunStore, "remove_unnamed_files"),
+        1_000,
+    ),
     WorldFault("a manifest comes before its blocks are forced", _blocks_not_forced, 200),
     WorldFault("the folder of commits is not forced", _commits_not_forced, 200),
     WorldFault("sink-progress.json comes before the sink's commit", _delivered_too_early, 100),
     WorldFault(
-        "a woken driver cleans Spark's log", lambda: _unchecked_within(SparkSinkLog, "clean"), 2_000
+        "a woken driver cleans Spark's log",
+        lambda: _unchecked_within(SparkSinkLog, "remove_unknown"),
+        2_000,
     ),
     WorldFault("a roll-up removes entries before it is forced", _rolled_not_forced, 1_000),
     WorldFault("a block is read unchecked after a resume", _blocks_not_checked, 500),
     WorldFault(
         "a lost answer is taken for another driver",
-        lambda: patch.object(RemoteManifestLog, "_is_same_entry", lambda log, entry, body: False),
+        lambda: patch.object(RemoteMedium, "_is_same_object", lambda medium, name, body: False),
         500,
     ),
 ]

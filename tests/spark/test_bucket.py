@@ -16,7 +16,7 @@ from braid.errors import DamagedRunError
 from braid.execution.spark_executor import SparkExecutor
 from braid.join_config import JoinConfig
 from braid.storage.object_store import open_object_store
-from braid.storage.remote_parts import RemoteManifestLog
+from braid.storage.remote_medium import RemoteMedium
 from oracle import committed_ids, describe_difference, frames, wait_until
 from pyspark.sql import DataFrame, SparkSession
 from scatter import Scatter
@@ -46,9 +46,9 @@ def test_static_streams_go_on_from_a_bucket(spark: SparkSession, seaweed: str) -
         and describe_difference(committed_ids(again), object_store_driver.WANTED) == ""
     )
     assert again.results().count() == object_store_driver.WANTED.total(), "as Spark reads them"
-    assert [e.executor for e in again.store.committed_events() if hasattr(e, "executor")] == (
-        ["spark"] * done + ["process"] * (4 - done)
-    )
+    assert [
+        e.executor for e in again.store.archive.committed_events() if hasattr(e, "executor")
+    ] == (["spark"] * done + ["process"] * (4 - done))
 
 
 def put(folder: Path, first: int, last: int) -> None:
@@ -85,20 +85,20 @@ def test_streams_that_do_not_end_are_read_on_from_a_bucket(
     """
     url = f"{seaweed}/{uuid.uuid4().hex}"
     put(tmp_path, 0, 2)
-    real = RemoteManifestLog._put_entry
+    real = RemoteMedium.put_new
 
-    def dies(log: RemoteManifestLog, entry: int, body: bytes, force: bool) -> None:
-        real(log, entry, body, force)
-        if entry == 2:
+    def dies(medium: RemoteMedium, name: str, body: bytes) -> None:
+        real(medium, name, body)
+        if name == "commits/000002.json":
             raise OSError("killed")
 
-    monkeypatch.setattr(RemoteManifestLog, "_put_entry", dies)
+    monkeypatch.setattr(RemoteMedium, "put_new", dies)
     join = StreamJoin(
         live(spark, tmp_path), object_store_driver.ON, Scatter(), check=True, executor="process"
     )
     with pytest.raises(OSError, match="killed"):
         join.start(url, availableNow=True).awaitTermination()
-    monkeypatch.setattr(RemoteManifestLog, "_put_entry", real)
+    monkeypatch.setattr(RemoteMedium, "put_new", real)
     execute = SparkExecutor.execute_batch
 
     def elsewhere(executor: SparkExecutor, frame: Any, batch: Any) -> Any:
@@ -111,7 +111,7 @@ def test_streams_that_do_not_end_are_read_on_from_a_bucket(
         more = {"executor": "spark", "availableNow": True}
         run = StreamJoin.resume(url, live(spark, tmp_path), **more)
         run.awaitTermination()
-        assert run.store.committed_batches() == list(range(last))
+        assert run.store.log.committed_batches() == list(range(last))
     assert describe_difference(committed_ids(run), object_store_driver.WANTED) == ""
     monkeypatch.setattr(JoinConfig, "has_remote_hosts", staticmethod(lambda streams: True))
     with pytest.raises(ValueError, match="whose disk Spark's workers do not see"):

@@ -25,7 +25,7 @@ def test_a_worker_is_killed_and_a_task_is_done_twice(spark: SparkSession, tmp_pa
     def writes(batch: int) -> None:
         """Wait for a block of a batch."""
         wait_until(
-            lambda: list(store.blocks.glob(f"{batch:06d}-*")) or process.poll() is not None,
+            lambda: list(store.blocks.folder.glob(f"{batch:06d}-*")) or process.poll() is not None,
             f"block of batch {batch}",
             300,
         )
@@ -40,11 +40,11 @@ def test_a_worker_is_killed_and_a_task_is_done_twice(spark: SparkSession, tmp_pa
             assert process.wait(300) == 0, log.read_text()
         finally:
             process.kill()
-    assert store.committed_batches() == list(range(8))
+    assert store.log.committed_batches() == list(range(8))
     assert run.stalled.exists()
-    assert not list(store.output.new.glob("000003-*")), "of the task that stalled"
-    assert {f.name for f in store.results.glob("*.parquet")} == {
-        Path(f).name for f in store.result_files()
+    assert not list(store.published.new.glob("000003-*")), "of the task that stalled"
+    assert {f.name for f in store.published.results.glob("*.parquet")} == {
+        Path(f).name for f in store.results.result_files()
     }
     again = StreamJoin.resume(folder, frames(spark, driver.STREAMS))
     again.awaitTermination()

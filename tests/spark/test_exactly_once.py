@@ -35,7 +35,7 @@ def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
         real = RunStore.remove_old_files
 
         def tidy(store: RunStore, *given: Any) -> None:
-            if store.committed_batches()[-1] == 1:
+            if store.log.committed_batches()[-1] == 1:
                 raise OSError("right after the commit")
             real(store, *given)
 
@@ -43,7 +43,7 @@ def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
         run = join.start(tmp_path / "run", batches="batch")
         with pytest.raises(OSError, match="right after the commit"):
             run.awaitTermination()
-    assert RunStore(tmp_path / "run").committed_batches() == [0, 1]
+    assert RunStore(tmp_path / "run").log.committed_batches() == [0, 1]
     run = ended(StreamJoin.resume(tmp_path / "run", join.streams))
     assert describe_difference(committed_ids(run), expected(streams, on)) == ""
     assert sum(run.metrics()["results"]) == committed_ids(run).total()

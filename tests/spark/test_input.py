@@ -46,7 +46,9 @@ def test_the_first_batch_is_committed_before_the_last_file_is_there(
     """Each file is written after all batches before it are committed."""
 
     def after(folder: Path, number: int) -> None:
-        wait_until(lambda: len(RunStore(tmp_path).committed_batches()) >= number, "batches before")
+        wait_until(
+            lambda: len(RunStore(tmp_path).log.committed_batches()) >= number, "batches before"
+        )
         assert all(left(tmp_path)["cut"][a] == [*range(number)] for a in "ab")
 
     with hooked_splitter(after):
@@ -71,5 +73,5 @@ def test_input_that_cannot_be_written_fails_the_run(spark: SparkSession, tmp_pat
             RuntimeError, match="^the run's input could not be written: .* No space"
         ):
             run.awaitTermination()
-    assert RunStore(tmp_path).committed_batches() == [0] and threads() == []
+    assert RunStore(tmp_path).log.committed_batches() == [0] and threads() == []
     ends_equal(StreamJoin.resume(tmp_path, frames(spark, STREAMS), durability="process"))

@@ -59,10 +59,14 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         wait_until(lambda: stalling.stalled.exists() or process.poll(), "task to stall", 300)
     finally:
         kill(process, log)
-    assert RunStore(spark).committed_batches() == [0, 1]
-    assert [*RunStore(spark).blocks.glob("000002-*")]
-    assert RunStore(turns).committed_batches() == RunStore(shed).committed_batches() == [0, 1, 2, 3]
-    assert RunStore(cut).committed_batches() == [0, 1, 2]
+    assert RunStore(spark).log.committed_batches() == [0, 1]
+    assert [*RunStore(spark).blocks.folder.glob("000002-*")]
+    assert (
+        RunStore(turns).log.committed_batches()
+        == RunStore(shed).log.committed_batches()
+        == [0, 1, 2, 3]
+    )
+    assert RunStore(cut).log.committed_batches() == [0, 1, 2]
     assert left(cut) == {"whole": ["a", "b"], "cut": {"a": [0, 1, 2], "b": [0, 1, 2]}}
 
     again = [Run(str(spark), "resume", 4), Run(str(turns), "resume", 6)]
@@ -75,7 +79,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
     finally:
         kill(process, log)
-    assert RunStore(turns).committed_batches() == [*range(6)]
+    assert RunStore(turns).log.committed_batches() == [*range(6)]
     return folder
 
 
@@ -86,23 +90,23 @@ def truth() -> Ids:
 def test_a_driver_killed_twice(spark: SparkSession, killed: Path) -> None:
     """Files of the interrupted batch are invisible, and are removed."""
     store = RunStore(killed / "spark")
-    assert store.committed_batches() == [0, 1, 2, 3]
-    assert list(store.output.new.glob("000004-*"))
-    assert not list(store.results.glob("000004-*"))
+    assert store.log.committed_batches() == [0, 1, 2, 3]
+    assert list(store.published.new.glob("000004-*"))
+    assert not list(store.published.results.glob("000004-*"))
     run = StreamJoin.resume(store.path, frames(spark, driver.STREAMS))
     run.awaitTermination()
-    assert store.committed_batches() == list(range(8))
+    assert store.log.committed_batches() == list(range(8))
     assert describe_difference(committed_ids(run), truth()) == ""
-    named = {Path(f).name for f in store.result_files()}
-    assert {f.name for f in store.results.glob("*.parquet")} == named
-    assert not list(store.output.new.iterdir())
+    named = {Path(f).name for f in store.results.result_files()}
+    assert {f.name for f in store.published.results.glob("*.parquet")} == named
+    assert not list(store.published.new.iterdir())
 
 
 def test_killed_on_threads_and_resumed_on_spark(spark: SparkSession, killed: Path) -> None:
     store = RunStore(killed / "turns")
     run = StreamJoin.resume(store.path, frames(spark, driver.STREAMS), executor="process")
     run.awaitTermination()
-    assert store.committed_batches() == list(range(8))
+    assert store.log.committed_batches() == list(range(8))
     ways = [e.executor for e in run.events() if isinstance(e, BatchCommitted)]
     assert ways == ["process"] * 4 + ["spark"] * 2 + ["process"] * 2
     assert describe_difference(committed_ids(run), truth()) == ""
@@ -111,7 +115,7 @@ def test_killed_on_threads_and_resumed_on_spark(spark: SparkSession, killed: Pat
 def test_killed_while_its_input_is_written(spark: SparkSession, killed: Path) -> None:
     run = StreamJoin.resume(killed / "cut", frames(spark, driver.STREAMS))
     run.awaitTermination()
-    assert run.store.committed_batches() == list(range(8))
+    assert run.store.log.committed_batches() == list(range(8))
     assert describe_difference(committed_ids(run), truth()) == ""
     assert left(run.store.path)["whole"] == [] and check_run(run.store.path)[0] == []
 

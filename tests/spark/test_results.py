@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from braid.storage.published_results import PublishedResults
+from braid.storage.run_medium import LocalMedium
 from braid.storage.run_store import RunStore
 from braid.stream_join import JoinRun, StreamJoin
 from duck import duck
@@ -40,7 +41,7 @@ def ended(run: JoinRun) -> JoinRun:
 
 
 def folder_of(run: JoinRun) -> str:
-    return str(run.store.results)
+    return str(run.store.published.results)
 
 
 def test_asked_batch_by_batch_every_result_comes_once(
@@ -55,7 +56,7 @@ def test_asked_batch_by_batch_every_result_comes_once(
 
     run = upstream(spark).start(tmp_path / "run", batches="batch", foreachBatch=give)
     got, batch = Ids(), 0
-    while run.isActive or batch <= run.store.committed_batches()[-1]:
+    while run.isActive or batch <= run.store.log.committed_batches()[-1]:
         wait_until(lambda at=batch: not run.isActive or run.status["batch"] > at, "next batch")
         for _ in range(2):  # mostly without new results the second time
             frame, batch = run.results_since(batch)
@@ -69,7 +70,7 @@ def test_asked_batch_by_batch_every_result_comes_once(
     assert describe_difference(ids(run.results().collect()), got) == ""
     merged = folder_of(run).replace("results", "compacted")
     files = [*map(str, sorted(Path(merged).iterdir()))]
-    assert len(files) == 2 and files == run.store.result_files()[:2], "of six batches"
+    assert len(files) == 2 and files == run.store.results.result_files()[:2], "of six batches"
     assert {unquote(f).removeprefix("file://") for f in run.results().inputFiles()} > set(files)
     assert describe_difference(ids(run.results_since(4)[0].collect()), ids(since(run, 4))) == ""
     stream = spark.readStream.schema(run.results().schema).parquet(merged)
@@ -87,7 +88,7 @@ def since(run: JoinRun, batch: int) -> list[Any]:
 
 def test_spark_reads_the_log_of_a_long_run(spark: SparkSession, tmp_path: Path) -> None:
     """Also after the log is compacted less often: a stream continues across that point."""
-    out = PublishedResults(tmp_path)
+    out = PublishedResults(LocalMedium(tmp_path))
     out.make_folders()
     reader = spark.readStream.schema("batch long").parquet(str(out.results))
     seen = []
@@ -119,7 +120,7 @@ def test_readers_of_plain_files_see_committed_batches(spark: SparkSession, tmp_p
     run = upstream(spark).start(tmp_path / "run", batches="batch")
     ended(run)
     want = expected(STREAMS, ON)
-    (run.store.output.new / "000009-0-half.parquet").write_bytes(b"PAR1")
+    (run.store.published.new / "000009-0-half.parquet").write_bytes(b"PAR1")
     with duck() as db:
         rows = db.execute(
             f"SELECT a.id, b.id FROM read_parquet('{folder_of(run)}/*.parquet')"
@@ -151,7 +152,7 @@ def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
         run = upstream(spark).start(folder, batches="batch")
         with pytest.raises(OSError, match="killed"):
             run.awaitTermination()
-    assert RunStore(folder).committed_batches() == list(range(8))
+    assert RunStore(folder).log.committed_batches() == list(range(8))
 
     def read() -> DataFrame:
         schema = run.results().schema
@@ -163,7 +164,7 @@ def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
 
     before = ids(read().collect())
     want = {
-        b: ids(run._read_results(RunStore(folder).result_files(b, b + 1)).collect())
+        b: ids(run._read_results(RunStore(folder).results.result_files(b, b + 1)).collect())
         for b in range(8)
     }
     assert describe_difference(before, sum((want[b] for b in range(7)), Ids())) == ""
@@ -184,7 +185,7 @@ def test_joins_feed_joins(
     first = upstream(spark, windows=windows, time="ts").start(tmp_path / "one", batches="batch")
     spans = {"ab": "240 seconds", "c": "90 seconds"}
     on = "ab.a_k = c.k AND ab.b_n < c.n + 200"
-    wait_until(lambda: first.store.committed_batches(), "first batch of the first join", 120)
+    wait_until(lambda: first.store.log.committed_batches(), "first batch of the first join", 120)
     changes = spark.createDataFrame(third["c"]).drop("batch")
     changes.write.parquet(str(tmp_path / "c"))
 

@@ -157,7 +157,7 @@ def test_a_file_that_is_gone_once_it_was_listed(
             DamagedRunError, match=f"^{gone} is gone, which Spark has listed for micro-batch 1"
         ):
             run.awaitTermination()
-    assert run.store.committed_batches() == [0]
+    assert run.store.log.committed_batches() == [0]
     spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
     try:
         run = join.start(tmp_path / "run", availableNow=True)

@@ -67,7 +67,7 @@ def with_query(folder: Path, **changed: Any) -> None:
     query = store.read_settings()
     assert query is not None
     durable_files.write_atomically(
-        store.settings_path,
+        store.settings.path,
         durable_files.encode_checksummed({"v": VERSION, **query, **changed}),
         False,
     )

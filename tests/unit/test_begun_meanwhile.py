@@ -12,6 +12,7 @@ from braid.storage import durable_files, log_checkpointer
 from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.manifest_log import ManifestLog
 from braid.storage.published_results import PublishedResults
+from braid.storage.run_medium import LocalMedium
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
 from oracle import describe_difference, expected, result_ids, tables
@@ -28,24 +29,24 @@ def test_entries_that_come_while_the_log_is_read_are_not_a_gap(
     """
     (tmp_path / "commits").mkdir()
     driver, reader = (
-        ManifestLog(tmp_path / "commits", tmp_path),
-        ManifestLog(tmp_path / "commits", tmp_path),
+        ManifestLog(LocalMedium(tmp_path, "process")),
+        ManifestLog(LocalMedium(tmp_path, "process")),
     )
-    driver.append_entry(force=False)
+    driver.append_entry()
     real = ManifestLog._list_entries
 
     def entries(log: ManifestLog) -> list[int]:
         if log is reader and not driver.entry_path(2).exists():
-            driver.append_entry(force=False)
-            driver.append_entry(force=False)
+            driver.append_entry()
+            driver.append_entry()
         return real(log)
 
     monkeypatch.setattr(ManifestLog, "_list_entries", entries)
     reader.read_new_entries()
-    assert reader._next == 3
+    assert reader.next_entry == 3
     driver.entry_path(1).unlink()
     with pytest.raises(DamagedRunError, match=r"000001\.json is missing, but later ones are there"):
-        ManifestLog(tmp_path / "commits", tmp_path).read_new_entries()
+        ManifestLog(LocalMedium(tmp_path, "process")).read_new_entries()
 
 
 def test_input_that_another_driver_cuts_meanwhile_is_not_missing(tmp_path: Path) -> None:
@@ -63,12 +64,12 @@ def test_who_takes_over_after_all_input_was_cut_does_not_cut_it_again(tmp_path: 
     store = RunStore(tmp_path, "process")
     store.acquire_run()
     store.create_run({})
-    written(store.input)
-    store.copied.check_files()
-    InputSnapshot(store.input).split_all(force=False)
+    written(store.input.folder)
+    store.input.check_files()
+    InputSnapshot(store.input.folder).split_all(force=False)
     store.take_over()
-    store.copied.split_all(force=False)
-    store.copied.check_files(deep=True)
+    store.input.split_all(force=False)
+    store.input.check_files(deep=True)
 
 
 def test_a_result_that_another_driver_moves_meanwhile_is_not_missing(
@@ -104,7 +105,7 @@ def test_what_is_rolled_up_before_a_driver_takes_over_stays(
     store.verify_files()
     monkeypatch.setattr(log_checkpointer, "_EVERY", 2)
     before.log_opening_events()
-    before._write_checkpoint(before.log.uncheckpointed_commits()[-3].entry)
+    before.checkpointer.write_checkpoint()
     merged = {*(tmp_path / "compacted").iterdir()}
     store.take_over()
     store.remove_unnamed_files()

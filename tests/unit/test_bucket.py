@@ -23,13 +23,12 @@ from braid.health import read_health
 from braid.join_run import JoinRun
 from braid.papers.shedding.shed import Shed
 from braid.run_inspector import inspect_run
-from braid.storage import remote_parts, task_files
+from braid.storage import entry_bundles, task_files
 from braid.storage.integrity import check_run, repair_run
 from braid.storage.log_entries import Driver
 from braid.storage.object_store import ObjectStore, open_object_store
-from braid.storage.remote_parts import RemoteManifestLog
-from braid.storage.remote_run_store import open_store
-from braid.storage.run_store import RunStore
+from braid.storage.run_medium import LocalMedium
+from braid.storage.run_store import open_store
 from buckets import check_no_leftovers, ends_equal, start
 from object_store_driver import STREAMS
 from oracle import describe_difference, expected, result_ids, tables, wait_until
@@ -175,7 +174,7 @@ def test_a_bucket_of_something_else_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="holds no run that could be resumed"):
         StreamJoin.resume(url, STREAMS)
     open_object_store(url).put_object("thesis.tex", b"")
-    with pytest.raises(ValueError, match=r"holds objects but no run of Braid, as thesis.tex"):
+    with pytest.raises(ValueError, match=r"holds files but no run of Braid, as thesis.tex"):
         start(url)
     assert [*open_object_store(url).list_objects()] == ["thesis.tex"]
 
@@ -276,7 +275,7 @@ def test_what_a_worker_has_put_elsewhere_is_not_committed(
         return done
 
     monkeypatch.setattr(ThreadExecutor, "execute_batch", elsewhere)
-    with pytest.raises(RuntimeError, match=r"has put results/000002.* all workers must reach"):
+    with pytest.raises(RuntimeError, match=r"has written results/000002.* all workers must share"):
         start(url).awaitTermination()
     monkeypatch.setattr(ThreadExecutor, "execute_batch", real)
     ends_equal(StreamJoin.resume(url, STREAMS))
@@ -288,7 +287,7 @@ def test_local_runs_know_no_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setitem(sys.modules, name, None)
     run = start(str(tmp_path / "run"))
     ends_equal(run)
-    assert type(run.store) is RunStore
+    assert type(run.store.medium) is LocalMedium
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'braid-joins\[cloud\]' brings it"):
         ObjectStore("s3://bucket/run")
 
@@ -298,7 +297,7 @@ def test_a_long_run_is_rolled_up_in_its_mirror_alone(
 ) -> None:
     """The bucket keeps every entry, and bundles of them."""
     monkeypatch.setattr("braid.storage.log_checkpointer._EVERY", 3)
-    monkeypatch.setattr(remote_parts, "_TOGETHER", 5)
+    monkeypatch.setattr(entry_bundles, "_TOGETHER", 5)
     streams = tables("ab", 60, seed=91, batches=12)
     run = StreamJoin(
         streams, object_store_driver.ON, object_store_driver.Scatter(), check=True
@@ -334,7 +333,7 @@ def test_to_open_takes_a_request_for_many_entries(
     lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or one for each if their bundle is missing or incomplete; the next driver writes it."""
-    monkeypatch.setattr(remote_parts, "_TOGETHER", 5)
+    monkeypatch.setattr(entry_bundles, "_TOGETHER", 5)
     streams = tables("ab", 60, seed=91, batches=12)
     how = StreamJoin(streams, object_store_driver.ON, object_store_driver.Scatter(), check=True)
     machine, name = Machine(), "commits/entries-000005-000009.jsonl"
@@ -353,7 +352,7 @@ def test_to_open_takes_a_request_for_many_entries(
         del machine.steps[:]
         reader = open_store(URL)
         reader.read_settings()
-        assert reader.committed_batches() == [*range(9 if lost == "killed before" else 12)]
+        assert reader.log.committed_batches() == [*range(9 if lost == "killed before" else 12)]
         fetched = [ask for ask in machine.requests if ask.startswith("get commits/0")]
         assert len(fetched) == {"none": 3, "killed before": 5}.get(lost, 8)
         again = how.start(URL, batches="batch")
@@ -376,10 +375,10 @@ def test_to_open_takes_a_request_for_many_entries(
 
 
 def test_a_bundle_that_is_refused_fails_no_commit(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The entry exists, and the bundle is written after a later one."""
-    monkeypatch.setattr(remote_parts, "_TOGETHER", 2)
+    monkeypatch.setattr(entry_bundles, "_TOGETHER", 2)
     real, refused = ObjectStore.put_object, [2]
 
     def put(there: ObjectStore, name: str, body: Any, new: bool = False) -> None:
@@ -389,9 +388,10 @@ def test_a_bundle_that_is_refused_fails_no_commit(
         real(there, name, body, new)
 
     monkeypatch.setattr(ObjectStore, "put_object", put)
-    log = RemoteManifestLog(tmp_path, open_object_store(url))
+    store = open_store(url)
+    store.create_run({})
     for n in range(1, 5):
-        log.append_entry(False, driver=Driver.from_environment())
+        store._append_entry(driver=Driver.from_environment())
         assert len(entries_of(url)) == n
         assert len(bundles_of(url)) == (2 if n == 4 else 0)
         assert len(caplog.records) == min(n - 1, 2)
@@ -414,8 +414,10 @@ def test_what_foreachbatch_is_given_keeps_no_mirror(monkeypatch: pytest.MonkeyPa
     stayed = list[int]()
     store = SimpleNamespace(
         url="",
-        temporary_result_files=lambda *given: ["lent"],
-        result_files=lambda *given, **named: ["whole"],
+        results=SimpleNamespace(
+            temporary_result_files=lambda *given: ["lent"],
+            result_files=lambda *given, **named: ["whole"],
+        ),
         keep_until_exit=lambda: stayed.append(1),
     )
     monkeypatch.setattr("braid.join_run.read_results", lambda spark, schema, files: files)

@@ -16,7 +16,7 @@ from braid import StreamJoin
 from braid.errors import DamagedRunError, FencedError
 from braid.join_run import JoinRun
 from braid.storage.object_store import ObjectStore, open_object_store
-from braid.storage.remote_run_store import RemoteRunStore, open_store
+from braid.storage.run_store import RunStore, open_store
 from buckets import check_bucket, check_no_leftovers, ends_equal, opened_files, start
 from object_store_driver import STREAMS, join
 from oracle import wait_until
@@ -56,7 +56,7 @@ def test_wherever_a_driver_is_killed_nothing_is_lost_or_doubled() -> None:
             check_bucket(URL)
             found = open_store(URL)
             assert last < 0 or (
-                found.read_settings() is not None and found.committed_batches()[-1] >= last
+                found.read_settings() is not None and found.log.committed_batches()[-1] >= last
             )
             ends_equal(start(URL))
             check_no_leftovers(URL)
@@ -72,19 +72,19 @@ def test_of_two_drivers_the_later_goes_on_and_the_other_stops(
     It wakes after the second has started, or has ended.
     """
     held, go = threading.Event(), threading.Event()
-    real, first = RemoteRunStore.commit_batch, list[RemoteRunStore]()
+    real, first = RunStore.commit_batch, list[RunStore]()
 
-    def commit(mirror: RemoteRunStore, number: int, *given: Any) -> None:
+    def commit(mirror: RunStore, number: int, *given: Any) -> None:
         if mirror is first[0] and number == batch:
             held.set()
             go.wait(60)
         real(mirror, number, *given)
 
-    monkeypatch.setattr(RemoteRunStore, "commit_batch", commit)
+    monkeypatch.setattr(RunStore, "commit_batch", commit)
     monkeypatch.setattr(
-        RemoteRunStore,
+        RunStore,
         "acquire_run",
-        lambda m, real=RemoteRunStore.acquire_run: (first.append(m), real(m)),
+        lambda m, real=RunStore.acquire_run: (first.append(m), real(m)),
     )
     one = start(url)
     assert held.wait(60)
@@ -105,10 +105,10 @@ def test_one_that_misses_a_block_says_who_has_the_run_if_another_has(
     url: str, monkeypatch: pytest.MonkeyPatch, others: int
 ) -> None:
     """A driver that takes over removes files that its own last states do not name."""
-    held, go, first = threading.Event(), threading.Event(), list[RemoteRunStore]()
-    real = RemoteRunStore.check_reported_files
+    held, go, first = threading.Event(), threading.Event(), list[RunStore]()
+    real = RunStore.check_reported_files
 
-    def present(mirror: RemoteRunStore, outcome: Any) -> None:
+    def present(mirror: RunStore, outcome: Any) -> None:
         first.append(mirror)
         if first.count(first[0]) == 3 and mirror is first[0]:
             held.set()
@@ -116,7 +116,7 @@ def test_one_that_misses_a_block_says_who_has_the_run_if_another_has(
             raise DamagedRunError("a block is missing")
         real(mirror, outcome)
 
-    monkeypatch.setattr(RemoteRunStore, "check_reported_files", present)
+    monkeypatch.setattr(RunStore, "check_reported_files", present)
     one = start(url)
     assert held.wait(60)
     for _ in range(others):
@@ -134,10 +134,10 @@ def test_a_driver_takes_over_from_one_that_goes_on_committing(
     """A batch is committed between its reading of the log and its own entry."""
     one = start(url, pace=0.2)
     one.pause()
-    real, left = RemoteRunStore._fetch_committed, [3]
+    real, left = RunStore._fetch_committed, [3]
 
-    def pull(mirror: RemoteRunStore) -> None:
-        real(mirror)
+    def pull(mirror: RunStore, *given: Any) -> None:
+        real(mirror, *given)
         left[0] -= 1
         if left[0] > 0:
             before = one.status["batch"]
@@ -145,7 +145,7 @@ def test_a_driver_takes_over_from_one_that_goes_on_committing(
             wait_until(lambda: one.status["batch"] > before, "a batch")
             one.pause()
 
-    monkeypatch.setattr(RemoteRunStore, "_fetch_committed", pull)
+    monkeypatch.setattr(RunStore, "_fetch_committed", pull)
     two = StreamJoin.resume(url, STREAMS)
     ends_equal(two)
     one.unpause()
@@ -162,7 +162,7 @@ def test_one_that_was_taken_over_while_it_cleaned_removes_nothing(
     ends_equal(start(url))
     before, stray = open_object_store(url).list_objects(), "blocks/000009-0-0000dead-0.arrow"
     open_object_store(url).put_object(stray, b"")
-    slow = RemoteRunStore(url)
+    slow = open_store(url)
     slow.read_settings()
     slow.take_over()
     real = ObjectStore.list_objects
@@ -170,7 +170,7 @@ def test_one_that_was_taken_over_while_it_cleaned_removes_nothing(
     def names(there: ObjectStore, folder: str = "") -> dict[str, int]:
         found = real(there, folder)
         monkeypatch.setattr(ObjectStore, "list_objects", real)
-        quick = RemoteRunStore(url)
+        quick = open_store(url)
         quick.read_settings()
         quick.take_over()
         return found
@@ -190,15 +190,15 @@ def test_of_two_drivers_that_begin_a_run_one_does(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other has found no run, and splits the same streams in other micro-batches."""
-    real = RemoteRunStore.create_run
+    real = RunStore.create_run
 
-    def create(mirror: RemoteRunStore, query: dict[str, Any]) -> None:
+    def create(mirror: RunStore, query: dict[str, Any]) -> None:
         if query["ready"]:
-            monkeypatch.setattr(RemoteRunStore, "create_run", real)
+            monkeypatch.setattr(RunStore, "create_run", real)
             ends_equal(start(url))
         real(mirror, query)
 
-    monkeypatch.setattr(RemoteRunStore, "create_run", create)
+    monkeypatch.setattr(RunStore, "create_run", create)
     with pytest.raises(RuntimeError, match="another driver has begun the run in memory:///"):
         join().start(url, batches=3)
     ends_equal(start(url))

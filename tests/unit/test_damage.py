@@ -148,7 +148,7 @@ def test_a_run_goes_back_to_where_it_was_whole(
     assert main(["repair", str(run), "--to-batch", "0"]) == 2
     assert "cannot go back to batch 0; it can to -1, 1" in capsys.readouterr().err
     assert main(["repair", str(run), "--to-batch", "1"]) == 0
-    assert RunStore(run).committed_batches() == [0, 1]
+    assert RunStore(run).log.committed_batches() == [0, 1]
     assert resumed(run) == ""
     assert check_run(run)[0] == []
 
@@ -167,7 +167,7 @@ def test_a_run_of_which_no_state_is_left_begins_anew(run: Path) -> None:
     half(FILES["an entry"](run))
     assert "--to-batch -1" in resumed(run)
     repair_run(run, -1)
-    assert RunStore(run).committed_batches() == []
+    assert RunStore(run).log.committed_batches() == []
     assert resumed(run) == ""
 
 
@@ -175,7 +175,9 @@ def test_a_whole_run_is_said_to_be_whole(
     run: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["check", str(run)]) == 0
-    files = sum(len(RunStore(run).read_manifest(n).results) for n in range(3))
+    store = RunStore(run)
+    assert store.log.committed_batches() == [0, 1, 2]
+    files = len(store.results.named_files())
     told = rf"^3 batches, {files} result files, \d+ block files, .*: all whole$"
     assert files >= 3 and re.search(told, capsys.readouterr().out)
     assert main(["check", str(tmp_path)]) == 2

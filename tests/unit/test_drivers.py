@@ -19,6 +19,7 @@ from braid.errors import FencedError
 from braid.join_run import JoinRun
 from braid.storage.manifest_log import ManifestLog
 from braid.storage.run_lock import RunLock
+from braid.storage.run_medium import LocalMedium
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
 from oracle import describe_difference, expected, paused_after_two, result_ids, tables
@@ -155,15 +156,15 @@ def test_two_drivers_by_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     drivers, batch = [RunStore(tmp_path) for _ in range(2)], 0
     for turn in range(6):
         mine, other = drivers[turn % 2], drivers[1 - turn % 2]
-        mine.log = RunStore(tmp_path).log
+        mine.log.reset_log()
         mine.take_over()
         for _ in range(turn % 3):
-            mine.commit_batch(batch, mine.write_state(RunState(batch)), {}, [])
+            mine.commit_batch(batch, mine.states.write(RunState(batch)), {}, [])
             batch += 1
         if turn:
             with pytest.raises(FencedError):
-                other.commit_batch(batch, other.write_state(RunState(batch)), {}, [])
-    assert RunStore(tmp_path).committed_batches() == [*range(batch)]
+                other.commit_batch(batch, other.states.write(RunState(batch)), {}, [])
+    assert RunStore(tmp_path).log.committed_batches() == [*range(batch)]
 
 
 def test_the_end_is_told_before_another_driver_may_have_the_run(
@@ -194,11 +195,11 @@ def test_an_entry_that_this_driver_puts_is_not_another_drivers(tmp_path: Path) -
     """The thread that splits the input checks while a batch is committed."""
     (tmp_path / "commits").mkdir()
     log, errors, asked = (
-        ManifestLog(tmp_path / "commits", tmp_path),
+        ManifestLog(LocalMedium(tmp_path, "process")),
         list[Exception](),
         threading.Event(),
     )
-    log.append_entry(force=False)
+    log.append_entry()
 
     def check() -> None:
         try:
@@ -208,15 +209,15 @@ def test_an_entry_that_this_driver_puts_is_not_another_drivers(tmp_path: Path) -
         asked.set()
 
     thread = threading.Thread(target=check)
-    place = log._put_entry
+    place = log.medium.put_new
 
     def placed(*args: Any) -> None:
         place(*args)
         thread.start()
         asked.wait(0.1)
 
-    log._put_entry = placed  # type: ignore[method-assign]
-    log.append_entry(force=False)
+    log.medium.put_new = placed  # type: ignore[method-assign]
+    log.append_entry()
     thread.join()
     assert not errors
 
@@ -224,17 +225,17 @@ def test_an_entry_that_this_driver_puts_is_not_another_drivers(tmp_path: Path) -
 def test_what_fails_after_an_entry_was_put_is_no_other_driver(tmp_path: Path) -> None:
     """For example, if the entry's folder cannot be synced to disk: that error ends the run."""
     (tmp_path / "commits").mkdir()
-    log = ManifestLog(tmp_path / "commits", tmp_path)
-    log.append_entry(force=False)
-    place = log._put_entry
+    log = ManifestLog(LocalMedium(tmp_path, "process"))
+    log.append_entry()
+    place = log.medium.put_new
 
     def placed(*args: Any) -> None:
         place(*args)
         raise OSError("no space left")
 
-    log._put_entry = placed  # type: ignore[method-assign]
+    log.medium.put_new = placed  # type: ignore[method-assign]
     with pytest.raises(OSError, match="no space left"):
-        log.append_entry(force=False)
+        log.append_entry()
     log.check_fence()
     log.entry_path(1).write_bytes(b"of another driver")
     with pytest.raises(FencedError, match="another driver has taken over"):

@@ -67,7 +67,7 @@ def test_nobody_is_told_before_all_is_on_disk(
 
     def publish(output: PublishedResults, batch: int, names: Any) -> None:
         done, store = forced_files(machine), RunStore(RUN)
-        state, manifest = store.last_state(), store.read_manifest(batch)
+        state, manifest = store.last_state(), store.log.commits[batch]
         assert state is not None and manifest.state is not None
         named = {f"/run/staging/{name}" for name, _ in manifest.results} | {
             f"/run/commits/{manifest.state.name}",
@@ -112,7 +112,7 @@ def test_a_cut_of_the_power_takes_no_batch_that_was_seen(how: str) -> None:
         ends_equal(start(RUN))
     assert len(cuts.left) > 4
     for _ in cuts.machines():
-        assert RunStore(RUN).committed_batches()[-1] >= 1
+        assert RunStore(RUN).log.committed_batches()[-1] >= 1
         ends_equal(StreamJoin.resume(RUN, STREAMS, durability="process"))
 
 
@@ -212,7 +212,7 @@ def test_a_micro_batch_that_does_not_follow_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=said):
         run._engine.run_batch(pa.table({}), 5)
     run._engine.run_batch(pa.table({}), 3)
-    assert RunStore(tmp_path / "run").committed_batches() == [0, 1, 2, 3]
+    assert RunStore(tmp_path / "run").log.committed_batches() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", ["blocks", "staging"])
@@ -231,11 +231,11 @@ def test_what_workers_report_must_be_there(
 
     monkeypatch.setattr(ThreadExecutor, "execute_batch", elsewhere)
     run = start(tmp_path)
-    with pytest.raises(RuntimeError, match="is missing; all workers must share the folder") as said:
+    with pytest.raises(RuntimeError, match="is missing; all workers must share /") as said:
         run.awaitTermination()
-    assert f"a worker on {os.uname().nodename} has written 000002-" in str(said.value)
+    assert f"a worker on {os.uname().nodename} has written {kind}/000002-" in str(said.value)
     assert str(tmp_path) in str(said.value) and "\n" not in str(said.value)
-    assert RunStore(tmp_path).committed_batches() == [0, 1]
+    assert RunStore(tmp_path).log.committed_batches() == [0, 1]
     monkeypatch.setattr(ThreadExecutor, "execute_batch", real)
     ends_equal(StreamJoin.resume(tmp_path, STREAMS))
 
@@ -243,7 +243,7 @@ def test_what_workers_report_must_be_there(
 def test_a_file_is_there_once_its_length_is(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     store.create_run({})
-    (store.blocks / "half").write_bytes(b"12")
+    (store.blocks.folder / "half").write_bytes(b"12")
     from braid.core.batch_report import BatchReport
 
     with pytest.raises(RuntimeError, match="it has 2 bytes, 4 were written"):

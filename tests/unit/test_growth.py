@@ -60,8 +60,8 @@ def test_a_log_is_rolled_up(tmp_path: Path, often: None, monkeypatch: pytest.Mon
     assert len([*tmp_path.glob("commits/checkpoint-*")]) == 2 and len(entries(tmp_path)) < 12
     assert run.events()[: len(told) - 1] == told[:-1]
     committed = [e.batch for e in run.events() if isinstance(e, BatchCommitted)]
-    assert committed == [*range(12)] == RunStore(tmp_path).committed_batches()
-    history = RunStore(tmp_path).committed_events()
+    assert committed == [*range(12)] == RunStore(tmp_path).log.committed_batches()
+    history = RunStore(tmp_path).archive.committed_events()
     assert [RunStarted, *map(type, history), RunEnded] == [*map(type, run.events())]
     assert load_run(tmp_path).events == tuple(run.events()) and "batches 0 to 11" in inspect_run(
         tmp_path
@@ -69,7 +69,7 @@ def test_a_log_is_rolled_up(tmp_path: Path, often: None, monkeypatch: pytest.Mon
     for first in (0, 2, 5, 11):
         found, end = run.results_since(first)
         assert end == 12
-        files = RunStore(tmp_path).result_files(first)
+        files = RunStore(tmp_path).results.result_files(first)
         assert found.num_rows == sum(
             e.results for e in history if isinstance(e, BatchCommitted) and e.batch >= first
         )
@@ -89,14 +89,14 @@ def test_damage_in_what_is_rolled_up_is_found(tmp_path: Path, often: None, damag
     body[len(body) // 4] ^= 1
     file.write_bytes(body)
     if damaged == "rolled":
-        assert RunStore(tmp_path).committed_batches() == [*range(12)]
+        assert RunStore(tmp_path).log.committed_batches() == [*range(12)]
         assert (
             describe_difference(result_ids(StreamJoin.resume(tmp_path, STREAMS).results()), WANTED)
             == ""
         )
         rolled[0].write_bytes(b"")
         with pytest.raises(DamagedRunError, match=f"{rolled[0].name} is damaged"):
-            RunStore(tmp_path).committed_batches()
+            RunStore(tmp_path).log.committed_batches()
     else:
         assert "events.jsonl is damaged: its first" in check_run(tmp_path)[0][0]
         file.unlink()
@@ -109,7 +109,7 @@ def test_a_run_that_is_rolled_up_goes_back(tmp_path: Path, often: None) -> None:
     for batch in (10, -1):
         assert join.start(tmp_path, batches="batch", durability="process").awaitTermination()
         repair_run(tmp_path, batch)
-        assert RunStore(tmp_path).committed_batches() == [*range(batch + 1)]
+        assert RunStore(tmp_path).log.committed_batches() == [*range(batch + 1)]
     run = join.start(tmp_path, batches="batch", durability="process")
     assert run.awaitTermination()
     assert describe_difference(result_ids(run.results()), WANTED) == ""
@@ -120,14 +120,18 @@ def test_a_reader_that_lags_finds_what_has_been_rolled_up(tmp_path: Path, often:
     store.create_run({})
     store.log_opening_events()
     for batch in range(30):
-        snapshot = store.write_state(RunState(batch))
+        snapshot = store.states.write(RunState(batch))
         store.commit_batch(batch, snapshot, {}, [MigrationEnded(batch, 0)])
         store.remove_old_files(RunState(batch), snapshot)
         store.log_events([MigrationEnded(batch, 0)])
         if batch in (1, 25, 27):
-            assert reader.committed_batches() == [*range(batch + 1)]
-            assert reader.committed_events() == [MigrationEnded(b, 0) for b in range(batch + 1)]
-    assert RunStore(tmp_path).committed_events() == [MigrationEnded(b, 0) for b in range(30)]
+            assert reader.log.committed_batches() == [*range(batch + 1)]
+            assert reader.archive.committed_events() == [
+                MigrationEnded(b, 0) for b in range(batch + 1)
+            ]
+    assert RunStore(tmp_path).archive.committed_events() == [
+        MigrationEnded(b, 0) for b in range(30)
+    ]
 
 
 def calls(work: Callable[[], object]) -> int:
@@ -169,8 +173,8 @@ def test_neither_a_batch_nor_a_resume_takes_longer_when_a_run_does(
 
     def commit(batch: int) -> None:
         name = f"{batch:06d}-0-0000cafe.parquet"
-        (store.output.new / name).write_bytes(body)
-        snapshot, happened = store.write_state(RunState(batch)), [BatchPlanned(batch)] * 4
+        (store.published.new / name).write_bytes(body)
+        snapshot, happened = store.states.write(RunState(batch)), [BatchPlanned(batch)] * 4
         store.commit_batch(batch, snapshot, {name: seal}, happened)
         store.remove_old_files(RunState(batch), snapshot)
         store.log_events(happened)

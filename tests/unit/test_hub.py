@@ -501,9 +501,9 @@ def test_odd_arguments_are_refused_before_anything_is_written(
 def test_a_hub_of_another_version_is_refused(tmp_path: Path) -> None:
     store, body = RunStore(tmp_path), b'{"v": 9}'
     store.create_run({})
-    store.commits.joinpath("state-000000-0a1b2c3d.json").write_bytes(body)
+    store.log.folder.joinpath("state-000000-0a1b2c3d.json").write_bytes(body)
     seal = FileChecksum(len(body), zlib.crc32(body))
-    store.log.append_entry(True, Named("state-000000-0a1b2c3d.json", seal))
+    store.log.append_entry(Named("state-000000-0a1b2c3d.json", seal))
     with pytest.raises(ValueError, match="is of version 9; this version of Braid reads version"):
         stored_state(tmp_path)
 

@@ -51,7 +51,7 @@ def test_the_first_batch_is_committed_before_the_last_file_is_there(tmp_path: Pa
         assert run.isActive and check_run(tmp_path)[0] == []
         hold.gone.set()
         assert run.awaitTermination()
-    assert store.committed_batches() == [*range(LAST + 1)]
+    assert store.log.committed_batches() == [*range(LAST + 1)]
     assert describe_difference(result_ids(run.results()), WANTED) == ""
     assert left(tmp_path) == ALL and check_run(tmp_path)[0] == [] and threads() == []
 
@@ -99,7 +99,7 @@ def test_a_run_killed_at_any_moment_of_the_writing_finds_the_rest(
         run = start(tmp_path / "run")
         assert run.awaitTermination()
     monkeypatch.undo()
-    assert [len(RunStore(c).committed_batches()) for c in copies] == [
+    assert [len(RunStore(c).log.committed_batches()) for c in copies] == [
         *range(LAST + 1),
         LAST + 1,
         LAST + 1,
@@ -136,7 +136,7 @@ def test_input_that_cannot_be_written_fails_the_run(tmp_path: Path) -> None:
     ended = run.events()[-1]
     assert isinstance(ended, RunEnded) and ended.outcome == "failed"
     assert "input could not be written: [Errno 28] No space" in ended.error
-    assert RunStore(tmp_path).committed_batches() == [0, 1] and threads() == []
+    assert RunStore(tmp_path).log.committed_batches() == [0, 1] and threads() == []
     resumed(tmp_path)
 
 
@@ -151,7 +151,8 @@ def test_a_run_has_not_ended_well_before_its_input_is_said_to_be_there(
     with pytest.raises(RuntimeError, match="input could not be written: .*Input/output error"):
         run.awaitTermination()
     assert (
-        len(RunStore(tmp_path).committed_batches()) == LAST + 1 and run.status["state"] == "failed"
+        len(RunStore(tmp_path).log.committed_batches()) == LAST + 1
+        and run.status["state"] == "failed"
     )
     monkeypatch.undo()
     resumed(tmp_path)

@@ -49,15 +49,15 @@ def test_what_another_process_has_dropped_is_not_lost(
             readers += [RunStore(store.path), RunStore(store.path)]
             for reader in readers:
                 reader.log.read_new_entries()
-            assert len(readers[0].result_files(0, 1, merged=False)) == 1
-            store.keep = RetentionPolicy(max_bytes=1)
+            assert len(readers[0].results.result_files(0, 1, merged=False)) == 1
+            store.checkpointer.keep = RetentionPolicy(max_bytes=1)
     assert store.log.first_retained_batch == 3 and [
         reader.log.first_retained_batch for reader in readers
     ] == [0, 0]
-    assert readers[1].compacted_files() == [[], [], []] and not caplog.messages
+    assert readers[1].results.compacted_files() == [[], [], []] and not caplog.messages
     for reader in readers:
         with pytest.raises(ValueError, match="of batch 0 are no longer kept; those from batch 3"):
-            reader.result_files(0, 1, merged=False)
+            reader.results.result_files(0, 1, merged=False)
 
 
 def test_where_results_were_dropped_the_roll_up_before_stands_in(tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_a_roll_up_counts_where_the_entries_after_it_are_there(tmp_path: Path) -
     assert len(files) == 2 and name not in files
     name.write_bytes(first)
     files[-1].unlink()
-    assert RunStore(tmp_path).committed_batches() == [*range(12)]
+    assert RunStore(tmp_path).log.committed_batches() == [*range(12)]
     name.unlink()
     log = RunStore(tmp_path).log
     log.truncate(int(files[0].stem.partition("-")[2]))  # no entry and no other roll-up remains
-    assert RunStore(tmp_path).committed_batches() == [*range(6)]
+    assert RunStore(tmp_path).log.committed_batches() == [*range(6)]
 
 
 def kept_from(run: Path, first: int) -> None:
@@ -100,7 +100,7 @@ def kept_from(run: Path, first: int) -> None:
     assert names and min(int(name[:6]) for name in names) >= first
     wanted = read(of_batches(run, first, 99))
     assert log_of(run) == names
-    assert describe_difference(read(RunStore(run).result_files()), wanted) == ""
+    assert describe_difference(read(RunStore(run).results.result_files()), wanted) == ""
     with duck() as db:
         found = db.execute(f"SELECT a.id, b.id FROM '{run}/results/*.parquet'").fetchall()
         assert describe_difference(Counter(found), wanted) == ""
@@ -160,12 +160,12 @@ def test_what_a_sink_has_not_had_is_kept(tmp_path: Path) -> None:
     run = join.start(tmp_path, batches="batch", foreachBatch=lambda t, n: given.append(n))
     run.awaitTermination()
     store = RunStore(tmp_path)
-    store.keep = RetentionPolicy(max_bytes=1)
+    store.checkpointer.keep = RetentionPolicy(max_bytes=1)
     store.log.read_new_entries()
-    assert store._count_expired_groups(store.log.merged) == 2
+    assert store.checkpointer._count_expired_groups(store.log.merged) == 2
     for last, groups in ((5, 2), (4, 1), (2, 1), (1, 0), (-1, 0)):
-        store.delivered.mark_delivered(last)
-        assert store._count_expired_groups(store.log.merged) == groups
+        store.sink_progress.mark_delivered(last)
+        assert store.checkpointer._count_expired_groups(store.log.merged) == groups
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_killed_at_any_step_of_dropping_the_rest_is_whole(tmp_path: Path) -> Non
         store = RunStore(folder)
         store.log.read_new_entries()
         assert store.log.first_retained_batch in (0, 3)
-        last = store.committed_batches()[-1]
-        found = read(store.result_files(None, last))
+        last = store.log.committed_batches()[-1]
+        found = read(store.results.result_files(None, last))
         assert found == read(of_batches(folder, store.log.first_retained_batch, last))
         named = {*log_of(folder)}
         assert named <= {f.name for f in folder.glob("results/*")}, "none that is gone"
@@ -235,4 +235,4 @@ def test_a_sink_that_comes_too_late_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match="results of batch 5 are no longer kept; those from batch 6"
     ):
-        RunStore(tmp_path).result_files(5, 7)
+        RunStore(tmp_path).results.result_files(5, 7)

@@ -222,7 +222,7 @@ def test_killed_at_any_step_events_are_whole(tmp_path: Path) -> None:
         batches = committed(told(folder))
         assert batches == [*range(batches[0], batches[-1] + 1)] and batches[-1] in (9, 10)
         seen.add(batches[0])
-        assert committed(RunStore(folder).committed_events()) == batches
+        assert committed(RunStore(folder).archive.committed_events()) == batches
         again = StreamJoin.resume(folder, streams, durability="process")
         assert again.awaitTermination() and check_run(folder)[0] == []
         kept = committed(again.events())
@@ -235,7 +235,9 @@ def test_killed_at_any_step_events_are_whole(tmp_path: Path) -> None:
 def test_the_roll_up_before_stands_in(pair: tuple[Path, Path], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(pair[1], tmp_path / "run"))
     sorted(folder.glob("commits/checkpoint-*"))[-1].write_bytes(b"")
-    assert RunStore(folder).committed_events() == RunStore(pair[1]).committed_events()
+    assert (
+        RunStore(folder).archive.committed_events() == RunStore(pair[1]).archive.committed_events()
+    )
     run = StreamJoin.resume(folder, STREAMS, **HOW)
     assert run.awaitTermination() and run.events()[1:-1] == told(pair[1])[1:-1]
 
@@ -278,24 +280,28 @@ def test_the_file_stays_small_however_long_a_run_is(
     monkeypatch.setattr(log_checkpointer, "_EVERY", 10)
     store, sizes = RunStore(tmp_path / "run", "process"), list[int]()
     store.create_run({})
-    store.keep = RetentionPolicy(max_age=0)
+    store.checkpointer.keep = RetentionPolicy(max_age=0)
     store.log_opening_events([START])
     for batch in range(300):
         snapshot, happened = (
-            store.write_state(RunState(batch)),
+            store.states.write(RunState(batch)),
             [*[BatchPlanned(batch)] * 4, commit(batch)],
         )
         store.commit_batch(batch, snapshot, {}, happened)
         store.remove_old_files(RunState(batch), snapshot)
         store.log_events(happened)
-        sizes.append(store.told.path.stat().st_size)
-    assert max(sizes[150:]) < 1.1 * max(sizes[50:150]) < 0.5 * store.told.size_bytes
+        sizes.append(store.events.path.stat().st_size)
+    assert max(sizes[150:]) < 1.1 * max(sizes[50:150]) < 0.5 * store.events.size_bytes
     kept = committed(told(store.path))
     assert kept == [*range(kept[0], 300)] and 0 < kept[0] <= store.log.first_retained_batch
-    assert count_event_numbers(store.told.read_since(0)) == store.told.event_count == 1 + 5 * 300
+    assert (
+        count_event_numbers(store.events.read_since(0)) == store.events.event_count == 1 + 5 * 300
+    )
     again = RunStore(store.path, "process")
     again.log_opening_events()
-    assert again.told.read_since(0) == store.told.read_since(0) and check_run(store.path)[0] == []
+    assert (
+        again.events.read_since(0) == store.events.read_since(0) and check_run(store.path)[0] == []
+    )
 
 
 def test_queries_that_are_gone_leave_no_lines(tmp_path: Path) -> None:
@@ -340,7 +346,7 @@ def test_a_shared_run_gives_what_is_kept_of_a_query(tmp_path: Path) -> None:
     """Whenever it was added, and if it was removed and added again."""
     store = RunStore(tmp_path / "run")
     store.create_run({})
-    store.keep = RetentionPolicy(max_bytes=1)
+    store.checkpointer.keep = RetentionPolicy(max_bytes=1)
     store.log_opening_events(
         [START, *(QueryAdded(-1, q, n, {}, {}, {}) for n, q in enumerate("abc"))]
     )
@@ -350,10 +356,10 @@ def test_a_shared_run_gives_what_is_kept_of_a_query(tmp_path: Path) -> None:
     }
     for batch in range(12):
         name = f"{batch:06d}-0-0000cafe.parquet"
-        pq.write_table(pa.table({"batch": [batch]}), store.output.new / name)
-        seals = {name: durable_files.checksum_file(store.output.new / name, False)}
+        pq.write_table(pa.table({"batch": [batch]}), store.published.new / name)
+        seals = {name: durable_files.checksum_file(store.published.new / name, False)}
         happened = [*changes.get(batch, []), commit(batch)]
-        store.commit_batch(batch, store.write_state(RunState(batch)), seals, happened)
+        store.commit_batch(batch, store.states.write(RunState(batch)), seals, happened)
         store.log_events(happened)
     run = shared(store)
 

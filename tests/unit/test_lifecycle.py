@@ -70,7 +70,7 @@ def test_a_run_completes_and_says_so(tmp_path: Path) -> None:
     status = run.status
     assert (status["state"], status["batch"], status["batches"]) == ("completed", 3, 3)
     assert (status["tuples"], status["seconds_left"]) == (30, 0)
-    assert not run.store.is_held()
+    assert not run.store.lock.is_held()
 
 
 def test_a_paused_run_waits_before_its_next_batch(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_the_error_of_a_batch_fails_the_run(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="the disk is full"):
         run.awaitTermination(60)
     assert end_event(run) == RunEnded(0, "failed", "OSError: the disk is full")
-    assert run.status["state"] == "failed" and not run.store.is_held()
+    assert run.status["state"] == "failed" and not run.store.lock.is_held()
 
 
 def test_the_error_of_a_driver_fails_the_run(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_run_that_cannot_record_its_end_is_released(
         raise OSError("the disk is full")
 
     run = CountingRun(tmp_path / "run", 1, break_log)
-    assert run.awaitTermination(60) and not run.store.is_held()
+    assert run.awaitTermination(60) and not run.store.lock.is_held()
     assert "the end of the run is not in events.jsonl: the disk is full" in caplog.text
 
 

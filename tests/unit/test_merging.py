@@ -15,7 +15,8 @@ from braid.errors import DamagedRunError
 from braid.storage import durable_files, result_compactor
 from braid.storage.integrity import check_run
 from braid.storage.log_entries import Kept, Named
-from braid.storage.manifest_log import result_file_sort_key
+from braid.storage.run_files import result_file_sort_key
+from braid.storage.run_medium import LocalMedium
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
 from duck import duck
@@ -38,12 +39,12 @@ pytestmark = pytest.mark.usefixtures("often")
 def test_merged_results_are_those_of_their_batches(run: Path) -> None:
     assert merged(run) == [f"{n:06d}-{n + 2:06d}.parquet" for n in (0, 3, 6)]
     store = RunStore(run)
-    assert len(store.result_files()) < len(of_batches(run, 0, 12))
+    assert len(store.results.result_files()) < len(of_batches(run, 0, 12))
     for first in range(12):
         for end in range(first, 13):
             wanted = read(of_batches(run, first, end))
-            assert read(store.result_files(first, end)) == wanted
-            one_by_one = store.result_files(first, end, merged=False)
+            assert read(store.results.result_files(first, end)) == wanted
+            one_by_one = store.results.result_files(first, end, merged=False)
             assert one_by_one == of_batches(run, first, end) and read(one_by_one) == wanted
     for n in (0, 3, 6):
         rows = pa.concat_tables([pq.read_table(f) for f in of_batches(run, n, n + 3)])
@@ -65,7 +66,7 @@ def test_others_read_either_folder(run: Path) -> None:
 def test_names_of_merged_files_are_not_kept(run: Path) -> None:
     """Neither in memory nor in roll-ups: they would grow with the run."""
     store = RunStore(run)
-    assert store.committed_batches() == [*range(12)]
+    assert store.log.committed_batches() == [*range(12)]
     assert [kept.batch for kept in store.log.commits] == [9, 10, 11]
     rolled = sorted(run.glob("commits/checkpoint-*"))[-1].read_text()
     assert not [name for name in of_batches(run, 0, 9) if Path(name).name in rolled]
@@ -87,17 +88,19 @@ def test_what_is_large_or_of_other_columns_is_linked(
     for batch in range(5):
         name = f"{batch:06d}-0-0000cafe.parquet"
         kind = pa.int32() if batch == 1 and why != "large" else pa.int64()
-        pq.write_table(pa.table({"batch": pa.array([batch], kind)}), store.output.new / name)
-        snapshot = store.write_state(RunState(batch))
-        seals = {name: durable_files.checksum_file(store.output.new / name, False)}
+        pq.write_table(pa.table({"batch": pa.array([batch], kind)}), store.published.new / name)
+        snapshot = store.states.write(RunState(batch))
+        seals = {name: durable_files.checksum_file(store.published.new / name, False)}
         store.commit_batch(batch, snapshot, seals, [])
         store.log_events([])
     assert merged(store.path) == [f"{n:06d}-0-0000cafe.parquet" for n in range(3)]
     assert set(rewritten(store.path).values()) == {2}
-    found = [pq.read_table(f)["batch"][0].as_py() for f in RunStore(store.path).result_files()]
+    found = [
+        pq.read_table(f)["batch"][0].as_py() for f in RunStore(store.path).results.result_files()
+    ]
     assert found == [*range(5)]
     store.finish_commit()
-    assert not [*store.output.new.iterdir()]
+    assert not [*store.published.new.iterdir()]
     again = RunStore(store.path)
     again.remove_unnamed_files()
     assert merged(store.path) == [f"{n:06d}-0-0000cafe.parquet" for n in range(3)]
@@ -117,8 +120,10 @@ def test_killed_at_any_step_of_merging_nothing_is_lost_or_doubled(tmp_path: Path
         seen = [*folder.glob("compacted/*.parquet")]
         assert [f.name for f in seen] in ([], ["000000-000002.parquet"])
         assert not seen or read([*map(str, seen)]) == read(of_batches(folder, 0, 3))
-        last = RunStore(folder).committed_batches()[-1]
-        assert read(RunStore(folder).result_files(0, last)) == read(of_batches(folder, 0, last))
+        last = RunStore(folder).log.committed_batches()[-1]
+        assert read(RunStore(folder).results.result_files(0, last)) == read(
+            of_batches(folder, 0, last)
+        )
         again = StreamJoin.resume(folder, streams, durability="process")
         assert again.awaitTermination()
         assert describe_difference(result_ids(again.results()), wanted) == ""
@@ -137,7 +142,7 @@ def test_a_roll_up_that_is_damaged_makes_the_same_files_again(run: Path) -> None
     store.remove_unnamed_files()
     assert merged(run) == sorted(before)[:2]
     store.log_opening_events()
-    store._write_checkpoint(store.log.uncheckpointed_commits()[-3].entry)
+    store.checkpointer.write_checkpoint()
     assert {name: (run / "compacted" / name).read_bytes() for name in merged(run)} == before
 
 
@@ -148,7 +153,7 @@ def test_names_without_a_number_of_a_task_come_first() -> None:
 
 def test_a_result_file_is_held_against_its_seal_before_it_is_merged(tmp_path: Path) -> None:
     """Damage must not get a new seal."""
-    made = result_compactor.ResultCompactor(tmp_path)
+    made = result_compactor.ResultCompactor(LocalMedium(tmp_path, "process"))
     for folder in (made.new, made.results):
         folder.mkdir()
     kept = []
@@ -161,7 +166,7 @@ def test_a_result_file_is_held_against_its_seal_before_it_is_merged(tmp_path: Pa
     with pytest.raises(
         DamagedRunError, match=r"000001-0-0000cafe.parquet is damaged: it has 4 bytes"
     ):
-        made.compact(kept, False, 0)
+        made.compact(kept, 0)
 
 
 def test_a_roll_up_that_cannot_be_written_doubles_nothing(
@@ -179,7 +184,7 @@ def test_a_roll_up_that_cannot_be_written_doubles_nothing(
 
     monkeypatch.setattr(durable_files, "write_atomically", full)
     with pytest.raises(OSError, match="no space left"):
-        store.log.write_checkpoint(store.log.rolled.archive, 0, before[:1], False)  # type: ignore[union-attr]
+        store.log.write_checkpoint(store.log.rolled.archive, 0, before[:1])  # type: ignore[union-attr]
     assert store.log.merged == before
 
 

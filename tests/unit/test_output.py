@@ -13,6 +13,7 @@ from braid.errors import DamagedRunError
 from braid.storage import spark_sink_log
 from braid.storage.log_entries import Merged
 from braid.storage.published_results import PublishedResults
+from braid.storage.run_medium import LocalMedium
 from braid.storage.spark_sink_log import SparkSinkLog
 from braid.util.file_system import FileSystem
 
@@ -20,9 +21,13 @@ BATCHES = [[f"{b:06d}-{p}-0000cafe.parquet" for p in range(b % 3)] for b in rang
 """Files by batch; some batches have none, including batch 0."""
 
 
+def output(folder: Path) -> PublishedResults:
+    return PublishedResults(LocalMedium(folder, "process"))
+
+
 def made(folder: Path) -> PublishedResults:
     folder.mkdir()
-    out = PublishedResults(folder)
+    out = output(folder)
     out.make_folders()
     return out
 
@@ -45,7 +50,7 @@ def interval(compact: list[int]) -> int:
 
 def logged(out: PublishedResults) -> list[str]:
     """Return the file names in the log as Spark reads it: from the last compact file on."""
-    ids = {int(f.name.split(".")[0]): f for f in out.log.glob("[0-9]*")}
+    ids = {int(f.name.split(".")[0]): f for f in out.sink_log.folder.glob("[0-9]*")}
     last = max(ids, default=-1)
     every = interval(sorted(n for n, f in ids.items() if f.suffix == ".compact"))
     compact = (last + 1) // every * every - 1
@@ -95,15 +100,17 @@ def test_the_log_stays_in_proportion(tmp_path: Path) -> None:
             out.publish_batch(batch, written(out, batch))
             if batch in (98, 99, 100, 188, 189, 198, 199, 200, 298, 299, 300, 449):
                 assert logged(out) == upto(batch)
-                last = PublishedResults(tmp_path / "run")
-                before = {f.name: f.stat().st_mtime_ns for f in out.log.iterdir()}
+                last = output(tmp_path / "run")
+                before = {f.name: f.stat().st_mtime_ns for f in out.sink_log.folder.iterdir()}
                 last.recover_published([], BATCHES[: batch + 1], list)
-                assert {f.name: f.stat().st_mtime_ns for f in out.log.iterdir()} == before
-    whole = (out.log / "399.compact").stat().st_size
+                assert {
+                    f.name: f.stat().st_mtime_ns for f in out.sink_log.folder.iterdir()
+                } == before
+    whole = (out.sink_log.folder / "399.compact").stat().st_size
     assert written_bytes[0] < 16 * whole
-    (out.log / "399.compact").write_text("v1")
-    (out.log / "420").unlink()
-    PublishedResults(tmp_path / "run").recover_published([], BATCHES, list)
+    (out.sink_log.folder / "399.compact").write_text("v1")
+    (out.sink_log.folder / "420").unlink()
+    output(tmp_path / "run").recover_published([], BATCHES, list)
     assert logged(out) == upto(449)
 
 
@@ -114,7 +121,7 @@ def test_files_of_later_batches_have_later_times(tmp_path: Path) -> None:
     out = made(tmp_path / "run")
     for batch in range(12):
         out.publish_batch(batch, written(out, batch))
-    lines = [json.loads(s) for s in (out.log / "9.compact").read_text().split("\n")[1:]]
+    lines = [json.loads(s) for s in (out.sink_log.folder / "9.compact").read_text().split("\n")[1:]]
     time = {Path(line["path"]).name: line["modificationTime"] for line in lines}
     assert (
         time["000001-0-0000cafe.parquet"]
@@ -126,16 +133,16 @@ def test_files_of_later_batches_have_later_times(tmp_path: Path) -> None:
 
 def emptied(out: PublishedResults) -> None:
     """Leave a file as a power failure does."""
-    (out.log / "410").write_bytes(b"")
+    (out.sink_log.folder / "410").write_bytes(b"")
 
 
 def torn(out: PublishedResults) -> None:
-    body = (out.log / "399.compact").read_bytes()
-    (out.log / "399.compact").write_bytes(body[: len(body) // 2])
+    body = (out.sink_log.folder / "399.compact").read_bytes()
+    (out.sink_log.folder / "399.compact").write_bytes(body[: len(body) // 2])
 
 
 def lost(out: PublishedResults) -> None:
-    (out.log / "410").unlink()
+    (out.sink_log.folder / "410").unlink()
 
 
 def left_over(out: PublishedResults) -> None:
@@ -144,7 +151,7 @@ def left_over(out: PublishedResults) -> None:
 
 def other(out: PublishedResults) -> None:
     """Replace a file of a batch that is not merged."""
-    (out.log / "449").write_text((out.log / "448").read_text())
+    (out.sink_log.folder / "449").write_text((out.sink_log.folder / "448").read_text())
 
 
 def test_of_merged_batches_names_are_looked_at_only_where_something_is_amiss(
@@ -164,12 +171,10 @@ def test_of_merged_batches_names_are_looked_at_only_where_something_is_amiss(
         change(out)
         for times in (1, 0):
             asked.clear()
-            PublishedResults(out.results.parent).recover_published(
-                groups, BATCHES[420:450], earlier
-            )
+            output(out.results.parent).recover_published(groups, BATCHES[420:450], earlier)
             assert len(asked) == times, change
             assert logged(out) == listed(out) == upto(449)
-            assert (out.log / "410").read_bytes()[:2] == b"v1"
+            assert (out.sink_log.folder / "410").read_bytes()[:2] == b"v1"
 
 
 class Crash(Exception):
@@ -232,12 +237,12 @@ def test_what_no_batch_names_is_removed(tmp_path: Path) -> None:
     out.publish_batch(0, [])
     out.publish_batch(1, written(out, 1))
     written(out, 2)
-    (out.log / ".2.0000cafe").touch()
-    (out.log / "2").write_text("v1\n{}")
+    (out.sink_log.folder / ".2.0000cafe").touch()
+    (out.sink_log.folder / "2").write_text("v1\n{}")
     out.recover_published([], BATCHES[:2], list)
     assert logged(out) == listed(out) == upto(1)
     assert not [*out.new.iterdir()]
-    assert sorted(f.name for f in out.log.iterdir()) == ["0", "1"]
+    assert sorted(f.name for f in out.sink_log.folder.iterdir()) == ["0", "1"]
 
 
 def test_what_is_written_late_removes_nothing_later(tmp_path: Path) -> None:
@@ -245,9 +250,9 @@ def test_what_is_written_late_removes_nothing_later(tmp_path: Path) -> None:
     out = made(tmp_path / "run")
     for batch in range(13):
         out.publish_batch(batch, written(out, batch))
-    before = {f.name: f.read_bytes() for f in out.log.iterdir()}
-    PublishedResults(tmp_path / "run").append_batch(9, BATCHES[9])
-    assert {f.name: f.read_bytes() for f in out.log.iterdir()} == before
+    before = {f.name: f.read_bytes() for f in out.sink_log.folder.iterdir()}
+    output(tmp_path / "run").sink_log.append_batch(9, BATCHES[9])
+    assert {f.name: f.read_bytes() for f in out.sink_log.folder.iterdir()} == before
 
 
 def test_a_run_that_was_moved_is_named_anew(tmp_path: Path) -> None:
@@ -255,7 +260,7 @@ def test_a_run_that_was_moved_is_named_anew(tmp_path: Path) -> None:
     for batch in range(13):
         out.publish_batch(batch, written(out, batch))
     (tmp_path / "run").rename(tmp_path / "elsewhere")
-    out = PublishedResults(tmp_path / "elsewhere")
+    out = output(tmp_path / "elsewhere")
     out.recover_published([], BATCHES[:13], list)
     assert logged(out) == upto(12)
 
@@ -282,7 +287,7 @@ def test_batches_are_not_dropped_by_a_log_that_is_damaged(tmp_path: Path, way: A
     out = made(tmp_path / "run")
     for batch in range(25):
         out.publish_batch(batch, written(out, batch))
-    file = out.log / "19.compact"
+    file = out.sink_log.folder / "19.compact"
     lines = file.read_text().split("\n")
     file.write_text("\n".join([*lines[:12], way(lines[12]), *lines[13:]]))
     before = {f: f.read_bytes() for f in out.results.rglob("*") if f.is_file()}
@@ -293,7 +298,7 @@ def test_batches_are_not_dropped_by_a_log_that_is_damaged(tmp_path: Path, way: A
     assert {f: f.read_bytes() for f in out.results.rglob("*") if f.is_file()} == before
     files = [[], [], [], [], [], *BATCHES[5:25]]
     groups = [Merged(5, 10, sum(map(len, files[5:10])), ())]
-    PublishedResults(tmp_path / "run").recover_published(groups, files[10:], lambda: files[:10])
+    output(tmp_path / "run").recover_published(groups, files[10:], lambda: files[:10])
     assert logged(out) == listed(out) == [n for names in files for n in names]
     out.unpublish(5, 10)
     assert logged(out) == listed(out) == [n for names in files[10:] for n in names]
@@ -308,15 +313,15 @@ def test_of_the_log_the_last_line_is_whole_when_a_run_goes_on(
     out = made(tmp_path / "run")
     for batch in range(batches):
         out.publish_batch(batch, written(out, batch))
-    file = max(out.log.iterdir(), key=lambda f: int(f.stem))
+    file = max(out.sink_log.folder.iterdir(), key=lambda f: int(f.stem))
     body = file.read_text().rpartition("\n")
     file.write_text(f"{body[0]}\n{way(body[2])}")
     if way is not other_file or batches != 20:
         with pytest.raises(
             DamagedRunError, match=rf"^[^\n]*/{file.name} is damaged: it has a line that is"
         ):
-            PublishedResults(tmp_path / "run").publish_batch(batches, written(out, batches))
-    again = PublishedResults(tmp_path / "run")
+            output(tmp_path / "run").publish_batch(batches, written(out, batches))
+    again = output(tmp_path / "run")
     groups = [Merged(0, 20, len(upto(19)), ())]
     again.recover_published(groups, BATCHES[20:batches], lambda: BATCHES[:20])
     again.publish_batch(batches, written(out, batches))
@@ -329,20 +334,21 @@ def test_lines_that_are_written_again_are_whole(tmp_path: Path, way: Any) -> Non
     out = made(tmp_path / "run")
     for batch in range(19):
         out.publish_batch(batch, written(out, batch))
-    file, sizes = out.log / "9.compact", out.logged_sizes()
+    file, sizes = out.sink_log.folder / "9.compact", out.sink_log.logged_sizes()
     lines = file.read_text().split("\n")
     file.write_text("\n".join([*lines[:5], way(lines[5]), *lines[6:]]))
     name = Path(json.loads(lines[5])["path"]).name
     assert (
-        out.logged_sizes() == {n: size for n, size in sizes.items() if n != name} and name in sizes
+        out.sink_log.logged_sizes() == {n: size for n, size in sizes.items() if n != name}
+        and name in sizes
     )
-    assert [*out.damaged_files()] == [file]
+    assert [*out.sink_log.damaged_files()] == [file]
     with pytest.raises(
         DamagedRunError, match=r"^[^\n]*/9.compact is damaged: it has a line that is none"
     ):
         out.publish_batch(19, written(out, 19))
     out.republish([], BATCHES[:20])
-    assert logged(out) == listed(out) == upto(19) and not out.damaged_files()
+    assert logged(out) == listed(out) == upto(19) and not out.sink_log.damaged_files()
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 7, 1000])

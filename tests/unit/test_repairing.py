@@ -15,6 +15,7 @@ from braid.core.run_state import RunState
 from braid.errors import DamagedRunError
 from braid.storage import durable_files, result_compactor, spark_sink_log
 from braid.storage import integrity as checking
+from braid.storage.committed_results import CommittedResults
 from braid.storage.file_repair import find_repairable
 from braid.storage.integrity import check_run, repair_run
 from braid.storage.result_retention import RetentionPolicy
@@ -88,7 +89,7 @@ def test_a_file_that_is_lost_has_its_rows_in_merged(
     for batch in range(3, 6):
         ours = [k for k, file in enumerate(files) if int(Path(file).name[:6]) == batch]
         wanted = sum((rows[k] for k in ours), Ids())
-        found = RunStore(run).result_files(batch, batch + 1, merged=False)
+        found = RunStore(run).results.result_files(batch, batch + 1, merged=False)
         assert found == [files[k] for k in ours] and read(found) == wanted
     sizes = {f.name: f.stat().st_size for f in run.glob("results/*.parquet")}
     for log in run.glob("results/_spark_metadata/[0-9]*"):
@@ -107,12 +108,12 @@ def test_a_file_that_is_linked_comes_back(run: Path, monkeypatch: pytest.MonkeyP
     rolled[-1].write_bytes(b"")
     store.remove_unnamed_files()
     store.log_opening_events()
-    store._write_checkpoint(store.log.uncheckpointed_commits()[-3].entry)
+    store.checkpointer.write_checkpoint()
     file = Path(of_batches(run, 6, 9)[1])
     body, batch = file.read_bytes(), int(file.name[:6])
     rows = read(of_batches(run, batch, batch + 1))
     file.unlink()
-    assert read(RunStore(run).result_files(batch, batch + 1, merged=False)) == rows
+    assert read(RunStore(run).results.result_files(batch, batch + 1, merged=False)) == rows
     assert describe_difference(result_ids(StreamJoin.resume(run, STREAMS).results()), WANTED) == ""
     assert repair_run(run) == [f"results/{file.name}, from compacted/, where it is too"]
     assert file.read_bytes() == body and check_run(run)[0] == []
@@ -122,33 +123,33 @@ def test_a_file_that_is_lost_while_results_are_read_is_named(run: Path) -> None:
     store = RunStore(run)
     file = Path(of_batches(run, 3, 6)[0])
     batch = int(file.name[:6])
-    assert str(file) in store.result_files(batch, batch + 1, merged=False)
+    assert str(file) in store.results.result_files(batch, batch + 1, merged=False)
     file.unlink()
     with pytest.raises(
         DamagedRunError, match=f"{file.name} is missing; compacted/ has its rows, and `braid"
     ):
-        store.result_files(batch, batch + 1, merged=False)
+        store.results.result_files(batch, batch + 1, merged=False)
 
 
 def test_a_file_that_goes_while_it_is_looked_at_is_named(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process may drop results at that moment."""
-    store, real = RunStore(run), RunStore.check_published_file
+    store, real = RunStore(run), CommittedResults.check_published_file
     file = Path(of_batches(run, 3, 6)[0])
     batch = int(file.name[:6])
 
-    def going(store: RunStore, name: str, deep: bool = False) -> None:
+    def going(results: CommittedResults, name: str, deep: bool = False) -> None:
         file.unlink(missing_ok=True)
-        real(store, name, deep)
+        real(results, name, deep)
 
-    monkeypatch.setattr(RunStore, "check_published_file", going)
+    monkeypatch.setattr(CommittedResults, "check_published_file", going)
     with pytest.raises(
         DamagedRunError, match=f"{file.name} is missing; compacted/ has its rows, and `braid"
     ):
-        store.result_files(batch, batch + 1, merged=False)
+        store.results.result_files(batch, batch + 1, merged=False)
     with pytest.raises(DamagedRunError, match=f"{file.name} is missing$"):
-        real(store, file.name)
+        real(store.results, file.name)
 
 
 def written_otherwise(file: Path, found: Any) -> bool:
@@ -233,9 +234,9 @@ def test_sparks_log_is_read_once_however_many_files_are_wrong(
     assert len(check_run(run)[0]) == len(wrong) > 5 and len(reads) == 1
     store = RunStore(run)
     name, size = Path(wrong[0]).name, Path(wrong[0]).stat().st_size
-    before = store.output.logged_sizes()[name]
-    store.output.update_sizes({name: size}, False)
-    assert store.output.logged_sizes()[name] == size != before and len(reads) == 3
+    before = store.published.sink_log.logged_sizes()[name]
+    store.published.sink_log.update_sizes({name: size})
+    assert store.published.sink_log.logged_sizes()[name] == size != before and len(reads) == 3
 
 
 def sizes_of(log: str) -> dict[str, int]:
@@ -253,9 +254,12 @@ def test_a_log_that_is_written_anew_names_no_foreign_file(run: Path, same_name: 
     file.unlink()
     pq.write_table(pa.concat_tables([rows] * 9), other, write_page_checksum=True)
     RunStore(run).remove_unnamed_files()
-    assert RunStore(run).output.logged_sizes()[file.name] == size and other.exists() == same_name
+    assert (
+        RunStore(run).published.sink_log.logged_sizes()[file.name] == size
+        and other.exists() == same_name
+    )
     with pytest.raises(DamagedRunError, match=f"{file} is "):
-        RunStore(run).result_files(batch, batch + 1, merged=False)
+        RunStore(run).results.result_files(batch, batch + 1, merged=False)
     (made,) = repair_run(run)
     assert made.startswith(f"results/{file.name}") and check_run(run)[0] == []
     assert result_ids(pq.read_table(file)) == result_ids(rows)
@@ -272,14 +276,14 @@ def test_a_damaged_line_of_sparks_log_ends_no_run(
     for batch in range(22):
         add(store, batch)
         if batch == 12:
-            damage(store.output.log / "9.compact", 4)
-            store.keep = keep
+            damage(store.published.sink_log.folder / "9.compact", 4)
+            store.checkpointer.keep = keep
     assert [("9.compact is damaged" in m, "done now" in m) for m in caplog.messages] == [(1, 1)]
     assert (store.log.first_retained_batch > 12) == (keep is not None)
-    assert log_of(store.path) == [f.name for f in sorted(store.results.glob("*.parquet"))]
+    assert log_of(store.path) == [f.name for f in sorted(store.published.results.glob("*.parquet"))]
     assert (
         len(log_of(store.path)) == 22 - store.log.first_retained_batch
-        and not store.output.damaged_files()
+        and not store.published.sink_log.damaged_files()
     )
 
 
@@ -296,14 +300,16 @@ def test_a_foreign_file_is_taken_for_no_result(run: Path, same_name: bool) -> No
     file.unlink()
     pq.write_table(pa.concat_tables([rows] * 9), other, write_page_checksum=True)
     store = RunStore(run)
-    assert describe_difference(result_ids(pq.read_table(store.result_files())), WANTED) == ""
+    assert (
+        describe_difference(result_ids(pq.read_table(store.results.result_files())), WANTED) == ""
+    )
     said = (
         f"{file} is damaged: it has {other.stat().st_size} bytes"
         if same_name
         else (f"{file} is missing; compacted/ has its rows, and `braid repair")
     )
     with pytest.raises(DamagedRunError, match=said):
-        store.result_files(batch, batch + 1, merged=False)
+        store.results.result_files(batch, batch + 1, merged=False)
     (fault,) = check_run(run)[0]
     assert fault.startswith(f"{file} is ")
     (made,) = repair_run(run)
@@ -392,7 +398,7 @@ def test_a_merged_file_is_made_anew(
     assert check_run(run)[0] == [] and main(["repair", str(run)]) == 2
     assert "is to be rebuilt; `braid check` tells" in capsys.readouterr().err
     sorted(run.glob("commits/checkpoint-*"))[-1].write_bytes(b"")
-    assert RunStore(run).committed_batches() == [*range(12)] and check_run(run)[0] == []
+    assert RunStore(run).log.committed_batches() == [*range(12)] and check_run(run)[0] == []
     again = StreamJoin.resume(run, STREAMS)
     assert describe_difference(result_ids(again.results()), WANTED) == ""
     assert again.awaitTermination()
@@ -422,7 +428,7 @@ def test_a_repair_that_cannot_be_changes_nothing(
     monkeypatch.setattr(result_compactor, "_try_write_tables", written_otherwise)
     (made,) = repair_run(run, 10)
     assert made.startswith("000003-000005.parquet, from")
-    assert RunStore(run).committed_batches() == [*range(11)] and check_run(run)[0] == []
+    assert RunStore(run).log.committed_batches() == [*range(11)] and check_run(run)[0] == []
     again = StreamJoin.resume(run, STREAMS)
     assert (
         again.awaitTermination() and describe_difference(result_ids(again.results()), WANTED) == ""
@@ -449,15 +455,15 @@ def test_what_is_made_anew_has_the_order_of_many_tasks(tmp_path: Path) -> None:
         for task in reversed(range(12)):
             name = f"{batch:06d}-{task}-0000cafe.parquet"
             rows = pa.table({"batch": [batch], "task": [task]})
-            pq.write_table(rows, store.output.new / name, write_page_checksum=True)
-            seals[name] = durable_files.checksum_file(store.output.new / name, False)
-        store.commit_batch(batch, store.write_state(RunState(batch)), seals, [])
+            pq.write_table(rows, store.published.new / name, write_page_checksum=True)
+            seals[name] = durable_files.checksum_file(store.published.new / name, False)
+        store.commit_batch(batch, store.states.write(RunState(batch)), seals, [])
         store.log_events([])
     (file,) = store.path.glob("compacted/*")
     body = file.read_bytes()
     rows = [(row["batch"], row["task"]) for row in pq.read_table(file).to_pylist()]
     assert rows == [(batch, task) for batch in range(3) for task in range(12)]
-    listed = [Path(f).name for f in store.result_files(0, 1, merged=False)]
+    listed = [Path(f).name for f in store.results.result_files(0, 1, merged=False)]
     assert listed == [f"000000-{task}-0000cafe.parquet" for task in range(12)]
     file.unlink()
     (anew,) = find_repairable(RunStore(store.path))

@@ -169,7 +169,7 @@ class Shared:
         lines = [report_from_row(row) for report in reports for row in report.to_pylist()]
         for line in lines:  # they take what they would if they arrived like this
             (made,), (seal,) = line.replicas, line.files.values()
-            file = str(self.engine.store.blocks / made.address.file)
+            file = str(self.engine.store.blocks.folder / made.address.file)
             assert (
                 made.size.size_bytes
                 == open_replica(file, made.address.record_batch, None, seal).nbytes
@@ -197,7 +197,7 @@ class Shared:
     def found(self, q: Query, first: int, end: int | None) -> Codes:
         """Return the results of a query in some batches."""
         parts = [np.empty(0, np.int64)]
-        for file in self.engine.store.result_files(first, end):
+        for file in self.engine.store.results.result_files(first, end):
             rows = read_parquet(file).combine_chunks()
             mine = rows[QUERIES].to_numpy() >> q.bitmap_position & 1 != 0
             members = [rows[a].combine_chunks().field("id") for a in "abcd"[: self.streams]]

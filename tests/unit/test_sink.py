@@ -19,6 +19,7 @@ import pytest
 from braid import SharedJoin
 from braid.errors import DamagedRunError
 from braid.storage.integrity import check_run, repair_run
+from braid.storage.run_medium import LocalMedium
 from braid.storage.run_store import RunStore
 from braid.storage.sink_progress import SinkProgress
 from braid.stream_join import JoinRun, StreamJoin
@@ -61,7 +62,7 @@ def test_every_batch_is_delivered_once_in_order(tmp_path: Path) -> None:
     sink, committed = Idempotent(), []
 
     def give(results: pa.Table, batch: int) -> None:
-        committed.append(RunStore(tmp_path).committed_batches()[-1])
+        committed.append(RunStore(tmp_path).log.committed_batches()[-1])
         sink(results, batch)
 
     assert start(tmp_path, give).awaitTermination()
@@ -98,7 +99,7 @@ def test_what_was_cut_off_is_delivered_again(
         run = start(tmp_path, give)
         with pytest.raises(Exception, match="killed"):
             run.awaitTermination()
-    assert RunStore(tmp_path).committed_batches() == [0, 1, 2, 3]
+    assert RunStore(tmp_path).log.committed_batches() == [0, 1, 2, 3]
     assert resume(tmp_path, sink).awaitTermination()
     again = [] if when in ("before", "written down") else [3]
     assert sink.calls == sorted([*range(6), *again]) and sink.has_all()
@@ -204,7 +205,7 @@ def test_into_delta_with_its_transaction_numbers(tmp_path: Path) -> None:
     table, folder = str(tmp_path / "table"), tmp_path / "run"
     with pytest.raises(RuntimeError, match="killed"):
         start(folder, fails).awaitTermination()
-    SinkProgress(folder / "sink-progress.json", False).mark_delivered(0)
+    SinkProgress(LocalMedium(folder, "process")).mark_delivered(0)
     assert resume(folder, give).awaitTermination()
     assert describe_difference(result_ids(delta.DeltaTable(table).to_pyarrow_table()), WANTED) == ""
 

@@ -122,7 +122,7 @@ def test_another_version_is_refused_in_one_sentence(
 ) -> None:
     """With a seal of this version or another."""
     commit(store, 0, [B[0]], [R[0]])
-    file = next(store.commits.glob("state-*")) if part == "state" else store.path / part
+    file = next(store.log.folder.glob("state-*")) if part == "state" else store.path / part
     changed = {k: v for k, v in json.loads(file.read_text()).items() if k != "crc"}
     body = json.dumps(changed | {"v": version}).encode()
     file.write_bytes(durable_files.encode_checksummed(body) if whole else body)
@@ -160,15 +160,15 @@ def commit(
     store: RunStore, batch: int, blocks: list[str], results: list[str], tidy: bool = True
 ) -> RunState:
     """Commit a batch as the engine does: tasks write files, then the driver commits."""
-    for folder, names in ((store.blocks, blocks), (store.output.new, results)):
+    for folder, names in ((store.blocks.folder, blocks), (store.published.new, results)):
         for name in names:
             (folder / name).touch()
     made = state(batch, *blocks)
-    snapshot = store.write_state(made)
+    snapshot = store.states.write(made)
     store.commit_batch(batch, snapshot, dict.fromkeys(results, NOTHING), [MigrationEnded(batch, 0)])
     if tidy:
         store.remove_old_files(made, snapshot)
-        store.wait_for_removals()
+        store.blocks.wait_for_removals()
     return made
 
 
@@ -178,15 +178,15 @@ def names(folder: Path) -> list[str]:
 
 def results(store: RunStore) -> list[str]:
     """Return the results as a reader of plain files sees them."""
-    return sorted(f.name for f in store.results.iterdir() if f.is_file())
+    return sorted(f.name for f in store.published.results.iterdir() if f.is_file())
 
 
 def test_before_the_first_commit_there_is_nothing(store: RunStore) -> None:
     assert (
         store.last_state(),
-        store.committed_batches(),
-        store.result_files(),
-        store.committed_events(),
+        store.log.committed_batches(),
+        store.results.result_files(),
+        store.archive.committed_events(),
     ) == (
         None,
         [],
@@ -200,31 +200,31 @@ def test_the_last_manifest_says_what_exists(store: RunStore) -> None:
     last = commit(store, 1, [B[1]], [R[1], R[2]])
     again = RunStore(store.path)
     assert again.last_state() == last
-    assert [Path(f).name for f in again.result_files()] == [R[0], R[1], R[2]]
-    assert again.committed_events() == [MigrationEnded(0, 0), MigrationEnded(1, 0)]
-    assert names(store.blocks) == [B[0], B[1]]
-    assert len(list(store.commits.glob("state-*"))) == 2
+    assert [Path(f).name for f in again.results.result_files()] == [R[0], R[1], R[2]]
+    assert again.archive.committed_events() == [MigrationEnded(0, 0), MigrationEnded(1, 0)]
+    assert names(store.blocks.folder) == [B[0], B[1]]
+    assert len(list(store.log.folder.glob("state-*"))) == 2
     again.remove_unnamed_files()
     commit(again, 2, [B[2]], [])
     commit(again, 3, [B[3]], [])
-    assert names(store.blocks) == [B[2], B[3]]
-    assert len(list(store.commits.glob("state-*"))) == 2
+    assert names(store.blocks.folder) == [B[2], B[3]]
+    assert len(list(store.log.folder.glob("state-*"))) == 2
 
 
 def test_without_its_manifest_a_batch_has_not_happened(store: RunStore) -> None:
     """The driver is killed after every file of batch 1, but before the rename of its manifest."""
     first = commit(store, 0, [B[0]], [R[0]])
     commit(store, 1, [B[1]], [R[1]], tidy=False)
-    manifest = store.commits / "000001.json"
-    manifest.rename(store.commits / ".000001.json.tmp")
-    (store.results / R[1]).rename(store.output.new / R[1])
-    (store.output.log / "1").unlink()
+    manifest = store.log.folder / "000001.json"
+    manifest.rename(store.log.folder / ".000001.json.tmp")
+    (store.published.results / R[1]).rename(store.published.new / R[1])
+    (store.published.sink_log.folder / "1").unlink()
     again = RunStore(store.path)
-    assert (again.last_state(), again.committed_batches()) == (first, [0])
+    assert (again.last_state(), again.log.committed_batches()) == (first, [0])
     again.remove_unnamed_files()
-    assert names(store.blocks) == [B[0]]
+    assert names(store.blocks.folder) == [B[0]]
     assert results(store) == [R[0]]
-    assert [Path(f).name for f in again.result_files()] == [R[0]]
+    assert [Path(f).name for f in again.results.result_files()] == [R[0]]
 
 
 def test_a_commit_that_was_not_tidied_holds(store: RunStore) -> None:
@@ -236,23 +236,28 @@ def test_a_commit_that_was_not_tidied_holds(store: RunStore) -> None:
     again = RunStore(store.path)
     again.remove_unnamed_files()
     assert again.last_state() == last
-    assert names(store.blocks) == [B[0], B[1]]
+    assert names(store.blocks.folder) == [B[0], B[1]]
     assert results(store) == [R[0], R[1]]
 
 
 def test_strays_of_killed_tasks_are_cleaned_and_nothing_else(store: RunStore) -> None:
     commit(store, 0, [B[0]], [R[0]])
-    for folder in (store.blocks, store.results, store.output.new, store.commits):
+    for folder in (
+        store.blocks.folder,
+        store.published.results,
+        store.published.new,
+        store.log.folder,
+    ):
         for name in ("000001-0-0000dead-0.arrow", "000001-0-0000dead.parquet", "thesis.tex"):
             (folder / name).touch()
-    (store.commits / "state-000001-0000dead.json").touch()
-    (store.commits / ".000001.json.0000dead").touch()
+    (store.log.folder / "state-000001-0000dead.json").touch()
+    (store.log.folder / ".000001.json.0000dead").touch()
     RunStore(store.path).remove_unnamed_files()
-    assert names(store.blocks) == [B[0], "thesis.tex"]
+    assert names(store.blocks.folder) == [B[0], "thesis.tex"]
     assert results(store) == [R[0], "thesis.tex"]
-    assert names(store.output.new) == ["thesis.tex"]
-    assert [n for n in names(store.commits) if "dead" in n] == []
-    assert "thesis.tex" in names(store.commits)
+    assert names(store.published.new) == ["thesis.tex"]
+    assert [n for n in names(store.log.folder) if "dead" in n] == []
+    assert "thesis.tex" in names(store.log.folder)
 
 
 def test_results_of_a_task_that_came_second_go_with_a_commit(store: RunStore) -> None:
@@ -263,12 +268,12 @@ def test_results_of_a_task_that_came_second_go_with_a_commit(store: RunStore) ->
     commit(store, 0, [B[0]], [R[0]])
     strays = [f"{batch:06d}-0-0000dead.parquet" for batch in (1, 16)]
     for name in (*strays, "thesis.parquet"):
-        (store.output.new / name).touch()
+        (store.published.new / name).touch()
     for batch in range(1, 15):
         commit(store, batch, [], [])
-    assert names(store.output.new) == [R[0], *strays, "thesis.parquet"]
+    assert names(store.published.new) == [R[0], *strays, "thesis.parquet"]
     commit(store, 15, [], [])
-    assert names(store.output.new) == [strays[1], "thesis.parquet"]
+    assert names(store.published.new) == [strays[1], "thesis.parquet"]
     assert results(store) == [R[0]]
 
 
@@ -283,12 +288,12 @@ def test_blocks_that_cannot_be_removed_are_told_of_and_hold_nothing_up(
         commit(store, batch, [B[batch]], [])
     monkeypatch.setattr("braid.storage.block_files.remove_block_files", dies)
     last = commit(store, 3, [B[3]], [], tidy=False)
-    store.remove_old_files(last, store.write_state(last))
+    store.remove_old_files(last, store.states.write(last))
     store.release_run()
-    assert "1 files are there" in caplog.text and not store.is_held()
+    assert "1 files are there" in caplog.text and not store.lock.is_held()
     monkeypatch.undo()
     RunStore(store.path).remove_unnamed_files()
-    assert names(store.blocks) == [B[2], B[3]]
+    assert names(store.blocks.folder) == [B[2], B[3]]
 
 
 def test_a_commit_is_whole_or_absent(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,11 +302,11 @@ def test_a_commit_is_whole_or_absent(store: RunStore, monkeypatch: pytest.Monkey
     def dies(*_: Any, **__: Any) -> None:
         raise OSError("no space left")
 
-    snapshot = store.write_state(state(1))
+    snapshot = store.states.write(state(1))
     monkeypatch.setattr("braid.util.file_system.os.fsync", dies)
     with pytest.raises(OSError, match="no space left"):
         store.commit_batch(1, snapshot, {}, [])
-    assert (RunStore(store.path).last_state(), store.committed_batches()) == (first, [0])
+    assert (RunStore(store.path).last_state(), store.log.committed_batches()) == (first, [0])
 
 
 def test_results_are_seen_after_their_manifest_only(
@@ -321,18 +326,24 @@ def test_results_are_seen_after_their_manifest_only(
         with pytest.raises(OSError, match="killed"):
             commit(store, 1, [B[1]], [R[1]])
     again = RunStore(store.path)
-    assert (again.committed_batches(), results(again)) == ([0, 1], [R[0]])
-    assert again.result_files() == [str(store.results / R[0]), str(store.output.new / R[1])]
+    assert (again.log.committed_batches(), results(again)) == ([0, 1], [R[0]])
+    assert again.results.result_files() == [
+        str(store.published.results / R[0]),
+        str(store.published.new / R[1]),
+    ]
     again.remove_unnamed_files()
     assert results(again) == [R[0], R[1]]
-    assert again.result_files() == [str(store.results / R[0]), str(store.results / R[1])]
+    assert again.results.result_files() == [
+        str(store.published.results / R[0]),
+        str(store.published.results / R[1]),
+    ]
 
 
 def test_events_are_kept_in_the_manifests(store: RunStore) -> None:
     store.commit_batch(
-        0, store.write_state(state(0)), {}, [MigrationEnded(0, 1), RunEnded(0, "stopped")]
+        0, store.states.write(state(0)), {}, [MigrationEnded(0, 1), RunEnded(0, "stopped")]
     )
-    assert store.committed_events() == [MigrationEnded(0, 1), RunEnded(0, "stopped")]
+    assert store.archive.committed_events() == [MigrationEnded(0, 1), RunEnded(0, "stopped")]
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:

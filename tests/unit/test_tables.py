@@ -37,6 +37,7 @@ from braid.join_run import JoinRun
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.sources.arrow_replay import ArrowFeed
 from braid.storage.run_store import RunStore
+from braid.storage.state_files import StateFiles
 from braid.stream_join import StreamJoin
 from oracle import (
     PLACEMENTS,
@@ -197,22 +198,22 @@ def test_killed_between_files(tmp_path: Path, point: str) -> None:
     )
     assert killed.returncode == -signal.SIGKILL
     store = RunStore(folder)
-    assert store.committed_batches() == [*range(committed)]
+    assert store.log.committed_batches() == [*range(committed)]
     if point == "results":
-        assert [*store.blocks.glob("000003-*")], "block files that no manifest names"
+        assert [*store.blocks.folder.glob("000003-*")], "block files that no manifest names"
     run = ended(StreamJoin.resume(folder, streams))
     assert describe_difference(result_ids(run.results()), expected(streams, "a.k = b.k")) == ""
-    assert store.committed_batches() == [*range(6)]
-    states = [store.read_state(kept) for kept in store.log.commits[-2:]]
-    assert list_files(store.blocks) == {
+    assert store.log.committed_batches() == [*range(6)]
+    states = [store.states.read(kept) for kept in store.log.commits[-2:]]
+    assert list_files(store.blocks.folder) == {
         a.file for state in states for a in state.replica_addresses.values()
     }
-    assert {f.name for f in store.commits.glob("state-*")} == {
+    assert {f.name for f in store.log.folder.glob("state-*")} == {
         kept.state.name for kept in store.log.commits[-2:]
     }
     assert list_files(folder / "staging") == set()
-    named = {name for n in store.committed_batches() for name, _ in store.read_manifest(n).results}
-    assert {f.name for f in store.results.glob("*.parquet")} == named
+    named = {name for kept in store.log.commits for name, _ in kept.results}
+    assert {f.name for f in store.published.results.glob("*.parquet")} == named
 
 
 def test_three_tables_with_partial_results_between_hosts(tmp_path: Path) -> None:
@@ -630,7 +631,9 @@ def test_block_files_that_are_gone_are_let_go(tmp_path: Path) -> None:
         def tidy(store: RunStore, *given: Any) -> None:
             real(store, *given)
             gc.collect()
-            held.append(mapped(store.blocks) - {str(f) for f in store.blocks.iterdir()})
+            held.append(
+                mapped(store.blocks.folder) - {str(f) for f in store.blocks.folder.iterdir()}
+            )
 
         patch.setattr(RunStore, "remove_old_files", tidy)
         run = ended(join.start(tmp_path / "run", batches="batch"))
@@ -715,7 +718,7 @@ def test_the_seconds_of_a_batch_are_split_by_part(
         "planning": (batch_step, "plan_batch"),
         "transfer": (thread_executor, "exchange_partials"),
         "kernels": (ReplicaStore, "derive_blocks"),
-        "commit": (RunStore, "write_state"),
+        "commit": (StateFiles, "write"),
     }
     for part, (owner, name) in slow.items():
         with monkeypatch.context() as patch:

@@ -19,10 +19,10 @@ from braid.core.event_io import decode_event
 from braid.core.events import BatchCommitted
 from braid.core.run_state import RunState
 from braid.errors import FencedError
-from braid.storage import log_checkpointer, remote_parts, run_store
+from braid.storage import entry_bundles, log_checkpointer, run_store
 from braid.storage.durable_files import is_temporary
 from braid.storage.integrity import check_run, repair_run
-from braid.storage.manifest_log import is_run_file
+from braid.storage.run_files import is_run_file
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
 from oracle import describe_difference, expected, killed_before, result_ids, tables
@@ -248,7 +248,7 @@ REQUESTS = [
 @pytest.mark.parametrize("change", REQUESTS)
 def test_asleep_before_a_request_to_a_bucket(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also between the write of a manifest and the cleanup; with a sink."""
-    monkeypatch.setattr(remote_parts, "_TOGETHER", 5)
+    monkeypatch.setattr(entry_bundles, "_TOGETHER", 5)
     machine = Machine()
     sink = TransactionalSink(lambda operation: machine.step(operation, "sink") < 1)
     give = partial(begin, URL, foreachBatch=sink.give)
@@ -312,7 +312,7 @@ def back() -> None:
     """A repair goes back and a driver continues, so the log has other entries of the same
     numbers.
     """
-    repair_run(RUN, RunStore(RUN).committed_batches()[-1] - 1)
+    repair_run(RUN, RunStore(RUN).log.committed_batches()[-1] - 1)
     go_on()
 
 
@@ -348,11 +348,11 @@ def test_lines_of_a_woken_driver_are_not_told_for_good(tmp_path: Path) -> None:
     line = (tmp_path / "events.jsonl").read_bytes().splitlines(keepends=True)[-1]
     with open(tmp_path / "events.jsonl", "ab") as file:
         file.write(line)
-    before = mine.told.event_count
-    mine.told.append_events(run.events()[:1])
+    before = mine.events.event_count
+    mine.events.append_events(run.events()[:1])
     lines = (tmp_path / "events.jsonl").read_bytes().splitlines(keepends=True)
-    assert lines.count(line) == 1 and len(lines) == before + 1 == mine.told.event_count
-    assert [*mine.told.recent_events()] == [*map(decode_event, lines)]
+    assert lines.count(line) == 1 and len(lines) == before + 1 == mine.events.event_count
+    assert [*mine.events.recent_events()] == [*map(decode_event, lines)]
 
 
 def test_a_driver_whose_entries_were_cut_off_has_lost_the_run(tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ def test_a_driver_whose_entries_were_cut_off_has_lost_the_run(tmp_path: Path) ->
     mine.create_run({})
     mine.take_over()
     for batch in range(2):
-        mine.commit_batch(batch, mine.write_state(RunState(batch)), {}, [])
+        mine.commit_batch(batch, mine.states.write(RunState(batch)), {}, [])
     other = RunStore(tmp_path)
     other.log.read_new_entries()
     other.log.truncate(1)
@@ -372,5 +372,5 @@ def test_a_driver_whose_entries_were_cut_off_has_lost_the_run(tmp_path: Path) ->
     with pytest.raises(FencedError, match=r"000002.json is no longer this driver's"):
         mine.log.check_fence()
     with pytest.raises(FencedError):
-        mine.commit_batch(2, mine.write_state(RunState(2)), {}, [])
-    assert RunStore(tmp_path).committed_batches() == [0]
+        mine.commit_batch(2, mine.states.write(RunState(2)), {}, [])
+    assert RunStore(tmp_path).log.committed_batches() == [0]

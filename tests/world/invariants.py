@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from braid.errors import DamagedRunError, FencedError
 from braid.storage.block_files import read_parquet
-from braid.storage.manifest_log import OLD, is_run_file
+from braid.storage.manifest_log import OLD
+from braid.storage.run_files import is_run_file
 from braid.storage.run_store import RunStore
 
 from world.sink import Ids, Wrong, ids_of
@@ -50,7 +51,7 @@ def check_promise(world: World) -> None:
     if world.told < 0:
         return
     try:
-        there = RunStore(_run(world)).committed_batches()
+        there = RunStore(_run(world)).log.committed_batches()
     except (DamagedRunError, OSError) as error:
         raise Wrong(f"after a power cut: {error}") from error
     if len(there) <= world.told:
@@ -64,8 +65,8 @@ def check_left(world: World) -> None:
     """
     if world.scenario.place == "folder" and not _is_flipped(world):
         store = RunStore("/run")
-        listed = {n for n in world.disk.list_names(store.results) if is_run_file(n)}
-        logged = _logged(world, store.results / "_spark_metadata")
+        listed = {n for n in world.disk.list_names(store.published.results) if is_run_file(n)}
+        logged = _logged(world, store.published.results / "_spark_metadata")
         check_same("when the run had ended, Spark's log", logged, listed)
 
 
@@ -123,22 +124,24 @@ def _check_folder(world: World, expected: dict[tuple[int, ...], int], since: int
     store = RunStore("/run")
     store.log.read_new_entries()
     disk = world.disk
-    listed = {n for n in disk.list_names(store.results) if is_run_file(n)}
+    listed = {n for n in disk.list_names(store.published.results) if is_run_file(n)}
     if not _is_flipped(world):  # who reads files without their seals may read anything
-        bag = sum((ids_of(read_parquet(store.results / n)) for n in sorted(listed)), Counter())
+        bag = sum(
+            (ids_of(read_parquet(store.published.results / n)) for n in sorted(listed)), Counter()
+        )
         _check_bag("the files in results/", bag, expected, since)
-        logged = _logged(world, store.results / "_spark_metadata")
+        logged = _logged(world, store.published.results / "_spark_metadata")
         check_same("Spark's log", logged, listed)
     kept = store.log.commits
     named = {f.name for k in kept for f in k.results if k.batch >= since}
     check_same(
         "results/", {n for n in listed if int(n[:6]) >= store.log.first_uncompacted_batch}, named
     )
-    check_same("staging/", set(disk.list_names(store.output.new)), set())
+    check_same("staging/", set(disk.list_names(store.published.new)), set())
     states = [k for k in kept[-OLD:] if k.state is not None]
-    blocks = {name for k in states for name in store.read_state(k).block_files}
-    check_same("blocks/", set(disk.list_names(store.blocks)), blocks)
-    there = {n for n in disk.list_names(store.commits) if n.startswith("state-")}
+    blocks = {name for k in states for name in store.states.read(k).block_files}
+    check_same("blocks/", set(disk.list_names(store.blocks.folder)), blocks)
+    there = {n for n in disk.list_names(store.log.folder) if n.startswith("state-")}
     check_same("states", there, {k.state.name for k in states if k.state is not None})
     parts = {part.name for m in store.log.merged for part in m.parts}
     merged = store.path / "compacted"

@@ -28,9 +28,8 @@ from braid.condition.spark_dialect import translate
 from braid.core.events import BatchCommitted
 from braid.storage import micro_batch_files
 from braid.storage.input_snapshot import InputSnapshot
-from braid.storage.manifest_log import result_file_batch
-from braid.storage.remote_run_store import RemoteRunStore, open_store
-from braid.storage.run_store import RunStore
+from braid.storage.run_files import result_file_batch
+from braid.storage.run_store import RunStore, open_store
 from braid.storage.staged_input import StagedStream
 from braid.stream_arguments import parse_lateness
 from braid.util.durations import parse_duration
@@ -58,8 +57,7 @@ def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport:
         raise ValueError(f"sample is {format_value(sample)}; it must be a share above 0, at most 1")
     store = open_store(path)
     query = _read_query(store)
-    if isinstance(store, RemoteRunStore):
-        store.fetch_all()
+    store.fetch_all()
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
         return _Recomputation(database, store, query, float(sample)).compare_results()
@@ -98,7 +96,7 @@ class _Recomputation:
 
     def compare_results(self) -> AnswerReport:
         """Return the differences."""
-        files = self.store.result_files()
+        files = self.store.results.result_files()
         self._register_results(files)
         for alias in self.aliases:
             self._register_stream(alias)
@@ -169,7 +167,7 @@ class _Recomputation:
 
     def _read_input(self, alias: str) -> tuple[str, list[str]]:
         """Return SQL for a stream's rows with ``__batch`` and ``__row``, and its column names."""
-        folder = self.store.input / alias
+        folder = self.store.input.folder / alias
         file = folder.with_suffix(".arrow")
         if file.exists() and self.is_table_run:
             return self._read_staged_stream(alias, StagedStream(file))
@@ -189,7 +187,7 @@ class _Recomputation:
             )
         told = pa.table({"file": files, "of": [*range(len(files))]})
         self.database.register(f"__input_{alias}", told)
-        names = [*self.store.copied.stream_schema(alias).names]
+        names = [*self.store.input.stream_schema(alias).names]
         columns = ", ".join(f"r.{_quote_text(n)}" for n in names)
         row = f"b.of * {_ROWS_A_BATCH} + r.file_row_number"
         joined = f'{source} r JOIN "__input_{alias}" b ON b.file = r.filename'
@@ -210,7 +208,7 @@ class _Recomputation:
 
     def input_files(self, alias: str) -> list[str]:
         """Return the files of a stream's committed micro-batches, in order."""
-        folder = self.store.input / alias
+        folder = self.store.input.folder / alias
         files = [micro_batch_files.batch_file(folder, n) for n in range(self.epoch + 1)]
         return [str(f) for f in files if f.exists()]
 
@@ -240,7 +238,7 @@ class _Recomputation:
 
     def _find_pairs_with_spark(self) -> str:
         files = {a: self.input_files(a) for a in self.aliases}
-        pairs = _join_row_numbers(self.store.copied, files, self.query["on"])
+        pairs = _join_row_numbers(self.store.input, files, self.query["on"])
         self.database.register("pairs", pairs)
         joins = " ".join(
             f"JOIN {_quote_text(a)} ON {_quote_text(a)}.__row = pairs.{_quote_text(a)}"
@@ -274,7 +272,7 @@ class _Recomputation:
         stream's lateness. If the events of a batch are trimmed, all its tuples count as late.
         """
         allowed = parse_lateness(self.query["lateness"], dict.fromkeys(self.aliases))
-        events = self.store.committed_events()
+        events = self.store.archive.committed_events()
         committed = {e.batch: e.clocks for e in events if isinstance(e, BatchCommitted)}
         rows = []
         for place, alias in enumerate(self.aliases):

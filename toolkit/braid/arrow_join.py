@@ -142,7 +142,7 @@ class ArrowJoinRun(JoinRun):
 
     def _open_input(self) -> tuple[JoinSpec, Any]:
         setup = self.config
-        schemas = {a: self.store.copied.stream_schema(a) for a in setup.streams}
+        schemas = {a: self.store.input.stream_schema(a) for a in setup.streams}
         columns = tuple(tuple(s.names) for s in schemas.values())
         self._schema = pa.schema([pa.field(a, pa.struct(list(s))) for a, s in schemas.items()])
         spec = JoinSpec(
@@ -159,12 +159,12 @@ class ArrowJoinRun(JoinRun):
 
     def _make_driver(self, frame: Any, trigger: Mapping[str, Any]) -> BatchDriver:
         numbers = range(self._done_before, self._settings["batches"])
-        read_later = partial(partial, frame.read_batch, self.store.input)
+        read_later = partial(partial, frame.read_batch, self.store.input.folder)
         return BatchThread(numbers, self._stopping.is_set, read_later)
 
     def _check_input(self, number: int) -> None:
-        self.store.copied.wait_for_batch(number)
-        self.store.copied.check_files(number, deep=True)
+        self.store.input.wait_for_batch(number)
+        self.store.input.check_files(number, deep=True)
 
     def _make_executor(self, way: str) -> Executor:
         return make_executor("process")

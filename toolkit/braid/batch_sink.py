@@ -59,7 +59,7 @@ class BatchSink:
         Raises DamagedRunError with the repair if the record is damaged.
         """
         try:
-            return self.store.delivered.last_batch
+            return self.store.sink_progress.last_batch
         except DamagedRunError as damaged:
             since, where = self.store.log.first_retained_batch, self.store.where
             mend = "if it is deleted" if self.store.url else f"after `braid repair {where}`"
@@ -83,5 +83,5 @@ class BatchSink:
                     f"foreachBatch failed on batch {self._next}: {type(error).__name__}: "
                     f"{summarize_error(error)}"
                 ) from error
-            self.store.delivered.mark_delivered(self._next)
+            self.store.sink_progress.mark_delivered(self._next)
             self._next += 1

@@ -251,7 +251,7 @@ def _print_health(options: argparse.Namespace) -> int:
 @_exit_on_errors(ValueError)
 def _check_run(options: argparse.Namespace) -> int:
     from braid.storage.integrity import check_run, repair_hint
-    from braid.storage.remote_run_store import is_object_store_url
+    from braid.storage.remote_medium import is_object_store_url
     from braid.storage.run_store import RunStore
 
     faults, has = check_run(options.run)

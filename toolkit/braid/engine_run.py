@@ -48,7 +48,7 @@ class EngineRun(RunLifecycle):
         log_events(opening[:1])
         state = store.last_state()
         self._done_before = 0 if state is None else state.epoch + 1
-        store.copied.start_splitting(self._done_before, store.force)
+        store.input.start_splitting(self._done_before, store.force)
         spec, frame = self._open_input()
         self._engine = Engine(
             spec,
@@ -114,7 +114,7 @@ class EngineRun(RunLifecycle):
 
     @property
     def _event_log(self) -> EventLog:
-        return self.store.told
+        return self.store.events
 
     def _measure_progress(self) -> RunProgress:
         state = self._engine.state
@@ -139,7 +139,7 @@ class EngineRun(RunLifecycle):
         Spark lists these files when this returns.
         """
         super()._run_next_batch(source, number)
-        self.store.copied.wait_for_batch(number + 1)
+        self.store.input.wait_for_batch(number + 1)
 
     def _run_batch(self, source: Any, number: int) -> None:
         with self.store.raise_if_superseded():
@@ -157,7 +157,7 @@ class EngineRun(RunLifecycle):
             self._engine.drain(self._make_empty_batch, self._stopping.is_set)
             self._deliver_to_sink()
             if not self._stopping.is_set():
-                self.store.copied.wait_until_split()
+                self.store.input.wait_until_split()
             self.store.finish_commit()
 
     def set_executor(self, way: str) -> None:
@@ -218,7 +218,7 @@ class EngineRun(RunLifecycle):
         return estimates_table(self.events())
 
     def _make_executor(self, way: str) -> Executor:
-        return make_executor(way, self.store.told.recent_events, self.config.driver_memory)
+        return make_executor(way, self.store.events.recent_events, self.config.driver_memory)
 
     def _publish_events(self, happened: list[Any]) -> None:
         """Log the events of a committed batch."""
@@ -260,7 +260,7 @@ class EngineRun(RunLifecycle):
     def status(self) -> dict[str, Any]:
         shed = self.config.shed
         return super().status | (
-            {} if shed is None else {"shedding": shed_status(self.store.told.recent_events())}
+            {} if shed is None else {"shedding": shed_status(self.store.events.recent_events())}
         )
 
     def metrics(self, by: str = "host") -> pd.DataFrame:
@@ -274,4 +274,4 @@ class EngineRun(RunLifecycle):
 
         Raises ValueError for another ``by``.
         """
-        return metrics_table(self.store.told.events_of_type(BatchCommitted), by)
+        return metrics_table(self.store.events.events_of_type(BatchCommitted), by)

@@ -19,7 +19,7 @@ from braid.core.events import BatchCommitted, RunEnded, RunStarted
 from braid.core.stream_clocks import IrregularCounts
 from braid.papers.reuse.events import HubBatchCommitted
 from braid.storage.hub_files import read_last_hub_state
-from braid.storage.remote_run_store import is_object_store_url
+from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> Run
     file = store.path / "events.jsonl"
     if store.read_settings() is None or not file.exists():
         raise ValueError(f"{path} holds no run that has begun")
-    held = store.is_held()  # before the events: a run that ends now has then logged its end
+    held = store.lock.is_held()  # before the events: a run that ends now has then logged its end
     start, last, end = _read_start_and_last_commit(file)
     state: State = "running" if held else "died" if end is None else cast(State, end.outcome)
     joined = isinstance(start, RunStarted)

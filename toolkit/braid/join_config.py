@@ -181,7 +181,7 @@ class JoinConfig:
 
         if store.url:
             self._check_object_store(store.url)
-            store.follows = not self.static_streams
+            store.uploads_checkpoint = not self.static_streams
             self.spark.sparkContext.environment.update(store_environment())
             check_object_store(self.spark.sparkContext, store.url)
         else:
@@ -276,9 +276,9 @@ class JoinConfig:
     def _read_input_snapshot(self, store: RunStore, alias: str) -> DataFrame:
         from braid.sources import static_replay
 
-        folder = store.input / alias
+        folder = store.input.folder / alias
         reader = self.spark.readStream.schema(
-            static_replay.stored_schema(store.copied, alias, self.spark)
+            static_replay.stored_schema(store.input, alias, self.spark)
         )
         return reader.options(maxFilesPerTrigger=1, **PAGES).parquet(str(folder))
 

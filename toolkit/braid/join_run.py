@@ -70,7 +70,7 @@ class JoinRun(EngineRun):
     def _make_driver(self, frame: Any, trigger: Mapping[str, Any]) -> BatchDriver:
         from braid.sources.spark_batches import SparkBatches
 
-        self.store.copied.wait_for_batch(self._done_before)
+        self.store.input.wait_for_batch(self._done_before)
         is_finite = self._settings["batches"] is not None
         return SparkBatches(frame, self.store.path / "checkpoint", trigger, is_finite)
 
@@ -78,7 +78,7 @@ class JoinRun(EngineRun):
         """Raise DamagedRunError if a file of the batch is missing. Spark would read it as empty."""
         if number <= self._engine.state.epoch:
             return
-        self.store.copied.check_files(number)
+        self.store.input.check_files(number)
         gone = [f for f in self.store.checkpoint.source_files(number) if not f.exists()]
         if gone and self.config.spark.conf.get(_MISSING, "false") != "true":
             raise DamagedRunError(
@@ -101,7 +101,7 @@ class JoinRun(EngineRun):
 
     def _read_batch_results(self, batch: int) -> Any:
         """Return the results of one batch. They are valid until the next call."""
-        return self._read_results(self.store.temporary_result_files(batch, self._deep))
+        return self._read_results(self.store.results.temporary_result_files(batch, self._deep))
 
     def results(self) -> DataFrame:
         """Return the committed results from batch ``first_retained_batch`` on.
@@ -109,7 +109,7 @@ class JoinRun(EngineRun):
         Each alias is a struct column, so "l.l_orderkey" selects a field. A run that sheds load also
         has a column ``weight``.
         """
-        return self._read_lasting_results(self.store.result_files(deep=self._deep))
+        return self._read_lasting_results(self.store.results.result_files(deep=self._deep))
 
     def _read_lasting_results(self, files: list[str]) -> DataFrame:
         """Return results that remain valid.
@@ -135,9 +135,8 @@ class JoinRun(EngineRun):
         results are no longer kept.
         """
         end = self._next_result_batch(batch)
-        return self._read_lasting_results(self.store.result_files(batch, end, self._deep)), max(
-            batch, end
-        )
+        files = self.store.results.result_files(batch, end, self._deep)
+        return self._read_lasting_results(files), max(batch, end)
 
     @property
     def first_retained_batch(self) -> int:
@@ -175,7 +174,7 @@ class JoinRun(EngineRun):
                 "folder only; ask results_since(batch) again and again"
             )
         whole = self.config.spark.readStream.schema(self._result_schema).parquet(
-            self.store.output.results.as_uri()
+            self.store.published.results.as_uri()
         )
         columns = {f.name: f.dataType.fieldNames() for f in self._schema.fields}
         return flatten_results(

@@ -11,7 +11,7 @@ from braid.errors import DamagedRunError
 from braid.join_config import JoinConfig, ReplaySource
 from braid.papers.shedding.shed import Shed
 from braid.storage.integrity import repair_hint
-from braid.storage.run_settings import read_settings
+from braid.storage.run_settings import check_settings
 from braid.storage.run_store import RunStore
 from braid.util.json_codec import from_plain
 
@@ -21,7 +21,7 @@ def with_stored_placement(setup: JoinConfig, store: RunStore) -> JoinConfig:
 
     A resumed run thus keeps its placement on any machine.
     """
-    if setup.chosen is None or (known := read_settings(store)) is None:
+    if setup.chosen is None or (known := _read_settings(store)) is None:
         return setup
     return replace(
         setup,
@@ -29,12 +29,16 @@ def with_stored_placement(setup: JoinConfig, store: RunStore) -> JoinConfig:
     )
 
 
+def _read_settings(store: RunStore) -> dict[str, Any] | None:
+    return check_settings(store.read_settings(), store.where)
+
+
 def stored_settings(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the settings of the run in the folder; None if no run is ready.
 
     Raises ValueError if it is the run of another ``query``.
     """
-    if (known := read_settings(store)) is None:
+    if (known := _read_settings(store)) is None:
         return None
     differ = [k for k in query if k != "partitions" and known.get(k) != query[k]]
     if differ == ["keys"]:
@@ -74,7 +78,7 @@ def prepare_run(
     batches: int | str,
 ) -> dict[str, Any]:
     """Copy the static input of a run that has begun, make it ready, and return its settings."""
-    count = None if replay is None else replay.write_input(store.input, store.check_driver)
+    count = None if replay is None else replay.write_input(store.input.folder, store.check_driver)
     ends = len(setup.static_streams) == len(setup.streams)
     settings = {**query, "batches": count if ends else None, "ready": True}
     settings |= setup.record_fingerprints() | {"cut": batches if replay is not None else None}
@@ -83,9 +87,9 @@ def prepare_run(
             "reason": chosen.reason,
             "relative_costs": chosen.relative_costs,
         }
-    store.copied.write_checksums(store.force)
+    store.input.write_checksums(store.force)
     if store.url:  # a bucket gets files of micro-batches, named after this driver
-        store.copied.split_all(store.force)
+        store.input.split_all(store.force)
     store.create_run(settings)
     return settings
 
@@ -98,7 +102,7 @@ def check_resumable(store: RunStore, setup: JoinConfig) -> None:
         if store.url:
             raise
         raise DamagedRunError(f"{damaged}; {repair_hint(store)}") from None
-    store.copied.check_files()
+    store.input.check_files()
 
 
 def _verify_run(store: RunStore, setup: JoinConfig) -> None:

@@ -17,8 +17,8 @@ from braid.core.narrative import (
     describe_run,
     explain_meeting,
 )
-from braid.storage.remote_run_store import is_object_store_url, open_store
-from braid.storage.run_store import RunStore
+from braid.storage.remote_medium import is_object_store_url
+from braid.storage.run_store import RunStore, open_store
 from braid.util.file_system import current_file_system
 
 
@@ -46,7 +46,11 @@ def _read_committed_events(store: RunStore) -> list[Event]:
     lines = whole.split(b"\n")[:-1]  # the last may be incomplete
     ends = [decode_event(line) for line in (*lines[:1], *lines[-1:])]
     started = [e for e in ends[:1] if isinstance(e, RunStarted)]
-    return [*started, *store.committed_events(), *(e for e in ends[1:] if isinstance(e, RunEnded))]
+    return [
+        *started,
+        *store.archive.committed_events(),
+        *(e for e in ends[1:] if isinstance(e, RunEnded)),
+    ]
 
 
 def inspect_run(

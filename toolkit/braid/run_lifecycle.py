@@ -164,7 +164,7 @@ class RunLifecycle(ABC):
             return
         self._stopping.set()
         self._gate.set()
-        self.store.copied.request_stop()
+        self.store.input.request_stop()
         if self._batch_thread == threading.get_ident():  # the batch waits for its caller
             return
         self._driver.stop()

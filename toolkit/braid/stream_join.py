@@ -36,9 +36,10 @@ from braid.shedding_options import check_shedding as check_shed
 from braid.sources.frame_conversion import convert_frame
 from braid.sources.input_fingerprints import check_batches
 from braid.storage.durable_files import Durability
-from braid.storage.remote_run_store import is_object_store_url, open_store
+from braid.storage.remote_medium import is_object_store_url
 from braid.storage.result_retention import parse_retention
-from braid.storage.run_settings import read_settings
+from braid.storage.run_settings import check_settings
+from braid.storage.run_store import open_store
 from braid.stream_arguments import (
     Time,
     check_streams,
@@ -316,7 +317,7 @@ class StreamJoin:
         """
         give = delivering(foreachBatch, self.config_class.shares_queries)
         store = open_store(path if is_object_store_url(path) else check_folder(path), durability)
-        store.keep = parse_retention(keep)
+        store.checkpointer.keep = parse_retention(keep)
         if store.url and keep is not None:
             raise ValueError(f"keep is {keep!r}, but {store.url} is a bucket; leave it out there")
         check_seconds(pace, "pace", LONGEST_PACE)
@@ -369,7 +370,8 @@ class StreamJoin:
         for ``start``; they may differ from those of the original run. Raises as ``start`` does, and
         ValueError if ``path`` holds no run.
         """
-        query = read_settings(open_store(path if is_object_store_url(path) else check_folder(path)))
+        store = open_store(path if is_object_store_url(path) else check_folder(path))
+        query = check_settings(store.read_settings(), store.where)
         if query is None:
             raise ValueError(f"{path} holds no run that could be resumed")
         placement = Placement.class_by_name(query["placement"]).from_settings(query["settings"])

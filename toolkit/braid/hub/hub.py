@@ -188,7 +188,7 @@ class QueryHub:
             settings = self._stored_settings(store, mine)  # another driver may have made it ready
         if settings is None or not settings["ready"]:
             return self._copy_input(store, mine, replay, cut)
-        store.copied.check_files()
+        store.input.check_files()
         input_fingerprints.check_batches(batches, settings, store.where)
         self._check_input(store, settings)
         return settings
@@ -197,9 +197,11 @@ class QueryHub:
         self, store: RunStore, mine: Mapping[str, Any], replay: ReplaySource | None, cut: int | str
     ) -> dict[str, Any]:
         """Copy the static streams into the folder, make the hub ready, and return its settings."""
-        count = None if replay is None else replay.write_input(store.input, store.check_driver)
-        store.copied.write_checksums(store.force)
-        store.copied.split_all(store.force)
+        count = (
+            None if replay is None else replay.write_input(store.input.folder, store.check_driver)
+        )
+        store.input.write_checksums(store.force)
+        store.input.split_all(store.force)
         ends = len(self._static_streams()) == len(self.streams)
         settings = {**mine, "batches": count if ends else None, "cut": cut, "ready": True}
         settings |= self._record_fingerprints()
@@ -289,9 +291,9 @@ class QueryHub:
     def _make_reader(self, store: RunStore, batches: int | None) -> StreamReader:
         if self.tables:
             assert batches is not None
-            store.copied.check_files(0, deep=True)
-            plain = {s: pa.schema(list(store.copied.stream_schema(s))) for s in self.streams}
-            return ArrowStreamReader(plain, self.time, store.input, batches)
+            store.input.check_files(0, deep=True)
+            plain = {s: pa.schema(list(store.input.stream_schema(s))) for s in self.streams}
+            return ArrowStreamReader(plain, self.time, store.input.folder, batches)
         from braid.hub.spark_reader import SparkStreamReader
 
         return SparkStreamReader(self._open_frames(store), self.time, batches)
@@ -301,10 +303,10 @@ class QueryHub:
 
         found = dict(self.streams)
         for name, frame in self._static_streams().items():
-            schema = static_replay.stored_schema(store.copied, name, frame.sparkSession)
+            schema = static_replay.stored_schema(store.input, name, frame.sparkSession)
             reader = frame.sparkSession.readStream.schema(schema)
             one_by_one = reader.options(maxFilesPerTrigger=1, **PAGES)
-            found[name] = one_by_one.parquet(str(store.input / name))
+            found[name] = one_by_one.parquet(str(store.input.folder / name))
         return found
 
 

@@ -21,7 +21,8 @@ from braid.storage import durable_files
 from braid.storage.block_files import close_block_files
 from braid.storage.hub_files import HISTORY, OPERATORS, check_no_earlier_hub, read_hub_state
 from braid.storage.log_entries import Named
-from braid.storage.manifest_log import OLD, is_run_file
+from braid.storage.manifest_log import OLD
+from braid.storage.run_files import is_run_file
 from braid.storage.run_store import RunStore
 from braid.util.environment import current_environment
 from braid.util.file_system import current_file_system
@@ -46,7 +47,7 @@ class HubLog:
         has run in the folder. Then nothing is removed.
         """
         log = self.store.log
-        current_file_system().make_folder(self.store.commits)
+        current_file_system().make_folder(self.store.log.folder)
         log.read_new_entries()
         if not log.commits:
             check_no_earlier_hub(self.store)
@@ -72,10 +73,10 @@ class HubLog:
         self.store.prepare_commit()
         body = state.to_json()
         name = f"state-{self.store.log.batch_count:06d}-{current_environment().make_token()}.json"
-        current_file_system().write_file(self.store.commits / name, body, force=True)
-        durable_files.fsync_path(self.store.commits)
+        current_file_system().write_file(self.store.log.folder / name, body, force=True)
+        durable_files.fsync_path(self.store.log.folder)
         named = Named(name, FileChecksum(len(body), zlib.crc32(body)))
-        self.store.log.append_entry(True, named, (), [encode_event(e)[:-1] for e in happened])
+        self.store.log.append_entry(named, (), [encode_event(e)[:-1] for e in happened])
         both = [*self.states, state]
         self._expired, self.states = both[:-OLD], both[-OLD:]
 
@@ -106,9 +107,9 @@ class HubLog:
     def _list_unnamed_files(self, operators: Collection[str]) -> Iterator[Path]:
         """Yield states, files of the backfill buffer and folders of operators without a name."""
         states = {k.state.name for k in self.store.log.commits[-OLD:] if k.state is not None}
-        for name in current_file_system().list_names(self.store.commits):
+        for name in current_file_system().list_names(self.store.log.folder):
             if name.startswith("state-") and is_run_file(name) and name not in states:
-                yield self.store.commits / name
+                yield self.store.log.folder / name
         buffers = chain.from_iterable(s.backfill_batches.values() for s in self.states)
         files = {file.name for file in chain.from_iterable(buffers)}
         for folder, named in ((HISTORY, files), (OPERATORS, operators)):

@@ -27,7 +27,7 @@ def metrics_table(path: Path, operators: Iterable[OperatorPin]) -> pd.DataFrame:
     for pin in operators:
         store = open_operator(path, pin)
         made = read_operator_spec(store)
-        for e in store.committed_events():
+        for e in store.archive.committed_events():
             if isinstance(e, BatchCommitted) and e.batch <= pin.batch:
                 did = operator_metrics(made, e)._asdict()
                 rows.append({"operator": did.pop("operator"), "batch": e.batch, **did})

@@ -97,7 +97,7 @@ class HubRun(RunLifecycle):
 
     @property
     def _event_log(self) -> EventLog:
-        return self.store.told
+        return self.store.events
 
     def _measure_progress(self) -> RunProgress:
         state, last = self.state, self._desk.reader.last_batch
@@ -112,7 +112,7 @@ class HubRun(RunLifecycle):
     def _run_batch(self, source: Any, number: int) -> None:
         began = current_environment().read_clock()
         self.store.start_checkpoint_sync()
-        self.store.copied.check_files(number, deep=self._desk.reader.checks_input)
+        self.store.input.check_files(number, deep=self._desk.reader.checks_input)
         with self.store.raise_if_superseded():
             self._join_batch(source, number)
         self.seconds.append(current_environment().read_clock() - began)
@@ -128,10 +128,10 @@ class HubRun(RunLifecycle):
             self._record_error(error)
         for instance in [*self._desk.works.instances.values()]:
             try:
-                instance.store.wait_for_removals()
+                instance.store.blocks.wait_for_removals()
             except Exception as error:
                 self._record_error(error)
-            close_block_files(instance.store.blocks)
+            close_block_files(instance.store.blocks.folder)
 
     # Queries.
 

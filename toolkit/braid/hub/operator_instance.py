@@ -83,7 +83,7 @@ def read_operator_spec(store: RunStore) -> OperatorSpec:
     """
     found = store.read_settings()
     if found is None:
-        raise DamagedRunError(f"{store.settings_path} is missing")
+        raise DamagedRunError(f"{store.settings.path} is missing")
     return from_plain(found["blueprint"], OperatorSpec)
 
 
@@ -277,7 +277,9 @@ def operator_result_files(
 ) -> list[str]:
     """Return the result files of an instance; see ``OperatorInstance.result_files``."""
     start = 0 if first is None else made.batch_of_epoch(first)
-    return store.result_files(start, None if end is None else made.batch_of_epoch(end), deep=True)
+    return store.results.result_files(
+        start, None if end is None else made.batch_of_epoch(end), deep=True
+    )
 
 
 def computed_column_names(wanted: Sequence[Mapping[str, str]]) -> dict[str, str]:

@@ -29,7 +29,6 @@ from braid.hub.operator_specs import OperatorSpecBuilder
 from braid.hub.stream_reader import StreamReader
 from braid.papers.reuse.definition import UNBOUNDED
 from braid.papers.reuse.deployment import Deployment, Operator
-from braid.storage.block_files import close_block_files
 from braid.storage.hub_files import (
     HISTORY,
     OPERATORS,
@@ -229,8 +228,8 @@ class OperatorRuntime:
         """Start new instances and stop old ones. The results of old ones remain."""
         for operator in dropped:
             stopped = self.instances.pop(operator).store
-            stopped.wait_for_removals()
-            close_block_files(stopped.blocks)
+            stopped.blocks.wait_for_removals()
+            stopped.blocks.close_files()
         for each in built:
             self.instances[each.instance.made.operator] = each.instance
 

@@ -49,7 +49,7 @@ def _make_answer_part(desk: QueryRegistry, span: ServingInterval, past: bool) ->
     spec = read_operator_spec(store)
     first = 0 if past else spec.batch_of_epoch(span.first_epoch)
     end = pin.batch + 1 if span.end_epoch is None else spec.batch_of_epoch(span.end_epoch)
-    files = store.result_files(first, end, deep=True)
+    files = store.results.result_files(first, end, deep=True)
     return AnswerPart(files, spec.result_shape, span.bit, span.compensation)
 
 

@@ -125,7 +125,7 @@ class QueryRegistry:
 
     def all_events(self) -> list[events.Event]:
         """Return all events in order."""
-        return self.log.store.told.read_since(0)
+        return self.log.store.events.read_since(0)
 
     # Queries.
 

@@ -82,7 +82,7 @@ def plan_rewrite(engine: Engine, queries: Queries) -> BitmapRewrite:
     """Return the work of changing to other queries."""
     state, streams = engine.state, {b.id: b.stream for b in engine.state.blocks.values()}
     return BitmapRewrite(
-        str(engine.store.blocks),
+        str(engine.store.blocks.folder),
         state.batch + 1,
         engine.spec.predicate,
         state.replica_addresses,

@@ -21,7 +21,7 @@ from braid.shared.query_changes import Queries, add_query, remove_query
 from braid.shared.shared_config import SharedJoinConfig
 from braid.shared.shared_run import SharedRun
 from braid.storage.durable_files import Durability
-from braid.storage.run_settings import read_settings
+from braid.storage.run_settings import check_settings
 from braid.storage.run_store import RunStore
 from braid.stream_arguments import Time, check_streams
 from braid.stream_join import StreamJoin
@@ -179,7 +179,8 @@ class SharedJoin(StreamJoin):
                 "no query has been added; a shared join serves one or more: add(name, windows, "
                 "where)"
             )
-        known = read_settings(RunStore(check_folder(path)))
+        store = RunStore(check_folder(path))
+        known = check_settings(store.read_settings(), store.where)
         if known is not None and self._overhead is None:
             self._set_slice_overhead(known.get("settings", {}).get("overhead", 1.0))
         elif self._parse_chain_mode() in ("cpu", "auto"):
@@ -210,7 +211,8 @@ class SharedJoin(StreamJoin):
         **trigger: Any,
     ) -> SharedRun:
         """Continue the shared run in ``path`` with the queries and chains of its last commit."""
-        query = read_settings(RunStore(check_folder(path)))
+        store = RunStore(check_folder(path))
+        query = check_settings(store.read_settings(), store.where)
         if query is None or "chain" not in query:
             raise ValueError(f"{path} holds no shared run that could be resumed")
         names = ("on", "time", "chain", "lateness", "ahead", "partitions", "check")

@@ -119,7 +119,7 @@ class SharedRun(JoinRun):
         """
         spans, kept = self._find_serving_intervals(name), self.first_retained_batch
         if not spans:
-            known = dict.fromkeys(e.name for e in self.store.told.events_of_type(QueryAdded))
+            known = dict.fromkeys(e.name for e in self.store.events.events_of_type(QueryAdded))
             gone = f"; of those removed before batch {kept} nothing is retained" if kept else ""
             raise ValueError(f"no query is named {name!r}; there are: {', '.join(known)}{gone}")
         if since is None:
@@ -134,7 +134,7 @@ class SharedRun(JoinRun):
         for bit, first, last in spans:
             ends = [e for e in (last, end) if e is not None]
             within = max(first, since), min(ends, default=None)
-            if files := self.store.result_files(*within, merged=merged):
+            if files := self.store.results.result_files(*within, merged=merged):
                 served.append((bit, files))
         return served
 
@@ -167,7 +167,7 @@ class SharedRun(JoinRun):
         The end is exclusive; None: still served.
         """
         spans: list[tuple[int, int, int | None]] = []
-        for e in self.store.told.events_of_type(QueryAdded, QueryRemoved):
+        for e in self.store.events.events_of_type(QueryAdded, QueryRemoved):
             if isinstance(e, QueryAdded) and e.name == name:
                 spans.append((e.bitmap_position, e.batch + 1, None))
             elif isinstance(e, QueryRemoved) and e.name == name:

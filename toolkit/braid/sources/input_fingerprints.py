@@ -183,11 +183,11 @@ def check_frame(
 def _copy_rows(store: RunStore, alias: str, frame: DataFrame) -> InputFingerprint:
     from braid.sources import static_replay
 
-    spark, rows = frame.sparkSession, store.copied.read_unsplit_rows(alias)
+    spark, rows = frame.sparkSession, store.input.read_unsplit_rows(alias)
     if rows is not None:
         return fingerprint_frame(spark.createDataFrame(rows, frame.schema))
-    schema = static_replay.stored_schema(store.copied, alias, spark)
-    return fingerprint_frame(spark.read.schema(schema).parquet(str(store.input / alias)))
+    schema = static_replay.stored_schema(store.input, alias, spark)
+    return fingerprint_frame(spark.read.schema(schema).parquet(str(store.input.folder / alias)))
 
 
 def record_fingerprints(

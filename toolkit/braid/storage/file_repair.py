@@ -14,7 +14,7 @@ from braid.core.events import BatchCommitted
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
 from braid.storage.log_entries import Merged, Named
-from braid.storage.result_compactor import is_compacted_file
+from braid.storage.run_files import is_compacted_file
 from braid.storage.run_store import RunStore
 from braid.util.file_system import current_file_system
 
@@ -54,11 +54,13 @@ def _find_damaged_results(store: RunStore) -> Iterator[RepairableFile]:
     counts: dict[int, int] = {}
     for group in store.log.merged:
         for part in group.parts:
-            if _is_damaged(partial(store.verified_path, part, deep=True)):
+            if _is_damaged(partial(store.results.verified_path, part, deep=True)):
                 continue
             if not is_compacted_file(part.name):
                 if _is_damaged(
-                    partial(durable_files.check_file, store.results / part.name, part.seal)
+                    partial(
+                        durable_files.check_file, store.published.results / part.name, part.seal
+                    )
                 ):
                     yield _make_relink_repair(store, part)
                 continue
@@ -67,12 +69,12 @@ def _find_damaged_results(store: RunStore) -> Iterator[RepairableFile]:
                 n
                 for names in files
                 for n in names
-                if _is_damaged(partial(store.check_published_file, n, deep=True))
+                if _is_damaged(partial(store.results.check_published_file, n, deep=True))
             }
             if gone:
                 counts = counts or {
                     e.batch: e.results
-                    for e in store.committed_events()
+                    for e in store.archive.committed_events()
                     if isinstance(e, BatchCommitted)
                 }
                 yield from _make_split_repairs(store, part, files, gone, counts)
@@ -80,17 +82,19 @@ def _find_damaged_results(store: RunStore) -> Iterator[RepairableFile]:
 
 def _find_damaged_sink_logs(store: RunStore) -> Iterator[RepairableFile]:
     """Yield files of Spark's sink log with damaged lines."""
-    for file in store.output.damaged_files():
+    for file in store.published.sink_log.damaged_files():
         name = f"{file.relative_to(store.path)}"
         yield RepairableFile(
-            name, "from the names of the files in results/", store.rewrite_sink_log
+            name, "from the names of the files in results/", store.results.rewrite_sink_log
         )
 
 
 def _make_relink_repair(store: RunStore, part: Named) -> RepairableFile:
     def make() -> None:
-        current_file_system().remove_file(store.results / part.name, missing_ok=True)
-        current_file_system().link_file(store.merging.merged / part.name, store.results / part.name)
+        current_file_system().remove_file(store.published.results / part.name, missing_ok=True)
+        current_file_system().link_file(
+            store.compactor.folder / part.name, store.published.results / part.name
+        )
 
     return RepairableFile(f"results/{part.name}", "from compacted/, where it is too", make)
 
@@ -107,11 +111,11 @@ def _make_split_repairs(
     If several consecutive files of a batch are missing, the first gets all of their rows.
     """
     at, rows = 0, dict[str, pa.Table]()
-    with current_file_system().open_source(store.merging.compacted_path(part.name)) as source:
+    with current_file_system().open_source(store.compactor.compacted_path(part.name)) as source:
         whole = pq.read_table(source)
     first = int(part.name.partition("-")[0])
     for batch, names in enumerate(files, first):
-        sizes = [0 if n in gone else _read_rows(store.results / n) for n in names]
+        sizes = [0 if n in gone else _read_rows(store.published.results / n) for n in names]
         lost = [k for k, name in enumerate(names) if name in gone]
         left = counts.get(batch, sum(sizes)) - sum(sizes)
         if lost and (lost != [*range(lost[0], lost[-1] + 1)] or left < 0):
@@ -125,10 +129,10 @@ def _make_split_repairs(
         return
 
     def make() -> None:
-        sizes = store.merging.stage_files(rows, store.force)
+        sizes = store.compactor.stage_files(rows)
         # Sizes first: Spark loses rows of a file that is larger than its log says.
-        store.output.update_sizes(sizes, store.force)
-        store.merging.publish_staged(rows.keys(), store.force)
+        store.published.sink_log.update_sizes(sizes)
+        store.compactor.publish_staged(rows.keys())
 
     told = f"results/{min(gone)}" + (f" and {len(gone) - 1} more" if len(gone) > 1 else "")
     yield RepairableFile(told, f"from compacted/{part.name}", make)
@@ -144,10 +148,10 @@ def _find_damaged_compacted(store: RunStore) -> Iterator[tuple[Named, list[list[
     store.log.read_new_entries()
     for group in store.log.merged:
         for part in filter(lambda part: is_compacted_file(part.name), group.parts):
-            if _is_damaged(partial(store.verified_path, part, deep=True)):
+            if _is_damaged(partial(store.results.verified_path, part, deep=True)):
                 files = _list_part_files(store, group, part)
                 whole = (
-                    partial(store.check_published_file, n, deep=True)
+                    partial(store.results.check_published_file, n, deep=True)
                     for each in files
                     for n in each
                 )
@@ -158,14 +162,14 @@ def _find_damaged_compacted(store: RunStore) -> Iterator[tuple[Named, list[list[
 def _list_part_files(store: RunStore, group: Merged, part: Named) -> list[list[str]]:
     """Return the original files of a part's batches. Its name has the first and last batch."""
     first, last = (int(number) for number in Path(part.name).stem.split("-"))
-    return store.published_files()[max(first, group.first) : min(last + 1, group.end)]
+    return store.results.published_files()[max(first, group.first) : min(last + 1, group.end)]
 
 
 def _make_recompact_repair(store: RunStore, part: Named, files: list[list[str]]) -> RepairableFile:
     def make() -> None:
-        made = store.merging.rebuild_part(part.name, files, store.force)
+        made = store.compactor.rebuild_part(part.name, files)
         if made != part:  # another version of pyarrow writes other bytes
-            store.log.replace_part_checksum(made, store.force)
+            store.log.replace_part_checksum(made)
 
     return RepairableFile(part.name, "from the files of its batches in results/", make)
 
@@ -175,13 +179,13 @@ def _find_damaged_progress(store: RunStore) -> Iterator[RepairableFile]:
 
     The results that are no longer retained were delivered; nothing else is known.
     """
-    if _is_damaged(lambda: store.delivered.last_batch):
+    if _is_damaged(lambda: store.sink_progress.last_batch):
         since = store.log.first_retained_batch
         yield RepairableFile(
-            store.delivered.file.name,
+            store.sink_progress.path.name,
             f"after which foreachBatch is given the batches from {since} on again, each with the "
             "number and the rows that it had",
-            lambda: store.delivered.mark_delivered(since - 1),
+            lambda: store.sink_progress.mark_delivered(since - 1),
         )
 
 

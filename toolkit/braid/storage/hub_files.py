@@ -82,7 +82,7 @@ def read_hub_state(store: RunStore, kept: Kept) -> bytes:
     Raises DamagedRunError if it is missing or damaged, ValueError if another version wrote it.
     """
     assert kept.state is not None, "the last commits are not in a checkpoint"
-    path = store.commits / kept.state.name
+    path = store.log.folder / kept.state.name
     durable_files.check_file(path, kept.state.seal)
     body = current_file_system().read_file(path)
     check_version(msgspec.json.decode(body, type=_Versioned).v, f"the hub in {store.path}")
@@ -95,15 +95,15 @@ def read_last_hub_state(store: RunStore) -> bytes:
     Raises as ``read_hub_state`` does.
     """
     while True:
-        names = current_file_system().list_names(store.commits)
+        names = current_file_system().list_names(store.log.folder)
         entries = sorted((int(n[:-5]) for n in names if n[:-5].isdecimal()), reverse=True)
         commit = next((m for n in entries if (m := store.log.read_entry(n)).state), None)
         if commit is None:
-            raise DamagedRunError(f"{store.commits} has no commit of the hub in {store.path}")
+            raise DamagedRunError(f"{store.log.folder} has no commit of the hub in {store.path}")
         try:
             return read_hub_state(store, Kept(commit.entry, commit.batch, commit.state, ()))
         except DamagedRunError:
-            if current_file_system().list_names(store.commits) == names:
+            if current_file_system().list_names(store.log.folder) == names:
                 raise
             continue  # the hub has committed meanwhile and removed this state
 
@@ -134,7 +134,7 @@ def check_no_earlier_hub(store: RunStore) -> None:
     places = [store.path / name for name in (OPERATORS, HISTORY, "checkpoint")]
     if any(map(current_file_system().find_files, places)):
         raise DamagedRunError(
-            f"{store.commits} has no commit, without which the hub in {store.path} cannot be "
+            f"{store.log.folder} has no commit, without which the hub in {store.path} cannot be "
             f"opened; restore it, use a new folder, or `braid repair {store.path} --to-batch -1` "
             "removes what its operators have"
         )
@@ -172,7 +172,7 @@ def verify_commit(store: RunStore, kept: Kept) -> None:
     for pin in read_hub_files(store, kept).operators.values():
         operator = open_operator(store.path, pin)
         check_pin(operator, pin)
-        operator.result_files(None, pin.batch + 1, deep=True)
+        operator.results.result_files(None, pin.batch + 1, deep=True)
         if pin.is_running:
             _check_blocks(operator, pin.batch)
 
@@ -181,8 +181,7 @@ def _check_blocks(operator: RunStore, batch: int) -> None:
     """Raise DamagedRunError unless the state after a batch and its block files are intact."""
     for commit in operator.log.uncheckpointed_commits():
         if commit.batch == batch:
-            for name, seal in operator.read_state(commit).block_files.items():
-                durable_files.check_file(operator.blocks / name, seal)
+            operator.blocks.check_files(operator.states.read_state(commit))
 
 
 def restore_to_commit(store: RunStore, kept: Kept | None) -> None:

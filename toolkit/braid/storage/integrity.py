@@ -16,8 +16,8 @@ from braid.storage.file_repair import RepairableFile, find_repairable
 from braid.storage.hub_files import HubFiles, OperatorPin
 from braid.storage.log_entries import Kept
 from braid.storage.manifest_log import OLD
-from braid.storage.remote_run_store import RemoteRunStore, is_object_store_url, open_store
-from braid.storage.run_store import RunStore
+from braid.storage.remote_medium import is_object_store_url
+from braid.storage.run_store import RunStore, open_store
 from braid.util.file_system import current_file_system
 
 
@@ -53,8 +53,7 @@ def check_run(path: str | Path) -> tuple[list[str], str]:
     """
     store = open_store(path)
     query = _read_run_settings(store)
-    if isinstance(store, RemoteRunStore):
-        store.fetch_all()
+    store.fetch_all()
     found = [
         fault.replace(str(store.path), store.where)
         for fault in _list_run_faults(store, query, "hub" not in query)
@@ -68,7 +67,7 @@ def check_run(path: str | Path) -> tuple[list[str], str]:
         return [*dict.fromkeys(found)], f"a hub of {len(pins)} operators"
     state = _result_or_error(store.last_state)
     blocks = state.block_files if isinstance(state, RunState) else {}
-    results = store.named_files()
+    results = store.results.named_files()
     size = sum(s.size_bytes for s in [*blocks.values(), *(seal for _, seal in results)])
     batches, files = store.log.batch_count, f"{len(results)} result files"
     return found, f"{batches} batches, {files}, {len(blocks)} block files, {size:,} bytes"
@@ -125,8 +124,8 @@ def _restore_to_batch(store: RunStore, batch: int) -> None:
     if _is_hub(store):
         hub_files.restore_to_commit(store, back)
         return
-    state = None if back is None else store.read_state(back)
-    store.delivered.truncate(batch)
+    state = None if back is None else store.states.read_state(back)
+    store.sink_progress.truncate(batch)
     store.log.truncate(-1 if back is None else back.entry)
     if state is not None:
         store.checkpoint.truncate(state.epoch)
@@ -159,26 +158,26 @@ def _list_run_faults(
     input, checkpoint.
     """
     yield from _list_check_error(store.log.read_new_entries)
-    yield from _list_check_error(store.check_events)
-    for named in store.named_files():
-        yield from _list_check_error(partial(store.verified_path, named, deep=True))
-    listed = _result_or_error(store.published_files)
+    yield from _list_check_error(store.archive.check_file)
+    for named in store.results.named_files():
+        yield from _list_check_error(partial(store.results.verified_path, named, deep=True))
+    listed = _result_or_error(store.results.published_files)
     for name in [] if isinstance(listed, ValueError) else chain.from_iterable(listed):
-        yield from _list_check_error(partial(store.check_published_file, name, deep=True))
+        yield from _list_check_error(partial(store.results.check_published_file, name, deep=True))
     yield from [str(listed)] if isinstance(listed, ValueError) else []
-    yield from map(str, store.output.damaged_files().values())
+    yield from map(str, store.published.sink_log.damaged_files().values())
     for kept in store.log.commits[-1:] if with_state else ():
-        state = _result_or_error(partial(store.read_state, kept))
+        state = _result_or_error(partial(store.states.read_state, kept))
         if not isinstance(state, RunState):
             yield str(state)
             continue
         for name, seal in state.block_files.items():
             yield from _list_check_error(
-                partial(durable_files.check_file, store.blocks / name, seal)
+                partial(durable_files.check_file, store.blocks.folder / name, seal)
             )
-    yield from _list_check_error(lambda: store.delivered.last_batch)
+    yield from _list_check_error(lambda: store.sink_progress.last_batch)
     if query.get("ready"):
-        yield from _list_check_error(partial(store.copied.check_files, deep=True))
+        yield from _list_check_error(partial(store.input.check_files, deep=True))
     if "on" in query and "" not in query["schemas"] and not store.url:
         epoch = getattr(_result_or_error(store.last_state), "epoch", -1)
         yield from _list_check_error(partial(store.checkpoint.check_epoch, epoch))
@@ -200,14 +199,14 @@ def _list_check_error(check: Callable[[], Any]) -> Iterator[str]:
 def _find_last_intact_batch(store: RunStore, anew: Sequence[RepairableFile]) -> int:
     """Return the last batch up to which log and results are intact or in ``anew``; -1: none."""
     _result_or_error(store.log.read_new_entries)
-    if isinstance(_result_or_error(store.compacted_files), ValueError):
+    if isinstance(_result_or_error(store.results.compacted_files), ValueError):
         return -1
     made = {each.name for each in anew}
     first = [(m.first, part) for m in store.log.merged for part in m.parts]
     later = [(kept.batch, named) for kept in store.log.commits for named in kept.results]
     for batch, named in (*first, *later):
         if named.name not in made and isinstance(
-            _result_or_error(partial(store.verified_path, named, deep=True)), ValueError
+            _result_or_error(partial(store.results.verified_path, named, deep=True)), ValueError
         ):
             return batch - 1
     return store.log.batch_count - 1
@@ -221,8 +220,8 @@ def _find_restorable_batches(store: RunStore, last: int) -> list[int]:
 
 def _has_intact_blocks(store: RunStore, kept: Kept) -> bool:
     def blocks() -> None:
-        for name, seal in store.read_state(kept).block_files.items():
-            durable_files.check_file(store.blocks / name, seal)
+        for name, seal in store.states.read_state(kept).block_files.items():
+            durable_files.check_file(store.blocks.folder / name, seal)
 
     check = partial(hub_files.verify_commit, store, kept) if _is_hub(store) else blocks
     return kept.state is not None and not isinstance(_result_or_error(check), ValueError)

@@ -1,4 +1,4 @@
-"""Log a run's events, and write checkpoints of its manifest log.
+"""Write checkpoints of a run's manifest log.
 
 With a checkpoint, the results of the batches it covers are compacted. If retention is limited, the
 oldest ones are removed.
@@ -6,153 +6,65 @@ oldest ones are removed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
-from braid.core.event_io import LOGGER, decode_event
+from braid.core.event_io import LOGGER
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.event_log import EventLog, EventLogEnd, EventPrefix
-from braid.storage.log_entries import Kept, Merged
-from braid.storage.manifest_log import OLD
-from braid.storage.result_reader import ResultReader
+from braid.storage.committed_results import CommittedResults
+from braid.storage.event_archive import EventArchive
+from braid.storage.log_entries import Merged
+from braid.storage.manifest_log import OLD, ManifestLog
+from braid.storage.result_compactor import ResultCompactor
 from braid.storage.result_retention import RetentionPolicy, count_expired_groups
 from braid.storage.sink_progress import SinkProgress
 from braid.util.environment import current_environment, current_workers
-from braid.util.file_system import current_file_system
 
 _EVERY = 500
 """Commits between two checkpoints, whose results are compacted together."""
 
 
-class EventArchive(ResultReader):
-    """Manifest log, events and results of the run in the folder ``path``.
+class LogCheckpointer:
+    """Writer of checkpoints, in the order in which their parts must be on disk.
 
-    One process at a time writes to them. ``force``: force written files to disk.
+    ``keep``: limit of retained results; None: no limit.
     """
 
-    def __init__(self, path: Path, force: bool) -> None:
-        super().__init__(path)
-        self.force = force
-        check = self.check_driver
-        self.told = EventLog(path / "events.jsonl", check_driver=check, mend=self._rewrite_events)
-        self.delivered = SinkProgress(path / "sink-progress.json", force, check)
-        self.begun = False
-        """Whether the opening events have been logged."""
+    def __init__(
+        self,
+        log: ManifestLog,
+        archive: EventArchive,
+        results: CommittedResults,
+        compactor: ResultCompactor,
+        sink_progress: SinkProgress,
+    ) -> None:
+        self._medium, self._log, self._archive = log.medium, log, archive
+        self._results, self._compactor, self._sink_progress = results, compactor, sink_progress
         self.keep: RetentionPolicy | None = None
-        self._opening: Sequence[Any] = ()
-        self._ends: dict[int, EventLogEnd] = {}
-        """End of the events of each logged manifest entry."""
 
-    def committed_events(self) -> list[Any]:
-        """Return the events of all committed batches, in order."""
-        self.log.read_new_entries()
-        found, rolled = [], self.log.rolled
-        if rolled is not None:
-            told = EventLog(self.told.path, opening=rolled.opening)
-            told.open_prefix(rolled.archive)
-            found += told.read_since(rolled.opening)
-        return [
-            *found,
-            *(
-                e
-                for kept in self.log.uncheckpointed_commits()
-                for e in self._read_commit_events(kept)
-            ),
-        ]
+    def write_if_due(self) -> None:
+        """Write a checkpoint if enough batches were committed since the last one."""
+        if len(self._log.uncheckpointed_commits()) >= _EVERY + OLD:
+            self.write_checkpoint()
 
-    def _read_commit_events(self, kept: Kept) -> list[Any]:
-        return [decode_event(line) for line in self.log.read_entry(kept.entry).events]
-
-    def log_opening_events(self, opening: Sequence[Any] = ()) -> None:
-        """Log the ``opening`` events, and those of the batches so far, in events.jsonl."""
-        self.log.read_new_entries()
-        self._opening, entries = opening, [kept.entry for kept in self.log.uncheckpointed_commits()]
-        self._archive_events_of_entries(entries)
-        self._drop_events()
-        self.begun = True
-
-    def _archive_events_of_entries(self, entries: Iterable[int]) -> None:
-        """Restore the events of the checkpoint, or opening ones, then append those of entries."""
-        if (rolled := self.log.rolled) is not None:
-            self.told.opening = rolled.opening
-            self.told.open_prefix(rolled.archive, and_cut=True)
-        else:
-            self.told.begin_log(self._opening)
-            if self.force:  # the file's name, before a checkpoint relies on it
-                durable_files.fsync_path(self.path)
-        for entry in entries:
-            self.told.append_encoded(self.log.read_entry(entry).events)
-            self._ends[entry] = self.told.find_end
-
-    def _rewrite_events(self) -> None:
-        """Rewrite all events, since the file is not as this driver has written it."""
-        LOGGER.warning(
-            "%s does not have the lines that were written; it is rewritten", self.told.path
-        )
-        self._archive_events_of_entries([*self._ends])
-
-    def _drop_events(self) -> None:
-        """Trim events as results expire."""
-        if (since := self.log.first_retained_batch) and self.told.trim(since, self.force):
-            LOGGER.info("events are kept from batch %d on", since)
-
-    def check_events(self) -> None:
-        """Raise DamagedRunError unless the events covered by the checkpoint are intact."""
-        if (rolled := self.log.rolled) is not None:
-            EventLog(self.told.path, opening=rolled.opening).check_prefix(rolled.archive)
-
-    def log_events(self, happened: Sequence[Any]) -> None:
-        """Log the events of the last commit. Write a checkpoint if it is due."""
-        self.told.append_events(happened)
-        self._ends[self.log.commits[-1].entry] = self.told.find_end
-        if len(waiting := self.log.uncheckpointed_commits()) >= _EVERY + OLD:
-            self._write_checkpoint(waiting[-OLD - 1].entry)
-
-    def _write_checkpoint(self, entry: int) -> None:
-        """Write a checkpoint up to an entry's commit, and compact the results of its batches."""
-        before = self.log.rolled.archive if self.log.rolled else None
+    def write_checkpoint(self) -> None:
+        """Write a checkpoint of all but the last commits, and compact their results."""
+        entry = self._log.commits[-OLD - 1].entry
         merged = self._compact_results()
-        if self.force:
-            durable_files.fsync_path(self.told.path)
+        if self._medium.force:
+            durable_files.fsync_path(self._archive.file.path)
             # The only links of compacted batches from here on.
-            durable_files.fsync_path(self.results)
-        with self.reading:
-            archive, since = (
-                self._archive_events(before, self._ends[entry]),
-                self.log.first_retained_batch,
-            )
-            whole = [*self.log.merged, *merged]
-            self.log.write_checkpoint(
-                archive, self.told.opening, whole[self._count_expired_groups(whole) :], self.force
-            )
-            self.merging.publish_compacted(merged, self.force)
-            if self.log.first_retained_batch > since:
-                self.log.drop_expired_names(self.force)
-                self._update_sink_log(
-                    partial(self.output.unpublish, since, self.log.first_retained_batch)
-                )
-                self.merging.recover_compacted(self.log.merged, self.force)
-                LOGGER.info("results are kept from batch %d on", self.log.first_retained_batch)
-        self._drop_events()
-        self._ends = {n: end for n, end in self._ends.items() if n > entry}
-
-    def _archive_events(self, before: EventPrefix | None, end: EventLogEnd) -> EventPrefix:
-        """Return the events up to an end as a prefix.
-
-        Raises DamagedRunError if the file does not hold what was written.
-        """
-        for _ in range(2):
-            found = self.told.describe_prefix(before, end.event_count, end.size_bytes)
-            if found.crc32 == end.crc32:
-                return found
-            self.check_driver()
-            self._rewrite_events()
-        raise DamagedRunError(
-            f"{self.told.path} is damaged: it does not have the lines that were written"
-        )
+            durable_files.fsync_path(self._compactor.results)
+        with self._results.reading:
+            archive, since = self._archive.describe_until(entry), self._log.first_retained_batch
+            groups = [*self._log.merged, *merged]
+            retained = groups[self._count_expired_groups(groups) :]
+            self._log.write_checkpoint(archive, self._archive.file.opening, retained)
+            self._compactor.publish_compacted(merged)
+            if self._log.first_retained_batch > since:
+                self._results.drop_expired(since)
+        self._archive.trim()
+        self._archive.forget_until(entry)
 
     def _count_expired_groups(self, merged: Sequence[Merged]) -> int:
         """Return how many of the first groups of compacted batches have expired.
@@ -164,57 +76,33 @@ class EventArchive(ResultReader):
             return 0
         end = merged[-1].end if merged else 0
         later = sum(
-            f.seal.size_bytes for k in self.log.commits if k.batch >= end for f in k.results
+            f.seal.size_bytes for k in self._log.commits if k.batch >= end for f in k.results
         )
-        sink = current_file_system().exists(self.delivered.file)
+        promised = self._log.first_uncompacted_batch
         try:
-            promised = (
-                min(self.delivered.last_batch + 1, self.log.first_uncompacted_batch)
-                if sink
-                else self.log.first_uncompacted_batch
-            )
+            if self._sink_progress.exists():
+                promised = min(self._sink_progress.last_batch + 1, promised)
         except DamagedRunError as damaged:
             LOGGER.error("all results are kept: %s", damaged)
             return 0
         return count_expired_groups(self.keep, merged, later, _current_microseconds(), promised)
 
     def _compact_results(self) -> list[Merged]:
-        """Compact the results of batches for the next checkpoint.
+        """Compact the results of batches for the next checkpoint. Those in a bucket are not.
 
         Batches are always grouped alike, so that a rebuilt file is the same.
         """
-        made, waiting = list[Merged](), self.log.commits[:-OLD]
-        some = _EVERY - self.log.first_uncompacted_batch % _EVERY
-        while len(waiting) >= some:
+        made, waiting = list[Merged](), self._log.commits[:-OLD]
+        some = _EVERY - self._log.first_uncompacted_batch % _EVERY
+        while len(waiting) >= some and not self._medium.url:
             # Not on the caller's thread: Spark starts each run on a new one.
             thread = current_workers().share_pool("braid-merge", 1)
             merging = thread.submit(
-                self.merging.compact, waiting[:some], self.force, _current_microseconds()
+                self._compactor.compact, waiting[:some], _current_microseconds()
             )
             made.append(merging.result())
             waiting, some = waiting[some:], _EVERY
         return made
-
-    def _update_sink_log(self, change: Callable[[], None]) -> None:
-        """Change Spark's sink log. If it is damaged, rewrite it first."""
-        try:
-            change()
-        except DamagedRunError as damaged:
-            LOGGER.warning("%s, which is done now", damaged)
-            self.rewrite_sink_log()
-            change()
-
-    def rewrite_sink_log(self) -> None:
-        """Rewrite Spark's sink log with the files of all retained batches.
-
-        Raises DamagedRunError if some of the files are missing.
-        """
-        later = [[f.name for f in kept.results] for kept in self.log.commits]
-        self.output.republish(self._list_compacted_files(), later)
-
-    def _list_compacted_files(self) -> list[list[str]]:
-        """Return the original files of compacted batches that Spark's sink log names, by batch."""
-        return self.compacted_files(self.output.logged_sizes())
 
 
 def _current_microseconds() -> int:

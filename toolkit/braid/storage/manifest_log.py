@@ -7,9 +7,9 @@ that its next entry exists.
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 import msgspec
@@ -18,30 +18,11 @@ from braid.core.run_state import VERSION
 from braid.errors import DamagedRunError, FencedError
 from braid.storage import durable_files
 from braid.storage.event_log import EventPrefix
+from braid.storage.log_checkpoints import LogCheckpoints, checkpoint_entry
 from braid.storage.log_entries import Driver, Kept, Manifest, Merged, Named, Rolled
+from braid.storage.run_files import entry_file_name, is_run_file
+from braid.storage.run_medium import RunMedium
 from braid.util.file_system import current_file_system
-
-_OURS = re.compile(
-    r"\d{6,}-(\d+-)?[0-9a-f]{8}(-\d+\.arrow|\.parquet)|\d{6,}-\d{6,}\.parquet"
-    r"|state-\d{6,}-[0-9a-f]{8}\.json"
-)
-
-
-def is_run_file(name: str) -> bool:
-    """Return whether a name is that of a block file, result file or state written by Braid."""
-    return _OURS.fullmatch(name) is not None
-
-
-def result_file_batch(name: str) -> int:
-    """Return the batch of a result file."""
-    return int(name.partition("-")[0])
-
-
-def result_file_sort_key(name: str) -> tuple[int, int, str]:
-    """Return a key that sorts result files by batch and task. Files without a task come first."""
-    parts = name.removesuffix(".parquet").split("-")
-    return int(parts[0]), int(parts[1]) if len(parts) == 3 else -1, name
-
 
 OLD = 2
 """Number of retained states, with their blocks and entries, and of checkpoints.
@@ -50,33 +31,18 @@ With more than one, a damaged one can be replaced.
 """
 
 
-def _checkpoint_entry(roll_up: Path) -> int:
-    """Return the last entry that a checkpoint covers."""
-    return int(roll_up.stem.partition("-")[2])
-
-
-def _drop_older_groups(since: int, merged: list[Merged]) -> list[Merged]:
-    """Return the groups from batch ``since`` on, or an empty one at the end if there are none."""
-    end = merged[-1].end if merged else 0
-    return [m for m in merged if m.first >= since] or ([Merged(end, end, 0, ())] if end else [])
-
-
-def _replace_part(part: Named, group: Merged) -> Merged:
-    """Return a group with the part of this name replaced."""
-    return group._replace(parts=tuple(part if p.name == part.name else p for p in group.parts))
-
-
 class ManifestLog:
-    """Manifest log in ``folder``. ``run``: name of the run for errors."""
+    """Files ``commits/000012.json`` of a run, and the checkpoints that replace them."""
 
-    def __init__(self, folder: Path, run: Path | str) -> None:
-        self.folder, self.run = folder, run
+    def __init__(self, medium: RunMedium) -> None:
+        self.medium, self.folder, self.run = medium, medium.folder / "commits", medium.where
+        self.checkpoints = LogCheckpoints(medium, self.check_fence)
         self.merged: list[Merged] = []
         """Retained compacted results of the first batches."""
         self.commits: list[Kept] = []
         """Commits of the batches after the compacted ones, in order."""
         self.rolled: Rolled | None = None
-        self._next, self._before = 0, ""
+        self.next_entry, self._before = 0, ""  # number, and checksum of the one before it
         self._appending, self._put = threading.RLock(), b""
         self.is_mine = False
         """Whether this process writes the log. It then accepts no entries of others."""
@@ -101,11 +67,11 @@ class ManifestLog:
     @property
     def last_entry(self) -> tuple[int, str]:
         """Number and checksum of the last entry; (-1, "") if there is none."""
-        return self._next - 1, self._before
+        return self.next_entry - 1, self._before
 
     def entry_path(self, entry: int) -> Path:
         """Return the path of an entry."""
-        return self.folder / f"{entry:06d}.json"
+        return self.folder / entry_file_name(entry)
 
     def read_entry(self, entry: int) -> Manifest:
         """Return an entry. Raises DamagedRunError, or ValueError for another version."""
@@ -132,37 +98,35 @@ class ManifestLog:
         if self.is_mine:
             return
         while True:
-            seen = self._list_checkpoints()
+            seen = self.checkpoints.list_files()
             try:
                 self._read_following_entries()
                 return
             except DamagedRunError:
-                if self._list_checkpoints() == seen:
+                if self.checkpoints.list_files() == seen:
                     raise
                 self.reset_log()  # another driver has put these entries into a checkpoint
 
     def _read_following_entries(self) -> None:
-        first = not self._next
+        first = not self.next_entry
         if first:
             self._load_last_checkpoint()
         self._read_all_entries()
-        if not first and any(
-            _checkpoint_entry(file) >= self._next for file in self._list_checkpoints()
-        ):
+        if not first and self.checkpoints.has_covered(self.next_entry):
             self.reset_log()  # other drivers have continued the run
             self.read_new_entries()
-        while first and any(n > self._next for n in self._list_entries()):
+        while first and any(n > self.next_entry for n in self._list_entries()):
             # Else a driver has just appended it.
-            if not current_file_system().exists(self.entry_path(self._next)):
+            if not current_file_system().exists(self.entry_path(self.next_entry)):
                 raise DamagedRunError(
-                    f"{self.entry_path(self._next)} is missing, but later ones are there"
+                    f"{self.entry_path(self.next_entry)} is missing, but later ones are there"
                 )
             self._read_all_entries()
 
     def _read_all_entries(self) -> None:
         """Apply the next entries, as long as they exist."""
-        while current_file_system().exists(self.entry_path(self._next)):
-            self._apply_manifest(*self._read_manifest(self._next))
+        while current_file_system().exists(self.entry_path(self.next_entry)):
+            self._apply_manifest(*self._read_manifest(self.next_entry))
 
     def _load_last_checkpoint(self) -> None:
         """Load the last intact checkpoint. The entries since the one before it still exist.
@@ -170,10 +134,10 @@ class ManifestLog:
         A checkpoint of entries that do not exist is ignored: a suspended driver wrote it after a
         repair went back.
         """
-        files = self._list_checkpoints()
+        files = self.checkpoints.list_files()
         for left, file in zip(range(len(files))[::-1], files[::-1], strict=True):
             try:
-                rolled = self._read_checkpoint(file)
+                rolled = self.checkpoints.read(file)
             except DamagedRunError:
                 if not left:
                     raise
@@ -185,7 +149,7 @@ class ManifestLog:
                 Kept(-1, b, None, r)
                 for b, r in enumerate(rolled.results, self.first_uncompacted_batch)
             ]
-            self._next, self._before = rolled.entry + 1, rolled.before
+            self.next_entry, self._before = rolled.entry + 1, rolled.before
             return
 
     def _is_followed(self, rolled: Rolled, is_first: bool) -> bool:
@@ -204,18 +168,8 @@ class ManifestLog:
             return self.read_entry(rolled.entry + 1).before == rolled.before
         return is_first and not current_file_system().exists(self.entry_path(0))
 
-    def _read_checkpoint(self, roll_up: Path) -> Rolled:
-        body = durable_files.read_checksummed(roll_up, f"{roll_up.name} of {self.run}")
-        return msgspec.json.decode(body, type=Rolled)
-
-    def _list_checkpoints(self) -> list[Path]:
-        return sorted(
-            current_file_system().find_files(self.folder, "checkpoint-*.json"),
-            key=_checkpoint_entry,
-        )
-
     def write_checkpoint(
-        self, archive: EventPrefix, opening: int, merged: Sequence[Merged], force: bool
+        self, archive: EventPrefix, opening: int, merged: Sequence[Merged]
     ) -> None:
         """Write a checkpoint of all entries before the last two commits.
 
@@ -230,66 +184,37 @@ class ManifestLog:
         kept = [k for k in self.commits if k.batch >= end]
         results = [k.results for k in kept[:-OLD]]
         rolled = Rolled(VERSION, last, crc, results, archive, opening, [*merged])
-        name = f"checkpoint-{last:06d}.json"
-        durable_files.write_atomically(
-            self.folder / name,
-            durable_files.encode_checksummed(rolled),
-            force,
-            check=self.check_fence,
-        )
+        self.checkpoints.write(rolled)
         before, self.rolled, self.merged = self.rolled, rolled, [*merged]
         self.commits = [k._replace(entry=-1, state=None) for k in kept[:-OLD]] + kept[-OLD:]
         self._remove_old_entries(-1 if before is None else before.entry)
 
-    def drop_expired_names(self, force: bool) -> None:
-        """Remove expired results from earlier checkpoints, so that each can replace this one.
+    def drop_expired_names(self) -> None:
+        """Remove expired results from earlier checkpoints; see ``LogCheckpoints``."""
+        last = inf if self.rolled is None else self.rolled.entry
+        self.checkpoints.drop_expired_names(last, self.first_retained_batch)
 
-        Later checkpoints are damaged and are removed.
-        """
-        files = self._list_checkpoints()
-        self.check_fence()
-        for file in files:
-            if self.rolled is not None and _checkpoint_entry(file) > self.rolled.entry:
-                current_file_system().remove_file(file)
-            else:
-                self._rewrite_checkpoint(
-                    file,
-                    lambda merged: _drop_older_groups(self.first_retained_batch, merged),
-                    force,
-                )
-
-    def replace_part_checksum(self, part: Named, force: bool) -> None:
-        """Update checkpoints to the new checksum of a rebuilt part."""
-        for file in self._list_checkpoints():
-            self._rewrite_checkpoint(
-                file, lambda merged: [_replace_part(part, m) for m in merged], force
-            )
+    def replace_part_checksum(self, part: Named) -> None:
+        """Update the log to the new checksum of a rebuilt part."""
+        self.checkpoints.replace_part_checksum(part)
         self.reset_log()
-
-    def _rewrite_checkpoint(
-        self, roll_up: Path, change: Callable[[list[Merged]], list[Merged]], force: bool
-    ) -> None:
-        try:
-            before = self._read_checkpoint(roll_up)
-        except DamagedRunError:  # another checkpoint replaces it
-            return
-        if (merged := change(before.merged)) != before.merged:
-            now = msgspec.structs.replace(before, merged=merged)
-            durable_files.write_atomically(
-                roll_up, durable_files.encode_checksummed(now), force, check=self.check_fence
-            )
 
     def _remove_old_entries(self, entry: int) -> None:
         """Remove the entries up to ``entry``, and checkpoints before it."""
         entries, files = (
             [n for n in self._list_entries() if n <= entry],
-            self._list_checkpoints()[:-OLD],
+            self.checkpoints.list_files()[:-OLD],
         )
         self.check_fence()
         for n in entries:
             current_file_system().remove_file(self.entry_path(n), missing_ok=True)
         for file in files:
             current_file_system().remove_file(file, missing_ok=True)
+
+    def committed_batches(self) -> list[int]:
+        """Return the numbers of committed batches, ascending, after reading new entries."""
+        self.read_new_entries()
+        return [*range(self.batch_count)]
 
     def uncheckpointed_commits(self) -> list[Kept]:
         """Return the commits that no checkpoint covers, in order."""
@@ -312,37 +237,32 @@ class ManifestLog:
                     f"{self.entry_path(found.entry)} is of batch {found.batch}, not the next"
                 )
             self.commits.append(Kept(found.entry, found.batch, found.state, found.results))
-        self._next, self._before = found.entry + 1, crc
+        self.next_entry, self._before = found.entry + 1, crc
 
     def truncate(self, last: int) -> None:
         """Remove everything after entry ``last``, the latest first."""
         for entry in reversed([n for n in self._list_entries() if n > last]):
             current_file_system().remove_file(self.entry_path(entry))
-        for file in self._list_checkpoints():
-            if _checkpoint_entry(file) > last:
+        for file in self.checkpoints.list_files():
+            if checkpoint_entry(file) > last:
                 current_file_system().remove_file(file)
         self.reset_log()
 
     def reset_log(self) -> None:
         """Forget everything, so that the log is read again."""
-        self.merged, self.commits, self.rolled, self._next, self._before = [], [], None, 0, ""
+        self.merged, self.commits, self.rolled, self.next_entry, self._before = [], [], None, 0, ""
         self.is_mine, self._last = False, ()
 
     def reload_log(self) -> None:
         """Read the log again if the previous driver has written a checkpoint since it was read."""
         last = -1 if self.rolled is None else self.rolled.entry
-        if any(_checkpoint_entry(file) > last for file in self._list_checkpoints()):
+        if self.checkpoints.has_covered(last + 1):
             self.reset_log()
             self.read_new_entries()
             self.is_mine = True
 
-    def _put_entry(self, entry: int, body: bytes, force: bool) -> None:
-        """Create an entry. Raises FileExistsError if it exists."""
-        durable_files.write_atomically(self.entry_path(entry), body, force, new=True)
-
     def append_entry(
         self,
-        force: bool,
         state: Named | None = None,
         results: tuple[Named, ...] = (),
         events: Sequence[bytes] = (),
@@ -352,16 +272,18 @@ class ManifestLog:
 
         Raises FencedError if another driver has taken over the run.
         """
-        if not self._next:
+        if not self.next_entry:
             self.read_new_entries()
         with self._appending:
             batch = self.batch_count - (state is None)
             raw = [*map(msgspec.Raw, events)]
-            found = Manifest(VERSION, self._next, self._before, batch, state, results, raw, driver)
+            found = Manifest(
+                VERSION, self.next_entry, self._before, batch, state, results, raw, driver
+            )
             body = self._put = durable_files.encode_checksummed(found)
             self._check_follows()
             try:
-                self._put_entry(found.entry, body, force)
+                self.medium.put_new(_entry_name(found.entry), body)
             except FileExistsError:
                 raise self._make_fenced_error() from None
             except FileNotFoundError:  # a driver that takes over removes temporary files
@@ -383,7 +305,7 @@ class ManifestLog:
         This happens after a repair went back, or after other drivers wrote two checkpoints. If one
         checkpoint covers the entry, it is a commit and stays.
         """
-        rolled = sum(_checkpoint_entry(file) >= entry for file in self._list_checkpoints())
+        rolled = sum(checkpoint_entry(file) >= entry for file in self.checkpoints.list_files())
         path = self.entry_path(entry)
         if (
             rolled != 1
@@ -402,29 +324,29 @@ class ManifestLog:
         files. These existed while this driver was the last, so no later driver has made them.
         """
         with self._appending:  # an entry being appended by this driver is no other's
-            if self._next and self._has_next_entry() and not self._has_put():
+            if self.next_entry and self._has_next_entry() and not self._has_put():
                 raise self._make_fenced_error()
             self._check_last()
 
     def _has_put(self) -> bool:
         """Return whether this driver has put the next entry before it failed."""
         try:
-            return current_file_system().read_file(self.entry_path(self._next)) == self._put
+            return current_file_system().read_file(self.entry_path(self.next_entry)) == self._put
         except FileNotFoundError:  # a repair has removed it
             return False
 
     def _check_follows(self) -> None:
         """Raise FencedError unless the next entry follows the last one or is the first of all."""
-        if self._next:
+        if self.next_entry:
             self._check_last()
-        elif self._list_checkpoints():
+        elif self.checkpoints.list_files():
             raise self._report_missing(self.entry_path(0))
 
     def _check_last(self) -> None:
         """Raise FencedError unless this log's last entry exists with its checksum."""
-        if not self._next:
+        if not self.next_entry:
             return
-        path = self.entry_path(self._next - 1)
+        path = self.entry_path(self.next_entry - 1)
         try:
             found = current_file_system().read_status(path)
             identity = found.st_ino, found.st_size, found.st_mtime_ns
@@ -446,12 +368,16 @@ class ManifestLog:
         )
 
     def _has_next_entry(self) -> bool:
-        """Return whether the next entry exists, after making it available locally."""
-        return current_file_system().exists(self.entry_path(self._next))
+        """Return whether the next entry exists, after bringing it into the folder."""
+        return self.medium.has(_entry_name(self.next_entry))
 
     def _make_fenced_error(self) -> FencedError:
         try:
-            who: Driver | str = self.read_entry(self._next).driver or "another driver"
+            who: Driver | str = self.read_entry(self.next_entry).driver or "another driver"
         except ValueError:  # the entry is damaged but exists
             who = "another driver"
         return FencedError(f"{who} has taken over the run in {self.run}; this driver stops")
+
+
+def _entry_name(entry: int) -> str:
+    return f"commits/{entry_file_name(entry)}"

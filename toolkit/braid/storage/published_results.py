@@ -16,31 +16,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from braid.storage import durable_files
-from braid.storage.durable_files import skip_check
 from braid.storage.log_entries import Merged
-from braid.storage.manifest_log import is_run_file, result_file_batch, result_file_sort_key
+from braid.storage.run_files import (
+    is_run_file,
+    remove_unnamed_files,
+    result_file_batch,
+    result_file_sort_key,
+)
+from braid.storage.run_medium import RunMedium
 from braid.storage.spark_sink_log import SparkSinkLog
 from braid.util.file_system import current_file_system
 
 
-class PublishedResults(SparkSinkLog):
-    """Published results of the run in ``folder``."""
+class PublishedResults:
+    """Folders ``staging`` and ``results`` of a run, and Spark's log of the latter.
 
-    def __init__(self, folder: Path, check: Callable[[], None] = skip_check) -> None:
-        super().__init__(folder / "results", check)
-        self.new = folder / "staging"
+    In a bucket, the manifest alone publishes results.
+    """
+
+    def __init__(self, medium: RunMedium) -> None:
+        self.medium, self.sink_log = medium, SparkSinkLog(medium)
+        self.new, self.results = medium.folder / "staging", medium.folder / "results"
 
     def make_folders(self) -> None:
         """Create the folders of the output, if missing."""
-        for folder in (self.new, self.results, self.log):
+        for folder in (self.new, self.results, self.sink_log.folder):
             current_file_system().make_folder(folder)
 
     def committed_path(self, name: str) -> str:
         """Return the path of a committed file, which a killed run may have left in staging/."""
-        file = self.results / name
+        file = self.medium.fetch(f"results/{name}")
         moved = current_file_system().exists(file) or not current_file_system().exists(
             self.new / name
         )
@@ -60,16 +67,18 @@ class PublishedResults(SparkSinkLog):
 
     def unpublish(self, since: int, first: int) -> None:
         """Remove the batches from ``since`` up to, excluding, ``first``: log lines, then files."""
-        self.remove_batches(since, first)
+        self.sink_log.remove_batches(since, first)
         gone = [name for names in self.published_files(first) for name in names]
-        self.check()
+        self.medium.check_driver()
         for name in gone:
             current_file_system().remove_file(self.results / name, missing_ok=True)
 
     def publish_batch(self, batch: int, names: Sequence[str]) -> None:
         """Publish a committed batch."""
+        if self.medium.url:
+            return
         self._link_result(names)
-        self.append_batch(batch, names)
+        self.sink_log.append_batch(batch, names)
 
     def remove_leftovers(self, batch: int) -> None:
         """Remove files of the batches up to this one from staging/.
@@ -82,7 +91,7 @@ class PublishedResults(SparkSinkLog):
             if is_run_file(n) and result_file_batch(n) <= batch
         ]
         if left:
-            self.check()
+            self.medium.check_driver()
         for name in left:
             current_file_system().remove_file(self.new / name, missing_ok=True)
 
@@ -100,7 +109,6 @@ class PublishedResults(SparkSinkLog):
         later: Sequence[Sequence[str]],
         earlier: Callable[[], list[list[str]]],
         seen: int | None = None,
-        force: bool = False,
     ) -> None:
         """Complete what a crash may have interrupted, and remove files that no batch names.
 
@@ -108,7 +116,6 @@ class PublishedResults(SparkSinkLog):
         - ``later``: files of the committed batches after them.
         - ``earlier``: returns the files of compacted batches.
         - ``seen``: number of published files, if just counted.
-        - ``force``: force links to disk.
         """
         self.make_folders()
         named = {name for names in later for name in names}
@@ -121,16 +128,16 @@ class PublishedResults(SparkSinkLog):
             merged, later, self.count_published() if seen is None else seen + len(waiting)
         ):
             self.republish(earlier(), later)
-        if force:
+        if self.medium.force:
             durable_files.fsync_path(self.results)
-        self._remove_unlisted_files(self.new, set())
+        remove_unnamed_files([self.new], (), self.medium.check_driver)
 
     def _is_published_completely(
         self, merged: Sequence[Merged], later: Sequence[Sequence[str]], seen: int
     ) -> bool:
         """Return whether everything is published; compacted batches are compared by number only."""
         files = sum(m.files for m in merged) + sum(map(len, later))
-        return seen == files and self.is_complete(merged, later)
+        return seen == files and self.sink_log.is_complete(merged, later)
 
     def republish(self, merged: Sequence[Sequence[str]], later: Sequence[Sequence[str]]) -> None:
         """Update Spark's sink log to name exactly these files by batch, and remove other files.
@@ -143,19 +150,8 @@ class PublishedResults(SparkSinkLog):
         self._link_result(
             n for n in current_file_system().list_names(self.new) if n in known and n not in there
         )
-        self.rewrite(files, len(merged))
-        self._remove_unlisted_files(self.results, known)
-
-    def _remove_unlisted_files(self, folder: Path, known: set[str]) -> None:
-        there = current_file_system().find_files(folder)
-        self.check()
-        for file in there:
-            if (
-                file.name not in known
-                and is_run_file(file.name)
-                and current_file_system().is_file(file)
-            ):
-                current_file_system().remove_file(file, missing_ok=True)
+        self.sink_log.rewrite(files, len(merged))
+        remove_unnamed_files([self.results], known, self.medium.check_driver)
 
     def _link_result(self, names: Iterable[str]) -> None:
         """Link files into results/.

@@ -11,9 +11,8 @@ compacted file as new data.
 
 from __future__ import annotations
 
-import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,9 +21,9 @@ import pyarrow.parquet as pq
 from braid.core.run_state import FileChecksum
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.durable_files import skip_check
 from braid.storage.log_entries import Kept, Merged, Named
-from braid.storage.manifest_log import is_run_file, result_file_sort_key
+from braid.storage.run_files import remove_unnamed_files, result_file_sort_key
+from braid.storage.run_medium import RunMedium
 from braid.util.file_system import current_file_system
 
 _LARGE = 64 << 20
@@ -58,26 +57,16 @@ def _read_row_groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
         yield file.read()
 
 
-def is_compacted_file(name: str) -> bool:
-    """Return whether a name is that of a rewritten file of many batches, not a linked one."""
-    return re.fullmatch(r"\d{6,}-\d{6,}\.parquet", name) is not None
-
-
 class ResultCompactor:
-    """Compacted results of the run in ``folder``.
+    """Folder ``compacted`` of a run."""
 
-    ``check`` raises FencedError if another driver has taken over the run.
-    """
-
-    def __init__(self, folder: Path, check: Callable[[], None] = skip_check) -> None:
-        self.check = check
-        self.new, self.results, self.merged = (
-            folder / name for name in ("staging", "results", "compacted")
-        )
+    def __init__(self, medium: RunMedium) -> None:
+        self.medium, self.folder = medium, medium.folder / "compacted"
+        self.new, self.results = medium.folder / "staging", medium.folder / "results"
 
     def compacted_path(self, name: str) -> Path:
         """Return the path of a compacted file, which a killed run may have left in staging/."""
-        file = self.merged / name
+        file = self.folder / name
         moved = current_file_system().exists(file) or not current_file_system().exists(
             self.new / name
         )
@@ -85,24 +74,24 @@ class ResultCompactor:
 
     def linked_path(self, name: str) -> Path | None:
         """Return the link to an original file in compacted/; None if it was rewritten there."""
-        return file if current_file_system().exists(file := self.merged / name) else None
+        return file if current_file_system().exists(file := self.folder / name) else None
 
-    def compact(self, batches: Sequence[Kept], force: bool, now: int) -> Merged:
+    def compact(self, batches: Sequence[Kept], now: int) -> Merged:
         """Write the results of consecutive batches as parts, which a checkpoint must then name.
 
         ``now``: microseconds since 1970. Raises DamagedRunError if a result file is damaged.
         """
         parts: list[Named] = []
         for several in _group_by_size(batches):
-            parts += self._compact_part(several, force)
-        if force:
+            parts += self._compact_part(several)
+        if self.medium.force:
             durable_files.fsync_path(self.new)
         files = [file for kept in batches for file in kept.results]
         size = sum(seal.size_bytes for _, seal in {*files, *parts})
         first, end = batches[0].batch, batches[-1].batch + 1
         return Merged(first, end, len(files), tuple(parts), size, now)
 
-    def _compact_part(self, several: Sequence[Kept], force: bool) -> Sequence[Named]:
+    def _compact_part(self, several: Sequence[Kept]) -> Sequence[Named]:
         """Return the results of some batches as one file, or their original files.
 
         The originals are used if they are large, single, or have different columns.
@@ -111,11 +100,11 @@ class ResultCompactor:
         if len(files) < 2 or sum(file.seal.size_bytes for file in files) > _LARGE:
             return files
         name = f"{several[0].batch:06d}-{several[-1].batch:06d}.parquet"
-        if (seal := self._put_part(name, self._read_tables(files), force)) is None:
+        if (seal := self._put_part(name, self._read_tables(files))) is None:
             return files
         return [Named(name, seal)]
 
-    def _put_part(self, name: str, tables: Iterable[pa.Table], force: bool) -> FileChecksum | None:
+    def _put_part(self, name: str, tables: Iterable[pa.Table]) -> FileChecksum | None:
         """Write tables as a file under staging/ atomically. Return its checksum.
 
         None if the tables have different columns.
@@ -124,8 +113,8 @@ class ResultCompactor:
         if not _try_write_tables(temporary, tables):
             current_file_system().remove_file(temporary, missing_ok=True)
             return None
-        seal = durable_files.checksum_file(temporary, force)
-        self.check()
+        seal = durable_files.checksum_file(temporary, self.medium.force)
+        self.medium.check_driver()
         current_file_system().replace_file(temporary, self.new / name)
         return seal
 
@@ -136,60 +125,56 @@ class ResultCompactor:
                 durable_files.check_file(self.results / name, seal)
             yield from _read_row_groups(pq.ParquetFile(pa.BufferReader(body)))
 
-    def rebuild_part(self, name: str, batches: Sequence[Sequence[str]], force: bool) -> Named:
+    def rebuild_part(self, name: str, batches: Sequence[Sequence[str]]) -> Named:
         """Rebuild a part from the published files of its batches.
 
         Raises DamagedRunError if one of their pages is damaged.
         """
         files = [self.results / file for names in batches for file in names]
-        seal = self._put_part(name, map(read_verified_pages, files), force)
+        seal = self._put_part(name, map(read_verified_pages, files))
         assert seal is not None, "they were merged before"
         named = Named(name, seal)
-        current_file_system().replace_file(self.new / name, self.merged / name)
-        if force:
-            durable_files.fsync_path(self.merged)
+        current_file_system().replace_file(self.new / name, self.folder / name)
+        if self.medium.force:
+            durable_files.fsync_path(self.folder)
         return named
 
-    def stage_files(self, rows: Mapping[str, pa.Table], force: bool) -> dict[str, int]:
+    def stage_files(self, rows: Mapping[str, pa.Table]) -> dict[str, int]:
         """Write files of results/ again, under staging/. Return their bytes."""
-        seals = {name: self._put_part(name, [table], force) for name, table in rows.items()}
+        seals = {name: self._put_part(name, [table]) for name, table in rows.items()}
         return {name: seal.size_bytes for name, seal in seals.items() if seal is not None}
 
-    def publish_staged(self, names: Iterable[str], force: bool) -> None:
+    def publish_staged(self, names: Iterable[str]) -> None:
         """Move these files to results/."""
         for name in names:
             current_file_system().replace_file(self.new / name, self.results / name)
-        if force:
+        if self.medium.force:
             durable_files.fsync_path(self.results)
 
-    def publish_compacted(self, merged: Iterable[Merged], force: bool) -> None:
+    def publish_compacted(self, merged: Iterable[Merged]) -> None:
         """Publish the parts that a checkpoint names. Repeat after a crash.
 
         A link in staging/ remains until the new one is on disk, so a power cut leaves one of them.
         """
-        self.check()
-        current_file_system().make_folder(self.merged)
+        self.medium.check_driver()
+        current_file_system().make_folder(self.folder)
         names = [part.name for each in merged for part in each.parts]
         new = [name for name in names if current_file_system().exists(self.new / name)]
         for name in names:
-            if not current_file_system().exists(self.merged / name):
+            if not current_file_system().exists(self.folder / name):
                 folder = self.new if name in new else self.results
-                current_file_system().link_file(folder / name, self.merged / name)
-        if force:
-            durable_files.fsync_path(self.merged)
-            durable_files.fsync_path(self.merged.parent)
+                current_file_system().link_file(folder / name, self.folder / name)
+        if self.medium.force:
+            durable_files.fsync_path(self.folder)
+            durable_files.fsync_path(self.folder.parent)
         for name in new:
             current_file_system().remove_file(self.new / name, missing_ok=True)
 
-    def recover_compacted(self, merged: Sequence[Merged], force: bool) -> None:
+    def recover_compacted(self, merged: Sequence[Merged]) -> None:
         """Complete what a crash may have interrupted, and remove parts that no checkpoint names."""
-        self.publish_compacted(merged, force)
+        self.publish_compacted(merged)
         named = {part.name for each in merged for part in each.parts}
-        there = current_file_system().find_files(self.merged)
-        self.check()
-        for file in there:
-            if is_run_file(file.name) and file.name not in named:
-                current_file_system().remove_file(file, missing_ok=True)
+        remove_unnamed_files([self.folder], named, self.medium.check_driver)
 
 
 def _result_sort_key(file: Named) -> tuple[int, int, str]:

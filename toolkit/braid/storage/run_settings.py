@@ -6,13 +6,17 @@ is checked before anything starts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from braid.core.query import MOST
-from braid.storage.run_store import RunStore
+from braid.core.run_state import VERSION
+from braid.storage import durable_files
+from braid.storage.run_medium import RunMedium, make_lost_start_error
+from braid.util.file_system import current_file_system
 from braid.util.json_codec import from_plain
 
 _Natural = Annotated[int, Meta(ge=0)]
@@ -72,12 +76,57 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     ] = []
 
 
-def read_settings(store: RunStore) -> dict[str, Any] | None:
-    """Return the settings of the run in a folder; None for an empty or new folder.
+class SettingsFile:
+    """File ``run.json`` of a run."""
+
+    def __init__(self, medium: RunMedium) -> None:
+        self._medium, self.path = medium, medium.folder / "run.json"
+
+    def read(self) -> dict[str, Any] | None:
+        """Return the settings of the run; None if its folder or bucket is empty or new.
+
+        Raises ValueError if it holds something else, so that nothing is overwritten.
+        """
+        if not self._exists():
+            return None
+        body = durable_files.read_checksummed(self.path, f"the run in {self._medium.where}")
+        found = msgspec.json.decode(body, type=dict[str, Any])
+        return {k: v for k, v in found.items() if k not in ("v", "crc")}
+
+    def _exists(self) -> bool:
+        if current_file_system().exists(self.path) or self._medium.has(self.path.name):
+            return True
+        if (other := self._medium.find_foreign_file()) is None:
+            return False
+        if self._medium.has(self.path.name):  # another driver has just created the run
+            return True
+        raise ValueError(
+            f"{self._medium.where} holds files but no run of Braid, as {other}; a new run needs a "
+            "new or empty folder or bucket prefix"
+        )
+
+    def write(self, settings: Mapping[str, Any]) -> None:
+        """Write the settings to the folder.
+
+        Raises RuntimeError if another driver has created the run since ``read``.
+        """
+        body = durable_files.encode_checksummed({"v": VERSION, **settings})
+        new = not current_file_system().exists(self.path)
+        try:
+            durable_files.write_atomically(
+                self.path, body, self._medium.force, new, self._medium.check_driver
+            )
+        except OSError:  # a driver that takes over removes temporary files
+            if not new or not current_file_system().exists(self.path):
+                raise
+            raise make_lost_start_error(self._medium.where) from None
+
+
+def check_settings(settings: dict[str, Any] | None, where: str) -> dict[str, Any] | None:
+    """Return the settings of a run. ``where``: its folder or URL.
 
     Raises ValueError if a field has another type or is out of bounds.
     """
-    settings = store.read_settings()
     if settings is not None and "hub" not in settings:
-        from_plain(settings, RunSettings, f"run.json of the run in {store.where}")
+        from_plain(settings, RunSettings, f"run.json of the run in {where}")
     return settings

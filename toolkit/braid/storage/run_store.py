@@ -1,26 +1,7 @@
-"""Folder of a run: blocks, results, and a manifest log that alone tells which files exist.
+"""Store of a run: blocks, results, and a manifest log that alone tells which files exist.
 
-Layout of the folder::
-
-    run.json                     settings of the run
-    input/ALIAS.arrow            static input of a stream, until it is split (see staged_input)
-    input/ALIAS/000012.parquet   static input of a stream, one file per micro-batch
-    input/files.json             lengths and checksums of either
-    checkpoint/                  Spark's offsets
-    blocks/*.arrow               block files, each written once by one task attempt
-    staging/*.parquet            result files until their batch is committed, likewise
-    results/*.parquet            result files of committed batches (see published_results)
-    compacted/*.parquet          results of many batches in few files (see result_compactor)
-    commits/000012.json          the log (see manifest_log): a batch, its results and events;
-                                 linking the file into place is the commit
-    commits/state-000012-*.json  live blocks, addresses of their replicas, placement state
-    events.jsonl                 events of all manifests in order, for other readers; trimmed
-                                 if retention is limited (see event_log_head)
-    sink-progress.json           last batch delivered to the run's sink, if it has one
-
-Every JSON file ends with its checksum and has a format version; other versions are refused. For
-block files, result files and states, length and checksum are stored where the file is named. A file
-exists only if a manifest names it, whatever a killed task or driver left behind.
+Each part of the store owns some of its files. The parts share the run's medium, a folder or a
+bucket, and know each other only by the arguments of their constructors.
 
 **Durability before visibility**: with ``durability="power"``, every file that a manifest names, and
 its folder, is forced to disk before the manifest. The manifest is forced to disk before the batch
@@ -30,33 +11,39 @@ end of the process, but not a power cut.
 
 from __future__ import annotations
 
-import re
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
-
-import msgspec
 
 from braid.core.batch_report import BatchReport
 from braid.core.event_io import LOGGER, encode_event
-from braid.core.run_state import VERSION, FileChecksum, RunState, state_from_json, state_to_json
-from braid.errors import DamagedRunError
-from braid.storage import block_files, durable_files
+from braid.core.run_state import FileChecksum, RunState
+from braid.errors import FencedError
+from braid.storage import durable_files
+from braid.storage.committed_results import CommittedResults
 from braid.storage.durable_files import Durability
+from braid.storage.event_archive import EventArchive
 from braid.storage.input_snapshot import InputSnapshot
-from braid.storage.log_checkpointer import EventArchive
-from braid.storage.log_entries import Driver, Kept, Manifest, Named
-from braid.storage.manifest_log import OLD, is_run_file
+from braid.storage.log_checkpointer import LogCheckpointer
+from braid.storage.log_entries import Driver, Named
+from braid.storage.manifest_log import OLD, ManifestLog
+from braid.storage.published_results import PublishedResults
+from braid.storage.remote_medium import RemoteMedium, is_object_store_url
+from braid.storage.result_compactor import ResultCompactor
+from braid.storage.run_files import remove_unnamed_files
 from braid.storage.run_lock import RunLock
+from braid.storage.run_medium import LocalMedium, RunMedium
+from braid.storage.run_settings import SettingsFile
+from braid.storage.sink_progress import SinkProgress
 from braid.storage.spark_checkpoint import SparkCheckpoint
-from braid.util.environment import current_environment
+from braid.storage.state_files import BlockFolder, StateFiles
 from braid.util.file_system import current_file_system
 
+_OPENING = "opening.jsonl"
+"""Object with the first lines of ``events.jsonl``, which is not in the bucket."""
+_TRIES = 5
+"""Attempts to take over a run in a bucket. The previous driver may commit a batch during each."""
 _SWEEP_EVERY = 16
 """Batches after which results/ is forced to disk.
 
@@ -65,77 +52,83 @@ protect the files until then.
 """
 
 
-class RunStore(EventArchive):
-    """Folder of one run. One process at a time may acquire it.
+class RunStore:
+    """Parts of one run, and the order in which they are read and changed.
 
-    A run in an object store has a RemoteRunStore instead. Raises ValueError if the path is not on
-    this machine.
+    One process at a time may acquire the run. ``place``: path of its folder, or its medium.
+
+    - ``path``: folder in which this process works on the run.
+    - ``url``: URL of the run's bucket; "": the run is in the folder.
+    - ``where``: folder or URL, for users.
+    - ``uploads_checkpoint``: whether Spark's checkpoint is part of each commit to a bucket.
+
+    Raises ValueError if the path is not on this machine.
     """
 
-    url = ""
-    """URL of the run's bucket; "": the run is in this folder."""
-    follows = False
-    """Whether Spark's checkpoint is uploaded to the bucket with each state."""
-
-    def __init__(self, path: str | Path, durability: Durability = "power") -> None:
-        super().__init__(local_path(path), durable_files.check_durability(durability) == "power")
-        self.blocks, self.input = self.path / "blocks", self.path / "input"
-        self.where, self.copied = str(self.path), InputSnapshot(self.input, self.check_driver)
+    def __init__(self, place: str | Path | RunMedium, durability: Durability = "power") -> None:
+        medium = LocalMedium(place, durability) if isinstance(place, str | Path) else place
+        self.remote = medium if isinstance(medium, RemoteMedium) else None
+        self.path, self.where, self.url = medium.folder, medium.where, medium.url
+        self.force, self.check_driver = medium.force, medium.check_driver
+        self.settings, self.lock = SettingsFile(medium), RunLock(self.path / ".lock")
+        self.log = ManifestLog(medium)
+        self.states, self.blocks = StateFiles(medium), BlockFolder(medium)
+        self.archive = EventArchive(self.log)
+        self.events = self.archive.file
+        self.input = InputSnapshot(self.path / "input", medium.check_driver)
         self.checkpoint = SparkCheckpoint(self.path / "checkpoint")
-        self._lock = RunLock(self.path / ".lock")
-        self._live: dict[str, frozenset[str]] = {}
+        self.published, self.compactor = PublishedResults(medium), ResultCompactor(medium)
+        self.results = CommittedResults(self.log, self.published, self.compactor)
+        self.sink_progress = SinkProgress(medium)
+        self.checkpointer = LogCheckpointer(
+            self.log, self.archive, self.results, self.compactor, self.sink_progress
+        )
+        medium.fence = self.log.check_fence
+        self.medium, self.uploads_checkpoint = medium, False
         self._visible: int | None = None
-        self._expected: Future[None] | None = None
-        self._removed: Future[None] | None = None
-
-    @property
-    def settings_path(self) -> Path:
-        """Path of the run's settings."""
-        return self.path / "run.json"
+        self._is_fetched = False
 
     def read_settings(self) -> dict[str, Any] | None:
-        """Return the settings of the run in the folder; None for an empty or new folder.
+        """Return the settings of the run; None for an empty or new folder or bucket.
 
-        Raises ValueError if the folder holds something else, so that nothing is overwritten.
+        What has been committed to a bucket is available afterwards. Raises ValueError if it holds
+        something else, so that nothing is overwritten.
         """
-        if current_file_system().exists(self.settings_path):
-            query = msgspec.json.decode(
-                durable_files.read_checksummed(self.settings_path, f"the run in {self.path}"),
-                type=dict[str, Any],
-            )
-            return {k: v for k, v in query.items() if k not in ("v", "crc")}
-        if next(durable_files.list_files_below(self.path, "[!.]*"), None) is not None:
-            # Another driver has just created the run.
-            if current_file_system().exists(self.settings_path):
-                return self.read_settings()
-            raise ValueError(
-                f"{self.path} holds files but no run of Braid; a new run needs a new or empty "
-                "folder"
-            )
-        return None
+        found = self.settings.read()
+        if self.remote and found is not None:
+            self.remote.snapshot = found.get("input", self.remote.snapshot)
+            if not self._is_fetched:
+                self._fetch_committed(self.remote)
+        return found
 
-    def create_run(self, query: dict[str, Any]) -> None:
-        """Create the folders of a run, and write its settings."""
+    def _fetch_committed(self, remote: RemoteMedium) -> None:
+        """Download what has been committed by now: log, states, opening events."""
+        self._is_fetched = True
+        self._make_folders()
+        remote.fetch_entries(self.log.next_entry)
+        self.log.read_new_entries()
+        states = [kept.state.name for kept in self.log.commits[-OLD:] if kept.state is not None]
+        files = {f"commits/{name}": f"commits/{name}" for name in states}
+        remote.prefetch({**files, _OPENING: self.events.path.name})
+
+    def _make_folders(self) -> None:
+        for part in (self.blocks, self.log, self.input):
+            current_file_system().make_folder(part.folder)
+        self.published.make_folders()
+
+    def create_run(self, settings: Mapping[str, Any]) -> None:
+        """Create the folders of a run, and write its settings.
+
+        Raises RuntimeError if another driver has created the run meanwhile.
+        """
         self._make_run_folder()
-        for folder in (self.blocks, self.results, self.commits, self.input):
-            current_file_system().make_folder(folder)
-        self.output.make_folders()
+        self._make_folders()
         if self.force:  # before run.json exists
             durable_files.fsync_path(self.path)
-        body, new = (
-            durable_files.encode_checksummed({"v": VERSION, **query}),
-            not current_file_system().exists(self.settings_path),
-        )
-        try:
-            durable_files.write_atomically(
-                self.settings_path, body, self.force, new, self.check_driver
-            )
-        except OSError:  # a driver that takes over removes temporary files
-            if not new or not current_file_system().exists(self.settings_path):
-                raise
-            raise RuntimeError(
-                f"another driver has begun the run in {self.path} meanwhile; this one stops"
-            ) from None
+        self.settings.write(settings)
+        self._is_fetched = True
+        if self.remote and settings.get("ready"):
+            self.remote.announce(settings)
 
     def _make_run_folder(self) -> None:
         """Create the run's folder and its parents."""
@@ -148,12 +141,13 @@ class RunStore(EventArchive):
     def acquire_run(self) -> None:
         """Acquire the run for this process. A killed process releases it.
 
-        Raises RuntimeError if another process holds it, ValueError if its folder cannot be written
-        to.
+        A run in a bucket is acquired by ``take_over``.
+
+        Raises RuntimeError if another process holds it, ValueError if it cannot be written to.
         """
         try:
             self._make_run_folder()
-            mine = self._lock.try_acquire()
+            mine = self.lock.try_acquire()
         except OSError as error:
             raise ValueError(
                 f"the run's folder {self.path} cannot be made or written to: {error.strerror}; "
@@ -163,10 +157,8 @@ class RunStore(EventArchive):
             raise RuntimeError(
                 f"{self.path} is in use by a run that has not ended; stop that run first"
             )
-
-    def is_held(self) -> bool:
-        """Return whether some process holds the run."""
-        return self._lock.is_held()
+        if self.remote:
+            self.remote.check_usable()
 
     def release_run(self) -> None:
         """Release the run and close its block files. Nothing is written afterwards.
@@ -174,13 +166,15 @@ class RunStore(EventArchive):
         Dropped files that could not be removed are removed at the next start.
         """
         try:
-            self.wait_for_removals()
+            self.blocks.wait_for_removals()
         except OSError as error:
             LOGGER.error("block files that nothing needs are still in %s: %s", self.where, error)
-        self.copied.stop()
-        block_files.close_block_files(self.blocks)
+        self.input.stop()
+        self.blocks.close_files()
         self.log.is_mine = False
-        self._lock.release_lock()
+        self.lock.release_lock()
+        if self.remote:
+            self.remote.release()
 
     def take_over(self) -> None:
         """Append an entry by which this process takes over the run.
@@ -188,16 +182,33 @@ class RunStore(EventArchive):
         A previous driver that does not know it can then neither commit nor move a temporary file
         into place, as those are removed.
         """
+        for left in range(_TRIES if self.remote else 1)[::-1]:
+            if self.remote:
+                self._fetch_committed(self.remote)
+            try:
+                self._append_start()
+                break
+            except FencedError:
+                if not left:
+                    raise
+        self.input.clear_cache()  # the previous driver may have split all input
+        self.sweep()
+
+    def _append_start(self) -> None:
         if not self.log.is_mine:
             if self.force:  # a killed driver may not have forced its last entry
-                durable_files.fsync_path(self.commits)
-            self.log.append_entry(self.force, driver=Driver.from_environment())
-        self.copied.clear_cache()  # the previous driver may have split all input
-        self.sweep()
+                durable_files.fsync_path(self.log.folder)
+            self._append_entry(driver=Driver.from_environment())
+
+    def _append_entry(self, *commit: Any, **start: Any) -> None:
+        self.log.append_entry(*commit, **start)
+        if self.remote:
+            self.remote.bundle_entries(self.log.next_entry)
 
     def sweep(self) -> None:
         """Remove temporary files of drivers that were killed before they renamed them."""
-        folders = (self.path, self.commits, self.output.new, self.output.log, self.input)
+        results = self.published.new, self.published.sink_log.folder
+        folders = (self.path, self.log.folder, *results, self.input.folder)
         durable_files.remove_temporary_files(folders, self.check_driver)
         self.log.reload_log()
 
@@ -214,20 +225,6 @@ class RunStore(EventArchive):
                 self.log.check_fence()
             raise
 
-    def committed_batches(self) -> list[int]:
-        """Return the numbers of committed batches, ascending."""
-        with self.reading:
-            self.log.read_new_entries()
-            return [*range(self.log.batch_count)]
-
-    def read_manifest(self, batch: int) -> Manifest:
-        """Return the manifest of a batch that no checkpoint covers yet.
-
-        Raises ValueError if another version wrote it.
-        """
-        self.log.read_new_entries()
-        return self.log.read_entry(self.log.commits[batch - self.log.first_uncompacted_batch].entry)
-
     def last_state(self, policy: type = object, shedding: type = object) -> RunState | None:
         """Return the state after the last commit; None before the first.
 
@@ -236,25 +233,7 @@ class RunStore(EventArchive):
         """
         self.log.read_new_entries()
         commits = self.log.commits
-        return self.read_state(commits[-1], policy, shedding) if commits else None
-
-    def read_state(self, kept: Kept, policy: type = object, shedding: type = object) -> RunState:
-        """Return the state after a commit. Raises DamagedRunError if it is damaged or missing."""
-        assert kept.state is not None, "the last commits are not rolled up"
-        name, seal = kept.state
-        durable_files.check_file(self.commits / name, seal)
-        return state_from_json(
-            current_file_system().read_file(self.commits / name), policy, shedding
-        )
-
-    def write_state(self, state: RunState) -> Named:
-        """Write a state. It exists once a manifest names it."""
-        name, body = (
-            f"state-{state.batch:06d}-{current_environment().make_token()}.json",
-            state_to_json(state),
-        )
-        current_file_system().write_file(self.commits / name, body, self.force)
-        return Named(name, FileChecksum(len(body), zlib.crc32(body)))
+        return self.states.read(commits[-1], policy, shedding) if commits else None
 
     def start_checkpoint_sync(self) -> None:
         """Start to force to disk what Spark has written of the next batch.
@@ -262,34 +241,29 @@ class RunStore(EventArchive):
         The commit of that batch waits for it.
         """
         if self.force:
-            self._expected = durable_files.run_in_background(self.checkpoint.sync_new_files)
-
-    def _force_source(self) -> None:
-        """Force to disk what Spark has written of the batches up to this one."""
-        if self._expected is not None:
-            self._expected.result()
-        self.checkpoint.sync_new_files()
+            self.checkpoint.start_sync()
 
     def prepare_commit(self) -> None:
         """Force to disk what a commit needs of Spark's files.
 
         Raises RuntimeError if another process may have the folder.
         """
-        self._lock.check_held()
+        self.lock.check_held()
         if self.force:
-            self._force_source()
+            self.checkpoint.finish_sync()
 
     def check_reported_files(self, outcome: BatchReport) -> None:
         """Raise RuntimeError unless all files reported by tasks exist with their lengths."""
-        for name, seal in outcome.files.items():
-            folder = self.output.new if name in outcome.results else self.blocks
-            try:
-                durable_files.check_file(folder / name, seal, deep=False)
-            except DamagedRunError as damaged:
-                raise RuntimeError(
-                    f"a worker on {outcome.workers[name]} has written {name}, but here {damaged}; "
-                    f"all workers must share the folder {self.path} with the driver"
-                ) from None
+        results = {*outcome.results}
+        places = {n: self.medium.new_results if n in results else "blocks" for n in outcome.files}
+        files = {f"{places[n]}/{n}": seal for n, seal in outcome.files.items()}
+        for name, fault in self.medium.find_faults(files):
+            worker = outcome.workers[Path(name).name]
+            raise RuntimeError(
+                f"a worker on {worker} has written {name}, but here {fault}; all workers must "
+                f"share {self.where} with the driver"
+            )
+        self.blocks.reported |= outcome.files.keys() - results
 
     def commit_batch(
         self,
@@ -304,42 +278,53 @@ class RunStore(EventArchive):
 
         Raises RuntimeError if another driver may have the run, FencedError if one has.
         """
+        if self.remote and self.uploads_checkpoint:
+            self.remote.upload({f"checkpoint/{snapshot.name}": self.checkpoint.dump()})
         lines = [encode_event(e)[:-1] for e in happened]
         named = tuple(Named(*each) for each in results.items())
-        with self.reading:
-            self._lock.check_held()
+        with self.results.reading:
+            self.lock.check_held()
             if self.force:
-                for folder in (self.blocks, self.output.new, self.commits):
+                for folder in (self.blocks.folder, self.published.new, self.log.folder):
                     durable_files.fsync_path(folder)
-                self._force_source()
-            self.log.append_entry(self.force, snapshot, named, lines)
-            self._update_sink_log(partial(self.output.publish_batch, batch, [*results]))
+                self.checkpoint.finish_sync()
+            self._append_entry(snapshot, named, lines)
+            self.results.publish_batch(batch, [*results])
 
     def remove_old_files(self, state: RunState, snapshot: Named) -> None:
         """Remove states but the last two, and block files that neither names, after a commit.
 
         At intervals, also remove result files that nothing names, from task attempts that came
-        second (speculation). Block files are removed in the background; see ``wait_for_removals``.
+        second (speculation). Block files are removed in the background; see ``BlockFolder``.
         """
-        self.wait_for_removals()
+        self.blocks.wait_for_removals()
         if state.batch % _SWEEP_EVERY == _SWEEP_EVERY - 1:
             self._sweep_results(state.batch)
-        self._live[snapshot.name] = frozenset(state.block_files)
-        old = [*self._live][:-OLD]
-        live = frozenset[str]().union(*(self._live[name] for name in [*self._live][-OLD:]))
-        names = current_file_system().list_names(self.blocks)
-        gone = [self.blocks / n for n in names if n not in live and is_run_file(n)]
+        old = self.states.retain(snapshot.name, state.block_files)
+        live = self.states.list_live_blocks()
+        unnamed = self.blocks.list_unnamed(live)
         self.check_driver()
-        for name in old:
-            current_file_system().remove_file(self.commits / name, missing_ok=True)
-            del self._live[name]
-        self._removed = durable_files.run_in_background(
-            partial(block_files.remove_block_files, gone)
-        )
+        self.states.remove(old)
+        self.blocks.start_removing(unnamed)
+        if self.remote:
+            folders = ("commits", "checkpoint") if self.uploads_checkpoint else ("commits",)
+            gone = [f"{folder}/{name}" for folder in folders for name in old]
+            self.remote.discard(gone + [f"blocks/{n}" for n in self.blocks.forget_reported(live)])
+
+    def log_opening_events(self, opening: Sequence[Any] = ()) -> None:
+        """Log the ``opening`` events, and those of the batches so far."""
+        self.archive.begin(opening)
+        if self.remote:
+            self.remote.upload({_OPENING: b"".join(map(encode_event, opening))})
+
+    def log_events(self, happened: Sequence[Any]) -> None:
+        """Log the events of the last commit. Write a checkpoint if it is due."""
+        self.archive.append_events(happened)
+        self.checkpointer.write_if_due()
 
     def finish_commit(self) -> None:
         """Wait for removals after the last batch, and leave its results linked in results/ only."""
-        self.wait_for_removals()
+        self.blocks.wait_for_removals()
         self._sweep_results(self.log.batch_count - 1)
 
     def _sweep_results(self, batch: int) -> None:
@@ -348,83 +333,84 @@ class RunStore(EventArchive):
         Their links in results/ are forced to disk first.
         """
         if self.force:
-            durable_files.fsync_path(self.results)
-        self.output.remove_leftovers(batch)
-
-    def wait_for_removals(self) -> None:
-        """Wait until dropped block files are removed. Raises the error that prevented it."""
-        removed, self._removed = self._removed, None
-        if removed is not None:
-            removed.result()
+            durable_files.fsync_path(self.published.results)
+        self.published.remove_leftovers(batch)
 
     def remove_unnamed_files(self) -> None:
         """Remove files that no manifest names, left by killed tasks or a killed driver.
 
-        All named results are published. Files not named by Braid remain.
+        Call after ``take_over``. All named results of a folder are published. Files not named by
+        Braid remain. Raises DamagedRunError if an object that the log names is missing or damaged.
         """
         self.log.read_new_entries()
-        later = [[f.name for f in kept.results] for kept in self.log.commits]
-        self.log.drop_expired_names(self.force)
-        self.merging.recover_compacted(self.log.merged, self.force)
-        self.output.recover_published(
-            self.log.merged, later, self._list_compacted_files, self._visible, self.force
+        if not self.remote:
+            self.results.recover(self._visible)
+            self._visible = None
+        self.states.load_retained(self.log.commits)
+        self.blocks.reported = live = self.states.list_live_blocks()
+        if self.remote:
+            self._remove_unnamed_objects(self.remote)
+            return
+        folders, named = (
+            [self.blocks.folder, self.log.folder],
+            live | self.states.block_files.keys(),
         )
-        self._visible = None
-        self._live = self._referenced_block_files()
-        live = {*self._live}.union(*self._live.values())
-        there = [
-            file
-            for folder in (self.blocks, self.commits)
-            for file in current_file_system().find_files(folder)
-        ]
-        self.check_driver()
-        for file in there:
-            if is_run_file(file.name) and file.name not in live:
-                current_file_system().remove_file(file, missing_ok=True)
-        durable_files.remove_temporary_files([self.commits], self.check_driver)
+        remove_unnamed_files(folders, named, self.check_driver)
+        durable_files.remove_temporary_files([self.log.folder], self.check_driver)
 
-    def _referenced_block_files(self) -> dict[str, frozenset[str]]:
-        """Return the block files of each retained state, by the name of the state.
+    def _remove_unnamed_objects(self, remote: RemoteMedium) -> None:
+        """Remove objects that no manifest names, and restore Spark's checkpoint."""
+        checked = dict(self._list_named_files())
+        named = {*checked, *(f"blocks/{name}" for name in self.blocks.reported)}
+        named |= {f"{at}/{s}" for at in ("commits", "checkpoint") for s in self.states.block_files}
+        remote.remove_unnamed(named, checked)
+        if self.uploads_checkpoint and (state := self.last_state()) is not None:
+            saved = remote.fetch(f"checkpoint/{[*self.states.block_files][-1]}")
+            self.checkpoint.restore_from(saved)
+            self.checkpoint.check_epoch(state.epoch)
 
-        Raises DamagedRunError if the last state is damaged. If an earlier one is, the run only
-        cannot go back to it.
-        """
-        found = dict[str, frozenset[str]]()
-        for left, kept in enumerate(self.log.commits[-1 : -OLD - 1 : -1]):
-            try:
-                if kept.state is not None:
-                    found[kept.state.name] = frozenset(self.read_state(kept).block_files)
-            except DamagedRunError as damaged:
-                if not left:
-                    raise
-                LOGGER.warning("%s; the run cannot go back to batch %d", damaged, kept.batch)
-        return dict(reversed(found.items()))
+    def _list_named_files(self) -> Iterator[tuple[str, FileChecksum]]:
+        """Yield the result files of all batches and the block files of the last, with checksums."""
+        for named in self.results.named_files():
+            yield f"results/{named.name}", named.seal
+        if (state := self.last_state()) is not None:
+            yield from ((f"blocks/{name}", seal) for name, seal in state.block_files.items())
 
     def verify_files(self) -> None:
         """Raise DamagedRunError unless every file that the log names exists with its length.
 
-        The content of files is checked when they are opened.
+        The content of files is checked when they are opened. Objects of a bucket are checked by
+        ``remove_unnamed_files``: before this driver takes over, another may still change them.
         """
+        if self.remote:
+            self.remote.fetch_input()
+            return
         self.log.read_new_entries()
-        for named in self.named_files():
-            self.verified_path(named)
+        for named in self.results.named_files():
+            self.results.verified_path(named)
         later = sum(len(kept.results) for kept in self.log.commits)
-        self._visible = self.output.count_published()
+        self._visible = self.published.count_published()
         if self._visible != sum(m.files for m in self.log.merged) + later:
-            self.compacted_files()
+            self.results.compacted_files()
         if (state := self.last_state()) is not None:
-            for name, seal in state.block_files.items():
-                durable_files.check_file(self.blocks / name, seal, deep=False)
+            self.blocks.check_files(state, deep=False)
+
+    def fetch_all(self) -> None:
+        """Download the complete run if it is in a bucket, as far as its objects exist."""
+        if self.remote:
+            self.remote.fetch_input()
+            self.remote.prefetch({name: name for name, _ in self._list_named_files()})
+
+    def keep_until_exit(self) -> None:
+        """Keep result files in place until this process ends, as they are still being read."""
+        if self.remote:
+            self.remote.keep_until_exit()
 
 
-def local_path(path: str | Path) -> Path:
-    """Return the folder of a path or a ``file://`` URL. Raises ValueError for another URL."""
-    text = str(path)
-    if re.match(r"file:/", text):
-        return Path(unquote(urlsplit(text).path)).absolute()
-    if re.match(r"[A-Za-z][\w+.-]+:/", text):
-        raise ValueError(
-            f"{text} is not a folder on this machine; a run needs one that the driver and all "
-            "workers share, as a path or file://"
-        )
-    return Path(path).absolute()
+def open_store(path: str | Path, durability: Durability = "power") -> RunStore:
+    """Return the store of a run in a folder, or in a bucket by its URL.
+
+    Raises ValueError if ``path`` is neither.
+    """
+    durable_files.check_durability(durability)
+    return RunStore(RemoteMedium(str(path)) if is_object_store_url(path) else path, durability)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import msgspec
 
 from braid.core.run_state import VERSION
 from braid.storage import durable_files
-from braid.storage.durable_files import skip_check
+from braid.storage.run_medium import RunMedium
 from braid.util.file_system import current_file_system
 
 
@@ -19,27 +16,32 @@ class _Delivered(msgspec.Struct, frozen=True):
 
 
 class SinkProgress:
-    """Last delivered batch, stored in a file.
+    """File ``sink-progress.json`` of a run: the last batch that its sink has received."""
 
-    ``force``: force the file to disk. ``check`` raises FencedError if another driver has taken over
-    the run.
-    """
+    name = "sink-progress.json"
 
-    def __init__(self, file: Path, force: bool, check: Callable[[], None] = skip_check) -> None:
-        self.file, self.force, self.check = file, force, check
+    def __init__(self, medium: RunMedium) -> None:
+        self._medium, self.path = medium, medium.folder / self.name
+
+    def exists(self) -> bool:
+        """Return whether the run has had a sink in this folder."""
+        return current_file_system().exists(self.path)
 
     @property
     def last_batch(self) -> int:
         """Last delivered batch; -1: none. Raises DamagedRunError."""
-        if not current_file_system().exists(self.file):
+        if not self._medium.has(self.name):
             return -1
-        body = durable_files.read_checksummed(self.file, f"{self.file}")
+        body = durable_files.read_checksummed(self.path, f"{self.path}")
         return msgspec.json.decode(body, type=_Delivered).batch
 
     def mark_delivered(self, batch: int) -> None:
-        """Record that all batches up to this one are delivered."""
-        body = durable_files.encode_checksummed(_Delivered(VERSION, batch))
-        durable_files.write_atomically(self.file, body, self.force, check=self.check)
+        """Record that all batches up to this one are delivered.
+
+        A driver that does not know that it has lost a run in a bucket may write an earlier batch.
+        Later results are then delivered again.
+        """
+        self._medium.put(self.name, durable_files.encode_checksummed(_Delivered(VERSION, batch)))
 
     def truncate(self, batch: int) -> None:
         """Forget deliveries after this batch, since later batches will be different."""

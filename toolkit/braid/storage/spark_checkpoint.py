@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -27,6 +28,7 @@ class SparkCheckpoint:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._synced: dict[Path, set[str]] = {}
+        self._syncing: Future[None] | None = None
 
     def _list_log_folders(self) -> list[Path]:
         sources = self.folder / "sources"
@@ -47,6 +49,16 @@ class SparkCheckpoint:
             if new:
                 durable_files.fsync_path(folder)
             self._synced[folder] = names
+
+    def start_sync(self) -> None:
+        """Start to force to disk what Spark has written of the next batch."""
+        self._syncing = durable_files.run_in_background(self.sync_new_files)
+
+    def finish_sync(self) -> None:
+        """Force to disk what Spark has written of the batches up to this one."""
+        if self._syncing is not None:
+            self._syncing.result()
+        self.sync_new_files()
 
     def last_micro_batch(self, log: str) -> int:
         """Return the last micro-batch in the log "offsets" or "commits"; -1: none."""
@@ -78,7 +90,15 @@ class SparkCheckpoint:
         """Return the part of the checkpoint that Spark needs to continue, as checksummed JSON.
 
         Entries older than the ``last`` micro-batches are left out. All files are text.
+
+        Raises RuntimeError if Spark keeps state, whose files are not text.
         """
+        if current_file_system().exists(self.folder / "state"):
+            raise RuntimeError(
+                "a stream of the run keeps state in Spark, such as aggregates or dropped "
+                "duplicates, which is not stored in a bucket; keep the run in a folder, or give "
+                "streams without state"
+            )
         logs = [self.folder / log for log in ("offsets", "commits")]
         found: dict[str, str] = {}
         for folder in self._list_log_folders():

@@ -3,17 +3,14 @@
 ``spark.readStream`` and ``spark.read`` on the folder read each file that it names once.
 
 The log has Spark's format (CompactibleFileStreamLog): one file per batch, with the version and a
-line of JSON for each result file. At intervals, a file ``N.compact`` has the lines of all batches:
-every tenth batch up to 200, every hundredth up to 2,000, and so on, which keeps the writes
-proportional. Spark derives the interval from the last two, so the one at which the interval grows
-is retained.
+line of JSON for each result file. Some files have the lines of all batches (see
+``sink_log_files``).
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from pathlib import Path
@@ -22,13 +19,20 @@ import msgspec
 
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.durable_files import skip_check
 from braid.storage.log_entries import Merged
-from braid.storage.manifest_log import is_run_file, result_file_batch
+from braid.storage.run_files import is_run_file, result_file_batch
+from braid.storage.run_medium import RunMedium
+from braid.storage.sink_log_files import (
+    is_compact_batch,
+    is_log_file_name,
+    last_compact_batch,
+    log_file_name,
+    parse_batch_number,
+    required_file_names,
+    retained_file_names,
+)
 from braid.util.file_system import current_file_system
 
-_INTERVAL = 10
-"""Spark's default of ``spark.sql.streaming.fileSink.log.compactInterval``."""
 _VERSION = "v1"
 _CHUNK = 1 << 20
 """Bytes read at once."""
@@ -48,15 +52,12 @@ class _Entry(msgspec.Struct):
 
 
 class SparkSinkLog:
-    """Spark's log of the files in ``results``.
+    """Folder ``results/_spark_metadata`` of a run."""
 
-    ``check`` raises FencedError if another driver has taken over the run.
-    """
-
-    def __init__(self, results: Path, check: Callable[[], None] = skip_check) -> None:
-        self.check = check
-        self.results, self.log = results, results / "_spark_metadata"
-        self._folder = results.absolute().as_uri()
+    def __init__(self, medium: RunMedium) -> None:
+        self.medium, self.results = medium, medium.folder / "results"
+        self.folder = self.results / "_spark_metadata"
+        self._uri = self.results.absolute().as_uri()
         self._time: int | None = None
         self._sizes: tuple[set[tuple[str, int, int, int]], dict[str, int]] = set(), {}
 
@@ -66,12 +67,12 @@ class SparkSinkLog:
         Raises DamagedRunError if the previous line, or a line that is rewritten, is damaged.
         """
         lines = self._format_lines(names, self._find_last_time(batch))
-        if _is_compact_batch(batch):
+        if is_compact_batch(batch):
             lines = [*self._read_checked_lines(batch), *lines]
         self._time = _last_entry_time(lines) or self._time
         self._put_entry(self._log_file_path(batch), lines)
-        if _is_compact_batch(batch):
-            self.remove_unknown(_retained_file_names(batch), batch)
+        if is_compact_batch(batch):
+            self.remove_unknown(retained_file_names(batch), batch)
 
     def remove_batches(self, since: int, first: int) -> None:
         """Remove the batches from ``since`` up to, excluding, ``first`` from the log.
@@ -84,10 +85,10 @@ class SparkSinkLog:
                 for line in _read_lines(file)
                 if result_file_batch(self._parse_checked_entry(line, file).file_name) >= first
             ]
-            for file in current_file_system().find_files(self.log, "[0-9]*.compact")
+            for file in current_file_system().find_files(self.folder, "[0-9]*.compact")
         }
         for batch in range(since, first):
-            if current_file_system().exists(file := self.log / str(batch)):
+            if current_file_system().exists(file := self.folder / str(batch)):
                 self._put_entry(file, [])
         for file, lines in left.items():
             self._put_entry(file, lines)
@@ -96,10 +97,10 @@ class SparkSinkLog:
         """Remove unknown files of the log that belong to batches before ``before``."""
         there = [
             f
-            for f in current_file_system().find_files(self.log, "[0-9]*")
-            if _is_log_file_name(f.name) and _parse_batch_number(f) < before
+            for f in current_file_system().find_files(self.folder, "[0-9]*")
+            if is_log_file_name(f.name) and parse_batch_number(f) < before
         ]
-        durable_files.remove_temporary_files([self.log], self.check)
+        durable_files.remove_temporary_files([self.folder], self.medium.check_driver)
         for file in there:
             if file.name not in known:
                 current_file_system().remove_file(file, missing_ok=True)
@@ -108,14 +109,14 @@ class SparkSinkLog:
         """Return whether the log names these files; compacted batches are only counted."""
         first = merged[-1].end if merged else 0
         last = first + len(later) - 1
-        names = filter(_is_log_file_name, current_file_system().list_names(self.log))
-        sizes = {name: current_file_system().read_size(self.log / name) for name in names}
-        needed = _required_file_names(last)
-        if not needed <= sizes.keys() <= _retained_file_names(last):
+        names = filter(is_log_file_name, current_file_system().list_names(self.folder))
+        sizes = {name: current_file_system().read_size(self.folder / name) for name in names}
+        needed = required_file_names(last)
+        if not needed <= sizes.keys() <= retained_file_names(last):
             return False
         if any(sizes[name] < len(_VERSION) for name in needed):  # as after a power cut
             return False
-        plain = [b for b in range(max(first, _last_compact_batch(last) + 1), last + 1)]
+        plain = [b for b in range(max(first, last_compact_batch(last) + 1), last + 1)]
         return all(
             self._has_exact_names(b, later[b - first]) for b in plain
         ) and self._has_expected_line_count(merged, later)
@@ -127,23 +128,23 @@ class SparkSinkLog:
         elsewhere.
         """
         last = len(files) - 1
-        needed = _required_file_names(last)
+        needed = required_file_names(last)
         numbers = sorted(int(name.partition(".")[0]) for name in needed)
         if not all(self._has_exact_names(b, self._expected_names(files, b)) for b in numbers):
             self._rewrite_entries(files, needed, merged)
             self._time = None
-        self.remove_unknown(_retained_file_names(last))
+        self.remove_unknown(retained_file_names(last))
 
     def _has_expected_line_count(
         self, merged: Sequence[Merged], later: Sequence[Sequence[str]]
     ) -> bool:
         """Return whether the last compact file has as many lines as its batches have files."""
         first = merged[-1].end if merged else 0
-        end = _last_compact_batch(first + len(later) - 1) + 1
+        end = last_compact_batch(first + len(later) - 1) + 1
         some = sum(map(len, later[: max(0, end - first)]))
         least = some + sum(m.files for m in merged if m.end <= end)
         most = some + sum(m.files for m in merged if m.first < end)
-        begin = f'{_VERSION}\n{{"path":"{self._folder}'.encode()
+        begin = f'{_VERSION}\n{{"path":"{self._uri}'.encode()
         lines, begun, last = (
             _count_lines(self._log_file_path(end - 1), len(begin)) if end else (0, b"", b"")
         )
@@ -153,7 +154,7 @@ class SparkSinkLog:
 
     def _expected_names(self, files: Sequence[Sequence[str]], batch: int) -> list[str]:
         """Return the files that the log must name with a batch."""
-        first = 0 if _is_compact_batch(batch) else batch
+        first = 0 if is_compact_batch(batch) else batch
         return [name for each in files[first : batch + 1] for name in each]
 
     def _has_exact_names(self, batch: int, names: Sequence[str]) -> bool:
@@ -165,12 +166,12 @@ class SparkSinkLog:
             said = sorted(self._parse_checked_entry(line, file).path for line in _read_lines(file))
         except DamagedRunError:
             return False
-        return said == sorted(f"{self._folder}/{name}" for name in names)
+        return said == sorted(f"{self._uri}/{name}" for name in names)
 
     def _parse_local_entry(self, line: str | bytes) -> _Entry | None:
         """Parse a line; None unless it names a file of Braid in this folder."""
         found = _parse_entry(line)
-        return found if found and found.path == f"{self._folder}/{found.file_name}" else None
+        return found if found and found.path == f"{self._uri}/{found.file_name}" else None
 
     def _parse_checked_entry(self, line: str, file: Path) -> _Entry:
         """Parse a line. Raises DamagedRunError unless it names a file of Braid in this folder."""
@@ -187,7 +188,7 @@ class SparkSinkLog:
     def damaged_files(self) -> dict[Path, DamagedRunError]:
         """Return the log files with a line that names no file of Braid, and their errors."""
         files = [
-            self.log / name for name in sorted(_required_file_names(self._last_logged_batch()))
+            self.folder / name for name in sorted(required_file_names(self._last_logged_batch()))
         ]
         return {
             f: self._make_damage_error(f)
@@ -205,13 +206,13 @@ class SparkSinkLog:
                 names, _last_entry_time(whole), known if batch < merged else {}
             )
             whole += mine
-            if self._log_file_path(batch).name in needed:
+            if log_file_name(batch) in needed:
                 self._put_entry(
-                    self._log_file_path(batch), whole if _is_compact_batch(batch) else mine
+                    self._log_file_path(batch), whole if is_compact_batch(batch) else mine
                 )
 
     def _log_file_path(self, batch: int) -> Path:
-        return self.log / (f"{batch}.compact" if _is_compact_batch(batch) else f"{batch}")
+        return self.folder / log_file_name(batch)
 
     def _format_lines(
         self, names: Sequence[str], after: int, known: Mapping[str, _Entry] | None = None
@@ -266,7 +267,7 @@ class SparkSinkLog:
     def _list_file_stamps(self) -> set[tuple[str, int, int, int]]:
         """Return stamps that differ if a file of the log was replaced."""
         found = set()
-        for file in current_file_system().find_files(self.log, "[0-9]*"):
+        for file in current_file_system().find_files(self.folder, "[0-9]*"):
             with suppress(FileNotFoundError):  # another process has just removed it
                 stat = current_file_system().read_status(file)
                 found.add((file.name, stat.st_ino, stat.st_mtime_ns, stat.st_size))
@@ -285,20 +286,20 @@ class SparkSinkLog:
         """Return the last batch in the log; -1: none."""
         return max(
             (
-                _parse_batch_number(file)
-                for file in current_file_system().find_files(self.log, "[0-9]*")
+                parse_batch_number(file)
+                for file in current_file_system().find_files(self.folder, "[0-9]*")
             ),
             default=-1,
         )
 
-    def update_sizes(self, sizes: Mapping[str, int], force: bool) -> None:
-        """Set the sizes of these files in the log. ``force``: force the log to disk."""
-        for file in current_file_system().find_files(self.log, "[0-9]*"):
+    def update_sizes(self, sizes: Mapping[str, int]) -> None:
+        """Set the sizes of these files in the log, and force it to disk."""
+        for file in current_file_system().find_files(self.folder, "[0-9]*"):
             lines = _read_lines(file)
             if (new := [_replace_line_size(line, sizes) for line in lines]) != lines:
-                self._put_entry(file, new, force)
-        if force:
-            durable_files.fsync_path(self.log)
+                self._put_entry(file, new, self.medium.force)
+        if self.medium.force:
+            durable_files.fsync_path(self.folder)
 
     def _put_entry(self, file: Path, lines: Iterable[str], force: bool = False) -> None:
         """Write a log file atomically.
@@ -306,7 +307,7 @@ class SparkSinkLog:
         It can be rebuilt, so it is forced to disk only if something else will rely on it.
         """
         durable_files.write_atomically(
-            file, "\n".join([_VERSION, *lines]).encode(), force, check=self.check
+            file, "\n".join([_VERSION, *lines]).encode(), force, check=self.medium.check_driver
         )
 
     def _read_checked_lines(self, batch: int) -> list[str]:
@@ -323,9 +324,7 @@ class SparkSinkLog:
 
     def _list_files_before(self, batch: int) -> list[Path]:
         """Return the log files that have the lines of all batches before this one."""
-        return [
-            self._log_file_path(b) for b in range(max(0, _last_compact_batch(batch - 1)), batch)
-        ]
+        return [self._log_file_path(b) for b in range(max(0, last_compact_batch(batch - 1)), batch)]
 
     def _find_last_time(self, batch: int) -> int:
         """Return the time of the last file before this batch."""
@@ -333,53 +332,8 @@ class SparkSinkLog:
         while self._time is None and b >= 0:
             if lines := _read_lines(self._log_file_path(b)):
                 self._time = self._parse_checked_entry(lines[-1], self._log_file_path(b)).time
-            b = -1 if _is_compact_batch(b) else b - 1
+            b = -1 if is_compact_batch(b) else b - 1
         return self._time or 0
-
-
-def _compact_interval(batch: int) -> int:
-    """Return the number of batches between two compact files, at this batch."""
-    every = _INTERVAL
-    while batch + 1 >= 2 * _INTERVAL * every:
-        every *= 10
-    return every
-
-
-def _is_compact_batch(batch: int) -> bool:
-    return (batch + 1) % _compact_interval(batch) == 0
-
-
-def _last_compact_batch(batch: int) -> int:
-    """Return the last batch with a compact file, up to this one; -1: none."""
-    every = _compact_interval(batch)
-    return (batch + 1) // every * every - 1
-
-
-def _retained_file_names(batch: int) -> set[str]:
-    """Return the log files that are retained after a batch.
-
-    They are: those since the second-last compact file, and the compact file at which the interval
-    grows.
-    """
-    every, last = _compact_interval(batch), _last_compact_batch(batch)
-    compact = {last, last - every, 10 * every - 1}
-    plain = {b for b in range(max(0, last - every), batch + 1) if not _is_compact_batch(b)}
-    return {f"{b}.compact" for b in compact if 0 <= b <= batch} | {str(b) for b in plain}
-
-
-def _required_file_names(batch: int) -> set[str]:
-    """Return the retained files that a reader of the log after a batch needs."""
-    return _retained_file_names(batch) - {str(b) for b in range(_last_compact_batch(batch))}
-
-
-def _is_log_file_name(name: str) -> bool:
-    """Return whether a name is that of a log file."""
-    return re.fullmatch(r"\d+(\.compact)?", name) is not None
-
-
-def _parse_batch_number(file: Path) -> int:
-    """Return the batch of a log file."""
-    return int(file.name.partition(".")[0])
 
 
 def _parse_entry(line: str | bytes) -> _Entry | None:

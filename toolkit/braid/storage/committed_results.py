@@ -1,10 +1,14 @@
-"""Read a run's results: compacted files, original files, and substitutes for lost ones."""
+"""Results of a run as its log names them: publish them, and find the files to read.
+
+These are compacted files, original files, and substitutes for lost ones.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 from braid.core.event_io import LOGGER
@@ -12,20 +16,25 @@ from braid.core.run_state import FileChecksum
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
 from braid.storage.log_entries import Merged, Named
-from braid.storage.manifest_log import ManifestLog, result_file_batch, result_file_sort_key
+from braid.storage.manifest_log import ManifestLog
 from braid.storage.published_results import PublishedResults
-from braid.storage.result_compactor import ResultCompactor, is_compacted_file, read_verified_pages
+from braid.storage.result_compactor import ResultCompactor, read_verified_pages
+from braid.storage.run_files import is_compacted_file, result_file_batch, result_file_sort_key
 from braid.util.file_system import current_file_system
 
 
-class ResultReader:
-    """Results of the run in the folder ``path``, as its log names them."""
+class CommittedResults:
+    """Results of the batches that a run's log names.
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.results, self.commits = path, path / "results", path / "commits"
-        self.log: ManifestLog = ManifestLog(self.commits, path)
-        self.output: PublishedResults = PublishedResults(path, self.check_driver)
-        self.merging = ResultCompactor(path, self.check_driver)
+    ``reading``: lock that a commit holds while it changes log and results.
+    """
+
+    def __init__(
+        self, log: ManifestLog, published: PublishedResults, compactor: ResultCompactor
+    ) -> None:
+        self._medium, self._log = log.medium, log
+        self._path, self._sink_log = log.medium.folder, published.sink_log
+        self._published, self._compactor = published, compactor
         self.reading = threading.Lock()
         self.lost = set[str]()
         """Files missing from results/ whose rows are in compacted/."""
@@ -34,14 +43,10 @@ class ResultReader:
         self._seen: tuple[tuple[int, int] | None, list[list[str]]] = None, []
         self._sizes: dict[str, int] = {}
 
-    def check_driver(self) -> None:
-        """Raise FencedError if another driver has taken over the run."""
-        self.log.check_fence()
-
     def named_files(self) -> list[Named]:
         """Return the result files that the log names: compacted parts, then original files."""
-        parts = [part for merged in self.log.merged for part in merged.parts]
-        return parts + [named for kept in self.log.commits for named in kept.results]
+        parts = [part for merged in self._log.merged for part in merged.parts]
+        return parts + [named for kept in self._log.commits for named in kept.results]
 
     def verified_path(self, named: Named, deep: bool = False) -> str:
         """Return the path of a result file.
@@ -50,12 +55,12 @@ class ResultReader:
         """
         many = is_compacted_file(named.name)
         file = (
-            self.merging.compacted_path(named.name)
+            self._compactor.compacted_path(named.name)
             if many
-            else Path(self.output.committed_path(named.name))
+            else Path(self._published.committed_path(named.name))
         )
         if not many and not current_file_system().exists(file):
-            file = self.merging.linked_path(named.name) or file
+            file = self._compactor.linked_path(named.name) or file
         durable_files.check_file(file, named.seal, deep)
         return str(file)
 
@@ -78,28 +83,40 @@ class ResultReader:
         Raises DamagedRunError if a file is missing or damaged, ValueError if some batches are no
         longer retained.
         """
+        self._prefetch(range(max(first or 0, 0), self._log.batch_count if end is None else end))
         with self.reading:
-            self.log.read_new_entries()
-            end = self.log.batch_count if end is None else end
-            since = self.log.first_retained_batch
+            self._log.read_new_entries()
+            end = self._log.batch_count if end is None else end
+            since = self._log.first_retained_batch
             if first is not None and max(first, 0) < min(since, end):
                 raise ValueError(_describe_expired_batch(first, since))
             wanted = range(since if first is None else max(first, 0), end)
             found = self._list_compacted_results(wanted, deep, merged)
-            late = [kept for kept in self.log.commits if kept.batch in wanted]
+            late = [kept for kept in self._log.commits if kept.batch in wanted]
             return found + [self.verified_path(f, deep) for kept in late for f in kept.results]
 
     def temporary_result_files(self, batch: int, deep: bool) -> list[str]:
-        """Return the result files of a batch. They may go when another batch is requested."""
-        return self.result_files(batch, batch + 1, deep, merged=False)
+        """Return the result files of a batch. They may go when another batch is requested.
 
-    def keep_until_exit(self) -> None:
-        """Keep the result files in place until this process ends, as they are still being read."""
+        A reader of every batch of a bucket would otherwise end up with all results on this disk.
+        """
+        if not self._medium.url:
+            return self.result_files(batch, batch + 1, deep, merged=False)
+        files = self._log.commits[batch - self._log.first_uncompacted_batch].results
+        folder = self._medium.lend([f.name for f in files])
+        for name, seal in files:
+            durable_files.check_file(folder / name, seal, deep)
+        return [str(folder / f.name) for f in files]
+
+    def _prefetch(self, wanted: range) -> None:
+        """Bring result files into the folder, several at a time, as far as they are known."""
+        names = (f.name for k in self._log.commits if k.batch in wanted for f in k.results)
+        self._medium.prefetch({f"results/{name}": f"results/{name}" for name in names})
 
     def _list_compacted_results(self, wanted: range, deep: bool, merged: bool) -> list[str]:
         """Return the files of the wanted batches that are compacted."""
         found = list[str]()
-        for group in self.log.merged:
+        for group in self._log.merged:
             within = range(max(group.first, wanted.start), min(group.end, wanted.stop))
             if merged and within == range(group.first, group.end):
                 found += [self.verified_path(part, deep) for part in group.parts]
@@ -116,23 +133,22 @@ class ResultReader:
         Raises DamagedRunError if it is missing or replaced, ValueError if its batch is no longer
         retained.
         """
-        file = self.results / name
+        file = self._published.results / name
         try:
             self.check_published_file(name)
             return str(file)
         except DamagedRunError:
             if current_file_system().exists(file):
                 raise
-        if same := self.merging.linked_path(name):
+        if same := self._compactor.linked_path(name):
             return str(same)
         self.compacted_files()  # it may be lost or removed since the listing
         if result_file_batch(name) < self._gone:
             raise ValueError(_describe_expired_batch(result_file_batch(name), self._gone))
         if name in self.lost:
             raise DamagedRunError(
-                f"{file} is missing; compacted/ has its rows, and `braid repair {self.path}` "
-                "brings "
-                "it back"
+                f"{file} is missing; compacted/ has its rows, and `braid repair {self._path}` "
+                "brings it back"
             )
         raise DamagedRunError(f"{file} is missing")
 
@@ -141,7 +157,7 @@ class ResultReader:
 
         ``deep``: also if a page does not match its checksum.
         """
-        file = self.results / name
+        file = self._published.results / name
         if deep:
             read_verified_pages(file)
         try:
@@ -149,15 +165,15 @@ class ResultReader:
         except FileNotFoundError:
             raise DamagedRunError(f"{file} is missing") from None
         if self._sizes.get(name, size) != size:
-            self._sizes = self.output.logged_sizes()  # a repair may have restored the file
+            self._sizes = self._sink_log.logged_sizes()  # a repair may have restored the file
             if name in self._sizes:
                 durable_files.check_file(file, FileChecksum(self._sizes[name], 0), deep=False)
 
     def published_files(self) -> list[list[str]]:
         """Return ``compacted_files`` for the names in Spark's sink log, cached per checkpoint."""
-        known = self.log.first_retained_batch, self.log.first_uncompacted_batch
+        known = self._log.first_retained_batch, self._log.first_uncompacted_batch
         if self._seen[0] != known:
-            self._sizes = self.output.logged_sizes()
+            self._sizes = self._sink_log.logged_sizes()
             self._seen = known, self.compacted_files(self._sizes)
         return self._seen[1]
 
@@ -171,9 +187,11 @@ class ResultReader:
         Raises DamagedRunError if files and their rows are missing.
         """
         names = Counter(map(result_file_batch, known))
-        found = self.output.published_files(self.log.first_uncompacted_batch)
-        found[: self.log.first_retained_batch] = [[] for _ in range(self.log.first_retained_batch)]
-        for merged in self.log.merged:
+        found = self._published.published_files(self._log.first_uncompacted_batch)
+        found[: self._log.first_retained_batch] = [
+            [] for _ in range(self._log.first_retained_batch)
+        ]
+        for merged in self._log.merged:
             there = [name for names in found[merged.first : merged.end] for name in names]
             wanted = sum(names[batch] for batch in range(merged.first, merged.end))
             if len(there) == merged.files and sum(n in known for n in there) == wanted:
@@ -193,7 +211,7 @@ class ResultReader:
         """
         batches = range(merged.first, merged.end)
         logged = {
-            n for n in self.output.logged_files(merged.end) if result_file_batch(n) in batches
+            n for n in self._sink_log.logged_files(merged.end) if result_file_batch(n) in batches
         }
         there = {name for batch in batches for name in found[batch]}
         if len(logged) == merged.files:
@@ -205,7 +223,7 @@ class ResultReader:
         amiss = len(there) + len(lost) != merged.files
         if amiss or (lost and any(map(self._is_damaged, merged.parts))):
             raise DamagedRunError(
-                f"{self.results} is damaged: it has {len(there)} files of the batches "
+                f"{self._published.results} is damaged: it has {len(there)} files of the batches "
                 f"{merged.first} to {merged.end - 1}, {merged.files} were written"
             )
         for name in lost:
@@ -216,13 +234,20 @@ class ResultReader:
             LOGGER.warning(
                 "%s lacks %d files of the batches %d to %d, as %s; compacted/ has their rows, and "
                 "`braid repair %s` brings them back",
-                *(self.results, len(lost), merged.first, merged.end - 1, min(lost), self.path),
+                *(
+                    self._published.results,
+                    len(lost),
+                    merged.first,
+                    merged.end - 1,
+                    min(lost),
+                    self._path,
+                ),
             )
         self.lost |= lost
 
     def _first_retained_now(self) -> int:
         """Return the first batch retained now, as another process may have removed some."""
-        now = ManifestLog(self.commits, self.path)
+        now = ManifestLog(self._medium)
         now.read_new_entries()
         return now.first_retained_batch
 
@@ -232,6 +257,53 @@ class ResultReader:
         except DamagedRunError:
             return True
         return False
+
+    def publish_batch(self, batch: int, names: Sequence[str]) -> None:
+        """Publish a committed batch."""
+        self._update_sink_log(partial(self._published.publish_batch, batch, names))
+
+    def drop_expired(self, since: int) -> None:
+        """Remove the batches from ``since`` on that the last checkpoint does not retain."""
+        first = self._log.first_retained_batch
+        self._log.drop_expired_names()
+        self._update_sink_log(partial(self._published.unpublish, since, first))
+        self._compactor.recover_compacted(self._log.merged)
+        LOGGER.info("results are kept from batch %d on", first)
+
+    def recover(self, seen: int | None) -> None:
+        """Publish all named results, and remove files that no manifest names.
+
+        ``seen``: number of published files, if just counted.
+        """
+        self._log.drop_expired_names()
+        self._compactor.recover_compacted(self._log.merged)
+        self._published.recover_published(
+            self._log.merged, self._list_later_files(), self._list_compacted_files, seen
+        )
+
+    def rewrite_sink_log(self) -> None:
+        """Rewrite Spark's sink log with the files of all retained batches.
+
+        Raises DamagedRunError if some of the files are missing.
+        """
+        self._published.republish(self._list_compacted_files(), self._list_later_files())
+
+    def _update_sink_log(self, change: Callable[[], None]) -> None:
+        """Change Spark's sink log. If it is damaged, rewrite it first."""
+        try:
+            change()
+        except DamagedRunError as damaged:
+            LOGGER.warning("%s, which is done now", damaged)
+            self.rewrite_sink_log()
+            change()
+
+    def _list_later_files(self) -> list[list[str]]:
+        """Return the files of the batches after the compacted ones, by batch."""
+        return [[f.name for f in kept.results] for kept in self._log.commits]
+
+    def _list_compacted_files(self) -> list[list[str]]:
+        """Return the original files of compacted batches that Spark's sink log names, by batch."""
+        return self.compacted_files(self._sink_log.logged_sizes())
 
 
 def _describe_expired_batch(batch: int, since: int) -> str:

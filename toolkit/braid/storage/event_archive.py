@@ -1,0 +1,109 @@
+"""Events of committed batches: in their manifests, and in order in one file for other readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from braid.core.event_io import LOGGER, decode_event
+from braid.errors import DamagedRunError
+from braid.storage import durable_files
+from braid.storage.event_log import EventLog, EventLogEnd, EventPrefix
+from braid.storage.log_entries import Kept
+from braid.storage.manifest_log import ManifestLog
+
+
+class EventArchive:
+    """File ``events.jsonl`` of a run, as its log defines it.
+
+    - ``file``: the events, opening ones included.
+    - ``has_begun``: whether the opening events have been logged.
+    """
+
+    def __init__(self, log: ManifestLog) -> None:
+        self._medium, self._log = (medium := log.medium), log
+        self.file = EventLog(
+            medium.folder / "events.jsonl", check_driver=medium.check_driver, mend=self._rewrite
+        )
+        self.has_begun = False
+        self._opening: Sequence[Any] = ()
+        self._ends: dict[int, EventLogEnd] = {}
+        """End of the events of each logged manifest entry."""
+
+    def committed_events(self) -> list[Any]:
+        """Return the events of all committed batches, in order."""
+        self._log.read_new_entries()
+        found, rolled = [], self._log.rolled
+        if rolled is not None:
+            file = EventLog(self.file.path, opening=rolled.opening)
+            file.open_prefix(rolled.archive)
+            found += file.read_since(rolled.opening)
+        later = self._log.uncheckpointed_commits()
+        return [*found, *(event for kept in later for event in self._read_commit_events(kept))]
+
+    def _read_commit_events(self, kept: Kept) -> list[Any]:
+        return [decode_event(line) for line in self._log.read_entry(kept.entry).events]
+
+    def begin(self, opening: Sequence[Any] = ()) -> None:
+        """Log the ``opening`` events, and those of the batches so far."""
+        self._log.read_new_entries()
+        self._opening = opening
+        self._write_entries([kept.entry for kept in self._log.uncheckpointed_commits()])
+        self.trim()
+        self.has_begun = True
+
+    def _write_entries(self, entries: Iterable[int]) -> None:
+        """Restore the events of the checkpoint, or opening ones, then append those of entries."""
+        if (rolled := self._log.rolled) is not None:
+            self.file.opening = rolled.opening
+            self.file.open_prefix(rolled.archive, and_cut=True)
+        else:
+            self.file.begin_log(self._opening)
+            if self._medium.force:  # the file's name, before a checkpoint relies on it
+                durable_files.fsync_path(self._medium.folder)
+        for entry in entries:
+            self.file.append_encoded(self._log.read_entry(entry).events)
+            self._ends[entry] = self.file.find_end
+
+    def _rewrite(self) -> None:
+        """Rewrite all events, since the file is not as this driver has written it."""
+        LOGGER.warning(
+            "%s does not have the lines that were written; it is rewritten", self.file.path
+        )
+        self._write_entries([*self._ends])
+
+    def trim(self) -> None:
+        """Trim events as results expire."""
+        since = self._log.first_retained_batch
+        if since and self.file.trim(since, self._medium.force):
+            LOGGER.info("events are kept from batch %d on", since)
+
+    def check_file(self) -> None:
+        """Raise DamagedRunError unless the events covered by the checkpoint are intact."""
+        if (rolled := self._log.rolled) is not None:
+            EventLog(self.file.path, opening=rolled.opening).check_prefix(rolled.archive)
+
+    def append_events(self, happened: Sequence[Any]) -> None:
+        """Log the events of the last commit."""
+        self.file.append_events(happened)
+        self._ends[self._log.commits[-1].entry] = self.file.find_end
+
+    def describe_until(self, entry: int) -> EventPrefix:
+        """Return the events up to those of an entry as a prefix.
+
+        Raises DamagedRunError if the file does not hold what was written.
+        """
+        before, end = self._log.rolled.archive if self._log.rolled else None, self._ends[entry]
+        for _ in range(2):
+            found = self.file.describe_prefix(before, end.event_count, end.size_bytes)
+            if found.crc32 == end.crc32:
+                return found
+            self._medium.check_driver()
+            self._rewrite()
+        raise DamagedRunError(
+            f"{self.file.path} is damaged: it does not have the lines that were written"
+        )
+
+    def forget_until(self, entry: int) -> None:
+        """Forget the ends of entries up to this one, which a checkpoint covers."""
+        self._ends = {n: end for n, end in self._ends.items() if n > entry}

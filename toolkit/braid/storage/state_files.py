@@ -1,0 +1,130 @@
+"""States and block files of a run on disk."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Sequence, Set
+from concurrent.futures import Future
+from functools import partial
+
+from braid.core.event_io import LOGGER
+from braid.core.run_state import FileChecksum, RunState, state_from_json, state_to_json
+from braid.errors import DamagedRunError
+from braid.storage import block_files, durable_files
+from braid.storage.log_entries import Kept, Named
+from braid.storage.manifest_log import OLD
+from braid.storage.run_files import is_run_file
+from braid.storage.run_medium import RunMedium
+from braid.util.environment import current_environment
+from braid.util.file_system import current_file_system
+
+
+class StateFiles:
+    """Files ``commits/state-*`` of a run. The last ones are retained.
+
+    ``block_files``: block files that each retained state names, by the name of the state.
+    """
+
+    def __init__(self, medium: RunMedium) -> None:
+        self._medium, self._folder = medium, medium.folder / "commits"
+        self.block_files: dict[str, frozenset[str]] = {}
+
+    def write(self, state: RunState) -> Named:
+        """Write a state. It exists once a manifest names it."""
+        name = f"state-{state.batch:06d}-{current_environment().make_token()}.json"
+        body = state_to_json(state)
+        self._medium.put_unique(f"commits/{name}", body)
+        return Named(name, FileChecksum(len(body), zlib.crc32(body)))
+
+    def read(self, kept: Kept, policy: type = object, shedding: type = object) -> RunState:
+        """Return the state after a commit. Raises DamagedRunError if it is damaged or missing.
+
+        ``policy``, ``shedding``: types of the placement's and the shedder's state. Default: the
+        plain stored values.
+        """
+        assert kept.state is not None, "the last commits are not in a checkpoint"
+        name, seal = kept.state
+        file = self._medium.fetch(f"commits/{name}")
+        durable_files.check_file(file, seal)
+        return state_from_json(current_file_system().read_file(file), policy, shedding)
+
+    def load_retained(self, commits: Sequence[Kept]) -> None:
+        """Read which block files the last states name.
+
+        Raises DamagedRunError if the last state is damaged. If an earlier one is, the run only
+        cannot go back to it.
+        """
+        found = dict[str, frozenset[str]]()
+        for left, kept in enumerate(commits[-1 : -OLD - 1 : -1]):
+            try:
+                if kept.state is not None:
+                    found[kept.state.name] = frozenset(self.read(kept).block_files)
+            except DamagedRunError as damaged:
+                if not left:
+                    raise
+                LOGGER.warning("%s; the run cannot go back to batch %d", damaged, kept.batch)
+        self.block_files = dict(reversed(found.items()))
+
+    def list_live_blocks(self) -> frozenset[str]:
+        """Return the block files that a retained state names."""
+        return frozenset[str]().union(*self.block_files.values())
+
+    def retain(self, name: str, block_files: Collection[str]) -> list[str]:
+        """Retain a new state with the one before it. Return the states that can be removed."""
+        self.block_files[name] = frozenset(block_files)
+        old = [*self.block_files][:-OLD]
+        for state in old:
+            del self.block_files[state]
+        return old
+
+    def remove(self, names: Collection[str]) -> None:
+        """Remove states from the folder. The caller has checked that this driver has the run."""
+        for name in names:
+            current_file_system().remove_file(self._folder / name, missing_ok=True)
+
+
+class BlockFolder:
+    """Folder ``blocks`` of a run. Tasks write and read its files (see ``block_files``).
+
+    ``reported``: block files that exist in a bucket, as tasks have reported or states name them.
+    """
+
+    def __init__(self, medium: RunMedium) -> None:
+        self.folder = medium.folder / "blocks"
+        self.reported: Set[str] = set()
+        self._removing: Future[None] | None = None
+
+    def list_unnamed(self, live: Set[str]) -> list[str]:
+        """Return the block files in the folder that are not ``live``."""
+        names = current_file_system().list_names(self.folder)
+        return [name for name in names if name not in live and is_run_file(name)]
+
+    def forget_reported(self, live: Set[str]) -> Set[str]:
+        """Return the reported block files that are not ``live``, and forget them."""
+        gone, self.reported = self.reported - live, live
+        return gone
+
+    def start_removing(self, names: Collection[str]) -> None:
+        """Remove block files in the background. The caller has checked that this driver may."""
+        gone = [self.folder / name for name in names]
+        self._removing = durable_files.run_in_background(
+            partial(block_files.remove_block_files, gone)
+        )
+
+    def wait_for_removals(self) -> None:
+        """Wait until block files are removed. Raises the error that prevented it."""
+        removing, self._removing = self._removing, None
+        if removing is not None:
+            removing.result()
+
+    def check_files(self, state: RunState, deep: bool = True) -> None:
+        """Raise DamagedRunError unless the block files of a state match their checksums.
+
+        Not ``deep``: compare lengths only.
+        """
+        for name, seal in state.block_files.items():
+            durable_files.check_file(self.folder / name, seal, deep)
+
+    def close_files(self) -> None:
+        """Close the files that this process has open."""
+        block_files.close_block_files(self.folder)
