@@ -52,7 +52,9 @@ def check_no_leftovers(url: str) -> None:
     names, reader = open_object_store(url).list_objects(), open_store(url)
     reader.read_settings()
     last = [kept for kept in reader.log.commits[-2:] if kept.state is not None]
-    blocks = {f"blocks/{name}" for kept in last for name in reader.states.read(kept).block_files}
+    blocks = {
+        f"blocks/{name}" for kept in last for name in reader.states.read_state(kept).block_files
+    }
     states = {f"commits/{kept.state.name}" for kept in last if kept.state is not None}
     entries = {n for n in names if n.startswith(("commits/0", "commits/entries-"))}
     copied = {n for n in names if n.startswith("input/")}

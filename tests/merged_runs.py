@@ -104,7 +104,7 @@ def add(store: RunStore, batch: int) -> None:
     name = f"{batch:06d}-0-0000cafe.parquet"
     pq.write_table(pa.table({"batch": [batch]}), store.published.new / name)
     seals = {name: durable_files.checksum_file(store.published.new / name, False)}
-    store.commit_batch(batch, store.states.write(RunState(batch)), seals, [])
+    store.commit_batch(batch, store.states.write_state(RunState(batch)), seals, [])
     store.log_events([])
 
 

@@ -159,11 +159,11 @@ def test_two_drivers_by_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         mine.log.reset_log()
         mine.take_over()
         for _ in range(turn % 3):
-            mine.commit_batch(batch, mine.states.write(RunState(batch)), {}, [])
+            mine.commit_batch(batch, mine.states.write_state(RunState(batch)), {}, [])
             batch += 1
         if turn:
             with pytest.raises(FencedError):
-                other.commit_batch(batch, other.states.write(RunState(batch)), {}, [])
+                other.commit_batch(batch, other.states.write_state(RunState(batch)), {}, [])
     assert RunStore(tmp_path).log.committed_batches() == [*range(batch)]
 
 

@@ -151,5 +151,5 @@ def test_a_run_that_reads_a_socket_is_not_resumed_within_a_batch(tmp_path: Path)
         with pytest.raises(ValueError, match=says):
             check_sockets(SOURCES, store)
         check_sockets({"a": SOURCES["a"]}, store)
-        store.commit_batch(batch, store.states.write(RunState(batch, epoch=batch)), {}, [])
+        store.commit_batch(batch, store.states.write_state(RunState(batch, epoch=batch)), {}, [])
         check_sockets(SOURCES, store)

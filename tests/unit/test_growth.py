@@ -120,7 +120,7 @@ def test_a_reader_that_lags_finds_what_has_been_rolled_up(tmp_path: Path, often:
     store.create_run({})
     store.log_opening_events()
     for batch in range(30):
-        snapshot = store.states.write(RunState(batch))
+        snapshot = store.states.write_state(RunState(batch))
         store.commit_batch(batch, snapshot, {}, [MigrationEnded(batch, 0)])
         store.remove_old_files(RunState(batch), snapshot)
         store.log_events([MigrationEnded(batch, 0)])
@@ -174,7 +174,7 @@ def test_neither_a_batch_nor_a_resume_takes_longer_when_a_run_does(
     def commit(batch: int) -> None:
         name = f"{batch:06d}-0-0000cafe.parquet"
         (store.published.new / name).write_bytes(body)
-        snapshot, happened = store.states.write(RunState(batch)), [BatchPlanned(batch)] * 4
+        snapshot, happened = store.states.write_state(RunState(batch)), [BatchPlanned(batch)] * 4
         store.commit_batch(batch, snapshot, {name: seal}, happened)
         store.remove_old_files(RunState(batch), snapshot)
         store.log_events(happened)

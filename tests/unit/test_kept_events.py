@@ -284,7 +284,7 @@ def test_the_file_stays_small_however_long_a_run_is(
     store.log_opening_events([START])
     for batch in range(300):
         snapshot, happened = (
-            store.states.write(RunState(batch)),
+            store.states.write_state(RunState(batch)),
             [*[BatchPlanned(batch)] * 4, commit(batch)],
         )
         store.commit_batch(batch, snapshot, {}, happened)
@@ -323,7 +323,7 @@ def test_queries_that_are_gone_leave_no_lines(tmp_path: Path) -> None:
     assert len(sizes) > 5 and max(sizes) < 1.1 * min(sizes[1:])
     (gone,) = some.events_of_type(EventsTrimmed)
     run = shared(
-        SimpleNamespace(told=some, log=SimpleNamespace(first_retained_batch=gone.batch + 1))
+        SimpleNamespace(events=some, log=SimpleNamespace(first_retained_batch=gone.batch + 1))
     )
     name = f"q{gone.batch % 3}"
     said = f"{name!r}; there are: first, stays, late.*; of those removed before batch "
@@ -359,7 +359,7 @@ def test_a_shared_run_gives_what_is_kept_of_a_query(tmp_path: Path) -> None:
         pq.write_table(pa.table({"batch": [batch]}), store.published.new / name)
         seals = {name: durable_files.checksum_file(store.published.new / name, False)}
         happened = [*changes.get(batch, []), commit(batch)]
-        store.commit_batch(batch, store.states.write(RunState(batch)), seals, happened)
+        store.commit_batch(batch, store.states.write_state(RunState(batch)), seals, happened)
         store.log_events(happened)
     run = shared(store)
 

@@ -89,7 +89,7 @@ def test_what_is_large_or_of_other_columns_is_linked(
         name = f"{batch:06d}-0-0000cafe.parquet"
         kind = pa.int32() if batch == 1 and why != "large" else pa.int64()
         pq.write_table(pa.table({"batch": pa.array([batch], kind)}), store.published.new / name)
-        snapshot = store.states.write(RunState(batch))
+        snapshot = store.states.write_state(RunState(batch))
         seals = {name: durable_files.checksum_file(store.published.new / name, False)}
         store.commit_batch(batch, snapshot, seals, [])
         store.log_events([])

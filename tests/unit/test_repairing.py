@@ -457,7 +457,7 @@ def test_what_is_made_anew_has_the_order_of_many_tasks(tmp_path: Path) -> None:
             rows = pa.table({"batch": [batch], "task": [task]})
             pq.write_table(rows, store.published.new / name, write_page_checksum=True)
             seals[name] = durable_files.checksum_file(store.published.new / name, False)
-        store.commit_batch(batch, store.states.write(RunState(batch)), seals, [])
+        store.commit_batch(batch, store.states.write_state(RunState(batch)), seals, [])
         store.log_events([])
     (file,) = store.path.glob("compacted/*")
     body = file.read_bytes()

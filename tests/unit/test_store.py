@@ -164,7 +164,7 @@ def commit(
         for name in names:
             (folder / name).touch()
     made = state(batch, *blocks)
-    snapshot = store.states.write(made)
+    snapshot = store.states.write_state(made)
     store.commit_batch(batch, snapshot, dict.fromkeys(results, NOTHING), [MigrationEnded(batch, 0)])
     if tidy:
         store.remove_old_files(made, snapshot)
@@ -288,7 +288,7 @@ def test_blocks_that_cannot_be_removed_are_told_of_and_hold_nothing_up(
         commit(store, batch, [B[batch]], [])
     monkeypatch.setattr("braid.storage.block_files.remove_block_files", dies)
     last = commit(store, 3, [B[3]], [], tidy=False)
-    store.remove_old_files(last, store.states.write(last))
+    store.remove_old_files(last, store.states.write_state(last))
     store.release_run()
     assert "1 files are there" in caplog.text and not store.lock.is_held()
     monkeypatch.undo()
@@ -302,7 +302,7 @@ def test_a_commit_is_whole_or_absent(store: RunStore, monkeypatch: pytest.Monkey
     def dies(*_: Any, **__: Any) -> None:
         raise OSError("no space left")
 
-    snapshot = store.states.write(state(1))
+    snapshot = store.states.write_state(state(1))
     monkeypatch.setattr("braid.util.file_system.os.fsync", dies)
     with pytest.raises(OSError, match="no space left"):
         store.commit_batch(1, snapshot, {}, [])
@@ -341,7 +341,7 @@ def test_results_are_seen_after_their_manifest_only(
 
 def test_events_are_kept_in_the_manifests(store: RunStore) -> None:
     store.commit_batch(
-        0, store.states.write(state(0)), {}, [MigrationEnded(0, 1), RunEnded(0, "stopped")]
+        0, store.states.write_state(state(0)), {}, [MigrationEnded(0, 1), RunEnded(0, "stopped")]
     )
     assert store.archive.committed_events() == [MigrationEnded(0, 1), RunEnded(0, "stopped")]
 

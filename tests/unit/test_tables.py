@@ -204,7 +204,7 @@ def test_killed_between_files(tmp_path: Path, point: str) -> None:
     run = ended(StreamJoin.resume(folder, streams))
     assert describe_difference(result_ids(run.results()), expected(streams, "a.k = b.k")) == ""
     assert store.log.committed_batches() == [*range(6)]
-    states = [store.states.read(kept) for kept in store.log.commits[-2:]]
+    states = [store.states.read_state(kept) for kept in store.log.commits[-2:]]
     assert list_files(store.blocks.folder) == {
         a.file for state in states for a in state.replica_addresses.values()
     }
@@ -718,7 +718,7 @@ def test_the_seconds_of_a_batch_are_split_by_part(
         "planning": (batch_step, "plan_batch"),
         "transfer": (thread_executor, "exchange_partials"),
         "kernels": (ReplicaStore, "derive_blocks"),
-        "commit": (StateFiles, "write"),
+        "commit": (StateFiles, "write_state"),
     }
     for part, (owner, name) in slow.items():
         with monkeypatch.context() as patch:

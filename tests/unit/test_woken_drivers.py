@@ -364,7 +364,7 @@ def test_a_driver_whose_entries_were_cut_off_has_lost_the_run(tmp_path: Path) ->
     mine.create_run({})
     mine.take_over()
     for batch in range(2):
-        mine.commit_batch(batch, mine.states.write(RunState(batch)), {}, [])
+        mine.commit_batch(batch, mine.states.write_state(RunState(batch)), {}, [])
     other = RunStore(tmp_path)
     other.log.read_new_entries()
     other.log.truncate(1)
@@ -372,5 +372,5 @@ def test_a_driver_whose_entries_were_cut_off_has_lost_the_run(tmp_path: Path) ->
     with pytest.raises(FencedError, match=r"000002.json is no longer this driver's"):
         mine.log.check_fence()
     with pytest.raises(FencedError):
-        mine.commit_batch(2, mine.states.write(RunState(2)), {}, [])
+        mine.commit_batch(2, mine.states.write_state(RunState(2)), {}, [])
     assert RunStore(tmp_path).log.committed_batches() == [0]

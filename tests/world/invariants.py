@@ -139,7 +139,7 @@ def _check_folder(world: World, expected: dict[tuple[int, ...], int], since: int
     )
     check_same("staging/", set(disk.list_names(store.published.new)), set())
     states = [k for k in kept[-OLD:] if k.state is not None]
-    blocks = {name for k in states for name in store.states.read(k).block_files}
+    blocks = {name for k in states for name in store.states.read_state(k).block_files}
     check_same("blocks/", set(disk.list_names(store.blocks.folder)), blocks)
     there = {n for n in disk.list_names(store.log.folder) if n.startswith("state-")}
     check_same("states", there, {k.state.name for k in states if k.state is not None})

@@ -157,7 +157,7 @@ class Engine:
         executed = self.clock()
         self._note_turn_seconds(outcome, executed - began + self.committing + self.last_commit)
         after = batch_step.commit_batch(self.rules, self.state, work, outcome, epoch, seen())
-        snapshot = self.store.states.write(after.state)
+        snapshot = self.store.states.write_state(after.state)
         ended = self.clock()
         self.committing = ended - executed
         seconds = split_batch_seconds(
@@ -288,7 +288,10 @@ class Engine:
             named = referenced_files(places, {}, outcome.files)
             state = replace(state, blocks=blocks, replica_addresses=places, block_files=named)
         after = batch_step.commit_amendment(self.rules, old, state, outcome)
-        snapshot, total = self.store.states.write(state), current_environment().read_clock() - began
+        snapshot, total = (
+            self.store.states.write_state(state),
+            current_environment().read_clock() - began,
+        )
         seconds = split_batch_seconds(total, source=0.0, planning=0.0, kernels=0.0, commit=0.0)
         self._commit_batch(BatchStep(state, (*happened, *after.events)), snapshot, {}, seconds, {})
         self.set_queries(queries)

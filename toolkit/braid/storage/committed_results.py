@@ -103,7 +103,7 @@ class CommittedResults:
         if not self._medium.url:
             return self.result_files(batch, batch + 1, deep, merged=False)
         files = self._log.commits[batch - self._log.first_uncompacted_batch].results
-        folder = self._medium.lend([f.name for f in files])
+        folder = self._medium.lend_results([f.name for f in files])
         for name, seal in files:
             durable_files.check_file(folder / name, seal, deep)
         return [str(folder / f.name) for f in files]
@@ -111,7 +111,7 @@ class CommittedResults:
     def _prefetch(self, wanted: range) -> None:
         """Bring result files into the folder, several at a time, as far as they are known."""
         names = (f.name for k in self._log.commits if k.batch in wanted for f in k.results)
-        self._medium.prefetch({f"results/{name}": f"results/{name}" for name in names})
+        self._medium.prefetch_files({f"results/{name}": f"results/{name}" for name in names})
 
     def _list_compacted_results(self, wanted: range, deep: bool, merged: bool) -> list[str]:
         """Return the files of the wanted batches that are compacted."""
@@ -270,7 +270,7 @@ class CommittedResults:
         self._compactor.recover_compacted(self._log.merged)
         LOGGER.info("results are kept from batch %d on", first)
 
-    def recover(self, seen: int | None) -> None:
+    def recover_results(self, seen: int | None) -> None:
         """Publish all named results, and remove files that no manifest names.
 
         ``seen``: number of published files, if just counted.

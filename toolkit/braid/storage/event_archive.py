@@ -44,12 +44,12 @@ class EventArchive:
     def _read_commit_events(self, kept: Kept) -> list[Any]:
         return [decode_event(line) for line in self._log.read_entry(kept.entry).events]
 
-    def begin(self, opening: Sequence[Any] = ()) -> None:
+    def begin_log(self, opening: Sequence[Any] = ()) -> None:
         """Log the ``opening`` events, and those of the batches so far."""
         self._log.read_new_entries()
         self._opening = opening
         self._write_entries([kept.entry for kept in self._log.uncheckpointed_commits()])
-        self.trim()
+        self.trim_log()
         self.has_begun = True
 
     def _write_entries(self, entries: Iterable[int]) -> None:
@@ -72,7 +72,7 @@ class EventArchive:
         )
         self._write_entries([*self._ends])
 
-    def trim(self) -> None:
+    def trim_log(self) -> None:
         """Trim events as results expire."""
         since = self._log.first_retained_batch
         if since and self.file.trim(since, self._medium.force):

@@ -63,7 +63,7 @@ class LogCheckpointer:
             self._compactor.publish_compacted(merged)
             if self._log.first_retained_batch > since:
                 self._results.drop_expired(since)
-        self._archive.trim()
+        self._archive.trim_log()
         self._archive.forget_until(entry)
 
     def _count_expired_groups(self, merged: Sequence[Merged]) -> int:
@@ -80,7 +80,7 @@ class LogCheckpointer:
         )
         promised = self._log.first_uncompacted_batch
         try:
-            if self._sink_progress.exists():
+            if self._sink_progress.has_file():
                 promised = min(self._sink_progress.last_batch + 1, promised)
         except DamagedRunError as damaged:
             LOGGER.error("all results are kept: %s", damaged)

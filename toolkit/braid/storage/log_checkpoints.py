@@ -38,12 +38,12 @@ class LogCheckpoints:
         """Return whether a checkpoint covers an entry."""
         return any(checkpoint_entry(file) >= entry for file in self.list_files())
 
-    def read(self, file: Path) -> Rolled:
+    def read_checkpoint(self, file: Path) -> Rolled:
         """Return a checkpoint. Raises DamagedRunError, or ValueError for another version."""
         body = durable_files.read_checksummed(file, f"{file.name} of {self._medium.where}")
         return msgspec.json.decode(body, type=Rolled)
 
-    def write(self, rolled: Rolled) -> None:
+    def write_checkpoint(self, rolled: Rolled) -> None:
         """Write or replace a checkpoint. Raises FencedError."""
         durable_files.write_atomically(
             self._folder / f"checkpoint-{rolled.entry:06d}.json",
@@ -72,11 +72,11 @@ class LogCheckpoints:
 
     def _rewrite(self, file: Path, change: Callable[[list[Merged]], list[Merged]]) -> None:
         try:
-            before = self.read(file)
+            before = self.read_checkpoint(file)
         except DamagedRunError:  # another checkpoint replaces it
             return
         if (merged := change(before.merged)) != before.merged:
-            self.write(msgspec.structs.replace(before, merged=merged))
+            self.write_checkpoint(msgspec.structs.replace(before, merged=merged))
 
 
 def _drop_older_groups(since: int, merged: list[Merged]) -> list[Merged]:

@@ -137,7 +137,7 @@ class ManifestLog:
         files = self.checkpoints.list_files()
         for left, file in zip(range(len(files))[::-1], files[::-1], strict=True):
             try:
-                rolled = self.checkpoints.read(file)
+                rolled = self.checkpoints.read_checkpoint(file)
             except DamagedRunError:
                 if not left:
                     raise
@@ -184,7 +184,7 @@ class ManifestLog:
         kept = [k for k in self.commits if k.batch >= end]
         results = [k.results for k in kept[:-OLD]]
         rolled = Rolled(VERSION, last, crc, results, archive, opening, [*merged])
-        self.checkpoints.write(rolled)
+        self.checkpoints.write_checkpoint(rolled)
         before, self.rolled, self.merged = self.rolled, rolled, [*merged]
         self.commits = [k._replace(entry=-1, state=None) for k in kept[:-OLD]] + kept[-OLD:]
         self._remove_old_entries(-1 if before is None else before.entry)
@@ -369,7 +369,7 @@ class ManifestLog:
 
     def _has_next_entry(self) -> bool:
         """Return whether the next entry exists, after bringing it into the folder."""
-        return self.medium.has(_entry_name(self.next_entry))
+        return self.medium.has_file(_entry_name(self.next_entry))
 
     def _make_fenced_error(self) -> FencedError:
         try:

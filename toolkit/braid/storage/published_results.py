@@ -47,7 +47,7 @@ class PublishedResults:
 
     def committed_path(self, name: str) -> str:
         """Return the path of a committed file, which a killed run may have left in staging/."""
-        file = self.medium.fetch(f"results/{name}")
+        file = self.medium.fetch_file(f"results/{name}")
         moved = current_file_system().exists(file) or not current_file_system().exists(
             self.new / name
         )

@@ -1,6 +1,6 @@
 """Bucket that holds a run, with a local cache in which a process works on it.
 
-The cache has the layout of any run (see ``run_store``). It is empty when a process opens the run,
+The cache has the layout of any run (see ``run_files``). It is empty when a process opens the run,
 and is removed when the process no longer needs it. The bucket alone holds the run, and its manifest
 log alone tells which files exist. Everything that a batch consists of is in the bucket before its
 manifest, which is created only if none exists:
@@ -72,7 +72,7 @@ class RemoteMedium:
         """Raise ValueError if the store overwrites an object that must not exist."""
         self._bucket.check_conditional_put()
 
-    def announce(self, settings: Mapping[str, Any]) -> None:
+    def announce_run(self, settings: Mapping[str, Any]) -> None:
         """Upload the settings of a run that is ready, and before them the copy of static input.
 
         Raises RuntimeError if another driver has begun a run meanwhile.
@@ -81,10 +81,14 @@ class RemoteMedium:
         if new:
             self.snapshot = current_environment().make_token()
             files = durable_files.list_files_below(self.folder / "input", "[!.]*")
-            self.upload({f"{self._input}{f.relative_to(self.folder / 'input')}": f for f in files})
+            self.upload_files(
+                {f"{self._input}{f.relative_to(self.folder / 'input')}": f for f in files}
+            )
         body = {"v": VERSION, **settings, "input": self.snapshot}
         try:
-            (self.put_new if new else self.put)("run.json", durable_files.encode_checksummed(body))
+            (self.put_new if new else self.put_file)(
+                "run.json", durable_files.encode_checksummed(body)
+            )
         except FileExistsError:
             raise make_lost_start_error(self.where) from None
 
@@ -112,7 +116,7 @@ class RemoteMedium:
         """
         return current_file_system().read_file(self.folder / name) == body
 
-    def put(self, name: str, body: bytes) -> None:
+    def put_file(self, name: str, body: bytes) -> None:
         """Write or replace a file in the cache, then the object.
 
         A driver that does not know that it has lost the run may replace a later object.
@@ -125,24 +129,24 @@ class RemoteMedium:
         current_file_system().write_file(self.folder / name, body, self.force)
         self._bucket.put_object(name, self.folder / name)
 
-    def upload(self, files: Mapping[str, Path | bytes]) -> None:
+    def upload_files(self, files: Mapping[str, Path | bytes]) -> None:
         """Write objects, several at a time."""
         map_concurrently(lambda name: self._bucket.put_object(name, files[name]), files)
 
-    def discard(self, names: Collection[str]) -> None:
+    def delete_files(self, names: Collection[str]) -> None:
         """Remove objects, if this driver still has the run. Raises FencedError."""
         if names:
             self.fence()
         self._bucket.delete_objects(names)
 
-    def has(self, name: str) -> bool:
+    def has_file(self, name: str) -> bool:
         """Return whether an object exists, after downloading it."""
         if self._bucket.object_size(name) < 0:
             return False
         self._bucket.download(name, self.folder / name)
         return True
 
-    def fetch(self, name: str) -> Path:
+    def fetch_file(self, name: str) -> Path:
         """Return the path of a file, after downloading it if it is not in the cache.
 
         Raises DamagedRunError if the object is missing.
@@ -159,14 +163,14 @@ class RemoteMedium:
                 raise DamagedRunError(str(error)) from None
         return file
 
-    def prefetch(self, files: Mapping[str, str]) -> None:
+    def prefetch_files(self, files: Mapping[str, str]) -> None:
         """Download objects to the cache by these names, several at a time, if they exist."""
 
-        def fetch(name: str) -> None:
+        def fetch_one(name: str) -> None:
             with suppress(DamagedRunError):  # the reader of the file reports that it is missing
                 self._fetch_as(name, files[name])
 
-        map_concurrently(fetch, files)
+        map_concurrently(fetch_one, files)
 
     def find_foreign_file(self) -> str | None:
         """Return the name of an object that is no leftover of a killed start; None: there is none.
@@ -217,12 +221,12 @@ class RemoteMedium:
     def fetch_input(self) -> None:
         """Download the copy of static input, dated in the order in which Spark must read it."""
         names = self._bucket.list_objects(self._input.rstrip("/"))
-        self.prefetch({name: name.replace(self._input, "input/", 1) for name in names})
+        self.prefetch_files({name: name.replace(self._input, "input/", 1) for name in names})
         for file in durable_files.list_files_below(self.folder / "input", "[!.]*"):
             if file.suffix == ".parquet":
                 current_file_system().set_times(file, float(file.stem))
 
-    def lend(self, names: Collection[str]) -> Path:
+    def lend_results(self, names: Collection[str]) -> Path:
         """Return a folder with these result files, which the next call replaces.
 
         Raises DamagedRunError if an object is missing.
@@ -240,7 +244,7 @@ class RemoteMedium:
         """Write the bundles of entries that all lie before ``end``."""
         self._bundles.put_complete(end)
 
-    def release(self) -> None:
+    def clear_cache(self) -> None:
         """Remove blocks and input from the cache."""
         for name in ("blocks", "input"):
             current_file_system().remove_folder(self.folder / name)

@@ -1,6 +1,6 @@
 """Where the files of a run are: in a folder, or in a bucket with a local cache.
 
-Files have the names of the run's layout, as ``commits/000012.json`` (see ``run_store``).
+Files have the names of the run's layout, as ``commits/000012.json`` (see ``run_files``).
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ class RunMedium(Protocol):
     def put_new(self, name: str, body: bytes) -> None:
         """Write a file atomically. Raises FileExistsError if another driver has written it."""
 
-    def put(self, name: str, body: bytes) -> None:
+    def put_file(self, name: str, body: bytes) -> None:
         """Write or replace a file atomically."""
 
     def put_unique(self, name: str, body: bytes) -> None:
         """Write a file whose name no other driver uses, and that nothing names yet."""
 
-    def has(self, name: str) -> bool:
+    def has_file(self, name: str) -> bool:
         """Return whether a file exists, after bringing it into the folder."""
 
-    def fetch(self, name: str) -> Path:
+    def fetch_file(self, name: str) -> Path:
         """Return the path of a file, after bringing it into the folder if it is not there."""
 
-    def prefetch(self, files: Mapping[str, str]) -> None:
+    def prefetch_files(self, files: Mapping[str, str]) -> None:
         """Bring files into the folder by these names, if they exist and are not there."""
 
-    def lend(self, names: Collection[str]) -> Path:
+    def lend_results(self, names: Collection[str]) -> Path:
         """Return a folder with these result files, which the next call may replace."""
 
     def find_foreign_file(self) -> str | None:
@@ -94,7 +94,7 @@ class LocalMedium:
         """Write a file atomically. Raises FileExistsError if it exists."""
         durable_files.write_atomically(self.folder / name, body, self.force, new=True)
 
-    def put(self, name: str, body: bytes) -> None:
+    def put_file(self, name: str, body: bytes) -> None:
         """Write or replace a file atomically. Raises FencedError."""
         durable_files.write_atomically(self.folder / name, body, self.force, check=self.fence)
 
@@ -102,18 +102,18 @@ class LocalMedium:
         """Write a file. A power cut may leave a part of it, which nothing names."""
         current_file_system().write_file(self.folder / name, body, self.force)
 
-    def has(self, name: str) -> bool:
+    def has_file(self, name: str) -> bool:
         """Return whether a file exists."""
         return current_file_system().exists(self.folder / name)
 
-    def fetch(self, name: str) -> Path:
+    def fetch_file(self, name: str) -> Path:
         """Return the path of a file, which may be missing."""
         return self.folder / name
 
-    def prefetch(self, files: Mapping[str, str]) -> None:
+    def prefetch_files(self, files: Mapping[str, str]) -> None:
         """Do nothing: the folder is the run."""
 
-    def lend(self, names: Collection[str]) -> Path:
+    def lend_results(self, names: Collection[str]) -> Path:
         """Return the folder of results."""
         return self.folder / "results"
 

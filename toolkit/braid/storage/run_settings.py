@@ -82,7 +82,7 @@ class SettingsFile:
     def __init__(self, medium: RunMedium) -> None:
         self._medium, self.path = medium, medium.folder / "run.json"
 
-    def read(self) -> dict[str, Any] | None:
+    def read_settings(self) -> dict[str, Any] | None:
         """Return the settings of the run; None if its folder or bucket is empty or new.
 
         Raises ValueError if it holds something else, so that nothing is overwritten.
@@ -94,18 +94,18 @@ class SettingsFile:
         return {k: v for k, v in found.items() if k not in ("v", "crc")}
 
     def _exists(self) -> bool:
-        if current_file_system().exists(self.path) or self._medium.has(self.path.name):
+        if current_file_system().exists(self.path) or self._medium.has_file(self.path.name):
             return True
         if (other := self._medium.find_foreign_file()) is None:
             return False
-        if self._medium.has(self.path.name):  # another driver has just created the run
+        if self._medium.has_file(self.path.name):  # another driver has just created the run
             return True
         raise ValueError(
             f"{self._medium.where} holds files but no run of Braid, as {other}; a new run needs a "
             "new or empty folder or bucket prefix"
         )
 
-    def write(self, settings: Mapping[str, Any]) -> None:
+    def write_settings(self, settings: Mapping[str, Any]) -> None:
         """Write the settings to the folder.
 
         Raises RuntimeError if another driver has created the run since ``read``.

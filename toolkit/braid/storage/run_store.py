@@ -94,7 +94,7 @@ class RunStore:
         What has been committed to a bucket is available afterwards. Raises ValueError if it holds
         something else, so that nothing is overwritten.
         """
-        found = self.settings.read()
+        found = self.settings.read_settings()
         if self.remote and found is not None:
             self.remote.snapshot = found.get("input", self.remote.snapshot)
             if not self._is_fetched:
@@ -109,7 +109,7 @@ class RunStore:
         self.log.read_new_entries()
         states = [kept.state.name for kept in self.log.commits[-OLD:] if kept.state is not None]
         files = {f"commits/{name}": f"commits/{name}" for name in states}
-        remote.prefetch({**files, _OPENING: self.events.path.name})
+        remote.prefetch_files({**files, _OPENING: self.events.path.name})
 
     def _make_folders(self) -> None:
         for part in (self.blocks, self.log, self.input):
@@ -125,10 +125,10 @@ class RunStore:
         self._make_folders()
         if self.force:  # before run.json exists
             durable_files.fsync_path(self.path)
-        self.settings.write(settings)
+        self.settings.write_settings(settings)
         self._is_fetched = True
         if self.remote and settings.get("ready"):
-            self.remote.announce(settings)
+            self.remote.announce_run(settings)
 
     def _make_run_folder(self) -> None:
         """Create the run's folder and its parents."""
@@ -174,7 +174,7 @@ class RunStore:
         self.log.is_mine = False
         self.lock.release_lock()
         if self.remote:
-            self.remote.release()
+            self.remote.clear_cache()
 
     def take_over(self) -> None:
         """Append an entry by which this process takes over the run.
@@ -233,7 +233,7 @@ class RunStore:
         """
         self.log.read_new_entries()
         commits = self.log.commits
-        return self.states.read(commits[-1], policy, shedding) if commits else None
+        return self.states.read_state(commits[-1], policy, shedding) if commits else None
 
     def start_checkpoint_sync(self) -> None:
         """Start to force to disk what Spark has written of the next batch.
@@ -279,7 +279,7 @@ class RunStore:
         Raises RuntimeError if another driver may have the run, FencedError if one has.
         """
         if self.remote and self.uploads_checkpoint:
-            self.remote.upload({f"checkpoint/{snapshot.name}": self.checkpoint.dump()})
+            self.remote.upload_files({f"checkpoint/{snapshot.name}": self.checkpoint.dump()})
         lines = [encode_event(e)[:-1] for e in happened]
         named = tuple(Named(*each) for each in results.items())
         with self.results.reading:
@@ -300,22 +300,24 @@ class RunStore:
         self.blocks.wait_for_removals()
         if state.batch % _SWEEP_EVERY == _SWEEP_EVERY - 1:
             self._sweep_results(state.batch)
-        old = self.states.retain(snapshot.name, state.block_files)
+        old = self.states.retain_state(snapshot.name, state.block_files)
         live = self.states.list_live_blocks()
         unnamed = self.blocks.list_unnamed(live)
         self.check_driver()
-        self.states.remove(old)
+        self.states.remove_states(old)
         self.blocks.start_removing(unnamed)
         if self.remote:
             folders = ("commits", "checkpoint") if self.uploads_checkpoint else ("commits",)
             gone = [f"{folder}/{name}" for folder in folders for name in old]
-            self.remote.discard(gone + [f"blocks/{n}" for n in self.blocks.forget_reported(live)])
+            self.remote.delete_files(
+                gone + [f"blocks/{n}" for n in self.blocks.forget_reported(live)]
+            )
 
     def log_opening_events(self, opening: Sequence[Any] = ()) -> None:
         """Log the ``opening`` events, and those of the batches so far."""
-        self.archive.begin(opening)
+        self.archive.begin_log(opening)
         if self.remote:
-            self.remote.upload({_OPENING: b"".join(map(encode_event, opening))})
+            self.remote.upload_files({_OPENING: b"".join(map(encode_event, opening))})
 
     def log_events(self, happened: Sequence[Any]) -> None:
         """Log the events of the last commit. Write a checkpoint if it is due."""
@@ -344,7 +346,7 @@ class RunStore:
         """
         self.log.read_new_entries()
         if not self.remote:
-            self.results.recover(self._visible)
+            self.results.recover_results(self._visible)
             self._visible = None
         self.states.load_retained(self.log.commits)
         self.blocks.reported = live = self.states.list_live_blocks()
@@ -365,7 +367,7 @@ class RunStore:
         named |= {f"{at}/{s}" for at in ("commits", "checkpoint") for s in self.states.block_files}
         remote.remove_unnamed(named, checked)
         if self.uploads_checkpoint and (state := self.last_state()) is not None:
-            saved = remote.fetch(f"checkpoint/{[*self.states.block_files][-1]}")
+            saved = remote.fetch_file(f"checkpoint/{[*self.states.block_files][-1]}")
             self.checkpoint.restore_from(saved)
             self.checkpoint.check_epoch(state.epoch)
 
@@ -399,7 +401,7 @@ class RunStore:
         """Download the complete run if it is in a bucket, as far as its objects exist."""
         if self.remote:
             self.remote.fetch_input()
-            self.remote.prefetch({name: name for name, _ in self._list_named_files()})
+            self.remote.prefetch_files({name: name for name, _ in self._list_named_files()})
 
     def keep_until_exit(self) -> None:
         """Keep result files in place until this process ends, as they are still being read."""

@@ -23,14 +23,14 @@ class SinkProgress:
     def __init__(self, medium: RunMedium) -> None:
         self._medium, self.path = medium, medium.folder / self.name
 
-    def exists(self) -> bool:
+    def has_file(self) -> bool:
         """Return whether the run has had a sink in this folder."""
         return current_file_system().exists(self.path)
 
     @property
     def last_batch(self) -> int:
         """Last delivered batch; -1: none. Raises DamagedRunError."""
-        if not self._medium.has(self.name):
+        if not self._medium.has_file(self.name):
             return -1
         body = durable_files.read_checksummed(self.path, f"{self.path}")
         return msgspec.json.decode(body, type=_Delivered).batch
@@ -41,7 +41,9 @@ class SinkProgress:
         A driver that does not know that it has lost a run in a bucket may write an earlier batch.
         Later results are then delivered again.
         """
-        self._medium.put(self.name, durable_files.encode_checksummed(_Delivered(VERSION, batch)))
+        self._medium.put_file(
+            self.name, durable_files.encode_checksummed(_Delivered(VERSION, batch))
+        )
 
     def truncate(self, batch: int) -> None:
         """Forget deliveries after this batch, since later batches will be different."""

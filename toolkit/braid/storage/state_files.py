@@ -29,14 +29,14 @@ class StateFiles:
         self._medium, self._folder = medium, medium.folder / "commits"
         self.block_files: dict[str, frozenset[str]] = {}
 
-    def write(self, state: RunState) -> Named:
+    def write_state(self, state: RunState) -> Named:
         """Write a state. It exists once a manifest names it."""
         name = f"state-{state.batch:06d}-{current_environment().make_token()}.json"
         body = state_to_json(state)
         self._medium.put_unique(f"commits/{name}", body)
         return Named(name, FileChecksum(len(body), zlib.crc32(body)))
 
-    def read(self, kept: Kept, policy: type = object, shedding: type = object) -> RunState:
+    def read_state(self, kept: Kept, policy: type = object, shedding: type = object) -> RunState:
         """Return the state after a commit. Raises DamagedRunError if it is damaged or missing.
 
         ``policy``, ``shedding``: types of the placement's and the shedder's state. Default: the
@@ -44,7 +44,7 @@ class StateFiles:
         """
         assert kept.state is not None, "the last commits are not in a checkpoint"
         name, seal = kept.state
-        file = self._medium.fetch(f"commits/{name}")
+        file = self._medium.fetch_file(f"commits/{name}")
         durable_files.check_file(file, seal)
         return state_from_json(current_file_system().read_file(file), policy, shedding)
 
@@ -58,7 +58,7 @@ class StateFiles:
         for left, kept in enumerate(commits[-1 : -OLD - 1 : -1]):
             try:
                 if kept.state is not None:
-                    found[kept.state.name] = frozenset(self.read(kept).block_files)
+                    found[kept.state.name] = frozenset(self.read_state(kept).block_files)
             except DamagedRunError as damaged:
                 if not left:
                     raise
@@ -69,7 +69,7 @@ class StateFiles:
         """Return the block files that a retained state names."""
         return frozenset[str]().union(*self.block_files.values())
 
-    def retain(self, name: str, block_files: Collection[str]) -> list[str]:
+    def retain_state(self, name: str, block_files: Collection[str]) -> list[str]:
         """Retain a new state with the one before it. Return the states that can be removed."""
         self.block_files[name] = frozenset(block_files)
         old = [*self.block_files][:-OLD]
@@ -77,7 +77,7 @@ class StateFiles:
             del self.block_files[state]
         return old
 
-    def remove(self, names: Collection[str]) -> None:
+    def remove_states(self, names: Collection[str]) -> None:
         """Remove states from the folder. The caller has checked that this driver has the run."""
         for name in names:
             current_file_system().remove_file(self._folder / name, missing_ok=True)
