@@ -70,7 +70,9 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: P
     run = QueryHub(data, "ts").start(tmp_path / "hub", "batch", asked)
     run.awaitTermination()
     stores = [instance.store for instance in run._desk.works.instances.values()]
-    assert stores and all(s._removed is None for s in stores), "nothing is removed after the end"
+    assert stores and all(s.blocks._removing is None for s in stores), (
+        "nothing is removed after the end"
+    )
     matches = {q.name: q.reuse_kind for q in run.queries.values()}
     assert matches == dict.fromkeys(asked, "holds") | {
         "wide": "new", "long": "relaxed", "three": "new"
@@ -146,7 +148,7 @@ def test_a_hub_that_fails_waits_for_what_it_removes_and_can_be_started_at_once(
         with pytest.raises(MemoryError):
             run.awaitTermination()
     stores = [instance.store for instance in run._desk.works.instances.values()]
-    assert stores and all(s._removed is None for s in stores)
+    assert stores and all(s.blocks._removing is None for s in stores)
     again = QueryHub(data, "ts").start(tmp_path / "hub", "batch")
     again.awaitTermination()
     for name, sql in asked.items():

@@ -106,9 +106,6 @@ def test_blocks_alone(medium: LocalMedium) -> None:
     blocks.start_removing(blocks.list_unnamed({names[1]}))
     blocks.wait_for_removals()
     assert sorted(f.name for f in blocks.folder.iterdir()) == [names[1], "thesis.tex"]
-    blocks.reported = {*names}
-    assert blocks.forget_reported({names[1]}) == {names[0], names[2]}
-    assert blocks.reported == {names[1]}
 
 
 def test_events_alone(medium: LocalMedium) -> None:

@@ -179,9 +179,9 @@ class JoinConfig:
         """Raise ValueError unless Spark's workers can read and write the run's folder or bucket."""
         from braid.spark_workers import check_object_store, check_shared_folder
 
-        if store.url:
+        if store.remote:
             self._check_object_store(store.url)
-            store.uploads_checkpoint = not self.static_streams
+            store.remote.has_checkpoints = not self.static_streams
             self.spark.sparkContext.environment.update(store_environment())
             check_object_store(self.spark.sparkContext, store.url)
         else:

@@ -150,7 +150,7 @@ class Engine:
         self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]]
     ) -> None:
         began = self.clock()
-        self.store.start_checkpoint_sync()
+        self.store.checkpoint.start_sync()
         work = batch_step.plan_batch(self.rules, self.state)
         planned = self.clock()
         done, outcome = self._execute_batch(frame, self._make_batch_spec(work))

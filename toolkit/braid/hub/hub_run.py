@@ -111,7 +111,7 @@ class HubRun(RunLifecycle):
 
     def _run_batch(self, source: Any, number: int) -> None:
         began = current_environment().read_clock()
-        self.store.start_checkpoint_sync()
+        self.store.checkpoint.start_sync()
         self.store.input.check_files(number, deep=self._desk.reader.checks_input)
         with self.store.raise_if_superseded():
             self._join_batch(source, number)

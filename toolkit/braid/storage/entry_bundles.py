@@ -59,7 +59,7 @@ class EntryBundles:
             raise DamagedRunError(f"{error}, but later entries of the log are there") from None
 
     def put_complete(self, end: int) -> None:
-        """Write the bundles whose entries all lie before ``end``.
+        """Write the bundles that end before entry ``end``.
 
         If one cannot be written, a warning is logged, and the next call tries again.
         """

@@ -1,4 +1,4 @@
-"""Checkpoints of a run's manifest log, each of which replaces all entries up to one."""
+"""Checkpoints of a run's manifest log. A checkpoint replaces all entries up to one."""
 
 from __future__ import annotations
 

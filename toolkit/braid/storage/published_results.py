@@ -81,10 +81,12 @@ class PublishedResults:
         self.sink_log.append_batch(batch, names)
 
     def remove_leftovers(self, batch: int) -> None:
-        """Remove files of the batches up to this one from staging/.
+        """Leave files of the batches up to this one linked in results/ only.
 
-        Their links in results/ must be on disk. Files that tasks left behind go too.
+        Their links in results/ are forced to disk first. Files that tasks left behind go too.
         """
+        if self.medium.force:
+            durable_files.fsync_path(self.results)
         left = [
             n
             for n in current_file_system().list_names(self.new)

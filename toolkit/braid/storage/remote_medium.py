@@ -48,7 +48,9 @@ def is_object_store_url(path: Any) -> bool:
 class RemoteMedium:
     """Bucket at a URL, with a local cache that this process alone uses.
 
-    ``snapshot``: name of the copy of static input in the bucket; "": there is none yet.
+    - ``snapshot``: name of the copy of static input in the bucket; "": there is none yet.
+    - ``blocks``: block files in the bucket, as tasks have reported or states name them.
+    - ``has_checkpoints``: whether Spark's checkpoint is stored with each state.
 
     Raises ValueError for an invalid URL, ModuleNotFoundError if a required package is missing.
     """
@@ -62,7 +64,8 @@ class RemoteMedium:
         self._going.atexit = False
         self.url = self.where = self._bucket.url
         self.fence: Callable[[], None] = skip_check
-        self.snapshot = ""
+        self.snapshot, self.has_checkpoints = "", False
+        self.blocks: Set[str] = set()
         self._bundles = EntryBundles(self.folder / "commits", self._bucket)
 
     def check_driver(self) -> None:
@@ -133,11 +136,15 @@ class RemoteMedium:
         """Write objects, several at a time."""
         map_concurrently(lambda name: self._bucket.put_object(name, files[name]), files)
 
-    def delete_files(self, names: Collection[str]) -> None:
-        """Remove objects, if this driver still has the run. Raises FencedError."""
-        if names:
+    def remove_old(self, states: Collection[str], live: Set[str]) -> None:
+        """Remove states, and the block files that are not ``live``. Raises FencedError."""
+        folders = ("commits", "checkpoint") if self.has_checkpoints else ("commits",)
+        gone = [f"{folder}/{name}" for folder in folders for name in states]
+        gone += [f"blocks/{name}" for name in self.blocks - live]
+        if gone:
             self.fence()
-        self._bucket.delete_objects(names)
+        self._bucket.delete_objects(gone)
+        self.blocks = live
 
     def has_file(self, name: str) -> bool:
         """Return whether an object exists, after downloading it."""
@@ -241,7 +248,7 @@ class RemoteMedium:
         self._bundles.fetch_entries(first)
 
     def bundle_entries(self, end: int) -> None:
-        """Write the bundles of entries that all lie before ``end``."""
+        """Write the bundles that end before entry ``end``."""
         self._bundles.put_complete(end)
 
     def clear_cache(self) -> None:

@@ -1,4 +1,4 @@
-"""Where the files of a run are: in a folder, or in a bucket with a local cache.
+"""Medium of a run's files: a folder, or a bucket with a local cache.
 
 Files have the names of the run's layout, as ``commits/000012.json`` (see ``run_files``).
 """

@@ -60,7 +60,6 @@ class RunStore:
     - ``path``: folder in which this process works on the run.
     - ``url``: URL of the run's bucket; "": the run is in the folder.
     - ``where``: folder or URL, for users.
-    - ``uploads_checkpoint``: whether Spark's checkpoint is part of each commit to a bucket.
 
     Raises ValueError if the path is not on this machine.
     """
@@ -76,7 +75,7 @@ class RunStore:
         self.archive = EventArchive(self.log)
         self.events = self.archive.file
         self.input = InputSnapshot(self.path / "input", medium.check_driver)
-        self.checkpoint = SparkCheckpoint(self.path / "checkpoint")
+        self.checkpoint = SparkCheckpoint(self.path / "checkpoint", medium.force)
         self.published, self.compactor = PublishedResults(medium), ResultCompactor(medium)
         self.results = CommittedResults(self.log, self.published, self.compactor)
         self.sink_progress = SinkProgress(medium)
@@ -84,9 +83,8 @@ class RunStore:
             self.log, self.archive, self.results, self.compactor, self.sink_progress
         )
         medium.fence = self.log.check_fence
-        self.medium, self.uploads_checkpoint = medium, False
+        self.medium, self._is_fetched = medium, False
         self._visible: int | None = None
-        self._is_fetched = False
 
     def read_settings(self) -> dict[str, Any] | None:
         """Return the settings of the run; None for an empty or new folder or bucket.
@@ -235,22 +233,13 @@ class RunStore:
         commits = self.log.commits
         return self.states.read_state(commits[-1], policy, shedding) if commits else None
 
-    def start_checkpoint_sync(self) -> None:
-        """Start to force to disk what Spark has written of the next batch.
-
-        The commit of that batch waits for it.
-        """
-        if self.force:
-            self.checkpoint.start_sync()
-
     def prepare_commit(self) -> None:
         """Force to disk what a commit needs of Spark's files.
 
         Raises RuntimeError if another process may have the folder.
         """
         self.lock.check_held()
-        if self.force:
-            self.checkpoint.finish_sync()
+        self.checkpoint.finish_sync()
 
     def check_reported_files(self, outcome: BatchReport) -> None:
         """Raise RuntimeError unless all files reported by tasks exist with their lengths."""
@@ -263,7 +252,8 @@ class RunStore:
                 f"a worker on {worker} has written {name}, but here {fault}; all workers must "
                 f"share {self.where} with the driver"
             )
-        self.blocks.reported |= outcome.files.keys() - results
+        if self.remote:
+            self.remote.blocks |= outcome.files.keys() - results
 
     def commit_batch(
         self,
@@ -278,7 +268,7 @@ class RunStore:
 
         Raises RuntimeError if another driver may have the run, FencedError if one has.
         """
-        if self.remote and self.uploads_checkpoint:
+        if self.remote and self.remote.has_checkpoints:
             self.remote.upload_files({f"checkpoint/{snapshot.name}": self.checkpoint.dump()})
         lines = [encode_event(e)[:-1] for e in happened]
         named = tuple(Named(*each) for each in results.items())
@@ -287,7 +277,7 @@ class RunStore:
             if self.force:
                 for folder in (self.blocks.folder, self.published.new, self.log.folder):
                     durable_files.fsync_path(folder)
-                self.checkpoint.finish_sync()
+            self.checkpoint.finish_sync()
             self._append_entry(snapshot, named, lines)
             self.results.publish_batch(batch, [*results])
 
@@ -299,7 +289,7 @@ class RunStore:
         """
         self.blocks.wait_for_removals()
         if state.batch % _SWEEP_EVERY == _SWEEP_EVERY - 1:
-            self._sweep_results(state.batch)
+            self.published.remove_leftovers(state.batch)
         old = self.states.retain_state(snapshot.name, state.block_files)
         live = self.states.list_live_blocks()
         unnamed = self.blocks.list_unnamed(live)
@@ -307,11 +297,7 @@ class RunStore:
         self.states.remove_states(old)
         self.blocks.start_removing(unnamed)
         if self.remote:
-            folders = ("commits", "checkpoint") if self.uploads_checkpoint else ("commits",)
-            gone = [f"{folder}/{name}" for folder in folders for name in old]
-            self.remote.delete_files(
-                gone + [f"blocks/{n}" for n in self.blocks.forget_reported(live)]
-            )
+            self.remote.remove_old(old, live)
 
     def log_opening_events(self, opening: Sequence[Any] = ()) -> None:
         """Log the ``opening`` events, and those of the batches so far."""
@@ -327,16 +313,7 @@ class RunStore:
     def finish_commit(self) -> None:
         """Wait for removals after the last batch, and leave its results linked in results/ only."""
         self.blocks.wait_for_removals()
-        self._sweep_results(self.log.batch_count - 1)
-
-    def _sweep_results(self, batch: int) -> None:
-        """Leave result files of the batches up to this one linked in results/ only.
-
-        Their links in results/ are forced to disk first.
-        """
-        if self.force:
-            durable_files.fsync_path(self.published.results)
-        self.published.remove_leftovers(batch)
+        self.published.remove_leftovers(self.log.batch_count - 1)
 
     def remove_unnamed_files(self) -> None:
         """Remove files that no manifest names, left by killed tasks or a killed driver.
@@ -349,24 +326,21 @@ class RunStore:
             self.results.recover_results(self._visible)
             self._visible = None
         self.states.load_retained(self.log.commits)
-        self.blocks.reported = live = self.states.list_live_blocks()
         if self.remote:
             self._remove_unnamed_objects(self.remote)
             return
-        folders, named = (
-            [self.blocks.folder, self.log.folder],
-            live | self.states.block_files.keys(),
-        )
-        remove_unnamed_files(folders, named, self.check_driver)
+        named = self.states.list_live_blocks() | self.states.block_files.keys()
+        remove_unnamed_files([self.blocks.folder, self.log.folder], named, self.check_driver)
         durable_files.remove_temporary_files([self.log.folder], self.check_driver)
 
     def _remove_unnamed_objects(self, remote: RemoteMedium) -> None:
         """Remove objects that no manifest names, and restore Spark's checkpoint."""
         checked = dict(self._list_named_files())
-        named = {*checked, *(f"blocks/{name}" for name in self.blocks.reported)}
+        remote.blocks = self.states.list_live_blocks()
+        named = {*checked, *(f"blocks/{name}" for name in remote.blocks)}
         named |= {f"{at}/{s}" for at in ("commits", "checkpoint") for s in self.states.block_files}
         remote.remove_unnamed(named, checked)
-        if self.uploads_checkpoint and (state := self.last_state()) is not None:
+        if remote.has_checkpoints and (state := self.last_state()) is not None:
             saved = remote.fetch_file(f"checkpoint/{[*self.states.block_files][-1]}")
             self.checkpoint.restore_from(saved)
             self.checkpoint.check_epoch(state.epoch)

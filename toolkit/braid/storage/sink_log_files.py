@@ -24,6 +24,7 @@ def _compact_interval(batch: int) -> int:
 
 
 def is_compact_batch(batch: int) -> bool:
+    """Return whether the log file of a batch has the lines of all batches up to it."""
     return (batch + 1) % _compact_interval(batch) == 0
 
 

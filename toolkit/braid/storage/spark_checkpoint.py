@@ -23,10 +23,10 @@ from braid.util.validation import read_natural
 
 
 class SparkCheckpoint:
-    """Spark's checkpoint in a folder, which may not exist."""
+    """Spark's checkpoint in a folder, which may not exist. ``force``: whether commits need it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, force: bool = True) -> None:
+        self.folder, self.force = folder, force
         self._synced: dict[Path, set[str]] = {}
         self._syncing: Future[None] | None = None
 
@@ -52,13 +52,15 @@ class SparkCheckpoint:
 
     def start_sync(self) -> None:
         """Start to force to disk what Spark has written of the next batch."""
-        self._syncing = durable_files.run_in_background(self.sync_new_files)
+        if self.force:
+            self._syncing = durable_files.run_in_background(self.sync_new_files)
 
     def finish_sync(self) -> None:
         """Force to disk what Spark has written of the batches up to this one."""
         if self._syncing is not None:
             self._syncing.result()
-        self.sync_new_files()
+        if self.force:
+            self.sync_new_files()
 
     def last_micro_batch(self, log: str) -> int:
         """Return the last micro-batch in the log "offsets" or "commits"; -1: none."""

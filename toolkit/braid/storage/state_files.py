@@ -84,25 +84,16 @@ class StateFiles:
 
 
 class BlockFolder:
-    """Folder ``blocks`` of a run. Tasks write and read its files (see ``block_files``).
-
-    ``reported``: block files that exist in a bucket, as tasks have reported or states name them.
-    """
+    """Folder ``blocks`` of a run. Tasks write and read its files (see ``block_files``)."""
 
     def __init__(self, medium: RunMedium) -> None:
         self.folder = medium.folder / "blocks"
-        self.reported: Set[str] = set()
         self._removing: Future[None] | None = None
 
     def list_unnamed(self, live: Set[str]) -> list[str]:
         """Return the block files in the folder that are not ``live``."""
         names = current_file_system().list_names(self.folder)
         return [name for name in names if name not in live and is_run_file(name)]
-
-    def forget_reported(self, live: Set[str]) -> Set[str]:
-        """Return the reported block files that are not ``live``, and forget them."""
-        gone, self.reported = self.reported - live, live
-        return gone
 
     def start_removing(self, names: Collection[str]) -> None:
         """Remove block files in the background. The caller has checked that this driver may."""
