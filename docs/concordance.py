@@ -23,7 +23,7 @@ from docs.mentions import Finder, Item, Paper, Unknown, index, papers
 HERE = Path(__file__).parent
 TESTS = HERE.parent / "tests"
 NOTHING, REFUTED = "*in words*", "*does not hold*"
-"""What no fault can break."""
+"""The claims that no fault can break."""
 
 
 def verdicts(known: Mapping[str, Paper]) -> dict[str, list[tuple[list[Item], dict[str, str]]]]:

@@ -1,4 +1,4 @@
-"""What mkdocs makes by itself when it builds this site: the front page and those on contributing
+"""Pages that are generated when mkdocs builds this site: the front page and those on contributing
 and changes (from the files beside this folder), the concordance, the pages of the API, and the
 picture of the architecture page. None is kept in the repository, so none can be out of date.
 """

@@ -40,7 +40,7 @@ _PERHAPS = re.compile(rf"(?:{_KIND}|table)\.?[\s#_]+\d")
 
 
 class Item(NamedTuple):
-    """What a paper numbers: ``paper`` as papers.toml calls it, ``kind`` one of KINDS."""
+    """A numbered part of a paper: ``paper`` as papers.toml calls it, ``kind`` one of KINDS."""
 
     paper: str
     kind: str

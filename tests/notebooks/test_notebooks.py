@@ -191,7 +191,7 @@ def test_load_shedding(tmp_path: Path) -> None:
     assert html.count("plotly.js v") == 1 and html.count('<div data-film="') == 2, (
         "Fig. 4, Algorithm 3"
     )
-    assert "Throttle" in html and "Who met whom" in html and "(measured)" in html
+    assert "Throttle" in html and "Pairs that met" in html and "(measured)" in html
     assert all(f"Fig. {number}:" in html for number in (5, 6, 7, 8, *range(10, 18)))
     assert "in truth" in html and "all checks passed" in html, "the claims"
     assert "about half is dropped at 50 tuples" in html, "what the paper prints, under ours"

@@ -124,7 +124,7 @@ def test_what_a_map_tells_of_a_query_is_what_served_it_then(hub: SteppedHub) -> 
         assert f"query {name}, asked at S{1 + (name == 'three')}, batch 2\n  SELECT" in told
         assert f"σ{id} at " in told and f"{sum(d.results for d in did):,} results so far" in told
         assert f"  holds {did[-1].live_tuples:,} tuples, {did[-1].live_bytes:,} bytes" in told
-    assert shown.frame_text(second).startswith("<p>batch 2: What flows")
+    assert shown.frame_text(second).startswith("<p>batch 2: Flows")
 
 
 def test_a_plan_has_streams_operators_and_what_compensates() -> None:

@@ -407,7 +407,7 @@ def choose_auto_placement(
     limits: Sequence[int | None],
     partitions: int | None,
 ) -> PlacementChoice:
-    """Return the placement for "auto", on as many hosts as tasks run at once.
+    """Return the placement for "auto", with one host for each concurrent task.
 
     If hash partitioning is chosen and a grid may become better, the result is an ``Auto``
     placement, which can change.

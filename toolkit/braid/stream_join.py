@@ -84,8 +84,8 @@ class StreamJoin:
     placement
         The placement, for example ``AdaptiveGrid(hosts=16)``. Default: "auto", which simulates the
         placements that support the join and chooses one (see
-        ``braid.simulation.placement_choice``), on as many hosts as tasks run at once. ``explain()``
-        and an event give the reason.
+        ``braid.simulation.placement_choice``), with one host for each concurrent task.
+        ``explain()`` and an event give the reason.
     windows
         How long a tuple can be joined ("60 seconds", "5 min" or a ``timedelta``): one span for
         all streams, or spans by alias. A result (s_1..s_m) satisfies T - T_i < W_i for every i,

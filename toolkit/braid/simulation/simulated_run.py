@@ -274,7 +274,7 @@ class SimulatedRun:
     def _model_expected_work(
         self, work: BatchWork, live: dict[int, Block], received: np.ndarray
     ) -> ExpectedWork:
-        """Return the work of the paths, once every host does as much of it as it can.
+        """Return the work of the paths, if every host does what it has time for.
 
         Work that one host leaves undone reduces the work of the hosts after it, so several passes
         are needed.

@@ -74,7 +74,7 @@ def iter_simulation(
         W_i by stream, in seconds; None: full history. Default: full history.
     seconds
         Event time that each batch covers, one number or one for each batch. Additional batches
-        cover as much as the last. Event times of a batch's tuples are uniform. Default: 1.
+        cover the time of the last. Event times of a batch's tuples are uniform. Default: 1.
     selectivity
         Selectivity of every pair of streams: one number, or a square matrix by stream. Default: 0.
     cluster

@@ -31,4 +31,4 @@ class PrintedFigure:
     measure: str = ""
     """Our curve that a printed ratio is relative to."""
     interpretation: str = ""
-    """What the paper leaves open, and how it is interpreted here."""
+    """The questions that the paper leaves open, and their interpretation here."""

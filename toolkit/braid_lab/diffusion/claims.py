@@ -141,7 +141,7 @@ def set_covers_claim(f: DiffusionFigures) -> Claim:
 
 
 def set_covers_check(f: DiffusionFigures) -> Claim:
-    """Fig. 11, on as many hosts as let copies share one: set covers beat random ones."""
+    """Fig. 11, on few enough hosts for copies to share one: set covers beat random ones."""
     ratio = f.throughput_ratio("11, 12", TWO, UNOPTIMIZED).loc[
         lambda by_hosts: by_hosts.index <= MANY
     ]
@@ -187,7 +187,7 @@ def ctr_sends_claim(f: DiffusionFigures) -> Claim:
 
 
 def ctr_sends_check(f: DiffusionFigures) -> Claim:
-    """Fig. 12, on as many hosts as let copies share one: CTR sends less."""
+    """Fig. 12, on few enough hosts for copies to share one: CTR sends less."""
     ratio = (f.mbits_by_hosts[TWO] / f.mbits_by_hosts[UNOPTIMIZED]).loc[
         lambda by_hosts: by_hosts.index <= MANY
     ]

@@ -7,8 +7,8 @@ would do twice; enter the new segment in the table.
 
 A path chosen at the start of a segment does not know segments that begin during it. So a path is
 looked up again for each tuple: its hosts stay, and some are added for new segments. The hosts that
-store on V_1 are fixed at the start. While a host holds nothing, a segment goes to the least loaded
-hosts instead (warm-up), as many as ``copies``.
+store on V_1 are fixed at the start. While a host holds nothing, a segment goes to the ``copies``
+least loaded hosts instead (warm-up).
 
 Source: Gu, Yu and Wang, ICDE 2007, section 4, Fig. 5 and 6.
 """

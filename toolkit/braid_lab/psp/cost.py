@@ -180,7 +180,7 @@ def mean_latency_seconds(load: Workload, lengths: Sequence[int]) -> float:
 
     ``lengths`` are the lengths N_i of each stream's ring. With equal lengths this is the book's
     equation. With unequal ones each probing step is shared by the nodes of the ring that it visits,
-    and a round takes as many hops as that ring has nodes. Raises ValueError unless there is one
+    and a round takes one hop for each node of that ring. Raises ValueError unless there is one
     length per stream.
     """
     if len(lengths) != load.stream_count or min(lengths) < 1:

@@ -97,7 +97,7 @@ def psp_i_stability_claim(many: pd.DataFrame) -> Claim:
     change = by.iloc[:, -1] / by.iloc[:, 0] - 1
     found = ", ".join(f"{k} at once {x:+.0%}" for k, x in change.items())
     reason = (
-        "with a fixed number at once it falls; with as many as nodes it grows by what every node "
+        "with a fixed number at once it falls; with one for each node it grows by what every node "
         "sends for every tuple"
     )
     says = "Response time of PSP-I is pretty stable in N"
@@ -110,7 +110,7 @@ def concurrency_claim(many: pd.DataFrame) -> Claim:
     mine = many[many["tuples"] == "N"].groupby("nodes")["response_modelled"].mean()
     served = mine.index.to_numpy() / mine
     found = (
-        f"as many at once as nodes, {mine.index[0]} to {mine.index[-1]}: from {served.iloc[0]:.0f} "
+        f"one for each node, {mine.index[0]} to {mine.index[-1]}: from {served.iloc[0]:.0f} "
         f"to {served.iloc[-1]:.0f} tuples/s, each in {mine.iloc[0]:.3f} to {mine.iloc[-1]:.3f} s"
     )
     says = "More nodes process more tuples at once instead of answering sooner"

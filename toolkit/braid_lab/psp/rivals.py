@@ -177,7 +177,7 @@ def concurrency_table(
 ) -> pd.DataFrame:
     """Return Fig. 16.3, the number of concurrent tuples.
 
-    Columns: nodes, tuples ("15", .., or "N": as many as nodes), seed, stored_modelled,
+    Columns: nodes, tuples ("15", .., or "N": one for each node), seed, stored_modelled,
     copied_modelled (tuples on two nodes), response_modelled. All tuples of a batch go round a ring
     (PSP-I) together, so a batch has that many. A tuple's results are complete when the busiest node
     has processed all of them, and after the hops.

@@ -136,7 +136,7 @@ def read_outcome(file: Path) -> Outcome | None:
 
 
 Difference = tuple[str, str, str]
-"""What differs, the old value, the new value."""
+"""The name of the value that differs, its old and its new value."""
 
 
 def compare_outcomes(last: Outcome, now: Outcome) -> list[Difference]:

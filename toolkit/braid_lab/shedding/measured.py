@@ -108,7 +108,7 @@ def selective_shedding_claim(found: FlightComparison) -> Claim:
     return Claim(
         PAPER,
         "sections 5.1 and 6",
-        "pairs chosen by age and direction give more results than as many of any (real data)",
+        "pairs chosen by age and direction give more results than the same number at random",
         f"of all results {', '.join(f'{m} {v:.0%}' for m, v in share.items())}",
         make_verdict(share["selective"] > 1.5 * share["uniform"]),
         is_required=True,

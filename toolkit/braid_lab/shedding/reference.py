@@ -37,8 +37,8 @@ class SetTuple(NamedTuple):
 def matches_predicate(predicate: Predicate, x: SetTuple, y: SetTuple, threshold: float = 1) -> bool:
     """Return whether x of the first stream and y of the second match.
 
-    The predicate is x = y, x within y, y within x, as many common items as the threshold, or an
-    inner product as great.
+    The predicate is x = y, x within y, y within x, or that the number of common items, or the inner
+    product, is at least the threshold.
     """
     a, b = x.items.keys(), y.items.keys()
     if predicate == "equal":

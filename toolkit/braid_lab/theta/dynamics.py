@@ -141,7 +141,7 @@ def migration_table(events: Iterable[Any]) -> pd.DataFrame:
 def _count_exchanged_tuples(live: tuple[int, int], before: Mapping, after: Mapping) -> float:
     """Return the tuples that each host must receive.
 
-    They are of the stream whose partitions grow, as many as its partition gains.
+    They are what a partition gains of the stream whose partitions grow.
     """
     pairs = zip(live, before, after, strict=True)
     return sum(size / new - size / old for size, old, new in pairs if new < old)

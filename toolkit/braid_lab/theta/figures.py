@@ -204,8 +204,8 @@ def fluctuation_progress(
 ) -> pd.DataFrame:
     """Return Fig. 5l: progress of Dynamic on ``alternating_batches`` of every k.
 
-    They continue until a stream has grown at least ``growth`` times. There are as many tuples as
-    lineitem and orders have in ``gb``, which all fit in memory. Columns: k and those of
+    They continue until a stream has grown at least ``growth`` times. The number of tuples is that
+    of lineitem and orders in ``gb``; all fit in memory. Columns: k and those of
     ``simulate_progress``.
     """
     frames = []

@@ -306,8 +306,9 @@ def fluctuation_phases(lines: int, orders: int, k: float) -> list[tuple[str, int
 
     Each phase sends k * sent_this - sent_other tuples of the other side, until a stream ends; the
     rest of the other stream comes last. The first phase is chosen so that the orders end together
-    with one of their phases, at |R|/|S| = 1/k, after as many phases as leave it about a 5000th of
-    all tuples. Raises ValueError unless k > 1.
+    with one of their phases, at |R|/|S| = 1/k, and has about a 5000th of all tuples.
+
+    Raises ValueError unless k > 1.
     """
     if not 1 < k < np.inf:
         raise ValueError(f"fluctuation k is {k}; it must be a number greater than 1")

@@ -76,7 +76,7 @@ class BlockMap(StateMap):
             format_duration(round(high - low)) + " older" if timed and blocks else "oldest batch"
         )
         return {
-            "title": "What each host holds, by age",
+            "title": "State of each host, by age",
             "note": "one row a host, one lane a stream · a block on several hosts is a replica",
             "hosts": max(len(stored), scene.start.hosts if scene.start else 1),
             "streams": list(scene.stream_aliases),

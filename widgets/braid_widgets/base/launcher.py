@@ -27,7 +27,7 @@ that still shows the previous run while the next one starts.
 """
 
 LAUNCHES = "stops the run that goes on, and starts another"
-"""What a click on Launch does while a run is active."""
+"""The action of a click on Launch while a run is active."""
 
 
 class ControllableRun(ObservableRun, Protocol):

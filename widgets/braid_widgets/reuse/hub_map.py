@@ -26,7 +26,7 @@ from braid_widgets.reuse.network_traces import link_traces, node_traces, path_tr
 
 _LETTERS = 24
 """Maximum letters in a line of an operator's text; longer lines would cover neighboring nodes."""
-NAME = "What flows: links as wide as their bytes a batch (counted)"
+NAME = "Flows: links as wide as their bytes a batch (counted)"
 
 
 class HubFrame(TypedDict):

@@ -48,7 +48,7 @@ def network_map(model: CostModel, deployments: Mapping[str, Deployment]) -> Char
     plot.update_yaxes(visible=False)
     plot.update_layout(
         template=TEMPLATE,
-        title="What flows: links as wide as their bytes a second (modelled)",
+        title="Flows: links as wide as their bytes a second (modelled)",
         height=140 + 320 * len(loads),
         margin_t=90,
         legend=dict(orientation="h", y=-0.05),

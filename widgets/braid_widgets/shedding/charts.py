@@ -272,7 +272,7 @@ def yield_curve(events: Iterable[Any]) -> Chart:
     even = dict(color=colors.SIDES, dash="dot")
     plot.add_trace(go.Scatter(x=[0, 1], y=[0, 1], name="any pairs", mode="lines", line=even))
     plot.update_layout(
-        template=TEMPLATE, height=380, title=f"What more work would bring ({data_origin(start)})"
+        template=TEMPLATE, height=380, title=f"Gain of more work ({data_origin(start)})"
     )
     plot.update_xaxes(title="share of pairs processed", range=[0, 1])
     plot.update_yaxes(title="share of results", range=[0, 1.02])
@@ -333,7 +333,9 @@ def processed_share_matrix(events: Iterable[Any]) -> Chart:
         hovertemplate="batch %{y} with %{x}: %{z:.0%}<extra></extra>",
     )
     plot = go.Figure(heat)
-    plot.update_layout(template=TEMPLATE, height=460, title=f"Who met whom ({data_origin(start)})")
+    plot.update_layout(
+        template=TEMPLATE, height=460, title=f"Pairs that met ({data_origin(start)})"
+    )
     plot.update_xaxes(title=f"batch of {start.streams[1]}", constrain="domain")
     plot.update_yaxes(
         title=f"batch of {start.streams[0]}",

@@ -27,8 +27,8 @@ METHODS = {
 
 
 BUDGETS = {"a share of all pairs (r)": "fraction", "seconds a batch": "seconds"}
-BURST = "so many times as many tuples come in the middle third"
-DEAR = "so many of the tuples are worth ten times as much as others; 0: all alike"
+BURST = "factor of the rate in the middle third"
+DEAR = "fraction of the tuples that are worth ten times as much as others; 0: all alike"
 ALLOWED = "time limit of a batch, if the budget is in seconds; it takes effect on an active run"
 SHIFT = "delay of the items of the first stream in the second one"
 BUDGET = "share of all pairs that is processed; it takes effect on an active run"

@@ -322,8 +322,8 @@ class _Planner:
         """Return V_k: hosts that hold all blocks of a stream.
 
         Hosts that the segment has used come first, then those of the hop before. Of the latter,
-        only as many are taken as cover what they have. If several hosts of V_k hold a block, the
-        least loaded one is asked; for the others it is void (step 3).
+        only those that are needed to cover their blocks are taken. If several hosts of V_k hold a
+        block, the least loaded one is asked; for the others it is void (step 3).
         """
         sets, wanted = self.table.sets[stream], self.table.stream_mask(stream)
         hosts: list[int] = []

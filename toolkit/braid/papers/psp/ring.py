@@ -2,8 +2,8 @@
 
 Every tuple is stored once. A stream's window is cut by age into slices, one for each node of the
 stream's ring; the head holds the newest. A new tuple probes the rings of all other streams, one
-after the other. Matches of one ring go to every node of the next. That makes as many sends as
-passing them round would, for any join order. The barrier at the end of a batch replaces the END
+after the other. Matches of one ring go to every node of the next. The number of sends is the same
+as if they were passed round, for any join order. The barrier at the end of a batch replaces the END
 tuples that tell the head that nothing is left in the ring (12.2.3). All of a stream's tuples of one
 batch use one join order, the one with the fewest intermediate results (11.1) by the selectivities
 measured so far; the book would let every node choose its own.
@@ -107,8 +107,8 @@ class Ring(Placement):
         may differ). Default: all hosts in order. See ``cost.initial_lengths`` and
         ``cost.lay_out_rings``.
     slicing
-        "time": slices of W / N. "count" (14.1): slices with as many tuples as W / N has at the mean
-        rate over the live window, so that bursts do not overload one node; only the tail is cut by
+        "time": slices of W / N. "count" (14.1): slices with the tuples of W / N at the mean rate
+        over the live window, so that bursts do not overload one node; only the tail is cut by
         time. A stream in full history is always sliced by counts.
     max_tuples_in_flight
         Only for "interleaved": the maximum number of state tuples in transit, and so on two nodes,
@@ -316,7 +316,7 @@ class _Planner:
             self.slices[s] = rotate_head(self.slices[s], self.states[s])
 
     def _move_aged_blocks(self) -> None:
-        """Move aged blocks to later slices, oldest first, as many as may be in flight.
+        """Move aged blocks to later slices, oldest first, up to the number that may be in flight.
 
         Excluded are blocks on two nodes, whose delayed purge is due now, and blocks that compaction
         has just merged.

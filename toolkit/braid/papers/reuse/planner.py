@@ -34,7 +34,7 @@ from braid.papers.reuse.plan_search import PlanLeaf, PlanTable, ReuseCandidate
 from braid.papers.reuse.reuse_lattice import ALL, ReuseLattice
 
 Reuse = Literal["relaxed", "contained", "exact", "always", "separate"]
-"""What a planner may reuse.
+"""The kinds of operators that a planner may reuse.
 
 "relaxed": operators that can be relaxed; "contained": those that contain the query; "exact":
 those that equal it; "always": every operator that meets the base conditions, at any cost;
