@@ -146,13 +146,15 @@ def _make_facts(
     )
 
 
-def _merge_slice_bounds(rules: RunRules, own: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
+def _merge_slice_bounds(
+    rules: RunRules, bounds: Sequence[Sequence[int]]
+) -> Sequence[Sequence[int]]:
     """Return, by stream, the ages across which blocks are not merged, for placement and shedder."""
     if rules.shedder is None:
-        return own
-    own = own or tuple(() if w is None else (w,) for w in rules.windows)
+        return bounds
+    bounds = bounds or tuple(() if w is None else (w,) for w in rules.windows)
     more = rules.shedder.merge_boundaries(rules.windows)
-    return tuple(tuple(sorted({*a, *b})) for a, b in zip(own, more, strict=True))
+    return tuple(tuple(sorted({*a, *b})) for a, b in zip(bounds, more, strict=True))
 
 
 def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:

@@ -113,7 +113,7 @@ class _Matched(NamedTuple):
     stream: int
     age: int
     pairs: float
-    found: float
+    matches: float
 
 
 class _Stored(msgspec.Struct):
@@ -169,7 +169,7 @@ def state_from_json(body: bytes, policy: type = object, shedding: type = object)
             for r in stored.replicas
         },
         block_files=dict(stored.files),
-        match_counts={((m.visited, m.stream), m.age): (m.pairs, m.found) for m in stored.matches},
+        match_counts={((m.visited, m.stream), m.age): (m.pairs, m.matches) for m in stored.matches},
     )
 
 
