@@ -209,7 +209,7 @@ class WeightedSetColumn:
     - ``dictionary``: distinct keys.
     - ``codes``: by entry, its key in the dictionary.
     - ``weights``: by entry; NaN if NULL.
-    - ``has_weight``: by entry, whether its weight is not NULL.
+    - ``weight_mask``: by entry, whether its weight is not NULL.
     - ``valid``: by map, False if it is NULL. A NULL map has no entries.
     """
 
@@ -217,7 +217,7 @@ class WeightedSetColumn:
     starts: Places
     codes: Places
     weights: Floats
-    has_weight: npt.NDArray[np.bool_]
+    weight_mask: npt.NDArray[np.bool_]
     valid: npt.NDArray[np.bool_]
 
     @staticmethod
@@ -259,7 +259,7 @@ def pairwise_inner_product(
         pair = np.repeat(np.arange(len(lengths)), lengths)
         weights = _look_up_weights(b, right[part][pair], codes[a.codes[at]])
         sums[part] = np.bincount(pair, a.weights[at] * weights, len(lengths))
-        missing[part] |= np.bincount(pair, ~a.has_weight[at], len(lengths)) > 0
+        missing[part] |= np.bincount(pair, ~a.weight_mask[at], len(lengths)) > 0
     return pa.array(sums, mask=missing, from_pandas=False)
 
 
@@ -274,5 +274,5 @@ def _look_up_weights(b: WeightedSetColumn, rows: Places, codes: Places) -> Float
     wanted = rows * max(1, len(b.dictionary)) + codes
     at = np.minimum(np.searchsorted(b.places, wanted), len(b.places) - 1)
     place = b.order[at]
-    there = (codes >= 0) & (b.places[at] == wanted) & b.has_weight[place]
+    there = (codes >= 0) & (b.places[at] == wanted) & b.weight_mask[place]
     return np.where(there, b.weights[place], 0.0)

@@ -57,7 +57,7 @@ class Axis(NamedTuple):
     def make_ticks(self) -> list[tuple[float, str]]:
         """Return the pixels and labels of a few ticks."""
         if self.marks is not None:
-            return [(self.pixel(value), told) for value, told in self.marks]
+            return [(self.pixel(value), label) for value, label in self.marks]
         if self.names:
             every = -(-len(self.names) // 16)
             return [(self.pixel(n), n) for n in self.names[::every]]
@@ -75,9 +75,9 @@ def read_axis(figure: go.Figure, name: str, height: int) -> Axis:
     axes = figure.select_xaxes() if side == "x" else figure.select_yaxes()
     first = layout.matches or name
     group |= {first, *(_shorten_axis_name(a) for a in axes if a.matches == first)}
-    mine = [t for t in figure.data if (t[f"{side}axis"] or side) in group]
-    values = [v for t in mine for v in _collect_trace_values(t, side)] + _sum_stacked_bars(
-        figure, mine, side
+    on_axis = [t for t in figure.data if (t[f"{side}axis"] or side) in group]
+    values = [v for t in on_axis for v in _collect_trace_values(t, side)] + _sum_stacked_bars(
+        figure, on_axis, side
     )
     texts = tuple(dict.fromkeys(str(v) for v in values if isinstance(v, str)))
     log = layout.type == "log"
@@ -98,8 +98,8 @@ def _read_tick_labels(layout: Any) -> tuple[tuple[Any, str], ...] | None:
         return ()
     if layout.tickvals is None:
         return None
-    told = layout.ticktext if layout.ticktext is not None else map(str, layout.tickvals)
-    return tuple(zip(layout.tickvals, map(strip_markup, told), strict=False))
+    labels = layout.ticktext if layout.ticktext is not None else map(str, layout.tickvals)
+    return tuple(zip(layout.tickvals, map(strip_markup, labels), strict=False))
 
 
 def _shorten_axis_name(axis: Any) -> str:

@@ -187,16 +187,16 @@ class RunTotals:
     @classmethod
     def from_trimmed(cls, dropped: EventsTrimmed) -> RunTotals:
         """Return the totals of the batches whose events were trimmed; their ratio is unknown."""
-        did, kinds = dropped.total_host_metrics, dropped.event_counts
+        metrics, kinds = dropped.total_host_metrics, dropped.event_counts
         return cls(
             batches=dropped.batch + 1,
             results=dropped.results,
-            sent=did.received_tuples,
-            sent_bytes=did.received_bytes,
-            moved=did.migrated_tuples,
-            moved_bytes=did.migrated_bytes,
-            discarded=did.discarded_tuples,
-            compared=did.compared_pairs,
+            sent=metrics.received_tuples,
+            sent_bytes=metrics.received_bytes,
+            moved=metrics.migrated_tuples,
+            moved_bytes=metrics.migrated_bytes,
+            discarded=metrics.discarded_tuples,
+            compared=metrics.compared_pairs,
             late=sum(dropped.late_tuples),
             migrations=kinds.get(MigrationStarted.__name__, 0),
         )

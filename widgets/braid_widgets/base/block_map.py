@@ -58,7 +58,9 @@ class BlockMap(StateMap):
     def make_frame(self) -> BlockMapFrame:
         """Return the frame after the last commit."""
         scene, blocks = self.scene, list(self.scene.blocks.values())
-        stored = [did.stored_tuples for did in scene.last.host_metrics] if scene.last else []
+        stored = (
+            [metrics.stored_tuples for metrics in scene.last.host_metrics] if scene.last else []
+        )
         timed = all(b.event_time_range is not None for b in blocks)
         low, high = _find_common_range([_get_block_interval(b, timed) for b in blocks])
         held = [

@@ -67,12 +67,12 @@ class Chart:
         )
         plain = self.data.to_html(index=False, border=0, max_rows=_ROWS, na_rep="–")
         drawn = svg_chart.chart_svg(self.figure, self.name)
-        told = f"<noscript>{drawn}<p>{escape(self.name)}</p>{plain}</noscript>"
+        fallback = f"<noscript>{drawn}<p>{escape(self.name)}</p>{plain}</noscript>"
         fitting = f'<script type="module">{read_bundle("charts")}</script>'
         return (
             (STYLE + fitting if first else "")
             + str(pio.to_html(self._to_themed_dict(), validate=False, **options))
-            + told
+            + fallback
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -67,14 +67,14 @@ def display_panel(panel: Any, *views: Any, warm: Callable[[], Any] | None = None
     too.
     """
     if is_headless():
-        for twin in panel.static_views():
-            display_view(twin)
+        for static_view in panel.static_views():
+            display_view(static_view)
         return
     box = W.VBox([panel, *views])
     box.add_class("braid-live")
     page = import_module("braid_widgets.cockpit.page")  # imported late: it belongs to a layer above
-    twin = StaticFallback(box, lambda: str(page.static_html(panel.visible_events())))
-    panel.settled.append(twin.refresh)
+    static_view = StaticFallback(box, lambda: str(page.static_html(panel.visible_events())))
+    panel.settled.append(static_view.refresh)
     if warm is not None and execute_request() is not None:
         later = threading.Timer(LATER, _run_warm_up, [warm])
         later.daemon = True

@@ -27,9 +27,9 @@ def is_headless() -> bool:
     True with BRAID_HEADLESS=1, as in a report, and if a program such as papermill runs the cells
     and accepts no input; never with BRAID_HEADLESS=0.
     """
-    told, request = os.environ.get("BRAID_HEADLESS", ""), _get_kernel_request()
-    if told or request is None:
-        return told not in ("", "0")
+    setting, request = os.environ.get("BRAID_HEADLESS", ""), _get_kernel_request()
+    if setting or request is None:
+        return setting not in ("", "0")
     return request["content"].get("allow_stdin") is False
 
 

@@ -94,7 +94,7 @@ def tile_rectangles(cells: np.ndarray) -> list[tuple[int, int, int, int]]:
     They are found row by row. Cells of -1 are left out.
     """
     done = cells < 0
-    found = []
+    tiles = []
     for r, c in zip(*np.nonzero(~done), strict=True):
         if done[r, c]:
             continue
@@ -103,5 +103,5 @@ def tile_rectangles(cells: np.ndarray) -> list[tuple[int, int, int, int]]:
         below = ((cells[r:, c:c1] != cells[r, c]) | done[r:, c:c1]).any(1)
         r1 = r + (int(below.argmax()) if below.any() else len(below))
         done[r:r1, c:c1] = True
-        found.append((int(r), int(r1), int(c), int(c1)))
-    return found
+        tiles.append((int(r), int(r1), int(c), int(c1)))
+    return tiles

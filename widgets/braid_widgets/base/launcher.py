@@ -251,8 +251,8 @@ class LaunchPanel(W.VBox):
                 self.inputs[name].value = value
             except TraitError:
                 choices = getattr(self.inputs[name], "options", ())
-                kept = f"one of {', '.join(map(str, choices))}" if choices else "another value"
-                raise ValueError(f"{name} is {value!r}; its control takes {kept}") from None
+                expected = f"one of {', '.join(map(str, choices))}" if choices else "another value"
+                raise ValueError(f"{name} is {value!r}; its control takes {expected}") from None
 
     def _run_and_show_errors(
         self, work: Callable[[], Any], before: threading.Thread | None = None
@@ -281,12 +281,12 @@ class LaunchPanel(W.VBox):
 
     def _show_cost(self) -> None:
         """Show what a launch will cost; nothing if a control has an invalid value."""
-        known = not validation_errors(list(self.inputs.values()))
+        is_valid = not validation_errors(list(self.inputs.values()))
         try:
-            told = escape(str(self.cost(self.settings()))) if self.cost and known else ""
+            cost = escape(str(self.cost(self.settings()))) if self.cost and is_valid else ""
         except ValueError:  # Launch reports the error
-            told = ""
-        self.price.value = told and f'<span style="opacity:0.8">{told[0].upper()}{told[1:]}.</span>'
+            cost = ""
+        self.price.value = cost and f'<span style="opacity:0.8">{cost[0].upper()}{cost[1:]}.</span>'
 
     def applies_while_running(self, control: Any) -> bool:
         """Return whether a change of a control takes effect on the active run."""

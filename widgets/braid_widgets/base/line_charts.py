@@ -45,12 +45,12 @@ def panel_chart(
     series = list(
         dict.fromkeys([*names, *(name for table in panels.values() for name in table.columns)])
     )
-    told: set[str] = set()
+    labels: set[str] = set()
     for place, table in enumerate(panels.values(), 1):
         for name in table.columns:
             k = series.index(name)
-            plot.add_trace(_style_line(table[name], name, k, name not in told), row=1, col=place)
-            told.add(name)
+            plot.add_trace(_style_line(table[name], name, k, name not in labels), row=1, col=place)
+            labels.add(name)
         plot.update_xaxes(title=x, row=1, col=place)
         plot.update_yaxes(
             type="log" if log else "linear",
@@ -92,9 +92,9 @@ def _choose_colors(data: pd.DataFrame, look: Mapping[str, Any]) -> dict[str, Any
     if look.get("color") not in data.columns or data[look["color"]].dtype.kind in "fiu":
         return {"color_discrete_sequence": colors.STREAMS}
     names = [str(name) for name in dict.fromkeys(data[look["color"]])]
-    known = {name: colors.scheme_color(name) for name in names if name in colors.SCHEMES}
-    rest = [c for c in colors.STREAMS if c not in known.values()]
-    return {"color_discrete_map": known, "color_discrete_sequence": rest}
+    fixed = {name: colors.scheme_color(name) for name in names if name in colors.SCHEMES}
+    rest = [c for c in colors.STREAMS if c not in fixed.values()]
+    return {"color_discrete_map": fixed, "color_discrete_sequence": rest}
 
 
 def line_chart(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
@@ -115,9 +115,9 @@ def _thin_log_ticks(axis: Any, values: pd.Series) -> None:
     Over many decades only the decades are labeled, not all nine digits. If the values are so close
     that neither may be in range, plotly chooses the labels.
     """
-    if axis.type != "log" or not len(known := values[values > 0]):
+    if axis.type != "log" or not len(positive := values[values > 0]):
         return
-    if (ratio := known.max() / known.min()) >= 5:
+    if (ratio := positive.max() / positive.min()) >= 5:
         axis.dtick = "D2" if ratio < 100 else 1
 
 

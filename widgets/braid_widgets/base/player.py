@@ -62,12 +62,12 @@ def collect_frames(
     shown: Callable[[BatchCommitted], bool] = lambda commit: True,
 ) -> list[Item]:
     """Return a frame for each committed batch that is ``shown``, thinned to ``most``."""
-    found = []
+    frames = []
     for event in events:
         scene.apply_event(event)
         if isinstance(event, BatchCommitted) and shown(event):
-            found.append(draw(scene))
-    return thin(found, most)
+            frames.append(draw(scene))
+    return thin(frames, most)
 
 
 def render_page(
@@ -143,8 +143,8 @@ class Player(anywidget.AnyWidget):
             return self.position
         if not any(frame in frames for frame in self.frames[1:-1]):
             return -1
-        kept = (f for f in reversed(self.frames[: self.position + 1]) if f in frames)
-        return next(map(list(frames).index, kept), -1)
+        candidates = (f for f in reversed(self.frames[: self.position + 1]) if f in frames)
+        return next(map(list(frames).index, candidates), -1)
 
     def describe_query(self, query: str, frame: Mapping[str, Any]) -> str:
         """Describe a query that is clicked in a frame. Raises ValueError for a name that is no
@@ -156,18 +156,18 @@ class Player(anywidget.AnyWidget):
         if not isinstance(content, dict) or (query := content.get("query")) is None:
             return
         try:
-            told = self.describe_query(str(query), self.frames[int(content["position"])])
+            answer = self.describe_query(str(query), self.frames[int(content["position"])])
         except (ValueError, KeyError, IndexError, TypeError) as error:
-            told = summarize_error(error)
-        self.send({"inspected": told})
+            answer = summarize_error(error)
+        self.send({"inspected": answer})
 
     def to_html(self) -> str:
         """Return the player as HTML that needs neither a kernel nor a network."""
-        kept, plain = (
+        shown, plain = (
             [self.static_frame(f) for f in self.frames],
             self.frame_text(self.frames[self.position]),
         )
-        return render_page(self._name, self._css, kept, self._palette, self.position, plain)
+        return render_page(self._name, self._css, shown, self._palette, self.position, plain)
 
     def static_frame(self, frame: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a frame for a static page, where no kernel answers clicks."""

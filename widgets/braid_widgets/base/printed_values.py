@@ -27,17 +27,17 @@ def add_printed_values(
 
     Raises ValueError if the chart has no such panel, or no curve that a printed value names.
     """
-    ours = [t for t in chart.figure.data if _is_in_panel(t, panel, facets)]
-    if not ours:
+    in_panel = [t for t in chart.figure.data if _is_in_panel(t, panel, facets)]
+    if not in_panel:
         raise ValueError(f"{chart.name} has no panel {panel or facets}")
     drawn: list[Any] = []
-    for axis in dict.fromkeys(t.xaxis for t in ours):
-        mine = [t for t in ours if t.xaxis == axis]
-        drawn += [mark for each in printed for mark in _make_traces(chart.name, each, mine)]
-    told: set[str] = set()
+    for axis in dict.fromkeys(t.xaxis for t in in_panel):
+        on_axis = [t for t in in_panel if t.xaxis == axis]
+        drawn += [mark for each in printed for mark in _make_traces(chart.name, each, on_axis)]
+    labels: set[str] = set()
     for mark in drawn:
-        mark.showlegend = mark.name not in told
-        told.add(mark.name)
+        mark.showlegend = mark.name not in labels
+        labels.add(mark.name)
     bars = [t for t in drawn if t.type == "bar"]
     below = [t for t in drawn if t.type != "bar"]
     figure = go.Figure([*below, *chart.figure.data, *bars], chart.figure.layout)
@@ -47,8 +47,8 @@ def add_printed_values(
 def _is_in_panel(trace: Any, panel: int, facets: dict[str, Any]) -> bool:
     if panel and (trace.xaxis or "x") != ("x" if panel == 1 else f"x{panel}"):
         return False
-    said = f"{trace.hovertemplate or ''}<"
-    return all(f"{label}={value}<" in said for label, value in facets.items())
+    template = f"{trace.hovertemplate or ''}<"
+    return all(f"{label}={value}<" in template for label, value in facets.items())
 
 
 def _make_traces(chart: str, one: PrintedFigure, ours: list[Any]) -> Iterator[Any]:

@@ -16,16 +16,16 @@ def input_batches(scene: RunView) -> int:
     The others only change queries or slices, or finish a migration after the end of the input.
     """
     done = scene.last.batch + 1 - scene.changes if scene.last else 0
-    known = scene.start.planned_batches if scene.start else None
-    return done if known is None else min(done, known)
+    planned = scene.start.planned_batches if scene.start else None
+    return done if planned is None else min(done, planned)
 
 
 def is_finishing(scene: RunView) -> bool:
     """Return whether all input is processed while a migration is still running."""
-    known = scene.start.planned_batches if scene.start else None
+    planned = scene.start.planned_batches if scene.start else None
     return (
-        known is not None
-        and input_batches(scene) == known
+        planned is not None
+        and input_batches(scene) == planned
         and bool(scene.migrating)
         and scene.end is None
     )
@@ -39,12 +39,14 @@ def progress_line(scene: RunView, live: bool = True) -> str:
     """
     if scene.start is None:
         return "nothing has started"
-    known = scene.start.planned_batches
+    planned = scene.start.planned_batches
     done = input_batches(scene)
-    parts = [f"batch {done:,} of {known:,} ({done / known:.0%})" if known else f"batch {done:,}"]
+    parts = [
+        f"batch {done:,} of {planned:,} ({done / planned:.0%})" if planned else f"batch {done:,}"
+    ]
     if is_finishing(scene):
         parts.append(FINISHING)
-    last = None if known is None else known + scene.changes
+    last = None if planned is None else planned + scene.changes
     timed = [
         p
         for p in scene.points
@@ -54,9 +56,9 @@ def progress_line(scene: RunView, live: bool = True) -> str:
         recent = timed[-10:]
         seconds = sum(p.seconds for p in recent)
         parts.append(f"{sum(p.received for p in recent) / seconds:,.0f} tuples/s")
-        if known and known > done and live and scene.end is None:
-            left = None if scene.pace is None else scene.pace.seconds_left(known)
-            left = seconds / len(recent) * (known - done) if left is None else left
+        if planned and planned > done and live and scene.end is None:
+            left = None if scene.pace is None else scene.pace.seconds_left(planned)
+            left = seconds / len(recent) * (planned - done) if left is None else left
             parts.append(f"{format_duration(round(left) * UNITS['second'])} left")
     if scene.is_modelled:
         parts.append(MODELLED)

@@ -64,18 +64,18 @@ def follow_run(
     called at every poll. Raises the run's error. If ``say`` raises, the run is stopped and that
     error is raised.
     """
-    scene, seen, told, ended = RunView(), 0, "", False
+    scene, seen, reported, ended = RunView(), 0, "", False
     while not ended:
         ended = run.awaitTermination(interval)
         new = run.events(since=seen)
         seen += count_event_numbers(new)
         now = progress_line(fold_events(new, scene))
-        if now != told or _TELLER.get() is not None:
+        if now != reported or _TELLER.get() is not None:
             try:
                 say(now)
             except Exception:  # the listener has gone
                 run.stop()
                 raise
-            told = now
-    say(f"{told}\n")
+            reported = now
+    say(f"{reported}\n")
     return run.events()

@@ -33,9 +33,9 @@ class QueryRow:
     @classmethod
     def from_query(cls, query: Query, streams: Sequence[str], on: bool = True) -> QueryRow:
         """Return a query over these streams in the form in which it is typed."""
-        asked = query.to_arguments(streams)
-        spans = ", ".join(f"{alias}: {window}" for alias, window in asked["windows"].items())
-        return cls(query.name, spans, " AND ".join(asked["where"].values()), on)
+        arguments = query.to_arguments(streams)
+        spans = ", ".join(f"{alias}: {window}" for alias, window in arguments["windows"].items())
+        return cls(query.name, spans, " AND ".join(arguments["where"].values()), on)
 
     def to_query(self, streams: Sequence[str]) -> Query:
         """Return the typed query. Raises ValueError if it is invalid for these streams."""
@@ -56,7 +56,7 @@ def _parse_selections(name: str, where: str, streams: Sequence[str]) -> dict[str
 
     Raises ValueError for invalid SQL and for a term over none or several of the streams.
     """
-    found: dict[str, list[str]] = {}
+    conditions: dict[str, list[str]] = {}
     for term in _parse_conjuncts(name, where):
         aliases = sorted({column.table for column in term.find_all(exp.Column)})
         if len(aliases) != 1 or aliases[0] not in list(streams):
@@ -67,8 +67,10 @@ def _parse_selections(name: str, where: str, streams: Sequence[str]) -> dict[str
                 f"{', '.join(streams)}"
             )
         sql = term.sql(dialect=SparkSql)
-        found.setdefault(aliases[0], []).append(f"({sql})" if isinstance(term, exp.Or) else sql)
-    return {alias: " AND ".join(terms) for alias, terms in found.items()}
+        conditions.setdefault(aliases[0], []).append(
+            f"({sql})" if isinstance(term, exp.Or) else sql
+        )
+    return {alias: " AND ".join(terms) for alias, terms in conditions.items()}
 
 
 def _parse_conjuncts(name: str, where: str) -> list[Any]:
@@ -109,17 +111,17 @@ class QueryTable(W.VBox):
     def load_queries(self, streams: Sequence[str], queries: Iterable[QueryRow]) -> None:
         """Replace the streams and their queries. Raises ValueError for an invalid query."""
         self.streams, self.queries = tuple(streams), tuple(queries)
-        for asked in self.queries:
-            asked.to_query(self.streams)
+        for query in self.queries:
+            query.to_query(self.streams)
         self.rows.children = [_Row(q, self._read_rows, self._remove_row) for q in self.queries]
         self.message.value = ""
 
     def set_active(self, served: Iterable[str]) -> None:
         """Show which queries are served, by name, without calling ``changed``."""
-        known = set(served)
-        self.queries = tuple(replace(q, is_active=q.name in known) for q in self.queries)
+        served_names = set(served)
+        self.queries = tuple(replace(q, is_active=q.name in served_names) for q in self.queries)
         for row in self.rows.children:
-            row.switch(row.query.name in known)
+            row.switch(row.query.name in served_names)
 
     @property
     def active_queries(self) -> tuple[Query, ...]:
@@ -141,16 +143,16 @@ class QueryTable(W.VBox):
         self._read_rows()
 
     def _read_rows(self, change: Any = None) -> None:
-        asked = tuple(row.query for row in self.rows.children)
+        queries = tuple(row.query for row in self.rows.children)
         try:
-            self._check_queries(asked)
+            self._check_queries(queries)
         except ValueError as error:
             self.message.value = error_html(error)
             return
         self.message.value = ""
-        if asked != self.queries:
-            self.queries = asked
-            self.changed(asked)
+        if queries != self.queries:
+            self.queries = queries
+            self.changed(queries)
 
     def _check_queries(self, asked: Sequence[QueryRow]) -> None:
         for row in asked:

@@ -23,30 +23,28 @@ def totals_rows(scene: RunView) -> list[tuple[str, float | int, str]]:
     """
     t = scene.totals
     names = list(scene.stream_aliases) or [f"stream {k}" for k in range(len(t.received))]
-    found: list[tuple[str, float | int, str]] = [("batches", t.batches, "")]
-    found += [(f"in, {name}", n, "tuples") for name, n in zip(names, t.received, strict=False)]
+    rows: list[tuple[str, float | int, str]] = [("batches", t.batches, "")]
+    rows += [(f"in, {name}", n, "tuples") for name, n in zip(names, t.received, strict=False)]
     if not scene.is_modelled:
-        found.append(("results", t.results, "rows"))
+        rows.append(("results", t.results, "rows"))
     counted = (
         ("sent to hosts", t.sent, t.sent_bytes),
         ("stored now, with replicas", t.stored, t.stored_bytes),
         ("moved between hosts", t.moved, t.moved_bytes),
     )
     for what, tuples, size in counted:
-        found += [(what, tuples, "tuples"), (what, size, "bytes")]
-    found += [
+        rows += [(what, tuples, "tuples"), (what, size, "bytes")]
+    rows += [
         ("discarded", t.discarded, "tuples"),
         ("compared", t.compared, "pairs"),
         ("migrations", t.migrations, ""),
     ]
     if t.late:
-        found.append(("late", t.late, "tuples"))
+        rows.append(("late", t.late, "tuples"))
     if t.since:
-        found.append(
-            ("sent, moved, discarded, compared, migrations, late: from batch", t.since, "")
-        )
+        rows.append(("sent, moved, discarded, compared, migrations, late: from batch", t.since, ""))
     if t.ratio_max == t.ratio_max:
-        found.append(
+        rows.append(
             (
                 "maximum stored on a host / minimum possible (ILF / ILF*), |R|/|S| within J",
                 round(t.ratio_max, 4),
@@ -54,11 +52,11 @@ def totals_rows(scene: RunView) -> list[tuple[str, float | int, str]]:
             )
         )
     if seconds := [p.seconds for p in scene.points if p.seconds == p.seconds]:
-        found.append(("median batch", round(median(seconds), 3), "seconds"))
+        rows.append(("median batch", round(median(seconds), 3), "seconds"))
     if timed := [p.seconds_by_phase for p in scene.points if p.seconds_by_phase]:
         spent = {part: sum(parts[part] for parts in timed) for part in PHASES}
-        found += [(f"seconds, {part}", round(n, 3), "seconds") for part, n in spent.items()]
-    return found
+        rows += [(f"seconds, {part}", round(n, 3), "seconds") for part, n in spent.items()]
+    return rows
 
 
 def totals_table(events: Iterable[Any]) -> pd.DataFrame:

@@ -101,9 +101,9 @@ class RunView:
 
     def _update_mapping(self, event: MappingChanged) -> None:
         cells = {h: (row, column) for h, row, column in event.cells}
-        known = self.grids.get(event.group)
+        grid = self.grids.get(event.group)
         before = event.previous_mapping if event.previous_mapping != event.mapping else None
-        epoch = (known.epoch if known else 0) + (before is not None)
+        epoch = (grid.epoch if grid else 0) + (before is not None)
         self.grids[event.group] = GroupMapping(event.mapping, cells, epoch, before)
 
     def _start_migration(self, event: MigrationStarted) -> None:
@@ -161,13 +161,13 @@ class RunView:
 
         They are the placement's settings, or else the mean bytes of live tuples.
         """
-        told = (
+        sizes = (
             self.start.placement_settings.get("sizes")
             if self.start and self.start.placement == "AdaptiveGrid"
             else None
         )
-        if told:
-            return float(told[0]), float(told[1])
+        if sizes:
+            return float(sizes[0]), float(sizes[1])
         rows, size = [0, 0], [0, 0]
         for b in self.blocks.values():
             if b.stream < 2:
@@ -177,14 +177,14 @@ class RunView:
 
     def _add_planned_pairs(self, plan: BatchPlanned) -> None:
         """Add the pairs of streams 0 and 1 that the plan's routes join, and track deferred ones."""
-        mine: list[int] = []
+        fresh_ids: list[int] = []
         other: list[int] = []
         hosts: list[int] = []
         for route in plan.routes:
             id, stream = route.block.id, route.block.stream
             for hop in (hop for path in route.paths for hop in path if stream + hop.stream == 1):
                 for host, ids in hop.blocks_by_host.items():
-                    mine += [id] * len(ids)
+                    fresh_ids += [id] * len(ids)
                     other += ids
                     hosts += [host] * len(ids)
                     if not route.is_fresh:
@@ -194,7 +194,7 @@ class RunView:
         self.pending_pairs = {
             pair for pair in self.pending_pairs if pair[0] in self.blocks and pair[1] in self.blocks
         }
-        pairs, boxes, rows = self._make_key_boxes(mine, other)
+        pairs, boxes, rows = self._make_key_boxes(fresh_ids, other)
         self.join_matrix.add_pairs(boxes, rows, np.array(hosts, dtype=np.int64)[pairs])
 
     def _make_key_boxes(
@@ -216,9 +216,13 @@ class RunView:
         x, y = facts[np.searchsorted(ids, a[live])], facts[np.searchsorted(ids, b[live])]
         flip = x[:, 0] == 1
         x[flip], y[flip] = y[flip], x[flip]
-        kept = (x[:, 0] == 0) & (y[:, 0] == 1)
-        x, y = x[kept], y[kept]
-        return live[kept], np.hstack([x[:, 1:3], y[:, 1:3]]), (x[:, 3] * y[:, 3]).astype(float)
+        spans_all_keys = (x[:, 0] == 0) & (y[:, 0] == 1)
+        x, y = x[spans_all_keys], y[spans_all_keys]
+        return (
+            live[spans_all_keys],
+            np.hstack([x[:, 1:3], y[:, 1:3]]),
+            (x[:, 3] * y[:, 3]).astype(float),
+        )
 
     def pending_density(self) -> np.ndarray:
         """Return pending row pairs per unit of key area, by cell of the join matrix."""

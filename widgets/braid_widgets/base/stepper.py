@@ -67,15 +67,15 @@ def step_frames(trace: Trace, letter: str = "V") -> list[StepFrame]:
 
     ``letter`` is the paper's letter for nodes (Gu: V1, V2, ..; Wang: M1, M2, ..).
     """
-    found: list[StepChip] = []
+    chips: list[StepChip] = []
     pictures: list[StepFrame] = []
     before = None
     for k, step in enumerate(trace.steps, 1):
-        made: list[StepChip] = [
+        new_chips: list[StepChip] = [
             {"text": group_name(group), "stream": None, "is_new": True} for group in step.results
         ]
-        found = [*(_mark_as_old(chip) for chip in found), *made]
-        pictures.append(_make_frame(trace, k, step, before, found, letter))
+        chips = [*(_mark_as_old(chip) for chip in chips), *new_chips]
+        pictures.append(_make_frame(trace, k, step, before, chips, letter))
         before = step
     return pictures
 
@@ -121,8 +121,8 @@ def _make_stored_chips(
     """Return the tuples that a node stores, by stream."""
     stored = []
     for s, held in enumerate(step.stored[node]):
-        known = before.stored[node][s] if before else held
-        stored.append([_make_chip(text, text not in known) for text in held])
+        earlier = before.stored[node][s] if before else held
+        stored.append([_make_chip(text, text not in earlier) for text in held])
     return stored
 
 
@@ -149,5 +149,5 @@ class Stepper(Player):
 
     def frame_text(self, frame: Mapping[str, Any]) -> str:
         """Return all steps in words."""
-        told = "".join(f"<li>{escape(step['text'])}</li>" for step in self.frames)
-        return f"<p><b>{escape(frame['title'])}</b></p><ol>{told}</ol>"
+        items = "".join(f"<li>{escape(step['text'])}</li>" for step in self.frames)
+        return f"<p><b>{escape(frame['title'])}</b></p><ol>{items}</ol>"

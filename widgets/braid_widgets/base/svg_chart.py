@@ -61,11 +61,11 @@ def _collect_panels(
     figure: go.Figure, height: int
 ) -> Iterator[tuple[Axis, Axis, list[tuple[int, Any]]]]:
     """Return each pair of axes with its traces and their numbers."""
-    found: dict[tuple[str, str], list[tuple[int, Any]]] = defaultdict(list)
+    panels: dict[tuple[str, str], list[tuple[int, Any]]] = defaultdict(list)
     for k, trace in enumerate(figure.data):
         if trace.visible in (None, True) and trace.type in ("scatter", "bar", "heatmap"):
-            found[trace.xaxis or "x", trace.yaxis or "y"].append((k, trace))
-    for (x, y), traces in found.items():
+            panels[trace.xaxis or "x", trace.yaxis or "y"].append((k, trace))
+    for (x, y), traces in panels.items():
         yield read_axis(figure, x, height), read_axis(figure, y, height), traces
 
 
@@ -75,13 +75,13 @@ def _render_axes(x: Axis, y: Axis) -> str:
         return ""
     left, right, low, high = x.start, x.end, y.start, y.end
     if y.title_position:
-        told = [svg_text(right + 4, at + 4, told, "start") for at, told in y.make_ticks()]
-        return "".join([*told, svg_text(right, high - 6, y.title, "end")])
+        labels = [svg_text(right + 4, at + 4, label, "start") for at, label in y.make_ticks()]
+        return "".join([*labels, svg_text(right, high - 6, y.title, "end")])
     lines = [f"M{left:.0f} {high:.0f}V{low:.0f}H{right:.0f}"]
     lines += [f"M{left:.0f} {at:.1f}H{right:.0f}" for at, _ in y.make_ticks()]
     path = f'<path d="{"".join(lines)}" fill="none" stroke="currentColor" stroke-opacity="0.2"/>'
     words = _render_x_ticks(x, low)
-    words += [svg_text(left - 5, at + 4, told, "end") for at, told in y.make_ticks()]
+    words += [svg_text(left - 5, at + 4, label, "end") for at, label in y.make_ticks()]
     words.append(svg_text((left + right) / 2, low + 32, x.title))
     turned = f' transform="rotate(-90 {left - 46:.0f} {(low + high) / 2:.0f})"'
     words.append(svg_text(left - 46, (low + high) / 2, y.title, more=turned))
@@ -92,11 +92,12 @@ def _render_x_ticks(x: Axis, low: float) -> list[str]:
     """Return the ticks of the x axis; labels that would touch each other are slanted."""
     ticks = x.make_ticks()
     room = (x.end - x.start) / max(len(ticks), 1)
-    if all(7 * len(told) < room for _, told in ticks):
-        return [svg_text(at, low + 15, told) for at, told in ticks]
+    if all(7 * len(label) < room for _, label in ticks):
+        return [svg_text(at, low + 15, label) for at, label in ticks]
     turned = ' transform="rotate(-30 {:.0f} {:.0f})"'
     return [
-        svg_text(at, low + 12, told[:18], "end", turned.format(at, low + 12)) for at, told in ticks
+        svg_text(at, low + 12, label[:18], "end", turned.format(at, low + 12))
+        for at, label in ticks
     ]
 
 
@@ -105,31 +106,31 @@ def _render_bars(
 ) -> Iterator[str]:
     """Return bars side by side, or stacked if the figure stacks them."""
     bars = [(k, t) for k, t in traces if t.type == "bar"]
-    beside = figure.layout.barmode in (None, "group") and len(bars) > 1
+    is_grouped = figure.layout.barmode in (None, "group") and len(bars) > 1
     heap: dict[tuple[Any, bool], float] = defaultdict(float)
     for place, (k, t) in enumerate(bars):
         flat = t.orientation == "h"
         along, across = (y, x) if flat else (x, y)
         spots, sizes = as_list(t.y if flat else t.x), as_list(t.x if flat else t.y)
         step = _compute_bar_width(along, spots)
-        wide = step / len(bars) if beside else step
-        shift = (place - (len(bars) - 1) / 2) * wide if beside else 0.0
+        wide = step / len(bars) if is_grouped else step
+        shift = (place - (len(bars) - 1) / 2) * wide if is_grouped else 0.0
         looks = zip(
             broadcast(t.marker.color, len(spots), trace_color(t, k)),
             broadcast(t.opacity if t.marker.opacity is None else t.marker.opacity, len(spots), 1),
             strict=False,
         )
         bases, widths = broadcast(t.base, len(spots), None), broadcast(t.width, len(spots), None)
-        for spot, size, base, own, look in zip(spots, sizes, bases, widths, looks, strict=False):
+        for spot, size, base, width, look in zip(spots, sizes, bases, widths, looks, strict=False):
             if not isfinite(value := category_index(size, ())) or (across.log and value <= 0):
                 continue
-            since = base if base is not None else 0.0 if beside else heap[spot, value < 0]
+            since = base if base is not None else 0.0 if is_grouped else heap[spot, value < 0]
             if base is None:
                 heap[spot, value < 0] = since + value
             foot = 10**across.low if across.log and since <= 0 else since
             ends = across.pixel(foot), across.pixel(since + value)
-            middle = along.pixel(spot) + (shift if own is None else 0)
-            room = wide if own is None else abs(along.pixel(own) - along.pixel(0))
+            middle = along.pixel(spot) + (shift if width is None else 0)
+            room = wide if width is None else abs(along.pixel(width) - along.pixel(0))
             yield _render_rectangle(
                 middle, room, ends, flat, css_color(look[0], COLOURS[0]), look[1]
             )
@@ -177,9 +178,9 @@ def _render_heatmap(
         scale = figure.layout[t.coloraxis] if t.coloraxis else t
         low, high = (scale.cmin, scale.cmax) if t.coloraxis else (scale.zmin, scale.zmax)
         cells = np.array([[category_index(v, ()) for v in row] for row in t.z])
-        known = cells[np.isfinite(cells)]
-        low = float(known.min()) if low is None and known.size else float(low or 0)
-        high = float(known.max()) if high is None and known.size else float(high or 1)
+        finite = cells[np.isfinite(cells)]
+        low = float(finite.min()) if low is None and finite.size else float(low or 0)
+        high = float(finite.max()) if high is None and finite.size else float(high or 1)
         columns = as_list(t.x) or list(range(cells.shape[1]))
         wide = _compute_bar_width(x, columns) / 0.8
         tall = _compute_bar_width(y, rows := as_list(t.y) or list(range(cells.shape[0]))) / 0.8
@@ -220,8 +221,8 @@ def _parse_rgb(shade: str) -> tuple[int, ...] | None:
     """Return red, green and blue of "#rrggbb" or "rgb(r, g, b)"."""
     if re.fullmatch("#[0-9a-fA-F]{6}", shade):
         return tuple(int(shade[k : k + 2], 16) for k in (1, 3, 5))
-    known = re.fullmatch(r"rgb\((\d+), ?(\d+), ?(\d+)\)", shade)
-    return tuple(map(int, known.groups())) if known else None
+    match = re.fullmatch(r"rgb\((\d+), ?(\d+), ?(\d+)\)", shade)
+    return tuple(map(int, match.groups())) if match else None
 
 
 def _render_annotations(figure: go.Figure, height: int) -> Iterator[str]:
@@ -237,9 +238,9 @@ def _render_annotations(figure: go.Figure, height: int) -> Iterator[str]:
 def _render_title(figure: go.Figure) -> str:
     lines = re.split(r"<br\s*/?>", figure.layout.title.text or "")
     sizes = (' font-size="16"', "")
-    told = zip(lines, sizes, strict=False)
+    sized_lines = zip(lines, sizes, strict=False)
     return "".join(
-        svg_text(LEFT, 22 + 17 * k, t, "start", size) for k, (t, size) in enumerate(told)
+        svg_text(LEFT, 22 + 17 * k, t, "start", size) for k, (t, size) in enumerate(sized_lines)
     )
 
 

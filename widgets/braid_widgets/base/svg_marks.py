@@ -30,31 +30,31 @@ def svg_text(x: float, y: float, text: str, anchor: str = "middle", more: str = 
 
 def svg_trace(trace: Any, k: int, x: Axis, y: Axis) -> Iterator[str]:
     """Yield a trace of lines, points and texts; ``k`` is its number in the figure."""
-    mode, own = trace.mode or "lines", trace_color(trace, k)
+    mode, color = trace.mode or "lines", trace_color(trace, k)
     pairs = zip(as_list(trace.x), as_list(trace.y), strict=False)
     points = [(x.pixel_if_visible(a), y.pixel_if_visible(b)) for a, b in pairs]
     if "lines" in mode and points:
-        yield _render_line(trace, points, own)
+        yield _render_line(trace, points, color)
     sizes = [s / 2 for s in broadcast(trace.marker.size, len(points), 7)]
     if "markers" in mode:
-        shades = broadcast(trace.marker.color, len(points), own)
+        shades = broadcast(trace.marker.color, len(points), color)
         for (a, b), shade, size in zip(points, shades, sizes, strict=False):
             if isfinite(a) and isfinite(b):
                 yield (
                     f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{size:g}" '
-                    f'fill="{css_color(shade, own)}"/>'
+                    f'fill="{css_color(shade, color)}"/>'
                 )
     if "text" in mode:
         texts = broadcast(trace.text, len(points), "")
-        for (a, b), told, size in zip(points, texts, sizes, strict=False):
-            if isfinite(a) and isfinite(b) and told:
-                yield from _render_label(a, b, told, trace.textposition or "top right", size)
+        for (a, b), text, size in zip(points, texts, sizes, strict=False):
+            if isfinite(a) and isfinite(b) and text:
+                yield from _render_label(a, b, text, trace.textposition or "top right", size)
 
 
 def _render_line(trace: Any, points: Iterable[tuple[float, float]], own: str) -> str:
     dash = ' stroke-dasharray="5 4"' if trace.line.dash not in (None, "solid") else ""
-    told = trace.text if isinstance(trace.text, str) else ""
-    hover = f"<title>{escape(strip_markup(told))}</title>" if told else ""
+    text = trace.text if isinstance(trace.text, str) else ""
+    hover = f"<title>{escape(strip_markup(text))}</title>" if text else ""
     return (
         f'<path d="{_make_path_data(points)}" fill="none" stroke="{trace.line.color or own}" '
         f'stroke-width="{trace.line.width or 1.8:.3g}"{dash}>{hover}</path>'

@@ -39,7 +39,7 @@ class TextTable:
 
     def to_html(self) -> str:
         """Return the table as HTML."""
-        whole = {_format_header(c): "{:,}".format for c in self.data.select_dtypes("integer")}
+        formats = {_format_header(c): "{:,}".format for c in self.data.select_dtypes("integer")}
         # A name of the columns index would add a header over an empty column.
         rows = self.data.rename(columns=_format_header).rename_axis(columns=None)
         table = rows.to_html(
@@ -48,7 +48,7 @@ class TextTable:
             classes="braid-listing",
             na_rep="–",
             float_format=self._format_fraction,
-            formatters=whole,
+            formatters=formats,
         ).replace("<table", f'<table style="min-width:{self._compute_min_width()}px"', 1)
         head = f"<p><b>{escape(self.caption)}</b></p>" if self.caption else ""
         return f'{STYLE}{head}<div style="overflow-x:auto">{table}</div>'

@@ -30,8 +30,8 @@ class TypedTupleStepper(W.VBox):
         self.text = controls.text_control("", "", f"your own tuples: {HINT}")
         self.text.placeholder, self.message = "a b a:2 b:2", W.HTML()
         self.text.observe(self._show_typed_tuples, "value")
-        told = W.HTML(f"{STYLE}<b>Your own tuples</b>: {HINT}")
-        parts = [told, self.text, self.message, self.film]
+        heading = W.HTML(f"{STYLE}<b>Your own tuples</b>: {HINT}")
+        parts = [heading, self.text, self.message, self.film]
         super().__init__(parts, layout=W.Layout(max_width=WIDTH))
         self.add_class("braid-live")
         self.example = example
@@ -53,5 +53,5 @@ def show_typed_steps(example: Trace, trace: Callable[[str], Trace], letter: str 
     if is_headless():
         display_view(Stepper(example, letter))
         return
-    own = TypedTupleStepper(example, trace, letter)
-    StaticFallback(own, own.film.to_html)
+    stepper = TypedTupleStepper(example, trace, letter)
+    StaticFallback(stepper, stepper.film.to_html)

@@ -67,7 +67,7 @@ def _format_host_details(
     rows = sum(b.rows for b in held)
     lines = [f"host {number} after batch {batch}: {len(held):,} blocks, {rows:,} tuples"]
     for b in held[:MOST]:
-        came = (
+        arrivals = (
             f"; probed by {plan_sentences.format_blocks(dict.fromkeys(met[b.id]))}"
             if b.id in met
             else ""
@@ -77,7 +77,7 @@ def _format_host_details(
         lines.append(
             f"  block {b.id}: {b.rows:,} tuples of {streams[b.stream]}, keys "
             f"{plan_sentences.format_key_range(b)}, "
-            f"of batch {b.batch + 1}{also}{came}"
+            f"of batch {b.batch + 1}{also}{arrivals}"
         )
     if len(held) > MOST:
         lines.append(f"  and {len(held) - MOST:,} smaller ones")

@@ -158,10 +158,12 @@ class FrameCollector:
             self._update_state_map()
         if isinstance(event, BatchShed):
             self._harvested = event
-        told = self.deciding.collect(event)
-        if told:
-            batch = told[0].batch
-            self.flags.append({"batch": batch + 1, "text": describe_batch_decisions(batch, told)})
+        decisions = self.deciding.collect(event)
+        if decisions:
+            batch = decisions[0].batch
+            self.flags.append(
+                {"batch": batch + 1, "text": describe_batch_decisions(batch, decisions)}
+            )
 
     def _update_state_map(self) -> None:
         """Choose the map at the first commit, based on the events so far."""
@@ -253,8 +255,8 @@ def run_title(scene: RunView) -> str:
     joined = f"{' ⋈ '.join(scene.stream_aliases)}{on}"
     if scene.last is None:
         return f"{joined} · no batch yet"
-    number, known = scene.last.batch + 1, scene.start.planned_batches
-    of = f" of {max(known + scene.changes, number):,}" if known else ""
+    number, planned = scene.last.batch + 1, scene.start.planned_batches
+    of = f" of {max(planned + scene.changes, number):,}" if planned else ""
     return f"batch {number:,}{of} · {joined}"
 
 
@@ -270,12 +272,12 @@ def run_note(scene: RunView) -> str:
     failed = f": {scene.end.error}" if scene.end and scene.end.error else ""
     ended = f" · {FINISHING}" if is_finishing(scene) else ended
     some = format_count(hosts, "host")
-    kept = (
+    retained = (
         f" · events are kept from batch {scene.first_retained_batch + 1:,} on"
         if scene.first_retained_batch
         else ""
     )
-    return f"{start.placement}, {some} · windows: {windows} · {origin}{kept}{ended}{failed}"
+    return f"{start.placement}, {some} · windows: {windows} · {origin}{retained}{ended}{failed}"
 
 
 def run_state(scene: RunView, live: bool) -> str:

@@ -52,10 +52,10 @@ def _make_key_figures(scene: RunView, shed_totals: SheddingTotals) -> Iterator[K
         yield KeyFigure(
             "tuples in so far", f"{sum(totals.received):,}", "of all streams (modelled)"
         )
-    found = f"{totals.results:,}"
+    results = f"{totals.results:,}"
     yield KeyFigure(
         "results so far",
-        found + (" (modelled)" if scene.is_modelled else ""),
+        results + (" (modelled)" if scene.is_modelled else ""),
         f"{now.results:,} of them in this batch",
     )
     size = f" · {totals.stored_bytes / 1e6:,.1f} MB" if totals.stored_bytes else ""

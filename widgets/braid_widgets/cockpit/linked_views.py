@@ -46,17 +46,17 @@ class LinkedViews(anywidget.AnyWidget):
         """Return the runs as HTML that needs neither a kernel nor a network."""
         data = {"page": self.page, "palette": self.palette}
         body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
-        told = "".join(page_text(page) for page in self.page["pages"])
+        texts = "".join(page_text(page) for page in self.page["pages"])
         return (
             f'<style>{_CSS}</style><div data-film="abreast">'
-            f'<script type="application/json">{body}</script>{told}</div>'
+            f'<script type="application/json">{body}</script>{texts}</div>'
             f'<script type="module">{read_bundle("abreast")}</script>'
         )
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Return HTML, which a saved notebook shows without its kernel; panels hold the widget."""
-        told = f"Abreast({', '.join(self.page['names'])})"
-        return {"text/html": self.to_html(), "text/plain": told}, {}
+        text = f"Abreast({', '.join(self.page['names'])})"
+        return {"text/html": self.to_html(), "text/plain": text}, {}
 
 
 def _make_page(runs: Mapping[str, Iterable[Any]]) -> LinkedViewsPage:

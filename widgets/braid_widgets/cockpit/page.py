@@ -87,10 +87,10 @@ def page_text(shown: CockpitPage) -> str:
         f"<li>{escape(n)}: {escape(v)}</li>"
         for n, v in zip(facts["name"], facts["value"], strict=True)
     )
-    told = "".join(f"<li>{escape(flag['text'])}</li>" for flag in shown["annotations"])
+    notes = "".join(f"<li>{escape(flag['text'])}</li>" for flag in shown["annotations"])
     return (
         f'<div class="braid"><div class="braid-title">{head}</div><div class="braid-note">'
-        f"{escape(shown['note'])}</div><ul>{items}</ul>{_render_stored_bars(shown)}<ul>{told}</ul></div>"
+        f"{escape(shown['note'])}</div><ul>{items}</ul>{_render_stored_bars(shown)}<ul>{notes}</ul></div>"
     )
 
 

@@ -66,16 +66,16 @@ class ServedRun:
             self._read_new_events()
             scene = self.track.scene
             state = run_state(scene, live=True)
-            whole = make_page(
+            page = make_page(
                 self.track,
                 self.frames,
                 state,
                 self._estimate_seconds_left(),
                 self.tail.seconds_since_write(),
             )
-        fresh = [frame for frame in whole["frames"] if frame["batch"] > since]
+        fresh = [frame for frame in page["frames"] if frame["batch"] > since]
         return {
-            **whole,
+            **page,
             "frames": thin(fresh, FRAMES),
             "hosts": self.track.host_rows(since),
         }
@@ -106,16 +106,16 @@ def _make_handler_class(served: ServedRun, token: str) -> type[BaseHTTPRequestHa
             The Host header must name this machine. This stops DNS rebinding: a page of another site
             that makes its name point here sends its own name.
             """
-            asked = urlsplit(self.path)
-            query = parse_qs(asked.query)
+            address = urlsplit(self.path)
+            query = parse_qs(address.query)
             given = query.get("token", [""])[0]
             if not _is_loopback(self.headers.get("Host", "")):
                 self._answer(403, "text/plain", f"the host must be one of {', '.join(NAMES)}")
             elif not compare_digest(given.encode(), token.encode()):
                 self._answer(403, "text/plain", "the address lacks the token that was printed")
-            elif asked.path == "/":
+            elif address.path == "/":
                 self._answer(200, "text/html", self._page())
-            elif asked.path == "/more":
+            elif address.path == "/more":
                 self._more(query.get("since", [""])[0])
             else:
                 self._answer(404, "text/plain", "there is / and /more?since=BATCH")
@@ -123,10 +123,10 @@ def _make_handler_class(served: ServedRun, token: str) -> type[BaseHTTPRequestHa
         def _more(self, text: str) -> None:
             since = read_natural(text)
             if since is None:
-                said = (
+                message = (
                     f"since is {format_value(text)}; it must be a batch, a whole number, 0 or more"
                 )
-                self._answer(400, "text/plain", said)
+                self._answer(400, "text/plain", message)
             else:
                 self._answer(200, "application/json", json.dumps(served.page_since(since)))
 
@@ -198,8 +198,8 @@ def make_server(path: str | Path, port: int = 0) -> tuple[CockpitServer, str]:
     """
     token, served = secrets.token_urlsafe(16), ServedRun(path)
     served.page_since()
-    made = CockpitServer((LOOPBACK, port), _make_handler_class(served, token))
-    return made, f"http://{LOOPBACK}:{made.server_port}/?token={token}"
+    server = CockpitServer((LOOPBACK, port), _make_handler_class(served, token))
+    return server, f"http://{LOOPBACK}:{server.server_port}/?token={token}"
 
 
 def _print_line(text: str) -> None:
@@ -210,10 +210,10 @@ def serve_forever(
     path: str | Path, port: int = 0, say: Callable[[str], None] = _print_line
 ) -> None:
     """Serve until interrupted. Raises the errors of ``make_server``."""
-    made, address = make_server(path, port)
+    server, address = make_server(path, port)
     say(f"watch it at {address} (Ctrl+C ends the server, not the run)")
-    with made:
+    with server:
         try:
-            made.serve_forever()
+            server.serve_forever()
         except KeyboardInterrupt:
             say("no longer served; the run continues")

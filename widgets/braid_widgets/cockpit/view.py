@@ -144,8 +144,8 @@ class Cockpit(anywidget.AnyWidget):
         self.error = error
         assert self._showing is not None
         self._showing.finish(error)
-        for twin in self._twins:
-            twin.refresh()
+        for static_view in self._twins:
+            static_view.refresh()
         ended(error)
 
     def draw_alternative(self, placement: str, hosts: int, since: int = 0) -> None:
@@ -160,16 +160,16 @@ class Cockpit(anywidget.AnyWidget):
         if self._is_showing_previous_run:
             raise ValueError("this is an earlier run; ask again when the new one has a batch")
         track, events = self._get_frame_collector(), self._get_events()
-        found = self._imagine(events, placement, hosts, since - 1)
+        curve = self._imagine(events, placement, hosts, since - 1)
         with self._gate:
             if track is not self._get_frame_collector():
                 return  # another run is shown meanwhile
-            track.ghosts = [g for g in track.ghosts if g["name"] != found.name]
+            track.ghosts = [g for g in track.ghosts if g["name"] != curve.name]
             track.ghosts.append(
                 {
-                    "name": found.name,
-                    "batch": [b + 1 for b in found.batch],
-                    "values": [float(n) for n in found.max_host_tuples],
+                    "name": curve.name,
+                    "batch": [b + 1 for b in curve.batch],
+                    "values": [float(n) for n in curve.max_host_tuples],
                 }
             )
             track.what_if_message = ""
@@ -257,12 +257,12 @@ class Cockpit(anywidget.AnyWidget):
         """Return the run as HTML that needs neither a kernel nor a network, with at most ``most``
         frames.
         """
-        kept = {
+        visible = {
             "frames": thin(self.page["frames"], most),
             "what_if_placements": [],
             "seconds_since_commit": None,
         }
-        return page_html({**self.page, **kept})  # type: ignore[typeddict-item]
+        return page_html({**self.page, **visible})  # type: ignore[typeddict-item]
 
     def _ipython_display_(self) -> None:
         """Display the widget while a run is active, with its last picture for a saved notebook;
@@ -333,9 +333,9 @@ class LiveUpdater:
         if not self.begun:
             self.start()
         end = self.track.scene.end
-        told = "" if error is None or (end and end.error) else f" · {summarize_error(error)}"
+        note = "" if error is None or (end and end.error) else f" · {summarize_error(error)}"
         state = "failed" if error is not None else run_state(self.track.scene, live=False)
-        self._send_update(state, 10**9, told)
+        self._send_update(state, 10**9, note)
 
     def make_page(self, state: str) -> CockpitPage:
         """Return the complete page."""

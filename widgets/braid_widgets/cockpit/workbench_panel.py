@@ -91,10 +91,10 @@ class WorkbenchPanel(SimulationPanel):
 
     def static_views(self) -> list[Any]:
         """Return the simulated run, and the real one if there is one."""
-        asked = self.requested_settings()
-        events = list(self.simulate(asked))
+        settings = self.requested_settings()
+        events = list(self.simulate(settings))
         self.screen.load_run(events)
-        runs = _collect_runs(asked, events, dict(self.beside(asked)))
+        runs = _collect_runs(settings, events, dict(self.beside(settings)))
         return [self.screen, *([LinkedViews(runs)] if runs else [])]
 
 

@@ -29,7 +29,7 @@ def meeting_table(events: Iterable[Any], streams: tuple[int, int] = (0, 1)) -> p
     Several hosts join a pair if each has another part of a third stream.
     """
     arrived: dict[int, list[int]] = {}
-    found: set[tuple[int, int, int]] = set()
+    meetings: set[tuple[int, int, int]] = set()
     for e in events:
         if not isinstance(e, BatchPlanned):
             continue
@@ -38,10 +38,10 @@ def meeting_table(events: Iterable[Any], streams: tuple[int, int] = (0, 1)) -> p
         arrived |= {r.block.id: [e.batch] for r in e.routes if r.is_fresh}
         for stream, id, other, host in _list_probed_pairs(e, streams):
             for a in arrived[id]:
-                found |= {
+                meetings |= {
                     (a, b, host) if stream == streams[0] else (b, a, host) for b in arrived[other]
                 }
-    return pd.DataFrame(sorted(found), columns=["first", "second", "host"])
+    return pd.DataFrame(sorted(meetings), columns=["first", "second", "host"])
 
 
 def _list_probed_pairs(
@@ -96,11 +96,13 @@ def arrival_matrix(events: Iterable[Any], latest: int = LATEST) -> Chart:
             f"batch {a + 1} × batch {b + 1}: host {', '.join(map(str, sorted(hosts)))}"
         )
     one, two = (start.streams[s] for s in streams)
-    known = max(
+    host_count = max(
         start.hosts, 1 + int(data["host"].max()) if len(data) else 1
     )  # the number of hosts may have grown
     scale = [
-        (edge, colors.host_color(h)) for h in range(known) for edge in (h / known, (h + 1) / known)
+        (edge, colors.host_color(h))
+        for h in range(host_count)
+        for edge in (h / host_count, (h + 1) / host_count)
     ]
     heat = go.Heatmap(
         x0=low + 1,
@@ -110,8 +112,8 @@ def arrival_matrix(events: Iterable[Any], latest: int = LATEST) -> Chart:
         hovertemplate="%{text}<extra></extra>",
         colorscale=scale,
         zmin=-0.5,
-        zmax=known - 0.5,
-        colorbar=_make_host_colorbar(known),
+        zmax=host_count - 0.5,
+        colorbar=_make_host_colorbar(host_count),
     )
     kind = data_origin(start)
     plot = go.Figure(heat)

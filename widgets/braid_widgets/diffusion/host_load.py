@@ -23,10 +23,10 @@ def load_table(events: Iterable[Any]) -> pd.DataFrame:
     - ``stored``: tuples.
     """
     rows = [
-        (e.batch, host, did.seconds, did.stored_tuples)
+        (e.batch, host, metrics.seconds, metrics.stored_tuples)
         for e in events
         if isinstance(e, BatchCommitted)
-        for host, did in enumerate(e.host_metrics)
+        for host, metrics in enumerate(e.host_metrics)
     ]
     return pd.DataFrame(rows, columns=["batch", "host", "busy", "stored"])
 
@@ -70,7 +70,7 @@ def load_chart(events: Iterable[Any]) -> Chart:
     plot.update_layout(legend=dict(orientation="h", y=-0.13, yanchor="top"))
     plot.update_yaxes(title="host", autorange="reversed", row=1, col=1)
     plot.update_yaxes(title="seconds", rangemode="tozero", row=2, col=1)
-    known = max(start.planned_batches or 0, len(batches))
-    plot.update_xaxes(range=[0.5, known + 0.5], dtick=1 if known <= 16 else None)
+    last = max(start.planned_batches or 0, len(batches))
+    plot.update_xaxes(range=[0.5, last + 0.5], dtick=1 if last <= 16 else None)
     plot.update_xaxes(title="batch", row=2, col=1)
     return Chart("host loads", plot, data)

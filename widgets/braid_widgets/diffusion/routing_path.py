@@ -51,14 +51,14 @@ def route_chart(events: Iterable[Any], block: int | None = None) -> Chart:
     """
     events = list(events)
     start = next(e for e in events if isinstance(e, RunStarted))
-    known = routes_by_block(events)
-    if not known or (block is not None and block not in known):
+    routes = routes_by_block(events)
+    if not routes or (block is not None and block not in routes):
         raise ValueError(
-            f"no segment begins with block {block}" if known else "no segment has met anything yet"
+            f"no segment begins with block {block}" if routes else "no segment has met anything yet"
         )
     first = _find_widest_block(events) if block is None else block
-    others = sorted(known)[-MOST:] if block is None else []
-    chosen = [known[id] for id in sorted({first, *others})]
+    others = sorted(routes)[-MOST:] if block is None else []
+    chosen = [routes[id] for id in sorted({first, *others})]
     tables = [route_table(route) for route in chosen]
     hops = max(int(data["hop"].max()) for data in tables) + 1
     drawn = [
@@ -92,8 +92,8 @@ def route_chart(events: Iterable[Any], block: int | None = None) -> Chart:
         nticks=min(start.hosts, 16) + 1,
         zeroline=False,
     )
-    whole = [t.assign(block=r.block.id) for r, t in zip(chosen, tables, strict=True)]
-    return Chart("routing path", plot, pd.concat(whole, ignore_index=True))
+    combined = [t.assign(block=r.block.id) for r, t in zip(chosen, tables, strict=True)]
+    return Chart("routing path", plot, pd.concat(combined, ignore_index=True))
 
 
 def _make_block_traces(route: Route, data: pd.DataFrame, start: RunStarted) -> Iterator[go.Scatter]:
@@ -149,8 +149,8 @@ def _describe_route(events: list[Any], route: Route, start: RunStarted) -> str:
 def _describe_paths(events: list[Any], route: Route, start: RunStarted) -> Iterator[str]:
     alone = all(len(hop.blocks_by_host) == 1 for path in route.paths for hop in path)
     if len(route.paths) > 1 or alone:
-        own = ", each on a host of its own" if len(route.paths) > 1 else ""
-        yield format_count(len(route.paths), "path") + own
+        separately = ", each on a host of its own" if len(route.paths) > 1 else ""
+        yield format_count(len(route.paths), "path") + separately
         yield "dotted: stays on its host"
         return
     chosen = [

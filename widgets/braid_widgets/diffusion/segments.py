@@ -34,9 +34,9 @@ def segment_table(events: Iterable[Any]) -> pd.DataFrame:
     """
     stored: dict[tuple[int, int], dict[int, tuple[int, bool]]] = {}
     arrived: dict[int, list[tuple[int, int, bool]]] = {}
-    master, segment, told = None, 0, list(events)
-    placed = {e.batch: e for e in told if isinstance(e, SegmentPlaced)}
-    for e in told:
+    master, segment, all_events = None, 0, list(events)
+    placed = {e.batch: e for e in all_events if isinstance(e, SegmentPlaced)}
+    for e in all_events:
         if not isinstance(e, BatchPlanned):
             continue
         if e.batch in placed:
@@ -66,13 +66,13 @@ def _add_stored_batches(
 
 
 def _merge_batch_ranges(batches: dict[int, tuple[int, bool]]) -> list[tuple[int, int, bool]]:
-    found: list[tuple[int, int, bool]] = []
+    ranges: list[tuple[int, int, bool]] = []
     for batch in sorted(batches):
-        if found and found[-1][1] == batch - 1 and batches[batch - 1] == batches[batch]:
-            found[-1] = (found[-1][0], batch, found[-1][2])
+        if ranges and ranges[-1][1] == batch - 1 and batches[batch - 1] == batches[batch]:
+            ranges[-1] = (ranges[-1][0], batch, ranges[-1][2])
         else:
-            found.append((batch, batch, batches[batch][1]))
-    return found
+            ranges.append((batch, batch, batches[batch][1]))
+    return ranges
 
 
 def segment_chart(events: Iterable[Any], latest: int = LATEST) -> Chart:

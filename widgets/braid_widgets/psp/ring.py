@@ -120,11 +120,11 @@ class RingViewState:
 
     def count_stored_tuples(self) -> dict[tuple[int, int], int]:
         """Return tuples stored, by stream and node."""
-        found: dict[tuple[int, int], int] = {}
+        stored: dict[tuple[int, int], int] = {}
         for b in self.blocks.values():
             for host in b.hosts:
-                found[b.stream, host] = found.get((b.stream, host), 0) + b.rows
-        return found
+                stored[b.stream, host] = stored.get((b.stream, host), 0) + b.rows
+        return stored
 
 
 def make_frame(scene: RingViewState) -> RingFrame:
@@ -207,15 +207,15 @@ def _format_slice_length(scene: RingViewState, stream: int, node: int) -> str:
 
 def _summarize_moves(scene: RingViewState) -> list[RingMove]:
     """Return one move per stream, pair of nodes and reason."""
-    found: dict[tuple[int, int, int, str], int] = {}
+    moves: dict[tuple[int, int, int, str], int] = {}
     for event in scene.moves:
         for block, source, target in event.moves:
             key = (event.stream, source, target, event.reason)
             rows = scene.blocks[block].rows if block in scene.blocks else 0
-            found[key] = found.get(key, 0) + rows
+            moves[key] = moves.get(key, 0) + rows
     return [
         {"stream": s, "source": a, "target": b, "rows": rows, "reason": why}
-        for (s, a, b, why), rows in sorted(found.items())
+        for (s, a, b, why), rows in sorted(moves.items())
     ]
 
 
@@ -242,7 +242,7 @@ class RingPlayer(Player):
     def held_tuples(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         """Return the held tuples by stream and node."""
         slices = frame["slices"]
-        found: dict[str, dict[str, float]] = {name: {} for name in frame["streams"]}
+        tuples: dict[str, dict[str, float]] = {name: {} for name in frame["streams"]}
         for s, node, rows in zip(slices["stream"], slices["node"], slices["rows"], strict=True):
-            found[frame["streams"][s]][f"node {node}"] = rows
-        return found
+            tuples[frame["streams"][s]][f"node {node}"] = rows
+        return tuples

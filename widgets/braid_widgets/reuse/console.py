@@ -121,12 +121,12 @@ class Console(W.VBox):
 
         This happens if a cell is run again.
         """
-        elder, made = Console._newest, cls(run, examples)
-        Console._newest = made
+        elder, console = Console._newest, cls(run, examples)
+        Console._newest = console
         if elder is not None:
             elder.close()
             elder.run.stop()
-        return made
+        return console
 
     def __init__(self, run: ObservableHub, examples: Mapping[str, str]) -> None:
         self.run, self.examples = run, dict(examples)
@@ -275,8 +275,8 @@ class Console(W.VBox):
 
     def _show_query_details(self) -> None:
         name, run = self.query.value, self.run
-        told = query_details.describe_query(run.deployment, run.events(), run.operator_blocks, name)
-        self.said.value = f"<pre>{escape(told)}</pre>"
+        text = query_details.describe_query(run.deployment, run.events(), run.operator_blocks, name)
+        self.said.value = f"<pre>{escape(text)}</pre>"
 
     def _load_example(self) -> None:
         self.text.value = self.examples[self.example.value]
@@ -285,8 +285,8 @@ class Console(W.VBox):
         return {} if self.alone else {"sink": self.sink.value}
 
     def _show_explanation(self) -> None:
-        told = self.run.explain(self.text.value, **self._get_submit_options())
-        self.said.value = f"<pre>{escape(told)}</pre>"
+        text = self.run.explain(self.text.value, **self._get_submit_options())
+        self.said.value = f"<pre>{escape(text)}</pre>"
 
     def _submit_query(self) -> None:
         before = self.run.deployment
@@ -330,5 +330,5 @@ def _update_options(box: W.Dropdown, options: list[Any]) -> None:
         return
     chosen = box.value
     box.options = options
-    known = [o[1] if isinstance(o, tuple) else o for o in options]
-    box.value = chosen if chosen in known else next(iter(known), None)
+    values = [o[1] if isinstance(o, tuple) else o for o in options]
+    box.value = chosen if chosen in values else next(iter(values), None)

@@ -36,7 +36,7 @@ class HubFigures:
                 self.asked.pop(e.name, None)
             elif isinstance(e, HubBatchCommitted):
                 self.last = e
-                self.results += sum(did.results for did in e.operator_metrics)
+                self.results += sum(metrics.results for metrics in e.operator_metrics)
                 self.recent.append(e)
         return self
 
@@ -45,12 +45,12 @@ class HubFigures:
         if self.last is None:
             return
         seconds = sum(e.seconds for e in self.recent)
-        came = sum(sum(e.received_tuples.values()) for e in self.recent)
+        received = sum(sum(e.received_tuples.values()) for e in self.recent)
         meaning = f"tuples in by seconds of the batches, over the last {len(self.recent)}"
-        yield KeyFigure("tuples in", f"{came / seconds:,.0f}/s" if seconds else "–", meaning)
-        now = sum(did.results for did in self.last.operator_metrics)
-        told = f"of all operators; {now:,} of them in this batch"
-        yield KeyFigure("results so far", f"{self.results:,}", told)
+        yield KeyFigure("tuples in", f"{received / seconds:,.0f}/s" if seconds else "–", meaning)
+        now = sum(metrics.results for metrics in self.last.operator_metrics)
+        note = f"of all operators; {now:,} of them in this batch"
+        yield KeyFigure("results so far", f"{self.results:,}", note)
         live, size = (sum(getattr(d, n) for d in self.last.operator_metrics) for n in _HELD)
         yield KeyFigure("held", f"{live:,} tuples · {_format_bytes(size)}", "held by all operators")
         yield KeyFigure("queries", f"{len(self.asked):,}", "that are answered now")

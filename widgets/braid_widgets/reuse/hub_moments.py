@@ -85,53 +85,61 @@ def start_event(events: Iterable[Any]) -> HubStarted:
 def hub_moments(events: Sequence[Any]) -> list[HubMoment]:
     """Return the moments in order: one per batch, and two per change, during and after it."""
     network = initial_network(events)
-    found, now = [], HubMoment("before the first batch")
+    moments, now = [], HubMoment("before the first batch")
     for e in events:
-        found += list(_make_next_moments(now, e, network))
-        now = replace(found[-1], migration_path=(), changed_operators=frozenset()) if found else now
-    return found
+        moments += list(_make_next_moments(now, e, network))
+        now = (
+            replace(moments[-1], migration_path=(), changed_operators=frozenset())
+            if moments
+            else now
+        )
+    return moments
 
 
 def _make_next_moments(now: HubMoment, e: Any, network: Network) -> Iterator[HubMoment]:
-    told = replace(now, title=e.describe_decision(EventContext((), None, ())))
+    titled = replace(now, title=e.describe_decision(EventContext((), None, ())))
     if isinstance(e, HubBatchCommitted):
         yield _make_batch_moment(now, e, network)
     elif isinstance(e, QuerySubmitted):
-        asked = QueryBadge(e.sink, e.operator, e.sql)
-        yield replace(told, queries={**now.queries, e.name: asked})
+        badge = QueryBadge(e.sink, e.operator, e.sql)
+        yield replace(titled, queries={**now.queries, e.name: badge})
     elif isinstance(e, QueryEnded):
-        rest = {n: asked for n, asked in now.queries.items() if n != e.name}
-        yield replace(told, queries=rest)
+        rest = {n: badge for n, badge in now.queries.items() if n != e.name}
+        yield replace(titled, queries=rest)
     elif isinstance(e, OperatorBuilt):
-        whole = {**now.operators, e.operator: _make_badge(now.operators.get(e.operator), e)}
-        yield replace(told, operators=whole, changed_operators=frozenset([e.operator]))
+        operators = {**now.operators, e.operator: _make_badge(now.operators.get(e.operator), e)}
+        yield replace(titled, operators=operators, changed_operators=frozenset([e.operator]))
     elif isinstance(e, OperatorDropped):
-        yield from _make_drop_moment(told, e)
+        yield from _make_drop_moment(titled, e)
     elif isinstance(e, OperatorMoved):
-        yield from _make_move_moments(told, e, network)
+        yield from _make_move_moments(titled, e, network)
     elif isinstance(e, NodeFailed):
-        yield replace(told, failed_nodes=now.failed_nodes | {e.node})
+        yield replace(titled, failed_nodes=now.failed_nodes | {e.node})
     elif isinstance(e, NodeRestored):
-        yield replace(told, failed_nodes=now.failed_nodes - {e.node})
+        yield replace(titled, failed_nodes=now.failed_nodes - {e.node})
 
 
 def _make_badge(before: OperatorBadge | None, e: OperatorBuilt) -> OperatorBadge:
     """Return an operator's badge; it includes the results of the operator's earlier versions."""
-    found = 0 if before is None else before.results
-    return OperatorBadge(e.operator, e.version, e.node, e.streams, e.demand_count, e.inputs, found)
+    results = 0 if before is None else before.results
+    return OperatorBadge(
+        e.operator, e.version, e.node, e.streams, e.demand_count, e.inputs, results
+    )
 
 
 def _make_batch_moment(now: HubMoment, e: HubBatchCommitted, network: Network) -> HubMoment:
     up = network.without_nodes(*now.failed_nodes) if now.failed_nodes else network
     badges = dict(now.operators)
-    for did in e.operator_metrics:
-        if b := badges.get(did.operator):
-            found, held = b.results + did.results, (did.live_tuples, did.live_bytes)
-            badges[b.id] = replace(b, results=found, live=held[0], live_bytes=held[1])
+    for metrics in e.operator_metrics:
+        if b := badges.get(metrics.operator):
+            results, held = b.results + metrics.results, (metrics.live_tuples, metrics.live_bytes)
+            badges[b.id] = replace(b, results=results, live=held[0], live_bytes=held[1])
     answered = {f.consumer: int(f.item) for f in e.flows if f.consumer in now.queries}
-    asked = {n: q._replace(operator=answered.get(n, q.operator)) for n, q in now.queries.items()}
+    queries = {n: q._replace(operator=answered.get(n, q.operator)) for n, q in now.queries.items()}
     links = up.link_loads(f.transfer for f in e.flows)
-    return replace(now, title=f"batch {e.epoch + 1}", operators=badges, queries=asked, links=links)
+    return replace(
+        now, title=f"batch {e.epoch + 1}", operators=badges, queries=queries, links=links
+    )
 
 
 def _make_drop_moment(now: HubMoment, e: OperatorDropped) -> Iterator[HubMoment]:
@@ -146,10 +154,10 @@ def _make_move_moments(now: HubMoment, e: OperatorMoved, network: Network) -> It
     touched, way = frozenset([e.operator]), up.shortest_path(e.source_node, e.target_node)
     yield replace(now, migration_path=way, changed_operators=touched)
     there = replace(now.operators[e.operator], node=e.target_node)
-    whole = {**now.operators, e.operator: there}
+    operators = {**now.operators, e.operator: there}
     yield replace(
         now,
         title=f"operator {e.operator} is at {e.target_node}",
-        operators=whole,
+        operators=operators,
         changed_operators=touched,
     )

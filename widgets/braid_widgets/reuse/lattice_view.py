@@ -34,8 +34,8 @@ def lattice_search(visits: Sequence[SearchStep], regions: int = 4) -> Chart:
         go.Frame(data=[_make_visited_trace(visits[:n], places)], traces=[1], name=str(n))
         for n in range(1, len(visits) + 1)
     ]
-    whole = _make_key_trace(visits, places, texts)
-    plot = go.Figure(data=[whole, frames[-1].data[0]] if frames else [whole], frames=frames)
+    trace = _make_key_trace(visits, places, texts)
+    plot = go.Figure(data=[trace, frames[-1].data[0]] if frames else [trace], frames=frames)
     plot.update_layout(
         template=TEMPLATE,
         title="A search in the reuse lattice",
@@ -74,23 +74,23 @@ def _place_visits(
     """Return the level and vertical position (pixels) of each key, and the bottom of the last
     one.
     """
-    found, top = [], 0
+    places, top = [], 0
     shown = [level for level in LEVELS if any(v.level == level for v in visits)]
-    for v, told in zip(visits, texts, strict=True):
-        tall = _LINE * (1 + told.count("<br>")) + _GAP
-        found.append((shown.index(v.level), top + tall / 2))
+    for v, text in zip(visits, texts, strict=True):
+        tall = _LINE * (1 + text.count("<br>")) + _GAP
+        places.append((shown.index(v.level), top + tall / 2))
         top += tall
-    return found, top
+    return places, top
 
 
 def _format_visit(v: SearchStep, regions: int) -> str:
     """Return a key's text: its level, the key in lines, its NID and why it is pruned."""
     lines = wrap(f"{v.level}: {v.key or 'none'}", _LETTERS, max_lines=_LINES, placeholder=" …")
     lines[0] = lines[0].replace(f"{v.level}:", f"<b>{v.level}</b>", 1)
-    said = f"NID {format_indicator(v.nid, regions)}" + (
+    text = f"NID {format_indicator(v.nid, regions)}" + (
         f" · {v.prune_reason}" if v.prune_reason else ""
     )
-    return "<br>".join([*lines, said])
+    return "<br>".join([*lines, text])
 
 
 def _make_key_trace(

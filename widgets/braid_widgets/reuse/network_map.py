@@ -34,10 +34,10 @@ def network_map(model: CostModel, deployments: Mapping[str, Deployment]) -> Char
     plot = make_subplots(len(loads), 1, subplot_titles=list(loads), vertical_spacing=0.08)
     rows = []
     for row, (title, load) in enumerate(loads.items(), 1):
-        said = partial(_list_node_labels, deployments[title])
+        list_labels = partial(_list_node_labels, deployments[title])
         for trace in (
             *link_traces(model.network, load, most, "bytes/s"),
-            *node_traces(model.network, said, showlegend=row == 1),
+            *node_traces(model.network, list_labels, showlegend=row == 1),
         ):
             plot.add_trace(trace, row=row, col=1)
         rows += [

@@ -57,7 +57,7 @@ def path_trace(network: Network, nodes: Sequence[str], text: str, **look: Any) -
 def node_traces(
     network: Network,
     badges: Callable[[str], Sequence[str]],
-    colour: Callable[[str, str], str] = lambda _name, own: own,
+    colour: Callable[[str, str], str] = lambda _name, color: color,
     **more: Any,
 ) -> Iterator[go.Scatter]:
     """Yield the nodes by kind, with their labels.
@@ -65,10 +65,10 @@ def node_traces(
     ``colour`` maps a node and the color of its kind to the node's color; ``more`` is passed to each
     trace.
     """
-    for kind, (symbol, own) in LOOK.items():
+    for kind, (symbol, color) in LOOK.items():
         nodes = [n for n in network.nodes if n.role == kind]
         if nodes:
-            said = [badges(n.name) for n in nodes]
+            labels = [badges(n.name) for n in nodes]
             yield go.Scatter(
                 x=[n.position[0] for n in nodes],
                 y=[n.position[1] for n in nodes],
@@ -77,11 +77,12 @@ def node_traces(
                 legendgroup=kind,
                 marker=dict(
                     symbol=symbol,
-                    size=[20 if s else 12 for s in said],
-                    color=[colour(n.name, own) for n in nodes],
+                    size=[20 if s else 12 for s in labels],
+                    color=[colour(n.name, color) for n in nodes],
                 ),
                 text=[
-                    "<br>".join([f"<b>{n.name}</b>", *s]) for n, s in zip(nodes, said, strict=True)
+                    "<br>".join([f"<b>{n.name}</b>", *s])
+                    for n, s in zip(nodes, labels, strict=True)
                 ],
                 textposition="top center",
                 cliponaxis=False,

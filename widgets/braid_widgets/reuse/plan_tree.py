@@ -76,8 +76,8 @@ class TextBox(NamedTuple):
 
     def overlaps(self, other: TextBox) -> bool:
         """Return whether the rectangle overlaps another."""
-        beside = self.left >= other.right or other.left >= self.right
-        return not (beside or self.top >= other.bottom or other.top >= self.bottom)
+        is_beside = self.left >= other.right or other.left >= self.right
+        return not (is_beside or self.top >= other.bottom or other.top >= self.bottom)
 
 
 class EdgeLabel(NamedTuple):
@@ -104,13 +104,13 @@ def plan_tree(before: Deployment, after: Deployment, name: str) -> Chart:
     """
     boxes: list[PlanBox] = []
     edges: list[PlanEdge] = []
-    asked = after.queries[name]
-    operator = after.operators[asked.operator]
+    query = after.queries[name]
+    operator = after.operators[query.operator]
     depth = _draw_operator(before, after, operator, boxes, edges, [0])
     at = next(b for b in boxes if b.key == f"σ{operator.id}").y
-    told = f"<b>{name}</b> at {asked.sink}"
-    boxes.append(PlanBox(name, depth + 1, at, told, "query"))
-    edges.append(PlanEdge(f"σ{operator.id}", name, compensation_text(operator, asked.definition)))
+    text = f"<b>{name}</b> at {query.sink}"
+    boxes.append(PlanBox(name, depth + 1, at, text, "query"))
+    edges.append(PlanEdge(f"σ{operator.id}", name, compensation_text(operator, query.definition)))
     return Chart(f"Plan of {name}", _make_figure(boxes, edges, name), _make_edge_table(edges))
 
 
@@ -123,14 +123,14 @@ def _draw_operator(
     row: list[int],
 ) -> int:
     """Draw an operator and everything it reads; return its horizontal position."""
-    heights, depths, own = [], [0], f"σ{operator.id}"
+    heights, depths, key = [], [0], f"σ{operator.id}"
     for read in operator.inputs:
         if isinstance(read, str):
             definition = operator.definition.restrict_to((read,))
             boxes.append(
                 PlanBox(read, 0, row[0], f"<b>{read}</b> from {after.source_node(read)}", "stream")
             )
-            edges.append(PlanEdge(read, own, _format_source(definition)))
+            edges.append(PlanEdge(read, key, _format_source(definition)))
             heights.append(float(row[0]))
             row[0] += 1
         else:
@@ -138,12 +138,12 @@ def _draw_operator(
             depths.append(_draw_operator(before, after, upstream, boxes, edges, row))
             heights.append(next(b.y for b in boxes if b.key == f"σ{read}"))
             wanted = operator.demands[-1].definition.restrict_to(upstream.definition.streams)
-            edges.append(PlanEdge(f"σ{read}", own, compensation_text(upstream, wanted)))
+            edges.append(PlanEdge(f"σ{read}", key, compensation_text(upstream, wanted)))
     depth = max(depths) + 1
-    told = f"<b>{own}</b> at {operator.node}<br>{' ⋈ '.join(operator.definition.streams)}"
-    told += f"<br>{len(operator.demands)} demands" if len(operator.demands) > 1 else ""
+    text = f"<b>{key}</b> at {operator.node}<br>{' ⋈ '.join(operator.definition.streams)}"
+    text += f"<br>{len(operator.demands)} demands" if len(operator.demands) > 1 else ""
     boxes.append(
-        PlanBox(own, depth, sum(heights) / len(heights), told, _classify_reuse(before, operator))
+        PlanBox(key, depth, sum(heights) / len(heights), text, _classify_reuse(before, operator))
     )
     return depth
 
@@ -163,8 +163,8 @@ def _format_source(definition: Definition) -> str:
 
 def compensation_text(operator: Operator, wanted: Definition) -> str:
     """Return the compensation of an operator's results in words, line by line."""
-    own = make_compensation(operator.definition, wanted)
-    return "<br>".join(_describe_compensation(wanted, own)) or "all of it"
+    compensation = make_compensation(operator.definition, wanted)
+    return "<br>".join(_describe_compensation(wanted, compensation)) or "all of it"
 
 
 def _describe_compensation(wanted: Definition, own: Compensation) -> Iterator[str]:
@@ -181,14 +181,14 @@ def _describe_compensation(wanted: Definition, own: Compensation) -> Iterator[st
 def _make_figure(boxes: list[PlanBox], edges: list[PlanEdge], name: str) -> go.Figure:
     deep, high = max(b.x for b in boxes), max(b.y for b in boxes)
     letters = min(WIDE, int(ROOM / (1.35 * deep + 0.35)))
-    told = {b.key: _wrap_text(b.text, letters) for b in boxes}
-    said = [_wrap_text(e.text, letters) for e in edges]
-    lines = [text.count("<br>") + 1 for text in said]
-    row = max(ROW, LINE * (max(lines) + max(t.count("<br>") + 1 for t in told.values())))
+    texts = {b.key: _wrap_text(b.text, letters) for b in boxes}
+    edge_texts = [_wrap_text(e.text, letters) for e in edges]
+    lines = [text.count("<br>") + 1 for text in edge_texts]
+    row = max(ROW, LINE * (max(lines) + max(t.count("<br>") + 1 for t in texts.values())))
     plot = go.Figure()
     at = {b.key: b for b in boxes}
     for edge, words, spot in zip(
-        edges, said, _place_edge_labels(boxes, edges, told, said, row), strict=True
+        edges, edge_texts, _place_edge_labels(boxes, edges, texts, edge_texts, row), strict=True
     ):
         ends = at[edge.source], at[edge.target]
         plot.add_trace(
@@ -202,13 +202,14 @@ def _make_figure(boxes: list[PlanBox], edges: list[PlanEdge], name: str) -> go.F
             yshift=4 if spot.yanchor == "bottom" else -4,
         )  # fmt: skip
     for became, colour in COLOURS.items():
-        mine = [b for b in boxes if b.reuse_kind == became]
-        if mine:
+        alike = [b for b in boxes if b.reuse_kind == became]
+        if alike:
             plot.add_trace(
                 go.Scatter(
-                    x=[b.x for b in mine], y=[b.y for b in mine], mode="markers+text", name=became,
+                    x=[b.x for b in alike], y=[b.y for b in alike],
+                    mode="markers+text", name=became,
                     marker=dict(color=colour, size=18, symbol="square"),
-                    text=[told[b.key] for b in mine], cliponaxis=False,
+                    text=[texts[b.key] for b in alike], cliponaxis=False,
                     textposition="middle left" if became == "stream" else "bottom center",
                 )
             )  # fmt: skip
@@ -245,7 +246,7 @@ def _place_edge_labels(
             )
             for spot in _list_label_positions(at[edge.source], at[edge.target])
         }
-        free = (s for s, mine in tried.items() if not any(mine.overlaps(other) for other in taken))
+        free = (s for s, box in tried.items() if not any(box.overlaps(other) for other in taken))
         spot = next(free, next(iter(tried)))
         taken.append(tried[spot])
         yield spot

@@ -36,31 +36,31 @@ class Serving:
 
 def describe_query(deployment: Deployment, events: Iterable[Any], blocks: Blocks, name: str) -> str:
     """Describe what serves a query now. Raises KeyError for a query that is not active."""
-    asked = deployment.queries[name]
-    found: dict[int, int] = {}
+    query = deployment.queries[name]
+    results: dict[int, int] = {}
     for event in events:
-        for did in event.operator_metrics if isinstance(event, HubBatchCommitted) else ():
-            found[did.operator] = found.get(did.operator, 0) + did.results
+        for metrics in event.operator_metrics if isinstance(event, HubBatchCommitted) else ():
+            results[metrics.operator] = results.get(metrics.operator, 0) + metrics.results
 
     def serving(id: int) -> Serving:
         o = deployment.operators[id]
         inputs = _format_sources(o.inputs, deployment.stream_nodes)
-        counts = len(o.demands), found.get(id, 0)
+        counts = len(o.demands), results.get(id, 0)
         return Serving(
             o.node, o.definition.streams, *counts, inputs, format_held_blocks(blocks(id))
         )
 
     head = (
-        f"query {name}, asked at {asked.sink}",
-        f"  {asked.sql}".rstrip(),
-        *_describe_definition(asked),
+        f"query {name}, asked at {query.sink}",
+        f"  {query.sql}".rstrip(),
+        *_describe_definition(query),
     )
-    return "\n".join([*filter(None, head), *_describe_operators(asked.operator, serving)])
+    return "\n".join([*filter(None, head), *_describe_operators(query.operator, serving)])
 
 
 def describe_recorded_query(moment: HubMoment, at: Mapping[str, str], name: str) -> str:
     """Describe what serves a query in a moment of a hub; ``at`` maps each stream to its node."""
-    asked = moment.queries[name]
+    query = moment.queries[name]
 
     def serving(id: int) -> Serving | None:
         if (b := moment.operators.get(id)) is None:
@@ -69,8 +69,8 @@ def describe_recorded_query(moment: HubMoment, at: Mapping[str, str], name: str)
         inputs = _format_sources(b.inputs, at)
         return Serving(b.node, b.streams, b.demands, b.results, inputs, holds)
 
-    head = f"query {name}, asked at {asked.sink}, {moment.title}", f"  {asked.sql}".rstrip()
-    return "\n".join([*filter(None, head), *_describe_operators(asked.operator, serving)])
+    head = f"query {name}, asked at {query.sink}, {moment.title}", f"  {query.sql}".rstrip()
+    return "\n".join([*filter(None, head), *_describe_operators(query.operator, serving)])
 
 
 def _format_sources(inputs: Iterable[str | int], at: Mapping[str, str]) -> list[str | int]:
@@ -79,11 +79,12 @@ def _format_sources(inputs: Iterable[str | int], at: Mapping[str, str]) -> list[
 
 
 def _describe_definition(asked: DeployedQuery) -> Iterator[str]:
-    own = asked.definition
+    definition = asked.definition
     windows = ", ".join(
-        f"{s} {format_window(w)}" for s, w in zip(own.streams, own.windows, strict=True)
+        f"{s} {format_window(w)}"
+        for s, w in zip(definition.streams, definition.windows, strict=True)
     )
-    chosen = zip(own.streams, own.selections, strict=True)
+    chosen = zip(definition.streams, definition.selections, strict=True)
     where = ", ".join(f"{s}: {sel.to_sql}" for s, sel in chosen if sel.to_sql != "TRUE")
     yield f"  windows: {windows}; selections: {where or 'none'}"
 

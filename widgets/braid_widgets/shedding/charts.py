@@ -118,8 +118,8 @@ def _make_slider(batches: Sequence[int]) -> dict[str, Any]:
     """Return a slider through the frames of these batches, set to the last."""
     at_once = dict(mode="immediate", frame=dict(duration=0, redraw=True))
     steps = [dict(method="animate", label=str(b + 1), args=[[str(b)], at_once]) for b in batches]
-    said = dict(currentvalue=dict(prefix="batch "), pad=dict(t=46))
-    return dict(steps=steps, active=len(batches) - 1, **said)
+    layout = dict(currentvalue=dict(prefix="batch "), pad=dict(t=46))
+    return dict(steps=steps, active=len(batches) - 1, **layout)
 
 
 def _format_title(start: RunStarted, batch: int, fraction: float) -> str:
@@ -134,12 +134,12 @@ def _format_window_length(events: Sequence[Any]) -> str:
 
 
 def _make_direction_bars(rows: pd.DataFrame, way: str, legend: bool) -> list[Any]:
-    mine = rows[rows["direction"] == way].sort_values("basic")
+    bars = rows[rows["direction"] == way].sort_values("basic")
     shade = colors.stream_color(0 if way == min(rows["direction"], default=way) else 1)
-    x, y = mine["basic"].tolist(), mine["output"].tolist()
-    filled = (mine["output"] * mine["share"]).tolist()
-    said = [f"{s:.0%} processed" for s in mine["share"]]
-    look = dict(x=x, marker_color=shade, showlegend=legend, hovertext=said, width=0.8)
+    x, y = bars["basic"].tolist(), bars["output"].tolist()
+    filled = (bars["output"] * bars["share"]).tolist()
+    labels = [f"{s:.0%} processed" for s in bars["share"]]
+    look = dict(x=x, marker_color=shade, showlegend=legend, hovertext=labels, width=0.8)
     return [
         go.Bar(**look, y=y, name="learned", opacity=PALE),
         go.Bar(**look, y=filled, name="processed"),
@@ -155,17 +155,17 @@ def throttle_table(events: Iterable[Any]) -> pd.DataFrame:
     """
     events = list(events)
     planned = {e.batch: e for e in events if isinstance(e, SheddingPlanned)}
-    came = {e.batch: e for e in events if isinstance(e, BatchShed)}
+    shed = {e.batch: e for e in events if isinstance(e, BatchShed)}
     rows, gathered = [], [0.0, 0.0, 0.0, 0.0]
-    for e in (e for e in events if isinstance(e, BatchCommitted) and e.batch in came):
-        plan, got = planned[e.batch], came[e.batch]
+    for e in (e for e in events if isinstance(e, BatchCommitted) and e.batch in shed):
+        plan, got = planned[e.batch], shed[e.batch]
         gathered = [
             a + b
             for a, b in zip(
                 gathered, (1, e.results, got.estimated_results, got.variance or 0.0), strict=True
             )
         ]
-        n, found, estimated, variance = gathered
+        n, matches, estimated, variance = gathered
         off = 1.96 * sqrt(variance) / n
         took = max(e.seconds_by_phase.values(), default=0.0)
         rows.append(
@@ -175,9 +175,9 @@ def throttle_table(events: Iterable[Any]) -> pd.DataFrame:
                 plan.fraction,
                 took,
                 plan.allowed_seconds,
-                found / n,
+                matches / n,
                 estimated / n,
-                min(estimated, max(found, estimated - off * n)) / n,
+                min(estimated, max(matches, estimated - off * n)) / n,
                 estimated / n + off,
                 got.skipped_pairs / max(1.0, got.considered_pairs + got.skipped_pairs),
             )
@@ -243,8 +243,8 @@ def gain_table(events: Iterable[Any]) -> pd.DataFrame:
     last = next(e for e in reversed(events) if isinstance(e, SheddingPlanned))
     items = sorted(last.items, key=lambda i: -i.expected_matches)
     volumes = np.array([i.pairs for i in items])
-    found = volumes * [i.expected_matches for i in items]
-    pairs, results = (np.r_[0, np.cumsum(v)] / max(v.sum(), 1e-300) for v in (volumes, found))
+    matches = volumes * [i.expected_matches for i in items]
+    pairs, results = (np.r_[0, np.cumsum(v)] / max(v.sum(), 1e-300) for v in (volumes, matches))
     return pd.DataFrame({"pairs": pairs, "results": results})
 
 

@@ -195,10 +195,10 @@ class ChainViewState:
 
     def _trace_tuple_flows(self, old: dict[int, tuple[int, int, int]]) -> None:
         """Determine where the tuples of the previous blocks moved."""
-        known = set()
+        seen = set()
         for id, (stream, place, rows) in self.slice_tuples.items():
             roots = self._find_source_blocks(id, old)
-            known |= set(roots)
+            seen |= set(roots)
             self._record_flow(
                 self.flows[stream],
                 stream,
@@ -207,7 +207,7 @@ class ChainViewState:
                 rows,
             )
         wanted = {root for id in self._sources or () for root in self._find_source_blocks(id, old)}
-        for id in old.keys() - known:
+        for id in old.keys() - seen:
             stream, place, rows = old[id]
             if self._sources is None:
                 self.flows[stream].cut[place] += rows
@@ -243,11 +243,11 @@ class ChainViewState:
 
     def count_slice_tuples(self, stream: int) -> list[int]:
         """Return tuples held by slice, youngest first."""
-        found = [0] * len(self.ends[stream])
+        tuples = [0] * len(self.ends[stream])
         for s, place, rows in self.slice_tuples.values():
             if s == stream:
-                found[min(place, len(found) - 1)] += rows
-        return found
+                tuples[min(place, len(tuples) - 1)] += rows
+        return tuples
 
     def list_served_queries(self, stream: int, begin: int) -> list[str]:
         """Return the queries that a slice starting at this age serves: those with a longer
@@ -286,10 +286,10 @@ def _format_selection(where: str | None) -> str:
 
 
 def _by_slice(roots: Iterable[int], old: dict[int, tuple[int, int, int]]) -> list[tuple[int, int]]:
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for root in roots:
-        found[old[root][1]] += old[root][2]
-    return list(found.items())
+        counts[old[root][1]] += old[root][2]
+    return list(counts.items())
 
 
 def make_frame(scene: ChainViewState, pick: bool = False) -> ChainFrame:
@@ -320,7 +320,7 @@ def make_frame(scene: ChainViewState, pick: bool = False) -> ChainFrame:
 
 def _make_chain_stream(scene: ChainViewState, s: int) -> ChainStream:
     assert scene.start is not None and scene.last is not None
-    ends, asked, flow = scene.ends[s], scene.queries_by_window(s), scene.flows[s]
+    ends, queries, flow = scene.ends[s], scene.queries_by_window(s), scene.flows[s]
     held = scene.count_slice_tuples(s)
     begins, most = [0, *ends[:-1]], max(*held, 1)
     return {
@@ -328,7 +328,7 @@ def _make_chain_stream(scene: ChainViewState, s: int) -> ChainStream:
         "index": s,
         "received_tuples": scene.last.received_tuples[s],
         "expired": flow.expired,
-        "marks": _make_age_marks({0, *ends, *(window for _, window, _ in asked)}),
+        "marks": _make_age_marks({0, *ends, *(window for _, window, _ in queries)}),
         "slices": [
             {
                 "first": a,
@@ -344,7 +344,7 @@ def _make_chain_stream(scene: ChainViewState, s: int) -> ChainStream:
         ],
         "trimmed": [{"slice": k, "rows": rows} for k, rows in sorted(flow.cut.items())],
         "queries": [
-            {"name": name, "window": window, "selection": where} for name, window, where in asked
+            {"name": name, "window": window, "selection": where} for name, window, where in queries
         ],
     }
 

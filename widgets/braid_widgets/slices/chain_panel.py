@@ -161,8 +161,8 @@ class ChainPanel(LaunchPanel):
 
     def static_views(self) -> list[Any]:
         """Return the active queries and the modelled cost of sharing them."""
-        asked, chosen = [q for q in self.table.queries if q.is_active], self.requested_settings()
-        rows = [(q.name, q.window, q.selection or "every tuple") for q in asked]
+        active, chosen = [q for q in self.table.queries if q.is_active], self.requested_settings()
+        rows = [(q.name, q.window, q.selection or "every tuple") for q in active]
         queries = pd.DataFrame(rows, columns=["query", "window", "selection"])
         costs = {name: chosen[name] for name in ("rate", "sigma", "join", "overhead")}
         return [

@@ -50,9 +50,9 @@ def merge_graph_chart(
         (False, "other slices", GREY, 1),
         (True, "CPU-Opt chain", MIGRATION, 4),
     ):
-        mine = table[table["chosen"] == chosen]
-        if len(mine):
-            plot.add_traces(_make_arc_traces(mine, name, colour, wide, len(windows) <= FEW, unit))
+        edges = table[table["chosen"] == chosen]
+        if len(edges):
+            plot.add_traces(_make_arc_traces(edges, name, colour, wide, len(windows) <= FEW, unit))
     ends = [0.0, *windows]
     texts = [f"{w:.3g}" for w in ends]
     nodes = dict(size=11 if len(ends) > 14 else 22, color="#2f6fde")
@@ -67,17 +67,16 @@ def merge_graph_chart(
             hoverinfo="text",
         )
     )
-    kept, all_cost = (
+    chosen_cost, all_cost = (
         slices.chain_cost(chain, windows, statistics),
         slices.chain_cost(windows, windows, statistics),
     )
-    told = (
-        f"CPU-Opt keeps {len(chain)} of {len(windows)} slices: {_format_cost(kept)} comparisons "
-        "per "
-        f"{unit}, Mem-Opt {_format_cost(all_cost)}"
+    note = (
+        f"CPU-Opt keeps {len(chain)} of {len(windows)} slices: {_format_cost(chosen_cost)} "
+        f"comparisons per {unit}, Mem-Opt {_format_cost(all_cost)}"
     )
-    told += f", C<sub>sys</sub> = {statistics.slice_overhead:.3g}"
-    head = f"{title or 'Merge graph'} (modelled)<br><sub>{told}</sub>"
+    note += f", C<sub>sys</sub> = {statistics.slice_overhead:.3g}"
+    head = f"{title or 'Merge graph'} (modelled)<br><sub>{note}</sub>"
     ages = dict(
         tickvals=list(range(len(ends))),
         ticktext=texts,
@@ -111,7 +110,7 @@ def _make_arc_traces(
         hoverinfo="skip",
         connectgaps=False,
     )
-    said = [
+    labels = [
         f"from {r.start:.3g} to {r.end:.3g} {unit}: {_format_cost(r.cost_modelled)} comparisons "
         "per "
         f"{unit}"
@@ -125,7 +124,7 @@ def _make_arc_traces(
         marker=dict(size=9 if has_labels else 5, color=colour, opacity=faint),
         text=[_format_cost(c) for c in table["cost_modelled"]],
         textposition="top center",
-        hovertext=said,
+        hovertext=labels,
         hoverinfo="text",
     )
     return [line, tops]

@@ -51,26 +51,26 @@ def _count_batch_results(
 def _format_description(
     scene: SharedViewState, name: str, batch: int, counts: Sequence[int | None], since: int
 ) -> str:
-    if (asked := scene.queries.get(name)) is None:
-        known = ", ".join(scene.queries) or "none"
-        raise ValueError(f"no query {name!r} is served after batch {batch}; there are: {known}")
-    windows = ", ".join(f"{alias} {format_duration(w)}" for alias, w in asked.windows.items())
-    where = ", ".join(f"{alias}: {sql}" for alias, sql in asked.selections.items() if sql)
+    if (query := scene.queries.get(name)) is None:
+        names = ", ".join(scene.queries) or "none"
+        raise ValueError(f"no query {name!r} is served after batch {batch}; there are: {names}")
+    windows = ", ".join(f"{alias} {format_duration(w)}" for alias, w in query.windows.items())
+    where = ", ".join(f"{alias}: {sql}" for alias, sql in query.selections.items() if sql)
     lines = [
         f"query {name} after batch {batch}",
         f"  windows: {windows}; selections: {where or 'none'}",
-        f"  {_format_results(counts, since if asked.batch < since else 0)}",
+        f"  {_format_results(counts, since if query.batch < since else 0)}",
     ]
-    return "\n".join([*lines, *_describe_slices(scene, asked)])
+    return "\n".join([*lines, *_describe_slices(scene, query)])
 
 
 def _format_results(counts: Sequence[int | None], since: int) -> str:
     """Return the number of results; those of the first ``since`` batches are unknown."""
-    known = [n for n in counts if n is not None]
-    if len(known) < len(counts):
+    counted = [n for n in counts if n is not None]
+    if len(counted) < len(counts):
         return "results: these events do not tell whose they are"
     span = f"since batch {since + 1}" if since else "so far"
-    return f"results: {sum(known):,} {span}, {known[-1]:,} of them in this batch"
+    return f"results: {sum(counted):,} {span}, {counted[-1]:,} of them in this batch"
 
 
 def _describe_slices(scene: SharedViewState, asked: QueryAdded) -> Iterator[str]:
@@ -86,13 +86,13 @@ def _describe_slices(scene: SharedViewState, asked: QueryAdded) -> Iterator[str]
             f"{len(chain.slice_ends)}"
         )
         for number, first, last in serve:
-            mine = [
+            slices = [
                 b
                 for b in scene.blocks.values()
                 if b.stream == stream and scene.slices.get(b.id, 0) == number
             ]
             ages = f"{format_duration(first) if first else '0'} to {format_duration(last)}"
-            yield f"  slice {number + 1}, ages {ages}: {format_held_blocks(mine, _format_hosts)}"
+            yield f"  slice {number + 1}, ages {ages}: {format_held_blocks(slices, _format_hosts)}"
 
 
 def _format_hosts(block: Block) -> str:

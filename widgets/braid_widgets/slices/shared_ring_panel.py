@@ -62,8 +62,8 @@ class SharedRingPanel(LaunchPanel):
         self.bar.children = (*self.bar.children[:-1], self.anew, self.status)
         self.events = list(recorded)
         self.view = SharedRingPlayer(self.events) if self.events else None
-        told = W.HTML(RECORDED if self.events else EMPTY)
-        self.place = W.VBox([told] if self.view is None else [told, self.view])
+        heading = W.HTML(RECORDED if self.events else EMPTY)
+        self.place = W.VBox([heading] if self.view is None else [heading, self.view])
         self.place.add_class(PICTURE)
         self.children = (self.table, *self.children, self.place)
 

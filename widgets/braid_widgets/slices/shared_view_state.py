@@ -79,26 +79,26 @@ class SharedViewState:
 
         Tuples that wait for the next batch to move are counted at their current place.
         """
-        found = []
+        pieces = []
         for stream, chain in sorted(self.chains.items()):
             held = self._count_stored_tuples(stream)
             for (first, _), (last, host) in pairwise([(0, -1), *chain.host_age_ranges]):
                 cuts = [first, *(e for e in chain.slice_ends if first < e < last), last]
-                mine = [(a, b, sum(e <= a for e in chain.slice_ends)) for a, b in pairwise(cuts)]
-                rows = _shared_out(held.get(host, {}), [number for *_, number in mine])
-                found += [
+                ranges = [(a, b, sum(e <= a for e in chain.slice_ends)) for a, b in pairwise(cuts)]
+                rows = _shared_out(held.get(host, {}), [number for *_, number in ranges])
+                pieces += [
                     SlicePiece(stream, host, a, b, number, n)
-                    for (a, b, number), n in zip(mine, rows, strict=True)
+                    for (a, b, number), n in zip(ranges, rows, strict=True)
                 ]
-        return found
+        return pieces
 
     def _count_stored_tuples(self, stream: int) -> dict[int, dict[int, int]]:
         """Return tuples by host and slice."""
-        found: dict[int, dict[int, int]] = {}
+        stored: dict[int, dict[int, int]] = {}
         for b in (b for b in self.blocks.values() if b.stream == stream):
-            at, number = found.setdefault(b.hosts[0], {}), self.slices.get(b.id, 0)
+            at, number = stored.setdefault(b.hosts[0], {}), self.slices.get(b.id, 0)
             at[number] = at.get(number, 0) + b.rows
-        return found
+        return stored
 
 
 def _shared_out(held: dict[int, int], numbers: list[int]) -> list[int]:

@@ -51,16 +51,17 @@ def strategy_costs(q: SharedLoad, chain: slices.Chain) -> dict[str, StrategyCost
     is left out.
     """
     last = {round(w, 6): w for w in q.windows}
-    found = {"isolated": costs.isolated_cost(q), "pull-up": costs.pull_up_cost(q)}
-    found |= {"partition": costs.partition_cost(q)} if q.has_selection else {}
+    by_strategy = {"isolated": costs.isolated_cost(q), "pull-up": costs.pull_up_cost(q)}
+    by_strategy |= {"partition": costs.partition_cost(q)} if q.has_selection else {}
     same = len(chain) == len(last)
-    found["state slices" if same else "slices, Mem-Opt"] = costs.state_slice_cost(
+    by_strategy["state slices" if same else "slices, Mem-Opt"] = costs.state_slice_cost(
         q, tuple(last.values())
     )
     return (
-        found
+        by_strategy
         if same
-        else found | {"slices, CPU-Opt": costs.state_slice_cost(q, tuple(last[w] for w in chain))}
+        else by_strategy
+        | {"slices, CPU-Opt": costs.state_slice_cost(q, tuple(last[w] for w in chain))}
     )
 
 
@@ -112,6 +113,6 @@ def strategy_charts(
     Raises the errors of ``from_queries``.
     """
     q = SharedLoad.from_queries(queries, rate, sigma, join)
-    windows, known = chain_statistics(q, overhead)
-    graph = merge_graph.merge_graph_chart(windows, known, f"Merge graph of {streams[0]}")
-    return [strategy_chart(strategy_costs(q, slices.cpu_chain(windows, known))), graph]
+    windows, statistics = chain_statistics(q, overhead)
+    graph = merge_graph.merge_graph_chart(windows, statistics, f"Merge graph of {streams[0]}")
+    return [strategy_chart(strategy_costs(q, slices.cpu_chain(windows, statistics))), graph]

@@ -65,15 +65,15 @@ def matrix_cells(scene: RunView) -> list[MatrixCell]:
     pairs that are joined. A cell is moving while its pairs are pending or its host receives copies.
     """
     joined = scene.join_matrix
-    owed = scene.pending_density()
-    due = joined.met + owed
+    pending = scene.pending_density()
+    due = joined.met + pending
     share = np.divide(joined.met, due, out=np.ones_like(due), where=due > 0)
     percent = np.floor(share * 100 / STEP + 1e-9).astype(int) * STEP
-    moving = (owed > 0) | np.isin(joined.host, [c.target for c in scene.copies])
+    moving = (pending > 0) | np.isin(joined.host, [c.target for c in scene.copies])
     code = np.where(joined.host < 0, -1, (joined.host * 101 + percent) * 2 + moving)
     code, rows = _merge_equal_rows(code, joined.cuts[0])
     columned, columns = _merge_equal_rows(code.T, joined.cuts[1])
-    found = []
+    cells = []
     for r0, r1, c0, c1 in tiles(columned.T):
         value, migrates = divmod(int(columned[c0, r0]), 2)
         host, done = divmod(value, 101)
@@ -81,8 +81,8 @@ def matrix_cells(scene: RunView) -> list[MatrixCell]:
             *_compute_span_fractions(rows, r0, r1),
             *_compute_span_fractions(columns, c0, c1),
         )
-        found.append(MatrixCell(*corners, host, done, bool(migrates)))
-    return found
+        cells.append(MatrixCell(*corners, host, done, bool(migrates)))
+    return cells
 
 
 def _merge_equal_rows(code: np.ndarray, cuts: list[int]) -> tuple[np.ndarray, list[int]]:

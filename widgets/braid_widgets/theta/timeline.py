@@ -89,13 +89,13 @@ def batch_figures(events: Iterable[Any]) -> list[BatchFigures]:
 
 def migration_ranges(points: Sequence[BatchFigures]) -> list[tuple[int, int]]:
     """Return the batches [first, last] of each migration."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for p in points:
-        if p.migrating and found and found[-1][1] == p.batch - 1:
-            found[-1] = (found[-1][0], p.batch)
+        if p.migrating and ranges and ranges[-1][1] == p.batch - 1:
+            ranges[-1] = (ranges[-1][0], p.batch)
         elif p.migrating:
-            found.append((p.batch, p.batch))
-    return found
+            ranges.append((p.batch, p.batch))
+    return ranges
 
 
 def timeline_frame(scene: RunView) -> TimelineFrame:
@@ -147,19 +147,19 @@ def _sides_curve(scene: RunView, points: Sequence[BatchFigures]) -> TimelineCurv
 def _make_rate_curves(points: Sequence[BatchFigures], modelled: bool) -> list[TimelineCurve]:
     """Return rates if they were measured, else counts per batch."""
     if modelled:
-        came = _round_values(float(p.received) for p in points)
+        arrivals = _round_values(float(p.received) for p in points)
         sent = _round_values(float(p.sent) for p in points)
         return [
-            {"name": "tuples in, this batch", "color": "throughput", "values": came},
+            {"name": "tuples in, this batch", "color": "throughput", "values": arrivals},
             {"name": "copies sent, this batch", "color": "results", "values": sent},
         ]
-    rate, made = (
+    rate, results = (
         _round_values(p.rows_per_second for p in points),
         _round_values(p.results_per_second for p in points),
     )
     return [
         {"name": "tuples in per second", "color": "throughput", "values": rate},
-        {"name": "results per second", "color": "results", "values": made},
+        {"name": "results per second", "color": "results", "values": results},
     ]
 
 
