@@ -15,7 +15,6 @@ from braid_lab.diffusion import claim_frames as frames
 from braid_lab.diffusion import claims as gu
 from braid_lab.diffusion import experiments as study
 from braid_lab.diffusion import figures as figures
-from braid_lab.diffusion import long_runs as long
 from braid_lab.diffusion import plan_costs as plans
 from braid_lab.diffusion import tradeoff_claims as trades
 from braid_lab.diffusion.exact_cover import exact_cover
@@ -103,7 +102,8 @@ def traded() -> Tries:
         return {"15": by_sigma, "16": by_burst}
 
     bursts = (trades.bursts_claim, trades.bursts_check)
-    claims = (trades.selectivity_gains_check, *bursts, trades.selectivity_claims)
+    ends = (trades.low_selectivity_claim, trades.high_selectivity_claim, trades.selectivity_claim)
+    claims = (trades.selectivity_gains_check, *bursts, *ends)
     return of(*claims, outcomes=rows)
 
 
@@ -121,7 +121,10 @@ def widened() -> Tries:
     both = {w: DiffusionSetting(3, float(w), (15.0, 30.0), hosts=12, seconds=16) for w in (4, 16)}
     bounds = frames.TWO, frames.ALL
     return of(
-        trades.window_size_claims, outcomes=lambda: {"14": beside(both, [study.VISITED], *bounds)}
+        trades.small_windows_claim,
+        trades.large_windows_claim,
+        trades.window_size_claim,
+        outcomes=lambda: {"14": beside(both, [study.VISITED], *bounds)},
     )
 
 
@@ -157,7 +160,7 @@ def kept_streams() -> Tries:
         some = {n: replace(busy, streams=n) for n in (3, 6)}
         return beside(some, [study.SCANNED], frames.ALL).assign(figure="13")
 
-    return [lambda: long.long_run_claims(rows())]
+    return [lambda: gu.CLAIMS.test_claims(kept=rows())]
 
 
 def agreed() -> Tries:
@@ -184,7 +187,7 @@ def agreed() -> Tries:
         with patch.object(study, "count_totals", lambda e: e if isinstance(e, dict) else counts(e)):
             return study.compare_with_model(events, few)
 
-    return [lambda: gu.agreement_claims(both(), few.window)]
+    return [lambda: gu.CLAIMS.test_claims(both=both(), window=few.window)]
 
 
 def tried_lengths() -> Tries:
@@ -211,7 +214,7 @@ def covered() -> Tries:
 
 def written() -> Tries:
     """Return Eq. 2 of Gu 2007."""
-    return [lambda: gu.equation_claims(plans.check_equations())]
+    return [lambda: gu.CLAIMS.test_claims(equations=plans.check_equations())]
 
 
 def searched() -> Tries:
@@ -226,7 +229,7 @@ def searched() -> Tries:
 
     return [
         *of(gu.tuned_check, tuned=runs),
-        lambda: long.long_run_claims(runs().assign(figure="11, 12")),
+        lambda: gu.CLAIMS.test_claims(kept=runs().assign(figure="11, 12")),
     ]
 
 

@@ -35,7 +35,10 @@ def rivals(
     nodes: tuple[int, ...] = (4, 12),
     schemes: Collection[str] = (),
 ) -> Tries:
-    """Return claims about rings, ATR and CTR, or some schemes of them, on ``nodes`` nodes."""
+    """Return claims about rings, ATR and CTR, or some schemes of them, on ``nodes`` nodes.
+
+    Without ``claims``, all that there are are returned.
+    """
     offered = psp_rivals.competitors
 
     def chosen(nodes: int, setting: psp_experiments.RingSetting) -> dict[str, Placement]:
@@ -46,12 +49,12 @@ def rivals(
             return psp_rivals.compare_schemes(nodes, setting=QUICK, made=made)
 
     r = lazy_figures(contests.Contest, runs=runs)
-    return [partial(claim, r) for claim in claims]
+    return [partial(claim, r) for claim in claims] or [lambda: contests.CLAIMS.test_claims(r)]
 
 
 def contest() -> Tries:
     """Return claims about all schemes."""
-    return rivals(contests.SIDE_BY_SIDE)
+    return rivals(())
 
 
 def rings() -> Tries:
@@ -85,7 +88,7 @@ def table() -> Tries:
 
     def rows() -> list[Claim]:
         with patch.object(psp_experiments.RingSetting, "simulate_placement", ran):
-            return paper.comparison_row_claims(psp_comparison.scheme_properties(8, few))
+            return paper.CLAIMS.test_claims(rows=psp_comparison.scheme_properties(8, few))
 
     return [rows]
 
@@ -145,7 +148,9 @@ def equations() -> Tries:
 def grown() -> Tries:
     """Return Fig. 16.6."""
     return [
-        lambda: closed.adaptation_claim(psp_experiments.adaptation_curves("16.6", 40.0), "16.6")
+        lambda: closed.adaptation_claim(
+            psp_experiments.adaptation_curves("16.6", 40.0), "16.6", "16.6"
+        )
     ]
 
 
@@ -164,7 +169,7 @@ def agreed() -> Tries:
             measured(), psp_experiments.simulate_all(arrivals, ring)
         )
 
-    return [lambda: closed.agreement_claims(both())]
+    return [lambda: closed.CLAIMS.test_claims(both=both())]
 
 
 def unsent(work: Any) -> Any:

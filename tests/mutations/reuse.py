@@ -24,7 +24,7 @@ def deployed(batches: int = 5) -> Tries:
     """Return E4: a short morning at the airport, with some queries submitted again."""
     with TemporaryDirectory() as folder:
         day = airport.repeat_queries(airport.play_day(Path(folder) / "day", 20, batches))
-        told = seshadri.deployment_claims(airport.deployment_times({"relaxed": day}))
+        told = seshadri.CLAIMS.test_claims(deployments=airport.deployment_times({"relaxed": day}))
     return [lambda: told]
 
 
@@ -36,7 +36,7 @@ def contained() -> Tries:
 
 def planned() -> Tries:
     """Return E9: plans of few queries."""
-    return [lambda: seshadri.planners_claims(study.planner_comparison(4, (3, 4), (8,)))]
+    return [lambda: seshadri.CLAIMS.test_claims(planners=study.planner_comparison(4, (3, 4), (8,)))]
 
 
 def examples() -> Tries:
@@ -47,7 +47,7 @@ def examples() -> Tries:
 def saved() -> Tries:
     """Return E1 to E3: few queries, by allowed reuse."""
     some = partial(study.usage_table, "enterprise", (10, 20))
-    return [lambda: seshadri.usage_claims({"enterprise": some(study.STRATEGIES[:4])})]
+    return [lambda: seshadri.CLAIMS.test_claims(usage={"enterprise": some(study.STRATEGIES[:4])})]
 
 
 def local() -> Tries:

@@ -23,8 +23,10 @@ BOTH = (0.6, 0.8)
 def chosen() -> Tries:
     """Return Fig. 12, 16 and 17: which pairs are processed, for one skew of items."""
     return [
-        lambda: gedik.order_claims(study.recall_table((0.6,))),
-        lambda: gedik.utility_claims(study.utility_by_skew(), study.utility_by_types()),
+        lambda: gedik.CLAIMS.test_claims(recall=study.recall_table((0.6,))),
+        lambda: gedik.CLAIMS.test_claims(
+            utility=study.utility_by_skew(), types=study.utility_by_types()
+        ),
     ]
 
 
@@ -52,7 +54,7 @@ def windowed() -> Tries:
 
 def dropped() -> Tries:
     """Return Fig. 7."""
-    return [lambda: gedik.drop_rate_claims(study.drop_rates())]
+    return [lambda: gedik.CLAIMS.test_claims(drops=study.drop_rates())]
 
 
 def peaked() -> Tries:
@@ -73,8 +75,8 @@ def partly() -> Tries:
 def indexed() -> Tries:
     """Return Fig. 14 and 15."""
     return [
-        lambda: gedik.size_claims(study.recall_by_basic_windows()),
-        lambda: gedik.dropping_claims(study.gain_over_dropping()),
+        lambda: gedik.CLAIMS.test_claims(basic_windows=study.recall_by_basic_windows()),
+        lambda: gedik.CLAIMS.test_claims(gains=study.gain_over_dropping()),
     ]
 
 

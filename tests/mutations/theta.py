@@ -24,7 +24,11 @@ from mutations import Mutation, Tries, lazy_figures, run_in_process
 
 def outgrown() -> Tries:
     """Return streams in which one outgrows the other."""
-    return [lambda: dynamics.dynamics_claims(dynamics.simulate_worst_case())]
+    return [
+        lambda: told.CLAIMS.test_claims(
+            **dynamics.simulated_figures(dynamics.simulate_worst_case())
+        )
+    ]
 
 
 def swinging() -> Tries:
@@ -141,7 +145,7 @@ def rivals() -> Tries:
         columns = ["results", theta_experiments.MEAN, theta_experiments.MOST]
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
-    return [lambda: theta_experiments.comparison_claims(contest(), [1.0], 12)]
+    return [lambda: told.CLAIMS.test_claims(contest=contest(), skews=[1.0], batches=12)]
 
 
 def joined() -> Tries:

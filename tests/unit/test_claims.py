@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import pytest
 from braid.papers.theta.mapping import ratio_bound
-from braid_lab.common.claims import Claim, check_claims, claims_table, format_values, make_verdict
+from braid_lab.common.claims import (
+    Claim,
+    ClaimRegistry,
+    Finding,
+    check_claims,
+    claims_table,
+    format_values,
+    judge,
+    judge_reading,
+    leave_untested,
+)
+from braid_lab.theta import claims as theta_claims
 from braid_lab.theta import dynamics as dynamics
 from braid_lab.theta import experiments as theta_experiments
 
@@ -23,7 +34,7 @@ def test_a_table_has_a_line_for_each_claim() -> None:
 
 
 def test_a_claim_that_must_hold_and_does_not_is_refused() -> None:
-    broken = replace(HELD, holds=make_verdict(False))
+    broken = replace(HELD, holds="no")
     expected = "Wang 2008, Fig. 8.1: the chain holds least: 12% less"
     with pytest.raises(AssertionError, match=expected):
         check_claims([HELD, broken])
@@ -36,6 +47,77 @@ def test_what_was_not_tried_is_not_refused(holds: str) -> None:
 
 def test_figures_are_short() -> None:
     assert format_values({10: 0.98765, 20: 1.25}) == "10: 0.988, 20: 1.25"
+
+
+CLAIMS = ClaimRegistry("Wang 2008")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures of a study: seconds by host, and a table that may be missing."""
+
+    seconds: tuple[float, ...]
+    table: tuple[int, ...] | None = None
+
+
+@CLAIMS.claim("place 1", "all hosts are fast", is_required=True)
+def fast_claim(seconds: tuple[float, ...]) -> Finding:
+    return judge(f"{max(seconds)} s", max(seconds) < 1, failure="one is slow")
+
+
+@CLAIMS.claim(
+    "place {figure}",
+    "host {host} is fast",
+    cases=lambda seconds: [{"host": k, "figure": k + 2} for k in range(len(seconds))],
+)
+def host_claim(f: Figures, host: int, figure: int, limit: float = 1.0) -> Finding:
+    return judge_reading(f"{f.seconds[host]} s", f.seconds[host] < limit, f"fast: below {limit} s")
+
+
+@CLAIMS.claim("rows", "the table has rows")
+def table_claim(table: tuple[int, ...]) -> Finding:
+    return leave_untested(f"{len(table)} rows")
+
+
+@CLAIMS.claim("sum", "one and one are two")
+def equation_claim() -> Finding:
+    return replace(judge("2", 1 + 1 == 2, "counted"), is_required=True)
+
+
+def test_claims_are_tested_on_the_figures_that_they_take() -> None:
+    """By the type of a record, by a field's name, by a keyword; others are left out."""
+    told = CLAIMS.test_claims(Figures((0.5, 2.0)))
+    assert [(c.source, c.statement, c.holds) for c in told] == [
+        ("place 1", "all hosts are fast", "no"),
+        ("place 2", "host 0 is fast", "under reading"),
+        ("place 3", "host 1 is fast", "no"),
+    ]
+    assert (told[0].paper, told[0].is_required, told[0].reason) == (
+        "Wang 2008",
+        True,
+        "one is slow",
+    )
+    assert not told[1].is_required and told[1].reason == "fast: below 1.0 s"
+    assert [c.source for c in CLAIMS.test_claims(table=(1,))] == ["rows"]
+    assert CLAIMS.test_claims(Figures((0.5,), (1,)), limit=0.4)[1].holds == "no"
+
+
+def test_claims_without_figures_are_tested_alone() -> None:
+    (told,) = CLAIMS.test_claims()
+    assert told == equation_claim() and told.is_required and told.reason == "counted"
+
+
+def test_a_registered_claim_can_be_tested_by_itself() -> None:
+    assert fast_claim((0.5,)) == Claim(
+        "Wang 2008", "place 1", "all hosts are fast", "0.5 s", "yes", is_required=True
+    )
+
+
+def test_a_registry_includes_those_of_its_parts_in_order() -> None:
+    whole = ClaimRegistry("Wang 2008")
+    whole.claim("place 0", "it is")(lambda table: judge("", True))
+    whole.include_claims(CLAIMS)
+    assert [c.source for c in whole.test_claims(table=())] == ["place 0", "rows"]
 
 
 def points(ratios: list[float], moved: int = 0) -> pd.DataFrame:
@@ -92,7 +174,9 @@ def test_streams_grow_by_turns_and_no_batch_is_large() -> None:
 
 
 def test_nothing_is_claimed_of_a_placement_that_does_not_adapt() -> None:
-    assert theta_experiments.ratio_claims(points([9.0]), "StaticGrid") == []
+    tested = theta_claims.CLAIMS.test_claims
+    assert tested(points=points([9.0]), placement="StaticGrid") == []
+    assert [c.holds for c in tested(points=points([9.0]), placement="AdaptiveGrid")] == ["no"]
 
 
 CONTEST = pd.DataFrame(
@@ -107,7 +191,9 @@ CONTEST = pd.DataFrame(
 
 
 def test_the_rivals_compare_as_in_the_paper() -> None:
-    assert {c.holds for c in theta_experiments.comparison_claims(CONTEST, [1.0], 6)} == {"yes"}
+    assert {
+        c.holds for c in theta_claims.CLAIMS.test_claims(contest=CONTEST, skews=[1.0], batches=6)
+    } == {"yes"}
 
 
 @pytest.mark.parametrize(
@@ -127,7 +213,7 @@ def test_each_claim_about_the_rivals_can_fail(
     contest.loc[f"{run}, z=1", column] = value
     failed = [
         c.statement
-        for c in theta_experiments.comparison_claims(contest, [1.0], 6)
+        for c in theta_claims.CLAIMS.test_claims(contest=contest, skews=[1.0], batches=6)
         if c.holds == "no"
     ]
     assert failed == [f"{broken}, z=1"] or failed == [f"{broken}'s grid, z=1"]
@@ -135,12 +221,18 @@ def test_each_claim_about_the_rivals_can_fail(
 
 def test_what_skew_does_is_claimed_where_there_is_some() -> None:
     even = pd.concat([CONTEST, CONTEST.rename(lambda run: run.replace("z=1", "z=0"))])
-    said = [c.statement for c in theta_experiments.comparison_claims(even, [0.0, 1.0], 6)]
+    said = [
+        c.statement
+        for c in theta_claims.CLAIMS.test_claims(contest=even, skews=[0.0, 1.0], batches=6)
+    ]
     assert [s for s in said if s.startswith("skew")] == [
         "skew hits SHJ and leaves the grid alone, z=1"
     ]
 
 
 def test_a_run_of_one_batch_cannot_adapt() -> None:
-    told = {c.statement: c.holds for c in theta_experiments.comparison_claims(CONTEST, [1.0], 1)}
+    told = {
+        c.statement: c.holds
+        for c in theta_claims.CLAIMS.test_claims(contest=CONTEST, skews=[1.0], batches=1)
+    }
     assert told["Dynamic stores less than the square grid, z=1"] == "not tried"

@@ -137,13 +137,13 @@ def rows(figure: str, ratios: dict[tuple[str, str], float], other: str, value: s
 )
 def test_fig_13_needs_both_ends(low: float, high: float, holds: str) -> None:
     ends = {("visited", "n = 3"): low, ("visited", "n = 6"): high}
-    (claim,) = kept.long_run_claims(rows("13", ends, "CTR, L = 15", "throughput"))
+    (claim,) = kept.CLAIMS.test_claims(kept=rows("13", ends, "CTR, L = 15", "throughput"))
     assert claim.holds == holds
 
 
 def test_fig_15_names_the_reading_that_it_holds_under() -> None:
     ends = {("a", "σ = 0.2"): 1.1, ("a", "σ = 1"): 0.8, ("b", "σ = 0.2"): 0.9, ("b", "σ = 1"): 0.8}
-    (claim,) = kept.long_run_claims(rows("15", ends, "CTR, L = 15", "throughput"))
+    (claim,) = kept.CLAIMS.test_claims(kept=rows("15", ends, "CTR, L = 15", "throughput"))
     assert (claim.holds, claim.reason) == ("under reading", "a")
 
 
@@ -153,7 +153,7 @@ def test_fig_4_has_a_best_length_inside(best: int, holds: str) -> None:
         {"figure": "4", "x": f"T = {t}, patience 300", "throughput": 10.0 - abs(t - best)}
         for t in (1, 3, 5)
     ]
-    (claim,) = kept.long_run_claims(pd.DataFrame(made))
+    (claim,) = kept.CLAIMS.test_claims(kept=pd.DataFrame(made))
     assert claim.holds == holds
 
 

@@ -187,7 +187,7 @@ def test_a_trade_off_holds_under_all_readings_or_none(
     ratio: list[float], holds: str, reason: str
 ) -> None:
     """Fig. 14 of Gu 2007: ATR is better for small windows, CTR for large ones."""
-    found = trades.window_size_claims(figures("14", ratio))[-1]
+    found = trades.window_size_claim(figures("14", ratio))
     assert (found.holds, found.reason) == (holds, reason)
 
 
@@ -199,7 +199,7 @@ def test_a_trade_off_that_holds_for_one_bound_names_it() -> None:
         for x, r in ((2, 0.9), (3, 1.0), (4, 1.1))
         for _ in diffusion_experiments.READINGS
     ]
-    found = trades.window_size_claims(f)[-1]
+    found = trades.window_size_claim(f)
     assert found.holds == "under reading"
     assert found.reason == "; ".join(
         f"L = J/2, {reading}" for reading in diffusion_experiments.READINGS
@@ -228,9 +228,9 @@ def test_a_run_that_is_not_its_model_breaks_the_claims() -> None:
         for what in counts
     ]
     both = pd.DataFrame(rows, columns=["placement", "count", "measured", "modelled", "ratio"])
-    assert {c.holds for c in gu.agreement_claims(both, 4.0)} == {"yes"}
+    assert {c.holds for c in gu.CLAIMS.test_claims(both=both, window=4.0)} == {"yes"}
     both.loc[both["placement"] == "CTR", ["measured", "ratio"]] = [80, 0.8]
-    assert [c.holds for c in gu.agreement_claims(both, 4.0)].count("no") == 3
+    assert [c.holds for c in gu.CLAIMS.test_claims(both=both, window=4.0)].count("no") == 3
 
 
 def test_what_the_chain_saves_and_does_not() -> None:

@@ -7,6 +7,7 @@ import pytest
 from braid_lab.shedding import claims as claims
 from braid_lab.shedding import experiments as shedding_experiments
 from braid_lab.shedding import measured
+from braid_lab.shedding.claim_frames import SheddingFigures
 from braid_lab.workloads.flight_legs import flight_legs
 from braid_lab.workloads.set_streams import SetStreams, burst_rates, overlap_probabilities
 from braid_lab.workloads.zipf_skew import zipf_probabilities
@@ -30,7 +31,7 @@ WRONG = {
 
 def test_every_claim_but_three_holds():
     """Fig. 1 and 5 to 17; those that do not hold give a reason."""
-    tried = claims.shedding_claims((0.4, 0.6, 0.8))
+    tried = claims.CLAIMS.test_claims(SheddingFigures.compute((0.4, 0.6, 0.8)))
     assert {(c.source, c.statement) for c in tried if c.holds == "no"} <= WRONG
     assert all(c.reason for c in tried if c.holds == "no")
     assert {c.source for c in tried} >= {f"Fig. {k}" for k in (1, *range(5, 18))}
@@ -59,9 +60,9 @@ def test_claims_fail_on_other_figures():
     even = shedding_experiments.direction_shares().assign(r1=0.5, r2=0.5)
     assert claims.direction_claim(even).holds == "no"
     none = shedding_experiments.gain_over_dropping((100.0, 500.0)).assign(gain_modelled=0.0)
-    assert claims.dropping_claims(none)[0].holds == "no"
+    assert claims.gain_over_dropping_claim(none).holds == "no"
     flat = shedding_experiments.utility_by_skew().assign(gain_modelled=0.0)
-    assert claims.utility_claims(flat, shedding_experiments.utility_by_types())[0].holds == "no"
+    assert claims.utility_claim(flat).holds == "no"
 
 
 def test_one_knapsack_is_never_worse_than_a_direction_first():
@@ -138,11 +139,11 @@ def test_methods_differ_on_flights_and_all_know_how_many_results_there_are():
     share = found.results.set_index(["condition", "method"])["found of all"]
     assert share["tags", "uniform"] == pytest.approx(0.25, abs=0.08)
     assert share["tail number", "keys"] == pytest.approx(0.5, abs=0.15)
-    best, none, estimates = measured.flight_comparison_claims(found)
+    best, none, estimates = claims.CLAIMS.test_claims(found)
     assert best.holds == estimates.holds == "yes" and none.holds == "no" and none.reason
     truth = found.results.set_index(["condition", "method"])["in truth"]["tags", "uniform"]
     assert found.carriers["in truth"].sum() == truth
     even = found._replace(
         results=found.results.assign(**{"found of all": 0.25, "estimated": 2.0 * truth})
     )
-    assert [c.holds for c in measured.flight_comparison_claims(even)] == ["no", "yes", "no"]
+    assert [c.holds for c in claims.CLAIMS.test_claims(even)] == ["no", "yes", "no"]

@@ -1,20 +1,25 @@
-"""Claims of the papers and their results, as one record for all studies.
+"""Claims of the papers and their results: a registry for each study.
 
-A study has a function for each of its claims, and one that returns them all. Notebooks show
-``claims_table`` and end with ``check_claims``, so that a report fails if a claim that used to hold
-no longer does.
+A claim is a function under ``ClaimRegistry.claim``, which has its place in the paper and its
+sentence. The function returns a Finding from the study's figures; once registered it returns a
+Claim. Notebooks and tests call ``ClaimRegistry.test_claims`` with the figures that they have. They
+show ``claims_table`` and end with ``check_claims``, so that a report fails if a claim that used to
+hold no longer does.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, Literal, NamedTuple, ParamSpec
 
 import pandas as pd
 
+P = ParamSpec("P")
 Verdict = Literal["yes", "no", "under reading", "not tried"]
 
 
@@ -41,14 +46,155 @@ class Claim:
         return f"{self.paper}, {self.source}: {self.statement}: {self.result}"
 
 
-def make_verdict(holds: Any) -> Verdict:
-    """Return "yes" or "no" for a truth value, including those of NumPy."""
-    return "yes" if holds else "no"
+@dataclass(frozen=True)
+class Finding:
+    """The result of a study on a claim: the fields of a Claim that follow from figures."""
+
+    result: str
+    holds: Verdict
+    reason: str = ""
+    is_required: bool | None = None
+    """None: as the claim is registered."""
+
+
+def judge(result: str, holds: object, reason: str = "", *, failure: str = "") -> Finding:
+    """Return the finding "yes" or "no" for a truth value, including those of NumPy.
+
+    ``reason`` qualifies either; ``failure`` is the likely reason if the claim does not hold.
+    """
+    return Finding(result, "yes" if holds else "no", reason or ("" if holds else failure))
+
+
+def judge_reading(result: str, holds: object, reading: str) -> Finding:
+    """Return the finding "under reading", or "no" if the claim does not hold under it either."""
+    return Finding(result, "under reading" if holds else "no", reading)
+
+
+def leave_untested(result: str, reason: str = "") -> Finding:
+    """Return the finding of a run that is too small to test a claim."""
+    return Finding(result, "not tried", reason)
+
+
+Case = Mapping[str, Any]
+"""Arguments of a claim that is tested several times; its place and sentence may name them."""
+
+
+class _Check(NamedTuple):
+    test: Callable[..., Claim]
+    parameters: tuple[Parameter, ...]
+    list_cases: Callable[..., Iterable[Case]]
+
+
+class ClaimRegistry:
+    """The claims of one study, in the order of their definition.
+
+    ``paper`` has the authors and the year.
+    """
+
+    def __init__(self, paper: str) -> None:
+        self.paper = paper
+        self._checks: list[_Check] = []
+
+    def claim(
+        self,
+        source: str,
+        statement: str,
+        *,
+        is_required: bool = False,
+        cases: Callable[..., Iterable[Case]] = lambda: [{}],
+    ) -> Callable[[Callable[P, Finding]], Callable[P, Claim]]:
+        """Register the decorated function as a claim.
+
+        Parameters
+        ----------
+        source, statement
+            The claim's place in the paper, and its sentence. They may have arguments of the
+            function in braces.
+        is_required
+            Whether ``check_claims`` fails if the claim does not hold.
+        cases
+            Returns the arguments with which the claim is tested, one mapping for each test, from
+            figures. By default the claim is tested once, with figures alone.
+        """
+
+        def register_claim(find: Callable[P, Finding]) -> Callable[P, Claim]:
+            shape = signature(find)
+
+            @wraps(find)
+            def test_claim(*args: P.args, **kwargs: P.kwargs) -> Claim:
+                bound = shape.bind(*args, **kwargs)
+                bound.apply_defaults()
+                place, says = (text.format_map(bound.arguments) for text in (source, statement))
+                found = find(*args, **kwargs)
+                must = is_required if found.is_required is None else found.is_required
+                return Claim(self.paper, place, says, found.result, found.holds, found.reason, must)
+
+            self._checks.append(_Check(test_claim, tuple(shape.parameters.values()), cases))
+            return test_claim
+
+        return register_claim
+
+    def include_claims(self, part: ClaimRegistry) -> None:
+        """Append the claims of another registry."""
+        self._checks += part._checks
+
+    def test_claims(self, *records: object, **figures: Any) -> list[Claim]:
+        """Return the claims for which all figures are given, each with its result.
+
+        A parameter of a claim gets the figure of its name, the record of its type, or the field of
+        a record that has its name. A figure that is None is not given. Without any argument, the
+        claims that take no figures are tested.
+        """
+        return [claim for check in self._checks for claim in _run_check(check, records, figures)]
+
+
+def _run_check(check: _Check, records: tuple[object, ...], figures: Case) -> Iterator[Claim]:
+    needed = tuple(signature(check.list_cases).parameters.values())
+    arguments = _find_arguments(needed, records, figures)
+    for case in check.list_cases(**arguments) if arguments is not None else ():
+        takes_figures = needed or any(
+            p.default is Parameter.empty and p.name not in case for p in check.parameters
+        )
+        given = _find_arguments(check.parameters, records, {**figures, **case})
+        if given is not None and bool(takes_figures) == bool(records or figures):
+            yield check.test(**given)
+
+
+def _find_arguments(
+    parameters: Iterable[Parameter], records: Iterable[object], figures: Case
+) -> dict[str, Any] | None:
+    """Return the arguments by name; None if one is not given."""
+    found = {p.name: _find_argument(p, records, figures) for p in parameters}
+    missing = {p.name for p in parameters if found[p.name] is None}
+    if any(p.name in missing and p.default is Parameter.empty for p in parameters):
+        return None
+    return {name: value for name, value in found.items() if name not in missing}
+
+
+def _find_argument(parameter: Parameter, records: Iterable[object], figures: Case) -> Any:
+    if parameter.name in figures:
+        return figures[parameter.name]
+    for record in records:
+        if any(kind.__name__ == parameter.annotation for kind in type(record).__mro__):
+            return record
+        if (value := getattr(record, parameter.name, None)) is not None:
+            return value
+    return None
 
 
 def format_values(values: Mapping[Any, float] | pd.Series) -> str:
     """Return numbers by x as text: "10: 0.98, 20: 1.3"."""
     return ", ".join(f"{x}: {value:.3g}" for x, value in values.items())
+
+
+def format_range(low: float, high: float) -> str:
+    """Return a range of shares as text."""
+    return f"{low:.1%} to {high:.1%}"
+
+
+def format_shares(values: pd.Series | Mapping[Any, float]) -> str:
+    """Return shares by competitor as text."""
+    return ", ".join(f"{v:.1%} against {k}" for k, v in values.items())
 
 
 def claims_table(claims: Iterable[Claim]) -> pd.DataFrame:
@@ -64,8 +210,8 @@ def check_claims(claims: Iterable[Claim]) -> str:
     Raises AssertionError, listing them, if claims that must hold do not.
     """
     claims = list(claims)
-    if kept := os.environ.get("BRAID_CLAIMS"):
-        with open(kept, "a", encoding="utf-8") as file:
+    if path := os.environ.get("BRAID_CLAIMS"):
+        with open(path, "a", encoding="utf-8") as file:
             file.writelines(json.dumps(asdict(c)) + "\n" for c in claims)
     if failed := [str(c) for c in claims if c.is_required and c.holds == "no"]:
         raise AssertionError("\n".join(failed))

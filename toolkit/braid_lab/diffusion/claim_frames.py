@@ -1,4 +1,4 @@
-"""The data frames behind the claims of Gu, Yu and Wang 2007, section 5, and builders of claims.
+"""The data frames behind the claims of Gu, Yu and Wang 2007, section 5.
 
 The frames are those of ``figures`` and ``plan_costs``.
 """
@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from braid_lab.common.claims import Claim, make_verdict
 from braid_lab.diffusion.experiments import ALIGNED_OR_COORDINATED, READINGS, seed_means
 
 PAPER = "Gu 2007"
@@ -87,13 +86,3 @@ class DiffusionFigures:
             for label in (TWO, ROOT, HALF, ALL)
             if (label, reading) in ran
         }
-
-
-def report_claim(figure: str, says: str, found: str, holds: object, why: str = "") -> Claim:
-    """Return a claim that is only reported, with the likely reason if it does not hold."""
-    return Claim(PAPER, f"Fig. {figure}", says, found, make_verdict(holds), "" if holds else why)
-
-
-def required_claim(figure: str, says: str, found: str, holds: object) -> Claim:
-    """Return a claim that must hold."""
-    return Claim(PAPER, f"Fig. {figure}", says, found, make_verdict(holds), is_required=True)

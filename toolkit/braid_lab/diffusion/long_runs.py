@@ -1,7 +1,7 @@
 """Long runs of Gu 2007, section 5: a thousand seconds and five seeds, as in the paper.
 
 ``python -m braid_lab.diffusion.long_runs --minutes 4`` adds missing runs to the cached table, one
-after the other, and stops after the minutes. The runs of ``long_run_claims`` come first, then all
+after the other, and stops after the minutes. The runs of the claims come first, then all
 that notebook 02 asks for with ``full``. Everything in the table is modelled.
 """
 
@@ -14,7 +14,15 @@ from typing import Any
 
 import pandas as pd
 
-from braid_lab.common.claims import Claim, Verdict, format_values, make_verdict
+from braid_lab.common.claims import (
+    Case,
+    ClaimRegistry,
+    Finding,
+    Verdict,
+    format_values,
+    judge,
+    judge_reading,
+)
 from braid_lab.common.result_cache import (
     CachedOutcome,
     Outcome,
@@ -34,6 +42,7 @@ from braid_lab.diffusion.experiments import (
 )
 from braid_lab.diffusion.figures import EXPERIMENTS, length_tuning, segment_length
 
+CLAIMS = ClaimRegistry(PAPER)
 SECONDS, SEEDS = 1000, 5
 BESIDE = ("throughput", "work", "mbits", "stored")
 
@@ -84,7 +93,7 @@ def cached_runs(fresh: bool = False) -> Made:
 
 @dataclass(frozen=True)
 class LongRun:
-    """One run of ``long_run_claims``.
+    """One run of the claims.
 
     It has the figure, x, the placement by the paper's name, the setting, and the interpretation of
     a probe's cost.
@@ -184,18 +193,6 @@ def summarize_cached() -> pd.DataFrame:
     return found.assign(**{"Mbit/s": by["mbits"].mean(), "kept": by["date"].max()}).reset_index()
 
 
-def long_run_claims(kept: pd.DataFrame) -> list[Claim]:
-    """Return the claims of the long runs on Fig. 4, 11, 12, 13 and 15, if they have runs."""
-    made = {
-        "11, 12": _make_length_search_claims,
-        "4": _make_interior_length_claims,
-        "13": _make_stream_number_claims,
-        "15": _make_selectivity_claims,
-    }
-    of = {figure: kept[kept["figure"] == figure] for figure in made}
-    return [claim for figure, rows in of.items() if len(rows) for claim in made[figure](rows)]
-
-
 def _compute_placement_ratio(
     rows: pd.DataFrame, value: str, a: str, b: str, by: list[str]
 ) -> pd.Series:
@@ -206,58 +203,83 @@ def _compute_placement_ratio(
     return table[a] / table[b]
 
 
-def _make_long_run_claim(
-    figure: str, says: str, found: str, holds: Verdict, why: str = ""
-) -> Claim:
-    """Return a claim of long runs. It must hold if it held when they were cached."""
-    says = f"{says} ({SECONDS} s, kept)"
-    return Claim(PAPER, f"Fig. {figure}", says, found, holds, why, is_required=holds != "no")
+def _list_rows(figure: str) -> Callable[[pd.DataFrame], list[Case]]:
+    """Return a function of the cached table that returns the rows of a figure, if there are any."""
+
+    def select_rows(kept: pd.DataFrame) -> list[Case]:
+        rows = kept[kept["figure"] == figure]
+        return [{"rows": rows}] if len(rows) else []
+
+    return select_rows
 
 
-def _make_length_search_claims(rows: pd.DataFrame) -> list[Claim]:
-    pair = ("ATR", "ATR-unoptimized", ["seed"])
-    more, sent = (_compute_placement_ratio(rows, value, *pair) for value in ("throughput", "mbits"))
+def _list_compared_rows(figure: str) -> Callable[[pd.DataFrame], list[Case]]:
+    """Return the same, if there are runs of CTR and of two values of x."""
+
+    def select_rows(kept: pd.DataFrame) -> list[Case]:
+        rows = kept[kept["figure"] == figure]
+        if rows.empty or rows["x"].nunique() < 2:
+            return []
+        return [{"rows": rows, "ctr": n} for n in rows["placement"].unique() if n.startswith("CTR")]
+
+    return select_rows
+
+
+def _require_if_held(found: Finding) -> Finding:
+    """Return the finding. It is required if it held when the runs were cached."""
+    return replace(found, is_required=found.holds != "no")
+
+
+@CLAIMS.claim(
+    "Fig. 11",
+    f"from T0 = 5 s ATR is above ATR-unoptimized, by seed ({SECONDS} s, kept)",
+    cases=_list_rows("11, 12"),
+)
+def search_gains_claim(rows: pd.DataFrame) -> Finding:
+    """Fig. 11: the search for a length finds more results."""
+    more = _compute_placement_ratio(rows, "throughput", "ATR", "ATR-unoptimized", ["seed"])
+    return _require_if_held(judge(format_values(more), more.min() > 1.01))
+
+
+@CLAIMS.claim(
+    "Fig. 12",
+    f"from T0 = 5 s ATR sends less than ATR-unoptimized, by seed ({SECONDS} s, kept)",
+    cases=_list_rows("11, 12"),
+)
+def search_sends_claim(rows: pd.DataFrame) -> Finding:
+    """Fig. 12: the search for a length sends less."""
+    sent = _compute_placement_ratio(rows, "mbits", "ATR", "ATR-unoptimized", ["seed"])
     why = (
         "the search shortens the segments, which spreads the work and sends more; less is sent "
         "only where the best length is above T0"
     )
-    return [
-        _make_long_run_claim(
-            "11",
-            "from T0 = 5 s ATR is above ATR-unoptimized, by seed",
-            format_values(more),
-            make_verdict(more.min() > 1.01),
-        ),
-        _make_long_run_claim(
-            "12",
-            "from T0 = 5 s ATR sends less than ATR-unoptimized, by seed",
-            format_values(sent),
-            make_verdict(sent.max() < 0.99),
-            why if sent.max() >= 0.99 else "",
-        ),
-    ]
+    return _require_if_held(judge(format_values(sent), sent.max() < 0.99, failure=why))
 
 
-def _make_interior_length_claims(rows: pd.DataFrame) -> list[Claim]:
+@CLAIMS.claim(
+    "Fig. 4",
+    f"throughput peaks at a length T* between extremes, 4-way: T / best ({SECONDS} s, kept)",
+    cases=_list_rows("4"),
+)
+def interior_length_claim(rows: pd.DataFrame) -> Finding:
+    """Fig. 4: the best length is neither the shortest nor the longest."""
     by = rows.groupby("x", sort=False)["throughput"].mean()
     by.index = pd.Index([int(x.split(",")[0].removeprefix("T = ")) for x in by.index])
     inside = len(by) > 2 and by.idxmax() not in (by.index.min(), by.index.max())
-    says = "throughput peaks at a length T* between extremes, 4-way: T / best"
     waits = "where 300 seconds of work may wait"
     why = (
         f"{waits}; with ten the shortest is the best"
         if inside
         else f"also {waits}, T = {by.idxmax()} s is the best of those tried"
     )
-    holds: Verdict = "under reading" if inside else "no"
-    return [_make_long_run_claim("4", says, format_values(by / by.max()), holds, why)]
+    return _require_if_held(judge_reading(format_values(by / by.max()), inside, why))
 
 
-def _make_end_claims(rows: pd.DataFrame, figure: str, says: str, first: int) -> list[Claim]:
-    """Return claims on CTR over ATR at both ends; ``first`` is -1 if CTR is behind first, or 1."""
-    ctr = next((name for name in rows["placement"].unique() if name.startswith("CTR")), None)
-    if ctr is None or rows["x"].nunique() < 2:
-        return []
+def _judge_ends(rows: pd.DataFrame, ctr: str, first: int) -> Finding:
+    """Return the finding on CTR over ATR at both ends.
+
+    ``first`` is -1 if CTR is behind first, or 1.
+    """
     ratio = _compute_placement_ratio(rows, "throughput", ctr, "ATR", ["reading", "x"])
     held = []
     for reading in ratio.index.unique("reading"):
@@ -267,15 +289,27 @@ def _make_end_claims(rows: pd.DataFrame, figure: str, says: str, first: int) -> 
     both = ratio.index.unique("reading")
     holds: Verdict = "no" if not held else "yes" if len(held) == len(both) else "under reading"
     why = "" if holds == "yes" else "; ".join(held) or "at L = J/2 neither reading has both ends"
-    return [_make_long_run_claim(figure, f"{says}: CTR, L = J/2 / ATR", found, holds, why)]
+    return _require_if_held(Finding(found, holds, why))
 
 
-def _make_stream_number_claims(rows: pd.DataFrame) -> list[Claim]:
-    return _make_end_claims(rows, "13", "ATR ahead for 3 streams, CTR for 6", -1)
+@CLAIMS.claim(
+    "Fig. 13",
+    f"ATR ahead for 3 streams, CTR for 6: CTR, L = J/2 / ATR ({SECONDS} s, kept)",
+    cases=_list_compared_rows("13"),
+)
+def stream_number_claim(rows: pd.DataFrame, ctr: str) -> Finding:
+    """Fig. 13: ATR is ahead for few streams, CTR for many."""
+    return _judge_ends(rows, ctr, -1)
 
 
-def _make_selectivity_claims(rows: pd.DataFrame) -> list[Claim]:
-    return _make_end_claims(rows, "15", "CTR ahead at σ = 0.2, ATR at 1", 1)
+@CLAIMS.claim(
+    "Fig. 15",
+    f"CTR ahead at σ = 0.2, ATR at 1: CTR, L = J/2 / ATR ({SECONDS} s, kept)",
+    cases=_list_compared_rows("15"),
+)
+def selectivity_claim(rows: pd.DataFrame, ctr: str) -> Finding:
+    """Fig. 15: CTR is ahead at low selectivity, ATR at high."""
+    return _judge_ends(rows, ctr, 1)
 
 
 if __name__ == "__main__":

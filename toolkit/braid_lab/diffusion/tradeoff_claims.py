@@ -11,32 +11,26 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from braid_lab.common.claims import Claim, Verdict
-from braid_lab.diffusion.claim_frames import EVEN, NONE, PAPER, DiffusionFigures, required_claim
+from braid_lab.common.claims import ClaimRegistry, Finding, Verdict, judge
+from braid_lab.diffusion.claim_frames import EVEN, NONE, PAPER, DiffusionFigures
 from braid_lab.diffusion.experiments import SCANNED
 
+CLAIMS = ClaimRegistry(PAPER)
 Shape = Callable[[pd.Series], object]
 """A test of whether CTR over ATR, by x, has the shape of a claim."""
 
 
-def _make_reading_claim(f: DiffusionFigures, figure: str, says: str, shape: Shape) -> Claim:
-    """Return a claim on CTR against ATR that names the interpretations under which it holds."""
+def _judge_shape(f: DiffusionFigures, figure: str, shape: Shape) -> Finding:
+    """Return the finding on CTR against ATR; it names the interpretations under which it holds."""
     ratios = f.ratios_by_interpretation(figure)
     held = [name for name, by in ratios.items() if shape(by)]
-    told = held or list(ratios)
-    ends = (f"{n}: {ratios[n].iloc[0]:.3g} to {ratios[n].iloc[-1]:.3g}" for n in told)
+    ends = (
+        f"{n}: {ratios[n].iloc[0]:.3g} to {ratios[n].iloc[-1]:.3g}" for n in held or list(ratios)
+    )
     holds: Verdict = "yes" if len(held) == len(ratios) else "under reading" if held else "no"
     even = all(bool((abs(by - 1) <= 0.01).all()) for by in ratios.values())
     why = "" if holds == "yes" else "; ".join(held) if held else EVEN if even else NONE
-    return Claim(PAPER, f"Fig. {figure}", f"{says}: CTR / ATR", "; ".join(ends), holds, why)
-
-
-def few_streams_claim(f: DiffusionFigures) -> Claim:
-    """Fig. 13: ATR is ahead for two and three streams."""
-    says = "ATR ahead for 3 streams, and not behind for 2"
-    return _make_reading_claim(
-        f, "13", says, lambda by: by.iloc[0] <= 1.01 and _select_fewest_streams_ratio(by) < 0.99
-    )
+    return Finding("; ".join(ends), holds, why)
 
 
 def _select_fewest_streams_ratio(by: pd.Series) -> float:
@@ -44,33 +38,41 @@ def _select_fewest_streams_ratio(by: pd.Series) -> float:
     return float(by[3] if 3 in by.index else by.iloc[0])
 
 
-def many_streams_claim(f: DiffusionFigures) -> Claim:
+@CLAIMS.claim("Fig. 13", "ATR ahead for 3 streams, and not behind for 2: CTR / ATR")
+def few_streams_claim(f: DiffusionFigures) -> Finding:
+    """Fig. 13: ATR is ahead for two and three streams."""
+    return _judge_shape(
+        f, "13", lambda by: by.iloc[0] <= 1.01 and _select_fewest_streams_ratio(by) < 0.99
+    )
+
+
+@CLAIMS.claim("Fig. 13", "CTR ahead for the most streams: CTR / ATR")
+def many_streams_claim(f: DiffusionFigures) -> Finding:
     """Fig. 13: CTR is ahead for more streams."""
-    return _make_reading_claim(
-        f, "13", "CTR ahead for the most streams", lambda by: by.iloc[-1] > 1.01
-    )
+    return _judge_shape(f, "13", lambda by: by.iloc[-1] > 1.01)
 
 
-def streams_claim(f: DiffusionFigures) -> Claim:
+@CLAIMS.claim("Fig. 13", "ATR ahead for 3 streams, CTR for the most: CTR / ATR")
+def streams_claim(f: DiffusionFigures) -> Finding:
     """Fig. 13: both at once."""
-    says = "ATR ahead for 3 streams, CTR for the most"
-    return _make_reading_claim(
-        f, "13", says, lambda by: _select_fewest_streams_ratio(by) < 0.99 and by.iloc[-1] > 1.01
+    return _judge_shape(
+        f, "13", lambda by: _select_fewest_streams_ratio(by) < 0.99 and by.iloc[-1] > 1.01
     )
 
 
-def hops_claim(f: DiffusionFigures) -> Claim:
+@CLAIMS.claim(
+    "Fig. 13, Eq. 3",
+    "with one selectivity a hop, ATR ahead for 3 streams, CTR for the most (5): CTR / ATR",
+)
+def hops_claim(f: DiffusionFigures) -> Finding:
     """Fig. 13 with one selectivity a hop, of three to five streams: both at once."""
-    says = "with one selectivity a hop, ATR ahead for 3 streams, CTR for the most (5)"
-    return _make_reading_claim(
-        f,
-        "13, Eq. 3",
-        says,
-        lambda by: _select_fewest_streams_ratio(by) < 0.99 and by.iloc[-1] > 1.01,
+    return _judge_shape(
+        f, "13, Eq. 3", lambda by: _select_fewest_streams_ratio(by) < 0.99 and by.iloc[-1] > 1.01
     )
 
 
-def streams_check(f: DiffusionFigures) -> Claim:
+@CLAIMS.claim("Fig. 13", "CTR gains on ATR from 3 streams to the most", is_required=True)
+def streams_check(f: DiffusionFigures) -> Finding:
     """Fig. 13: CTR gains on ATR from three streams to the most, at either cost of a probe.
 
     It holds if any host may be used.
@@ -80,53 +82,62 @@ def streams_check(f: DiffusionFigures) -> Claim:
         f"{n}: {_select_fewest_streams_ratio(r):.3g} to {r.iloc[-1]:.3g}" for n, r in by.items()
     )
     holds = all(r.iloc[-1] > _select_fewest_streams_ratio(r) for r in by.values())
-    return required_claim("13", "CTR gains on ATR from 3 streams to the most", found, holds)
+    return judge(found, holds)
 
 
-def window_size_claims(f: DiffusionFigures) -> list[Claim]:
-    """Fig. 14: ATR is ahead for small windows, CTR for large ones."""
-    return [
-        _make_reading_claim(f, "14", "ATR ahead for small windows", lambda by: by.iloc[0] < 0.99),
-        _make_reading_claim(f, "14", "CTR ahead for large windows", lambda by: by.iloc[-1] > 1.01),
-        _make_reading_claim(
-            f,
-            "14",
-            "ATR ahead for small windows, CTR for large",
-            lambda by: by.iloc[0] < 0.99 and by.iloc[-1] > 1.01,
-        ),
-    ]
+@CLAIMS.claim("Fig. 14", "ATR ahead for small windows: CTR / ATR")
+def small_windows_claim(f: DiffusionFigures) -> Finding:
+    """Fig. 14: ATR is ahead for small windows."""
+    return _judge_shape(f, "14", lambda by: by.iloc[0] < 0.99)
 
 
-def selectivity_claims(f: DiffusionFigures) -> list[Claim]:
-    """Fig. 15: CTR is ahead at low selectivity, ATR at high."""
-    return [
-        _make_reading_claim(f, "15", "CTR ahead at low selectivity", lambda by: by.iloc[0] > 1.01),
-        _make_reading_claim(
-            f, "15", "ATR ahead at high selectivity", lambda by: by.iloc[-1] < 0.99
-        ),
-        _make_reading_claim(
-            f,
-            "15",
-            "CTR ahead at low selectivity, ATR at high",
-            lambda by: by.iloc[0] > 1.01 and by.iloc[-1] < 0.99,
-        ),
-    ]
+@CLAIMS.claim("Fig. 14", "CTR ahead for large windows: CTR / ATR")
+def large_windows_claim(f: DiffusionFigures) -> Finding:
+    """Fig. 14: CTR is ahead for large windows."""
+    return _judge_shape(f, "14", lambda by: by.iloc[-1] > 1.01)
 
 
-def selectivity_gains_check(f: DiffusionFigures) -> Claim:
+@CLAIMS.claim("Fig. 14", "ATR ahead for small windows, CTR for large: CTR / ATR")
+def window_size_claim(f: DiffusionFigures) -> Finding:
+    """Fig. 14: both at once."""
+    return _judge_shape(f, "14", lambda by: by.iloc[0] < 0.99 and by.iloc[-1] > 1.01)
+
+
+@CLAIMS.claim("Fig. 15", "CTR ahead at low selectivity: CTR / ATR")
+def low_selectivity_claim(f: DiffusionFigures) -> Finding:
+    """Fig. 15: CTR is ahead at low selectivity."""
+    return _judge_shape(f, "15", lambda by: by.iloc[0] > 1.01)
+
+
+@CLAIMS.claim("Fig. 15", "ATR ahead at high selectivity: CTR / ATR")
+def high_selectivity_claim(f: DiffusionFigures) -> Finding:
+    """Fig. 15: ATR is ahead at high selectivity."""
+    return _judge_shape(f, "15", lambda by: by.iloc[-1] < 0.99)
+
+
+@CLAIMS.claim("Fig. 15", "CTR ahead at low selectivity, ATR at high: CTR / ATR")
+def selectivity_claim(f: DiffusionFigures) -> Finding:
+    """Fig. 15: both at once."""
+    return _judge_shape(f, "15", lambda by: by.iloc[0] > 1.01 and by.iloc[-1] < 0.99)
+
+
+@CLAIMS.claim("Fig. 15", "ATR gains on CTR as σ grows", is_required=True)
+def selectivity_gains_check(f: DiffusionFigures) -> Finding:
     """Fig. 15: ATR gains on CTR as the selectivity grows, with L = J/2 and either reading."""
     by = {n: r for n, r in f.ratios_by_interpretation("15").items() if n.startswith("L = J/2")}
     found = "; ".join(f"{n}: {r.iloc[0]:.3g} to {r.iloc[-1]:.3g}" for n, r in by.items())
     holds = all(r.iloc[-1] < r.iloc[0] for r in by.values())
-    return required_claim("15", "ATR gains on CTR as σ grows", found, holds)
+    return judge(found, holds)
 
 
-def bursts_claim(f: DiffusionFigures) -> Claim:
+@CLAIMS.claim("Fig. 16", "CTR ahead under bursts: CTR / ATR")
+def bursts_claim(f: DiffusionFigures) -> Finding:
     """Fig. 16: CTR is ahead under bursts."""
-    return _make_reading_claim(f, "16", "CTR ahead under bursts", lambda by: by.iloc[-1] > 1.01)
+    return _judge_shape(f, "16", lambda by: by.iloc[-1] > 1.01)
 
 
-def bursts_check(f: DiffusionFigures) -> Claim:
+@CLAIMS.claim("Fig. 16", "CTR gains on ATR as θ grows", is_required=True)
+def bursts_check(f: DiffusionFigures) -> Finding:
     """Fig. 16: CTR gains on ATR with bursts, with L = J/2 and a probe per tuples scanned.
 
     With the other interpretation it holds in long runs only.
@@ -137,17 +148,4 @@ def bursts_check(f: DiffusionFigures) -> Claim:
     by = {n: (r.iloc[0], r.iloc[-1]) for n, r in ratios.items()}
     found = "; ".join(f"{n}: {first:.3g} to {last:.3g}" for n, (first, last) in by.items())
     holds = all(last > first for first, last in by.values())
-    return required_claim("16", "CTR gains on ATR as θ grows", found, holds)
-
-
-def atr_against_ctr_claims(f: DiffusionFigures) -> list[Claim]:
-    """Return all claims, in the order of the figures."""
-    return [
-        *(c(f) for c in (few_streams_claim, many_streams_claim, streams_claim, hops_claim)),
-        streams_check(f),
-        *window_size_claims(f),
-        *selectivity_claims(f),
-        selectivity_gains_check(f),
-        bursts_claim(f),
-        bursts_check(f),
-    ]
+    return judge(found, holds)

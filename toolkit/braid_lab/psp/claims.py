@@ -6,19 +6,27 @@ Claims that hold are required.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
-from braid_lab.common.claims import Claim
-from braid_lab.psp import rival_claims as rivals
-from braid_lab.psp.contest_claims import BOOK
+from braid_lab.common.claims import Case, ClaimRegistry, Finding, judge, judge_reading
+from braid_lab.psp import rival_claims
 from braid_lab.psp.experiments import BOOK_LENGTH, CHANGES, HOPS, JOINS, hop_seconds_for
+
+CLAIMS = ClaimRegistry("Wang 2008, II")
+"""All claims of Part II."""
 
 # Fig. 16.1: ``cost_breakdown`` with a column for the streams
 
 
-def equation_claim(parts: pd.DataFrame) -> Claim:
+@CLAIMS.claim(
+    "Fig. 16.1, Eq. 13.1",
+    "Counted work and sends of a 3-way join are those of Eq. 13.1",
+    is_required=True,
+)
+def equation_claim(parts: pd.DataFrame) -> Finding:
     """Fig. 16.1 and Eq. 13.1: counted pairs and sends agree with the equation."""
     three = parts[parts["streams"] == 3]
     ratio = three["mean_modelled"] / three["equation_modelled"]
@@ -28,20 +36,18 @@ def equation_claim(parts: pd.DataFrame) -> Claim:
         "a result is not sent to the node where it was found, which the equation counts; of more "
         "streams it has one selectivity a stream"
     )
-    says = "Counted work and sends of a 3-way join are those of Eq. 13.1"
-    return BOOK.required_claim(
-        "Fig. 16.1, Eq. 13.1", says, f"{each} times", ratio.between(0.6, 1.2).all(), reason
-    )
+    return judge(f"{each} times", ratio.between(0.6, 1.2).all(), reason)
 
 
-def probing_claim(parts: pd.DataFrame) -> Claim:
+@CLAIMS.claim("Fig. 16.1", "Probing costs more than the network", is_required=True)
+def probing_claim(parts: pd.DataFrame) -> Finding:
     """Fig. 16.1: probing costs more than the network does, the more so the larger the images."""
     mean = parts.groupby(["streams", "join", "part"])["mean_modelled"].mean().unstack("part")
     ratio = (mean["join"] / mean["network"]).unstack("join")[list(JOINS)]
     found = f"at least {ratio.min(axis=None):.1f} times the network's share"
     grows = (ratio.diff(axis=1).iloc[:, 1:] > 0).all(axis=None)
     holds = ratio.min(axis=None) > 1 and grows
-    return BOOK.required_claim("Fig. 16.1", "Probing costs more than the network", found, holds)
+    return judge(found, holds)
 
 
 # Fig. 16.2: closed forms, ``response_times``
@@ -54,7 +60,12 @@ def best_ring_lengths(times: pd.DataFrame) -> pd.Series:
     return least.set_index(keys)["nodes"]
 
 
-def interior_claim(times: pd.DataFrame) -> Claim:
+@CLAIMS.claim(
+    "Fig. 16.2",
+    "More nodes help up to a point: the best ring has an interior length",
+    is_required=True,
+)
+def interior_claim(times: pd.DataFrame) -> Finding:
     """Fig. 16.2: the best ring has an interior length, if hops are not too cheap."""
     best, low, high = best_ring_lengths(times), times["nodes"].min(), times["nodes"].max()
     inner = ((best > low) & (best < high)).groupby("hop").sum()
@@ -63,34 +74,38 @@ def interior_claim(times: pd.DataFrame) -> Claim:
         f"{1e3 * hop:g} ms {n} of {settings[hop]} settings" for hop, n in inner.items()
     )
     reading = "T_n of a millisecond or two; at 0.1 ms the longest ring is best nearly everywhere"
-    says = "More nodes help up to a point: the best ring has an interior length"
-    return BOOK.interpreted_claim(
-        "Fig. 16.2", says, found, inner.iloc[-1] > max(2, inner.iloc[0]), reading
-    )
+    return judge_reading(found, inner.iloc[-1] > max(2, inner.iloc[0]), reading)
 
 
-def fourteen_nodes_claim(times: pd.DataFrame) -> Claim:
+@CLAIMS.claim(
+    "Fig. 16.2, Theorem 9", f"{BOOK_LENGTH} nodes are best at σ = 0.5, small join", is_required=True
+)
+def fourteen_nodes_claim(times: pd.DataFrame) -> Finding:
     """Section 16.2, its one number: at selectivity 0.5 and the small join, 14 nodes are best."""
     hop = hop_seconds_for(BOOK_LENGTH)
     best = best_ring_lengths(times).xs(("small", 0.5), level=("join", "sigma"))
     each = ", ".join(f"{n} at T_n {1e3 * t:g} ms" for t, n in best.items())
     reading = f"T_n = {1e3 * hop:.2f} ms, by Theorem 9 with our cost of a pair"
-    says = f"{BOOK_LENGTH} nodes are best at σ = 0.5, small join"
     near = best.iloc[-1] <= BOOK_LENGTH <= best.iloc[0] and HOPS[0] < hop < 2 * HOPS[-1]
-    return BOOK.interpreted_claim("Fig. 16.2, Theorem 9", says, f"{each}", near, reading)
+    return judge_reading(f"{each}", near, reading)
 
 
-def response_growth_claim(times: pd.DataFrame) -> Claim:
+@CLAIMS.claim("Fig. 16.2", "Response time grows with the selectivity", is_required=True)
+def response_growth_claim(times: pd.DataFrame) -> Finding:
     """Fig. 16.2: the response time grows with the selectivity."""
     keys = ["hop", "join", "nodes"]
     by = times.pivot(index=keys, columns="sigma", values="response_modelled")
     ordered = (by[0.05] <= by[0.1]).all() and (by[0.1] <= by[0.5]).all()
     found = "at every length, join cost and T_n, until the hops outweigh the rest"
-    says = "Response time grows with the selectivity"
-    return BOOK.required_claim("Fig. 16.2", says, found, ordered and (by[0.05] < by[0.5]).any())
+    return judge(found, ordered and (by[0.05] < by[0.5]).any())
 
 
-def theorem_9_claim(times: pd.DataFrame) -> Claim:
+@CLAIMS.claim(
+    "Theorem 9",
+    "The more selectivity, the longer the best ring (σ = 0.05, 0.1, 0.5)",
+    is_required=True,
+)
+def theorem_9_claim(times: pd.DataFrame) -> Finding:
     """Theorem 9: the best ring grows with the selectivity and is near the least of Eq. 13.5."""
     best = best_ring_lengths(times)
     longer = all(best[t, j, 0.05] <= best[t, j, 0.1] <= best[t, j, 0.5] for t, j, _ in best.index)
@@ -98,58 +113,63 @@ def theorem_9_claim(times: pd.DataFrame) -> Claim:
     near = abs(best - theorem.clip(times["nodes"].min(), times["nodes"].max())).max()
     few = best.loc[HOPS[-1], "small"]
     found = f"small join, T_n {1e3 * HOPS[-1]:g} ms: {', '.join(map(str, few))} nodes"
-    says = "The more selectivity, the longer the best ring (σ = 0.05, 0.1, 0.5)"
-    return BOOK.required_claim(
-        "Theorem 9", says, f"{found}; off by {near:.1f} at most", longer and near <= 1.5
-    )
+    return judge(f"{found}; off by {near:.1f} at most", longer and near <= 1.5)
 
 
-def length_by_selectivity_claim(times: pd.DataFrame) -> Claim:
+@CLAIMS.claim("16.2", "The smaller the selectivity, the longer the best ring (text of 16.2)")
+def length_by_selectivity_claim(times: pd.DataFrame) -> Finding:
     """Section 16.2, text: the smaller the selectivity, the longer the best ring."""
     few, some, more = best_ring_lengths(times).loc[HOPS[-1], "small"]
     why = "the other way round, as Theorem 9 has it: more selectivity means more probing to share"
     found = f"small join: {few}, {some}, {more} nodes for σ = 0.05, 0.1, 0.5"
-    says = "The smaller the selectivity, the longer the best ring (text of 16.2)"
-    return BOOK.report_claim("16.2", says, found, few > more, why)
+    return judge(found, few > more, failure=why)
 
 
 # Fig. 16.6, 16.7: ``adaptation_curves``
 
 
-def adaptation_claim(grown: pd.DataFrame, figure: str) -> Claim:
+def _list_adaptation_curves(grown: Mapping[str, pd.DataFrame]) -> Iterator[Case]:
+    for panel, curves in grown.items():
+        yield {"curves": curves, "panel": panel, "figure": panel.rstrip("abcd")}
+
+
+@CLAIMS.claim(
+    "Fig. {figure}",
+    "Adaptation flattens the response time when the rates grow ({panel})",
+    is_required=True,
+    cases=_list_adaptation_curves,
+)
+def adaptation_claim(curves: pd.DataFrame, panel: str, figure: str) -> Finding:
     """Fig. 16.6, 16.7: adaptation flattens the response time when the rates grow, with every seed.
 
     The data are those of ``adaptation_curves``.
     """
-    end = grown[grown["second"] >= 0.9 * (grown["second"].max() + CHANGES[figure].setting.step)]
+    end = curves[curves["second"] >= 0.9 * (curves["second"].max() + CHANGES[panel].setting.step)]
     last = end.groupby(["adapts", "seed"])["response_modelled"].mean().unstack("adapts")
-    most = int(grown.loc[grown["adapts"], "nodes"].max())
+    most = int(curves.loc[curves["adapts"], "nodes"].max())
     mean, seeds = last.mean(), len(last)
     found = (
         f"at the end {mean[True]:.2f} s, with up to {most} nodes, against {mean[False]:.1f} s "
         f"(mean of {seeds})"
     )
-    where = f"Fig. {figure.rstrip('abcd')}"
-    says = f"Adaptation flattens the response time when the rates grow ({figure})"
-    return BOOK.required_claim(where, says, found, bool((last[True] < last[False] / 2).all()))
+    return judge(found, bool((last[True] < last[False] / 2).all()))
 
 
-def agreement_claims(both: pd.DataFrame) -> list[Claim]:
-    """Agreement of a run on Spark with its model (``experiments.compare_with_model``).
+# A run on Spark beside its model: ``experiments.compare_with_model``
 
-    The streams are the same, and state differs by at most a batch of each stream.
-    """
-    by = both.set_index("what")
-    same = by.loc["tuples in", "measured"] == by.loc["tuples in", "modelled"]
-    count, ratio = by.loc["tuples in", "measured"], by.loc["state at the end", "ratio"]
-    return [
-        BOOK.required_claim(
-            "12", "the streams are those of the model", f"{count:,.0f} tuples in", same
-        ),
-        BOOK.required_claim(
-            "12", "state is the model's", f"{ratio:.2f} times", abs(ratio - 1) < 0.35
-        ),
-    ]
+
+@CLAIMS.claim("12", "the streams are those of the model", is_required=True)
+def same_streams_claim(both: pd.DataFrame) -> Finding:
+    """Chapter 12: a run takes in as many tuples as its model."""
+    count = both.set_index("what").loc["tuples in"]
+    return judge(f"{count['measured']:,.0f} tuples in", count["measured"] == count["modelled"])
+
+
+@CLAIMS.claim("12", "state is the model's", is_required=True)
+def same_state_claim(both: pd.DataFrame) -> Finding:
+    """Chapter 12: state differs from the model by at most a batch of each stream."""
+    ratio = both.set_index("what").loc["state at the end", "ratio"]
+    return judge(f"{ratio:.2f} times", abs(ratio - 1) < 0.35)
 
 
 @dataclass(frozen=True)
@@ -157,28 +177,16 @@ class RingFigures:
     """The tidy frames behind the claims.
 
     They are from ``cost_breakdown``, ``response_times`` and, by figure, ``adaptation_curves``; and
-    those of ``rival_claims``.
+    from ``relocation_table``, ``scheme_properties``, ``replica_table`` and ``concurrency_table``.
     """
 
     parts: pd.DataFrame
     times: pd.DataFrame
     grown: dict[str, pd.DataFrame]
-    rivals: rivals.ContestFigures
+    moves: pd.DataFrame
+    rows: pd.DataFrame
+    kept: pd.DataFrame
+    many: pd.DataFrame
 
 
-def ring_claims(f: RingFigures) -> list[Claim]:
-    """Return all claims, by chapter."""
-    closed = (
-        interior_claim,
-        fourteen_nodes_claim,
-        response_growth_claim,
-        theorem_9_claim,
-        length_by_selectivity_claim,
-    )
-    return [
-        equation_claim(f.parts),
-        probing_claim(f.parts),
-        *(claim(f.times) for claim in closed),
-        *rivals.contest_claims(f.rivals),
-        *(adaptation_claim(grown, figure) for figure, grown in f.grown.items()),
-    ]
+CLAIMS.include_claims(rival_claims.CLAIMS)

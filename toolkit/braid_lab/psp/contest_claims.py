@@ -11,8 +11,13 @@ from functools import cached_property
 
 import pandas as pd
 
-from braid_lab.common.claim_book import ClaimBuilder
-from braid_lab.common.claims import Claim
+from braid_lab.common.claims import (
+    ClaimRegistry,
+    Finding,
+    judge,
+    judge_reading,
+    leave_untested,
+)
 from braid_lab.psp.experiments import HOPS
 from braid_lab.psp.rivals import (
     HALF,
@@ -25,7 +30,7 @@ from braid_lab.psp.rivals import (
     lead_over_rivals,
 )
 
-BOOK = ClaimBuilder("Wang 2008, II")
+CLAIMS = ClaimRegistry("Wang 2008, II")
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,11 @@ class Contest:
         return ["streams", "sigma", "join"]
 
     @property
+    def least_streams(self) -> int:
+        """The least number of streams."""
+        return int(self.runs["streams"].min())
+
+    @property
     def min_nodes(self) -> int:
         """The least number of nodes."""
         return int(self.runs["nodes"].min())
@@ -79,83 +89,90 @@ class Contest:
         return bool((by.max() <= 1.15 * by.min()).all()), float(low), float(high)
 
 
-def one_copy_claim(r: Contest) -> Claim:
+@CLAIMS.claim("Fig. 16.2", "State of PSP is flat in N", is_required=True)
+def one_copy_claim(r: Contest) -> Finding:
     """Fig. 16.2 (b), (d), (f): the state of PSP is flat in N, with one copy of each tuple."""
     dynamic, low, high = r.measure_flatness("PSP-D")
     basic, _, _ = r.measure_flatness("PSP")
     once = (r.live_tuples[["PSP", "PSP-D"]].max(axis=1) < r.live_tuples[SHORT]).all()
     found = f"{low:,.0f} to {high:,.0f} tuples over all settings"
-    return BOOK.required_claim(
-        "Fig. 16.2", "State of PSP is flat in N", found, dynamic and basic and once
-    )
+    return judge(found, dynamic and basic and once)
 
 
-def late_purge_claim(r: Contest) -> Claim:
+@CLAIMS.claim("Fig. 16.3", "PSP-I holds more state than PSP", is_required=True)
+def late_purge_claim(r: Contest) -> Finding:
     """Fig. 16.3: PSP-I holds more state than PSP: blocks that are purged late are on two nodes."""
     more = r.live_tuples["PSP-I"] / r.live_tuples["PSP"] - 1
     found = f"{more.min():.0%} to {more.max():.0%} more"
-    return BOOK.required_claim(
-        "Fig. 16.3", "PSP-I holds more state than PSP", found, more.min() > 0
-    )
+    return judge(found, more.min() > 0)
 
 
-def copies_claim(r: Contest) -> Claim:
+@CLAIMS.claim(
+    "15.1", "ATR (T = W) and CTR store more than 1.5 times what PSP does", is_required=True
+)
+def copies_claim(r: Contest) -> Finding:
     """Section 15.1: ATR with T = W and CTR store much more than a ring does."""
     ratio = r.live_tuples[[SHORT, PAIR]].min(axis=1) / r.live_tuples["PSP-D"]
-    says = "ATR (T = W) and CTR store more than 1.5 times what PSP does"
-    return BOOK.required_claim("15.1", says, f"{ratio.min():.2f} times and more", ratio.min() > 1.5)
+    return judge(f"{ratio.min():.2f} times and more", ratio.min() > 1.5)
 
 
-def ctr_state_claim(r: Contest) -> Claim:
+@CLAIMS.claim(
+    "Fig. 16.5",
+    "State of CTR is flat in N for a fixed number of copies, and grows with the copies",
+    is_required=True,
+)
+def ctr_state_claim(r: Contest) -> Finding:
     """Fig. 16.5 (b), (d): the state of CTR is flat in N for fixed copies, and grows with copies."""
     flat, low, high = r.measure_flatness(PAIR)
     last = r.live_tuples.xs(r.max_nodes, level="nodes")
     grows = r.max_nodes <= 4 or (last[HALF] > 1.2 * last[PAIR]).all()
-    says = "State of CTR is flat in N for a fixed number of copies, and grows with the copies"
     found = f"2 copies {low:,.0f} to {high:,.0f}, N/2 up to {last[HALF].max():,.0f} tuples"
-    return BOOK.required_claim("Fig. 16.5", says, found, flat and grows)
+    return judge(found, flat and grows)
 
 
-def atr_response_claim(r: Contest) -> Claim:
+@CLAIMS.claim("Fig. 16.4", "Response time of ATR does not fall with N", is_required=True)
+def atr_response_claim(r: Contest) -> Finding:
     """Fig. 16.4 (a), (c): the response time of ATR does not fall with N.
 
     One host does all the work.
     """
     by = r.response_seconds[SHORT].groupby(r.varied_settings)
     ratio = by.min() / by.max()
-    says = "Response time of ATR does not fall with N"
     found = f"within {1 - ratio.min():.0%} in every setting"
-    return BOOK.required_claim(
-        "Fig. 16.4", says, found, (r.max_nodes == r.min_nodes) or ratio.min() > 0.9
-    )
+    return judge(found, (r.max_nodes == r.min_nodes) or ratio.min() > 0.9)
 
 
-def ctr_response_claim(r: Contest) -> Claim:
+@CLAIMS.claim("Fig. 16.5", "Response time of CTR falls with N", is_required=True)
+def ctr_response_claim(r: Contest) -> Finding:
     """Fig. 16.5 (a), (c): the response time of CTR falls with N."""
-    says = "Response time of CTR falls with N"
     if r.max_nodes == r.min_nodes:
-        return BOOK.untested_claim("Fig. 16.5", says, "one length only")
+        return leave_untested("one length only")
     begin, end = (r.response_seconds.xs(n, level="nodes")[PAIR] for n in (r.min_nodes, r.max_nodes))
     ratio = end / begin
     found = (
         f"at {r.max_nodes} nodes {ratio.min():.2f} to {ratio.max():.2f} times that at {r.min_nodes}"
     )
-    return BOOK.required_claim("Fig. 16.5", says, found, ratio.max() < 1)
+    return judge(found, ratio.max() < 1)
 
 
-def ctr_copies_claim(r: Contest) -> Claim:
+@CLAIMS.claim("Fig. 16.5", "More copies mean a longer response time")
+def ctr_copies_claim(r: Contest) -> Finding:
     """Fig. 16.5: more copies mean a longer response time."""
-    says = "More copies mean a longer response time"
     wide = r.response_seconds[r.response_seconds.index.get_level_values("nodes") > 4]
     if wide.empty:
-        return BOOK.untested_claim("Fig. 16.5", says, "no length above 4")
+        return leave_untested("no length above 4")
     slower = wide[HALF] > wide[PAIR]
     found = f"slower with N/2 copies than with 2 at {slower.sum()} of {len(slower)} points"
     why = "where few copies mean wide covers, more of them send fewer intermediate results"
-    return BOOK.report_claim("Fig. 16.5", says, found, slower.all(), why)
+    return judge(found, slower.all(), failure=why)
 
 
-def less_work_claim(r: Contest) -> Claim:
+@CLAIMS.claim(
+    "15.1",
+    "The busiest node of a ring does less for a tuple than that of ATR or CTR (2 copies)",
+    is_required=True,
+)
+def less_work_claim(r: Contest) -> Finding:
     """Section 15.1: the latency of PSP is expected to be the lowest, as most nodes work on a tuple.
 
     The claim compares the work of its busiest node with that of CTR with 2 copies and of ATR.
@@ -165,29 +182,26 @@ def less_work_claim(r: Contest) -> Claim:
         r.busiest_seconds.index.get_level_values("sigma") == r.runs["sigma"].min()
     ]
     least = (low[[SHORT, PAIR]].min(axis=1) / rings.loc[low.index]).min()
-    says = "The busiest node of a ring does less for a tuple than that of ATR or CTR (2 copies)"
     sigma = r.runs["sigma"].min()
     found = f"at σ = {sigma:g}, at every N and join, {least:.2f} times less and more"
-    return BOOK.required_claim("15.1", says, found, least > 1)
+    return judge(found, least > 1)
 
 
-def balanced_work_claim(r: Contest) -> Claim:
+@CLAIMS.claim("13.4", "The nodes of a ring do about the same", is_required=True)
+def balanced_work_claim(r: Contest) -> Finding:
     """Section 13.4: state is balanced, so nodes do about the same work, in all forms."""
     rings = r.runs[r.runs["scheme"].isin(RINGS)]
     most = rings.groupby("scheme")["uneven_modelled"].max()
     found = ", ".join(f"{k} {x:.2f}" for k, x in most.items())
-    says = "The nodes of a ring do about the same"
-    return BOOK.required_claim(
-        "13.4", says, f"the busiest at most {found} times the mean", most.max() < 1.35
-    )
+    return judge(f"the busiest at most {found} times the mean", most.max() < 1.35)
 
 
-def best_length_claim(r: Contest) -> Claim:
+@CLAIMS.claim("Fig. 16.2", "The best ring has an interior length (counted)", is_required=True)
+def best_length_claim(r: Contest) -> Finding:
     """Fig. 16.2 (a), (c), (e), counted: more nodes help up to a point."""
-    says = "The best ring has an interior length (counted)"
     lengths = sorted(r.runs["nodes"].unique())
     if len(lengths) < 3:
-        return BOOK.untested_claim("Fig. 16.2", says, "fewer than three lengths")
+        return leave_untested("fewer than three lengths")
     inner = {
         hop: (
             best_node_counts(r.runs, [hop]).query("scheme == 'PSP, best'")["nodes"] < r.max_nodes
@@ -197,7 +211,7 @@ def best_length_claim(r: Contest) -> Claim:
     found = ", ".join(f"T_n {1e3 * hop:g} ms {share:.0%}" for hop, share in inner.items())
     reading = "at T_n of about a millisecond; on a faster network the longest ring tried is best"
     held = inner[HOPS[-1]] > inner[HOPS[0]] and inner[HOPS[-1]] > 0
-    return BOOK.interpreted_claim("Fig. 16.2", says, f"{found} of the settings", held, reading)
+    return judge_reading(f"{found} of the settings", held, reading)
 
 
 def _format_leads(lead: pd.DataFrame, hops: tuple[float, ...]) -> str:
@@ -210,65 +224,47 @@ def _format_leads(lead: pd.DataFrame, hops: tuple[float, ...]) -> str:
     )
 
 
-def psp_ahead_claim(r: Contest) -> Claim:
+@CLAIMS.claim(
+    "16.4",
+    "With its best length PSP is ahead of ATR and CTR, {r.least_streams}-way",
+    is_required=True,
+)
+def psp_ahead_claim(r: Contest) -> Finding:
     """Section 16.4: with its best length PSP is ahead of ATR and CTR."""
-    lead = lead_over_rivals(r.runs[r.runs["streams"] == r.runs["streams"].min()])
+    lead = lead_over_rivals(r.runs[r.runs["streams"] == r.least_streams])
     fast = lead.loc[lead["hop"] == HOPS[0], "ratio_modelled"].min() > 1
     reading = (
         "at T_n = 0.1 ms, a hop of a gigabit network, which a ring makes N / 2 of a round and CTR "
         "one; the book prints no T_n"
     )
-    ways = f"{r.runs['streams'].min()}-way"
-    says = f"With its best length PSP is ahead of ATR and CTR, {ways}"
-    return BOOK.interpreted_claim(
-        "16.4", says, _format_leads(lead, (HOPS[0], HOPS[-1])), fast, reading
-    )
+    return judge_reading(_format_leads(lead, (HOPS[0], HOPS[-1])), fast, reading)
 
 
-def psp_ahead_at_slow_hops_claim(r: Contest) -> Claim:
+@CLAIMS.claim("16.4", "With its best length PSP is ahead of ATR and CTR, at T_n = 2 ms")
+def psp_ahead_at_slow_hops_claim(r: Contest) -> Finding:
     """Section 16.4 again, at a T_n that gives best lengths inside the book's range."""
     lead = lead_over_rivals(r.runs, HOPS[-1:])
     reason = "at 2 ms a hop costs more than a ring of several hops gains on joins that cost little"
-    says = "With its best length PSP is ahead of ATR and CTR, at T_n = 2 ms"
     holds = lead["ratio_modelled"].min() > 1
-    return BOOK.report_claim("16.4", says, _format_leads(lead, HOPS[-1:]), holds, reason)
+    return judge(_format_leads(lead, HOPS[-1:]), holds, failure=reason)
 
 
-def more_streams_claim(r: Contest) -> Claim:
+@CLAIMS.claim(
+    "16.4", "With its best length PSP is ahead of ATR and CTR, for more streams, at T_n = 0.1 ms"
+)
+def more_streams_claim(r: Contest) -> Finding:
     """Section 16.4 for more streams than three: M - 1 rounds of N / 2 hops."""
-    more = r.runs[r.runs["streams"] > r.runs["streams"].min()]
-    says = "With its best length PSP is ahead of ATR and CTR, for more streams, at T_n = 0.1 ms"
+    more = r.runs[r.runs["streams"] > r.least_streams]
     if more.empty:
-        return BOOK.untested_claim("16.4", says, "one number of streams only")
+        return leave_untested("one number of streams only")
     lead = lead_over_rivals(more, HOPS[:1])
     reason = "every further stream adds a round of N / 2 hops to a ring, and one hop to CTR"
-    return BOOK.report_claim(
-        "16.4", says, _format_leads(lead, HOPS[:1]), lead["ratio_modelled"].min() > 1, reason
-    )
+    return judge(_format_leads(lead, HOPS[:1]), lead["ratio_modelled"].min() > 1, failure=reason)
 
 
-def ahead_of_atr_claim(r: Contest) -> Claim:
+@CLAIMS.claim("16.4", "With its best length PSP is ahead of ATR at every T_n", is_required=True)
+def ahead_of_atr_claim(r: Contest) -> Finding:
     """Fig. 16.4: PSP with its best length is ahead of ATR at any cost of a hop."""
     ratio = lead_over_rivals(r.runs).query("rival in @RIVALS", local_dict={"RIVALS": [SHORT, LONG]})
     least = ratio["ratio_modelled"].min()
-    says = "With its best length PSP is ahead of ATR at every T_n"
-    return BOOK.required_claim("16.4", says, f"{least:.2f} times as fast and more", least > 1)
-
-
-SIDE_BY_SIDE = (
-    copies_claim,
-    less_work_claim,
-    balanced_work_claim,
-    one_copy_claim,
-    best_length_claim,
-    late_purge_claim,
-    atr_response_claim,
-    ctr_state_claim,
-    ctr_response_claim,
-    ctr_copies_claim,
-    psp_ahead_claim,
-    psp_ahead_at_slow_hops_claim,
-    more_streams_claim,
-    ahead_of_atr_claim,
-)
-"""The claims about a comparison."""
+    return judge(f"{least:.2f} times as fast and more", least > 1)

@@ -6,18 +6,28 @@ modelled. Claims that hold are required; ``tests/mutations`` has the faults that
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pandas as pd
 
-from braid_lab.common.claims import Claim
-from braid_lab.psp.contest_claims import BOOK, SIDE_BY_SIDE, Contest
+from braid_lab.common.claims import (
+    Case,
+    ClaimRegistry,
+    Finding,
+    judge,
+    judge_reading,
+    leave_untested,
+)
+from braid_lab.psp import contest_claims
+
+CLAIMS = ClaimRegistry("Wang 2008, II")
 
 # Chapter 14 and section 15.1: ``comparison``, ``rivals.replica_table``
 
 
-def atr_state_growth_claim(kept: pd.DataFrame) -> Claim:
+@CLAIMS.claim("15.1, Fig. 16.4", "State of ATR grows with N as MEM_ATR does", is_required=True)
+def atr_state_growth_claim(kept: pd.DataFrame) -> Finding:
     """Section 15.1, Fig. 16.4: the state of ATR grows with N."""
     by = kept.groupby(["segment", "nodes"])[["left_modelled", "formula_modelled"]].mean()
     held, texts = True, []
@@ -33,19 +43,16 @@ def atr_state_growth_claim(kept: pd.DataFrame) -> Claim:
         "purged when a tuple comes, as the book does (5.2, 12.3), in runs of (N + 3) T and more; "
         "purged by the clock it is the same at any N"
     )
-    says = "State of ATR grows with N as MEM_ATR does"
-    return BOOK.interpreted_claim(
-        "15.1, Fig. 16.4", says, f"{lengths} nodes: {'; '.join(texts)}", held, reading
-    )
+    return judge_reading(f"{lengths} nodes: {'; '.join(texts)}", held, reading)
 
 
-def atr_memory_formula_claim(kept: pd.DataFrame) -> Claim:
+@CLAIMS.claim("15.1", "State of ATR is λTN + λ(T + 2W)(M - 1)N")
+def atr_memory_formula_claim(kept: pd.DataFrame) -> Finding:
     """Section 15.1: MEM_ATR itself, a whole segment of T + 2 W on every node."""
     share = (kept["left_modelled"] / kept["formula_modelled"]).agg(["min", "max"])
     found = f"{share['min']:.2f} to {share['max']:.2f} of it"
     reason = "a host purges its slave tuples as long as tuples come, so it never has T + 2 W whole"
-    says = "State of ATR is λTN + λ(T + 2W)(M - 1)N"
-    return BOOK.report_claim("15.1", says, found, share["min"] > 0.75, reason)
+    return judge(found, share["min"] > 0.75, failure=reason)
 
 
 ORDERS: dict[str, tuple[Callable[[dict[str, float]], bool], str]] = {
@@ -63,35 +70,43 @@ ORDERS: dict[str, tuple[Callable[[dict[str, float]], bool], str]] = {
 """By row of Fig. 15.1: whether the numbers are as its words say, and why they may not be."""
 
 
-def comparison_row_claims(rows: pd.DataFrame) -> list[Claim]:
-    """Fig. 15.1, a claim for each row, counted on the policies."""
-    found = []
-    for item, mine in rows.groupby("item", sort=False):
-        numbers = mine.groupby("scheme", sort=False)["number_modelled"].mean().to_dict()
-        words = mine.drop_duplicates("scheme").set_index("scheme")["printed"]
-        holds, why = ORDERS[str(item)][0](numbers), ORDERS[str(item)][1]
-        each = ", ".join(f"{k} {n:.3g}" for k, n in numbers.items())
-        says = f"{item}: {', '.join(f'{k} {w}' for k, w in words.items())}"
-        make = BOOK.report_claim if why else BOOK.required_claim
-        found.append(make("Fig. 15.1", says, f"{mine['counts'].iloc[0]}: {each}", holds, why))
-    return found
+def _list_comparison_rows(rows: pd.DataFrame) -> Iterator[Case]:
+    for item, schemes in rows.groupby("item", sort=False):
+        words = schemes.drop_duplicates("scheme").set_index("scheme")["printed"]
+        says = ", ".join(f"{scheme} {word}" for scheme, word in words.items())
+        yield {"item": str(item), "words": says, "schemes": schemes}
 
 
-def relocated_state_claim(moves: pd.DataFrame) -> Claim:
+@CLAIMS.claim("Fig. 15.1", "{item}: {words}", cases=_list_comparison_rows)
+def comparison_row_claim(item: str, words: str, schemes: pd.DataFrame) -> Finding:
+    """Fig. 15.1, row by row, counted on the policies."""
+    numbers = schemes.groupby("scheme", sort=False)["number_modelled"].mean().to_dict()
+    holds, why = ORDERS[item][0](numbers), ORDERS[item][1]
+    each = ", ".join(f"{scheme} {number:.3g}" for scheme, number in numbers.items())
+    found = judge(f"{schemes['counts'].iloc[0]}: {each}", holds, failure=why)
+    return replace(found, is_required=not why)
+
+
+@CLAIMS.claim(
+    "Fig. 14.1, Eq. 14.1",
+    "Aggressive relocation moves what Eq. 14.1 says, between neighbours",
+    is_required=True,
+)
+def relocated_state_claim(moves: pd.DataFrame) -> Finding:
     """Fig. 14.1, Eq. 14.1: the state that each node hands on when a ring takes nodes in."""
     off = (moves["moved_modelled"] - moves["equation_modelled"]).abs().max()
     rings = moves[["nodes", "added"]].drop_duplicates()
     grown = ", ".join(f"{n} + {m}" for n, m in rings.itertuples(index=False))
-    says = "Aggressive relocation moves what Eq. 14.1 says, between neighbours"
     found = f"{grown} nodes: off by {off:.2f} of a slice at most"
     reading = "the k-th node has a new one after it where M k / N ≥ j; printed is >, which has none"
-    return BOOK.interpreted_claim("Fig. 14.1, Eq. 14.1", says, found, off < 0.01, reading)
+    return judge_reading(found, off < 0.01, reading)
 
 
 # Fig. 16.3: ``rivals.concurrency_table``
 
 
-def psp_i_stability_claim(many: pd.DataFrame) -> Claim:
+@CLAIMS.claim("Fig. 16.3", "Response time of PSP-I is pretty stable in N")
+def psp_i_stability_claim(many: pd.DataFrame) -> Finding:
     """Fig. 16.3 (a), (c), (e): the response time of PSP-I is stable in N."""
     by = many.groupby(["tuples", "nodes"])["response_modelled"].mean().unstack("nodes")
     change = by.iloc[:, -1] / by.iloc[:, 0] - 1
@@ -100,12 +115,16 @@ def psp_i_stability_claim(many: pd.DataFrame) -> Claim:
         "with a fixed number at once it falls; with one for each node it grows by what every node "
         "sends for every tuple"
     )
-    says = "Response time of PSP-I is pretty stable in N"
     found = f"{by.columns[0]} to {by.columns[-1]} nodes: {found}"
-    return BOOK.report_claim("Fig. 16.3", says, found, (abs(change) < 0.25).all(), reason)
+    return judge(found, (abs(change) < 0.25).all(), failure=reason)
 
 
-def concurrency_claim(many: pd.DataFrame) -> Claim:
+@CLAIMS.claim(
+    "Fig. 16.3",
+    "More nodes process more tuples at once instead of answering sooner",
+    is_required=True,
+)
+def concurrency_claim(many: pd.DataFrame) -> Finding:
     """Section 16.3: more nodes process more tuples at once, rather than answer sooner."""
     mine = many[many["tuples"] == "N"].groupby("nodes")["response_modelled"].mean()
     served = mine.index.to_numpy() / mine
@@ -113,15 +132,19 @@ def concurrency_claim(many: pd.DataFrame) -> Claim:
         f"one for each node, {mine.index[0]} to {mine.index[-1]}: from {served.iloc[0]:.0f} "
         f"to {served.iloc[-1]:.0f} tuples/s, each in {mine.iloc[0]:.3f} to {mine.iloc[-1]:.3f} s"
     )
-    says = "More nodes process more tuples at once instead of answering sooner"
     if len(mine) < 2:
-        return BOOK.untested_claim("Fig. 16.3", says, "one length only")
+        return leave_untested("one length only")
     more = served.is_monotonic_increasing and served.iloc[-1] > 1.2 * served.iloc[0]
     grows = more and mine.iloc[-1] >= 0.9 * mine.iloc[0]
-    return BOOK.required_claim("Fig. 16.3", says, found, grows)
+    return judge(found, grows)
 
 
-def more_at_once_claim(many: pd.DataFrame) -> Claim:
+@CLAIMS.claim(
+    "Fig. 16.3",
+    "The more tuples are processed at once, the more state is held twice",
+    is_required=True,
+)
+def more_at_once_claim(many: pd.DataFrame) -> Finding:
     """Section 16.3: more tuples at once hold more state and take longer each."""
     by = many[many["tuples"] != "N"].assign(tuples=lambda f: f["tuples"].astype(int))
     mean = by.groupby(["nodes", "tuples"])[["copied_modelled", "response_modelled"]].mean()
@@ -129,36 +152,7 @@ def more_at_once_claim(many: pd.DataFrame) -> Claim:
     copied, took = ((g > 0).all(axis=None) for g in grows)
     sums = mean["copied_modelled"].groupby("tuples").mean()
     found = ", ".join(f"{n:.0f} with {k} at once" for k, n in sums.items())
-    says = "The more tuples are processed at once, the more state is held twice"
-    return BOOK.required_claim("Fig. 16.3", says, f"tuples on two nodes: {found}", copied and took)
+    return judge(f"tuples on two nodes: {found}", copied and took)
 
 
-@dataclass(frozen=True)
-class ContestFigures:
-    """The tidy frames behind the claims.
-
-    They are from ``relocation_table`` and ``scheme_properties``, and from ``replica_table``,
-    ``compare_schemes`` and ``concurrency_table``.
-    """
-
-    moves: pd.DataFrame
-    rows: pd.DataFrame
-    kept: pd.DataFrame
-    contest: pd.DataFrame
-    many: pd.DataFrame
-
-
-def contest_claims(f: ContestFigures) -> list[Claim]:
-    """Return all claims, in the order of the book."""
-    r = Contest(f.contest)
-    return [
-        relocated_state_claim(f.moves),
-        atr_state_growth_claim(f.kept),
-        atr_memory_formula_claim(f.kept),
-        *comparison_row_claims(f.rows),
-        *(claim(r) for claim in SIDE_BY_SIDE),
-        *(
-            claim(f.many)
-            for claim in (psp_i_stability_claim, concurrency_claim, more_at_once_claim)
-        ),
-    ]
+CLAIMS.include_claims(contest_claims.CLAIMS)

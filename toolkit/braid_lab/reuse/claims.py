@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 from braid.hub.query_parser import parse_stream_query
@@ -17,12 +18,19 @@ from braid.papers.reuse.deployment import DeployedQuery, Deployment, NewOperator
 from braid.papers.reuse.planner import Decision, Planner, PlanningService
 from braid.papers.reuse.reuse_lattice import windows_contain
 
-from braid_lab.common.claims import Claim, format_values, make_verdict
+from braid_lab.common.claims import (
+    Case,
+    ClaimRegistry,
+    Finding,
+    format_values,
+    judge,
+    judge_reading,
+)
 from braid_lab.reuse.experiments import relative_to_baseline, workload_schemas
 from braid_lab.reuse.paper_example import Q1, Q2, figure_1_example
 from braid_lab.workloads.query_texts import airline_workload
 
-PAPER = "Seshadri 2008"
+CLAIMS = ClaimRegistry("Seshadri 2008")
 
 
 @dataclass(frozen=True)
@@ -60,22 +68,31 @@ def q2_definition() -> Definition:
     return parse_stream_query(Q2, workload_schemas(airline_workload()), "ts").definition
 
 
-def figure_1_claim() -> Claim:
+@CLAIMS.claim(
+    "2.1, Fig. 1",
+    "Q2 reuses FLIGHTS ⋈ CHECK-INS at N1 when asked at SINK4, and has its own at SINK1",
+    is_required=True,
+)
+def figure_1_claim() -> Finding:
     """Section 2.1: whether Q2 reuses Q1's operator depends on its sink."""
     _, plans = plan_figure_1()
     four, one = plans["SINK4"].tree, plans["SINK1"].tree
     holds = isinstance(four, ReusedOperator) and isinstance(one, NewOperator) and four.node == "N1"
-    says = "Q2 reuses FLIGHTS ⋈ CHECK-INS at N1 when asked at SINK4, and has its own at SINK1"
     found = f"SINK4: {type(four).__name__}; SINK1: {type(one).__name__} (modelled)"
     reason = "links and rates are ours, chosen so"
-    return Claim(PAPER, "2.1, Fig. 1", says, found, make_verdict(holds), reason, is_required=True)
+    return judge(found, holds, reason)
 
 
 FIGURE_2 = ((5, 1), (5, 3), (5, 2), (6, 2), (6, 4), (5, 6), (4, 2))
 """The keys of figure 2: RANGE and SLIDE."""
 
 
-def figure_2_claim() -> Claim:
+@CLAIMS.claim(
+    "4.2, Fig. 2",
+    "(RANGE, SLIDE) keys are ordered by containment; (5, 1) is a greatest one",
+    is_required=True,
+)
+def figure_2_claim() -> Finding:
     """Figure 2: the keys of a leaf node by containment."""
 
     def holds(a: tuple[int, int], b: tuple[int, int]) -> bool:
@@ -83,81 +100,85 @@ def figure_2_claim() -> Claim:
 
     below = {a: {b for b in FIGURE_2 if a != b and holds(a, b)} for a in FIGURE_2}
     want = {(5, 2), (5, 3), (5, 6), (4, 2)}
-    says = "(RANGE, SLIDE) keys are ordered by containment; (5, 1) is a greatest one"
     greatest = [a for a in FIGURE_2 if not any(a in held for held in below.values())]
     found = f"greatest: {greatest}; (5, 1) holds {sorted(below[5, 1])}"
     good = below[5, 1] == want and set(greatest) == {(5, 1), (6, 2)}
-    return Claim(PAPER, "4.2, Fig. 2", says, found, make_verdict(good), is_required=True)
+    return judge(found, good)
 
 
-def usage_claims(found: Mapping[str, pd.DataFrame]) -> list[Claim]:
-    """Section 5: network usage and work fall, latency hardly rises."""
-    claims = []
-    for workload, rows in found.items():
-        use, work = (
-            relative_to_baseline(rows, c) for c in ("network_usage_modelled", "work_modelled")
-        )
-        wait = relative_to_baseline(rows, "latency_modelled")
-        most = use.index.max()
-        fell = 1 - use["relaxed"][most]
-        claims += [
-            Claim(
-                PAPER, "5", "Network usage falls by as much as 96%",
-                f"{workload}: by {fell:.0%} at {most} queries (modelled)",
-                make_verdict(fell >= 0.96),
-                "against no reuse, on a workload of ours; the paper's is not to be had",
-            ),
-            Claim(
-                PAPER, "5", "Computation falls by more than an order of magnitude",
-                f"{workload}: to {work['relaxed'][most]:.2f} of its tuples (modelled)",
-                make_verdict(work["relaxed"][most] < 0.1),
-                "tuples that operators take in and give out",
-            ),
-            Claim(
-                PAPER, "5", "The increase in latency is negligible",
-                f"{workload}: {wait['relaxed'][most]:.2f} of that without reuse (modelled)",
-                make_verdict(wait["relaxed"][most] <= 1.1), "the network's part; at most a tenth",
-            ),
-            Claim(
-                PAPER, "1", "Operators that are similar in part are reused to advantage",
-                f"{workload}, of no reuse: relaxed {format_values(use['relaxed'])}; contained "
-                f"{format_values(use['contained'])}; exact {format_values(use['exact'])} "
-                "(modelled)",
-                make_verdict(
-                    (use["relaxed"] <= use["contained"]).all()
-                    and use["relaxed"][most] < use["contained"][most]
-                ),
-            ),
-        ]  # fmt: skip
-    return claims
+def _list_workloads(usage: Mapping[str, pd.DataFrame]) -> list[Case]:
+    return [{"workload": workload, "rows": rows} for workload, rows in usage.items()]
 
 
-def search_claim(found: pd.DataFrame) -> Claim:
+@CLAIMS.claim("5", "Network usage falls by as much as 96%", cases=_list_workloads)
+def network_usage_claim(workload: str, rows: pd.DataFrame) -> Finding:
+    """Section 5: network usage falls."""
+    use = relative_to_baseline(rows, "network_usage_modelled")["relaxed"]
+    fell, most = 1 - use[use.index.max()], use.index.max()
+    reason = "against no reuse, on a workload of ours; the paper's is not to be had"
+    found = f"{workload}: by {fell:.0%} at {most} queries (modelled)"
+    return judge(found, fell >= 0.96, reason)
+
+
+@CLAIMS.claim("5", "Computation falls by more than an order of magnitude", cases=_list_workloads)
+def computation_claim(workload: str, rows: pd.DataFrame) -> Finding:
+    """Section 5: work falls."""
+    work = relative_to_baseline(rows, "work_modelled")["relaxed"]
+    least = work[work.index.max()]
+    found = f"{workload}: to {least:.2f} of its tuples (modelled)"
+    return judge(found, least < 0.1, "tuples that operators take in and give out")
+
+
+@CLAIMS.claim("5", "The increase in latency is negligible", cases=_list_workloads)
+def latency_claim(workload: str, rows: pd.DataFrame) -> Finding:
+    """Section 5: latency hardly rises."""
+    wait = relative_to_baseline(rows, "latency_modelled")["relaxed"]
+    last = wait[wait.index.max()]
+    found = f"{workload}: {last:.2f} of that without reuse (modelled)"
+    return judge(found, last <= 1.1, "the network's part; at most a tenth")
+
+
+@CLAIMS.claim(
+    "1", "Operators that are similar in part are reused to advantage", cases=_list_workloads
+)
+def partial_similarity_claim(workload: str, rows: pd.DataFrame) -> Finding:
+    """Section 1: relaxing operators saves more than reusing those that already serve."""
+    use = relative_to_baseline(rows, "network_usage_modelled")
+    kinds = "; ".join(
+        f"{kind} {format_values(use[kind])}" for kind in ("relaxed", "contained", "exact")
+    )
+    most = use.index.max()
+    never_behind = (use["relaxed"] <= use["contained"]).all()
+    ahead = use["relaxed"][most] < use["contained"][most]
+    return judge(f"{workload}, of no reuse: {kinds} (modelled)", never_behind and ahead)
+
+
+@CLAIMS.claim("4", "The lattice finds reuse fast in a large space of operators")
+def search_claim(search: pd.DataFrame) -> Finding:
     """Section 4: the lattice makes the search of many operators fast."""
-    table = found.pivot(index="operators", columns="search", values="seconds_measured")
+    table = search.pivot(index="operators", columns="search", values="seconds_measured")
     times = table["linear"] / table["lattice"]
-    says = "The lattice finds reuse fast in a large space of operators"
     text = f"times quicker than a linear scan, by operators: {format_values(times)} (measured)"
-    return Claim(PAPER, "4", says, text, make_verdict(times.iloc[-1] > 10))
+    return judge(text, times.iloc[-1] > 10)
 
 
-def replanning_claim(found: pd.DataFrame) -> Claim:
+@CLAIMS.claim("1", "Planning all queries anew at each arrival has inordinately large overheads")
+def replanning_claim(anew: pd.DataFrame) -> Finding:
     """Section 1: planning all queries again at each arrival is inordinately expensive."""
-    rows = found.set_index("planned")
+    rows = anew.set_index("planned")
     times = rows["seconds_measured"]["all anew"] / rows["seconds_measured"]["one by one"]
     dearer = rows["cost_modelled"]["one by one"] / rows["cost_modelled"]["all anew"]
-    says = "Planning all queries anew at each arrival has inordinately large overheads"
     text = f"{times:.0f} times the time (measured); one by one costs {dearer:.2f} (modelled)"
-    return Claim(PAPER, "1", says, text, make_verdict(times > 10))
+    return judge(text, times > 10)
 
 
-def spread_claim(found: pd.DataFrame) -> Claim:
+@CLAIMS.claim("2.1", "The benefit from reuse depends on network locality")
+def spread_claim(spread: pd.DataFrame) -> Finding:
     """Section 2.1: the benefit of reuse depends on network locality."""
-    table = found.pivot(index="regions", columns="strategy", values="network_usage_modelled")
+    table = spread.pivot(index="regions", columns="strategy", values="network_usage_modelled")
     ratio = table["always"] / table["relaxed"]
-    most = found[found["regions"] == found["regions"].max()].set_index("strategy")
+    most = spread[spread["regions"] == spread["regions"].max()].set_index("strategy")
     always, none = most.loc["always"], most.loc["separate"]
-    says = "The benefit from reuse depends on network locality"
     text = (
         f"reuse whatever it costs, relative to what is cheapest, by regions: {format_values(ratio)}"
     )
@@ -167,83 +188,86 @@ def spread_claim(found: pd.DataFrame) -> Claim:
         f"are answers, {none['answers_modelled']:.0f} without reuse: a join may tell more than it "
         "takes in, and then belongs where its answer goes"
     )
-    holds = make_verdict((ratio > 1).any())
-    return Claim(PAPER, "2.1", says, text + " (modelled)", holds, reason)
+    return judge(f"{text} (modelled)", (ratio > 1).any(), reason)
 
 
-def lifetimes_claim(found: pd.DataFrame) -> Claim:
+@CLAIMS.claim("2.2", "Lifetimes are taken into account in minimising cost over time")
+def lifetimes_claim(lifetimes: pd.DataFrame) -> Finding:
     """Section 2.2: the cost over time, with long-running queries in mind."""
-    costs = found.set_index("lifetimes")["cost_modelled"]
+    costs = lifetimes.set_index("lifetimes")["cost_modelled"]
     ratio = costs["known"] / costs["unknown"]
-    says = "Lifetimes are taken into account in minimising cost over time"
     text = f"known lifetimes cost {ratio:.3f} of unknown ones (modelled)"
-    return Claim(PAPER, "2.2", says, text, make_verdict(ratio < 1), "the paper gives no figure")
+    return judge(text, ratio < 1, "the paper gives no figure")
 
 
-def deployment_claims(found: pd.DataFrame) -> list[Claim]:
+def _select_relaxed_times(deployments: pd.DataFrame) -> Any:
+    """Return the deployments with relaxation, by how the query is answered."""
+    return deployments[deployments["reuse"] == "relaxed"].groupby("match")
+
+
+def _format_deployment_times(batches: pd.Series) -> str:
+    return f"median batches, by how a query is answered: {format_values(batches)} (measured)"
+
+
+@CLAIMS.claim("5", "The increase in time to deployment is negligible")
+def deployment_time_claim(deployments: pd.DataFrame) -> Finding:
     """Section 5: time to deployment hardly rises (E4)."""
-    rows = found[found["reuse"] == "relaxed"].groupby("match")
-    took, built = rows["batches_measured"].median(), rows["built_counted"].agg(["min", "max"])
-    others, held = took.drop("holds", errors="ignore"), "holds" in took
-    planned = held and built["max"]["holds"] == 0 < built["min"][others.index].min()
-    times = f"median batches, by how a query is answered: {format_values(took)} (measured)"
-    operators = format_values(rows["built_counted"].mean())
-    return [
-        Claim(
-            PAPER, "5", "The increase in time to deployment is negligible", times,
-            make_verdict((took < 1).all()), "each less than a batch, between two of them",
-        ),
-        Claim(
-            PAPER, "5", "A contained query is deployed in less time than a relaxed or a new one",
-            times, make_verdict(held and took["holds"] < others.min()), "our reading of section 3",
-        ),
-        Claim(
-            PAPER, "5", "A contained query is deployed by planning alone",
-            f"operators built for a query, by how it is answered: {operators} (counted)",
-            make_verdict(planned), "our reading of section 3",
-        ),
-    ]  # fmt: skip
+    batches = _select_relaxed_times(deployments)["batches_measured"].median()
+    reason = "each less than a batch, between two of them"
+    return judge(_format_deployment_times(batches), (batches < 1).all(), reason)
 
 
-def planners_claims(found: pd.DataFrame, most: int = 8) -> list[Claim]:
-    """Section 2.2: planning over a hierarchy of clusters, here of at most ``most`` nodes (E9)."""
-    ratio = found.groupby("planner")["ratio_modelled"].mean()
-    name = f"top-down, {most}"
-    looked = found[found["planner"] == name].set_index("streams")["looked"]
+@CLAIMS.claim("5", "A contained query is deployed in less time than a relaxed or a new one")
+def contained_time_claim(deployments: pd.DataFrame) -> Finding:
+    """Section 5: a query whose answer is already there is deployed first."""
+    batches = _select_relaxed_times(deployments)["batches_measured"].median()
+    others = batches.drop("holds", errors="ignore")
+    holds = "holds" in batches and batches["holds"] < others.min()
+    return judge(_format_deployment_times(batches), holds, "our reading of section 3")
+
+
+@CLAIMS.claim("5", "A contained query is deployed by planning alone")
+def planning_alone_claim(deployments: pd.DataFrame) -> Finding:
+    """Section 5: a query whose answer is already there builds no operator."""
+    built = _select_relaxed_times(deployments)["built_counted"]
+    low, high = built.min(), built.max()
+    holds = "holds" in low and high["holds"] == 0 < low.drop("holds").min()
+    found = (
+        "operators built for a query, by how it is answered: "
+        f"{format_values(built.mean())} (counted)"
+    )
+    return judge(found, holds, "our reading of section 3")
+
+
+MOST = 8
+"""Maximum number of nodes of a cluster in the hierarchy that Top-Down plans over (E9)."""
+TOP_DOWN = f"top-down, {MOST}"
+
+
+@CLAIMS.claim("2.2", "No planner finds a cheaper plan than the exact one", is_required=True)
+def exact_planner_claim(planners: pd.DataFrame) -> Finding:
+    """Section 2.2: the exact planner is exact."""
+    ratio = planners["ratio_modelled"]
+    found = f"the least cost of any over its: {ratio.min():.3g} (modelled)"
+    return judge(found, (ratio > 1 - 1e-6).all(), "without anything to reuse")
+
+
+@CLAIMS.claim("2.2", "Top-Down over a hierarchy of clusters comes within a tenth of the best")
+def top_down_cost_claim(planners: pd.DataFrame) -> Finding:
+    """Section 2.2: planning over a hierarchy of clusters."""
+    ratio = planners.groupby("planner")["ratio_modelled"].mean()
     others = ratio.drop([n for n in ratio.index if n.startswith("top-down")])
-    return [
-        Claim(
-            PAPER, "2.2", "No planner finds a cheaper plan than the exact one",
-            f"the least cost of any over its: {found['ratio_modelled'].min():.3g} (modelled)",
-            make_verdict((found["ratio_modelled"] > 1 - 1e-6).all()),
-            "without anything to reuse", True,
-        ),
-        Claim(
-            PAPER, "2.2", "Top-Down over a hierarchy of clusters comes within a tenth of the best",
-            f"{ratio[name]:.3g} of its cost; others {format_values(others)} (modelled)",
-            make_verdict(ratio[name] <= 1.1),
-            "named in the paper; what it does is ours, and the tenth is of the authors' other work",
-        ),
-        Claim(
-            PAPER, "2.2", "Top-Down looks at less than a hundredth of all plans",
-            f"part that is looked at, by streams: {format_values(looked)} (modelled)",
-            "yes" if (looked < 0.01).all() else
-            "under reading" if (looked[looked.index > 2] < 0.01).all() else "no",
-            "of three streams and more; of two there is only where to join them",
-        ),
-    ]  # fmt: skip
+    found = f"{ratio[TOP_DOWN]:.3g} of its cost; others {format_values(others)} (modelled)"
+    reason = "named in the paper; what it does is ours, and the tenth is of the authors' other work"
+    return judge(found, ratio[TOP_DOWN] <= 1.1, reason)
 
 
-def reuse_claims(found: ReuseFigures) -> list[Claim]:
-    """Return all claims, in the paper's order."""
-    return [
-        figure_1_claim(),
-        figure_2_claim(),
-        *usage_claims(found.usage),
-        search_claim(found.search),
-        replanning_claim(found.anew),
-        spread_claim(found.spread),
-        lifetimes_claim(found.lifetimes),
-        *planners_claims(found.planners),
-        *([] if found.deployments is None else deployment_claims(found.deployments)),
-    ]
+@CLAIMS.claim("2.2", "Top-Down looks at less than a hundredth of all plans")
+def top_down_search_claim(planners: pd.DataFrame) -> Finding:
+    """Section 2.2: planning over a hierarchy examines few plans."""
+    looked = planners[planners["planner"] == TOP_DOWN].set_index("streams")["looked"]
+    found = f"part that is looked at, by streams: {format_values(looked)} (modelled)"
+    reason = "of three streams and more; of two there is only where to join them"
+    if (looked < 0.01).all():
+        return judge(found, True, reason)
+    return judge_reading(found, (looked[looked.index > 2] < 0.01).all(), reason)

@@ -7,57 +7,61 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from braid_lab.common.claims import Claim, Verdict, make_verdict
+from braid_lab.common.claims import ClaimRegistry, Finding, judge, judge_reading
 from braid_lab.shared_ring.experiments import QueryAnswers
 
-PAPER = "Wang 2008, III"
+CLAIMS = ClaimRegistry("Wang 2008, III")
 
 
-def _make_claim(where: str, says: str, found: str, holds: object, reason: str = "") -> Claim:
-    """Return a claim that is only reported."""
-    return Claim(PAPER, where, says, found, make_verdict(holds), reason)
-
-
-def _make_required_claim(
-    where: str, says: str, found: str, holds: object, reason: str = ""
-) -> Claim:
-    """Return a claim that must hold."""
-    return Claim(PAPER, where, says, found, make_verdict(holds), reason, is_required=True)
-
-
-def bitmaps_claim(steps: Sequence[Any]) -> Claim:
+@CLAIMS.claim(
+    "20.1",
+    "A result from B_2 and C_3 has T = (111, 110, 010) and goes to q2 alone",
+    is_required=True,
+)
+def bitmaps_claim(steps: Sequence[Any]) -> Finding:
     """Section 20.1: the queries that a result serves, by the ``steps`` of the book's example."""
     last = {row.results[0]: row.table[-1] for row in steps if row.results}
     routed = {" ".join(map(str, group)): bits for group, bits in last.items()}
     holds = routed["a1 b2 c3"] == ("T", "111", "110", "010", "010") and len(routed) == 7
-    says = "A result from B_2 and C_3 has T = (111, 110, 010) and goes to q2 alone"
-    return _make_required_claim(
-        "20.1", says, "the same; two of nine combinations serve nobody", holds
-    )
+    return judge("the same; two of nine combinations serve nobody", holds)
 
 
-def results_claim(answers: QueryAnswers) -> Claim:
+@CLAIMS.claim(
+    "19.2, Theorem 11",
+    "Theorem 11: pushing selections into the ring changes no query's results",
+    is_required=True,
+)
+def results_claim(answers: QueryAnswers) -> Finding:
     """Theorem 11: pushing selections into the ring changes no query's results."""
     same = sum(answers.actual[name] == truth for name, truth in answers.expected.items())
     total = sum(found.total() for found in answers.expected.values())
     found = f"{same} of {len(answers.expected)} dashboards as by DuckDB, {total:,} results"
-    says = "Theorem 11: pushing selections into the ring changes no query's results"
-    return _make_required_claim("19.2, Theorem 11", says, found, answers.actual == answers.expected)
+    return judge(found, answers.actual == answers.expected)
 
 
-def each_result_once_claim(answers: QueryAnswers, counts: Mapping[str, float]) -> Claim:
+@CLAIMS.claim(
+    "19.2",
+    "Every joined result answers at least one query (18.2), and is made once",
+    is_required=True,
+)
+def each_result_once_claim(answers: QueryAnswers, counts: Mapping[str, float]) -> Finding:
     """Section 18.2: every joined result answers at least one query, and is made once."""
     wanted = len(set().union(*answers.expected.values()))
     found = f"{counts['results']:,} results made, {wanted:,} wanted by one query or more"
-    says = "Every joined result answers at least one query (18.2), and is made once"
-    return _make_required_claim("19.2", says, found, counts["results"] == wanted)
+    return judge(found, counts["results"] == wanted)
 
 
-def state_claim(use: pd.DataFrame, hours: float) -> Claim:
+@CLAIMS.claim(
+    "19.2, Theorem 12",
+    "Theorem 12: the state holds what some query needs, each tuple once, and no more",
+    is_required=True,
+)
+def state_claim(use: pd.DataFrame, hours: float) -> Finding:
     """Theorem 12: the state holds what some query needs and no more, except for whole blocks.
 
     ``use`` is from ``state_usage``; a batch has ``hours`` hours.
@@ -70,10 +74,7 @@ def state_claim(use: pd.DataFrame, hours: float) -> Claim:
         f"but for whole blocks: tuples leave with theirs (a batch is {hours:g} hours), and when "
         "all other streams have come so far"
     )
-    says = "Theorem 12: the state holds what some query needs, each tuple once, and no more"
-    enough = (use["held"] >= use["of use"]).all()
-    holds: Verdict = "under reading" if enough else "no"
-    return Claim(PAPER, "19.2, Theorem 12", says, found, holds, reason, is_required=True)
+    return judge_reading(found, (use["held"] >= use["of use"]).all(), reason)
 
 
 @dataclass(frozen=True)
@@ -96,53 +97,67 @@ class IsolatedCosts:
         return float(self.isolated[what] / self.shared[what])
 
 
-def least_state_claim(a: IsolatedCosts) -> Claim:
+@CLAIMS.claim("19.2, Theorem 12", "Theorem 12: sharing needs the least state", is_required=True)
+def least_state_claim(cost_sums: IsolatedCosts) -> Finding:
     """Theorem 12: sharing needs the least state."""
     texts = [
-        f"{a.shared[what]:,.0f} {name} against {a.isolated[what]:,.0f} alone "
-        f"({a.savings_factor(what):.1f} times)"
+        f"{cost_sums.shared[what]:,.0f} {name} against {cost_sums.isolated[what]:,.0f} alone "
+        f"({cost_sums.savings_factor(what):.1f} times)"
         for what, name in (("held_mean", "tuples"), ("of use", "of use"))
     ]
-    holds = all(a.shared[what] < a.isolated[what] for what in ("held_mean", "of use"))
-    says = "Theorem 12: sharing needs the least state"
-    return _make_required_claim("19.2, Theorem 12", says, "; ".join(texts), holds)
+    holds = all(
+        cost_sums.shared[what] < cost_sums.isolated[what] for what in ("held_mean", "of use")
+    )
+    return judge("; ".join(texts), holds)
 
 
-def fewest_probes_claim(a: IsolatedCosts) -> Claim:
+@CLAIMS.claim("19.2, Theorem 13", "Theorem 13: sharing makes the fewest probes", is_required=True)
+def fewest_probes_claim(cost_sums: IsolatedCosts) -> Finding:
     """Theorem 13: sharing makes the fewest probes."""
-    one, apart = a.shared["probed"], a.isolated["probed"]
-    found = f"{one:,.0f} against {apart:,.0f} alone ({a.savings_factor('probed'):.1f} times)"
-    says = "Theorem 13: sharing makes the fewest probes"
-    return _make_required_claim("19.2, Theorem 13", says, found, one < apart)
+    one, alone = cost_sums.shared["probed"], cost_sums.isolated["probed"]
+    found = (
+        f"{one:,.0f} against {alone:,.0f} alone ({cost_sums.savings_factor('probed'):.1f} times)"
+    )
+    return judge(found, one < alone)
 
 
-def fewest_pairs_claim(a: IsolatedCosts) -> Claim:
+@CLAIMS.claim(
+    "19.2, Theorem 13", "Theorem 13, taken for pairs compared: fewer than the queries alone"
+)
+def fewest_pairs_claim(cost_sums: IsolatedCosts) -> Finding:
     """Theorem 13, read as pairs compared: fewer than those of isolated queries."""
-    saved = a.savings_factor("compared")
-    found = f"{a.shared['compared']:,.0f} against {a.isolated['compared']:,.0f} ({saved:.2f} times)"
+    saved = cost_sums.savings_factor("compared")
+    one, alone = cost_sums.shared["compared"], cost_sums.isolated["compared"]
+    found = f"{one:,.0f} against {alone:,.0f} ({saved:.2f} times)"
     reason = (
         "little is saved, for a probe looks at all tuples of a slice with its key, also at those "
         "that only other queries select"
         if saved < 1.5
         else ""
     )
-    says = "Theorem 13, taken for pairs compared: fewer than the queries alone"
-    return _make_claim("19.2, Theorem 13", says, found, saved > 1, reason)
+    return judge(found, saved > 1, reason)
 
 
-def deployment_claim(a: IsolatedCosts, counts: Mapping[str, float], hosts: int) -> Claim:
+@CLAIMS.claim(
+    "18.2",
+    "The deployment does not change the probing cost: {hosts} hosts compare as much as one",
+    cases=lambda whole: [{}] if whole else [],
+)
+def deployment_claim(cost_sums: IsolatedCosts, counts: Mapping[str, float], hosts: int) -> Finding:
     """Section 18.2: the deployment does not change the probing cost."""
-    off = abs(counts["compared"] / a.shared["compared"] - 1)
-    found = f"{counts['compared']:,} pairs on {hosts} hosts, {a.shared['compared']:,.0f} on one"
-    says = f"The deployment does not change the probing cost: {hosts} hosts compare as much as one"
+    off = abs(counts["compared"] / cost_sums.shared["compared"] - 1)
+    found = (
+        f"{counts['compared']:,} pairs on {hosts} hosts, {cost_sums.shared['compared']:,.0f} on one"
+    )
     reason = (
         "hosts merge blocks each by itself, so at ends of slices a few pairs more or less are "
         "looked at"
     )
-    return _make_claim("18.2", says, found, off < 0.01, reason)
+    return judge(found, off < 0.01, reason)
 
 
-def balance_claim(before: float, after: float) -> Claim:
+@CLAIMS.claim("21.3", "With regard to selectivities, state is balanced among the hosts")
+def balance_claim(before: float, after: float) -> Finding:
     """Section 21.3: with regard to selectivities, state is balanced among the hosts.
 
     The claim compares the fullest host's share of the mean, in equal stretches of age and by
@@ -154,19 +169,21 @@ def balance_claim(before: float, after: float) -> Claim:
         "times by selectivity"
     )
     reason = f"the rest is tuples that wait for their block to age{short}"
-    says = "With regard to selectivities, state is balanced among the hosts"
-    return _make_claim("21.3", says, found, after < 1.5, reason)
+    return judge(found, after < 1.5, reason)
 
 
-def selectivity_balance_claim(before: float, after: float) -> Claim:
+@CLAIMS.claim("21.3", "Sharing out by selectivities evens the hosts out", is_required=True)
+def selectivity_balance_claim(before: float, after: float) -> Finding:
     """Section 21.3: dividing state by selectivities balances the hosts."""
-    says = "Sharing out by selectivities evens the hosts out"
-    return _make_required_claim(
-        "21.3", says, f"{before:.2f} to {after:.2f} times the mean", after < before
-    )
+    return judge(f"{before:.2f} to {after:.2f} times the mean", after < before)
 
 
-def selection_push_down_claim(lengths: pd.DataFrame) -> Claim:
+@CLAIMS.claim(
+    "Eq. 21.1",
+    "Selections pushed in lower the work of a tuple at every ring length (modelled)",
+    is_required=True,
+)
+def selection_push_down_claim(lengths: pd.DataFrame) -> Finding:
     """Eq. 21.1: selections pushed in lower the work of a tuple at every ring length.
 
     A node's share falls with the length; ``lengths`` are from ``length_table``.
@@ -177,24 +194,25 @@ def selection_push_down_claim(lengths: pd.DataFrame) -> Claim:
     )
     less = work["pulled up"] / work["pushed in"]
     falls = bool((share.diff().dropna() < 0).all(axis=None))
-    says = "Selections pushed in lower the work of a tuple at every ring length (modelled)"
     found = f"{less.min():.1f} to {less.max():.1f} times less"
-    return _make_required_claim("Eq. 21.1", says, found, (less > 1).all() and falls)
+    return judge(found, (less > 1).all() and falls)
 
 
-def length_claim(lengths: pd.DataFrame) -> Claim:
+@CLAIMS.claim(
+    "Eq. 21.2",
+    "More nodes lower the processing part and raise the network's; some length is best (modelled)",
+    is_required=True,
+)
+def length_claim(lengths: pd.DataFrame) -> Finding:
     """Eq. 21.2: neither the shortest nor the longest ring responds first."""
     by = lengths.pivot(index="nodes", columns="selections", values="latency_modelled")
     best = by.idxmin()
     inner = all(by.index[0] < n < by.index[-1] for n in best)
-    says = "More nodes lower the processing part and raise the network's; some length is best"
     found = (
         f"least at {best['pulled up']} nodes with selections pulled up, at {best['pushed in']} "
         "pushed in"
     )
-    return _make_required_claim(
-        "Eq. 21.2", f"{says} (modelled)", found, inner, "less work wants a shorter ring"
-    )
+    return judge(found, inner, "less work wants a shorter ring")
 
 
 @dataclass(frozen=True)
@@ -221,21 +239,17 @@ class SharedRingFigures:
     imbalance: tuple[float, float]
     lengths: pd.DataFrame
 
+    @cached_property
+    def cost_sums(self) -> IsolatedCosts:
+        """Costs of one run beside the sum of separate runs."""
+        return IsolatedCosts.from_costs(self.costs)
 
-def shared_ring_claims(f: SharedRingFigures) -> list[Claim]:
-    """Return all claims, in the order of the chapters."""
-    apart = IsolatedCosts.from_costs(f.costs)
-    return [
-        bitmaps_claim(f.steps),
-        results_claim(f.answers),
-        each_result_once_claim(f.answers, f.counts),
-        state_claim(f.use, f.hours),
-        least_state_claim(apart),
-        fewest_probes_claim(apart),
-        fewest_pairs_claim(apart),
-        *([deployment_claim(apart, f.counts, f.hosts)] if f.whole else []),
-        balance_claim(*f.imbalance),
-        selectivity_balance_claim(*f.imbalance),
-        selection_push_down_claim(f.lengths),
-        length_claim(f.lengths),
-    ]
+    @property
+    def before(self) -> float:
+        """The imbalance before deployment."""
+        return self.imbalance[0]
+
+    @property
+    def after(self) -> float:
+        """The imbalance after deployment."""
+        return self.imbalance[1]

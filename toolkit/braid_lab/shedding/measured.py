@@ -14,14 +14,14 @@ from braid.core.events import BatchCommitted
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
 
-from braid_lab.common.claims import Claim, make_verdict
+from braid_lab.common.claims import ClaimRegistry, Finding, judge
 from braid_lab.common.run_folders import new_run_folder
 from braid_lab.shedding import runs as shedding_runs
 
 if TYPE_CHECKING:
     from braid.join_run import JoinRun
 
-PAPER = "Gedik 2007"
+CLAIMS = ClaimRegistry("Gedik 2007")
 LIMIT = 2.0
 """Allowed duration of a batch in the burst, in median batches before it."""
 METHODS = {"tags": ("selective", "uniform", "drop"), "tail number": ("uniform", "drop", "keys")}
@@ -102,60 +102,59 @@ def _compare_by_carrier(chosen: JoinRun, whole: JoinRun) -> pd.DataFrame:
     return frame.rename_axis("carrier").reset_index()
 
 
-def selective_shedding_claim(found: FlightComparison) -> Claim:
+@CLAIMS.claim(
+    "sections 5.1 and 6",
+    "pairs chosen by age and direction give more results than the same number at random",
+    is_required=True,
+)
+def selective_shedding_claim(flights: FlightComparison) -> Finding:
     """Sections 5.1 and 6 on real data: selected pairs give more results than random ones."""
-    share = found.results.set_index(["condition", "method"])["found of all"]["tags"]
-    return Claim(
-        PAPER,
-        "sections 5.1 and 6",
-        "pairs chosen by age and direction give more results than the same number at random",
+    share = flights.results.set_index(["condition", "method"])["found of all"]["tags"]
+    return judge(
         f"of all results {', '.join(f'{m} {v:.0%}' for m, v in share.items())}",
-        make_verdict(share["selective"] > 1.5 * share["uniform"]),
-        is_required=True,
+        share["selective"] > 1.5 * share["uniform"],
     )
 
 
-def equality_claim(found: FlightComparison) -> Claim:
+@CLAIMS.claim("section 6.4.1", "no gain is to be expected for hash equi-joins")
+def equality_claim(flights: FlightComparison) -> Finding:
     """Section 6.4.1: equalities gain nothing."""
-    share = found.results.set_index(["condition", "method"])["found of all"]["tail number"]
-    return Claim(
-        PAPER,
-        "section 6.4.1",
-        "no gain is to be expected for hash equi-joins",
+    share = flights.results.set_index(["condition", "method"])["found of all"]["tail number"]
+    return judge(
         f"of all results {', '.join(f'{m} {v:.0%}' for m, v in share.items())}",
-        make_verdict(share["keys"] < 1.2 * share["drop"]),
+        share["keys"] < 1.2 * share["drop"],
         "leaving out values on both sides keeps the square root of what dropping tuples keeps",
     )
 
 
-def estimate_claim(found: FlightComparison) -> Claim:
+@CLAIMS.claim(
+    "beyond the paper",
+    "weights estimate what the full join has, within their error, whatever the method",
+)
+def estimate_claim(flights: FlightComparison) -> Finding:
     """Braid's own: the weights of results estimate the size of the full join."""
-    of = found.results.set_index(["condition", "method"])
+    of = flights.results.set_index(["condition", "method"])
     off = (of["estimated"] - of["in truth"]).abs() / of["error"]
-    return Claim(
-        PAPER,
-        "beyond the paper",
-        "weights estimate what the full join has, within their error, whatever the method",
-        ", ".join(f"{m} {v:.1f}" for (_, m), v in off.items()) + " errors off",
-        make_verdict(off.max() <= 3),
+    return judge(
+        ", ".join(f"{m} {v:.1f}" for (_, m), v in off.items()) + " errors off", off.max() <= 3
     )
-
-
-def flight_comparison_claims(found: FlightComparison) -> list[Claim]:
-    """Return the claims about the comparison."""
-    return [selective_shedding_claim(found), equality_claim(found), estimate_claim(found)]
 
 
 class BurstComparison(NamedTuple):
     """Results of the comparison on a burst.
 
     ``batches``: the seconds of each, with and without shedding, and the limit. ``events``: of the
-    run that sheds load.
+    run that sheds load; ``estimate``: its estimate at the end. ``truth``: results of the full join.
+    ``full_share``, ``shed_share``: the seconds that 90 of 100 batches from the burst on do not
+    exceed, as a share of the limit, without shedding and with it.
     """
 
     batches: pd.DataFrame
     events: list[Any]
-    claims: list[Claim]
+    estimate: pd.Series
+    truth: int
+    full_share: float
+    shed_share: float
 
 
 def compare_burst(
@@ -175,36 +174,44 @@ def compare_burst(
     begins = batches // 3
     limit = LIMIT * float(np.median(took[1:begins]))
     wait(run := shedding_runs.start_run(sets, Shed(seconds=limit)))
-    kept, whole = _list_batch_seconds(run), run.estimate_results().iloc[-1]
+    limited, estimate = _list_batch_seconds(run), run.estimate_results().iloc[-1]
     frame = pd.DataFrame(
         {
             "batch": [*range(len(took))] * 2,
-            "seconds_measured": [*took, *kept],
-            "join": ["all pairs"] * len(took) + [f"at most {limit:.2f} s"] * len(kept),
+            "seconds_measured": [*took, *limited],
+            "join": ["all pairs"] * len(took) + [f"at most {limit:.2f} s"] * len(limited),
         }
     )
-    p90 = [float(np.quantile(each[begins:], 0.9)) / limit for each in (took, kept)]
+    p90 = [float(np.quantile(each[begins:], 0.9)) / limit for each in (took, limited)]
     truth = sum(e.results for e in free.events() if isinstance(e, BatchCommitted))
-    claims = [
-        Claim(
-            PAPER,
-            "section 4",
-            "r is set so that the join keeps up with a burst",
-            f"batches of the burst and after take {p90[0]:.2f} of what they may without shedding, "
-            f"{p90[1]:.2f} with it (90 of 100 less)",
-            make_verdict(p90[1] <= 1.3 < p90[0]),
-            "a batch costs Spark some tenths of a second whatever it processes",
-        ),
-        Claim(
-            PAPER,
-            "beyond the paper",
-            "weights estimate what the full join has, within their error, also while r changes",
-            f"{whole['estimated_results']:,.0f} +- {whole['error_95']:,.0f} estimated from "
-            f"{whole['results']:,} found, {truth:,} in truth",
-            make_verdict(abs(whole["estimated_results"] - truth) <= 2.5 * whole["error_95"]),
-        ),
-    ]
-    return BurstComparison(frame, run.events(), claims)
+    return BurstComparison(frame, run.events(), estimate, truth, *p90)
+
+
+@CLAIMS.claim("section 4", "r is set so that the join keeps up with a burst")
+def keeping_up_claim(measured_burst: BurstComparison) -> Finding:
+    """Section 4: batches of a burst stay within their limit."""
+    full, shed = measured_burst.full_share, measured_burst.shed_share
+    found = (
+        f"batches of the burst and after take {full:.2f} of what they may without shedding, "
+        f"{shed:.2f} with it (90 of 100 less)"
+    )
+    reason = "a batch costs Spark some tenths of a second whatever it processes"
+    return judge(found, shed <= 1.3 < full, reason)
+
+
+@CLAIMS.claim(
+    "beyond the paper",
+    "weights estimate what the full join has, within their error, also while r changes",
+)
+def burst_estimate_claim(measured_burst: BurstComparison) -> Finding:
+    """Braid's own: weights estimate the full join while r changes."""
+    estimate, truth = measured_burst.estimate, measured_burst.truth
+    found = (
+        f"{estimate['estimated_results']:,.0f} +- {estimate['error_95']:,.0f} estimated from "
+        f"{estimate['results']:,} found, {truth:,} in truth"
+    )
+    off = abs(estimate["estimated_results"] - truth)
+    return judge(found, off <= 2.5 * estimate["error_95"])
 
 
 def _list_batch_seconds(run: JoinRun) -> list[float]:

@@ -22,7 +22,7 @@ from braid.core.shedding_plan import ItemYield, SheddingOutcome
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
 
-from braid_lab.common.claims import Claim, make_verdict
+from braid_lab.common.claims import ClaimRegistry, Finding, judge
 from braid_lab.common.run_folders import new_run_folder
 from braid_lab.workloads.set_streams import SetStreams
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 BURST = 3.0
 """Factor of the number of tuples in the middle of a run."""
+
+CLAIMS = ClaimRegistry("Gedik 2007")
 
 
 def sets_from_controls(
@@ -251,18 +253,16 @@ def count_full_join(sets: SetStreams) -> int:
     return int(np.count_nonzero((held[0] @ held[1].T >= sets.theta) & (apart < sets.window * 1e6)))
 
 
-def estimate_claim(run: JoinRun, sets: SetStreams) -> Claim:
+@CLAIMS.claim("beyond the paper", "weights estimate what the full join has, within their error")
+def estimate_claim(run: JoinRun, sets: SetStreams) -> Finding:
     """Estimate of a measured run compared with the truth."""
     whole, real = run.estimate_results().iloc[-1], count_full_join(sets)
     off = whole["estimated_results"] - real
-    return Claim(
-        "Gedik 2007",
-        "beyond the paper",
-        "weights estimate what the full join has, within their error",
+    return judge(
         f"{whole['estimated_results']:,.0f} +- {whole['error_95']:,.0f} estimated from "
         f"{whole['results']:,} "
         f"found, {real:,} in truth",
-        make_verdict(abs(off) <= 2.5 * whole["error_95"]),
+        abs(off) <= 2.5 * whole["error_95"],
     )
 
 

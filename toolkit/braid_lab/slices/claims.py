@@ -10,51 +10,67 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from braid_lab.common.claim_book import format_range, format_shares
-from braid_lab.common.claims import Claim
-from braid_lab.slices import chain_claims
+from braid_lab.common.claims import (
+    ClaimRegistry,
+    Finding,
+    format_range,
+    format_shares,
+    judge,
+    judge_reading,
+)
+from braid_lab.slices import chain_claims, live_chain
 from braid_lab.slices import cost as costs
-from braid_lab.slices.chain_claims import BOOK, average_claim
+from braid_lab.slices.chain_claims import judge_average
 from braid_lab.slices.chain_counting import ChainExperiment
 from braid_lab.slices.cost import SharedLoad
 from braid_lab.slices.cost_tree import isolated_ratios
 from braid_lab.slices.experiments import GRID, cpu_savings
 
+CLAIMS = ClaimRegistry("Wang 2008, I")
+"""All claims of Part I."""
+
 # Fig. 5.8 to 5.10: ``experiments.memory_savings`` and ``cpu_savings``
 
 
-def always_saves_claim(saved: pd.DataFrame, where: str, what: str) -> Claim:
+@CLAIMS.claim(
+    "{where}",
+    "all {what} savings are positive",
+    is_required=True,
+    cases=lambda memory, cpu: [
+        {"saved": memory, "where": "Fig. 5.8", "what": "memory"},
+        {"saved": cpu, "where": "Fig. 5.9, 5.10", "what": "CPU"},
+    ],
+)
+def always_saves_claim(saved: pd.DataFrame, where: str, what: str) -> Finding:
     """Fig. 5.8 to 5.10: the chain always needs least."""
     least = saved["saved_modelled"].min()
-    return BOOK.required_claim(
-        where, f"all {what} savings are positive", f"{least:.2%} and more", least > 0
-    )
+    return judge(f"{least:.2%} and more", least > 0)
 
 
-def memory_average_claim(saved: pd.DataFrame) -> Claim:
+@CLAIMS.claim("Fig. 5.8", "20% to 30% of memory saved on average", is_required=True)
+def memory_average_claim(memory: pd.DataFrame) -> Finding:
     """Fig. 5.8: 20 % to 30 % of memory saved on average."""
-    greater = saved.groupby(["rho", "sigma"])["saved_modelled"].max().mean()
-    each = saved.groupby("against")["saved_modelled"].mean()
+    greater = memory.groupby(["rho", "sigma"])["saved_modelled"].max().mean()
+    each = memory.groupby("against")["saved_modelled"].mean()
     reading = (
         "against the rival that holds more, over the whole square; the book does not say over "
         "which settings, nor against which rival"
     )
-    says = "20% to 30% of memory saved on average"
-    return average_claim("Fig. 5.8", says, greater, each, reading)
+    return judge_average(greater, each, reading)
 
 
-def cpu_average_claim(saved: pd.DataFrame) -> Claim:
+@CLAIMS.claim(
+    "Fig. 5.9, 5.10", "10% to 40% of CPU saved on average, against each rival", is_required=True
+)
+def cpu_average_claim(cpu: pd.DataFrame) -> Finding:
     """Fig. 5.9, 5.10: 10 % to 40 % of comparisons saved on average, against either rival."""
     at = cpu_savings_by_rival(0.2)
-    three = saved.groupby("against")["saved_modelled"].mean()
+    three = cpu.groupby("against")["saved_modelled"].mean()
     reading = (
         "at S⋈ = 0.2; in the mean of Table 8.1's three "
         f"{format_shares(three)}, and the book does not print the one of its figures"
     )
-    says = "10% to 40% of CPU saved on average, against each rival"
-    return BOOK.interpreted_claim(
-        "Fig. 5.9, 5.10", says, format_shares(at), at.between(0.1, 0.4).all(), reading
-    )
+    return judge_reading(format_shares(at), at.between(0.1, 0.4).all(), reading)
 
 
 def cpu_savings_by_rival(join: float) -> pd.Series:
@@ -62,21 +78,26 @@ def cpu_savings_by_rival(join: float) -> pd.Series:
     return cpu_savings(joins=(join,)).groupby("against")["saved_modelled"].mean()
 
 
-def most_memory_claim() -> Claim:
+@CLAIMS.claim("Fig. 5.8", "memory savings reach about 50%", is_required=True)
+def most_memory_claim() -> Finding:
     """Fig. 5.8: memory savings reach about 50 %."""
     most = costs.chain_savings(0.001, 0.001, 0.4).memory_pull_up
-    return BOOK.required_claim(
-        "Fig. 5.8", "memory savings reach about 50%", f"{most:.1%}", most > 0.45
-    )
+    return judge(f"{most:.1%}", most > 0.45)
 
 
-def most_cpu_claim() -> Claim:
+@CLAIMS.claim("Fig. 5.9", "CPU savings reach about 100%")
+def most_cpu_claim() -> Finding:
     """Fig. 5.9: CPU savings reach about 100 %."""
     most = costs.chain_savings(0.001, 0.001, 0.4).cpu_pull_up
-    return BOOK.report_claim("Fig. 5.9", "CPU savings reach about 100%", f"{most:.1%}", most > 0.95)
+    return judge(f"{most:.1%}", most > 0.95)
 
 
-def one_state_claim(rate: float = 20.0) -> Claim:
+@CLAIMS.claim(
+    "5.1",
+    "without selections the chain holds the state of the largest query alone",
+    is_required=True,
+)
+def one_state_claim(rate: float = 20.0) -> Finding:
     """Section 5.1: without selections the chain holds the state of the largest query alone.
 
     This holds in the model and counted.
@@ -89,33 +110,31 @@ def one_state_claim(rate: float = 20.0) -> Claim:
         run.stored_tuples("state-slice", alike.windows[-1:]),
     )
     model = abs(costs.state_slice_cost(alike).state_tuples - largest)
-    says = "without selections the chain holds the state of the largest query alone"
     found = f"{largest:,.0f} tuples (modelled), {held:,.0f} and alone {alone:,.0f} (counted)"
-    return BOOK.required_claim(
-        "5.1", says, found, model < 1e-6 and abs(held - alone) < 1e-6 * alone
-    )
+    return judge(found, model < 1e-6 and abs(held - alone) < 1e-6 * alone)
 
 
 # Fig. 6.4 to 6.7: ``experiments.tree_ratios``
 
 
-def tree_memory_claim(trees: pd.DataFrame) -> Claim:
+@CLAIMS.claim("Fig. 6.4, 6.5", "the chains hold least for all m, n", is_required=True)
+def tree_memory_claim(trees: pd.DataFrame) -> Finding:
     """Fig. 6.4, 6.5: the chains hold the least state."""
     most = trees.loc[trees["resource"] == "memory", "ratio_modelled"].max()
-    says = "the chains hold least for all m, n"
-    return BOOK.required_claim("Fig. 6.4, 6.5", says, f"at most {most:.1%}", most <= 1)
+    return judge(f"at most {most:.1%}", most <= 1)
 
 
-def tree_average_claim(trees: pd.DataFrame) -> Claim:
+@CLAIMS.claim("Fig. 6.4, 6.5", "trees: 20% to 30% of memory saved on average", is_required=True)
+def tree_average_claim(trees: pd.DataFrame) -> Finding:
     """Fig. 6.4, 6.5: 20 % to 30 % of memory saved on average."""
     memory = trees[trees["resource"] == "memory"]
     each = 1 - memory.groupby("against")["ratio_modelled"].mean()
     reading = "in the mean of both rivals, over the whole square of m and n"
-    says = "trees: 20% to 30% of memory saved on average"
-    return average_claim("Fig. 6.4, 6.5", says, each.mean(), each, reading)
+    return judge_average(each.mean(), each, reading)
 
 
-def tree_cpu_claim(trees: pd.DataFrame) -> Claim:
+@CLAIMS.claim("Fig. 6.6, 6.7", "the chains compare less for most m, n")
+def tree_cpu_claim(trees: pd.DataFrame) -> Finding:
     """Fig. 6.6, 6.7: the chains compare less for most m, n."""
     work = trees[trees["resource"] == "CPU"]
     share, printed = (
@@ -127,27 +146,34 @@ def tree_cpu_claim(trees: pd.DataFrame) -> Claim:
         "with the whole of Eq. 6.7 the chains compare more than isolated execution: Eq. 6.8 lacks "
         "the probing of C3 by AB3"
     )
-    says = "the chains compare less for most m, n"
-    return BOOK.report_claim("Fig. 6.6, 6.7", says, found, share.min() > 0.5, why)
+    return judge(found, share.min() > 0.5, failure=why)
 
 
-def tree_parts_claim(grid: tuple[float, ...] = GRID) -> Claim:
+@CLAIMS.claim(
+    "Fig. 6.7, Eq. 6.7",
+    "the joins of a tree's chains compare less than isolated ones; unions and filters more",
+    is_required=True,
+)
+def tree_parts_claim(grid: tuple[float, ...] = GRID) -> Finding:
     """Eq. 6.7 against isolated execution: unions and filters cost more, joins do not."""
     ratios = pd.DataFrame([isolated_ratios(m, n) for m in grid for n in grid])
     found = ", ".join(f"{format_range(v.min() - 1, v.max() - 1)} {k}" for k, v in ratios.items())
-    says = "the joins of a tree's chains compare less than isolated ones; unions and filters more"
     holds = ratios["left out"].max() < 1 < ratios["by punctuations"].min()
     lost = (ratios["by punctuations"] < ratios["by results"]).all()
-    return BOOK.required_claim("Fig. 6.7, Eq. 6.7", says, f"more: {found}", holds and lost)
+    return judge(f"more: {found}", holds and lost)
 
 
-def tree_pull_up_claim(trees: pd.DataFrame) -> Claim:
+@CLAIMS.claim(
+    "Fig. 6.6, 6.7",
+    "by the whole of Eq. 6.7 the chains compare less than pull-up, more than isolated joins",
+    is_required=True,
+)
+def tree_pull_up_claim(trees: pd.DataFrame) -> Finding:
     """Eq. 6.7 whole: the chains compare less than pull-up, and more than isolated execution."""
     by = trees[trees["resource"] == "CPU"].groupby("against")["ratio_modelled"]
     low, high = by.min(), by.max()
-    says = "by the whole of Eq. 6.7 the chains compare less than pull-up, more than isolated joins"
     found = f"at most {high['pull-up']:.1%}, at least {low['isolated']:.1%}"
-    return BOOK.required_claim("Fig. 6.6, 6.7", says, found, high["pull-up"] < 1 < low["isolated"])
+    return judge(found, high["pull-up"] < 1 < low["isolated"])
 
 
 @dataclass(frozen=True)
@@ -165,18 +191,5 @@ class SliceFigures:
     many: pd.DataFrame
 
 
-def state_slice_claims(f: SliceFigures) -> list[Claim]:
-    """Return all claims, in the order of the figures."""
-    trees = (tree_memory_claim, tree_average_claim, tree_cpu_claim, tree_pull_up_claim)
-    return [
-        one_state_claim(),
-        always_saves_claim(f.memory, "Fig. 5.8", "memory"),
-        memory_average_claim(f.memory),
-        most_memory_claim(),
-        always_saves_claim(f.cpu, "Fig. 5.9, 5.10", "CPU"),
-        cpu_average_claim(f.cpu),
-        most_cpu_claim(),
-        *(claim(f.trees) for claim in trees),
-        tree_parts_claim(),
-        *chain_claims.chain_claims(f.three, f.many),
-    ]
+CLAIMS.include_claims(chain_claims.CLAIMS)
+CLAIMS.include_claims(live_chain.CLAIMS)

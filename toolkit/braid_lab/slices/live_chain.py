@@ -13,12 +13,14 @@ from braid.core.events import BatchPlanned, QueryAdded, QueryRemoved
 from braid.core.query import Query
 from braid.util.durations import format_duration
 
-from braid_lab.common.claims import Claim, make_verdict
+from braid_lab.common.claims import ClaimRegistry, Finding, judge
 
 if TYPE_CHECKING:
     from braid.shared.shared_run import SharedRun
 
     from braid_lab.workloads.base import Workload
+
+CLAIMS = ClaimRegistry("Wang 2008, I")
 
 
 def apply_changes(
@@ -119,9 +121,15 @@ def _query_expected_results(
     return sorted(db.execute(f"SELECT {ids} FROM {', '.join(aliases)} WHERE {where}").fetchall())
 
 
-def answers_claim(found: pd.DataFrame) -> Claim:
+@CLAIMS.claim(
+    "4.2",
+    "every query has the results that it has alone, none lost and none doubled",
+    is_required=True,
+)
+def answers_claim(answers: pd.DataFrame) -> Finding:
     """Section 4.2: every query has exactly its own results, none lost and none duplicated."""
-    same = (found["the same"] == "yes") & (found["results"] > 0)
-    told = f"{same.sum()} of {len(found)} queries as by DuckDB, {found['results'].sum():,} results"
-    says = "every query has the results that it has alone, none lost and none doubled"
-    return Claim("Wang 2008, I", "4.2", says, told, make_verdict(same.all()), is_required=True)
+    same = (answers["the same"] == "yes") & (answers["results"] > 0)
+    result = (
+        f"{same.sum()} of {len(answers)} queries as by DuckDB, {answers['results'].sum():,} results"
+    )
+    return judge(result, same.all())

@@ -1,6 +1,7 @@
 """The claims of Elseidy 2014, section 5, against the tables of ``figures``: Table 2, Fig. 5.
 
-The claims about Fig. 5k are in ``dynamics``. Times, throughput and latency are modelled.
+Those about runs are in ``experiments`` and ``dynamics``. Times, throughput and latency are
+modelled.
 """
 
 from __future__ import annotations
@@ -11,10 +12,21 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from braid_lab.common.claims import Claim, Verdict, format_values, make_verdict
-from braid_lab.theta.experiments import PAPER
+from braid_lab.common.claims import (
+    ClaimRegistry,
+    Finding,
+    format_values,
+    judge,
+    judge_reading,
+)
+from braid_lab.theta import dynamics, experiments
 from braid_lab.theta.figures import MB, TIMED, final_batches
 from braid_lab.theta.printed import GROWTH
+
+CLAIMS = ClaimRegistry(experiments.PAPER)
+"""All claims: of one run, of the competitors, and of the modelled cluster."""
+CLAIMS.include_claims(experiments.CLAIMS)
+CLAIMS.include_claims(dynamics.CLAIMS)
 
 
 @dataclass(frozen=True)
@@ -54,47 +66,42 @@ class ThetaFigures:
         return float(np.polyfit(rows["percent"], rows["stored_max"] * MB, 1)[0])
 
 
-def _make_required_claim(where: str, says: str, found: str, holds: object, why: str = "") -> Claim:
-    """Return a claim that must hold."""
-    return Claim(PAPER, where, says, found, make_verdict(holds), why, is_required=True)
-
-
-def _make_claim(where: str, says: str, found: str, holds: object, why: str) -> Claim:
-    """Return a claim that is only reported, with the reason if it does not hold."""
-    return Claim(PAPER, where, says, found, make_verdict(holds), "" if holds else why)
-
-
-def resilient_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim("Table 2", "Dynamic takes as long with skew as without: Z4 / Z0", is_required=True)
+def resilient_check(f: ThetaFigures) -> Finding:
     """Table 2: skew does not affect Dynamic."""
     found = {q: f.seconds_by_skew(q, "Dynamic") for q in TIMED}
     slower = {q: by.iloc[-1] / by.iloc[0] for q, by in found.items()}
-    says = "Dynamic takes as long with skew as without: Z4 / Z0"
-    return _make_required_claim(
-        "Table 2", says, format_values(slower), max(slower.values()) <= 1.25
-    )
+    return judge(format_values(slower), max(slower.values()) <= 1.25)
 
 
-def skewed_hash_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim(
+    "Table 2",
+    "at the greatest skew SHJ is at least twice as slow as Dynamic: SHJ / Dynamic",
+    is_required=True,
+)
+def skewed_hash_check(f: ThetaFigures) -> Finding:
     """Table 2: at the greatest skew SHJ is slower than Dynamic."""
     last = {
         q: f.seconds_by_skew(q, "SHJ").iloc[-1] / f.seconds_by_skew(q, "Dynamic").iloc[-1]
         for q in TIMED
     }
-    says = "at the greatest skew SHJ is at least twice as slow as Dynamic: SHJ / Dynamic"
-    return _make_required_claim("Table 2", says, format_values(last), min(last.values()) >= 2)
+    return judge(format_values(last), min(last.values()) >= 2)
 
 
-def square_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim(
+    "Table 2", "StaticMid is slower than Dynamic at any skew: least ratio", is_required=True
+)
+def square_check(f: ThetaFigures) -> Finding:
     """Table 2: StaticMid is slower than Dynamic, at any skew."""
     ratio = {
         q: (f.seconds_by_skew(q, "StaticMid") / f.seconds_by_skew(q, "Dynamic")).min()
         for q in TIMED
     }
-    says = "StaticMid is slower than Dynamic at any skew: least ratio"
-    return _make_required_claim("Table 2", says, format_values(ratio), min(ratio.values()) > 1.05)
+    return judge(format_values(ratio), min(ratio.values()) > 1.05)
 
 
-def unskewed_hash_claim(f: ThetaFigures) -> Claim:
+@CLAIMS.claim("Table 2", "without skew SHJ is faster, for it copies nothing: SHJ / Dynamic")
+def unskewed_hash_claim(f: ThetaFigures) -> Finding:
     """Table 2: without skew SHJ is faster, because it copies nothing."""
     first = {
         q: f.seconds_by_skew(q, "SHJ").iloc[0] / f.seconds_by_skew(q, "Dynamic").iloc[0]
@@ -104,11 +111,11 @@ def unskewed_hash_claim(f: ThetaFigures) -> Claim:
         "in the grid's best mapping (1, 16) only the suppliers are copied, 0.5 % more tuples on a "
         "machine; the paper's factor of two is no cost of copies, and a hash is not quite even"
     )
-    says = "without skew SHJ is faster, for it copies nothing: SHJ / Dynamic"
-    return _make_claim("Table 2", says, format_values(first), max(first.values()) < 1, why)
+    return judge(format_values(first), max(first.values()) < 1, failure=why)
 
 
-def collapse_claim(f: ThetaFigures) -> Claim:
+@CLAIMS.claim("Table 2", "SHJ overflows to disk from Z2 (EQ5) and Z3 (EQ7) on")
+def collapse_claim(f: ThetaFigures) -> Finding:
     """Table 2: SHJ runs out of memory from Z2 (EQ5) and Z3 (EQ7)."""
     shj = f.times[f.times["operator"] == "SHJ"]
     full = {q: shj[(shj["query"] == q) & (shj["overflow"] > 0)]["skew"].tolist() for q in TIMED}
@@ -118,39 +125,48 @@ def collapse_claim(f: ThetaFigures) -> Claim:
         "of a machine's share: memory that holds the mean three times over holds that"
     )
     holds = "Z2" in full["EQ5"] and "Z3" in full["EQ7"]
-    says = "SHJ overflows to disk from Z2 (EQ5) and Z3 (EQ7) on"
-    return _make_claim("Table 2", says, found, holds, why)
+    return judge(found, holds, failure=why)
 
 
-def overflow_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim(
+    "Table 2",
+    "on 16 machines EQ5 overflows under StaticMid and never under Dynamic: share of runs",
+    is_required=True,
+)
+def overflow_check(f: ThetaFigures) -> Finding:
     """Table 2: on 16 machines EQ5 overflows under StaticMid, and not under Dynamic."""
     rows = f.times[f.times["query"] == "EQ5"].groupby("operator")["overflow"]
     found = format_values(rows.mean())
     holds = rows.min()["StaticMid"] == 1 and rows.max()["Dynamic"] == 0
-    says = "on 16 machines EQ5 overflows under StaticMid and never under Dynamic: share of runs"
-    return _make_required_claim("Table 2", says, found, holds)
+    return judge(found, holds)
 
 
-def growth_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim(
+    "Fig. 5a",
+    "MB a percent of the input: SHJ more than StaticMid, StaticMid more than Dynamic",
+    is_required=True,
+)
+def growth_check(f: ThetaFigures) -> Finding:
     """Fig. 5a: the input load grows by a printed number of MB for each percent of the input."""
     found = {name: f.load_per_percent(name) for name in GROWTH}
     text = ", ".join(f"{n} {mb:.1f} (printed {GROWTH[n]:g})" for n, mb in found.items())
-    says = "MB a percent of the input: SHJ more than StaticMid, StaticMid more than Dynamic"
     holds = found["SHJ"] > found["StaticMid"] > found["Dynamic"]
-    return _make_required_claim("Fig. 5a", says, text, holds)
+    return judge(text, holds)
 
 
-def linear_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim(
+    "Fig. 5a, 5c",
+    "input load and time are linear in the input: greatest distance from the line",
+    is_required=True,
+)
+def linear_check(f: ThetaFigures) -> Finding:
     """Fig. 5a, 5c: input load and time grow linearly."""
     rows = f.runs[(f.runs["query"] == "EQ5") & (f.runs["operator"] != "SHJ")]
     by = rows.groupby("operator")
     bends = {
         n: max(nonlinearity(r, "stored_max"), nonlinearity(r, "seconds_modelled")) for n, r in by
     }
-    says = "input load and time are linear in the input: greatest distance from the line"
-    return _make_required_claim(
-        "Fig. 5a, 5c", says, format_values(bends), max(bends.values()) < 0.1
-    )
+    return judge(format_values(bends), max(bends.values()) < 0.1)
 
 
 def nonlinearity(rows: pd.DataFrame, column: str) -> float:
@@ -162,58 +178,60 @@ def nonlinearity(rows: pd.DataFrame, column: str) -> float:
     return float(np.abs(y / y[-1] - x).max())
 
 
-def load_claim(f: ThetaFigures) -> Claim:
+@CLAIMS.claim("Fig. 5b", "StaticMid stores about 3 to 7 times what Dynamic does", is_required=True)
+def load_claim(f: ThetaFigures) -> Finding:
     """Fig. 5b: StaticMid stores three to seven times as much as Dynamic."""
     ratio = f.column_by_query("StaticMid", "stored_mean") / f.column_by_query(
         "Dynamic", "stored_mean"
     )
-    says = "StaticMid stores about 3 to 7 times what Dynamic does"
-    return _make_required_claim(
-        "Fig. 5b", says, format_values(ratio), ratio.between(2.5, 8.5).all()
-    )
+    return judge(format_values(ratio), ratio.between(2.5, 8.5).all())
 
 
-def busiest_claim(f: ThetaFigures) -> Claim:
+@CLAIMS.claim(
+    "Fig. 5b", "SHJ loads a machine with up to 13 times what Dynamic does", is_required=True
+)
+def busiest_claim(f: ThetaFigures) -> Finding:
     """Fig. 5b: SHJ is up to 13 times the others."""
     ratio = (
         f.column_by_query("SHJ", "stored_max") / f.column_by_query("Dynamic", "stored_max")
     ).dropna()
-    says = "SHJ loads a machine with up to 13 times what Dynamic does"
-    holds: Verdict = "under reading" if 5 <= ratio.max() <= 20 else "no"
     why = "of the fullest machine: in the mean SHJ stores least, a tuple once"
-    return Claim(PAPER, "Fig. 5b", says, format_values(ratio), holds, why, is_required=True)
+    return judge_reading(format_values(ratio), 5 <= ratio.max() <= 20, why)
 
 
-def oracle_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim("Fig. 5d, 5e", "Dynamic takes about as long as StaticOpt", is_required=True)
+def oracle_check(f: ThetaFigures) -> Finding:
     """Fig. 5d, 5e: Dynamic is close to the oracle's grid in time and throughput."""
     ratio = f.column_by_query("Dynamic", "seconds_modelled") / f.column_by_query(
         "StaticOpt", "seconds_modelled"
     )
-    says = "Dynamic takes about as long as StaticOpt"
-    return _make_required_claim("Fig. 5d, 5e", says, format_values(ratio), ratio.max() <= 1.25)
+    return judge(format_values(ratio), ratio.max() <= 1.25)
 
 
-def throughput_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim(
+    "Fig. 5d, 5e",
+    "Dynamic has at least twice the throughput of StaticMid, but for BCI",
+    is_required=True,
+)
+def throughput_check(f: ThetaFigures) -> Finding:
     """Fig. 5d, 5e: at least twice the throughput of StaticMid, except for BCI."""
     ratio = f.column_by_query("StaticMid", "seconds_modelled") / f.column_by_query(
         "Dynamic", "seconds_modelled"
     )
-    says = "Dynamic has at least twice the throughput of StaticMid, but for BCI"
-    return _make_required_claim(
-        "Fig. 5d, 5e", says, format_values(ratio), ratio.drop("BCI", errors="ignore").min() >= 2
-    )
+    return judge(format_values(ratio), ratio.drop("BCI", errors="ignore").min() >= 2)
 
 
-def result_bound_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim("Fig. 5d", "the gap between StaticMid and Dynamic is small for BCI", is_required=True)
+def result_bound_check(f: ThetaFigures) -> Finding:
     """Fig. 5d: the gap is small if the join is bound by its results."""
     ratio = f.column_by_query("StaticMid", "seconds_modelled") / f.column_by_query(
         "Dynamic", "seconds_modelled"
     )
-    says = "the gap between StaticMid and Dynamic is small for BCI"
-    return _make_required_claim("Fig. 5d", says, f"{ratio['BCI']:.3g}", 1.01 < ratio["BCI"] < 1.5)
+    return judge(f"{ratio['BCI']:.3g}", 1.01 < ratio["BCI"] < 1.5)
 
 
-def disk_claim(f: ThetaFigures) -> Claim:
+@CLAIMS.claim("Fig. 5c, 5e", "SHJ takes two orders of magnitude longer than Dynamic")
+def disk_claim(f: ThetaFigures) -> Finding:
     """Fig. 5c, 5e: SHJ on 64 machines is two orders of magnitude slower."""
     ratio = (
         f.column_by_query("SHJ", "seconds_modelled")
@@ -223,75 +241,85 @@ def disk_claim(f: ThetaFigures) -> Claim:
         "its fullest machine has ten times the tuples of Dynamic's and keeps them in memory, just; "
         "the rest of the paper's factor is disk"
     )
-    says = "SHJ takes two orders of magnitude longer than Dynamic"
-    return _make_claim("Fig. 5c, 5e", says, format_values(ratio), ratio.max() >= 50, why)
+    return judge(format_values(ratio), ratio.max() >= 50, failure=why)
 
 
-def latency_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim("Fig. 5f", "adaptivity adds at most 20 ms to the mean latency", is_required=True)
+def latency_check(f: ThetaFigures) -> Finding:
     """Fig. 5f: adaptivity costs at most 20 ms of latency."""
     more = f.column_by_query("Dynamic", "latency_ms_modelled") - f.column_by_query(
         "StaticMid", "latency_ms_modelled"
     )
-    says = "adaptivity adds at most 20 ms to the mean latency"
-    return _make_required_claim("Fig. 5f", says, f"{format_values(more)} ms", more.max() <= 20)
+    return judge(f"{format_values(more)} ms", more.max() <= 20)
 
 
-def mappings_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim(
+    "Fig. 5g",
+    "the gap in input load closes as the best mapping nears the square one",
+    is_required=True,
+)
+def mappings_check(f: ThetaFigures) -> Finding:
     """Fig. 5g, 5h: the gap closes as the best mapping nears the square."""
     by = f.mapping_runs.pivot(index="optimum", columns="operator", values="stored_mean")
     order = f.mapping_runs["optimum"].unique()
     gap = (by["StaticMid"] / by["Dynamic"]).loc[order]
-    says = "the gap in input load closes as the best mapping nears the square one"
     holds = gap.is_monotonic_decreasing and gap.iloc[0] > 2 and abs(gap.iloc[-1] - 1) < 0.05
-    return _make_required_claim("Fig. 5g", says, format_values(gap), holds)
+    return judge(format_values(gap), holds)
 
 
-def mapping_times_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim("Fig. 5h", "the gap in time closes with it", is_required=True)
+def mapping_times_check(f: ThetaFigures) -> Finding:
     """Fig. 5h: the gap in time closes too; in the square Dynamic is no better."""
     by = f.mapping_runs.pivot(index="optimum", columns="operator", values="seconds_modelled")
     gap = (by["StaticMid"] / by["Dynamic"]).loc[f.mapping_runs["optimum"].unique()]
-    says = "the gap in time closes with it"
     holds = gap.is_monotonic_decreasing and gap.iloc[0] > 2 and gap.iloc[-1] <= 1.01
-    return _make_required_claim("Fig. 5h", says, format_values(gap), holds)
+    return judge(format_values(gap), holds)
 
 
-def scaling_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim(
+    "Fig. 5i, 5j", "EQ5 and EQ7 take as long with four times data and machines", is_required=True
+)
+def scaling_check(f: ThetaFigures) -> Finding:
     """Fig. 5i, 5j: twice the data on twice the machines takes about as long."""
     by = f.scaling_runs.set_index(["hosts", "query"])["seconds_modelled"].unstack()
     longer = by.iloc[-1] / by.iloc[0]
-    says = "EQ5 and EQ7 take as long with four times data and machines"
     found = f"{format_values(longer)} times the seconds"
-    return _make_required_claim("Fig. 5i, 5j", says, found, longer[list(TIMED)].max() <= 1.15)
+    return judge(found, longer[list(TIMED)].max() <= 1.15)
 
 
-def replicated_load_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim("Fig. 5i", "BNCI's input load grows by 42 % from 32 to 64 machines", is_required=True)
+def replicated_load_check(f: ThetaFigures) -> Finding:
     """Fig. 5i: BNCI's input load grows from 1.61 to 2.29 million tuples from 32 to 64 machines."""
     loads = f.scaling_runs.set_index(["query", "hosts"])["stored_mean"] / 1e6
     first, last = loads["BNCI", 32], loads["BNCI", 64]
     found = f"{first:.2f} to {last:.2f} million tuples a machine (printed 1.61 to 2.29)"
-    says = "BNCI's input load grows by 42 % from 32 to 64 machines"
     holds = abs(last / first - 1.42) < 0.03 and abs(first - 1.61) < 0.1
-    return _make_required_claim("Fig. 5i", says, found, holds)
+    return judge(found, holds)
 
 
-def storage_claim(f: ThetaFigures) -> Claim:
+@CLAIMS.claim(
+    "Fig. 5i, 5j", "out of core the same scaling, an order of magnitude slower", is_required=True
+)
+def storage_claim(f: ThetaFigures) -> Finding:
     """Fig. 5i, 5j: out of core everything scales alike, an order of magnitude slower."""
     ratio = f.disk["seconds_modelled"] / f.scaling_runs["seconds_modelled"]
     spread = f.disk.set_index(["hosts", "query"])["seconds_modelled"].unstack()
     longer = (spread.iloc[-1] / spread.iloc[0])[list(TIMED)].max()
-    says = "out of core the same scaling, an order of magnitude slower"
     found = f"{ratio.min():.3g} to {ratio.max():.3g} times; EQ5 and EQ7 grow {longer:.3g} times"
     why = "how much slower is a parameter of the model (disk); that it scales alike is not"
-    holds: Verdict = "under reading" if longer <= 1.15 and ratio.min() > 9 else "no"
-    return Claim(PAPER, "Fig. 5i, 5j", says, found, holds, why, is_required=True)
+    return judge_reading(found, longer <= 1.15 and ratio.min() > 9, why)
 
 
-def amortised_check(f: ThetaFigures) -> Claim:
+@CLAIMS.claim(
+    "Fig. 5l, Lemma 4.5",
+    "migrations move fewer tuples than are sent, for every k, and some move",
+    is_required=True,
+)
+def amortised_check(f: ThetaFigures) -> Finding:
     """Fig. 5l, Lemma 4.5: under fluctuations migrations cost less than the tuples themselves."""
     spent = {k: _compute_migration_share(rows) for k, rows in f.fluctuation_runs.groupby("k")}
     found = ", ".join(f"k = {k:g}: {share:.0%}" for k, share in spent.items())
-    says = "migrations move fewer tuples than are sent, for every k, and some move"
-    return _make_required_claim("Fig. 5l, Lemma 4.5", says, found, 0 < max(spent.values()) < 1)
+    return judge(found, 0 < max(spent.values()) < 1)
 
 
 def _compute_migration_share(rows: pd.DataFrame) -> float:
@@ -299,41 +327,14 @@ def _compute_migration_share(rows: pd.DataFrame) -> float:
     return float(rows["moved"].sum() / rows["sent"].sum())
 
 
-def progress_claim(f: ThetaFigures) -> Claim:
+@CLAIMS.claim(
+    "Fig. 5l", "under every k the time is linear in the input: greatest distance from the line"
+)
+def progress_claim(f: ThetaFigures) -> Finding:
     """Fig. 5l: the curves are straight."""
     bends = {
         f"k = {k:g}": nonlinearity(rows, "seconds_modelled")
         for k, rows in f.fluctuation_runs.groupby("k")
     }
-    says = "under every k the time is linear in the input: greatest distance from the line"
     why = "the smaller of the streams is copied more, so a tuple's cost changes with each swing"
-    return _make_claim("Fig. 5l", says, format_values(bends), max(bends.values()) < 0.1, why)
-
-
-def theta_figure_claims(f: ThetaFigures) -> list[Claim]:
-    """Return all claims, in the order of the paper."""
-    made = (
-        resilient_check,
-        skewed_hash_check,
-        square_check,
-        overflow_check,
-        unskewed_hash_claim,
-        collapse_claim,
-        growth_check,
-        linear_check,
-        load_claim,
-        busiest_claim,
-        oracle_check,
-        throughput_check,
-        result_bound_check,
-        disk_claim,
-        latency_check,
-        mappings_check,
-        mapping_times_check,
-        scaling_check,
-        replicated_load_check,
-        storage_claim,
-        amortised_check,
-        progress_claim,
-    )
-    return [claim(f) for claim in made]
+    return judge(format_values(bends), max(bends.values()) < 0.1, failure=why)

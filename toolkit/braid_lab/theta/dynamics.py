@@ -17,8 +17,10 @@ from braid.papers.theta.grid import AdaptiveGrid
 from braid.papers.theta.mapping import Mapping, input_load_factor, optimal_ilf
 from braid.simulation.simulator import simulate
 
-from braid_lab.common.claims import Claim, make_verdict
-from braid_lab.theta.experiments import PAPER, ratio_claim
+from braid_lab.common.claims import ClaimRegistry, Finding, judge, leave_untested
+from braid_lab.theta.experiments import PAPER
+
+CLAIMS = ClaimRegistry(PAPER)
 
 FINE = 0.04
 """Size of a batch relative to the smaller stream.
@@ -147,28 +149,38 @@ def _count_exchanged_tuples(live: tuple[int, int], before: Mapping, after: Mappi
     return sum(size / new - size / old for size, old, new in pairs if new < old)
 
 
-def exchange_claim(moves: pd.DataFrame) -> Claim:
+@CLAIMS.claim(
+    "Lemma 4.4",
+    "a migration brings each host |R|/n tuples of the stream whose partitions are joined",
+    is_required=True,
+)
+def exchange_claim(moves: pd.DataFrame) -> Finding:
     """Lemma 4.4: a host receives |R|/n tuples, from its partner, and nothing else."""
     ratio = (moves["copied"] / moves["lemma"]).agg(["min", "max"])
     found = f"{len(moves)} migrations took in {ratio['min']:.2f} to {ratio['max']:.2f} times that"
     holds = len(moves) > 0 and ratio["max"] <= 1.05
-    says = "a migration brings each host |R|/n tuples of the stream whose partitions are joined"
-    return Claim(PAPER, "Lemma 4.4", says, found, make_verdict(holds), is_required=True)
+    return judge(found, holds)
 
 
-def migration_cost_claim(moves: pd.DataFrame, epsilon: float = 1.0) -> Claim:
+@CLAIMS.claim(
+    "Lemma 4.5",
+    "sending and receiving in a migration takes at most six units a unit of new tuples",
+    is_required=True,
+)
+def migration_cost_claim(moves: pd.DataFrame, epsilon: float = 1.0) -> Finding:
     """Lemma 4.5: each migration is paid for by six units for each that brought new tuples."""
-    says = "sending and receiving in a migration takes at most six units a unit of new tuples"
     if moves.empty or epsilon != 1:
         why = "nothing migrated in one grid" if moves.empty else "the lemma is for ε = 1 only"
-        return Claim(PAPER, "Lemma 4.5", says, "", "not tried", why, is_required=True)
+        return leave_untested("", why)
     each = 2 * moves["copied"] / moves["came"]
     found = f"at most {each.max():.2f} units a unit, {len(moves)} migrations"
-    return Claim(PAPER, "Lemma 4.5", says, found, make_verdict(each.max() <= 6), is_required=True)
+    return judge(found, each.max() <= 6)
 
 
-def dynamics_claims(events: Iterable[Any]) -> list[Claim]:
-    """Theorem 4.1, Lemmas 4.4 and 4.5 of one run on ``alternating_batches``."""
+def simulated_figures(events: Iterable[Any]) -> dict[str, pd.DataFrame]:
+    """Return the figures of a run on ``alternating_batches``, by the names that claims give them.
+
+    They are of Theorem 4.1, and of Lemmas 4.4 and 4.5.
+    """
     events = list(events)
-    moves = migration_table(events)
-    return [ratio_claim(ratio_by_batch(events)), exchange_claim(moves), migration_cost_claim(moves)]
+    return {"points": ratio_by_batch(events), "moves": migration_table(events)}

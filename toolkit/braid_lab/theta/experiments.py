@@ -14,16 +14,17 @@ Source: Elseidy, Elguindy, Vitorovic and Koch, "Scalable and Adaptive Online Joi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
 import pandas as pd
 from braid.papers.theta.mapping import ratio_bound_if_applicable
 
-from braid_lab.common.claims import Claim, make_verdict
+from braid_lab.common.claims import Case, ClaimRegistry, Finding, judge, leave_untested
 
 PAPER = "Elseidy 2014"
+CLAIMS = ClaimRegistry(PAPER)
 
 RIVALS = {
     "SHJ": "HashPartition",
@@ -74,14 +75,22 @@ def ratio_table(points: pd.DataFrame, epsilon: float = 1.0) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["batch", "ratio", "bound"])
 
 
-def ratio_claim(points: pd.DataFrame, epsilon: float = 1.0) -> Claim:
-    """Theorem 4.1 and Fig. 5k: the ratio stays within its bound, batch by batch."""
-    says = "ILF/ILF* stays within its bound, 1.25 when batches are small"
+@CLAIMS.claim(
+    "Th. 4.1, Fig. 5k",
+    "ILF/ILF* stays within its bound, 1.25 when batches are small",
+    is_required=True,
+    cases=lambda placement="AdaptiveGrid": [{}] if placement == "AdaptiveGrid" else [],
+)
+def ratio_claim(points: pd.DataFrame, epsilon: float = 1.0) -> Finding:
+    """Theorem 4.1 and Fig. 5k: the ratio stays within its bound, batch by batch.
+
+    Nothing bounds the ratio of other placements than the adaptive grid.
+    """
     seen = ratio_table(points, epsilon)
     if seen.empty:
         found = "the bound is not checked"
         why = "no batch is at most a quarter of the smaller stream; more micro-batches would do"
-        return Claim(PAPER, "Th. 4.1, Fig. 5k", says, found, "not tried", why, is_required=True)
+        return leave_untested(found, why)
     broken = seen[~(seen["ratio"] <= seen["bound"] + 1e-9)]
     found = (
         f"the bound holds in all {len(seen)} batches that are small enough, of {len(points)}; the "
@@ -89,17 +98,7 @@ def ratio_claim(points: pd.DataFrame, epsilon: float = 1.0) -> Claim:
         if broken.empty
         else f"the ratio exceeds its bound in batches {broken['batch'].tolist()}"
     )
-    return Claim(
-        PAPER, "Th. 4.1, Fig. 5k", says, found, make_verdict(broken.empty), is_required=True
-    )
-
-
-def ratio_claims(points: pd.DataFrame, placement: str, epsilon: float = 1.0) -> list[Claim]:
-    """Return the claim about one run's ratio; none except for the adaptive grid.
-
-    Nothing bounds the ratio of the others.
-    """
-    return [ratio_claim(points, epsilon)] if placement == "AdaptiveGrid" else []
+    return judge(found, broken.empty)
 
 
 def competitors_at_skew(contest: pd.DataFrame, skew: float) -> pd.DataFrame:
@@ -107,101 +106,80 @@ def competitors_at_skew(contest: pd.DataFrame, skew: float) -> pd.DataFrame:
     return contest.loc[[competitor_name(name, skew) for name in RIVALS]].set_axis(list(RIVALS))
 
 
-def same_results_claim(contest: pd.DataFrame, skew: float) -> Claim:
+def _list_skews(skews: Iterable[float]) -> Iterator[Case]:
+    return ({"skew": z} for z in skews)
+
+
+@CLAIMS.claim(
+    "Table 2", "all find the same results, z={skew:g}", is_required=True, cases=_list_skews
+)
+def same_results_claim(contest: pd.DataFrame, skew: float) -> Finding:
     """Table 2: all placements join the same."""
     results = competitors_at_skew(contest, skew)["results"]
     found = ", ".join(f"{name} {count:,.0f}" for name, count in results.items())
-    says = f"all find the same results, z={skew:g}"
-    return Claim(
-        PAPER, "Table 2", says, found, make_verdict(results.nunique() == 1), is_required=True
-    )
+    return judge(found, results.nunique() == 1)
 
 
-def oracle_claim(contest: pd.DataFrame, skew: float) -> Claim:
+@CLAIMS.claim(
+    "Fig. 5a, 5b",
+    "Dynamic stores no less than the oracle's grid, z={skew:g}",
+    is_required=True,
+    cases=_list_skews,
+)
+def oracle_claim(contest: pd.DataFrame, skew: float) -> Finding:
     """Fig. 5a, 5b: nothing stores less than the oracle's grid."""
     stored = competitors_at_skew(contest, skew)[MEAN]
     found = f"StaticOpt {stored['StaticOpt']:,.0f}, Dynamic {stored['Dynamic']:,.0f} tuples a host"
     holds = stored["StaticOpt"] <= stored["Dynamic"] * 1.001
-    says = f"Dynamic stores no less than the oracle's grid, z={skew:g}"
-    return Claim(PAPER, "Fig. 5a, 5b", says, found, make_verdict(holds), is_required=True)
+    return judge(found, holds)
 
 
-def near_oracle_claim(contest: pd.DataFrame, skew: float, batches: int) -> Claim:
+@CLAIMS.claim(
+    "Fig. 5a, 5b",
+    "Dynamic ends within 1.25 of the oracle, z={skew:g}",
+    is_required=True,
+    cases=_list_skews,
+)
+def near_oracle_claim(contest: pd.DataFrame, skew: float, batches: int) -> Finding:
     """Fig. 5a, 5b: Dynamic ends within 1.25 of the oracle."""
     stored = competitors_at_skew(contest, skew)[MEAN]
     found = f"{stored['Dynamic'] / stored['StaticOpt']:.3f} times what StaticOpt stores"
-    holds = stored["Dynamic"] <= 1.25 * stored["StaticOpt"]
-    says = f"Dynamic ends within 1.25 of the oracle, z={skew:g}"
-    return _require_second_batch(
-        Claim(PAPER, "Fig. 5a, 5b", says, found, make_verdict(holds), is_required=True), batches
-    )
+    return _require_second_batch(found, stored["Dynamic"] <= 1.25 * stored["StaticOpt"], batches)
 
 
-def square_claim(contest: pd.DataFrame, skew: float, batches: int) -> Claim:
+@CLAIMS.claim(
+    "Fig. 5a, 5b",
+    "Dynamic stores less than the square grid, z={skew:g}",
+    is_required=True,
+    cases=_list_skews,
+)
+def square_claim(contest: pd.DataFrame, skew: float, batches: int) -> Finding:
     """Fig. 5a, 5b: Dynamic stores less than the square grid."""
     stored = competitors_at_skew(contest, skew)[MEAN]
     found = (
         f"StaticMid stores {stored['StaticMid'] / stored['Dynamic']:.1f} times what Dynamic does"
     )
-    says = f"Dynamic stores less than the square grid, z={skew:g}"
-    holds = stored["Dynamic"] < stored["StaticMid"]
-    return _require_second_batch(
-        Claim(PAPER, "Fig. 5a, 5b", says, found, make_verdict(holds), is_required=True), batches
-    )
+    return _require_second_batch(found, stored["Dynamic"] < stored["StaticMid"], batches)
 
 
-def _require_second_batch(claim: Claim, batches: int) -> Claim:
-    """Return the claim, required only if Dynamic had a second batch in which to adapt."""
+def _require_second_batch(found: str, holds: bool, batches: int) -> Finding:
+    """Return the finding; "not tried" if Dynamic had no second batch in which to adapt."""
     if batches > 1:
-        return claim
-    reason = "Dynamic had no second batch in which to adapt"
-    return Claim(
-        claim.paper,
-        claim.source,
-        claim.statement,
-        claim.result,
-        "not tried",
-        reason,
-        is_required=True,
-    )
+        return judge(found, holds)
+    return leave_untested(found, "Dynamic had no second batch in which to adapt")
 
 
-def skew_claim(contest: pd.DataFrame, skew: float) -> Claim:
+@CLAIMS.claim(
+    "Table 2",
+    "skew hits SHJ and leaves the grid alone, z={skew:g}",
+    is_required=True,
+    cases=lambda skews: _list_skews(z for z in skews if z >= 1),
+)
+def skew_claim(contest: pd.DataFrame, skew: float) -> Finding:
     """Table 2: skew overloads one host of SHJ and does not affect the grid."""
     rows = competitors_at_skew(contest, skew)
     spread = rows[MOST] / rows[MEAN]
     each = ", ".join(f"{name} {s:.2f}" for name, s in spread.items())
     found = f"busiest host against the mean: {each}"
-    says = f"skew hits SHJ and leaves the grid alone, z={skew:g}"
     holds = spread["SHJ"] > 2 * spread["Dynamic"]
-    return Claim(PAPER, "Table 2", says, found, make_verdict(holds), is_required=True)
-
-
-def comparison_claims(contest: pd.DataFrame, skews: Iterable[float], batches: int) -> list[Claim]:
-    """Return the claims about the competitors at each skew, and about skew from z = 1 on.
-
-    ``batches`` is the number of batches of their runs.
-    """
-    return [
-        claim
-        for z in skews
-        for claim in (
-            same_results_claim(contest, z),
-            oracle_claim(contest, z),
-            near_oracle_claim(contest, z, batches),
-            square_claim(contest, z, batches),
-            *([skew_claim(contest, z)] if z >= 1 else []),
-        )
-    ]
-
-
-def ratio_and_comparison_claims(
-    points: pd.DataFrame,
-    contest: pd.DataFrame,
-    placement: str = "AdaptiveGrid",
-    epsilon: float = 1.0,
-    skews: Iterable[float] = (0.0, 1.0),
-    batches: int = 6,
-) -> list[Claim]:
-    """Return all claims: of a run by ``points``, and of the competitors by ``contest``."""
-    return [*ratio_claims(points, placement, epsilon), *comparison_claims(contest, skews, batches)]
+    return judge(found, holds)
