@@ -6,6 +6,7 @@ The claims are of Fig. 4, 11 to 13 and 15.
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -32,29 +33,48 @@ SMALL = DiffusionSetting(3, 2.0, hosts=4, seconds=2)
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ResultCache:
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ResultCache[[int]]:
     monkeypatch.setattr(tables, "FOLDER", tmp_path)
-    return ResultCache("few.csv", ("a", "b"), lambda: "now")
+    return square_table("now")
 
 
-def test_a_run_is_made_once_and_then_read(table: ResultCache) -> None:
+def square_table(code: str) -> ResultCache[[int]]:
+    """Return a table of squares, of this code."""
+    return ResultCache(
+        "few.csv", ("a", "b"), lambda: code, "x = {}".format, lambda x: {"a": x * x, "b": 9.0}
+    )
+
+
+def test_a_run_is_made_once_and_then_read(table: ResultCache[[int]]) -> None:
     asked = {"x = 1": lambda: {"a": 1.0, "b": 2.0}, "x = 2": lambda: {"a": 3.0, "b": 4.0}}
     assert table.fill(asked, 0.0) == (0, 2), "no minutes, no runs"
     assert table.fill(asked, 1.0) == (2, 0)
     assert table.fill(asked, 1.0) == (0, 0)
-    again = ResultCache("few.csv", ("a", "b"), lambda: "now")
-    ran = again.get_or_run("x = 2", lambda: pytest.fail("it is kept"))
+    again = replace(square_table("now"), compute=lambda x: pytest.fail("it is kept"))
+    ran = again.make_source()(2)
     assert ran.outcome == {"a": 3.0, "b": 4.0} and len(ran.date) == len("2026-01-31")
 
 
-def test_a_run_of_other_settings_of_other_code_or_a_fresh_one_is_made(table: ResultCache) -> None:
+def test_a_run_of_other_settings_of_other_code_or_a_fresh_one_is_made(
+    table: ResultCache[[int]],
+) -> None:
     table.store("x = 1", {"a": 1.0, "b": 2.0})
-    new = {"a": 9.0, "b": 9.0}
-    assert table.get_or_run("x = 1", lambda: new).outcome["a"] == 1
-    assert table.get_or_run("x = 3", lambda: new) == CachedOutcome(new)
-    assert table.get_or_run("x = 1", lambda: new, fresh=True) == CachedOutcome(new)
-    other = ResultCache("few.csv", ("a", "b"), lambda: "later")
-    assert other.get_or_run("x = 1", lambda: new) == CachedOutcome(new)
+    read, new = table.make_source(), CachedOutcome({"a": 1, "b": 9.0})
+    assert read(1).outcome["b"] == 2 and read(1).date
+    assert read(3) == CachedOutcome({"a": 9, "b": 9.0})
+    assert table.make_source(fresh=True)(1) == new == square_table("later").make_source()(1)
+
+
+def test_runs_that_are_asked_for_are_listed_and_not_made(table: ResultCache[[int]]) -> None:
+    def ask(made: Callable[[int], CachedOutcome]) -> None:
+        assert made(2).outcome == made(3).outcome == made(2).outcome == {"a": 1.0, "b": 1.0}
+
+    asked = table.list_requests(ask)
+    assert {key: run() for key, run in asked.items()} == {
+        "x = 2": {"a": 4, "b": 9.0},
+        "x = 3": {"a": 9, "b": 9.0},
+    }
+    assert not table.file_path.exists()
 
 
 def test_what_was_kept_is_told_with_its_days() -> None:
@@ -83,7 +103,7 @@ def test_code_that_does_something_else_is_seen(monkeypatch: pytest.MonkeyPatch) 
         != fingerprint_outcomes([{"a": 1.001}])
     )
     before = kept._fingerprint_code()
-    assert before == kept.KEPT.code_fingerprint
+    assert before == kept.CACHE.code_fingerprint
     monkeypatch.setattr(
         "braid.papers.diffusion.segment_length.LengthSearch.next_length",
         lambda self, step: replace(self, max_host_load=0.0, completed_work=0.0, batches=0),
@@ -94,7 +114,7 @@ def test_code_that_does_something_else_is_seen(monkeypatch: pytest.MonkeyPatch) 
 def test_the_table_of_gu_is_of_runs_that_are_asked_for_and_of_the_present_code() -> None:
     """For other code, ``python -m braid_lab.diffusion.long_runs`` computes it again."""
     asked = kept.requested_runs()
-    assert set(kept.KEPT.cached_rows) <= set(asked) and len(asked) == 1238
+    assert set(kept.CACHE.cached_rows) <= set(asked) and len(asked) == 1238
     found = kept.cached_table()
     assert len(found) == len(list(kept.long_runs())), "all that claims are told of"
     assert (kept.summarize_cached()["seeds"] == 5).sum() == 18 and set(
@@ -104,21 +124,22 @@ def test_the_table_of_gu_is_of_runs_that_are_asked_for_and_of_the_present_code()
 
 
 def test_a_figure_reads_the_runs_that_are_kept(
-    table: ResultCache, monkeypatch: pytest.MonkeyPatch
+    table: ResultCache[[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``full`` of notebook 02: labelled as stored, and equal to a new computation."""
-    monkeypatch.setattr(kept, "KEPT", mine := ResultCache("gu.csv", kept.BESIDE, lambda: "now"))
-    first = figures.stream_number(2, 1, (2,), kept.cached_runs())
+    mine = replace(kept.CACHE, file="gu.csv", fingerprint=lambda: "now")
+    monkeypatch.setattr(kept, "CACHE", mine)
+    first = figures.stream_number(2, 1, (2,), kept.CACHE.make_source())
     assert set(first["kept"]) == {""}
     s = DiffusionSetting(2, 20.0, selectivity=0.15, seconds=2)
     mine.store(kept.run_key("ATR", s), {n: 7.0 for n in kept.BESIDE})
-    second = figures.stream_number(2, 1, (2,), kept.cached_runs())
+    second = figures.stream_number(2, 1, (2,), kept.CACHE.make_source())
     read = second[second["kept"] != ""]
     assert set(read["placement"]) == {"ATR"} and set(read["throughput"]) == {7.0}
     pd.testing.assert_frame_equal(
         second[second["kept"] == ""], first[second["kept"] == ""], check_dtype=False
     )
-    fresh = figures.stream_number(2, 1, (2,), kept.cached_runs(fresh=True))
+    fresh = figures.stream_number(2, 1, (2,), kept.CACHE.make_source(fresh=True))
     assert set(fresh["kept"]) == {""}
 
 
@@ -158,19 +179,18 @@ def test_fig_4_has_a_best_length_inside(best: int, holds: str) -> None:
 
 
 def test_the_contest_of_wang_reads_the_runs_that_are_kept(
-    table: ResultCache, monkeypatch: pytest.MonkeyPatch
+    table: ResultCache[[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``full`` of notebook 03: no stored run is computed, and settings distinguish runs."""
-    monkeypatch.setattr(
-        cached_runs, "KEPT", mine := ResultCache("w.csv", cached_runs.COUNTS, lambda: "now")
-    )
+    mine = replace(cached_runs.CACHE, file="w.csv", fingerprint=lambda: "now")
+    monkeypatch.setattr(cached_runs, "CACHE", mine)
     short = psp_experiments.RingSetting(seconds=12.0)
     names = list(psp_rivals.competitors(4, short))
     for k, name in enumerate(names):
         given = psp_rivals.with_fine_batches(replace(short, sigma=0.05), 4)
         mine.store(cached_runs.run_key(name, 4, given), dict.fromkeys(cached_runs.COUNTS, 1.0 + k))
     monkeypatch.setattr(cached_runs, "count_scheme", lambda *run: pytest.fail(f"{run} is kept"))
-    found = psp_rivals.compare_schemes((4,), setting=short, made=cached_runs.cached_runs())
+    found = psp_rivals.compare_schemes((4,), setting=short, made=cached_runs.CACHE.make_source())
     assert found["kept"].all() and found["busy_modelled"].tolist() == [
         1.0 + k for k in range(len(names)) for _ in psp_experiments.JOINS
     ]
@@ -188,7 +208,7 @@ def test_another_scheme_of_wang_is_seen(monkeypatch: pytest.MonkeyPatch) -> None
     If they differ only at sixteen, the scheme itself distinguishes them.
     """
     now, plain, real = (
-        cached_runs.KEPT.code_fingerprint,
+        cached_runs.CACHE.code_fingerprint,
         psp_rivals.competitors,
         cached_runs.count_scheme,
     )
@@ -222,7 +242,7 @@ def test_another_scheme_of_wang_is_seen(monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_table_of_wang_is_of_runs_that_are_asked_for_and_of_the_present_code() -> None:
     """For other code, ``python -m braid_lab.psp.cached_runs`` computes it again."""
     asked = cached_runs.requested_runs()
-    assert len(asked) == 4 * 4 * 3 * 3 * 7 and set(cached_runs.KEPT.cached_rows) <= set(asked)
-    with cached_runs.KEPT.file_path.open(encoding="utf-8", newline="") as file:
+    assert len(asked) == 4 * 4 * 3 * 3 * 7 and set(cached_runs.CACHE.cached_rows) <= set(asked)
+    with cached_runs.CACHE.file_path.open(encoding="utf-8", newline="") as file:
         codes = {row["code"] for row in csv.DictReader(file)}
-    assert codes == {cached_runs.KEPT.code_fingerprint}, "of other code than the present one"
+    assert codes == {cached_runs.CACHE.code_fingerprint}, "of other code than the present one"

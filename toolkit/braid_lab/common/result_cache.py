@@ -15,9 +15,11 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Generic, ParamSpec
 
+P = ParamSpec("P")
 _PACKAGED = Path(__file__).parents[1] / "reports" / "data" / "studies"
 FOLDER = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "data" / "studies"
 """The folder of tables in an installed package, else in the checkout."""
@@ -41,15 +43,18 @@ class CachedOutcome:
 
 
 @dataclass
-class ResultCache:
+class ResultCache(Generic[P]):
     """A table of runs: a ``file`` under FOLDER with outcomes of these ``columns``.
 
-    ``fingerprint`` returns the digest of the present code.
+    - ``fingerprint``: returns the digest of the present code.
+    - ``make_key``, ``compute``: return the key and the outcome of a run, from its arguments.
     """
 
     file: str
     columns: tuple[str, ...]
     fingerprint: Callable[[], str]
+    make_key: Callable[P, str]
+    compute: Callable[P, Outcome]
 
     @property
     def file_path(self) -> Path:
@@ -73,11 +78,31 @@ class ResultCache:
             for r in found
         }
 
-    def get_or_run(
-        self, run: str, make: Callable[[], Outcome], fresh: bool = False
-    ) -> CachedOutcome:
-        """Return a cached run. Make it if it is missing, or if ``fresh``."""
-        return (None if fresh else self.cached_rows.get(run)) or CachedOutcome(make())
+    def make_source(self, fresh: bool = False) -> Callable[P, CachedOutcome]:
+        """Return a source of outcomes: the table. Missing runs, or all if ``fresh``, are made."""
+
+        def get_or_run(*args: P.args, **kwargs: P.kwargs) -> CachedOutcome:
+            cached = None if fresh else self.cached_rows.get(self.make_key(*args, **kwargs))
+            return cached or CachedOutcome(self.compute(*args, **kwargs))
+
+        return get_or_run
+
+    def list_requests(
+        self, request: Callable[[Callable[P, CachedOutcome]], object]
+    ) -> dict[str, Callable[[], Outcome]]:
+        """Return, by key, the runs that a function asks a source for. None is run.
+
+        Each outcome is 1 in all columns.
+        """
+        requests: dict[str, Callable[[], Outcome]] = {}
+
+        def note_request(*args: P.args, **kwargs: P.kwargs) -> CachedOutcome:
+            run = partial(self.compute, *args, **kwargs)
+            requests.setdefault(self.make_key(*args, **kwargs), run)
+            return CachedOutcome(dict.fromkeys(self.columns, 1.0))
+
+        request(note_request)
+        return requests
 
     def store(self, run: str, outcome: Outcome) -> None:
         """Add a run."""
@@ -109,7 +134,7 @@ class ResultCache:
 
 
 def run_cache_command(
-    table: ResultCache, asked: Mapping[str, Callable[[], Outcome]], about: str | None
+    table: ResultCache[P], asked: Mapping[str, Callable[[], Outcome]], about: str | None
 ) -> None:
     """Run the command that adds missing runs to a table, for ``--minutes``."""
     parser = ArgumentParser(description=about)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -24,7 +23,6 @@ from braid_lab.common.claims import (
     judge_reading,
 )
 from braid_lab.common.result_cache import (
-    CachedOutcome,
     Outcome,
     ResultCache,
     fingerprint_outcomes,
@@ -73,22 +71,15 @@ def _list_short_runs() -> Iterator[tuple[str, DiffusionSetting]]:
 
 def _fingerprint_code() -> str:
     return fingerprint_outcomes(
-        run_and_summarize(name, setting).outcome for name, setting in _list_short_runs()
+        _compute_outcome(name, setting) for name, setting in _list_short_runs()
     )
 
 
-KEPT = ResultCache("gu2007-long.csv", BESIDE, _fingerprint_code)
+def _compute_outcome(name: str, setting: DiffusionSetting) -> Outcome:
+    return run_and_summarize(name, setting).outcome
 
 
-def cached_runs(fresh: bool = False) -> Made:
-    """Return a source of outcomes: the table. Missing runs, or all if ``fresh``, are made."""
-
-    def made(name: str, setting: DiffusionSetting) -> CachedOutcome:
-        return KEPT.get_or_run(
-            run_key(name, setting), lambda: run_and_summarize(name, setting).outcome, fresh
-        )
-
-    return made
+CACHE = ResultCache("gu2007-long.csv", BESIDE, _fingerprint_code, run_key, _compute_outcome)
 
 
 @dataclass(frozen=True)
@@ -144,23 +135,16 @@ def requested_runs() -> dict[str, Callable[[], Outcome]]:
 
     Those of ``long_runs`` come first, then those that notebook 02 asks for with ``full``.
     """
-    found: dict[str, Callable[[], Outcome]] = {}
 
-    def note(name: str, setting: DiffusionSetting) -> CachedOutcome:
-        found.setdefault(run_key(name, setting), partial(_compute_outcome, name, setting))
-        return CachedOutcome(dict.fromkeys(BESIDE, 0.0))
+    def request(made: Made) -> None:
+        for one in long_runs():
+            made(one.placement, one.setting)
+        length_tuning(SEEDS, made=made)
+        for experiment in EXPERIMENTS.values():
+            experiment.run(SECONDS, SEEDS, experiment.values, made)
+        segment_length(SECONDS, SEEDS, made=made)
 
-    for one in long_runs():
-        note(one.placement, one.setting)
-    length_tuning(SEEDS, made=note)
-    for experiment in EXPERIMENTS.values():
-        experiment.run(SECONDS, SEEDS, experiment.values, note)
-    segment_length(SECONDS, SEEDS, made=note)
-    return found
-
-
-def _compute_outcome(name: str, setting: DiffusionSetting) -> Outcome:
-    return run_and_summarize(name, setting).outcome
+    return CACHE.list_requests(request)
 
 
 def cached_table() -> pd.DataFrame:
@@ -170,7 +154,7 @@ def cached_table() -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for one in long_runs():
-        if found := KEPT.cached_rows.get(run_key(one.placement, one.setting)):
+        if found := CACHE.cached_rows.get(run_key(one.placement, one.setting)):
             ctr = one.placement.startswith("CTR")
             label = f"{one.placement}, L = {one.setting.copies}" if ctr else one.placement
             what = {"figure": one.figure, "x": one.x, "reading": one.reading, "placement": label}
@@ -313,4 +297,4 @@ def selectivity_claim(rows: pd.DataFrame, ctr: str) -> Finding:
 
 
 if __name__ == "__main__":
-    run_cache_command(KEPT, requested_runs(), __doc__)
+    run_cache_command(CACHE, requested_runs(), __doc__)

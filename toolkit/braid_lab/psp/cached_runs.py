@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 
 from braid_lab.common.result_cache import (
-    CachedOutcome,
     Outcome,
     ResultCache,
     fingerprint_outcomes,
     run_cache_command,
 )
 from braid_lab.psp.experiments import JOINS, RingSetting
-from braid_lab.psp.rivals import Made, compare_schemes, competitors, count_scheme
+from braid_lab.psp.rivals import compare_schemes, competitors, count_scheme
 
 LENGTHS, WAYS, SIGMAS, SEEDS = (4, 8, 12, 16), (3, 5, 7, 9), (0.05, 0.1, 0.5), (0, 1, 2)
 CACHED_SETTING = RingSetting(seconds=60.0)
@@ -52,30 +50,19 @@ def _fingerprint_code() -> str:
     return fingerprint_outcomes(chain(made, schemes))
 
 
-KEPT = ResultCache("wang2008-contest.csv", COUNTS, _fingerprint_code)
+def _count_scheme(scheme: str, nodes: int, setting: RingSetting) -> Outcome:
+    return count_scheme(scheme, nodes, setting)
 
 
-def cached_runs(fresh: bool = False) -> Made:
-    """Return a source of counts: the table. Missing runs, or all if ``fresh``, are made."""
-
-    def made(scheme: str, nodes: int, setting: RingSetting) -> CachedOutcome:
-        make = partial(count_scheme, scheme, nodes, setting)
-        return KEPT.get_or_run(run_key(scheme, nodes, setting), make, fresh)
-
-    return made
+CACHE = ResultCache("wang2008-contest.csv", COUNTS, _fingerprint_code, run_key, _count_scheme)
 
 
 def requested_runs() -> dict[str, Callable[[], Outcome]]:
     """Return all runs of the table, by key, those with the fewest streams first."""
-    found: dict[str, Callable[[], Outcome]] = {}
-
-    def note(scheme: str, nodes: int, setting: RingSetting) -> CachedOutcome:
-        found[run_key(scheme, nodes, setting)] = partial(count_scheme, scheme, nodes, setting)
-        return CachedOutcome(dict.fromkeys(COUNTS, 1.0))
-
-    compare_schemes(LENGTHS, WAYS, SIGMAS, SEEDS, CACHED_SETTING, note)
-    return found
+    return CACHE.list_requests(
+        lambda made: compare_schemes(LENGTHS, WAYS, SIGMAS, SEEDS, CACHED_SETTING, made)
+    )
 
 
 if __name__ == "__main__":
-    run_cache_command(KEPT, requested_runs(), __doc__)
+    run_cache_command(CACHE, requested_runs(), __doc__)
