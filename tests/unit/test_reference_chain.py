@@ -277,7 +277,7 @@ def test_theta_and_no_query_that_selects():
     ]
     chain = ReferenceChain((5,), (symmetric_query(5),), keeps=lambda q, t: False)
     chain.process_tuple(tuples[0])
-    assert not chain.busy_slices and "no query selects it" in chain.steps[-1].text
+    assert not chain.busy_slices and "no query selects it" in chain.trace.steps[-1].text
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,90 @@ class Trace:
         )
 
 
+Stored = tuple[tuple[tuple[str, ...], ...], ...]
+"""The names of stored tuples, by node and stream."""
+Rows = tuple[tuple[str, ...], ...]
+
+
+class Stepper:
+    """The base of the reference models: it records the steps of a run with the state after each.
+
+    A subclass sets these attributes, and returns its state by the methods.
+
+    - ``trace``: the steps so far.
+    - ``now``: the input tuple that causes steps.
+    - ``clock``: its time, or the steps of the network since it arrived.
+    """
+
+    trace: Trace
+    now: object
+    clock: int
+
+    def list_stored(self) -> Stored:
+        """Return the names of the stored tuples, by node and stream."""
+        raise NotImplementedError
+
+    def list_queued(self) -> Rows:
+        """Return what waits, by node."""
+        return ()
+
+    def make_table(self) -> Rows:
+        """Return the router's table as rows of text, headings first."""
+        return ()
+
+    def record_step(
+        self,
+        text: str,
+        node: int | None,
+        moves: Iterable[TraceMove] = (),
+        results: Iterable[Group] = (),
+    ) -> None:
+        """Append a step to the trace, with the state after it."""
+        step = TraceStep(
+            text,
+            str(self.now),
+            self.clock,
+            node,
+            self.list_stored(),
+            tuple(moves),
+            self.list_queued(),
+            tuple(results),
+            self.make_table(),
+        )
+        self.trace.steps.append(step)
+
+
+class TupleStepper(Stepper):
+    """The base of models that join tuples of several streams with windows on some nodes.
+
+    Raises ValueError for windows or a number of nodes out of range.
+    """
+
+    now: Tuple
+
+    def __init__(self, title: str, windows: Sequence[int], nodes: int, theta: Theta) -> None:
+        check_arguments(windows, nodes)
+        self.windows, self.theta = tuple(windows), theta
+        self.trace = Trace(title, len(windows), nodes)
+        self.now, self.clock = Tuple(0, 0, 0), 0
+
+    def process_tuple(self, t: Tuple) -> None:
+        """Run the steps that an input tuple causes."""
+        raise NotImplementedError
+
+    def run_tuples(self, tuples: Iterable[Tuple]) -> Trace:
+        """Return the steps of tuples in the order of their arrival."""
+        for t in tuples:
+            self.now, self.clock = t, t.time
+            self.process_tuple(t)
+        return self.trace
+
+    def select_results(self, groups: Iterable[Iterable[Tuple]]) -> list[Group]:
+        """Return the groups that are results, each in the order of the streams."""
+        sorted_groups = map(sort_by_stream, groups)
+        return [g for g in sorted_groups if is_result(g, self.windows, self.theta)]
+
+
 def group_name(group: Sequence[Tuple]) -> str:
     """Return the name of a group: (a1 b2), or a1 for a single tuple."""
     return str(group[0]) if len(group) == 1 else f"({' '.join(map(str, group))})"

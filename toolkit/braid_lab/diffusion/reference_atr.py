@@ -21,18 +21,16 @@ from itertools import product
 
 from braid_lab.common.trace import (
     NAMES,
-    Group,
+    Rows,
+    Stored,
     Theta,
     Trace,
     TraceMove,
-    TraceStep,
     Tuple,
-    check_arguments,
+    TupleStepper,
     equal_values,
     group_name,
-    is_result,
     merge_arrivals,
-    sort_by_stream,
 )
 
 Copy = tuple[Tuple, str]
@@ -63,16 +61,13 @@ def run_atr(
     fewest tuples. Raises ValueError for windows, hosts or a length out of range, and for a switch
     at time 0 or before or to a stream that is not a slave.
     """
-    check_arguments(windows, hosts)
+    atr = _Aligned(windows, hosts, length, switch, theta)
     if length < 1 or (switch is not None and (switch[0] < 1 or not 0 < switch[1] < len(windows))):
         raise ValueError(
             f"length is {length}, switch {switch}; T must be 1 or more, t_s too, and the new "
             "master a slave stream"
         )
-    atr = _Aligned(tuple(windows), hosts, length, switch, theta)
-    for t in tuples:
-        atr.process_tuple(t)
-    return atr.trace
+    return atr.run_tuples(tuples)
 
 
 def atr_example() -> Trace:
@@ -83,31 +78,29 @@ def atr_example() -> Trace:
     return run_atr(merge_arrivals([a, b, c]), (3, 3, 3), 3, 5, (11, 1))
 
 
-class _Aligned:
+class _Aligned(TupleStepper):
     def __init__(
         self,
-        windows: tuple[int, ...],
+        windows: Sequence[int],
         hosts: int,
         length: int,
         switch: tuple[int, int] | None,
         theta: Theta,
     ) -> None:
-        self.windows, self.length, self.theta = windows, length, theta
+        super().__init__("Aligned routing (Gu 2007, Fig. 3)", windows, hosts, theta)
+        self.length = length
         self.switched: int | None = switch[0] if switch else None
         self.new = switch[1] if switch else 0
-        self.trace = Trace("Aligned routing (Gu 2007, Fig. 3)", len(windows), hosts)
         self.segments: list[Segment] = []
         self.buffer: list[Tuple] = []
         self.state: list[list[Copy]] = [[] for _ in range(hosts)]
-        self.now = Tuple(0, 0, 0)
 
     def process_tuple(self, t: Tuple) -> None:
-        self.now = t
         while not self.segments or self.segments[-1].end <= t.time:
             self._open_segment()
         copies = self._list_copies(t)
         moves = tuple(TraceMove(f"{t}{mark}", "copy", None, host) for host, mark in copies)
-        self._record_step(self._describe_arrival(t, copies), None, moves)
+        self.record_step(self._describe_arrival(t, copies), None, moves)
         for host, mark in copies:
             self._store_and_join(host, t, mark)
         self.buffer = [u for u in (*self.buffer, t) if t.time - u.time <= max(self.windows)]
@@ -136,7 +129,7 @@ class _Aligned:
         moves = tuple(
             TraceMove(f"{u}{self._choose_mark(u, segment)}", "copy", None, host) for u in early
         )
-        self._record_step(self._describe_opened_segment(segment, early, after), host, moves)
+        self.record_step(self._describe_opened_segment(segment, early, after), host, moves)
 
     def _select_unstarred_tuples(self, host: int) -> set[Tuple]:
         return {u for u, mark in self.state[host] if mark != "*"}
@@ -202,12 +195,10 @@ class _Aligned:
             held[u.stream].append((u, other))
         held[t.stream] = [(t, mark)]
         self.state[host].append((t, mark))
-        met = [sort_by_stream(u for u, _ in g) for g in product(*held) if self._may_join(g)]
-        found = tuple(g for g in met if is_result(g, self.windows, self.theta))
+        met = ((u for u, _ in g) for g in product(*held) if self._may_join(g))
+        found = self.select_results(met)
         joined = f"finds {', '.join(map(group_name, found))}" if found else "finds nothing"
-        self._record_step(
-            f"{t}{mark} is stored on V{host + 1} and {joined} there.", host, (), found
-        )
+        self.record_step(f"{t}{mark} is stored on V{host + 1} and {joined} there.", host, (), found)
 
     def _may_join(self, group: Sequence[Copy]) -> bool:
         """Return whether the marks allow tuples of the old and of the new master to meet."""
@@ -224,22 +215,15 @@ class _Aligned:
         to = ", ".join(f"V{host + 1}{f' as {t}{mark}' if mark else ''}" for host, mark in copies)
         return f"{t} arrives at time {t.time} and goes to {to}."
 
-    def _record_step(
-        self,
-        text: str,
-        host: int | None,
-        moves: tuple[TraceMove, ...] = (),
-        found: tuple[Group, ...] = (),
-    ) -> None:
-        stored = tuple(
+    def list_stored(self) -> Stored:
+        return tuple(
             tuple(
                 tuple(f"{u}{mark}" for u, mark in held if u.stream == s)
                 for s in range(len(self.windows))
             )
             for held in self.state
         )
+
+    def make_table(self) -> Rows:
         rows = [(f"{NAMES[s.master]}[{s.begin}, {s.end})", f"V{s.host + 1}") for s in self.segments]
-        table = (("master segment", "host"), *rows)
-        self.trace.steps.append(
-            TraceStep(text, str(self.now), self.now.time, host, stored, moves, (), found, table)
-        )
+        return (("master segment", "host"), *rows)

@@ -22,17 +22,16 @@ from itertools import permutations
 from braid_lab.common.trace import (
     NAMES,
     Group,
+    Rows,
+    Stored,
     Theta,
     Trace,
     TraceMove,
-    TraceStep,
     Tuple,
-    check_arguments,
+    TupleStepper,
     equal_values,
     group_name,
-    is_result,
     merge_arrivals,
-    sort_by_stream,
 )
 
 Hop = dict[int, list["Segment"]]
@@ -67,16 +66,13 @@ def run_ctr(
     Raises ValueError for windows or hosts out of range, and unless the length is 1 or more and
     copies from 1 to hosts.
     """
-    check_arguments(windows, hosts)
+    ctr = _Coordinated(windows, hosts, length, copies, theta)
     if length < 1 or not 1 <= copies <= hosts:
         raise ValueError(
             f"length is {length}, copies {copies}; T must be 1 or more, and copies from 1 to "
             f"hosts, {hosts}"
         )
-    ctr = _Coordinated(tuple(windows), hosts, length, copies, theta)
-    for t in tuples:
-        ctr.process_tuple(t)
-    return ctr.trace
+    return ctr.run_tuples(tuples)
 
 
 def ctr_example() -> Trace:
@@ -87,23 +83,17 @@ def ctr_example() -> Trace:
     return run_ctr(merge_arrivals([a, b, c]), (5, 5, 5), 6, 2)
 
 
-class _Coordinated:
+class _Coordinated(TupleStepper):
     def __init__(
-        self, windows: tuple[int, ...], hosts: int, length: int, copies: int, theta: Theta
+        self, windows: Sequence[int], hosts: int, length: int, copies: int, theta: Theta
     ) -> None:
-        self.windows, self.hosts, self.length, self.copies, self.theta = (
-            windows,
-            range(hosts),
-            length,
-            copies,
-            theta,
-        )
-        self.trace = Trace("Coordinated routing (Gu 2007, Fig. 5)", len(windows), hosts)
+        super().__init__("Coordinated routing (Gu 2007, Fig. 5)", windows, hosts, theta)
+        self.hosts, self.length, self.copies = range(hosts), length, copies
         self.segments: list[Segment] = []
-        self.now = Tuple(0, 0, 0)
+        self.is_sent = False
 
     def process_tuple(self, t: Tuple) -> None:
-        self.now = t
+        self.is_sent = False
         self._drop_expired_segments()
         segment = next(
             (s for s in self.segments if s.stream == t.stream and self._is_in_segment(s, t)), None
@@ -112,7 +102,7 @@ class _Coordinated:
         fresh = segment is None
         if fresh:
             segment = Segment(t.stream, t.time // self.length * self.length, ())
-            self._record_step(self._describe_lookup(segment, others), None)
+            self.record_step(self._describe_lookup(segment, others), None)
         assert segment is not None
         hops = self._choose_path(segment, others)
         if fresh:
@@ -155,7 +145,7 @@ class _Coordinated:
                 f"{{{_format_hosts(hop)}}} for {NAMES[s]}"
                 for s, hop in zip(segment.order, hops, strict=True)
             ]
-            self._record_step(
+            self.record_step(
                 f"{self._format_segment(segment)} {verb} "
                 f"{' → '.join(legs)}.{self._describe_void_blocks(hops)}",
                 None,
@@ -217,7 +207,7 @@ class _Coordinated:
         segment.hosts = tuple(sorted(hops[0])) if warm else tuple(sorted(idle_first[: self.copies]))
         self.segments.append(segment)
         why = "its first hop, V1" if warm else "the least loaded, as some hold nothing yet"
-        self._record_step(
+        self.record_step(
             f"The table has {self._format_segment(segment)} now, on "
             f"{_format_hosts(segment.hosts)}: {why}.",
             None,
@@ -232,7 +222,8 @@ class _Coordinated:
             f"{t} arrives at time {t.time} and goes to {_format_hosts(targets)}; it is stored on "
             f"{_format_hosts(segment.hosts)}."
         )
-        self._record_step(text, None, moves, (), t)
+        self.is_sent = True
+        self.record_step(text, None, moves)
 
     def _follow_path(self, t: Tuple, order: Sequence[int], hops: list[Hop]) -> None:
         """Follow the path, hop by hop.
@@ -263,12 +254,11 @@ class _Coordinated:
                 else "nothing matches"
             )
             results = tuple(g for _, g in partial) if last else ()
-            self._record_step(
+            self.record_step(
                 f"Hop {k + 1}, {NAMES[stream]} on {_format_hosts(hop)}: {made}.",
                 None,
                 moves,
                 results,
-                t,
             )
             if not partial:
                 return
@@ -276,8 +266,7 @@ class _Coordinated:
     def _join_with_segments(
         self, partial: Sequence[tuple[int | None, Group]], segments: Sequence[Segment]
     ) -> list[Group]:
-        tried = [sort_by_stream((*g, u)) for _, g in partial for s in segments for u in s.tuples]
-        return [g for g in tried if is_result(g, self.windows, self.theta)]
+        return self.select_results((*g, u) for _, g in partial for s in segments for u in s.tuples)
 
     def _describe_lookup(self, segment: Segment, others: list[Segment]) -> str:
         which = (
@@ -291,41 +280,29 @@ class _Coordinated:
     def _format_segment(self, s: Segment) -> str:
         return f"{NAMES[s.stream]}[{s.begin}, {s.begin + self.length})"
 
-    def _record_step(
-        self,
-        text: str,
-        host: int | None,
-        moves: tuple[TraceMove, ...] = (),
-        found: tuple[Group, ...] = (),
-        new: Tuple | None = None,
-    ) -> None:
+    def list_stored(self) -> Stored:
         held = [
             [
                 [
                     str(t)
                     for s in self.segments
                     if s.stream == i and h in s.hosts
-                    for t in (*s.tuples, *self._select_new_tuple(s, new))
+                    for t in (*s.tuples, *self._select_sent_tuple(s))
                 ]
                 for i in range(len(self.windows))
             ]
             for h in self.hosts
         ]
-        stored = tuple(tuple(tuple(names) for names in streams) for streams in held)
-        table = (
-            ("segment", "hosts"),
-            *((self._format_segment(s), _format_hosts(s.hosts)) for s in self.segments),
-        )
-        self.trace.steps.append(
-            TraceStep(text, str(self.now), self.now.time, host, stored, moves, (), found, table)
-        )
+        return tuple(tuple(tuple(names) for names in streams) for streams in held)
 
-    def _select_new_tuple(self, s: Segment, new: Tuple | None) -> tuple[Tuple, ...]:
-        return (
-            (new,)
-            if new is not None and s.stream == new.stream and self._is_in_segment(s, new)
-            else ()
-        )
+    def make_table(self) -> Rows:
+        rows = ((self._format_segment(s), _format_hosts(s.hosts)) for s in self.segments)
+        return (("segment", "hosts"), *rows)
+
+    def _select_sent_tuple(self, s: Segment) -> tuple[Tuple, ...]:
+        """Return the tuple that has been sent, if it belongs to the segment."""
+        t = self.now
+        return (t,) if self.is_sent and s.stream == t.stream and self._is_in_segment(s, t) else ()
 
 
 def _format_hosts(hosts: Iterable[int]) -> str:

@@ -22,18 +22,17 @@ from dataclasses import dataclass, replace
 from braid_lab.common.trace import (
     NAMES,
     Group,
+    Rows,
+    Stored,
     Theta,
     Trace,
     TraceMove,
-    TraceStep,
     Tuple,
-    check_arguments,
+    TupleStepper,
     equal_values,
     group_name,
-    is_result,
     merge_arrivals,
     parse_tuples,
-    sort_by_stream,
 )
 
 
@@ -71,13 +70,8 @@ def run_ring(
     ``orders`` has for each stream the others in the order in which its tuples probe them; default:
     by index. Raises ValueError for windows or a number of nodes out of range.
     """
-    check_arguments(windows, nodes)
-    ring = _Ring(
-        tuple(windows), nodes, tuple(map(tuple, orders)) or _list_join_orders(len(windows)), theta
-    )
-    for t in tuples:
-        ring.process_tuple(t)
-    return ring.trace
+    chosen = tuple(map(tuple, orders)) or _list_join_orders(len(windows))
+    return _Ring(windows, nodes, chosen, theta).run_tuples(tuples)
 
 
 def run_typed(text: str) -> Trace:
@@ -99,30 +93,28 @@ def _list_join_orders(streams: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(s for s in range(streams) if s != t) for t in range(streams))
 
 
-class _Ring:
+class _Ring(TupleStepper):
     def __init__(
         self,
-        windows: tuple[int, ...],
+        windows: Sequence[int],
         nodes: int,
         orders: tuple[tuple[int, ...], ...],
         theta: Theta,
     ) -> None:
-        self.windows, self.nodes, self.orders, self.theta = windows, nodes, orders, theta
-        self.trace = Trace("PSP ring (Wang 2008, Fig. 12.4)", len(windows), nodes)
+        super().__init__("PSP ring (Wang 2008, Fig. 12.4)", windows, nodes, theta)
+        self.nodes, self.orders = nodes, orders
         self.state: list[list[list[Tuple]]] = [[[] for _ in windows] for _ in range(nodes)]
         self.queues: list[deque[Message]] = [deque() for _ in range(nodes)]
         self.sending: list[tuple[int, Message]] = []
-        self.now = Tuple(0, 0, 0)
-        self.clock = 0
 
     def process_tuple(self, t: Tuple) -> None:
         """Run one period of execution.
 
         Until the ring is empty, every node takes one message from its queue at a time.
         """
-        self.now, self.clock = t, 0
+        self.clock = 0
         self.queues[0].append(Message("probe", (t,), 1, 0))
-        self._record_step(
+        self.record_step(
             f"{t} arrives at the head, M1, at time {t.time}.",
             0,
             (TraceMove(str(t), "probe", None, 0),),
@@ -147,7 +139,7 @@ class _Ring:
 
     def _insert_tuple(self, node: int, t: Tuple, text: str) -> None:
         self.state[node][t.stream].append(t)
-        self._record_step(text, node)
+        self.record_step(text, node)
 
     def _process_probe_tuple(self, node: int, m: Message) -> None:
         """Apply the steps of Fig. 12.3 to a probe tuple: insert, purge, propagate, probe."""
@@ -163,7 +155,7 @@ class _Ring:
         if onward:
             moves.append(self._send_message(node, m))
         if moves:
-            self._record_step(self._describe_forwarding(node, t, moves, onward), node, tuple(moves))
+            self.record_step(self._describe_forwarding(node, t, moves, onward), node, tuple(moves))
         found = self._join_with_slice(node, m.group, 1)
         self._emit_results(node, m.group, 1, found, 1 if node == 0 else 0)
 
@@ -217,9 +209,9 @@ class _Ring:
             else f"{m} goes on to M{(node + 1) % self.nodes + 1}."
         )
         if not back:
-            self._record_step(goes, node, (move,))
+            self.record_step(goes, node, (move,))
         elif not m.group:
-            self._record_step(goes, node)
+            self.record_step(goes, node)
         ends = m.end + 1 if m.end and back and m.end < len(self.windows) - 1 else 0
         if m.group:
             self._emit_results(
@@ -237,12 +229,11 @@ class _Ring:
                 f"END{m.end} is back at the head: all that {self.now} set off is over, and the "
                 "next tuple may come."
             )
-            self._record_step(text, node)
+            self.record_step(text, node)
 
     def _join_with_slice(self, node: int, group: Group, joined: int) -> list[Group]:
         stream = self._find_next_stream(joined)
-        tried = [sort_by_stream((*group, u)) for u in self.state[node][stream]]
-        return [g for g in tried if is_result(g, self.windows, self.theta)]
+        return self.select_results((*group, u) for u in self.state[node][stream])
 
     def _find_next_stream(self, joined: int) -> int:
         return self.orders[self.now.stream][joined - 1]
@@ -264,7 +255,7 @@ class _Ring:
             )
             out.append(mark)
         moves = tuple(self._send_message(node, m) for m in out)
-        self._record_step(
+        self.record_step(
             self._describe_results(node, group, joined, found, end, last) + after,
             node,
             moves,
@@ -294,14 +285,11 @@ class _Ring:
         self.sending.append((target, m))
         return TraceMove(str(m), "end" if m.end else m.kind, node, target)
 
-    def _record_step(
-        self, text: str, node: int, moves: tuple[TraceMove, ...] = (), found: tuple[Group, ...] = ()
-    ) -> None:
-        stored = tuple(tuple(tuple(map(str, held)) for held in at) for at in self.state)
+    def list_stored(self) -> Stored:
+        return tuple(tuple(tuple(map(str, held)) for held in at) for at in self.state)
+
+    def list_queued(self) -> Rows:
         coming = [[str(m) for target, m in self.sending if target == k] for k in range(self.nodes)]
-        queued = tuple(
+        return tuple(
             (*map(str, queue), *new) for queue, new in zip(self.queues, coming, strict=True)
-        )
-        self.trace.steps.append(
-            TraceStep(text, str(self.now), self.clock, node, stored, moves, queued, found)
         )

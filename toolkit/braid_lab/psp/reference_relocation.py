@@ -8,6 +8,8 @@ tail first.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from braid.core.plan import Block
 from braid.papers.psp.slice_table import (
     BlockMove,
@@ -17,7 +19,7 @@ from braid.papers.psp.slice_table import (
     plan_relocation,
 )
 
-from braid_lab.common.trace import NAMES, Trace, TraceStep
+from braid_lab.common.trace import NAMES, Group, Stepper, Stored, Trace
 from braid_lab.common.trace import TraceMove as Shown
 from braid_lab.psp.cost import relocated_shares
 
@@ -35,7 +37,7 @@ def relocation_example(nodes: int = 3, added: int = 1) -> Trace:
     return _Relocation(nodes, added).trace
 
 
-class _Relocation:
+class _Relocation(Stepper):
     def __init__(self, nodes: int, added: int) -> None:
         self.nodes, self.added, self.all = nodes, added, nodes + added
         tuples, each = nodes * self.all, self.all
@@ -55,17 +57,18 @@ class _Relocation:
             1,
             self.all,
         )
+        self.now = "the ring"
         self._record_relocation(old, moves)
 
     def _record_relocation(self, old: SliceTable, moves: list[BlockMove]) -> None:
         ring = " → ".join(f"M{n + 1}" for n in old.nodes)
-        self._record_step(
+        self.record_step(
             f"The window of {len(self.held[0]) * self.nodes} tuples lies on {ring}, "
             f"{self.all} on each; M1 is the head. Each new slice has {self.nodes}.",
             0,
         )
         for j, k in enumerate(insertion_points(self.nodes, self.added), 1):
-            self._record_step(
+            self.record_step(
                 f"The join is suspended. M{self.nodes + j} goes in after M{k}: k = {k} is the "
                 f"least with k M / N ≥ {j}, where what is shifted fills it.",
                 self.nodes + j - 1,
@@ -76,7 +79,7 @@ class _Relocation:
                 self._move_block(place, m, len(mine))
         ring = " → ".join(f"M{n + 1}" for n in self.order)
         moved = f"{len(moves)} of {self.nodes * self.all} tuples have moved, once each"
-        self._record_step(f"The join goes on, on {ring}: {moved}.", 0)
+        self.record_step(f"The join goes on, on {ring}: {moved}.", 0)
 
     def _move_block(self, place: int, m: BlockMove, many: int) -> None:
         self.held[m.source].remove(m.block)
@@ -87,7 +90,7 @@ class _Relocation:
         parts += (
             [f"{whole} whole to {'a new node' if whole == 1 else 'new nodes'}"] if whole else []
         )
-        self._record_step(
+        self.record_step(
             f"M{place + 1} hands on {many} tuples: {' and '.join(parts)}. "
             f"{_format_block_name(m.block)} goes to "
             f"M{m.target + 1}.",
@@ -95,13 +98,21 @@ class _Relocation:
             (Shown(_format_block_name(m.block), "copy", m.source, m.target),),
         )
 
-    def _record_step(self, text: str, node: int, moves: tuple[Shown, ...] = ()) -> None:
-        stored = tuple(
+    def list_stored(self) -> Stored:
+        return tuple(
             (tuple(_format_block_name(b) for b in sorted(held, key=lambda b: -b.batch)),)
             for held in self.held
         )
-        clock = len(self.trace.steps)
-        self.trace.steps.append(TraceStep(text, "the ring", clock, node, stored, moves))
+
+    def record_step(
+        self,
+        text: str,
+        node: int | None,
+        moves: Iterable[Shown] = (),
+        results: Iterable[Group] = (),
+    ) -> None:
+        self.clock = len(self.trace.steps)
+        super().record_step(text, node, moves, results)
 
 
 def _make_block(age: int, node: int, tuples: int) -> Block:

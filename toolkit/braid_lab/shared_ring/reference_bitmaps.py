@@ -8,10 +8,20 @@ product of its members' bitmaps. If that product is 0 before the probe, no resul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from braid_lab.common.trace import NAMES, Group, Trace, TraceMove, TraceStep, Tuple, group_name
+from braid_lab.common.trace import (
+    NAMES,
+    Group,
+    Rows,
+    Stepper,
+    Stored,
+    Trace,
+    TraceMove,
+    Tuple,
+    group_name,
+)
 
 WINDOWS: dict[str, tuple[int, ...]] = {"q1": (6, 2, 4), "q2": (2, 4, 6), "q3": (4, 6, 2)}
 """Section 20.1, by query and stream: windows rank q2, q3, q1 on a, q1, q2, q3 on b, q3, q1, q2 on
@@ -29,7 +39,7 @@ def bitmap_example() -> Trace:
     """
     routing = _Routing(WINDOWS)
     a = Tuple(NOW, 0, 1)
-    routing.record_step(
+    routing.record_group(
         f"{a} arrives. It is new, so on its own stream it serves all: T_a = "
         f"{routing.format_bitmap(routing.all)}.",
         None,
@@ -43,7 +53,7 @@ def bitmap_example() -> Trace:
 
 
 @dataclass
-class _Routing:
+class _Routing(Stepper):
     windows: dict[str, tuple[int, ...]]
     trace: Trace = field(init=False)
 
@@ -81,7 +91,7 @@ class _Routing:
         extended, slice_ = (*group, u), f"{NAMES[stream].upper()}_{k + 1}"
         before, slices = self.multiply_bitmaps(group), self.make_query_bitmap(u)
         if not before & slices:
-            self.record_step(
+            self.record_group(
                 f"{group_name(group)} serves {self.format_query_names(before)}, {slice_} serves "
                 f"{self.format_query_names(slices)}: "
                 f"{self.format_bitmap(before)} · "
@@ -100,38 +110,28 @@ class _Routing:
             f"{self.format_query_names(slices)}, and finds {u}. "
             f"T = ({vector})"
         )
-        self.record_step(
+        self.record_group(
             f"{text}: {fate} {self.format_query_names(before & slices)}.", k, *extended, found=last
         )
         return extended
 
-    def record_step(self, text: str, node: int | None, *group: Tuple, found: bool = False) -> None:
-        stored = tuple(
+    def record_group(self, text: str, node: int | None, *group: Tuple, found: bool = False) -> None:
+        self.now, self.clock, self.group = group[0], len(self.trace.steps), group
+        *prober, _ = group
+        moves = (
+            [TraceMove(group_name(prober), "partial", self.find_slice(prober[-1]), node)]
+            if prober
+            else []
+        )
+        self.record_step(text, node, moves, [group] if found else [])
+
+    def list_stored(self) -> Stored:
+        """Return the tuples, by slice and stream."""
+        return tuple(
             tuple((str(of[k]),) if of else () for of in self.held) for k in range(self.trace.nodes)
         )
-        prober = group[:-1]
-        moves = (
-            (TraceMove(group_name(prober), "partial", self.find_slice(prober[-1]), node),)
-            if prober
-            else ()
-        )
-        results = (tuple(group),) if found else ()
-        clock = len(self.trace.steps)
-        self.trace.steps.append(
-            TraceStep(
-                text,
-                str(group[0]),
-                clock,
-                node,
-                stored,
-                moves,
-                (),
-                results,
-                self.make_bitmap_table(group),
-            )
-        )
 
-    def make_bitmap_table(self, group: Sequence[Tuple]) -> tuple[tuple[str, ...], ...]:
+    def make_table(self) -> Rows:
         """Return the matrix O, by rank and stream, and T with its product."""
         streams = range(len(self.held))
         rows = [("", *NAMES[: len(streams)], "product")]
@@ -141,13 +141,13 @@ class _Routing:
                 for s in streams
             )
             rows.append((f"O, rank {k + 1}", *map(self.format_bitmap, of_rank), ""))
-        mine = {t.stream: self.format_bitmap(self.make_query_bitmap(t)) for t in group}
+        mine = {t.stream: self.format_bitmap(self.make_query_bitmap(t)) for t in self.group}
         return (
             *rows,
             (
                 "T",
                 *(mine.get(s, "–") for s in streams),
-                self.format_bitmap(self.multiply_bitmaps(tuple(group))),
+                self.format_bitmap(self.multiply_bitmaps(tuple(self.group))),
             ),
         )
 

@@ -16,7 +16,7 @@ from math import ceil
 from random import Random
 from typing import Literal, NamedTuple
 
-from braid_lab.common.trace import NAMES, Trace, TraceMove, TraceStep, Tuple
+from braid_lab.common.trace import NAMES, Group, Rows, Stepper, Stored, Trace, TraceMove, Tuple
 from braid_lab.shedding.inverted_index import InvertedIndex, Order
 
 Predicate = Literal["equal", "subset", "superset", "overlap", "inner"]
@@ -61,7 +61,7 @@ class BasicWindow:
 
 
 @dataclass
-class SheddingJoin:
+class SheddingJoin(Stepper):
     """Two windows of ``length`` in basic windows of ``basic``, a tuple at a time.
 
     ``fraction`` is r, ``sample`` gamma. ``inclusive`` keeps a tuple while its age is at most w, as
@@ -125,7 +125,7 @@ class SheddingJoin:
         head.tuples.append(t)
         if head.index is not None:
             head.index.insert_set(t.number, t.time, frozenset(t.items))
-        self._record_step(f"{t} is put at the head of its window.", t)
+        self._record_probe(f"{t} is put at the head of its window.", t)
 
     def _expire_tuples(self, stream: int, now: int) -> None:
         limit = self.length[stream] + (1 if self.inclusive else 0)
@@ -139,7 +139,7 @@ class SheddingJoin:
         """Apply Algorithm 3."""
         parts = self.windows[window]
         if self.draw.random() < self.fraction * self.sample:
-            self._record_step(f"{t} is processed in full, to learn.", t)
+            self._record_probe(f"{t} is processed in full, to learn.", t)
             for j, part in enumerate(parts):
                 self.seen[window][min(j, len(self.seen[window]) - 1)] += self._probe_basic_window(
                     t, part, 1.0
@@ -151,7 +151,7 @@ class SheddingJoin:
         ):
             left -= len(parts[j].tuples)
             share = 1.0 if left > 0 else 1 + left / len(parts[j].tuples)
-            self._record_step(
+            self._record_probe(
                 f"{t} is processed against {share:.0%} of basic window {j + 1}; a = {left:.4g}.", t
             )
             self._probe_basic_window(t, parts[j], share)
@@ -176,7 +176,7 @@ class SheddingJoin:
         self.results += pairs
         if pairs:
             names = tuple((_to_plain_tuple(a), _to_plain_tuple(b)) for a, b in pairs)
-            self._record_step(f"{t} finds {len(pairs)}.", t, names)
+            self._record_probe(f"{t} finds {len(pairs)}.", t, names)
         return len(pairs)
 
     def _find_candidates(
@@ -208,35 +208,28 @@ class SheddingJoin:
             self.seen[i] = [0] * len(seen)
         self.came, self.adapted = [0, 0], now
 
-    def _record_step(
-        self,
-        text: str,
-        t: SetTuple,
-        found: tuple[tuple[Tuple, Tuple], ...] = (),
-    ) -> None:
-        stored = tuple(
-            tuple(str(u) for part in reversed(parts) for u in part.tuples) for parts in self.windows
-        )
-        heads = [("basic window", "W1", "o1", "W2", "o2")]
-        rows = [
-            (
-                str(j + 1),
-                *(
-                    cell
-                    for i in (0, 1)
-                    for cell in (
-                        " ".join(map(str, self.windows[i][j].tuples))
-                        if j < len(self.windows[i])
-                        else "",
-                        f"{self.output[i][j]:.3g}" if j < self.counts[i] else "",
-                    )
-                ),
-            )
+    def _record_probe(self, text: str, t: SetTuple, found: Iterable[Group] = ()) -> None:
+        self.now, self.clock = t, t.time
+        self.record_step(text, 0, [TraceMove(str(t), "probe", None, 0)], found)
+
+    def list_stored(self) -> Stored:
+        """Return the names of the tuples of both windows."""
+        parts = (reversed(parts) for parts in self.windows)
+        return (tuple(tuple(str(u) for part in window for u in part.tuples) for window in parts),)
+
+    def make_table(self) -> Rows:
+        """Return the tuples and the expected output of each basic window."""
+        rows = (
+            (str(j + 1), *self._format_basic_window(0, j), *self._format_basic_window(1, j))
             for j in range(max(self.counts))
-        ]
-        moves = (TraceMove(str(t), "probe", None, 0),)
-        self.trace.steps.append(
-            TraceStep(text, str(t), t.time, 0, (stored,), moves, (), found, tuple([*heads, *rows]))
+        )
+        return (("basic window", "W1", "o1", "W2", "o2"), *rows)
+
+    def _format_basic_window(self, window: int, j: int) -> tuple[str, str]:
+        parts = self.windows[window]
+        return (
+            " ".join(map(str, parts[j].tuples)) if j < len(parts) else "",
+            f"{self.output[window][j]:.3g}" if j < self.counts[window] else "",
         )
 
 

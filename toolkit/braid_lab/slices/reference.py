@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from braid.core.query import Query
@@ -31,6 +31,9 @@ from braid.core.query import Query
 from braid_lab.common.trace import (
     NAMES,
     Group,
+    Rows,
+    Stepper,
+    Stored,
     Theta,
     Trace,
     TraceMove,
@@ -105,7 +108,7 @@ class Union:
         self.output += self.buckets.pop(probe, [])
 
 
-class ReferenceChain:
+class ReferenceChain(Stepper):
     """A chain of sliced joins of streams a and b.
 
     Parameters
@@ -151,14 +154,15 @@ class ReferenceChain:
         self.theta, self.one_way, self.inclusive, self.keeps = theta, one_way, inclusive, keeps
         self.slices = [SlicedJoin(w) for w in boundaries]
         self.unions = [Union(q) for q in queries]
-        self.steps: list[TraceStep] = []
-        self.title, self.clock, self.now = title, 0, ""
+        self.trace = Trace(title, 2, len(boundaries))
+        self.clock, self.now = 0, ""
 
     @property
     def recorded_trace(self) -> Trace:
         """The steps so far. Nodes are slices; after a merge the last ones are empty."""
-        most = max((len(s.stored) for s in self.steps), default=len(self.slices))
-        return Trace(self.title, 2, most, [_pad_step(s, most) for s in self.steps])
+        steps = self.trace.steps
+        most = max((len(s.stored) for s in steps), default=len(self.slices))
+        return replace(self.trace, nodes=most, steps=[_pad_step(s, most) for s in steps])
 
     @property
     def results_by_query(self) -> list[list[Group]]:
@@ -175,14 +179,14 @@ class ReferenceChain:
         self.clock, self.now = max(self.clock, t.time), str(t)
         reach = max((u.window_length for u in self.unions if self.keeps(u.query, t)), default=0)
         if not reach:
-            self._record_step(f"{t} arrives; no query selects it.", None)
+            self.record_step(f"{t} arrives; no query selects it.", None)
             return
         kinds = ("build" if t.stream == 0 else "probe",) if self.one_way else ("probe", "build")
         copies = [TupleCopy(t, kind, reach) for kind in kinds]
         self.slices[0].queue += copies
         marked = f", marked for ages up to {reach}" if reach < self.slices[-1].end else ""
         moves = tuple(TraceMove(str(c), c.kind, None, 0) for c in copies)
-        self._record_step(
+        self.record_step(
             f"{t} arrives and waits at J1 as {' and '.join(map(str, copies))}{marked}.", None, moves
         )
 
@@ -198,7 +202,7 @@ class ReferenceChain:
             self._probe_slice(k, copy)
         else:
             self.slices[k].state[copy.tuple.stream].append(copy)
-            self._record_step(f"{copy} is inserted at J{k + 1}.", k)
+            self.record_step(f"{copy} is inserted at J{k + 1}.", k)
 
     def run_until_empty(self) -> None:
         """Let slices take turns, first to last, until no message waits."""
@@ -217,7 +221,7 @@ class ReferenceChain:
             raise ValueError(f"slice {k + 1} is from {start} to {end}; {at} is not inside")
         self.slices[k].end = at
         self.slices.insert(k + 1, SlicedJoin(end))
-        self._record_step(
+        self.record_step(
             f"J{k + 1} is split at {at}; J{k + 2} is from {at} to {end} and still empty.", k
         )
 
@@ -234,7 +238,7 @@ class ReferenceChain:
         for state, older in zip(self.slices[k].state, old.state, strict=True):
             state[:0] = older
         self.slices[k].end = old.end
-        self._record_step(
+        self.record_step(
             f"J{k + 2} is merged into J{k + 1}, which is now from {self._slice_start_age(k)} to "
             f"{old.end}.",
             k,
@@ -253,7 +257,7 @@ class ReferenceChain:
         found = self._deliver_results(
             k, t, [sort_by_stream((t, c.tuple)) for c in other if self.theta(t, c.tuple)]
         )
-        self._record_step(self._describe_probe(k, copy, old, found), k, tuple(moves), tuple(found))
+        self.record_step(self._describe_probe(k, copy, old, found), k, tuple(moves), tuple(found))
 
     def _is_past_end(self, age: float, end: float) -> bool:
         return age > end if self.inclusive else age >= end
@@ -300,32 +304,18 @@ class ReferenceChain:
             f"{f'then it goes on to J{k + 2}' if goes else 'it goes no further'}."
         )
 
-    def _record_step(
-        self,
-        text: str,
-        node: int | None,
-        moves: tuple[TraceMove, ...] = (),
-        found: tuple[Group, ...] = (),
-    ) -> None:
-        stored = tuple(
+    def list_stored(self) -> Stored:
+        """Return the names of the stored tuples, by slice and stream."""
+        return tuple(
             tuple(tuple(str(c.tuple) for c in held) for held in j.state) for j in self.slices
         )
-        queued = tuple(tuple(map(str, j.queue)) for j in self.slices)
-        self.steps.append(
-            TraceStep(
-                text,
-                self.now,
-                self.clock,
-                node,
-                stored,
-                moves,
-                queued,
-                found,
-                self._make_slice_table(),
-            )
-        )
 
-    def _make_slice_table(self) -> tuple[tuple[str, ...], ...]:
+    def list_queued(self) -> Rows:
+        """Return the waiting copies, by slice."""
+        return tuple(tuple(map(str, j.queue)) for j in self.slices)
+
+    def make_table(self) -> Rows:
+        """Return the ages of each slice, and the queries that it serves."""
         rows = [("slice", "ages", "serves")]
         for k, join in enumerate(self.slices):
             serves = [

@@ -17,7 +17,7 @@ Source: Elseidy et al. 2014, Algorithms 1 to 3 (sections 4.1 to 4.3).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from braid.papers.theta.mapping import Mapping, input_load_factor, optimal_mapping, square_mapping
@@ -25,10 +25,12 @@ from braid.papers.theta.mapping import Mapping, input_load_factor, optimal_mappi
 from braid_lab.common.trace import (
     NAMES,
     Group,
+    Rows,
+    Stepper,
+    Stored,
     Theta,
     Trace,
     TraceMove,
-    TraceStep,
     Tuple,
     equal_values,
     parse_tuples,
@@ -79,7 +81,7 @@ class Joiner:
 
 
 @dataclass
-class ReferenceGrid:
+class ReferenceGrid(Stepper):
     """A run of the adaptive grid.
 
     ``counts`` are |R|, |S|, |Delta R|, |Delta S| of the controller. ``ahead`` is the mapping of the
@@ -126,7 +128,7 @@ class ReferenceGrid:
         """Apply Algorithm 1, then Algorithm 2."""
         self.counts[2 + t.stream] += RESHUFFLERS
         side = "RS"[t.stream]
-        self._record_step(f"Alg. 1, line {2 + t.stream}: |Δ{side}| grows by {RESHUFFLERS}", None)
+        self.record_step(f"Alg. 1, line {2 + t.stream}: |Δ{side}| grows by {RESHUFFLERS}", None)
         if self.ahead is None and self.clock >= self.warmup:
             self._decide_migration()
 
@@ -139,12 +141,12 @@ class ReferenceGrid:
         self.counts = [r, s, 0, 0]
         loads = f"ILF {input_load_factor(r, s, *self.mapping):g} under {self.mapping}"
         if best == self.mapping:
-            self._record_step(
+            self.record_step(
                 f"Alg. 2, lines 2 to 6: a stream has doubled; {loads} stays the least", None
             )
             return
         words = f"{loads}, {input_load_factor(r, s, *best):g} under {best}: migrate"
-        self._record_step(f"Alg. 2, lines 2 to 6: a stream has doubled; {words}", None)
+        self.record_step(f"Alg. 2, lines 2 to 6: a stream has doubled; {words}", None)
         self.ahead, self.unaware = best, self.delay
         for k, joiner in enumerate(self.joiners):
             joiner.next = next_place(joiner.place, self.mapping, best)
@@ -174,7 +176,7 @@ class ReferenceGrid:
             joiner.signals += 1
         if self.joiners[0].signals == RESHUFFLERS:
             text = f"Alg. 3, lines 4 and 5: {text}; from here on no tuple is of the old epoch"
-        self._record_step(text, None)
+        self.record_step(text, None)
 
     def _is_assigned_to_place(self, t: Tuple, place: Place, mapping: Mapping) -> bool:
         return find_partition(self.keys(t), mapping[t.stream]) == place[t.stream]
@@ -215,8 +217,8 @@ class ReferenceGrid:
         lines["mu"] = "line 17" if told else "line 10"
         name = "μ" if to == "mu" else MARKS[to].strip() or "τ"
         text = f"Alg. 3, {lines[to]}: {t} of {name} meets {_format_tuples(meets)}"
-        self._record_step(
-            text, k, found, () if to == "mu" else (TraceMove(str(t), "probe", None, k),)
+        self.record_step(
+            text, k, () if to == "mu" else (TraceMove(str(t), "probe", None, k),), found
         )
 
     def _select_tuples_to_probe(self, joiner: Joiner, t: Tuple, to: str) -> list[Tuple]:
@@ -258,46 +260,39 @@ class ReferenceGrid:
             assert joiner.next is not None
             joiner.place, joiner.next, joiner.partner, joiner.signals = joiner.next, None, None, 0
         self.mapping, self.ahead = self.ahead, None
-        self._record_step(
+        self.record_step(
             "Alg. 3, lines 20 to 23: what the new mapping has elsewhere is discarded; the "
             "migration has ended",
             None,
         )
 
-    def _record_step(
-        self,
-        text: str,
-        node: int | None,
-        found: Sequence[Group] = (),
-        moves: Sequence[TraceMove] = (),
-    ) -> None:
-        """Record one step of the trace, with the state after it."""
-        sent = [
-            TraceMove(str(t), "copy", joiner.partner, k)
-            for k, joiner in enumerate(self.joiners)
-            for t in joiner.queue
-        ]
-        stored = tuple(
+    def list_stored(self) -> Stored:
+        """Return the names and sets of the tuples, by joiner and stream."""
+        return tuple(
             tuple(
                 tuple(f"{t}{MARKS[s]}" for s in SETS for t in joiner.sets[s] if t.stream == stream)
                 for stream in (0, 1)
             )
             for joiner in self.joiners
         )
-        self.trace.steps.append(
-            TraceStep(
-                text,
-                str(self.now),
-                self.clock,
-                node,
-                stored,
-                tuple([*moves, *sent]),
-                results=tuple(found),
-                table=self._make_counts_table(),
-            )
-        )
 
-    def _make_counts_table(self) -> tuple[tuple[str, ...], ...]:
+    def record_step(
+        self,
+        text: str,
+        node: int | None,
+        moves: Iterable[TraceMove] = (),
+        results: Iterable[Group] = (),
+    ) -> None:
+        """Append a step to the trace, with the tuples that joiners send to their partners."""
+        sent = (
+            TraceMove(str(t), "copy", joiner.partner, k)
+            for k, joiner in enumerate(self.joiners)
+            for t in joiner.queue
+        )
+        super().record_step(text, node, (*moves, *sent), results)
+
+    def make_table(self) -> Rows:
+        """Return the mapping and the controller's counts."""
         r, s, dr, ds = map(str, self.counts)
         mapping = f"{self.mapping}" + (f" → {self.ahead}" if self.ahead else "")
         return ("mapping", "|R|", "|S|", "|ΔR|", "|ΔS|"), (mapping, r, s, dr, ds)

@@ -194,10 +194,7 @@ def make_bci(
     ``width`` days. No foreign key takes part, so skew does not change its result size.
     """
     lines = _read_lineitem(spark, scale, skew, seed)
-    streams = {
-        "l1": lines.where((F.col("l_shipmode") == "TRUCK") & (F.col("l_quantity") > quantity)),
-        "l2": lines.where("l_shipmode <> 'TRUCK'"),
-    }
+    streams = _select_truck_lines(lines, quantity, "l_shipmode <> 'TRUCK'")
     return Workload(
         "BCI",
         _shuffle_streams(streams, seed, batches),
@@ -220,15 +217,18 @@ def make_bnci(
     instructions whose order key differs by at most ``width``.
     """
     lines = _read_lineitem(spark, scale, skew, seed)
-    streams = {
-        "l1": lines.where((F.col("l_shipmode") == "TRUCK") & (F.col("l_quantity") > quantity)),
-        "l2": lines.where("l_shipinstruct = 'NONE'"),
-    }
+    streams = _select_truck_lines(lines, quantity, "l_shipinstruct = 'NONE'")
     return Workload(
         "BNCI",
         _shuffle_streams(streams, seed, batches),
         f"abs(l1.l_orderkey - l2.l_orderkey) <= {width}",
     )
+
+
+def _select_truck_lines(lines: DataFrame, quantity: float, others: str) -> dict[str, DataFrame]:
+    """Return the lines sent by truck with more than ``quantity`` pieces, and other lines."""
+    trucks = lines.where((F.col("l_shipmode") == "TRUCK") & (F.col("l_quantity") > quantity))
+    return {"l1": trucks, "l2": lines.where(others)}
 
 
 def make_fluct_join(
