@@ -124,10 +124,12 @@ class ClaimRegistry:
             def test_claim(*args: P.args, **kwargs: P.kwargs) -> Claim:
                 bound = shape.bind(*args, **kwargs)
                 bound.apply_defaults()
-                place, says = (text.format_map(bound.arguments) for text in (source, statement))
-                found = find(*args, **kwargs)
-                must = is_required if found.is_required is None else found.is_required
-                return Claim(self.paper, place, says, found.result, found.holds, found.reason, must)
+                place, sentence = (text.format_map(bound.arguments) for text in (source, statement))
+                finding = find(*args, **kwargs)
+                must = is_required if finding.is_required is None else finding.is_required
+                return Claim(
+                    self.paper, place, sentence, finding.result, finding.holds, finding.reason, must
+                )
 
             self._checks.append(_Check(test_claim, tuple(shape.parameters.values()), cases))
             return test_claim
@@ -164,11 +166,11 @@ def _find_arguments(
     parameters: Iterable[Parameter], records: Iterable[object], figures: Case
 ) -> dict[str, Any] | None:
     """Return the arguments by name; None if one is not given."""
-    found = {p.name: _find_argument(p, records, figures) for p in parameters}
-    missing = {p.name for p in parameters if found[p.name] is None}
+    values = {p.name: _find_argument(p, records, figures) for p in parameters}
+    missing = {p.name for p in parameters if values[p.name] is None}
     if any(p.name in missing and p.default is Parameter.empty for p in parameters):
         return None
-    return {name: value for name, value in found.items() if name not in missing}
+    return {name: value for name, value in values.items() if name not in missing}
 
 
 def _find_argument(parameter: Parameter, records: Iterable[object], figures: Case) -> Any:

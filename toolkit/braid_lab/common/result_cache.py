@@ -30,8 +30,8 @@ Outcome = Mapping[str, float]
 
 def fingerprint_outcomes(outcomes: Iterable[Outcome]) -> str:
     """Return a digest of outcomes: eight letters and digits, from five digits of each number."""
-    told = "\n".join(f"{k} {v:.5g}" for outcome in outcomes for k, v in outcome.items())
-    return hashlib.sha256(told.encode()).hexdigest()[:8]
+    numbers = "\n".join(f"{k} {v:.5g}" for outcome in outcomes for k, v in outcome.items())
+    return hashlib.sha256(numbers.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,9 @@ class ResultCache(Generic[P]):
         if not self.file_path.exists():
             return {}
         with self.file_path.open(encoding="utf-8", newline="") as file:
-            found = [row for row in csv.DictReader(file) if row["code"] == self.code_fingerprint]
+            rows = [row for row in csv.DictReader(file) if row["code"] == self.code_fingerprint]
         return {
-            r["run"]: CachedOutcome({n: float(r[n]) for n in self.columns}, r["date"])
-            for r in found
+            r["run"]: CachedOutcome({n: float(r[n]) for n in self.columns}, r["date"]) for r in rows
         }
 
     def make_source(self, fresh: bool = False) -> Callable[P, CachedOutcome]:

@@ -254,25 +254,25 @@ def parse_tuples(text: str, streams: int = 2) -> list[Tuple]:
     >>> print(*(f"{t} at {t.time} s: {t.value}" for t in parse_tuples("a b:2 - a")), sep="; ")
     a1 at 1 s: 1; b1 at 2 s: 2; a2 at 4 s: 1
     """
-    known, words, found = NAMES[:streams], text.split(), list[Tuple]()
+    letters, words, tuples = NAMES[:streams], text.split(), list[Tuple]()
     for second, word in enumerate(words, 1):
         stream, colon, value = word.partition(":")
         if word == "-":
             continue
         number = read_natural(value) if colon else 1
-        if len(stream) != 1 or stream not in known or number is None:
+        if len(stream) != 1 or stream not in letters or number is None:
             raise ValueError(
-                f"{word!r} is no tuple; one is a letter of {', '.join(known)}, or a letter, a "
-                f"colon and a whole number, as in {known[0]}:2"
+                f"{word!r} is no tuple; one is a letter of {', '.join(letters)}, or a letter, a "
+                f"colon and a whole number, as in {letters[0]}:2"
             )
-        count = sum(t.stream == NAMES.index(stream) for t in found)
-        found.append(Tuple(second, NAMES.index(stream), count + 1, number))
-    if not 1 <= len(found) <= MOST or len(words) > 4 * MOST:
+        count = sum(t.stream == NAMES.index(stream) for t in tuples)
+        tuples.append(Tuple(second, NAMES.index(stream), count + 1, number))
+    if not 1 <= len(tuples) <= MOST or len(words) > 4 * MOST:
         raise ValueError(
-            f"there are {len(found)} tuples in {len(words)} seconds; give 1 to {MOST}, in at most "
+            f"there are {len(tuples)} tuples in {len(words)} seconds; give 1 to {MOST}, in at most "
             f"{4 * MOST} seconds"
         )
-    return found
+    return tuples
 
 
 def check_arguments(windows: Sequence[int], nodes: int) -> None:

@@ -112,9 +112,9 @@ def window_claim(f: DiffusionFigures) -> Finding:
     ends = {w: f.final_results(w) for w in (60.0, 120.0)}
     at = {label: [ends[w][label] / ends[w]["ATR"] for w in ends] for label in (TWO, HALF, ALL)}
     held = [label for label, (short, long) in at.items() if short < 0.99 and long > 1.01]
-    found = "; ".join(f"{label}: {a:.3g}, {b:.3g}" for label, (a, b) in at.items())
+    result = "; ".join(f"{label}: {a:.3g}, {b:.3g}" for label, (a, b) in at.items())
     why = "; ".join(held) or "for no bound L, on streams that stand in for the paper's videos"
-    return judge_reading(found, held, why)
+    return judge_reading(result, held, why)
 
 
 @CLAIMS.claim(
@@ -146,16 +146,16 @@ def scale_claim(f: DiffusionFigures) -> Finding:
     first, last = f.throughput_by_hosts.iloc[0], f.throughput_by_hosts.iloc[-1]
     both = ["ATR", TWO, ROOT]
     holds = (last[both] > first[both]).all()
-    found = format_values((last / first)[both])
-    return judge(found, holds, failure="for some L only")
+    result = format_values((last / first)[both])
+    return judge(result, holds, failure="for some L only")
 
 
 @CLAIMS.claim("Fig. 11", "more hosts, more results (ATR)", is_required=True)
 def scale_check(f: DiffusionFigures) -> Finding:
     """Fig. 11: more hosts, more results under ATR."""
     by = f.throughput_by_hosts["ATR"]
-    found = f"{by.iloc[0]:.3g} to {by.iloc[-1]:.3g} results/s"
-    return judge(found, by.iloc[-1] > by.iloc[0])
+    result = f"{by.iloc[0]:.3g} to {by.iloc[-1]:.3g} results/s"
+    return judge(result, by.iloc[-1] > by.iloc[0])
 
 
 @CLAIMS.claim("Fig. 11", "both above the existing schemes: least ratio", is_required=True)
@@ -247,8 +247,8 @@ def ctr_sends_check(f: DiffusionFigures) -> Finding:
 def chvatal_check(f: DiffusionFigures) -> Finding:
     """Section 4.1: a greedy cover is within Chvatal's bound of the lightest."""
     far = (f.covers["ratio"] - f.covers["bound"]).max()
-    found = f"greedy / exact at most {f.covers['ratio'].max():.3f}"
-    return judge(found, far <= 1e-9)
+    result = f"greedy / exact at most {f.covers['ratio'].max():.3f}"
+    return judge(result, far <= 1e-9)
 
 
 @CLAIMS.claim("4.1", "with a bound on copies the greedy cover is the lightest", is_required=True)
@@ -281,8 +281,8 @@ def equation_4_claim(equations: pd.DataFrame) -> Finding:
 
 def _judge_equation(equations: pd.DataFrame, name: str, reason: str = "") -> Finding:
     printed, counted = equations.set_index("equation").loc[name, ["printed", "counted"]]
-    found = f"{printed:.0f} printed, {counted:.0f} counted a second"
-    return judge(found, abs(printed / counted - 1) <= 0.15, reason)
+    result = f"{printed:.0f} printed, {counted:.0f} counted a second"
+    return judge(result, abs(printed / counted - 1) <= 0.15, reason)
 
 
 CLAIMS.include_claims(long_runs.CLAIMS)
@@ -311,8 +311,8 @@ def _select_measured_results(both: pd.DataFrame) -> pd.Series:
 def same_results_claim(both: pd.DataFrame) -> Finding:
     """Section 3, 4: ATR and CTR lose nothing, so they find the same results (measured)."""
     count = _select_measured_results(both)
-    found = f"ATR {count['ATR-unoptimized']:,}, CTR {count['CTR']:,} results"
-    return judge(found, count["ATR-unoptimized"] == count["CTR"])
+    result = f"ATR {count['ATR-unoptimized']:,}, CTR {count['CTR']:,} results"
+    return judge(result, count["ATR-unoptimized"] == count["CTR"])
 
 
 @CLAIMS.claim("1", "semantics-unaware routing loses results", is_required=True)

@@ -30,14 +30,14 @@ def exact_cover(sets: Sets, weights: Sequence[float], wanted: int) -> list[int]:
         len(blocks), len(hosts)
     )
     costs = np.array([weights[j] for j in hosts])
-    found = milp(
+    solution = milp(
         costs / costs.min(),  # the solver stops at an absolute gap of 1e-6
         constraints=LinearConstraint(held, lb=1),
         integrality=1,
         bounds=Bounds(0, 1),
         options={"mip_rel_gap": 0.0},
     )
-    return [j for j, chosen in zip(hosts, np.rint(found.x), strict=True) if chosen]
+    return [j for j, chosen in zip(hosts, np.rint(solution.x), strict=True) if chosen]
 
 
 def chvatal_bound(sets: Sets, wanted: int) -> float:

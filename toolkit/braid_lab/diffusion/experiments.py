@@ -165,24 +165,24 @@ def make_placement(name: str, setting: DiffusionSetting) -> Placement:
     Those that are not the paper's get the number of hosts. Raises ValueError for any other name.
     """
     s = setting
-    told = tuple((m.memory_mb, m.mips, m.mbps) for m in s.host_capacities(s.hosts))
+    capacities = tuple((m.memory_mb, m.mips, m.mbps) for m in s.host_capacities(s.hosts))
     prices = (s.costs.transfer_ms, s.costs.probe_ms, s.costs.compare_us)
     if name in ("ATR", "ATR-unoptimized"):
-        found = name == "ATR"
+        optimize = name == "ATR"
         return Aligned(
             s.hosts,
             s.length,
-            found,
+            optimize,
             sample_batches=s.sample,
-            host_capacities=told,
+            host_capacities=capacities,
             cost_parameters=prices,
         )
     if name in ("CTR", "CTR-unoptimized"):
         copies = s.copies if s.copies is None else min(s.copies, s.hosts)
-        more: dict[str, Any] = dict(host_capacities=told, cost_parameters=prices, seed=s.seed)
+        more: dict[str, Any] = dict(host_capacities=capacities, cost_parameters=prices, seed=s.seed)
         return Coordinated(s.hosts, s.length, name == "CTR", copies, **more)
     if name == "Semantics-unaware":
-        return SemanticsUnaware(s.hosts, s.length, host_capacities=told)
+        return SemanticsUnaware(s.hosts, s.length, host_capacities=capacities)
     if name == "Centralized":
         return Centralized()
     if name not in placement_names():
@@ -222,13 +222,13 @@ def summarize(events: Iterable[Any], warmup: float = 0.0) -> dict[str, float]:
 
 
 def _summarize_batch(e: BatchCommitted) -> dict[str, float]:
-    did = e.total_host_metrics
-    sent = did.received_bytes + did.received_partial_bytes + did.migrated_bytes
+    metrics = e.total_host_metrics
+    sent = metrics.received_bytes + metrics.received_partial_bytes + metrics.migrated_bytes
     return {
         "throughput": e.results,
-        "work": did.seconds,
+        "work": metrics.seconds,
         "mbits": sent * 8 / 1e6,
-        "stored": did.stored_tuples / max(sum(e.live_tuples), 1),
+        "stored": metrics.stored_tuples / max(sum(e.live_tuples), 1),
     }
 
 
@@ -273,8 +273,8 @@ def run_sweep(
             for seed in range(seeds):
                 s = replace(setting, seed=seed, copies=rival.max_copies(setting.hosts))
                 got = made(rival.placement, s)
-                told = {"figure": figure, "x": x, "placement": label, "seed": seed}
-                rows.append(told | dict(got.outcome) | {"kept": got.date})
+                columns = {"figure": figure, "x": x, "placement": label, "seed": seed}
+                rows.append(columns | dict(got.outcome) | {"kept": got.date})
     return pd.DataFrame(rows)
 
 
@@ -293,8 +293,8 @@ def compare_with_model(
             count_totals(simulate_setting(make_placement(name, setting), free)),
         )
         rows += [(name, what, done[what], model[what]) for what in done]
-    found = pd.DataFrame(rows, columns=["placement", "count", "measured", "modelled"])
-    return found.assign(ratio=found["measured"] / found["modelled"])
+    table = pd.DataFrame(rows, columns=["placement", "count", "measured", "modelled"])
+    return table.assign(ratio=table["measured"] / table["modelled"])
 
 
 def setting_from_controls(chosen: Mapping[str, Any], seconds: int) -> DiffusionSetting:
@@ -332,8 +332,8 @@ def seed_spread(outcomes: pd.DataFrame) -> pd.DataFrame:
     """
     keys = [c for c in ("figure", "x", "reading", "placement") if c in outcomes]
     by = outcomes.groupby(keys, sort=False)["throughput"]
-    found = by.agg(["count", "mean", "min", "max"]).reset_index()
-    return found.rename(columns={"count": "seeds", "min": "least", "max": "most"})
+    spread = by.agg(["count", "mean", "min", "max"]).reset_index()
+    return spread.rename(columns={"count": "seeds", "min": "least", "max": "most"})
 
 
 def main() -> None:
@@ -361,9 +361,10 @@ def main() -> None:
     for name in names:
         began = time.perf_counter()
         got = summarize(simulate_setting(make_placement(name, setting), setting), setting.window)
-        told = ", ".join(f"{what} {value:.4g}" for what, value in got.items())
+        numbers = ", ".join(f"{what} {value:.4g}" for what, value in got.items())
         print(
-            f"{name}: {time.perf_counter() - began:.1f} s (measured); {told} (modelled)", flush=True
+            f"{name}: {time.perf_counter() - began:.1f} s (measured); {numbers} (modelled)",
+            flush=True,
         )
 
 

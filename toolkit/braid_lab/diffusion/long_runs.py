@@ -154,11 +154,11 @@ def cached_table() -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for one in long_runs():
-        if found := CACHE.cached_rows.get(run_key(one.placement, one.setting)):
+        if cached := CACHE.cached_rows.get(run_key(one.placement, one.setting)):
             ctr = one.placement.startswith("CTR")
             label = f"{one.placement}, L = {one.setting.copies}" if ctr else one.placement
             what = {"figure": one.figure, "x": one.x, "reading": one.reading, "placement": label}
-            row = what | {"seed": one.setting.seed} | dict(found.outcome) | {"date": found.date}
+            row = what | {"seed": one.setting.seed} | dict(cached.outcome) | {"date": cached.date}
             rows.append(row)
     return pd.DataFrame(
         rows, columns=["figure", "x", "reading", "placement", "seed", *BESIDE, "date"]
@@ -172,9 +172,9 @@ def summarize_cached() -> pd.DataFrame:
     the last run are included.
     """
     by = cached_table().groupby(["figure", "x", "reading", "placement"], sort=False)
-    found = by["throughput"].agg(["count", "mean", "min", "max"])
-    found.columns = pd.Index(["seeds", "results per second", "least", "most"])
-    return found.assign(**{"Mbit/s": by["mbits"].mean(), "kept": by["date"].max()}).reset_index()
+    summary = by["throughput"].agg(["count", "mean", "min", "max"])
+    summary.columns = pd.Index(["seeds", "results per second", "least", "most"])
+    return summary.assign(**{"Mbit/s": by["mbits"].mean(), "kept": by["date"].max()}).reset_index()
 
 
 def _compute_placement_ratio(
@@ -269,11 +269,11 @@ def _judge_ends(rows: pd.DataFrame, ctr: str, first: int) -> Finding:
     for reading in ratio.index.unique("reading"):
         a, b = (ratio[reading].iloc[0] - 1) * first, (ratio[reading].iloc[-1] - 1) * first
         held += [str(reading)] if a > 0.01 and b < -0.01 else []
-    found = "; ".join(f"{reading}, {x}: {value:.3g}" for (reading, x), value in ratio.items())
+    result = "; ".join(f"{reading}, {x}: {value:.3g}" for (reading, x), value in ratio.items())
     both = ratio.index.unique("reading")
     holds: Verdict = "no" if not held else "yes" if len(held) == len(both) else "under reading"
     why = "" if holds == "yes" else "; ".join(held) or "at L = J/2 neither reading has both ends"
-    return _require_if_held(Finding(found, holds, why))
+    return _require_if_held(Finding(result, holds, why))
 
 
 @CLAIMS.claim(

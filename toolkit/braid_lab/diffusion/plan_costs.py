@@ -72,12 +72,12 @@ def routing_time(window: float, seconds: int, hosts: int = 6, seed: int = 0) -> 
             3, window, (2.0, 8.0), hosts=hosts, copies=copies, seconds=seconds, seed=seed
         )
         timed = _Timed(make_placement(RIVALS[label].placement, s))
-        came = [
+        counts = [
             sum(e.received_tuples)
             for e in simulate_setting(timed, s)
             if isinstance(e, BatchCommitted)
         ]
-        both = enumerate(zip(timed.micros, came, strict=True))
+        both = enumerate(zip(timed.micros, counts, strict=True))
         rows += [(second, label, micros / n) for second, (micros, n) in both if n]
     return pd.DataFrame(rows, columns=["second", "placement", "micros"])
 
@@ -159,13 +159,13 @@ def _compute_eq_2(events: list[Any], done: list[BatchCommitted], s: DiffusionSet
 
 def _compute_eq_4(events: list[Any], done: list[BatchCommitted], s: DiffusionSetting) -> float:
     """Return Eq. 3 summed over every new segment, for its tuples during the segment."""
-    came = {e.batch: e.received_tuples for e in done}
-    found = [e for e in events if isinstance(e, PathChosen)]
+    received = {e.batch: e.received_tuples for e in done}
+    paths = [e for e in events if isinstance(e, PathChosen)]
     total = sum(
-        e.join_orders[0].estimated_overhead_eq3 * came[batch][e.stream]
-        for e in found
+        e.join_orders[0].estimated_overhead_eq3 * received[batch][e.stream]
+        for e in paths
         for batch in range(e.batch, e.batch + s.length)
-        if batch in came
+        if batch in received
     )
     return float(total / len(done))
 

@@ -196,9 +196,11 @@ class _Aligned(TupleStepper):
         held[t.stream] = [(t, mark)]
         self.state[host].append((t, mark))
         met = ((u for u, _ in g) for g in product(*held) if self._may_join(g))
-        found = self.select_results(met)
-        joined = f"finds {', '.join(map(group_name, found))}" if found else "finds nothing"
-        self.record_step(f"{t}{mark} is stored on V{host + 1} and {joined} there.", host, (), found)
+        results = self.select_results(met)
+        joined = f"finds {', '.join(map(group_name, results))}" if results else "finds nothing"
+        self.record_step(
+            f"{t}{mark} is stored on V{host + 1} and {joined} there.", host, (), results
+        )
 
     def _may_join(self, group: Sequence[Copy]) -> bool:
         """Return whether the marks allow tuples of the old and of the new master to meet."""

@@ -157,9 +157,9 @@ class _Coordinated(TupleStepper):
     ) -> list[Hop]:
         hops: list[Hop] = []
         for k, stream in enumerate(order):
-            kept = segment.path[k] if segment.path else []
+            fixed = segment.path[k] if segment.path else []
             wanted = [s for s in others if s.stream == stream]
-            hops.append(self._choose_hop_hosts(kept, list(hops[-1]) if hops else [], wanted))
+            hops.append(self._choose_hop_hosts(fixed, list(hops[-1]) if hops else [], wanted))
         return hops
 
     def _choose_hop_hosts(self, kept: list[int], before: list[int], wanted: list[Segment]) -> Hop:
@@ -245,17 +245,17 @@ class _Coordinated(TupleStepper):
                 for g in self._join_with_segments(partial, segments)
             ]
             last = k == len(hops) - 1
-            told = "; ".join(
+            names = "; ".join(
                 f"{group_name(g)} on V{host + 1}" for host, g in partial if host is not None
             )
-            made = (
-                f"{'results' if last else 'intermediate results'} {told}"
-                if told
+            outcome = (
+                f"{'results' if last else 'intermediate results'} {names}"
+                if names
                 else "nothing matches"
             )
             results = tuple(g for _, g in partial) if last else ()
             self.record_step(
-                f"Hop {k + 1}, {NAMES[stream]} on {_format_hosts(hop)}: {made}.",
+                f"Hop {k + 1}, {NAMES[stream]} on {_format_hosts(hop)}: {outcome}.",
                 None,
                 moves,
                 results,

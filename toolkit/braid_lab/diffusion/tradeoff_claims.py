@@ -78,11 +78,11 @@ def streams_check(f: DiffusionFigures) -> Finding:
     It holds if any host may be used.
     """
     by = {n: r for n, r in f.ratios_by_interpretation("13").items() if n.startswith("L = J,")}
-    found = "; ".join(
+    result = "; ".join(
         f"{n}: {_select_fewest_streams_ratio(r):.3g} to {r.iloc[-1]:.3g}" for n, r in by.items()
     )
     holds = all(r.iloc[-1] > _select_fewest_streams_ratio(r) for r in by.values())
-    return judge(found, holds)
+    return judge(result, holds)
 
 
 @CLAIMS.claim("Fig. 14", "ATR ahead for small windows: CTR / ATR")
@@ -125,9 +125,9 @@ def selectivity_claim(f: DiffusionFigures) -> Finding:
 def selectivity_gains_check(f: DiffusionFigures) -> Finding:
     """Fig. 15: ATR gains on CTR as the selectivity grows, with L = J/2 and either reading."""
     by = {n: r for n, r in f.ratios_by_interpretation("15").items() if n.startswith("L = J/2")}
-    found = "; ".join(f"{n}: {r.iloc[0]:.3g} to {r.iloc[-1]:.3g}" for n, r in by.items())
+    result = "; ".join(f"{n}: {r.iloc[0]:.3g} to {r.iloc[-1]:.3g}" for n, r in by.items())
     holds = all(r.iloc[-1] < r.iloc[0] for r in by.values())
-    return judge(found, holds)
+    return judge(result, holds)
 
 
 @CLAIMS.claim("Fig. 16", "CTR ahead under bursts: CTR / ATR")
@@ -146,6 +146,6 @@ def bursts_check(f: DiffusionFigures) -> Finding:
         n: r for n, r in f.ratios_by_interpretation("16").items() if n == f"L = J/2, {SCANNED}"
     }
     by = {n: (r.iloc[0], r.iloc[-1]) for n, r in ratios.items()}
-    found = "; ".join(f"{n}: {first:.3g} to {last:.3g}" for n, (first, last) in by.items())
+    result = "; ".join(f"{n}: {first:.3g} to {last:.3g}" for n, (first, last) in by.items())
     holds = all(last > first for first, last in by.values())
-    return judge(found, holds)
+    return judge(result, holds)

@@ -102,8 +102,8 @@ def estimate_theta(chosen: Settings) -> LaunchCost:
     The first run of a scale generates TPC-H; later ones take less.
     """
     rows = SHARES[chosen["workload"]] * chosen["scale"]
-    made = (LINES + ORDERS) * chosen["scale"]
-    return LaunchCost(rows, LINE, chosen["batches"], chosen["pace"], made)
+    generated = (LINES + ORDERS) * chosen["scale"]
+    return LaunchCost(rows, LINE, chosen["batches"], chosen["pace"], generated)
 
 
 def estimate_diffusion(chosen: Settings, seconds: int) -> LaunchCost:

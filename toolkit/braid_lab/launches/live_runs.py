@@ -132,9 +132,9 @@ def make_stream_pair(source: str, batches: int, **settings: Any) -> Workload:
     from braid_lab.workloads.base import Workload
 
     if source == "flights":
-        found = _make_session_workload("flights", days=settings["days"], batches=batches)
-        streams = {alias: found.streams[alias] for alias in "dw"}
-        return Workload("flights", streams, WEATHER_THEN, time="ts", batch=found.batch)
+        flights = _make_session_workload("flights", days=settings["days"], batches=batches)
+        streams = {alias: flights.streams[alias] for alias in "dw"}
+        return Workload("flights", streams, WEATHER_THEN, time="ts", batch=flights.batch)
     rates, sigma = (settings["rate"],) * 2, settings["join"]
     return _make_session_workload(
         source, rates=rates, seconds=float(batches), batches=batches, sigma=sigma

@@ -191,11 +191,11 @@ def load_streams(board: WorkbenchSettings) -> dict[str, pd.DataFrame]:
     paths = board.data.split(",")
     if board.is_recording or len(paths) != len(STREAMS):
         raise ValueError(f"data is {board.data!r}; a run needs two files, with a comma between")
-    found = dict(zip(STREAMS, map(_read_stream_file, paths), strict=True))
-    first, step = _compute_batch_span(found.values(), board.batches)
+    streams = dict(zip(STREAMS, map(_read_stream_file, paths), strict=True))
+    first, step = _compute_batch_span(streams.values(), board.batches)
     return {
         a: rows.assign(batch=_assign_batches(rows["ts"] - first, step, board.batches))
-        for a, rows in found.items()
+        for a, rows in streams.items()
     }
 
 
@@ -270,8 +270,8 @@ def estimate_selectivity(data: str, on: str, batches: int, rate: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         run = StreamJoin(drawn, on, Centralized()).start(Path(folder) / "run")
         run.awaitTermination()
-        found = sum(e.results for e in run.events() if isinstance(e, BatchCommitted))
-    return found / math.prod(max(1, len(rows)) for rows in drawn.values())
+        result_count = sum(e.results for e in run.events() if isinstance(e, BatchCommitted))
+    return result_count / math.prod(max(1, len(rows)) for rows in drawn.values())
 
 
 def parse_alternatives(text: str) -> tuple[str, ...]:

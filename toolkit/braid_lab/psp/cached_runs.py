@@ -45,9 +45,9 @@ def _fingerprint_code() -> str:
     Some of the runs are rings with more than two nodes in half of the ring.
     """
     runs = ((name, n, m) for n, m in ((4, 3), (4, 4), (6, 3)) for name in competitors(n, _SHORT))
-    made = (count_scheme(name, n, replace(_SHORT, streams=m)) for name, n, m in runs)
+    counts = (count_scheme(name, n, replace(_SHORT, streams=m)) for name, n, m in runs)
     schemes = ({repr(s): n} for n in LENGTHS for s in competitors(n, _SHORT).values())
-    return fingerprint_outcomes(chain(made, schemes))
+    return fingerprint_outcomes(chain(counts, schemes))
 
 
 def _count_scheme(scheme: str, nodes: int, setting: RingSetting) -> Outcome:

@@ -44,10 +44,10 @@ def probing_claim(parts: pd.DataFrame) -> Finding:
     """Fig. 16.1: probing costs more than the network does, the more so the larger the images."""
     mean = parts.groupby(["streams", "join", "part"])["mean_modelled"].mean().unstack("part")
     ratio = (mean["join"] / mean["network"]).unstack("join")[list(JOINS)]
-    found = f"at least {ratio.min(axis=None):.1f} times the network's share"
+    result = f"at least {ratio.min(axis=None):.1f} times the network's share"
     grows = (ratio.diff(axis=1).iloc[:, 1:] > 0).all(axis=None)
     holds = ratio.min(axis=None) > 1 and grows
-    return judge(found, holds)
+    return judge(result, holds)
 
 
 # Fig. 16.2: closed forms, ``response_times``
@@ -70,11 +70,11 @@ def interior_claim(times: pd.DataFrame) -> Finding:
     best, low, high = best_ring_lengths(times), times["nodes"].min(), times["nodes"].max()
     inner = ((best > low) & (best < high)).groupby("hop").sum()
     settings = best.groupby("hop").size()
-    found = "T_n " + ", ".join(
+    result = "T_n " + ", ".join(
         f"{1e3 * hop:g} ms {n} of {settings[hop]} settings" for hop, n in inner.items()
     )
     reading = "T_n of a millisecond or two; at 0.1 ms the longest ring is best nearly everywhere"
-    return judge_reading(found, inner.iloc[-1] > max(2, inner.iloc[0]), reading)
+    return judge_reading(result, inner.iloc[-1] > max(2, inner.iloc[0]), reading)
 
 
 @CLAIMS.claim(
@@ -96,8 +96,8 @@ def response_growth_claim(times: pd.DataFrame) -> Finding:
     keys = ["hop", "join", "nodes"]
     by = times.pivot(index=keys, columns="sigma", values="response_modelled")
     ordered = (by[0.05] <= by[0.1]).all() and (by[0.1] <= by[0.5]).all()
-    found = "at every length, join cost and T_n, until the hops outweigh the rest"
-    return judge(found, ordered and (by[0.05] < by[0.5]).any())
+    result = "at every length, join cost and T_n, until the hops outweigh the rest"
+    return judge(result, ordered and (by[0.05] < by[0.5]).any())
 
 
 @CLAIMS.claim(
@@ -112,8 +112,8 @@ def theorem_9_claim(times: pd.DataFrame) -> Finding:
     theorem = times.groupby(["hop", "join", "sigma"])["best_modelled"].first()
     near = abs(best - theorem.clip(times["nodes"].min(), times["nodes"].max())).max()
     few = best.loc[HOPS[-1], "small"]
-    found = f"small join, T_n {1e3 * HOPS[-1]:g} ms: {', '.join(map(str, few))} nodes"
-    return judge(f"{found}; off by {near:.1f} at most", longer and near <= 1.5)
+    result = f"small join, T_n {1e3 * HOPS[-1]:g} ms: {', '.join(map(str, few))} nodes"
+    return judge(f"{result}; off by {near:.1f} at most", longer and near <= 1.5)
 
 
 @CLAIMS.claim("16.2", "The smaller the selectivity, the longer the best ring (text of 16.2)")
@@ -121,8 +121,8 @@ def length_by_selectivity_claim(times: pd.DataFrame) -> Finding:
     """Section 16.2, text: the smaller the selectivity, the longer the best ring."""
     few, some, more = best_ring_lengths(times).loc[HOPS[-1], "small"]
     why = "the other way round, as Theorem 9 has it: more selectivity means more probing to share"
-    found = f"small join: {few}, {some}, {more} nodes for σ = 0.05, 0.1, 0.5"
-    return judge(found, few > more, failure=why)
+    result = f"small join: {few}, {some}, {more} nodes for σ = 0.05, 0.1, 0.5"
+    return judge(result, few > more, failure=why)
 
 
 # Fig. 16.6, 16.7: ``adaptation_curves``
@@ -148,11 +148,11 @@ def adaptation_claim(curves: pd.DataFrame, panel: str, figure: str) -> Finding:
     last = end.groupby(["adapts", "seed"])["response_modelled"].mean().unstack("adapts")
     most = int(curves.loc[curves["adapts"], "nodes"].max())
     mean, seeds = last.mean(), len(last)
-    found = (
+    result = (
         f"at the end {mean[True]:.2f} s, with up to {most} nodes, against {mean[False]:.1f} s "
         f"(mean of {seeds})"
     )
-    return judge(found, bool((last[True] < last[False] / 2).all()))
+    return judge(result, bool((last[True] < last[False] / 2).all()))
 
 
 # A run on Spark beside its model: ``experiments.compare_with_model``

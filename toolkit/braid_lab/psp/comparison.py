@@ -73,8 +73,8 @@ class _Seen:
 
     def covers_per_segment(self) -> float:
         """Return the set covers computed for one new segment: one for each hop of each order."""
-        asked = [len(order.streams) for p in self.paths for order in p.join_orders]
-        return sum(asked) / max(1, len(self.paths))
+        lengths = [len(order.streams) for p in self.paths for order in p.join_orders]
+        return sum(lengths) / max(1, len(self.paths))
 
     def count_visited_host_sets(self) -> int:
         """Return the number of different sets of hosts that a path visits.

@@ -95,16 +95,16 @@ def one_copy_claim(r: Contest) -> Finding:
     dynamic, low, high = r.measure_flatness("PSP-D")
     basic, _, _ = r.measure_flatness("PSP")
     once = (r.live_tuples[["PSP", "PSP-D"]].max(axis=1) < r.live_tuples[SHORT]).all()
-    found = f"{low:,.0f} to {high:,.0f} tuples over all settings"
-    return judge(found, dynamic and basic and once)
+    result = f"{low:,.0f} to {high:,.0f} tuples over all settings"
+    return judge(result, dynamic and basic and once)
 
 
 @CLAIMS.claim("Fig. 16.3", "PSP-I holds more state than PSP", is_required=True)
 def late_purge_claim(r: Contest) -> Finding:
     """Fig. 16.3: PSP-I holds more state than PSP: blocks that are purged late are on two nodes."""
     more = r.live_tuples["PSP-I"] / r.live_tuples["PSP"] - 1
-    found = f"{more.min():.0%} to {more.max():.0%} more"
-    return judge(found, more.min() > 0)
+    result = f"{more.min():.0%} to {more.max():.0%} more"
+    return judge(result, more.min() > 0)
 
 
 @CLAIMS.claim(
@@ -126,8 +126,8 @@ def ctr_state_claim(r: Contest) -> Finding:
     flat, low, high = r.measure_flatness(PAIR)
     last = r.live_tuples.xs(r.max_nodes, level="nodes")
     grows = r.max_nodes <= 4 or (last[HALF] > 1.2 * last[PAIR]).all()
-    found = f"2 copies {low:,.0f} to {high:,.0f}, N/2 up to {last[HALF].max():,.0f} tuples"
-    return judge(found, flat and grows)
+    result = f"2 copies {low:,.0f} to {high:,.0f}, N/2 up to {last[HALF].max():,.0f} tuples"
+    return judge(result, flat and grows)
 
 
 @CLAIMS.claim("Fig. 16.4", "Response time of ATR does not fall with N", is_required=True)
@@ -138,8 +138,8 @@ def atr_response_claim(r: Contest) -> Finding:
     """
     by = r.response_seconds[SHORT].groupby(r.varied_settings)
     ratio = by.min() / by.max()
-    found = f"within {1 - ratio.min():.0%} in every setting"
-    return judge(found, (r.max_nodes == r.min_nodes) or ratio.min() > 0.9)
+    result = f"within {1 - ratio.min():.0%} in every setting"
+    return judge(result, (r.max_nodes == r.min_nodes) or ratio.min() > 0.9)
 
 
 @CLAIMS.claim("Fig. 16.5", "Response time of CTR falls with N", is_required=True)
@@ -149,10 +149,10 @@ def ctr_response_claim(r: Contest) -> Finding:
         return leave_untested("one length only")
     begin, end = (r.response_seconds.xs(n, level="nodes")[PAIR] for n in (r.min_nodes, r.max_nodes))
     ratio = end / begin
-    found = (
+    result = (
         f"at {r.max_nodes} nodes {ratio.min():.2f} to {ratio.max():.2f} times that at {r.min_nodes}"
     )
-    return judge(found, ratio.max() < 1)
+    return judge(result, ratio.max() < 1)
 
 
 @CLAIMS.claim("Fig. 16.5", "More copies mean a longer response time")
@@ -162,9 +162,9 @@ def ctr_copies_claim(r: Contest) -> Finding:
     if wide.empty:
         return leave_untested("no length above 4")
     slower = wide[HALF] > wide[PAIR]
-    found = f"slower with N/2 copies than with 2 at {slower.sum()} of {len(slower)} points"
+    result = f"slower with N/2 copies than with 2 at {slower.sum()} of {len(slower)} points"
     why = "where few copies mean wide covers, more of them send fewer intermediate results"
-    return judge(found, slower.all(), failure=why)
+    return judge(result, slower.all(), failure=why)
 
 
 @CLAIMS.claim(
@@ -183,8 +183,8 @@ def less_work_claim(r: Contest) -> Finding:
     ]
     least = (low[[SHORT, PAIR]].min(axis=1) / rings.loc[low.index]).min()
     sigma = r.runs["sigma"].min()
-    found = f"at σ = {sigma:g}, at every N and join, {least:.2f} times less and more"
-    return judge(found, least > 1)
+    result = f"at σ = {sigma:g}, at every N and join, {least:.2f} times less and more"
+    return judge(result, least > 1)
 
 
 @CLAIMS.claim("13.4", "The nodes of a ring do about the same", is_required=True)
@@ -192,8 +192,8 @@ def balanced_work_claim(r: Contest) -> Finding:
     """Section 13.4: state is balanced, so nodes do about the same work, in all forms."""
     rings = r.runs[r.runs["scheme"].isin(RINGS)]
     most = rings.groupby("scheme")["uneven_modelled"].max()
-    found = ", ".join(f"{k} {x:.2f}" for k, x in most.items())
-    return judge(f"the busiest at most {found} times the mean", most.max() < 1.35)
+    result = ", ".join(f"{k} {x:.2f}" for k, x in most.items())
+    return judge(f"the busiest at most {result} times the mean", most.max() < 1.35)
 
 
 @CLAIMS.claim("Fig. 16.2", "The best ring has an interior length (counted)", is_required=True)
@@ -208,10 +208,10 @@ def best_length_claim(r: Contest) -> Finding:
         ).mean()
         for hop in HOPS
     }
-    found = ", ".join(f"T_n {1e3 * hop:g} ms {share:.0%}" for hop, share in inner.items())
+    result = ", ".join(f"T_n {1e3 * hop:g} ms {share:.0%}" for hop, share in inner.items())
     reading = "at T_n of about a millisecond; on a faster network the longest ring tried is best"
     held = inner[HOPS[-1]] > inner[HOPS[0]] and inner[HOPS[-1]] > 0
-    return judge_reading(f"{found} of the settings", held, reading)
+    return judge_reading(f"{result} of the settings", held, reading)
 
 
 def _format_leads(lead: pd.DataFrame, hops: tuple[float, ...]) -> str:

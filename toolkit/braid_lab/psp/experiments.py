@@ -110,11 +110,11 @@ class RingSetting:
 
 def seed_statistics(runs: pd.DataFrame, value: str) -> pd.DataFrame:
     """Return mean, low and high of a value over seeds (all modelled), by the other columns."""
-    apart = ("seed", "kept")
-    keys = [c for c in runs.columns if c not in apart and not c.endswith("_modelled")]
-    found = runs.groupby(keys, sort=False)[value].agg(["mean", "min", "max"])
+    excluded = ("seed", "kept")
+    keys = [c for c in runs.columns if c not in excluded and not c.endswith("_modelled")]
+    statistics = runs.groupby(keys, sort=False)[value].agg(["mean", "min", "max"])
     names = {"mean": "mean_modelled", "min": "low_modelled", "max": "high_modelled"}
-    return found.rename(columns=names).reset_index()
+    return statistics.rename(columns=names).reset_index()
 
 
 def cost_breakdown(
@@ -204,11 +204,11 @@ def steady_batches(events: Iterable[Any], setting: RingSetting) -> list[BatchCom
 def busy_seconds(b: BatchCommitted, setting: RingSetting) -> np.ndarray:
     """Return the seconds that each node is busy with a batch."""
     costs, node = wang_cost_parameters(JOINS[setting.join]), wang_host_capacities(1)[0]
-    did = [
+    usage = [
         (h.received_tuples, h.received_partials, h.sent_partials, h.probes, h.compared_pairs)
         for h in b.host_metrics
     ]
-    counts: list[Any] = [*np.array(did, dtype=float).T]  # one column for all nodes
+    counts: list[Any] = [*np.array(usage, dtype=float).T]  # one column for all nodes
     return np.asarray(costs.busy_seconds(HostUsage(*counts), node))
 
 
@@ -327,8 +327,8 @@ def _parse_numbers_per_stream(what: str, text: str, streams: int) -> tuple[float
             f"{what} are {text!r}; give one number, or {streams} with commas between, one for each "
             "stream"
         )
-    whole = tuple(int(n) if n.is_integer() else n for n in numbers)
-    return whole * streams if len(whole) == 1 else whole
+    parsed = tuple(int(n) if n.is_integer() else n for n in numbers)
+    return parsed * streams if len(parsed) == 1 else parsed
 
 
 def simulate_all(arrivals: Arrivals, ring: Ring) -> list[Any]:
@@ -363,5 +363,5 @@ def compare_with_model(measured: Iterable[Any], simulated: Iterable[Any]) -> pd.
     rows.append(
         ("state at the end", *(batches[-1].total_host_metrics.stored_tuples for batches in both))
     )
-    found = pd.DataFrame(rows, columns=["what", "measured", "modelled"])
-    return found.assign(ratio=found["measured"] / found["modelled"].where(found["modelled"] > 0))
+    table = pd.DataFrame(rows, columns=["what", "measured", "modelled"])
+    return table.assign(ratio=table["measured"] / table["modelled"].where(table["modelled"] > 0))

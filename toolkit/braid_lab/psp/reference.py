@@ -156,8 +156,8 @@ class _Ring(TupleStepper):
             moves.append(self._send_message(node, m))
         if moves:
             self.record_step(self._describe_forwarding(node, t, moves, onward), node, tuple(moves))
-        found = self._join_with_slice(node, m.group, 1)
-        self._emit_results(node, m.group, 1, found, 1 if node == 0 else 0)
+        matches = self._join_with_slice(node, m.group, 1)
+        self._emit_results(node, m.group, 1, matches, 1 if node == 0 else 0)
 
     def _purge_slices(self, node: int, t: Tuple) -> list[TraceMove]:
         """Apply cross-purge: tuples too old for this node's slices, relative to t, move on.
@@ -202,7 +202,7 @@ class _Ring(TupleStepper):
         back = node == m.origin
         if not back:
             move = self._send_message(node, m)
-        found = self._join_with_slice(node, m.group, m.joined) if m.group else []
+        matches = self._join_with_slice(node, m.group, m.joined) if m.group else []
         goes = (
             f"{m} is back at M{node + 1} and is dropped."
             if back
@@ -218,7 +218,7 @@ class _Ring(TupleStepper):
                 node,
                 m.group,
                 m.joined,
-                found,
+                matches,
                 ends,
                 " It is back where it was made, and is dropped." if back else "",
             )

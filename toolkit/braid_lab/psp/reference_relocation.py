@@ -74,9 +74,9 @@ class _Relocation(Stepper):
                 self.nodes + j - 1,
             )
         for place in reversed(range(self.nodes)):
-            mine = [m for m in moves if m.source == place]
-            for m in sorted(mine, key=lambda m: m.block.batch):
-                self._move_block(place, m, len(mine))
+            outgoing = [m for m in moves if m.source == place]
+            for m in sorted(outgoing, key=lambda m: m.block.batch):
+                self._move_block(place, m, len(outgoing))
         ring = " → ".join(f"M{n + 1}" for n in self.order)
         moved = f"{len(moves)} of {self.nodes * self.all} tuples have moved, once each"
         self.record_step(f"The join goes on, on {ring}: {moved}.", 0)
@@ -85,10 +85,12 @@ class _Relocation(Stepper):
         self.held[m.source].remove(m.block)
         self.held[m.target].append(m.block)
         share = relocated_shares(self.nodes, self.added)[place]
-        whole = insertion_points(self.nodes, self.added).count(place + 1)
+        new_slices = insertion_points(self.nodes, self.added).count(place + 1)
         parts = [f"ΔS = {share} of a new slice to the next old node"] if share else []
         parts += (
-            [f"{whole} whole to {'a new node' if whole == 1 else 'new nodes'}"] if whole else []
+            [f"{new_slices} whole to {'a new node' if new_slices == 1 else 'new nodes'}"]
+            if new_slices
+            else []
         )
         self.record_step(
             f"M{place + 1} hands on {many} tuples: {' and '.join(parts)}. "

@@ -50,9 +50,9 @@ def atr_state_growth_claim(kept: pd.DataFrame) -> Finding:
 def atr_memory_formula_claim(kept: pd.DataFrame) -> Finding:
     """Section 15.1: MEM_ATR itself, a whole segment of T + 2 W on every node."""
     share = (kept["left_modelled"] / kept["formula_modelled"]).agg(["min", "max"])
-    found = f"{share['min']:.2f} to {share['max']:.2f} of it"
+    result = f"{share['min']:.2f} to {share['max']:.2f} of it"
     reason = "a host purges its slave tuples as long as tuples come, so it never has T + 2 W whole"
-    return judge(found, share["min"] > 0.75, failure=reason)
+    return judge(result, share["min"] > 0.75, failure=reason)
 
 
 ORDERS: dict[str, tuple[Callable[[dict[str, float]], bool], str]] = {
@@ -73,8 +73,8 @@ ORDERS: dict[str, tuple[Callable[[dict[str, float]], bool], str]] = {
 def _list_comparison_rows(rows: pd.DataFrame) -> Iterator[Case]:
     for item, schemes in rows.groupby("item", sort=False):
         words = schemes.drop_duplicates("scheme").set_index("scheme")["printed"]
-        says = ", ".join(f"{scheme} {word}" for scheme, word in words.items())
-        yield {"item": str(item), "words": says, "schemes": schemes}
+        printed_words = ", ".join(f"{scheme} {word}" for scheme, word in words.items())
+        yield {"item": str(item), "words": printed_words, "schemes": schemes}
 
 
 @CLAIMS.claim("Fig. 15.1", "{item}: {words}", cases=_list_comparison_rows)
@@ -83,8 +83,8 @@ def comparison_row_claim(item: str, words: str, schemes: pd.DataFrame) -> Findin
     numbers = schemes.groupby("scheme", sort=False)["number_modelled"].mean().to_dict()
     holds, why = ORDERS[item][0](numbers), ORDERS[item][1]
     each = ", ".join(f"{scheme} {number:.3g}" for scheme, number in numbers.items())
-    found = judge(f"{schemes['counts'].iloc[0]}: {each}", holds, failure=why)
-    return replace(found, is_required=not why)
+    finding = judge(f"{schemes['counts'].iloc[0]}: {each}", holds, failure=why)
+    return replace(finding, is_required=not why)
 
 
 @CLAIMS.claim(
@@ -97,9 +97,9 @@ def relocated_state_claim(moves: pd.DataFrame) -> Finding:
     off = (moves["moved_modelled"] - moves["equation_modelled"]).abs().max()
     rings = moves[["nodes", "added"]].drop_duplicates()
     grown = ", ".join(f"{n} + {m}" for n, m in rings.itertuples(index=False))
-    found = f"{grown} nodes: off by {off:.2f} of a slice at most"
+    result = f"{grown} nodes: off by {off:.2f} of a slice at most"
     reading = "the k-th node has a new one after it where M k / N ≥ j; printed is >, which has none"
-    return judge_reading(found, off < 0.01, reading)
+    return judge_reading(result, off < 0.01, reading)
 
 
 # Fig. 16.3: ``rivals.concurrency_table``
@@ -110,13 +110,13 @@ def psp_i_stability_claim(many: pd.DataFrame) -> Finding:
     """Fig. 16.3 (a), (c), (e): the response time of PSP-I is stable in N."""
     by = many.groupby(["tuples", "nodes"])["response_modelled"].mean().unstack("nodes")
     change = by.iloc[:, -1] / by.iloc[:, 0] - 1
-    found = ", ".join(f"{k} at once {x:+.0%}" for k, x in change.items())
+    result = ", ".join(f"{k} at once {x:+.0%}" for k, x in change.items())
     reason = (
         "with a fixed number at once it falls; with one for each node it grows by what every node "
         "sends for every tuple"
     )
-    found = f"{by.columns[0]} to {by.columns[-1]} nodes: {found}"
-    return judge(found, (abs(change) < 0.25).all(), failure=reason)
+    result = f"{by.columns[0]} to {by.columns[-1]} nodes: {result}"
+    return judge(result, (abs(change) < 0.25).all(), failure=reason)
 
 
 @CLAIMS.claim(
@@ -126,17 +126,18 @@ def psp_i_stability_claim(many: pd.DataFrame) -> Finding:
 )
 def concurrency_claim(many: pd.DataFrame) -> Finding:
     """Section 16.3: more nodes process more tuples at once, rather than answer sooner."""
-    mine = many[many["tuples"] == "N"].groupby("nodes")["response_modelled"].mean()
-    served = mine.index.to_numpy() / mine
-    found = (
-        f"one for each node, {mine.index[0]} to {mine.index[-1]}: from {served.iloc[0]:.0f} "
-        f"to {served.iloc[-1]:.0f} tuples/s, each in {mine.iloc[0]:.3f} to {mine.iloc[-1]:.3f} s"
+    seconds = many[many["tuples"] == "N"].groupby("nodes")["response_modelled"].mean()
+    served = seconds.index.to_numpy() / seconds
+    result = (
+        f"one for each node, {seconds.index[0]} to {seconds.index[-1]}: "
+        f"from {served.iloc[0]:.0f} to {served.iloc[-1]:.0f} tuples/s, "
+        f"each in {seconds.iloc[0]:.3f} to {seconds.iloc[-1]:.3f} s"
     )
-    if len(mine) < 2:
+    if len(seconds) < 2:
         return leave_untested("one length only")
     more = served.is_monotonic_increasing and served.iloc[-1] > 1.2 * served.iloc[0]
-    grows = more and mine.iloc[-1] >= 0.9 * mine.iloc[0]
-    return judge(found, grows)
+    grows = more and seconds.iloc[-1] >= 0.9 * seconds.iloc[0]
+    return judge(result, grows)
 
 
 @CLAIMS.claim(
@@ -151,8 +152,8 @@ def more_at_once_claim(many: pd.DataFrame) -> Finding:
     grows = [mean[c].unstack("tuples").diff(axis=1).iloc[:, 1:] for c in mean]
     copied, took = ((g > 0).all(axis=None) for g in grows)
     sums = mean["copied_modelled"].groupby("tuples").mean()
-    found = ", ".join(f"{n:.0f} with {k} at once" for k, n in sums.items())
-    return judge(f"tuples on two nodes: {found}", copied and took)
+    result = ", ".join(f"{n:.0f} with {k} at once" for k, n in sums.items())
+    return judge(f"tuples on two nodes: {result}", copied and took)
 
 
 CLAIMS.include_claims(contest_claims.CLAIMS)

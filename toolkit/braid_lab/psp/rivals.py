@@ -69,7 +69,7 @@ def count_scheme(scheme: str, nodes: int, setting: RingSetting) -> dict[str, flo
     """
     placement = competitors(nodes, setting)[scheme]
     batches = steady_batches(setting.simulate_placement(placement), setting)
-    found = {
+    counts = {
         "stored": float(np.mean([b.total_host_metrics.stored_tuples for b in batches])),
         "sent": sent_copies(batches),
         "hops": _count_hops(placement, setting.streams),
@@ -77,12 +77,12 @@ def count_scheme(scheme: str, nodes: int, setting: RingSetting) -> dict[str, flo
     for join in JOINS:
         works = [busy_seconds(b, replace(setting, join=join)) for b in batches]
         each = [
-            (w.max() / came, w.sum() / came)
-            for w, came in zip(works, (sum(b.received_tuples) for b in batches), strict=True)
+            (w.max() / received, w.sum() / received)
+            for w, received in zip(works, (sum(b.received_tuples) for b in batches), strict=True)
         ]
         busy, mean = (float(np.mean(x)) for x in zip(*each, strict=True))
-        found |= {f"busy {join}": busy, f"uneven {join}": nodes * busy / mean}
-    return found
+        counts |= {f"busy {join}": busy, f"uneven {join}": nodes * busy / mean}
+    return counts
 
 
 def run_scheme(scheme: str, nodes: int, setting: RingSetting) -> CachedOutcome:
@@ -121,8 +121,8 @@ def compare_schemes(
             got = made(name, n, given)
             for join in JOINS:
                 of = ("stored", "sent", f"busy {join}", f"uneven {join}", "hops")
-                told = (m, sigma, n, name, join, seed)
-                rows.append((*told, *(got.outcome[k] for k in of), got.date))
+                labels = (m, sigma, n, name, join, seed)
+                rows.append((*labels, *(got.outcome[k] for k in of), got.date))
     names = ["streams", "sigma", "nodes", "scheme", "join", "seed"]
     counted = ("stored", "sent", "busy", "uneven", "hops")
     return pd.DataFrame(rows, columns=[*names, *(f"{c}_modelled" for c in counted), "kept"])
@@ -231,13 +231,13 @@ def replica_table(
 
 def unpurged_tuples(events: Iterable[Any], nodes: int) -> int:
     """Return the tuples stored at the end of a run if a host purges only when a tuple arrives."""
-    kept = [0] * nodes
+    held = [0] * nodes
     for b in (e for e in events if isinstance(e, BatchCommitted)):
-        kept = [
+        held = [
             h.stored_tuples if h.received_tuples else n
-            for h, n in zip(b.host_metrics, kept, strict=True)
+            for h, n in zip(b.host_metrics, held, strict=True)
         ]
-    return sum(kept)
+    return sum(held)
 
 
 def busiest_seconds(batches: Sequence[BatchCommitted], setting: RingSetting) -> float:

@@ -37,12 +37,12 @@ def add_commands(commands: Any) -> None:
 
 def list_notebooks(options: argparse.Namespace) -> int:
     """Print the notebooks. Return 2 if there is none, 1 if one cannot be read, and 0 otherwise."""
-    known = notebook_runner.list_notebooks(options.notebooks)
-    if not known:
+    names = notebook_runner.list_notebooks(options.notebooks)
+    if not names:
         print(f"braid: there is no notebook in {options.notebooks}", file=sys.stderr)
         return 2
     code = 0
-    for name in known:
+    for name in names:
         file = options.notebooks / f"{name}.ipynb"
         try:
             accepted = read_parameters(file)

@@ -56,17 +56,17 @@ class Parameter:
         return value
 
     def _check_value(self, value: Any) -> None:
-        if found := _ONE_OF.match(self.help):
-            options = [option.strip() for option in found["options"].split(",")]
+        if listed := _ONE_OF.match(self.help):
+            options = [option.strip() for option in listed["options"].split(",")]
             if value not in options:
                 raise NotebookError(
                     f"{self.name} is {format_value(value)}; it takes one of {', '.join(options)}"
                 )
-        found = _RANGE.match(self.help)
-        said = "a finite number" if found is None else found[1]
-        for number in _parse_numbers(value, found is not None):
-            if number is None or not _is_in_range(number, found):
-                raise NotebookError(f"{self.name} is {format_value(value)}; it takes {said}")
+        listed = _RANGE.match(self.help)
+        accepted = "a finite number" if listed is None else listed[1]
+        for number in _parse_numbers(value, listed is not None):
+            if number is None or not _is_in_range(number, listed):
+                raise NotebookError(f"{self.name} is {format_value(value)}; it takes {accepted}")
 
     def __str__(self) -> str:
         return f"{self.name} = {self.default!r}" + (f"  {self.help}" if self.help else "")
@@ -105,10 +105,10 @@ def read_parameters(notebook: Path) -> dict[str, Parameter]:
     except (ValueError, OSError, AttributeError) as error:  # nbformat raises these
         raise NotebookError(f"{notebook} is no notebook: {str(error).splitlines()[0]}") from None
     tagged = [c for c in content.cells if "parameters" in c.metadata.get("tags", [])]
-    found = PythonTranslator.inspect(tagged[0]) if tagged else []
+    parsed = PythonTranslator.inspect(tagged[0]) if tagged else []
     return {
         p.name: Parameter(p.name, _parse_literal(p.name, p.default), _strip_noqa(p.help))
-        for p in found
+        for p in parsed
     }
 
 

@@ -50,9 +50,9 @@ class NotebookRun:
 
 def list_notebooks(folder: Path = NOTEBOOKS) -> list[str]:
     """Return the names of notebooks under ``folder``: paths without suffix, as "reports/weekly"."""
-    found = (p.relative_to(folder).with_suffix("") for p in folder.rglob("*.ipynb"))
+    paths = (p.relative_to(folder).with_suffix("") for p in folder.rglob("*.ipynb"))
     return sorted(
-        p.as_posix() for p in found if not p.as_posix().startswith(".") and "/." not in p.as_posix()
+        p.as_posix() for p in paths if not p.as_posix().startswith(".") and "/." not in p.as_posix()
     )
 
 
@@ -61,13 +61,13 @@ def find_notebook(name: str, folder: Path = NOTEBOOKS) -> str:
 
     Raises NotebookError, listing the names, if there is none or more than one.
     """
-    known = list_notebooks(folder)
-    begins = [k for k in known if k.startswith(name) or k.rpartition("/")[2].startswith(name)]
-    if name in known or len(begins) == 1:
-        return name if name in known else begins[0]
+    names = list_notebooks(folder)
+    begins = [k for k in names if k.startswith(name) or k.rpartition("/")[2].startswith(name)]
+    if name in names or len(begins) == 1:
+        return name if name in names else begins[0]
     which = f"; {name!r} may be {' or '.join(begins)}" if begins and name else ""
     raise NotebookError(
-        f"no notebook is named {name!r}; there are: {', '.join(known) or 'none'} (in {folder})"
+        f"no notebook is named {name!r}; there are: {', '.join(names) or 'none'} (in {folder})"
         if not which
         else f"several notebooks begin so{which}"
     )
@@ -86,9 +86,9 @@ class NotebookInfo:
     expected_minutes: float | None = None
 
     def __str__(self) -> str:
-        told = " · ".join(filter(None, (self.title, self.text)))
+        summary = " · ".join(filter(None, (self.title, self.text)))
         took = "" if self.expected_minutes is None else f" (about {self.expected_minutes:g} min)"
-        return f"{told}{took}"
+        return f"{summary}{took}"
 
 
 def read_notebook_info(notebook: Path) -> NotebookInfo:
@@ -101,8 +101,8 @@ def read_notebook_info(notebook: Path) -> NotebookInfo:
     texts = (c.source for c in content.cells if c.cell_type == "markdown")
     lines = (line for text in texts for line in text.splitlines())
     title = next((line.lstrip("# ").strip() for line in lines if line.startswith("#")), "")
-    own = content.metadata.get("braid", {})
-    return NotebookInfo(title, own.get("about", ""), own.get("minutes"))
+    braid_metadata = content.metadata.get("braid", {})
+    return NotebookInfo(title, braid_metadata.get("about", ""), braid_metadata.get("minutes"))
 
 
 def run_notebook(
@@ -133,11 +133,11 @@ def run_notebook(
     # Use the kernel of this Python, even if another Python is first on the PATH.
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
     ran = NotebookRun(ready, progress.done)
-    whole = {**os.environ, **ENVIRONMENT, **(environment or {})}
+    variables = {**os.environ, **ENVIRONMENT, **(environment or {})}
     with tempfile.TemporaryFile("w+") as noise:
         client = _make_client(ready, notebook.parent, progress)
         try:
-            client.execute(env=whole, stderr=noise)
+            client.execute(env=variables, stderr=noise)
         except CellExecutionError as error:
             ran.error = f"{progress} failed.\n{_shorten_traceback(error)}"
         except DeadKernelError:

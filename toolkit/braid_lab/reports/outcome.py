@@ -61,17 +61,17 @@ def make_outcome(
 
 def package_versions() -> dict[str, str]:
     """Return the versions of Braid, its commit in a checkout, and of the packages below it."""
-    found = {
+    versions = {
         "braid": braid.__version__,
         "commit": git_commit(),
         "python": platform.python_version(),
     }
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:  # an optional package
             continue
-    return {name: text for name, text in found.items() if text}
+    return {name: text for name, text in versions.items() if text}
 
 
 def _list_asserting_cells(ran: NotebookRun) -> Iterator[tuple[str, bool | None]]:
@@ -129,10 +129,10 @@ def read_outcome(file: Path) -> Outcome | None:
     if not file.exists():
         return None
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        stored = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{file} is no outcome of a report: {error}") from None
-    return found if isinstance(found, dict) and found.get("v") == VERSION else None
+    return stored if isinstance(stored, dict) and stored.get("v") == VERSION else None
 
 
 Difference = tuple[str, str, str]
@@ -144,11 +144,11 @@ def compare_outcomes(last: Outcome, now: Outcome) -> list[Difference]:
 
     Compared are the parameters, the verdict, the claims, and the means of the columns of figures.
     """
-    found = list(_compare_values(last["parameters"], now["parameters"], "parameter "))
-    found += _compare_values(_summarize_verdict(last), _summarize_verdict(now), "")
+    differences = list(_compare_values(last["parameters"], now["parameters"], "parameter "))
+    differences += _compare_values(_summarize_verdict(last), _summarize_verdict(now), "")
     claims = [{_format_claim_name(c): c["holds"] for c in of["claims"]} for of in (last, now)]
-    found += _compare_values(claims[0], claims[1], "holds: ")
-    return found + list(_compare_figure_means(last["figures"], now["figures"]))[:MOST]
+    differences += _compare_values(claims[0], claims[1], "holds: ")
+    return differences + list(_compare_figure_means(last["figures"], now["figures"]))[:MOST]
 
 
 def _summarize_verdict(of: Outcome) -> dict[str, str]:
@@ -170,10 +170,10 @@ def _compare_values(
 
 def _compare_figure_means(last: Sequence[Any], now: Sequence[Any]) -> Iterator[Difference]:
     """Yield the columns of figures, by place and name, whose means differ noticeably."""
-    known = {(n, f["name"]): _compute_column_means(f) for n, f in enumerate(last)}
+    means = {(n, f["name"]): _compute_column_means(f) for n, f in enumerate(last)}
     for n, figure in enumerate(now):
         for column, mean in _compute_column_means(figure).items():
-            was = known.get((n, figure["name"]), {}).get(column)
+            was = means.get((n, figure["name"]), {}).get(column)
             if was is not None and abs(mean - was) > _MUCH * max(abs(mean), abs(was)):
                 yield f"{figure['name']}, mean of {column}", f"{was:.4g}", f"{mean:.4g}"
 
@@ -197,8 +197,8 @@ def read_claims(file: Path) -> list[Any]:
 def forward_claims(file: Path, to: str | None) -> None:
     """Append the claims to the file that BRAID_CLAIMS names for this process, if it is set."""
     if to and file.exists():
-        with open(to, "a", encoding="utf-8") as whole:
-            whole.write(file.read_text(encoding="utf-8"))
+        with open(to, "a", encoding="utf-8") as target:
+            target.write(file.read_text(encoding="utf-8"))
 
 
 def claim_environment(claims: Path) -> dict[str, str]:

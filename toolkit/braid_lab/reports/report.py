@@ -80,22 +80,22 @@ def run_report(options: argparse.Namespace) -> int:
     about = files.read_notebook_info(notebook)
     expected = about.expected_minutes and 60 * about.expected_minutes
     ran, claims = _run_with_claims(notebook, values, options.verbose, last, expected)
-    found = outcome.make_outcome(name, about.title, defaults | values, ran, claims)
+    report_outcome = outcome.make_outcome(name, about.title, defaults | values, ran, claims)
     try:
         html = render_page(
             ran.notebook,
-            found["title"] or name,
+            report_outcome["title"] or name,
             notebook.parent,
-            report_summary.render_head(found, defaults, last, options.compare),
+            report_summary.render_head(report_outcome, defaults, last, options.compare),
         )
     except NotebookError as error:
         return _print_refusal(f"{name}: {error}", 1)
     _write_page(output, html)
     if options.json or options.compare:
-        outcome.write_outcome(found, aside)
+        outcome.write_outcome(report_outcome, aside)
     print(
         f"wrote {output} ({len(html.encode()) / 1e6:.1f} MB); "
-        f"{report_summary.format_verdict(found)}"
+        f"{report_summary.format_verdict(report_outcome)}"
     )
     if options.open:
         webbrowser.open(output.resolve().as_uri())
@@ -141,14 +141,16 @@ def _run_with_claims(
     before = {title: took for title, took in (last or {}).get("cells", ())}
     line = _Line()
     with tempfile.TemporaryDirectory(prefix="braid-") as folder:
-        kept = Path(folder) / "claims.jsonl"
-        told = (_write_to_stderr, _write_to_stderr) if verbose else (line.show_text, _ignore_text)
-        ran = files.run_notebook(
-            notebook, values, *told, before, outcome.claim_environment(kept), expected
+        claims_file = Path(folder) / "claims.jsonl"
+        writers = (
+            (_write_to_stderr, _write_to_stderr) if verbose else (line.show_text, _ignore_text)
         )
-        outcome.forward_claims(kept, os.environ.get("BRAID_CLAIMS"))
+        ran = files.run_notebook(
+            notebook, values, *writers, before, outcome.claim_environment(claims_file), expected
+        )
+        outcome.forward_claims(claims_file, os.environ.get("BRAID_CLAIMS"))
         line.clear_line()
-        return ran, outcome.read_claims(kept)
+        return ran, outcome.read_claims(claims_file)
 
 
 class _Line:

@@ -25,13 +25,13 @@ STYLE = """<style>
 
 def format_verdict(found: Outcome) -> str:
     """Return the verdict as a sentence."""
-    told = found["verdict"]
+    verdict = found["verdict"]
     checks = (
-        f"{told['passed']} of {told['total']} checks passed"
-        if told["total"]
+        f"{verdict['passed']} of {verdict['total']} checks passed"
+        if verdict["total"]
         else "nothing to check"
     )
-    broken = "" if not told["error"] else ", and it was broken off"
+    broken = "" if not verdict["error"] else ", and it was broken off"
     return f"{checks}{broken}"
 
 
@@ -61,11 +61,11 @@ def render_head(
 
 
 def _format_parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    told = []
+    parts = []
     for name, value in values.items():
         other = "" if value == defaults.get(name) else f" (not {defaults.get(name)!r})"
-        told.append(f"{name} = {value!r}{other}")
-    return ", ".join(told) or "none"
+        parts.append(f"{name} = {value!r}{other}")
+    return ", ".join(parts) or "none"
 
 
 def _format_differences(found: Outcome, last: Outcome | None) -> str:

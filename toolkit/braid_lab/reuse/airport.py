@@ -111,10 +111,10 @@ def repeat_queries(day: AirportDay) -> AirportDay:
     for name, (_, sink, sql) in ASKED.items():
         new = f"{name} again"
         if serving(name) is not None and serving(new) is None:
-            asked = day.registry.admit_query(
+            query = day.registry.admit_query(
                 sql, new, sink, windows=None, slide=None, lifetime=None
             )
-            day.registry.register_query(asked)
+            day.registry.register_query(query)
     return day
 
 
@@ -179,14 +179,16 @@ def measured_costs(days: Mapping[str, AirportDay]) -> pd.DataFrame:
     rows = []
     for how, day in days.items():
         costs = hub_metrics.costs_table(day.hub_events)
-        did = hub_metrics.metrics_table(day.registry.path, day.registry.ledger.operators.values())
+        metrics = hub_metrics.metrics_table(
+            day.registry.path, day.registry.ledger.operators.values()
+        )
         rows.append(
             {
                 "reuse": how,
                 "bytes_measured": int(costs["bytes_measured"].sum()),
                 "byte_seconds_measured": float(costs["byte_seconds_measured"].sum()),
-                "received_counted": int(did["received_tuples"].sum()),
-                "compared_counted": int(did["compared_pairs"].sum()),
+                "received_counted": int(metrics["received_tuples"].sum()),
+                "compared_counted": int(metrics["compared_pairs"].sum()),
             }
         )
     return pd.DataFrame(rows)

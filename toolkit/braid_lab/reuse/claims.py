@@ -78,9 +78,9 @@ def figure_1_claim() -> Finding:
     _, plans = plan_figure_1()
     four, one = plans["SINK4"].tree, plans["SINK1"].tree
     holds = isinstance(four, ReusedOperator) and isinstance(one, NewOperator) and four.node == "N1"
-    found = f"SINK4: {type(four).__name__}; SINK1: {type(one).__name__} (modelled)"
+    result = f"SINK4: {type(four).__name__}; SINK1: {type(one).__name__} (modelled)"
     reason = "links and rates are ours, chosen so"
-    return judge(found, holds, reason)
+    return judge(result, holds, reason)
 
 
 FIGURE_2 = ((5, 1), (5, 3), (5, 2), (6, 2), (6, 4), (5, 6), (4, 2))
@@ -101,9 +101,9 @@ def figure_2_claim() -> Finding:
     below = {a: {b for b in FIGURE_2 if a != b and holds(a, b)} for a in FIGURE_2}
     want = {(5, 2), (5, 3), (5, 6), (4, 2)}
     greatest = [a for a in FIGURE_2 if not any(a in held for held in below.values())]
-    found = f"greatest: {greatest}; (5, 1) holds {sorted(below[5, 1])}"
+    result = f"greatest: {greatest}; (5, 1) holds {sorted(below[5, 1])}"
     good = below[5, 1] == want and set(greatest) == {(5, 1), (6, 2)}
-    return judge(found, good)
+    return judge(result, good)
 
 
 def _list_workloads(usage: Mapping[str, pd.DataFrame]) -> list[Case]:
@@ -116,8 +116,8 @@ def network_usage_claim(workload: str, rows: pd.DataFrame) -> Finding:
     use = relative_to_baseline(rows, "network_usage_modelled")["relaxed"]
     fell, most = 1 - use[use.index.max()], use.index.max()
     reason = "against no reuse, on a workload of ours; the paper's is not to be had"
-    found = f"{workload}: by {fell:.0%} at {most} queries (modelled)"
-    return judge(found, fell >= 0.96, reason)
+    result = f"{workload}: by {fell:.0%} at {most} queries (modelled)"
+    return judge(result, fell >= 0.96, reason)
 
 
 @CLAIMS.claim("5", "Computation falls by more than an order of magnitude", cases=_list_workloads)
@@ -125,8 +125,8 @@ def computation_claim(workload: str, rows: pd.DataFrame) -> Finding:
     """Section 5: work falls."""
     work = relative_to_baseline(rows, "work_modelled")["relaxed"]
     least = work[work.index.max()]
-    found = f"{workload}: to {least:.2f} of its tuples (modelled)"
-    return judge(found, least < 0.1, "tuples that operators take in and give out")
+    result = f"{workload}: to {least:.2f} of its tuples (modelled)"
+    return judge(result, least < 0.1, "tuples that operators take in and give out")
 
 
 @CLAIMS.claim("5", "The increase in latency is negligible", cases=_list_workloads)
@@ -134,8 +134,8 @@ def latency_claim(workload: str, rows: pd.DataFrame) -> Finding:
     """Section 5: latency hardly rises."""
     wait = relative_to_baseline(rows, "latency_modelled")["relaxed"]
     last = wait[wait.index.max()]
-    found = f"{workload}: {last:.2f} of that without reuse (modelled)"
-    return judge(found, last <= 1.1, "the network's part; at most a tenth")
+    result = f"{workload}: {last:.2f} of that without reuse (modelled)"
+    return judge(result, last <= 1.1, "the network's part; at most a tenth")
 
 
 @CLAIMS.claim(
@@ -232,11 +232,11 @@ def planning_alone_claim(deployments: pd.DataFrame) -> Finding:
     built = _select_relaxed_times(deployments)["built_counted"]
     low, high = built.min(), built.max()
     holds = "holds" in low and high["holds"] == 0 < low.drop("holds").min()
-    found = (
+    result = (
         "operators built for a query, by how it is answered: "
         f"{format_values(built.mean())} (counted)"
     )
-    return judge(found, holds, "our reading of section 3")
+    return judge(result, holds, "our reading of section 3")
 
 
 MOST = 8
@@ -248,8 +248,8 @@ TOP_DOWN = f"top-down, {MOST}"
 def exact_planner_claim(planners: pd.DataFrame) -> Finding:
     """Section 2.2: the exact planner is exact."""
     ratio = planners["ratio_modelled"]
-    found = f"the least cost of any over its: {ratio.min():.3g} (modelled)"
-    return judge(found, (ratio > 1 - 1e-6).all(), "without anything to reuse")
+    result = f"the least cost of any over its: {ratio.min():.3g} (modelled)"
+    return judge(result, (ratio > 1 - 1e-6).all(), "without anything to reuse")
 
 
 @CLAIMS.claim("2.2", "Top-Down over a hierarchy of clusters comes within a tenth of the best")
@@ -257,17 +257,17 @@ def top_down_cost_claim(planners: pd.DataFrame) -> Finding:
     """Section 2.2: planning over a hierarchy of clusters."""
     ratio = planners.groupby("planner")["ratio_modelled"].mean()
     others = ratio.drop([n for n in ratio.index if n.startswith("top-down")])
-    found = f"{ratio[TOP_DOWN]:.3g} of its cost; others {format_values(others)} (modelled)"
+    result = f"{ratio[TOP_DOWN]:.3g} of its cost; others {format_values(others)} (modelled)"
     reason = "named in the paper; what it does is ours, and the tenth is of the authors' other work"
-    return judge(found, ratio[TOP_DOWN] <= 1.1, reason)
+    return judge(result, ratio[TOP_DOWN] <= 1.1, reason)
 
 
 @CLAIMS.claim("2.2", "Top-Down looks at less than a hundredth of all plans")
 def top_down_search_claim(planners: pd.DataFrame) -> Finding:
     """Section 2.2: planning over a hierarchy examines few plans."""
     looked = planners[planners["planner"] == TOP_DOWN].set_index("streams")["looked"]
-    found = f"part that is looked at, by streams: {format_values(looked)} (modelled)"
+    result = f"part that is looked at, by streams: {format_values(looked)} (modelled)"
     reason = "of three streams and more; of two there is only where to join them"
     if (looked < 0.01).all():
-        return judge(found, True, reason)
-    return judge_reading(found, (looked[looked.index > 2] < 0.01).all(), reason)
+        return judge(result, True, reason)
+    return judge_reading(result, (looked[looked.index > 2] < 0.01).all(), reason)

@@ -83,18 +83,18 @@ def make_scenario(
     workload: str, queries: int, seed: int = 0, regions: int | None = None
 ) -> ReuseScenario:
     """Return a workload whose queries have sinks in ``regions`` regions; None: everywhere."""
-    asking, rng = WORKLOADS[workload](seed), random.Random(seed)
-    net, schemas = make_network(), workload_schemas(asking)
+    generator, rng = WORKLOADS[workload](seed), random.Random(seed)
+    net, schemas = make_network(), workload_schemas(generator)
     names = [n.name for n in net.nodes]
     sinks = names if regions is None else [n for r in net.regions[:regions] for n in r]
-    at = {s: rng.choice(names) for s in asking.types}
-    asked = [
+    at = {s: rng.choice(names) for s in generator.types}
+    deployed = [
         DeployedQuery(
             f"q{i}", parse_stream_query(sql, schemas, "ts").definition, rng.choice(sinks), sql=sql
         )
-        for i, sql in enumerate(asking.generate_queries(queries, seed))
+        for i, sql in enumerate(generator.generate_queries(queries, seed))
     ]
-    return ReuseScenario(CostModel(net, workload_rates(asking)), Deployment(at), tuple(asked))
+    return ReuseScenario(CostModel(net, workload_rates(generator)), Deployment(at), tuple(deployed))
 
 
 def answer_latency(model: CostModel, deployment: Deployment, asked: DeployedQuery) -> float:
@@ -126,12 +126,12 @@ def usage_table(
     their way to sinks.
     """
     rows = []
-    whole = make_scenario(workload, max(counts), seed, regions)
+    scenario = make_scenario(workload, max(counts), seed, regions)
     for strategy in strategies:
-        service = whole.make_service(strategy)
+        service = scenario.make_service(strategy)
         began = time.perf_counter()
-        for i, asked in enumerate(whole.queries, 1):
-            service.submit_query(asked)
+        for i, query in enumerate(scenario.queries, 1):
+            service.submit_query(query)
             if i in counts:
                 rows.append(
                     _make_usage_row(workload, strategy, i, service, time.perf_counter() - began)
@@ -192,13 +192,13 @@ def _time_searches(
     count: int, name: str, search: Callable[[Definition], Sized], wanted: Sequence[Definition]
 ) -> dict[str, Any]:
     began = time.perf_counter()
-    found = [search(w) for w in wanted]
+    hits = [search(w) for w in wanted]
     seconds = (time.perf_counter() - began) / len(wanted)
     return {
         "operators": count,
         "search": name,
         "seconds_measured": seconds,
-        "found": sum(map(len, found)) / len(wanted),
+        "found": sum(map(len, hits)) / len(wanted),
     }
 
 
@@ -241,15 +241,16 @@ def replanning_costs(workload: str, queries: int, seed: int = 0) -> pd.DataFrame
 
     The latter is the cheapest of three orders; seconds are measured.
     """
-    whole = make_scenario(workload, queries, seed)
-    service, spent, spent_anew, best = whole.make_service("relaxed"), 0.0, 0.0, 0.0
-    for i, asked in enumerate(whole.queries, 1):
+    scenario = make_scenario(workload, queries, seed)
+    service, spent, spent_anew, best = scenario.make_service("relaxed"), 0.0, 0.0, 0.0
+    for i, query in enumerate(scenario.queries, 1):
         began = time.perf_counter()
-        service.submit_query(asked)
+        service.submit_query(query)
         spent += time.perf_counter() - began
         began = time.perf_counter()
         best = min(
-            _compute_planned_cost(whole, order) for order in _list_query_orders(whole, i, seed)
+            _compute_planned_cost(scenario, order)
+            for order in _list_query_orders(scenario, i, seed)
         )
         spent_anew += time.perf_counter() - began
     return pd.DataFrame(
@@ -275,8 +276,8 @@ def _list_query_orders(
 
 def _compute_planned_cost(whole: ReuseScenario, order: Sequence[DeployedQuery]) -> float:
     service = whole.make_service("relaxed")
-    for asked in order:
-        service.submit_query(asked)
+    for query in order:
+        service.submit_query(query)
     return service.current_cost
 
 
@@ -291,11 +292,11 @@ def reoptimization_costs(
     Re-optimization ignores how long changes take to pay; ``built`` are the operators that it
     builds. Without reuse nothing changes: each plan is already the best.
     """
-    whole, rows = make_scenario(workload, queries, seed), []
+    scenario, rows = make_scenario(workload, queries, seed), []
     for strategy in strategies:
-        service = whole.make_service(strategy)
-        for asked in whole.queries:
-            service.submit_query(asked)
+        service = scenario.make_service(strategy)
+        for query in scenario.queries:
+            service.submit_query(query)
         before = service.deployment
         for planned in ("one by one", "at rest"):
             after = (
@@ -309,7 +310,7 @@ def reoptimization_costs(
                     "planned": planned,
                     "operators": len(after.operators),
                     "built": len(diff_deployments(before, after).build),
-                    "network_usage_modelled": whole.model.network_usage(after),
+                    "network_usage_modelled": scenario.model.network_usage(after),
                 }
             )
     return pd.DataFrame(rows)
@@ -319,11 +320,11 @@ def locality_table(
     workload: str, queries: int, regions: Sequence[int] = (1, 2, 4, 8), seed: int = 0
 ) -> pd.DataFrame:
     """Return E7: costs of reuse with and without the network, by regions with sinks."""
-    found = []
+    frames = []
     for count in regions:
         rows = usage_table(workload, [queries], ("separate", "always", "relaxed"), seed, count)
-        found.append(rows.assign(regions=count))
-    return pd.concat(found)
+        frames.append(rows.assign(regions=count))
+    return pd.concat(frames)
 
 
 def lifetime_table(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
@@ -332,21 +333,21 @@ def lifetime_table(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
     Lifetimes are known to the planner, or unknown.
     """
     rows = []
-    for known in (True, False):
-        whole, rng = make_scenario(workload, queries, seed), random.Random(seed)
-        service, now, ends, costs = whole.make_service("relaxed"), 0.0, dict[str, float](), []
-        for asked in whole.queries:
+    for is_known in (True, False):
+        scenario, rng = make_scenario(workload, queries, seed), random.Random(seed)
+        service, now, ends, costs = scenario.make_service("relaxed"), 0.0, dict[str, float](), []
+        for query in scenario.queries:
             now += rng.expovariate(1 / 60)
             for name in sorted((n for n, e in ends.items() if e <= now), key=lambda n: ends[n]):
                 service.withdraw_query(name)
                 costs.append((ends.pop(name), service.current_cost))
-            ends[asked.name] = now + rng.expovariate(1 / 1800)
-            until = int(ends[asked.name] * 1e6) if known else None
-            service.submit_query(replace(asked, ends_at=until), int(now * 1e6))
+            ends[query.name] = now + rng.expovariate(1 / 1800)
+            until = int(ends[query.name] * 1e6) if is_known else None
+            service.submit_query(replace(query, ends_at=until), int(now * 1e6))
             costs.append((now, service.current_cost))
         rows.append(
             {
-                "lifetimes": "known" if known else "unknown",
+                "lifetimes": "known" if is_known else "unknown",
                 "cost_modelled": integrate_cost(costs, now),
             }
         )
@@ -372,10 +373,10 @@ def planner_comparison(
         names = [n.name for n in net.nodes]
         at = {f"s{i}": rng.choice(names) for i in range(10)}
         for n in range(queries):
-            asked = DeployedQuery(f"q{n}", random_chain_query(rng, count, count), rng.choice(names))
-            rows += list(_compare_planners(model, Deployment(at), asked, most))
-    found = pd.DataFrame(rows)
-    return found.groupby(["streams", "planner"], as_index=False)[
+            query = DeployedQuery(f"q{n}", random_chain_query(rng, count, count), rng.choice(names))
+            rows += list(_compare_planners(model, Deployment(at), query, most))
+    table = pd.DataFrame(rows)
+    return table.groupby(["streams", "planner"], as_index=False)[
         ["ratio_modelled", "looked"]
     ].mean()
 

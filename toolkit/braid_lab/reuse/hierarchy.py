@@ -127,24 +127,24 @@ class HierarchicalPlanner:
 
     def plan_bottom_up(self, wanted: Definition, leaves: Sequence[PlanLeaf], sink: int) -> Tree:
         """Plan from the sink's cluster: join the streams that are there, and pass the rest up."""
-        known = list(leaves)
+        parts = list(leaves)
         for level, below in enumerate(self.levels):
             cluster = below.find_coordinator(self._find_representative(sink, level))
             nodes = below.clusters[cluster]
-            local = [k for k in known if self._find_representative(k.node, level) in nodes]
+            local = [k for k in parts if self._find_representative(k.node, level) in nodes]
             last = level == len(self.levels) - 1
-            chosen = known if last else _select_linked_leaves(wanted, local)
+            chosen = parts if last else _select_linked_leaves(wanted, local)
             if len(chosen) < 2:
                 continue
             part = wanted.restrict_to(frozenset().union(*(k.streams for k in chosen)))
             self.looked += count_plans(len(chosen), len(nodes))
             tree = PlanTable(self.model, part, chosen, self._make_node_mask(nodes)).best_tree(sink)
             node = self.model.network.node_index[_get_operator_node(tree)]
-            known = [k for k in known if k not in chosen]
-            known.append(PlanLeaf(frozenset(part.streams), node, tree))
-            if len(known) == 1:
+            parts = [k for k in parts if k not in chosen]
+            parts.append(PlanLeaf(frozenset(part.streams), node, tree))
+            if len(parts) == 1:
                 break
-        return known[0].tree
+        return parts[0].tree
 
 
 def _get_operator_node(tree: Tree) -> str:

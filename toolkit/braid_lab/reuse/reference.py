@@ -46,11 +46,11 @@ Made = list[tuple[Match, frozenset[int]]]
 
 def query_results(deployment: Deployment, arrivals: Arrivals) -> dict[str, list[Match]]:
     """Return the results of each query: its operator's results, compensated."""
-    made = operator_results(deployment, arrivals)
+    results = operator_results(deployment, arrivals)
     return {
         q.name: list(
             compensated_results(
-                deployment.operators[q.operator], q.bit, q.definition, made[q.operator]
+                deployment.operators[q.operator], q.bit, q.definition, results[q.operator]
             )
         )
         for q in deployment.queries.values()
@@ -74,20 +74,20 @@ def isolated_results(asked: DeployedQuery, arrivals: Arrivals) -> list[Match]:
 
 def operator_results(deployment: Deployment, arrivals: Arrivals) -> dict[int, Made]:
     """Return, by operator, the results of all its demands, each once."""
-    made: dict[int, Made] = {}
+    results: dict[int, Made] = {}
     for operator in deployment.topological_order():
-        found: dict[tuple[int, ...], Match] = {}
+        matches: dict[tuple[int, ...], Match] = {}
         serves: dict[tuple[int, ...], set[int]] = {}
         for demand in operator.demands:
-            for match in _list_demand_matches(deployment, operator, demand, made, arrivals):
+            for match in _list_demand_matches(deployment, operator, demand, results, arrivals):
                 key = tuple(match[s].id for s in operator.definition.streams)
-                found[key] = match
+                matches[key] = match
                 serves.setdefault(key, set()).add(demand.bit)
-        made[operator.id] = [
+        results[operator.id] = [
             (_project_match(m, operator.definition), frozenset(serves[key]))
-            for key, m in found.items()
+            for key, m in matches.items()
         ]
-    return made
+    return results
 
 
 def _list_demand_matches(
@@ -120,11 +120,11 @@ def compensated_results(
     operator: Operator, bit: int, wanted: Definition, made: Made
 ) -> Iterator[Match]:
     """Yield the wanted results from an operator's results for one of its demands."""
-    own = make_compensation(operator.demand_results(bit), wanted)
+    compensation = make_compensation(operator.demand_results(bit), wanted)
     return (
         _project_match(m, wanted)
         for m, serves in made
-        if bit in serves and _is_query_result(m, wanted, own)
+        if bit in serves and _is_query_result(m, wanted, compensation)
     )
 
 
@@ -173,9 +173,9 @@ def linear_search(
     offers: Iterable[LatticeEntry], wanted: Definition, regions: int = ALL, relax: bool = True
 ) -> list[tuple[LatticeEntry, bool]]:
     """Return what ``ReuseLattice.find_reusable_operators`` returns, by checking every operator."""
-    found = [
+    reusable = [
         (offer, offer.can_serve(wanted))
         for offer in offers
         if offer.nid & regions and may_reuse(offer.definition, wanted)
     ]
-    return sorted((f for f in found if relax or f[1]), key=lambda f: f[0].id)
+    return sorted((f for f in reusable if relax or f[1]), key=lambda f: f[0].id)

@@ -60,17 +60,17 @@ def _place_operators(
 
     def costs(tree: Tree) -> tuple[np.ndarray, Definition]:
         if tree in leaves:
-            made = np.full(len(far), np.inf)
-            made[leaves[tree].node] = 0.0
-            return made, wanted.restrict_to(leaves[tree].streams)
+            least = np.full(len(far), np.inf)
+            least[leaves[tree].node] = 0.0
+            return least, wanted.restrict_to(leaves[tree].streams)
         assert isinstance(tree, NewOperator)
-        made = sum((there(read)[0] for read in tree.inputs), barred)
-        return made, wanted.restrict_to(tree.streams)
+        least = sum((there(read)[0] for read in tree.inputs), barred)
+        return least, wanted.restrict_to(tree.streams)
 
     def there(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
-        made, part = costs(tree)
-        whole = made[:, None] + far * model.rates.result_byte_rate(part)
-        return whole.min(0), whole.argmin(0)
+        least, part = costs(tree)
+        with_transfer = least[:, None] + far * model.rates.result_byte_rate(part)
+        return with_transfer.min(0), with_transfer.argmin(0)
 
     def at(tree: Tree, target: int) -> Tree:
         if tree in leaves or not isinstance(tree, NewOperator):

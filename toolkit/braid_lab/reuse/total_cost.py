@@ -19,5 +19,5 @@ def integrate_cost(costs: Iterable[tuple[float, float]], end: float) -> float:
 def _pair_costs_with_ends(
     costs: Iterable[tuple[float, float]], end: float
 ) -> Iterator[tuple[tuple[float, float], float]]:
-    known = list(costs)
-    return zip(known, [since for since, _ in known[1:]] + [end], strict=True)
+    steps = list(costs)
+    return zip(steps, [since for since, _ in steps[1:]] + [end], strict=True)

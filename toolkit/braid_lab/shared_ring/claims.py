@@ -39,9 +39,9 @@ def bitmaps_claim(steps: Sequence[Any]) -> Finding:
 def results_claim(answers: QueryAnswers) -> Finding:
     """Theorem 11: pushing selections into the ring changes no query's results."""
     same = sum(answers.actual[name] == truth for name, truth in answers.expected.items())
-    total = sum(found.total() for found in answers.expected.values())
-    found = f"{same} of {len(answers.expected)} dashboards as by DuckDB, {total:,} results"
-    return judge(found, answers.actual == answers.expected)
+    total = sum(counts.total() for counts in answers.expected.values())
+    result = f"{same} of {len(answers.expected)} dashboards as by DuckDB, {total:,} results"
+    return judge(result, answers.actual == answers.expected)
 
 
 @CLAIMS.claim(
@@ -52,8 +52,8 @@ def results_claim(answers: QueryAnswers) -> Finding:
 def each_result_once_claim(answers: QueryAnswers, counts: Mapping[str, float]) -> Finding:
     """Section 18.2: every joined result answers at least one query, and is made once."""
     wanted = len(set().union(*answers.expected.values()))
-    found = f"{counts['results']:,} results made, {wanted:,} wanted by one query or more"
-    return judge(found, counts["results"] == wanted)
+    result = f"{counts['results']:,} results made, {wanted:,} wanted by one query or more"
+    return judge(result, counts["results"] == wanted)
 
 
 @CLAIMS.claim(
@@ -67,14 +67,14 @@ def state_claim(use: pd.DataFrame, hours: float) -> Finding:
     ``use`` is from ``state_usage``; a batch has ``hours`` hours.
     """
     held, needed = use["held"].mean(), use["of use"].mean()
-    found = (
+    result = (
         f"{held:,.0f} tuples held at the mean, {needed:,.0f} of use: {held / needed - 1:.0%} more"
     )
     reason = (
         f"but for whole blocks: tuples leave with theirs (a batch is {hours:g} hours), and when "
         "all other streams have come so far"
     )
-    return judge_reading(found, (use["held"] >= use["of use"]).all(), reason)
+    return judge_reading(result, (use["held"] >= use["of use"]).all(), reason)
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,10 @@ def least_state_claim(cost_sums: IsolatedCosts) -> Finding:
 def fewest_probes_claim(cost_sums: IsolatedCosts) -> Finding:
     """Theorem 13: sharing makes the fewest probes."""
     one, alone = cost_sums.shared["probed"], cost_sums.isolated["probed"]
-    found = (
+    result = (
         f"{one:,.0f} against {alone:,.0f} alone ({cost_sums.savings_factor('probed'):.1f} times)"
     )
-    return judge(found, one < alone)
+    return judge(result, one < alone)
 
 
 @CLAIMS.claim(
@@ -128,14 +128,14 @@ def fewest_pairs_claim(cost_sums: IsolatedCosts) -> Finding:
     """Theorem 13, read as pairs compared: fewer than those of isolated queries."""
     saved = cost_sums.savings_factor("compared")
     one, alone = cost_sums.shared["compared"], cost_sums.isolated["compared"]
-    found = f"{one:,.0f} against {alone:,.0f} ({saved:.2f} times)"
+    result = f"{one:,.0f} against {alone:,.0f} ({saved:.2f} times)"
     reason = (
         "little is saved, for a probe looks at all tuples of a slice with its key, also at those "
         "that only other queries select"
         if saved < 1.5
         else ""
     )
-    return judge(found, saved > 1, reason)
+    return judge(result, saved > 1, reason)
 
 
 @CLAIMS.claim(
@@ -146,14 +146,14 @@ def fewest_pairs_claim(cost_sums: IsolatedCosts) -> Finding:
 def deployment_claim(cost_sums: IsolatedCosts, counts: Mapping[str, float], hosts: int) -> Finding:
     """Section 18.2: the deployment does not change the probing cost."""
     off = abs(counts["compared"] / cost_sums.shared["compared"] - 1)
-    found = (
+    result = (
         f"{counts['compared']:,} pairs on {hosts} hosts, {cost_sums.shared['compared']:,.0f} on one"
     )
     reason = (
         "hosts merge blocks each by itself, so at ends of slices a few pairs more or less are "
         "looked at"
     )
-    return judge(found, off < 0.01, reason)
+    return judge(result, off < 0.01, reason)
 
 
 @CLAIMS.claim("21.3", "With regard to selectivities, state is balanced among the hosts")
@@ -164,12 +164,12 @@ def balance_claim(before: float, after: float) -> Finding:
     selectivity.
     """
     short = "" if after < 1.5 else ", and a run too short to fill its windows"
-    found = (
+    result = (
         f"the fullest host has {before:.2f} times the mean in equal stretches of age, {after:.2f} "
         "times by selectivity"
     )
     reason = f"the rest is tuples that wait for their block to age{short}"
-    return judge(found, after < 1.5, reason)
+    return judge(result, after < 1.5, reason)
 
 
 @CLAIMS.claim("21.3", "Sharing out by selectivities evens the hosts out", is_required=True)
@@ -194,8 +194,8 @@ def selection_push_down_claim(lengths: pd.DataFrame) -> Finding:
     )
     less = work["pulled up"] / work["pushed in"]
     falls = bool((share.diff().dropna() < 0).all(axis=None))
-    found = f"{less.min():.1f} to {less.max():.1f} times less"
-    return judge(found, (less > 1).all() and falls)
+    result = f"{less.min():.1f} to {less.max():.1f} times less"
+    return judge(result, (less > 1).all() and falls)
 
 
 @CLAIMS.claim(
@@ -208,11 +208,11 @@ def length_claim(lengths: pd.DataFrame) -> Finding:
     by = lengths.pivot(index="nodes", columns="selections", values="latency_modelled")
     best = by.idxmin()
     inner = all(by.index[0] < n < by.index[-1] for n in best)
-    found = (
+    result = (
         f"least at {best['pulled up']} nodes with selections pulled up, at {best['pushed in']} "
         "pushed in"
     )
-    return judge(found, inner, "less work wants a shorter ring")
+    return judge(result, inner, "less work wants a shorter ring")
 
 
 @dataclass(frozen=True)

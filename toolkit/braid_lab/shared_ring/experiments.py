@@ -179,9 +179,9 @@ def compare_isolated(
     """
     queries = shared.queries[:few]
     rows = {}
-    for name, mine in {"all in one run": queries, **{q.name: (q,) for q in queries}}.items():
-        events = run(SharedWorkload(shared.join, mine))
-        rows[name] = count_totals(events) | {"of use": oracle.needed_tuples(mine).mean()}
+    for name, served in {"all in one run": queries, **{q.name: (q,) for q in queries}}.items():
+        events = run(SharedWorkload(shared.join, served))
+        rows[name] = count_totals(events) | {"of use": oracle.needed_tuples(served).mean()}
     return pd.DataFrame(rows).T.rename_axis("queries").reset_index()
 
 
@@ -308,14 +308,14 @@ def even_balance(events: Sequence[Any]) -> pd.DataFrame:
 
 def _count_held_tuples(events: Sequence[Any]) -> dict[int, list[list[int]]]:
     """Return, by batch, the stored tuples by stream and host."""
-    blocks, found = LiveBlocks(), {}
+    blocks, tuples_by_batch = LiveBlocks(), {}
     for e in (e for e in events if isinstance(e, BatchCommitted)):
         blocks.apply_commit(e)
         held = [[0] * len(e.host_metrics) for _ in e.live_tuples]
         for b in blocks.values():
             held[b.stream][b.hosts[0]] += b.rows
-        found[e.batch] = held
-    return found
+        tuples_by_batch[e.batch] = held
+    return tuples_by_batch
 
 
 def ring_shares(

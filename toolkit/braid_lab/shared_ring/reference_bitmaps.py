@@ -80,10 +80,10 @@ class _Routing(Stepper):
         return sum(1 << bit for bit, yes in enumerate(included) if yes)
 
     def multiply_bitmaps(self, group: Group) -> int:
-        found = self.all
+        product_mask = self.all
         for t in group:
-            found &= self.make_query_bitmap(t)
-        return found
+            product_mask &= self.make_query_bitmap(t)
+        return product_mask
 
     def probe_slice(self, group: Group, stream: int, k: int) -> Group:
         """Probe the k-th slice of a stream with a group."""
@@ -141,12 +141,12 @@ class _Routing(Stepper):
                 for s in streams
             )
             rows.append((f"O, rank {k + 1}", *map(self.format_bitmap, of_rank), ""))
-        mine = {t.stream: self.format_bitmap(self.make_query_bitmap(t)) for t in self.group}
+        bitmaps = {t.stream: self.format_bitmap(self.make_query_bitmap(t)) for t in self.group}
         return (
             *rows,
             (
                 "T",
-                *(mine.get(s, "–") for s in streams),
+                *(bitmaps.get(s, "–") for s in streams),
                 self.format_bitmap(self.multiply_bitmaps(tuple(self.group))),
             ),
         )

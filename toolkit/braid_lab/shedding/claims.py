@@ -59,8 +59,8 @@ def size_claim(optimality: pd.DataFrame) -> Finding:
 )
 def reduction_claim(reduction: pd.DataFrame) -> Finding:
     """Fig. 1: what age-based window reduction can and cannot do."""
-    kept = reduction.assign(part=reduction["newest_modelled"] / reduction["best_modelled"])
-    part = kept.groupby("peak")["part"].min()
+    shares = reduction.assign(part=reduction["newest_modelled"] / reduction["best_modelled"])
+    part = shares.groupby("peak")["part"].min()
     return judge(format_values(part), part["early"] > 0.9 and part["late"] < 0.1)
 
 
@@ -113,8 +113,8 @@ def _index_drops(drops: pd.DataFrame) -> pd.Series:
 @CLAIMS.claim("Fig. 8", "r falls in a burst and recovers after it", is_required=True)
 def burst_claim(burst: pd.DataFrame) -> Finding:
     """Fig. 8: r follows the rates."""
-    mine = burst[burst["rule"] == "Algorithm 1"].set_index("second")["fraction_modelled"]
-    before, during, end = mine[50:59].mean(), mine[70:74].mean(), mine[125:].mean()
+    fractions = burst[burst["rule"] == "Algorithm 1"].set_index("second")["fraction_modelled"]
+    before, during, end = fractions[50:59].mean(), fractions[70:74].mean(), fractions[125:].mean()
     return judge(
         f"{before:.2f}, {during:.2f}, {end:.2f}", during < 0.3 * before and end > 3 * during
     )
@@ -163,11 +163,11 @@ def growth_claim(newest: pd.DataFrame, wider: pd.DataFrame) -> Finding:
         return frame[frame["method"] == "partial"].groupby(by)["gain_modelled"].mean()
 
     both = skewed, wide = gains(newest, "kappa"), gains(wider, "window")
-    found = f"by skew {format_values(skewed)}; by window {format_values(wide)}"
+    result = f"by skew {format_values(skewed)}; by window {format_values(wide)}"
     if min(map(len, both)) < 2:
-        return replace(leave_untested(found), is_required=False)
+        return replace(leave_untested(result), is_required=False)
     grows = all(g.is_monotonic_increasing and g.iloc[-1] > g.iloc[0] for g in both)
-    return judge(found, grows)
+    return judge(result, grows)
 
 
 @CLAIMS.claim("Fig. 11", "the fraction of the less useful window falls first", is_required=True)
@@ -202,8 +202,8 @@ def _compute_added_recall(recall: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
 def order_claim(recall: pd.DataFrame) -> Finding:
     """Fig. 12: the order of the methods."""
     time, way = _compute_added_recall(recall)
-    found = f"time {format_values(time)}; direction {format_values(way)}"
-    return judge(found, (time > 0).all() and (way > 0).all())
+    result = f"time {format_values(time)}; direction {format_values(way)}"
+    return judge(result, (time > 0).all() and (way > 0).all())
 
 
 @CLAIMS.claim("Fig. 12", "time correlation adds about 50 %, direction about 40 % more")
@@ -211,8 +211,10 @@ def printed_gains_claim(recall: pd.DataFrame) -> Finding:
     """Fig. 12: the printed gains."""
     time, way = _compute_added_recall(recall)
     printed = ((time - 0.5).abs() < 0.15) & ((way - 0.4).abs() < 0.15)
-    found = f"time {format_values(time)}; direction {format_values(way)}"
-    return judge(found, printed.any(), "the paper does not give kappa, and none gives both figures")
+    result = f"time {format_values(time)}; direction {format_values(way)}"
+    return judge(
+        result, printed.any(), "the paper does not give kappa, and none gives both figures"
+    )
 
 
 @CLAIMS.claim("section 4", "partial processing by itself is about as good as dropping")
@@ -257,8 +259,8 @@ def small_basic_windows_claim(basic_windows: pd.DataFrame) -> Finding:
     """Fig. 14: recall by the number of basic windows."""
     by = _compare_indexes(basic_windows)
     rises = by.loc[by.index >= 20, "none"].min() > by.loc[by.index <= 5, "none"].max()
-    found = f"none {format_values(by['none'])}; time {format_values(by['time'])}"
-    return judge(found, rises and by["time"].iloc[-1] < by["time"].max())
+    result = f"none {format_values(by['none'])}; time {format_values(by['time'])}"
+    return judge(result, rises and by["time"].iloc[-1] < by["time"].max())
 
 
 @CLAIMS.claim(
@@ -319,8 +321,8 @@ def utility_claim(utility: pd.DataFrame) -> Finding:
     """Fig. 16: uniform and inverse frequencies."""
     by = _compare_frequencies(utility)
     grows = by["uniform"].is_monotonic_increasing and by["inverse"].is_monotonic_increasing
-    found = "; ".join(f"{name} {format_values(by[name])}" for name in by)
-    return judge(found, grows and (by["inverse"].iloc[1:] > by["uniform"].iloc[1:]).all())
+    result = "; ".join(f"{name} {format_values(by[name])}" for name in by)
+    return judge(result, grows and (by["inverse"].iloc[1:] > by["uniform"].iloc[1:]).all())
 
 
 @CLAIMS.claim(

@@ -30,9 +30,11 @@ def output_optimality(f: Floats, basic: float, share: float) -> float:
     ends = np.clip((x[:, None] + np.arange(-1, n)) * basic, 0.0, 1.0)
     p = np.diff(np.interp(ends, grid, cumulated), axis=1).mean(axis=0)
     ranked = np.sort(p)[::-1]
-    whole = min(n, int(share / basic + 1e-9))
-    rest = share / basic - whole if whole < n else 0.0
-    used = float(ranked[:whole].sum() + (rest * ranked[whole] if whole < n else 0.0))
+    full_windows = min(n, int(share / basic + 1e-9))
+    rest = share / basic - full_windows if full_windows < n else 0.0
+    used = float(
+        ranked[:full_windows].sum() + (rest * ranked[full_windows] if full_windows < n else 0.0)
+    )
     return used / best_output_share(f, min(1.0, share))
 
 
@@ -40,8 +42,11 @@ def best_output_share(f: Floats, share: float) -> float:
     """Return g(f, a): the largest part of the area under f in a ``share`` of the window."""
     ranked = np.sort(f)[::-1] / np.sum(f)
     extent = share * len(f)
-    whole = int(extent + 1e-9)
-    return float(ranked[:whole].sum() + ((extent - whole) * ranked[whole] if whole < len(f) else 0))
+    full_steps = int(extent + 1e-9)
+    return float(
+        ranked[:full_steps].sum()
+        + ((extent - full_steps) * ranked[full_steps] if full_steps < len(f) else 0)
+    )
 
 
 def newest_output_share(f: Floats, share: float) -> float:

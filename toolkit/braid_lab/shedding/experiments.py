@@ -126,8 +126,8 @@ def adaptation_curves(window: float = 20.0, boost: float = 1.2) -> pd.DataFrame:
         for second, lam in enumerate(rates):
             stored = rates[max(0, second - int(window)) : second].sum()
             if rule == "forward":
-                known = rates[max(0, second - 1)] * stored
-                r = closed_forms.affordable_fraction(1.0, 0.0, 1 / CAPACITY, float(known))
+                expected_pairs = rates[max(0, second - 1)] * stored
+                r = closed_forms.affordable_fraction(1.0, 0.0, 1 / CAPACITY, float(expected_pairs))
             load = r * lam * stored / CAPACITY
             rows.append((rule, second, lam, r, load))
             if rule == "Algorithm 1":
@@ -140,18 +140,18 @@ def adaptation_curves(window: float = 20.0, boost: float = 1.2) -> pd.DataFrame:
 def compute_recall(sets: SetStreams, r: float, method: str) -> float:
     """Return the fraction of all results that a method finds with r of all pairs."""
     f = [sets.match_density(window) for window in (0, 1)]
-    whole = float(f[0].sum() + f[1].sum())
+    total = float(f[0].sum() + f[1].sum())
     if method == "drop":
         return r
     flat, volumes = np.concatenate(f), np.ones(2 * len(f[0]))
     if method == "selective":
         shares = fill_budget(flat, volumes, r * len(flat))
-        return float(shares @ flat) / whole
+        return float(shares @ flat) / total
     part = np.array([r, r])
     if method == "direction":
         part = split_directions(r, (1.0, 1.0), (float(f[0].mean()), float(f[1].mean())))
     used = newest_output_share if method == "partial" else best_output_share
-    return sum(used(g, share) * float(g.sum()) for g, share in zip(f, part, strict=True)) / whole
+    return sum(used(g, share) * float(g.sum()) for g, share in zip(f, part, strict=True)) / total
 
 
 def affordable_fraction(rate_: float, window: float, sides: int) -> float:
@@ -176,8 +176,8 @@ def recall_table(
         for lam in rates:
             r = affordable_fraction(lam, window, 1)
             for method in METHODS:
-                found = compute_recall(sets, r, method)
-                rows.append((kappa, lam, window, r, method, found, found / r - 1))
+                recall = compute_recall(sets, r, method)
+                rows.append((kappa, lam, window, r, method, recall, recall / r - 1))
     names = ["kappa", "rate", "window", "fraction", "method", "recall_modelled", "gain_modelled"]
     return pd.DataFrame(rows, columns=names)
 
@@ -230,9 +230,12 @@ def processed_output(ranked: Floats, fits: float, parted: bool) -> float:
 
     Of the last one only the fitting part is used if basic windows can be ``parted``, else nothing.
     """
-    whole = min(len(ranked), int(fits))
-    rest = fits - whole if whole < len(ranked) and parted else 0.0
-    return float(ranked[:whole].sum() + (rest * ranked[whole] if whole < len(ranked) else 0.0))
+    full_windows = min(len(ranked), int(fits))
+    rest = fits - full_windows if full_windows < len(ranked) and parted else 0.0
+    return float(
+        ranked[:full_windows].sum()
+        + (rest * ranked[full_windows] if full_windows < len(ranked) else 0.0)
+    )
 
 
 def gain_over_dropping(
@@ -287,8 +290,10 @@ def utility_by_skew(
         values = np.array([1.0, 2.0**-k, 3.0**-k])
         for name, weights in (("uniform", np.ones(3)), ("inverse", 1 / values), ("direct", values)):
             frequency = weights / weights.sum()
-            whole = (_compute_utility(sets, r, values, frequency, typed) for typed in (True, False))
-            rows.append((name, k, next(whole) / next(whole) - 1))
+            utilities = (
+                _compute_utility(sets, r, values, frequency, typed) for typed in (True, False)
+            )
+            rows.append((name, k, next(utilities) / next(utilities) - 1))
     return pd.DataFrame(rows, columns=["frequencies", "skew", "gain_modelled"])
 
 
@@ -307,6 +312,8 @@ def utility_by_types(
         for n in types:
             values = np.arange(1, n + 1.0) ** -(log(factor) / log(n))
             frequency = (1 / values) / (1 / values).sum()
-            whole = (_compute_utility(sets, r, values, frequency, typed) for typed in (True, False))
-            rows.append((factor, n, next(whole) / next(whole) - 1))
+            utilities = (
+                _compute_utility(sets, r, values, frequency, typed) for typed in (True, False)
+            )
+            rows.append((factor, n, next(utilities) / next(utilities) - 1))
     return pd.DataFrame(rows, columns=["factor", "types", "gain_modelled"])

@@ -88,10 +88,10 @@ class InvertedIndex:
 
     def count_common(self, query: frozenset[int], since: int | None = None) -> dict[int, int]:
         """Return the number of items that each set shares with the query, if any."""
-        found: dict[int, int] = {}
+        counts: dict[int, int] = {}
         for identifier, _ in self.merge_lists(query, since):
-            found[identifier] = found.get(identifier, 0) + 1
-        return found
+            counts[identifier] = counts.get(identifier, 0) + 1
+        return counts
 
 
 def _count_search_steps(length: int) -> int:

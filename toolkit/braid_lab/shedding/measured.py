@@ -55,27 +55,27 @@ def compare_methods(
     from braid_lab.workloads.flight_legs import EQUAL, LEG_CONDITION, flight_legs
 
     streams = flight_legs(days, batches=batches)
-    rows, kept = [], {}
+    rows, finished = [], {}
     for name, on in (("tags", LEG_CONDITION), ("tail number", EQUAL)):
-        kept[name, "full"] = whole = _run_flight_join(streams, on, None, wait)
-        truth = whole.results().num_rows
+        finished[name, "full"] = full = _run_flight_join(streams, on, None, wait)
+        truth = full.results().num_rows
         for method in METHODS[name]:
             shed = Shed(fraction=fraction, method=method, basic_window="1 hour")  # type: ignore[arg-type]
-            run = kept[name, method] = _run_flight_join(streams, on, shed, wait)
-            told = run.estimate_results().iloc[-1]
+            run = finished[name, method] = _run_flight_join(streams, on, shed, wait)
+            estimate = run.estimate_results().iloc[-1]
             rows.append(
                 {
                     "condition": name,
                     "method": method,
-                    "found": told["results"],
-                    "found of all": told["results"] / truth,
-                    "estimated": told["estimated_results"],
-                    "error": told["error_95"],
+                    "found": estimate["results"],
+                    "found of all": estimate["results"] / truth,
+                    "estimated": estimate["estimated_results"],
+                    "error": estimate["error_95"],
                     "in truth": truth,
                 }
             )
-    chosen = kept["tags", "selective"]
-    carriers = _compare_by_carrier(chosen, kept["tags", "full"])
+    chosen = finished["tags", "selective"]
+    carriers = _compare_by_carrier(chosen, finished["tags", "full"])
     return FlightComparison(pd.DataFrame(rows), carriers, chosen.events())
 
 
@@ -191,12 +191,12 @@ def compare_burst(
 def keeping_up_claim(measured_burst: BurstComparison) -> Finding:
     """Section 4: batches of a burst stay within their limit."""
     full, shed = measured_burst.full_share, measured_burst.shed_share
-    found = (
+    result = (
         f"batches of the burst and after take {full:.2f} of what they may without shedding, "
         f"{shed:.2f} with it (90 of 100 less)"
     )
     reason = "a batch costs Spark some tenths of a second whatever it processes"
-    return judge(found, shed <= 1.3 < full, reason)
+    return judge(result, shed <= 1.3 < full, reason)
 
 
 @CLAIMS.claim(
@@ -206,12 +206,12 @@ def keeping_up_claim(measured_burst: BurstComparison) -> Finding:
 def burst_estimate_claim(measured_burst: BurstComparison) -> Finding:
     """Braid's own: weights estimate the full join while r changes."""
     estimate, truth = measured_burst.estimate, measured_burst.truth
-    found = (
+    result = (
         f"{estimate['estimated_results']:,.0f} +- {estimate['error_95']:,.0f} estimated from "
         f"{estimate['results']:,} found, {truth:,} in truth"
     )
     off = abs(estimate["estimated_results"] - truth)
-    return judge(found, off <= 2.5 * estimate["error_95"])
+    return judge(result, off <= 2.5 * estimate["error_95"])
 
 
 def _list_batch_seconds(run: JoinRun) -> list[float]:

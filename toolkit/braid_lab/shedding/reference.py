@@ -170,9 +170,9 @@ class SheddingJoin(Stepper):
             return 0
         if part.index is not None and self.predicate in ("overlap", "inner"):
             some = self._find_candidates(t, part, some)
-        found = [u for u in some if self._is_match(t, u)]
+        matches = [u for u in some if self._is_match(t, u)]
         self.compared += len(some)
-        pairs = [(t, u) if t.stream == 0 else (u, t) for u in found]
+        pairs = [(t, u) if t.stream == 0 else (u, t) for u in matches]
         self.results += pairs
         if pairs:
             names = tuple((_to_plain_tuple(a), _to_plain_tuple(b)) for a, b in pairs)
@@ -187,8 +187,8 @@ class SheddingJoin(Stepper):
         By identifier a whole basic window is merged, even for a small share.
         """
         assert part.index is not None
-        whole = len(some) == len(part.tuples) or self.order == "identifier"
-        common = part.index.count_common(frozenset(t.items), None if whole else some[0].time)
+        scans_all = len(some) == len(part.tuples) or self.order == "identifier"
+        common = part.index.count_common(frozenset(t.items), None if scans_all else some[0].time)
         self.entries += sum(common.values())
         return [u for u in some if u.number in common]
 
@@ -201,8 +201,8 @@ class SheddingJoin(Stepper):
         passed = max(1, now - self.adapted)
         for i, seen in enumerate(self.seen):
             other = self.came[1 - i] / passed
-            mine = self.came[i] / passed
-            pairs = self.sample * self.fraction * self.basic * mine * other * passed
+            own_rate = self.came[i] / passed
+            pairs = self.sample * self.fraction * self.basic * own_rate * other * passed
             self.output[i] = [n / pairs if pairs else 0.0 for n in seen]
             self.ranks[i] = sorted(range(len(seen)), key=lambda j: -self.output[i][j])
             self.seen[i] = [0] * len(seen)
@@ -253,14 +253,14 @@ def brute_force(
     inclusive: bool = False,
 ) -> list[tuple[str, str]]:
     """Return the names of all results, from every pair; sorted."""
-    found = []
+    pairs = []
     for x in (t for t in tuples if t.stream == 0):
         for y in (t for t in tuples if t.stream == 1):
             older, newer = (x, y) if (x.time, x.stream) <= (y.time, y.stream) else (y, x)
             age, limit = newer.time - older.time, length[older.stream] + (1 if inclusive else 0)
             if age < limit and matches_predicate(predicate, x, y, threshold):
-                found.append((str(x), str(y)))
-    return sorted(found)
+                pairs.append((str(x), str(y)))
+    return sorted(pairs)
 
 
 def shedding_example() -> Trace:

@@ -106,11 +106,11 @@ def simulate_shedding(
     happened: list[Any] = [start]
     densities = (sets.match_density(0), sets.match_density(1))
     dear = sets.dear if shed.utility else None
-    for number, came in enumerate(counts):
+    for number, received in enumerate(counts):
         work = batch_step.plan_batch(rules, state)
         begins = round(number * sets.step * 1e6)
         span = (begins, begins + round(sets.step * 1e6) - 1)
-        outcome = _simulate_outcome(work, came, span, densities, micros, cost, overhead, dear)
+        outcome = _simulate_outcome(work, received, span, densities, micros, cost, overhead, dear)
         took = outcome.shedding.seconds if outcome.shedding else None
         state, (*events, committed) = batch_step.commit_batch(rules, state, work, outcome)
         assert isinstance(committed, BatchCommitted)
@@ -149,50 +149,52 @@ def _simulate_outcome(
             sizes[b.id] = BlockSize(rows, rows, span)
     yields: dict[tuple[int, int, int], list[ItemYield]] = {}
     estimated = variance = worth = 0.0
-    kept = prod(harvest.keep_shares)
+    kept_share = prod(harvest.keep_shares)
     for route in work.plan.routes:
-        mine = blocks[route.block.id]
-        kinds = _list_type_worth(harvest.types[mine.stream] if harvest.types else (), dear)
-        expected = harvest.expected_tuples.get(mine.id, 0.0)
-        guard = min(1.0, expected / max(1, mine.rows)) if expected else 1.0
+        stored_block = blocks[route.block.id]
+        kinds = _list_type_worth(harvest.types[stored_block.stream] if harvest.types else (), dear)
+        expected = harvest.expected_tuples.get(stored_block.id, 0.0)
+        guard = min(1.0, expected / max(1, stored_block.rows)) if expected else 1.0
         for met in (blocks[b] for path in route.paths for b in path[0].probed_blocks()):
-            item = (mine.stream, met.stream, harvest.basic_windows[met.id])
+            item = (stored_block.stream, met.stream, harvest.basic_windows[met.id])
             shares = [share * guard for share in harvest.shares[item]]
-            pairs = [mine.rows * met.rows * part for part, _ in kinds]
-            likely = _estimate_match_probability(mine, met, densities[met.stream], window)
+            pairs = [stored_block.rows * met.rows * part for part, _ in kinds]
+            likely = _estimate_match_probability(stored_block, met, densities[met.stream], window)
             matches = [n * likely for n in pairs]
             met_ = [n * share for n, share in zip(pairs, shares, strict=True)]
-            found = [n * likely for n in met_]
-            value = [n * each for n, (_, each) in zip(found, kinds, strict=True)]
+            matches_by_age = [n * likely for n in met_]
+            value = [n * each for n, (_, each) in zip(matches_by_age, kinds, strict=True)]
             left = sum(pairs) - sum(met_)
-            one = ItemYield(*item, tuple(met_), tuple(found), tuple(value), left)
+            one = ItemYield(*item, tuple(met_), tuple(matches_by_age), tuple(value), left)
             yields.setdefault(item, []).append(one)
-            chances = [share * kept for share in shares]
-            estimated += sum(matches) / kept
-            worth += sum(n * each for n, (_, each) in zip(matches, kinds, strict=True)) / kept
-            variance += sum(n / kept * (1 / c - 1) for n, c in zip(matches, chances, strict=True))
-    whole = tuple(ItemYield.sum_yields(yields[item]) for item in sorted(yields))
-    results = sum(sum(y.matches) for y in whole)
-    considered = sum(sum(y.considered_pairs) for y in whole)
+            chances = [share * kept_share for share in shares]
+            estimated += sum(matches) / kept_share
+            worth += sum(n * each for n, (_, each) in zip(matches, kinds, strict=True)) / kept_share
+            variance += sum(
+                n / kept_share * (1 / c - 1) for n, c in zip(matches, chances, strict=True)
+            )
+    item_yields = tuple(ItemYield.sum_yields(yields[item]) for item in sorted(yields))
+    results = sum(sum(y.matches) for y in item_yields)
+    considered = sum(sum(y.considered_pairs) for y in item_yields)
     probing = cost * considered
     harvested = SheddingOutcome(
-        whole,
+        item_yields,
         _count_types(blocks, fresh, dear),
         estimated,
         variance,
-        sum(sum(y.value) for y in whole),
+        sum(sum(y.value) for y in item_yields),
         worth,
         probing,
         overhead + probing,
     )
-    did = HostMetrics(
+    metrics = HostMetrics(
         received_tuples=sum(b.rows for b in fresh.values()),
         compared_pairs=round(considered),
-        skipped_pairs=round(sum(y.skipped_pairs for y in whole)),
+        skipped_pairs=round(sum(y.skipped_pairs for y in item_yields)),
         results=round(results),
         seconds=probing,
     )
-    return BatchReport(sizes, hosts={0: did}, shedding=harvested)
+    return BatchReport(sizes, hosts={0: metrics}, shedding=harvested)
 
 
 _CHEAP, _DEAR = 0, 23
@@ -207,9 +209,9 @@ def _list_type_worth(types: Sequence[int], dear: float | None) -> list[tuple[flo
     if dear is None:
         return [(1.0, 1.0)]
     cheap = (1 - dear) + 10 * dear
-    known = {_CHEAP: (1 - dear, cheap), _DEAR: (dear, 10.0)}
+    worth = {_CHEAP: (1 - dear, cheap), _DEAR: (dear, 10.0)}
     mean = (1 - dear) * cheap + dear * 10
-    return [known[code] for code in types] if len(types) > 1 else [(1.0, mean)]
+    return [worth[code] for code in types] if len(types) > 1 else [(1.0, mean)]
 
 
 def _count_types(
@@ -218,13 +220,13 @@ def _count_types(
     """Return, by stream, the number of arrived tuples of each type."""
     if dear is None:
         return ()
-    found: tuple[dict[int, int], ...] = ({}, {})
+    counts: tuple[dict[int, int], ...] = ({}, {})
     for id, b in fresh.items():
         many = round(dear * blocks[id].rows)
         for code, n in ((_CHEAP, blocks[id].rows - many), (_DEAR, many)):
             if n:
-                found[b.stream][code] = found[b.stream].get(code, 0) + n
-    return found
+                counts[b.stream][code] = counts[b.stream].get(code, 0) + n
+    return counts
 
 
 def _estimate_match_probability(mine: Block, met: Block, f: Any, window: int) -> float:
@@ -249,20 +251,22 @@ def count_full_join(sets: SetStreams) -> int:
         matrix[np.repeat(np.arange(len(items)), list(map(len, items))), np.concatenate(items)] = 1
         held.append(matrix)
         times.append(table["ts"].to_numpy().astype("datetime64[us]").astype(np.int64))
-    apart = np.abs(times[0][:, None] - times[1][None])
-    return int(np.count_nonzero((held[0] @ held[1].T >= sets.theta) & (apart < sets.window * 1e6)))
+    time_gaps = np.abs(times[0][:, None] - times[1][None])
+    return int(
+        np.count_nonzero((held[0] @ held[1].T >= sets.theta) & (time_gaps < sets.window * 1e6))
+    )
 
 
 @CLAIMS.claim("beyond the paper", "weights estimate what the full join has, within their error")
 def estimate_claim(run: JoinRun, sets: SetStreams) -> Finding:
     """Estimate of a measured run compared with the truth."""
-    whole, real = run.estimate_results().iloc[-1], count_full_join(sets)
-    off = whole["estimated_results"] - real
+    estimate, real = run.estimate_results().iloc[-1], count_full_join(sets)
+    off = estimate["estimated_results"] - real
     return judge(
-        f"{whole['estimated_results']:,.0f} +- {whole['error_95']:,.0f} estimated from "
-        f"{whole['results']:,} "
+        f"{estimate['estimated_results']:,.0f} +- {estimate['error_95']:,.0f} estimated from "
+        f"{estimate['results']:,} "
         f"found, {real:,} in truth",
-        abs(off) <= 2.5 * whole["error_95"],
+        abs(off) <= 2.5 * estimate["error_95"],
     )
 
 

@@ -85,8 +85,8 @@ def state_savings_claim(three: pd.DataFrame) -> Finding:
 def join_claim(three: pd.DataFrame) -> Finding:
     """Fig. 8.1: the join's selectivity has no effect on the state."""
     by = _pivot_by_strategy(three, "state")["state-slice"].unstack("join")
-    apart = (by.max(axis=1) - by.min(axis=1)).max()
-    return judge(f"differs by {apart:.0f} tuples", apart == 0)
+    spread = (by.max(axis=1) - by.min(axis=1)).max()
+    return judge(f"differs by {spread:.0f} tuples", spread == 0)
 
 
 @CLAIMS.claim("Fig. 8.2", "the chain always has the highest service rate", is_required=True)
@@ -135,10 +135,10 @@ def uniform_claim(many: pd.DataFrame) -> Finding:
     high = overhead_ranges((12,), routers=ROUTERS).query("said == 'every window'")
     most = high.groupby("router")["high_modelled"].min()
     limits = " or ".join(f"{v:.2g} where the router {k}" for k, v in most.items())
-    found = f"{even['slices'].min()} slices, gain {abs(gain).max():.1%}"
+    result = f"{even['slices'].min()} slices, gain {abs(gain).max():.1%}"
     reading = f"with C_sys below what merges them; one for all rates is {limits}"
     holds = (even["slices"] == 12).all() and abs(gain).max() < 1e-9
-    return judge_reading(found, holds, reading)
+    return judge_reading(result, holds, reading)
 
 
 @CLAIMS.claim(
@@ -150,9 +150,9 @@ def skewed_gain_claim(many: pd.DataFrame) -> Finding:
     fewer = many.query("windows != 'uniform'").pivot(
         index=["windows", "queries", "rate", "seed"], columns="chain", values="slices"
     )
-    found = f"{skewed.min(axis=None):.2%} and more, at most {fewer['CPU-Opt'].max()} slices"
+    result = f"{skewed.min(axis=None):.2%} and more, at most {fewer['CPU-Opt'].max()} slices"
     holds = skewed.min(axis=None) > 0 and (fewer["CPU-Opt"] < fewer["Mem-Opt"]).all()
-    return judge(found, holds)
+    return judge(result, holds)
 
 
 @CLAIMS.claim(
@@ -193,9 +193,9 @@ def _judge_merging(said: str, remark: str) -> Finding:
     of, most = (ranges.loc["looks up"].loc[k] for k in (said, "every window"))
     low, high = of["low_modelled"], np.minimum(of["high_modelled"], most["high_modelled"])
     each = ", ".join(f"{a:.2g} to {b:.2g}" for a, b in zip(low, high, strict=True))
-    found = f"with a look-up for C_sys {each} at {', '.join(f'{r:g}' for r in low.index)} tuples/s"
+    result = f"with a look-up for C_sys {each} at {', '.join(f'{r:g}' for r in low.index)} tuples/s"
     reading = f"a router that looks each result up once, and a C_sys for each rate{remark}"
-    return judge_reading(found, (low < high).all(), reading)
+    return judge_reading(result, (low < high).all(), reading)
 
 
 @CLAIMS.claim(
@@ -207,12 +207,12 @@ def two_slices_claim() -> Finding:
     ranges = overhead_ranges((12,), routers=ROUTERS).set_index(["router", "said", "rate"])
     two, most = (ranges.loc["compares"].loc[k] for k in ("two slices", "every window"))
     low, high = two["low_modelled"].min(), most["high_modelled"].max()
-    found = f"from C_sys = {low:.0f} on, where the router compares; uniform ones up to {high:.0f}"
+    result = f"from C_sys = {low:.0f} on, where the router compares; uniform ones up to {high:.0f}"
     why = (
         "two slices do without the ages from 6 to 25 s that no window ends in; merging them costs "
         "a comparison of each result there, for which a slice must cost more than uniform ones may"
     )
-    return judge(found, low <= high, failure=why)
+    return judge(result, low <= high, failure=why)
 
 
 @CLAIMS.claim(
@@ -226,7 +226,7 @@ def skewed_claim(queries: int = 12, join: float = 0.025) -> Finding:
 
     This holds with a router that compares, too.
     """
-    told, holds = [], True
+    results, holds = [], True
     for rate in RATES:
         overhead = overhead_keeping_uniform(rate, join, "compares")
         s = unfiltered_statistics((rate, rate), join, overhead, queries)
@@ -234,6 +234,6 @@ def skewed_claim(queries: int = 12, join: float = 0.025) -> Finding:
             name: len(slices.cpu_chain(window_distribution(name, queries), s)) for name in SPREADS
         }
         numbers = ", ".join(map(str, cuts.values()))
-        told.append(f"{numbers} at {rate:.0f} tuples/s (C_sys {overhead:.3g})")
+        results.append(f"{numbers} at {rate:.0f} tuples/s (C_sys {overhead:.3g})")
         holds &= cuts.pop("uniform") == queries and max(cuts.values()) < queries
-    return judge("; ".join(told), holds)
+    return judge("; ".join(results), holds)

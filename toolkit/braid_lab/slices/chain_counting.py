@@ -107,7 +107,7 @@ class ChainExperiment:
         self, strategy: str, chain: Chain = ()
     ) -> list[tuple[PlanJoin, SliceCounts, int]]:
         """Return each join of a plan with the counts of its chain and the index of its slice."""
-        q, found = self.queries, []
+        q, joins = self.queries, []
         if strategy == "state-slice":
             ends = chain or q.windows
             slices = self.count_slices(ALL, q.windows, ends, q.unselected_queries)
@@ -115,8 +115,8 @@ class ChainExperiment:
         for p in plan_joins(q, strategy):
             windows = q.windows[: p.high]
             plain = len(windows) if p.side in (FAIL, PASS) else q.unselected_queries
-            found.append((p, self.count_slices(p.side, windows, windows[-1:], plain), 0))
-        return found
+            joins.append((p, self.count_slices(p.side, windows, windows[-1:], plain), 0))
+        return joins
 
     def stored_tuples(self, strategy: str, chain: Chain = ()) -> float:
         """Return the tuples in the states of a plan."""
@@ -159,7 +159,7 @@ def _simulate_slice_counts(
 ) -> SliceCounts:
     """Return the chain's run, added up by slice; ``passing`` is the fraction of A that passes."""
     micros = [round(w * SECOND) for w in windows]
-    asked, tick = tuple(round(e * SECOND) for e in ends), round(step * SECOND)
+    boundaries, tick = tuple(round(e * SECOND) for e in ends), round(step * SECOND)
     queries = tuple(
         Query(f"{w:g} s", (t, t), ("passes" if k >= plain else None, None), k)
         for k, (w, t) in enumerate(zip(windows, micros, strict=True))
@@ -167,16 +167,18 @@ def _simulate_slice_counts(
     ranks = np.eye(len(windows))
     passing = passing if plain < len(windows) else 1.0
     shares = passing * ranks[-1] + (1 - passing) * ranks[plain - 1], ranks[-1]
-    memory = asked == tuple(micros)
+    memory = boundaries == tuple(micros)
     events = simulate(
-        _Unmerged("memory" if memory else "given", () if memory else (asked, asked), tick=tick),
+        _Unmerged(
+            "memory" if memory else "given", () if memory else (boundaries, boundaries), tick=tick
+        ),
         counts,
         seconds=step,
         queries=queries,
         key_shares=[tuple(s.tolist()) for s in shares],
     )
-    reach = next(k for k, end in enumerate(asked) if end >= micros[plain - 1])
-    return _sum_slice_counts(events, len(asked), windows[-1] / step, reach, passing)
+    reach = next(k for k, end in enumerate(boundaries) if end >= micros[plain - 1])
+    return _sum_slice_counts(events, len(boundaries), windows[-1] / step, reach, passing)
 
 
 def _sum_slice_counts(

@@ -110,8 +110,8 @@ def one_state_claim(rate: float = 20.0) -> Finding:
         run.stored_tuples("state-slice", alike.windows[-1:]),
     )
     model = abs(costs.state_slice_cost(alike).state_tuples - largest)
-    found = f"{largest:,.0f} tuples (modelled), {held:,.0f} and alone {alone:,.0f} (counted)"
-    return judge(found, model < 1e-6 and abs(held - alone) < 1e-6 * alone)
+    result = f"{largest:,.0f} tuples (modelled), {held:,.0f} and alone {alone:,.0f} (counted)"
+    return judge(result, model < 1e-6 and abs(held - alone) < 1e-6 * alone)
 
 
 # Fig. 6.4 to 6.7: ``experiments.tree_ratios``
@@ -141,12 +141,12 @@ def tree_cpu_claim(trees: pd.DataFrame) -> Finding:
         work[ratio].lt(1).groupby(work["against"]).mean()
         for ratio in ("ratio_modelled", "printed_modelled")
     )
-    found = f"{format_shares(share)}; as printed {format_shares(printed)}"
+    result = f"{format_shares(share)}; as printed {format_shares(printed)}"
     why = (
         "with the whole of Eq. 6.7 the chains compare more than isolated execution: Eq. 6.8 lacks "
         "the probing of C3 by AB3"
     )
-    return judge(found, share.min() > 0.5, failure=why)
+    return judge(result, share.min() > 0.5, failure=why)
 
 
 @CLAIMS.claim(
@@ -157,10 +157,10 @@ def tree_cpu_claim(trees: pd.DataFrame) -> Finding:
 def tree_parts_claim(grid: tuple[float, ...] = GRID) -> Finding:
     """Eq. 6.7 against isolated execution: unions and filters cost more, joins do not."""
     ratios = pd.DataFrame([isolated_ratios(m, n) for m in grid for n in grid])
-    found = ", ".join(f"{format_range(v.min() - 1, v.max() - 1)} {k}" for k, v in ratios.items())
+    result = ", ".join(f"{format_range(v.min() - 1, v.max() - 1)} {k}" for k, v in ratios.items())
     holds = ratios["left out"].max() < 1 < ratios["by punctuations"].min()
     lost = (ratios["by punctuations"] < ratios["by results"]).all()
-    return judge(f"more: {found}", holds and lost)
+    return judge(f"more: {result}", holds and lost)
 
 
 @CLAIMS.claim(
@@ -172,8 +172,8 @@ def tree_pull_up_claim(trees: pd.DataFrame) -> Finding:
     """Eq. 6.7 whole: the chains compare less than pull-up, and more than isolated execution."""
     by = trees[trees["resource"] == "CPU"].groupby("against")["ratio_modelled"]
     low, high = by.min(), by.max()
-    found = f"at most {high['pull-up']:.1%}, at least {low['isolated']:.1%}"
-    return judge(found, high["pull-up"] < 1 < low["isolated"])
+    result = f"at most {high['pull-up']:.1%}, at least {low['isolated']:.1%}"
+    return judge(result, high["pull-up"] < 1 < low["isolated"])
 
 
 @dataclass(frozen=True)

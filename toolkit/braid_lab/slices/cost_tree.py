@@ -98,17 +98,17 @@ def _compute_state_sizes(t: JoinTree, fraction: float, ab: float, bc: float) -> 
 
 def slice_memory(t: JoinTree) -> dict[str, float]:
     """Return Eq. 6.3: tuples by state, of the three chains of Fig. 6.3."""
-    both, own = t.rate * t.either, t.rate * t.own
+    both, own_tuples = t.rate * t.either, t.rate * t.own
     young, old = t.ab[0], t.ab[1] - t.ab[0]
     near, far = t.bc[1], t.bc[0] - t.bc[1]
     return {
         "A1": both * young,
-        "A2": own * old,
+        "A2": own_tuples * old,
         "B1": both * young,
-        "B2": own * old,
+        "B2": own_tuples * old,
         "C1": both * near,
-        "C2": own * far,
-        "C3": own * near,
+        "C2": own_tuples * far,
+        "C3": own_tuples * near,
         "AB1": 2 * t.ab_results_per_minute(t.either, young) * near,
         "AB2": 2 * t.ab_results_per_minute(t.own, young) * far,
         "AB3": 2 * t.ab_results_per_minute(t.own, old) * near,
@@ -210,10 +210,10 @@ def isolated_ratios(m: float, n: float) -> dict[str, float]:
         t.ab_results_per_minute(t.own, t.ab[1] - t.ab[0]),
     )
     passing = 2 * (ab1 + t.rate * t.either) + ab2 + t.rate * t.own
-    whole = sum(parts.values())
-    without = whole - parts["union"]
+    total = sum(parts.values())
+    without = total - parts["union"]
     return {
-        "by results": whole / alone,
+        "by results": total / alone,
         "by punctuations": (without + passing) / alone,
         "left out": (without - parts["filter"]) / alone,
     }

@@ -67,9 +67,9 @@ def window_distribution(distribution: str, queries: int = 12) -> Chain:
     number.
     """
     if distribution not in SPREADS or queries < 12 or queries % 12:
-        known = ", ".join(SPREADS)
+        names = ", ".join(SPREADS)
         raise ValueError(
-            f"{distribution!r} for {queries} queries; there are {known}, for 12 queries or a "
+            f"{distribution!r} for {queries} queries; there are {names}, for 12 queries or a "
             "multiple of it"
         )
     more = queries // 12
@@ -212,8 +212,8 @@ def chain_counts(
         q = SharedLoad(rate, windows, join_selectivity=join, unselected_queries=n)
         run = ChainExperiment(q, seconds, step, seed)
         c_sys = overhead_keeping_uniform(rate, join, router) if overhead is None else overhead
-        known = unfiltered_statistics((rate, rate), join, c_sys, n, lookup)
-        best = slices.cpu_chain(windows, known)
+        statistics = unfiltered_statistics((rate, rate), join, c_sys, n, lookup)
+        best = slices.cpu_chain(windows, statistics)
         for label, chain in (("Mem-Opt", windows), ("CPU-Opt", best)):
             passed = run.tuple_counts.probing_tuples(plan_joins(q, "state-slice", chain))
             compared = run.comparisons("state-slice", chain, lookup)
@@ -280,12 +280,15 @@ def overhead_range(
     C_sys lambda, so each other k bounds C_sys from one side; the own one must be R_k.
     """
     s = unfiltered_statistics((rate, rate), join, 0.0, len(windows), lookup)
-    least, own = _find_least_cost_by_slices(windows, s), slices.chain_cost(chain, windows, s)
+    least, chain_total = (
+        _find_least_cost_by_slices(windows, s),
+        slices.chain_cost(chain, windows, s),
+    )
     k = len(chain)
-    if own > least[k] * (1 + 1e-9):
+    if chain_total > least[k] * (1 + 1e-9):
         return float("inf"), float("-inf")
-    low = max(((own - least[j]) / (j - k) for j in least if j > k), default=0.0)
-    high = min(((least[j] - own) / (k - j) for j in least if j < k), default=float("inf"))
+    low = max(((chain_total - least[j]) / (j - k) for j in least if j > k), default=0.0)
+    high = min(((least[j] - chain_total) / (k - j) for j in least if j < k), default=float("inf"))
     return max(low / rate, 0.0), high / rate
 
 

@@ -87,15 +87,15 @@ def compare_answers(
         )
         spans = ", ".join(f"{alias} {format_duration(window)}" for alias, window in windows)
         where = " AND ".join(filter(None, query.selections)) or "every tuple"
-        told = (query.name, spans, where, f"{span.start + 1} to {span.stop}")
-        rows.append((*told, len(got), len(wanted), same))
+        labels = (query.name, spans, where, f"{span.start + 1} to {span.stop}")
+        rows.append((*labels, len(got), len(wanted), same))
     names = ["query", "window", "selection", "batches", "results", "by DuckDB", "the same"]
     return pd.DataFrame(rows, columns=names)
 
 
 def _read_results(run: SharedRun, join: Workload, name: str) -> list[tuple[Any, ...]]:
-    found = run.results(name)
-    ids = found.select(*(found[f"{alias}.id"].alias(alias) for alias in join.streams)).toArrow()
+    rows = run.results(name)
+    ids = rows.select(*(rows[f"{alias}.id"].alias(alias) for alias in join.streams)).toArrow()
     return sorted(zip(*(column.to_pylist() for column in ids.columns), strict=True))
 
 

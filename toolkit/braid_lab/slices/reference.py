@@ -254,10 +254,12 @@ class ReferenceChain(Stepper):
         old = [c for c in other if self._is_past_end(t.time - c.tuple.time, join.end)]
         other[:] = [c for c in other if c not in old]
         moves = [m for c in (*old, copy) for m in self._forward_copy(k, c)]
-        found = self._deliver_results(
+        results = self._deliver_results(
             k, t, [sort_by_stream((t, c.tuple)) for c in other if self.theta(t, c.tuple)]
         )
-        self.record_step(self._describe_probe(k, copy, old, found), k, tuple(moves), tuple(found))
+        self.record_step(
+            self._describe_probe(k, copy, old, results), k, tuple(moves), tuple(results)
+        )
 
     def _is_past_end(self, age: float, end: float) -> bool:
         return age > end if self.inclusive else age >= end
@@ -286,9 +288,9 @@ class ReferenceChain(Stepper):
                 if window >= end
                 else [p for p in pairs if not self._is_past_end(abs(p[0].time - p[1].time), window)]
             )
-            mine = [p for p in inside if all(self.keeps(union.query, t) for t in p)]
-            union.buffer_results(probe, mine)
-            served += mine
+            selected = [p for p in inside if all(self.keeps(union.query, t) for t in p)]
+            union.buffer_results(probe, selected)
+            served += selected
             if window <= end:
                 union.release_on_punctuation(probe)
         return [p for p in pairs if p in served]

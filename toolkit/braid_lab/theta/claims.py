@@ -69,8 +69,8 @@ class ThetaFigures:
 @CLAIMS.claim("Table 2", "Dynamic takes as long with skew as without: Z4 / Z0", is_required=True)
 def resilient_check(f: ThetaFigures) -> Finding:
     """Table 2: skew does not affect Dynamic."""
-    found = {q: f.seconds_by_skew(q, "Dynamic") for q in TIMED}
-    slower = {q: by.iloc[-1] / by.iloc[0] for q, by in found.items()}
+    seconds = {q: f.seconds_by_skew(q, "Dynamic") for q in TIMED}
+    slower = {q: by.iloc[-1] / by.iloc[0] for q, by in seconds.items()}
     return judge(format_values(slower), max(slower.values()) <= 1.25)
 
 
@@ -119,13 +119,13 @@ def collapse_claim(f: ThetaFigures) -> Finding:
     """Table 2: SHJ runs out of memory from Z2 (EQ5) and Z3 (EQ7)."""
     shj = f.times[f.times["operator"] == "SHJ"]
     full = {q: shj[(shj["query"] == q) & (shj["overflow"] > 0)]["skew"].tolist() for q in TIMED}
-    found = ", ".join(f"{q}: {' '.join(skews) or 'never'}" for q, skews in full.items())
+    result = ", ".join(f"{q}: {' '.join(skews) or 'never'}" for q, skews in full.items())
     why = (
         "with z = 0.5 the most frequent of a thousand suppliers has 1.6 % of the lines, a quarter "
         "of a machine's share: memory that holds the mean three times over holds that"
     )
     holds = "Z2" in full["EQ5"] and "Z3" in full["EQ7"]
-    return judge(found, holds, failure=why)
+    return judge(result, holds, failure=why)
 
 
 @CLAIMS.claim(
@@ -136,9 +136,9 @@ def collapse_claim(f: ThetaFigures) -> Finding:
 def overflow_check(f: ThetaFigures) -> Finding:
     """Table 2: on 16 machines EQ5 overflows under StaticMid, and not under Dynamic."""
     rows = f.times[f.times["query"] == "EQ5"].groupby("operator")["overflow"]
-    found = format_values(rows.mean())
+    result = format_values(rows.mean())
     holds = rows.min()["StaticMid"] == 1 and rows.max()["Dynamic"] == 0
-    return judge(found, holds)
+    return judge(result, holds)
 
 
 @CLAIMS.claim(
@@ -148,9 +148,9 @@ def overflow_check(f: ThetaFigures) -> Finding:
 )
 def growth_check(f: ThetaFigures) -> Finding:
     """Fig. 5a: the input load grows by a printed number of MB for each percent of the input."""
-    found = {name: f.load_per_percent(name) for name in GROWTH}
-    text = ", ".join(f"{n} {mb:.1f} (printed {GROWTH[n]:g})" for n, mb in found.items())
-    holds = found["SHJ"] > found["StaticMid"] > found["Dynamic"]
+    growth = {name: f.load_per_percent(name) for name in GROWTH}
+    text = ", ".join(f"{n} {mb:.1f} (printed {GROWTH[n]:g})" for n, mb in growth.items())
+    holds = growth["SHJ"] > growth["StaticMid"] > growth["Dynamic"]
     return judge(text, holds)
 
 
@@ -283,8 +283,8 @@ def scaling_check(f: ThetaFigures) -> Finding:
     """Fig. 5i, 5j: twice the data on twice the machines takes about as long."""
     by = f.scaling_runs.set_index(["hosts", "query"])["seconds_modelled"].unstack()
     longer = by.iloc[-1] / by.iloc[0]
-    found = f"{format_values(longer)} times the seconds"
-    return judge(found, longer[list(TIMED)].max() <= 1.15)
+    result = f"{format_values(longer)} times the seconds"
+    return judge(result, longer[list(TIMED)].max() <= 1.15)
 
 
 @CLAIMS.claim("Fig. 5i", "BNCI's input load grows by 42 % from 32 to 64 machines", is_required=True)
@@ -292,9 +292,9 @@ def replicated_load_check(f: ThetaFigures) -> Finding:
     """Fig. 5i: BNCI's input load grows from 1.61 to 2.29 million tuples from 32 to 64 machines."""
     loads = f.scaling_runs.set_index(["query", "hosts"])["stored_mean"] / 1e6
     first, last = loads["BNCI", 32], loads["BNCI", 64]
-    found = f"{first:.2f} to {last:.2f} million tuples a machine (printed 1.61 to 2.29)"
+    result = f"{first:.2f} to {last:.2f} million tuples a machine (printed 1.61 to 2.29)"
     holds = abs(last / first - 1.42) < 0.03 and abs(first - 1.61) < 0.1
-    return judge(found, holds)
+    return judge(result, holds)
 
 
 @CLAIMS.claim(
@@ -305,9 +305,9 @@ def storage_claim(f: ThetaFigures) -> Finding:
     ratio = f.disk["seconds_modelled"] / f.scaling_runs["seconds_modelled"]
     spread = f.disk.set_index(["hosts", "query"])["seconds_modelled"].unstack()
     longer = (spread.iloc[-1] / spread.iloc[0])[list(TIMED)].max()
-    found = f"{ratio.min():.3g} to {ratio.max():.3g} times; EQ5 and EQ7 grow {longer:.3g} times"
+    result = f"{ratio.min():.3g} to {ratio.max():.3g} times; EQ5 and EQ7 grow {longer:.3g} times"
     why = "how much slower is a parameter of the model (disk); that it scales alike is not"
-    return judge_reading(found, longer <= 1.15 and ratio.min() > 9, why)
+    return judge_reading(result, longer <= 1.15 and ratio.min() > 9, why)
 
 
 @CLAIMS.claim(
@@ -318,8 +318,8 @@ def storage_claim(f: ThetaFigures) -> Finding:
 def amortised_check(f: ThetaFigures) -> Finding:
     """Fig. 5l, Lemma 4.5: under fluctuations migrations cost less than the tuples themselves."""
     spent = {k: _compute_migration_share(rows) for k, rows in f.fluctuation_runs.groupby("k")}
-    found = ", ".join(f"k = {k:g}: {share:.0%}" for k, share in spent.items())
-    return judge(found, 0 < max(spent.values()) < 1)
+    result = ", ".join(f"k = {k:g}: {share:.0%}" for k, share in spent.items())
+    return judge(result, 0 < max(spent.values()) < 1)
 
 
 def _compute_migration_share(rows: pd.DataFrame) -> float:

@@ -69,15 +69,15 @@ def make_operator(name: str, hosts: int, sizes: tuple[float, float]) -> Placemen
 
     Raises ValueError for another name.
     """
-    known: dict[str, Placement] = {
+    operators: dict[str, Placement] = {
         "SHJ": HashPartition(hosts),
         "StaticMid": StaticGrid(hosts),
         "Dynamic": AdaptiveGrid(hosts),
         "StaticOpt": StaticOpt(hosts, final_sizes=sizes),
     }
-    if name not in known:
+    if name not in operators:
         raise ValueError(f"no operator is named {name!r}; there are: {', '.join(OPERATORS)}")
-    return known[name]
+    return operators[name]
 
 
 def even_batches(r: float, s: float, batches: int) -> list[tuple[int, int]]:
@@ -113,10 +113,10 @@ def simulate_progress(
     shares: Shares = ()
     weight: Floats | float = results / (r * s)
     if name == "SHJ":
-        on_r, on_s, found = of.hash_distribution(hosts, seed)
+        on_r, on_s, matches = of.hash_distribution(hosts, seed)
         shares = tuple(tuple((on / on.sum()).tolist()) for on in (on_r, on_s))
         pairs = (on_r * on_s).astype(float)
-        weight = np.divide(found, pairs, out=np.zeros(hosts), where=pairs > 0) / times
+        weight = np.divide(matches, pairs, out=np.zeros(hosts), where=pairs > 0) / times
     ran = _simulate_batches(name, hosts, (r, s), tuple(comes), seed, shares)
     return pd.DataFrame(list(_make_progress_rows(ran, weight, joiner, sum(map(sum, comes)))))
 
@@ -124,22 +124,22 @@ def simulate_progress(
 def _make_progress_rows(
     run: Iterable[_Batch], weight: Floats | float, j: ModelledMachine, total: int
 ) -> Iterator[dict[str, Any]]:
-    came = seconds = results = 0.0
+    received = seconds = results = 0.0
     for b in run:
         new, stored, pairs = (
             b.did["received_tuples"] + b.did["migrated_tuples"],
             b.did["stored_tuples"],
             b.did["compared_pairs"],
         )
-        made = pairs * weight
+        produced = pairs * weight
         full = stored > j.capacity_tuples
         tuples = new * np.where(full, j.disk, 1.0) * j.tuple_us / 1e6
-        busy = tuples + made * j.result_us / 1e6
+        busy = tuples + produced * j.result_us / 1e6
         took = float(busy.max())
-        came, seconds, results = came + b.came, seconds + took, results + made.sum()
+        received, seconds, results = received + b.came, seconds + took, results + produced.sum()
         yield {
-            "percent": 100 * came / total,
-            "tuples": came,
+            "percent": 100 * received / total,
+            "tuples": received,
             "stored_mean": stored.mean(),
             "stored_max": int(stored.max()),
             "overflow": bool(full.any()),
@@ -182,18 +182,18 @@ def _simulate_batches(
 ) -> tuple[_Batch, ...]:
     """Return the batches of an operator; in memory and out of core they are the same."""
     run = iter_simulation(make_operator(name, hosts, sizes), comes, seed, key_shares=shares)
-    found, migrating, waits = [], False, _Waits()
+    rows, migrating, waits = [], False, _Waits()
     for e in run:
         if isinstance(e, BatchPlanned):
             waits.add_deferred_pairs(e)
         elif isinstance(e, MigrationStarted | MigrationEnded):
             migrating = isinstance(e, MigrationStarted)
         elif isinstance(e, BatchCommitted):
-            did = {n: np.array([getattr(h, n) for h in e.host_metrics]) for n in _COUNTS}
-            found.append(
-                _Batch(sum(e.received_tuples), did, migrating, waits.count_waiting_pairs(e))
+            counts = {n: np.array([getattr(h, n) for h in e.host_metrics]) for n in _COUNTS}
+            rows.append(
+                _Batch(sum(e.received_tuples), counts, migrating, waits.count_waiting_pairs(e))
             )
-    return tuple(found)
+    return tuple(rows)
 
 
 _COUNTS = ("received_tuples", "migrated_tuples", "stored_tuples", "compared_pairs")

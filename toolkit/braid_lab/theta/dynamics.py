@@ -82,7 +82,7 @@ def ratio_by_batch(events: Iterable[Any]) -> pd.DataFrame:
         elif isinstance(e, BatchCommitted):
             r, s = e.live_tuples[:2]
             ratio = input_load_factor(r, s, *mapping) / optimal_ilf(r, s, hosts)
-            did = e.total_host_metrics
+            metrics = e.total_host_metrics
             rows.append(
                 (
                     e.batch,
@@ -90,8 +90,8 @@ def ratio_by_batch(events: Iterable[Any]) -> pd.DataFrame:
                     e.live_tuples,
                     ratio,
                     migrating,
-                    did.received_tuples,
-                    did.migrated_tuples,
+                    metrics.received_tuples,
+                    metrics.migrated_tuples,
                 )
             )
     names = ["batch", "received", "live", "ratio", "migrating", "sent", "moved"]
@@ -122,7 +122,7 @@ def migration_table(events: Iterable[Any]) -> pd.DataFrame:
                 changed.previous_mapping,
                 [a - b for a, b in zip(live, last, strict=True)],
             )
-            came = max(grown[0] / n, grown[1] / m)
+            arrived = max(grown[0] / n, grown[1] / m)
             allowed = _count_exchanged_tuples(live, changed.previous_mapping, changed.mapping)
             rows.append(
                 (
@@ -131,7 +131,7 @@ def migration_table(events: Iterable[Any]) -> pd.DataFrame:
                     changed.mapping,
                     e.tuples_to_copy / hosts,
                     allowed,
-                    came,
+                    arrived,
                 )
             )
             last = live
@@ -157,9 +157,9 @@ def _count_exchanged_tuples(live: tuple[int, int], before: Mapping, after: Mappi
 def exchange_claim(moves: pd.DataFrame) -> Finding:
     """Lemma 4.4: a host receives |R|/n tuples, from its partner, and nothing else."""
     ratio = (moves["copied"] / moves["lemma"]).agg(["min", "max"])
-    found = f"{len(moves)} migrations took in {ratio['min']:.2f} to {ratio['max']:.2f} times that"
+    result = f"{len(moves)} migrations took in {ratio['min']:.2f} to {ratio['max']:.2f} times that"
     holds = len(moves) > 0 and ratio["max"] <= 1.05
-    return judge(found, holds)
+    return judge(result, holds)
 
 
 @CLAIMS.claim(
@@ -173,8 +173,8 @@ def migration_cost_claim(moves: pd.DataFrame, epsilon: float = 1.0) -> Finding:
         why = "nothing migrated in one grid" if moves.empty else "the lemma is for ε = 1 only"
         return leave_untested("", why)
     each = 2 * moves["copied"] / moves["came"]
-    found = f"at most {each.max():.2f} units a unit, {len(moves)} migrations"
-    return judge(found, each.max() <= 6)
+    result = f"at most {each.max():.2f} units a unit, {len(moves)} migrations"
+    return judge(result, each.max() <= 6)
 
 
 def simulated_figures(events: Iterable[Any]) -> dict[str, pd.DataFrame]:

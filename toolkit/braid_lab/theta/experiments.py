@@ -88,17 +88,17 @@ def ratio_claim(points: pd.DataFrame, epsilon: float = 1.0) -> Finding:
     """
     seen = ratio_table(points, epsilon)
     if seen.empty:
-        found = "the bound is not checked"
+        result = "the bound is not checked"
         why = "no batch is at most a quarter of the smaller stream; more micro-batches would do"
-        return leave_untested(found, why)
+        return leave_untested(result, why)
     broken = seen[~(seen["ratio"] <= seen["bound"] + 1e-9)]
-    found = (
+    result = (
         f"the bound holds in all {len(seen)} batches that are small enough, of {len(points)}; the "
         f"greatest ILF/ILF* of these is {seen['ratio'].max():.3f}"
         if broken.empty
         else f"the ratio exceeds its bound in batches {broken['batch'].tolist()}"
     )
-    return judge(found, broken.empty)
+    return judge(result, broken.empty)
 
 
 def competitors_at_skew(contest: pd.DataFrame, skew: float) -> pd.DataFrame:
@@ -116,8 +116,8 @@ def _list_skews(skews: Iterable[float]) -> Iterator[Case]:
 def same_results_claim(contest: pd.DataFrame, skew: float) -> Finding:
     """Table 2: all placements join the same."""
     results = competitors_at_skew(contest, skew)["results"]
-    found = ", ".join(f"{name} {count:,.0f}" for name, count in results.items())
-    return judge(found, results.nunique() == 1)
+    result = ", ".join(f"{name} {count:,.0f}" for name, count in results.items())
+    return judge(result, results.nunique() == 1)
 
 
 @CLAIMS.claim(
@@ -129,9 +129,9 @@ def same_results_claim(contest: pd.DataFrame, skew: float) -> Finding:
 def oracle_claim(contest: pd.DataFrame, skew: float) -> Finding:
     """Fig. 5a, 5b: nothing stores less than the oracle's grid."""
     stored = competitors_at_skew(contest, skew)[MEAN]
-    found = f"StaticOpt {stored['StaticOpt']:,.0f}, Dynamic {stored['Dynamic']:,.0f} tuples a host"
+    result = f"StaticOpt {stored['StaticOpt']:,.0f}, Dynamic {stored['Dynamic']:,.0f} tuples a host"
     holds = stored["StaticOpt"] <= stored["Dynamic"] * 1.001
-    return judge(found, holds)
+    return judge(result, holds)
 
 
 @CLAIMS.claim(
@@ -143,8 +143,8 @@ def oracle_claim(contest: pd.DataFrame, skew: float) -> Finding:
 def near_oracle_claim(contest: pd.DataFrame, skew: float, batches: int) -> Finding:
     """Fig. 5a, 5b: Dynamic ends within 1.25 of the oracle."""
     stored = competitors_at_skew(contest, skew)[MEAN]
-    found = f"{stored['Dynamic'] / stored['StaticOpt']:.3f} times what StaticOpt stores"
-    return _require_second_batch(found, stored["Dynamic"] <= 1.25 * stored["StaticOpt"], batches)
+    result = f"{stored['Dynamic'] / stored['StaticOpt']:.3f} times what StaticOpt stores"
+    return _require_second_batch(result, stored["Dynamic"] <= 1.25 * stored["StaticOpt"], batches)
 
 
 @CLAIMS.claim(
@@ -156,10 +156,10 @@ def near_oracle_claim(contest: pd.DataFrame, skew: float, batches: int) -> Findi
 def square_claim(contest: pd.DataFrame, skew: float, batches: int) -> Finding:
     """Fig. 5a, 5b: Dynamic stores less than the square grid."""
     stored = competitors_at_skew(contest, skew)[MEAN]
-    found = (
+    result = (
         f"StaticMid stores {stored['StaticMid'] / stored['Dynamic']:.1f} times what Dynamic does"
     )
-    return _require_second_batch(found, stored["Dynamic"] < stored["StaticMid"], batches)
+    return _require_second_batch(result, stored["Dynamic"] < stored["StaticMid"], batches)
 
 
 def _require_second_batch(found: str, holds: bool, batches: int) -> Finding:
@@ -180,6 +180,6 @@ def skew_claim(contest: pd.DataFrame, skew: float) -> Finding:
     rows = competitors_at_skew(contest, skew)
     spread = rows[MOST] / rows[MEAN]
     each = ", ".join(f"{name} {s:.2f}" for name, s in spread.items())
-    found = f"busiest host against the mean: {each}"
+    result = f"busiest host against the mean: {each}"
     holds = spread["SHJ"] > 2 * spread["Dynamic"]
-    return judge(found, holds)
+    return judge(result, holds)

@@ -38,10 +38,10 @@ LAST = ["query", "operator", "skew", "hosts", "gb", "seed"]
 
 def final_batches(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the last batch of each run, with its mean latency by result: a row for each run."""
-    made = (
+    final = (
         runs.groupby(LAST, sort=False)["results_modelled"].diff().fillna(runs["results_modelled"])
     )
-    weighed = runs.assign(latency_ms_modelled=runs["latency_ms_modelled"] * made, made=made)
+    weighed = runs.assign(latency_ms_modelled=runs["latency_ms_modelled"] * final, made=final)
     sums = weighed.groupby(LAST, sort=False)[["latency_ms_modelled", "made"]].sum()
     over = runs.groupby(LAST, sort=False)["overflow"].any()
     last = runs.groupby(LAST, sort=False).last().assign(overflow=over)
@@ -69,9 +69,9 @@ def progress_runs(
         if name == "SHJ" and query not in TIMED:
             continue
         of = count_input(query, SKEWS[z], scale)
-        found = simulate_progress(name, of, gb / scale, hosts, batches, joiner, seed)
+        progress = simulate_progress(name, of, gb / scale, hosts, batches, joiner, seed)
         frames.append(
-            found.assign(**dict(zip(LAST, (query, name, z, hosts, gb, seed), strict=True)))
+            progress.assign(**dict(zip(LAST, (query, name, z, hosts, gb, seed), strict=True)))
         )
     return pd.concat(frames, ignore_index=True)
 
@@ -85,7 +85,7 @@ def table_2(
     most_modelled (over seeds), overflow (the share of seeds in which a memory is full), printed
     (seconds).
     """
-    found = pd.concat(
+    rows = pd.concat(
         [
             final_batches(
                 progress_runs(TIMED, z, 16, scale, seeds, batches, ("SHJ", "Dynamic", "StaticMid"))
@@ -93,7 +93,7 @@ def table_2(
             for z in skews
         ]
     )
-    by = found.groupby(["query", "operator", "skew"], sort=False)
+    by = rows.groupby(["query", "operator", "skew"], sort=False)
     table = (
         by["seconds_modelled"].agg(["mean", "min", "max"]).assign(overflow=by["overflow"].mean())
     )
@@ -159,8 +159,8 @@ def mapping_curves_for(of: JoinInput, hosts: int, batches: int, times: float) ->
     while n * n <= hosts:
         grown = replace(of, r_tuples=of.s_tuples * n * n // hosts)
         for name in ("StaticMid", "Dynamic"):
-            found = simulate_progress(name, grown, times, hosts, batches, ROOMY).iloc[-1]
-            rows.append({"optimum": f"({n}, {hosts // n})", "operator": name, **found})
+            final = simulate_progress(name, grown, times, hosts, batches, ROOMY).iloc[-1]
+            rows.append({"optimum": f"({n}, {hosts // n})", "operator": name, **final})
         n *= 2
     return pd.DataFrame(rows)
 
@@ -177,7 +177,7 @@ def weak_scaling(
     tuples_s_modelled (throughput).
     """
     queries = ("EQ5", "EQ7", "BNCI")
-    found = pd.concat(
+    table = pd.concat(
         [
             final_batches(
                 progress_runs(
@@ -190,9 +190,9 @@ def weak_scaling(
     )
     tuples = [
         _count_input_tuples(count_input(q, 0.0, scale), gb / scale)
-        for q, gb in zip(found["query"], found["gb"], strict=True)
+        for q, gb in zip(table["query"], table["gb"], strict=True)
     ]
-    return found.assign(tuples_s_modelled=tuples / found["seconds_modelled"])
+    return table.assign(tuples_s_modelled=tuples / table["seconds_modelled"])
 
 
 def _count_input_tuples(of: JoinInput, times: float) -> float:

@@ -54,8 +54,8 @@ class JoinInput:
         at = (mix_bits(keys + np.uint64(7919 * seed)) % np.uint64(hosts)).astype(np.int64)
         r, s = self.values
         of = (r, s, r * s)
-        found = [np.bincount(at, each, hosts).astype(np.int64) for each in of]
-        return found[0], found[1], found[2]
+        counts = [np.bincount(at, each, hosts).astype(np.int64) for each in of]
+        return counts[0], counts[1], counts[2]
 
 
 def _query_column(sql: str) -> Counts:

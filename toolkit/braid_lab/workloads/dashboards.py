@@ -87,11 +87,11 @@ def flight_dashboards(
         raise ValueError(
             f"streams are {', '.join(streams) or 'none'}; they must be d with a, w or both"
         )
-    whole = flight_delays(spark, month, days, batches)
+    delays = flight_delays(spark, month, days, batches)
     on = " AND ".join(text for pair, text in CONDITIONS.items() if set(pair) <= set(streams))
-    frames = {alias: whole.streams[alias] for alias in streams}
+    frames = {alias: delays.streams[alias] for alias in streams}
     places = [DASHBOARD_STREAMS.index(alias) for alias in streams]
     return SharedWorkload(
-        Workload("Dashboards", frames, on, whole.time),
+        Workload("Dashboards", frames, on, delays.time),
         tuple(q.restrict_to(places) for q in DASHBOARDS),
     )

@@ -46,17 +46,17 @@ def flight_legs(days: int = 2, month: int = 1, batches: int = 48) -> dict[str, p
     begin = pd.Timestamp(2013, month, 1, tz="America/New_York")
     end, built, folder = begin + pd.Timedelta(days=days), _load_planes(), ensure_dataset()
     files = {"d": "departures", "a": "arrivals"}
-    found = {}
+    streams = {}
     for alias, name in files.items():
         rows = pd.read_parquet(folder / f"{name}.parquet")
         rows = rows[(rows.ts >= begin) & (rows.ts < end)].merge(built, "left", on="tailnum")
         number = ((rows.ts - begin) / (end - begin) * batches).astype("int32")
-        kept = rows[["id", "ts", "tailnum", "dest", "carrier"]].assign(**{BATCH: number})
-        table = pa.Table.from_pandas(kept, preserve_index=False)
-        found[alias] = table.append_column(
+        columns = rows[["id", "ts", "tailnum", "dest", "carrier"]].assign(**{BATCH: number})
+        table = pa.Table.from_pandas(columns, preserve_index=False)
+        streams[alias] = table.append_column(
             "tags", pa.array(_make_flight_tags(rows), pa.list_(pa.string()))
         )
-    return found
+    return streams
 
 
 def _load_planes() -> pd.DataFrame:
@@ -72,10 +72,11 @@ def _load_planes() -> pd.DataFrame:
 def _make_flight_tags(rows: pd.DataFrame) -> list[list[str]]:
     """Return the tags of each flight; each tag is unambiguous."""
     columns = rows.rename(columns={"origin": "from", "dest": "to"})
-    known = [
+    attributes = [
         (name + " " + columns[name].astype("string")).astype(object).tolist() for name in _NAMED
     ]
     late = ["late" if delay >= LATE else None for delay in rows.delay]
     return [
-        [tag for tag in tags if isinstance(tag, str)] for tags in zip(*known, late, strict=True)
+        [tag for tag in tags if isinstance(tag, str)]
+        for tags in zip(*attributes, late, strict=True)
     ]

@@ -68,8 +68,8 @@ def flight_delays(
     number = F.expr(f"cast(floor(({second} - {first}) * {batches} / {last - first}) as int)")
     streams = {}
     for alias, name in STREAMS.items():
-        whole = read_table(spark, folder / f"{name}.parquet")
-        streams[alias] = whole.where(within).withColumn(BATCH, number)
+        table = read_table(spark, folder / f"{name}.parquet")
+        streams[alias] = table.where(within).withColumn(BATCH, number)
     return Workload("Flights", streams, ON, "ts", WINDOWS)
 
 

@@ -126,21 +126,21 @@ def _draw_airline_query(rng: random.Random) -> str:
     }[role]
     if role == "display" and rng.random() < 0.5:
         where += f" AND f.carrier_code = '{_draw_zipf_value(rng, CARRIERS)}'"
-    told = ["f.num", rng.choice(("f.gate", "f.dest", "f.carrier_code"))]
+    selected = ["f.num", rng.choice(("f.gate", "f.dest", "f.carrier_code"))]
     streams, on = ["flights"], []
     if role != "operations":
         streams.append("checkins")
         on.append("f.num = c.flight")
-        told.append(rng.choice(("c.status", "c.vacant_seats")))
+        selected.append(rng.choice(("c.status", "c.vacant_seats")))
     if role == "display" or rng.random() < 0.3:
         streams.append("baggage")
         on.append("f.num = b.flight")
-        told.append("b.area")
+        selected.append("b.area")
     if role == "operations" or rng.random() < 0.3:
         streams.append("weather")
         on.append("f.dest = w.city")
-        told.append("w.forecast")
-    return _draw_select_query(rng, told, streams, [*on, where])
+        selected.append("w.forecast")
+    return _draw_select_query(rng, selected, streams, [*on, where])
 
 
 def _draw_select_query(
@@ -190,7 +190,7 @@ def supply_chain_workload(seed: int = 0, sample: int = 400) -> QueryWorkload:
 
 def _draw_supply_chain_query(rng: random.Random) -> str:
     about = rng.choices(("track", "alarm", "both"), (5, 2, 3))[0]
-    told, streams, where = (
+    selected, streams, where = (
         ["r.tag", "r.site"],
         ["reads"],
         [f"r.site IN {_draw_value_list(rng, SITES)}"],
@@ -198,11 +198,11 @@ def _draw_supply_chain_query(rng: random.Random) -> str:
     if about != "alarm":
         streams.append("shipments")
         where.append("r.tag = s.tag")
-        told.append(rng.choice(("s.dest", "s.class")))
+        selected.append(rng.choice(("s.dest", "s.class")))
         if rng.random() < 0.6:
             where.append(f"s.class = '{_draw_zipf_value(rng, CLASSES)}'")
     if about != "track":
         streams.append("alarms")
         where.append("r.site = a.site")
-        told.append("a.kind")
-    return _draw_select_query(rng, told, streams, where)
+        selected.append("a.kind")
+    return _draw_select_query(rng, selected, streams, where)

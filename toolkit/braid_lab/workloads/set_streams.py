@@ -58,14 +58,14 @@ def overlap_probabilities(
         spectrum = np.fft.rfft(zipf_probabilities(items, kappa))
         return np.asarray(np.fft.irfft(np.abs(spectrum) ** 2, items), float)
     draw = np.random.default_rng([seed, 9])
-    found = []
+    probabilities = []
     for _ in range(2):
         matrix = np.zeros((_DRAWN, items), np.float32)
         sizes = draw_sizes(draw, size, deviation, items, _DRAWN)
         for row, ranks in enumerate(draw_items(draw, zipf_probabilities(items, kappa), sizes)):
             matrix[row, ranks] = 1
-        found.append(matrix)
-    x, y = found
+        probabilities.append(matrix)
+    x, y = probabilities
     both = [np.count_nonzero(x @ np.roll(y, d, axis=1).T >= theta - 0.5) for d in range(items)]
     return np.array(both, float) / _DRAWN**2
 
@@ -146,11 +146,11 @@ class SetStreams:
         age = (np.arange(steps) + 0.5) / steps * self.window
         shift = self.shift * self.cycle_seconds
         behind = age + shift if window == 1 else age - shift
-        known = overlap_probabilities(
+        overlaps = overlap_probabilities(
             self.items, self.size, self.deviation, self.kappa, self.theta, self.seed
         )
         at = np.rint(self.items * behind / self.cycle_seconds).astype(int) % self.items
-        return np.asarray(known[at], np.float64)
+        return np.asarray(overlaps[at], np.float64)
 
     def make_tables(self) -> dict[str, pa.Table]:
         """Return the tuples by alias: ``id``, ``ts``, ``batch``, ``items`` and ``worth``."""

@@ -87,10 +87,10 @@ def _generate_tables(scale: float, folder: Path) -> None:
 
 def _find_generator() -> str:
     places = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
-    found = shutil.which("tpchgen-cli", path=places)
-    if not found:
+    program = shutil.which("tpchgen-cli", path=places)
+    if not program:
         raise RuntimeError(missing_dependency_message("tpchgen-cli", "data"))
-    return found
+    return program
 
 
 def ensure_lineitem(scale: float, skew: float = 0.0, seed: int = 0) -> Path:
@@ -247,11 +247,11 @@ def make_fluct_join(
     """
     _check_batches(batches)
     streams = _read_fluctuating_streams(spark, scale, skew, seed)
-    found = _get_batch_thresholds(spark, ensure_dataset(scale), scale, skew, seed, batches, k)
+    thresholds = _get_batch_thresholds(spark, ensure_dataset(scale), scale, skew, seed, batches, k)
     replayed = {}
     for side, stream in streams.items():
         hashed = stream.withColumn(BATCH, _make_arrival_hash(seed))
-        replayed[side] = hashed.withColumn(BATCH, count_cuts_below(BATCH, found[side]))
+        replayed[side] = hashed.withColumn(BATCH, count_cuts_below(BATCH, thresholds[side]))
     return Workload("Fluct-Join", replayed, "l.l_orderkey = o.o_orderkey")
 
 
@@ -287,8 +287,10 @@ def _compute_batch_thresholds(
 ) -> Mapping[str, Sequence[int]]:
     streams = _read_fluctuating_streams(spark, scale, skew, seed)
     with ThreadPoolExecutor(len(streams)) as both:
-        came = both.map(lambda stream: _sort_arrival_hashes(stream, seed), streams.values())
-        hashes = dict(zip(streams, came, strict=True))
+        sorted_hashes = both.map(
+            lambda stream: _sort_arrival_hashes(stream, seed), streams.values()
+        )
+        hashes = dict(zip(streams, sorted_hashes, strict=True))
     phases = fluctuation_phases(len(hashes["l"]), len(hashes["o"]), k)
     total = sum(count for _, count in phases)
     edges = [total * b // batches for b in range(1, batches)]
@@ -332,8 +334,8 @@ def fluctuation_phases(lines: int, orders: int, k: float) -> list[tuple[str, int
 def _count_side_arrivals(phases: list[tuple[str, int]], side: str, edges: list[int]) -> list[int]:
     """Return how many tuples of ``side`` are among the first ``edge`` arrivals, for each edge."""
     everything = np.cumsum([0] + [count for _, count in phases])
-    mine = np.cumsum([0] + [count if s == side else 0 for s, count in phases])
-    return [int(n) for n in np.interp(edges, everything, mine)]
+    own_counts = np.cumsum([0] + [count if s == side else 0 for s, count in phases])
+    return [int(n) for n in np.interp(edges, everything, own_counts)]
 
 
 def _sort_arrival_hashes(stream: DataFrame, seed: int) -> npt.NDArray[np.int64]:
