@@ -12,6 +12,7 @@ from braid.errors import CoverageError
 from braid.papers.shedding.events import SheddingPlanned
 from braid.papers.theta.events import MigrationEnded, MigrationStarted
 from braid.simulation.simulator import simulate
+from braid_lab.common.cluster_run import iter_cluster_simulation
 
 BATCHES = [(40, 10), (0, 80), (30, 30), (0, 90)]
 
@@ -157,7 +158,9 @@ def pulses(placement, patience):
     batches = [(40, 40), (0, 0), (0, 0), (0, 0)] * 3
     slow = (HostCapacity(mips=300.0),) * placement.hosts
     return committed(
-        simulate(placement, batches, windows=(2.0, 2.0), cluster=slow, patience=patience)
+        iter_cluster_simulation(
+            placement, batches, windows=(2.0, 2.0), cluster=slow, patience=patience
+        )
     )
 
 
@@ -237,9 +240,11 @@ def test_a_simulated_burst_is_kept_within_its_seconds():
     """
     costs = CostParameters(transfer_ms=0.1, probe_ms=0.1, compare_us=20.0)
     settings = dict(windows=(5.0, 5.0), selectivity=0.01, cluster=(HostCapacity(),), costs=costs)
-    free = committed(simulate(Centralized(), LOADED, patience=1e9, **settings))
+    free = committed(iter_cluster_simulation(Centralized(), LOADED, patience=1e9, **settings))
     shedder = Shed(seconds=0.8, basic_window="1 second")
-    run = simulate(Centralized(), LOADED, shedder=shedder, patience=1e9, **settings)
+    run = list(
+        iter_cluster_simulation(Centralized(), LOADED, shedder=shedder, patience=1e9, **settings)
+    )
     took, r = [e.seconds_by_phase["modelled"] for e in committed(run)], fractions(run)
     assert max(e.seconds_by_phase["modelled"] for e in free[6:12]) > 1.6
     assert took[6] < 1.5 * 0.8, "the guard, before r knows of the burst"

@@ -20,7 +20,6 @@ from typing import Any, Self
 import numpy as np
 
 from braid.core.batch_step import RunRules
-from braid.core.cluster_model import GU
 from braid.core.events import PlacementChanged
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
@@ -230,7 +229,7 @@ class Auto(Placement):
         draw = np.random.default_rng(facts.batch)
         sizes = (1,) * len(facts.streams)
         model = SimulatedRun(
-            rules, now, sizes, draw, _predict_batch_starts(facts), raw, zero, (), GU, 0.0, "pair"
+            rules, now, sizes, draw, _predict_batch_starts(facts), raw, zero, "pair"
         )
         for b in facts.blocks:
             model.add_block(b, self.key_space(state).key_end)

@@ -176,7 +176,7 @@ class PathCounts:
         drawn
             Sampling of fresh tuples; None: no load is shed.
         """
-        self.selects, self.blocks, self.windows = selects, blocks, windows
+        self.selects, self.blocks, self.windows, self.drawn = selects, blocks, windows, drawn
         self.sigma, self.rows = sigma, list[int]()
         self.met: list[tuple[int, float, ByAge]] = []
         """By visit of a host: index of the step, selectivity, and tuples by age."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,65 +13,13 @@ from braid.core import batch_step
 from braid.core.batch_history import count_hosts
 from braid.core.batch_report import BatchReport, BlockSize, HostMetrics, with_reported_size
 from braid.core.batch_step import BatchWork, RunRules
-from braid.core.cluster_model import REFERENCE_MIPS, CostParameters, HostCapacity
 from braid.core.events import BatchCommitted, Event
-from braid.core.facts import HostUsage
 from braid.core.plan import Block, Plan
 from braid.core.run_state import RunState
 from braid.simulation.expected_work import ExpectedSampling, ExpectedWork, PathCounts, Selects
 from braid.util.cancellation import check_cancelled
 
 Floats = npt.NDArray[np.float64]
-_PASSES = 10
-"""Maximum passes to find the share of its work that each host completes. They end earlier if all
-busy hosts are within 5 %.
-"""
-
-_REFERENCE = HostCapacity()
-
-
-class HostQueues:
-    """The backlog of each host.
-
-    - ``backlog_seconds``: by host, seconds of waiting work.
-    - ``counts``: by host, counts of waiting work: the first five fields of HostUsage.
-    - ``done``: the same for the work of the last batch.
-    """
-
-    def __init__(self, hosts: int) -> None:
-        self.backlog_seconds = np.zeros(hosts)
-        self.counts = self.done = np.zeros((5, hosts))
-
-    def process(self, asked: Floats, busy: Floats, seconds: float, patience: float) -> Floats:
-        """Add a batch's work, ``busy`` seconds of it, and process for as long as the batch lasts.
-
-        Return the seconds that each host works.
-        """
-        due = self.backlog_seconds + busy
-        worked = np.minimum(due, seconds)
-        share = np.divide(worked, due, out=np.ones_like(due), where=due > 0)
-        self.counts = self.counts + asked
-        self.done = self.counts * share
-        self.counts = self.counts - self.done
-        self.backlog_seconds = np.clip(due - worked, 0.0, patience)
-        return np.asarray(worked)
-
-    def processed_usage(self, usage: Sequence[HostUsage]) -> tuple[HostUsage, ...]:
-        """Return the usage of the hosts with processed instead of requested work."""
-        columns = np.rint(self.done).astype(np.int64).tolist()
-        return tuple(
-            HostUsage(
-                received,
-                arrived,
-                sent,
-                probed,
-                compared,
-                h.stored_tuples,
-                h.stored_bytes,
-                h.network_bytes,
-            )
-            for h, received, arrived, sent, probed, compared in zip(usage, *columns, strict=False)
-        )
 
 
 class SimulatedRun:
@@ -91,17 +38,12 @@ class SimulatedRun:
         ends: Iterator[int],
         shares: list[Floats],
         sigma: np.ndarray,
-        cluster: tuple[HostCapacity, ...],
-        costs: CostParameters,
-        patience: float,
         selects: Selects,
     ) -> None:
         self.rules, self.state, self.sizes, self.draw = rules, state, sizes, draw
         self.ends, self.shares, self.sigma = ends, shares, sigma
-        self.cluster, self.costs, self.patience = cluster, costs, patience
         self.selects: Selects = selects
-        self.begun, self.queue = next(ends), HostQueues(len(cluster))
-        self.slowness = np.array([REFERENCE_MIPS / host.mips for host in cluster])
+        self.begun = next(ends)
         self.tuples: dict[int, np.ndarray] = {}
         self.rows: dict[int, int] = {}
         self.results = 0.0
@@ -135,10 +77,6 @@ class SimulatedRun:
         self.tuples = {id: self.tuples[id] for id in self.state.blocks}
         self.rows = {id: self.rows[id] for id in self.state.blocks}
         assert isinstance(committed, BatchCommitted)
-        if self.cluster:
-            self.state = replace(
-                self.state, host_usage=self.queue.processed_usage(self.state.host_usage)
-            )
         return [*happened, replace(committed, seconds_by_phase=seconds)]
 
     def _store_blocks(
@@ -203,29 +141,24 @@ class SimulatedRun:
             for id in outcome.block_sizes
             if id in live
         }
-        expected = self._model_expected_work(work, live, received[0])
-        busy = (
-            self._model_busy_seconds(received[0], expected)
-            if self.cluster
-            else np.zeros((1, hosts))
-        )
+        expected, busy, seconds = self._model_work(work, live, received[0])
         outcome.matches = expected.match_counts
-        worked = busy.sum(axis=0)
         if (harvested := expected.harvested) is not None:
-            makespan = float(busy.max(axis=1).sum())
-            outcome.shedding = replace(
-                harvested,
-                utility=float(expected.results.sum()),
-                probe_seconds=float(
-                    (busy.sum(axis=0) - self._model_receiving_seconds(received[0])).max()
-                ),
-                seconds=makespan if self.cluster else None,
-            )
-        if self.cluster:
-            demanded = np.vstack([received[0], np.sum(expected.stages, axis=0)])
-            worked = self.queue.process(demanded, worked, self.seconds, self.patience)
-        self._record_host_counts(outcome, received, moved, expected, worked)
-        return {"modelled": float(busy.max(axis=1).sum())} if self.cluster else {}
+            outcome.shedding = replace(harvested, utility=float(expected.results.sum()))
+        self._record_host_counts(outcome, received, moved, expected, busy)
+        return seconds
+
+    def _model_work(
+        self, work: BatchWork, live: Mapping[int, Block], received: np.ndarray
+    ) -> tuple[ExpectedWork, Floats, dict[str, float]]:
+        """Return the expected work, and the modelled seconds by host and by phase.
+
+        Hosts take no time here.
+        """
+        paths = self._trace_paths(work, live)
+        expected = ExpectedWork(paths, np.ones(len(received)))
+        self._add_harvest(work, paths, expected)
+        return expected, np.zeros(len(received)), {}
 
     def _sum_received_by_host(
         self, places: Iterable[tuple[Block, Collection[int]]], hosts: int
@@ -271,52 +204,19 @@ class SimulatedRun:
             h: HostMetrics(**dict(zip(columns, n, strict=True))) for h, n in enumerate(usages)
         }
 
-    def _model_expected_work(
-        self, work: BatchWork, live: dict[int, Block], received: np.ndarray
-    ) -> ExpectedWork:
-        """Return the work of the paths, if every host does what it has time for.
+    def _trace_paths(self, work: BatchWork, live: Mapping[int, Block]) -> PathCounts:
+        """Return the counts along the paths of a batch.
 
-        Work that one host leaves undone reduces the work of the hosts after it, so several passes
-        are needed.
+        Raises ValueError for a plan that leaves out tuples by their values.
         """
-        share = np.ones(len(received))
-        windows, ages = self.rules.windows, work.block_ages
-        if (harvest := work.plan.shedding) is not None and harvest.keep_shares:
+        harvest = work.plan.shedding
+        if harvest is not None and harvest.keep_shares:
             raise ValueError("tuples have no values in a simulation; none can be left out by them")
         drawn = None if harvest is None else ExpectedSampling(harvest)
-        journeys = PathCounts(
-            work.plan.routes, live, self.sigma, windows, ages, self.selects, drawn
-        )
-        for _ in range(_PASSES):
-            expected = ExpectedWork(journeys, share)
-            if not self.cluster:
-                break
-            busy = self._model_busy_seconds(received, expected).sum(axis=0)
-            needed = busy / (self.seconds + self.patience - self.queue.backlog_seconds)
-            if np.all((needed < 1.05) & ((needed > 0.95) | (share == 1))):
-                break
-            share = np.clip(share / np.sqrt(np.maximum(needed, 1e-6)), 0.0, 1.0)
-        if drawn is not None:
-            expected.harvested = drawn.shedding_outcome(journeys, work.plan.routes, self.sigma)
-        return expected
+        windows, ages = self.rules.windows, work.block_ages
+        return PathCounts(work.plan.routes, live, self.sigma, windows, ages, self.selects, drawn)
 
-    def _model_receiving_seconds(self, received: np.ndarray) -> Any:
-        """Return the modelled CPU seconds by host to receive tuples."""
-        if not self.cluster:
-            return 0.0
-        none = [np.zeros_like(received)] * 4
-        counts: list[Any] = [received, *none]
-        took: Any = self.costs.busy_seconds(HostUsage(*counts), _REFERENCE)
-        return took * self.slowness
-
-    def _model_busy_seconds(self, received: np.ndarray, expected: ExpectedWork) -> np.ndarray:
-        """Return the modelled CPU seconds by hop and host.
-
-        A batch takes the sum, over the hops, of the seconds of each hop's busiest host.
-        """
-        # Each count is an array over all hops and hosts.
-        arriving = np.zeros((len(expected.stages), len(received)))
-        arriving[0] = received
-        work: list[Any] = [arriving, *expected.stages.transpose(1, 0, 2)]
-        seconds: Any = self.costs.busy_seconds(HostUsage(*work), _REFERENCE)
-        return np.asarray(seconds * self.slowness)
+    def _add_harvest(self, work: BatchWork, paths: PathCounts, expected: ExpectedWork) -> None:
+        """Set the outcome of load shedding, if the batch sheds load."""
+        if paths.drawn is not None:
+            expected.harvested = paths.drawn.shedding_outcome(paths, work.plan.routes, self.sigma)

@@ -6,7 +6,7 @@ copies are exact. Nothing is measured; the clock is modelled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain, repeat
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from braid.core.batch_step import RunRules
-from braid.core.cluster_model import GU, CostParameters, HostCapacity, check_cluster
 from braid.core.events import RunEnded, RunStarted
 from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows
@@ -43,13 +42,11 @@ def iter_simulation(
     windows: Sequence[float | None] = (),
     seconds: float | Sequence[float] = 1.0,
     selectivity: float | Sequence[Sequence[float]] = 0.0,
-    cluster: Sequence[HostCapacity] = (),
-    costs: CostParameters = GU,
-    patience: float = 0.0,
     queries: Sequence[Query] = (),
     key_shares: Sequence[Sequence[float]] = (),
     selects: Selects = "pair",
     shedder: Shedder | None = None,
+    make_run: Callable[..., SimulatedRun] = SimulatedRun,
 ) -> Iterator[Any]:
     """Yield the events of a simulated run.
 
@@ -77,17 +74,6 @@ def iter_simulation(
         cover the time of the last. Event times of a batch's tuples are uniform. Default: 1.
     selectivity
         Selectivity of every pair of streams: one number, or a square matrix by stream. Default: 0.
-    cluster
-        The machine of every host. With it, each host's ``seconds`` are the modelled time that it is
-        busy, and ``seconds_by_phase`` has the modelled makespan. A host with too little time does a
-        smaller share of its probes, as in a join that sheds load, and the results shrink.
-    costs
-        Costs of sending, probing and comparing on the cluster. Default: Gu 2007.
-    patience
-        Seconds of work that may wait at a host before it sheds. Waiting work is done in later
-        batches with spare time; its results count for the batch of its tuples. The placement sees
-        the work that a host processed in a batch, so a host with a backlog appears busy. Default:
-        0.
     queries
         Queries of a shared join. The windows are then the longest of theirs.
     key_shares
@@ -99,8 +85,10 @@ def iter_simulation(
         stream visited, as in Gu 2007, Eq. 3, as if all pairs follow from those along the path.
     shedder
         Load shedder, such as ``Shed(fraction=0.3)``. Skipped pairs are not met, in the mean of all
-        draws. A budget of seconds needs a cluster. Methods "drop" and "keys" are refused, because
-        they skip tuples by value, and simulated tuples have none.
+        draws. A budget of seconds needs a run with modelled seconds. Methods "drop" and "keys" are
+        refused, because they skip tuples by value, and simulated tuples have none.
+    make_run
+        Returns the run, from the arguments of ``SimulatedRun``. Default: hosts take no time.
 
     Raises CoverageError if a plan breaks the cover rule or pairs are still pending at the end.
     Raises ValueError if the placement does not support this number of streams.
@@ -116,9 +104,8 @@ def iter_simulation(
             "each batch, streams, tuple_bytes, windows, queries and key_shares must have one entry "
             f"per stream; the first batch has {width}"
         )
-    check_cluster(cluster, placement.max_hosts)
     micros = tuple(None if w is None else round(w * 1e6) for w in spread)
-    model = SimulatedRun(
+    model = make_run(
         RunRules(placement, names, micros, shedder=shedder),
         RunState.initial(
             width,
@@ -131,9 +118,6 @@ def iter_simulation(
         _iterate_batch_starts(seconds, len(counts)),
         _resolve_key_shares(placement.key_space_size, key_shares, queries, width),
         np.broadcast_to(np.asarray(selectivity, float), (width, width)),
-        tuple(cluster),
-        costs,
-        patience,
         selects,
     )
     yield _make_run_started(placement, names, spread, len(counts))

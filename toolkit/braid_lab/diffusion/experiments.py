@@ -33,8 +33,8 @@ from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.diffusion.semantics_unaware import SemanticsUnaware
 from braid.simulation.expected_work import Selects
-from braid.simulation.simulator import iter_simulation
 
+from braid_lab.common.cluster_run import iter_cluster_simulation
 from braid_lab.common.result_cache import CachedOutcome
 from braid_lab.diffusion.cluster import GU_SCANNED, gu_host_capacities
 from braid_lab.workloads.poisson_arrivals import Arrivals, draw_rates
@@ -195,11 +195,11 @@ def make_placement(name: str, setting: DiffusionSetting) -> Placement:
 def simulate_setting(under: Placement, setting: DiffusionSetting) -> Iterator[Any]:
     """Yield the events of the join under a placement, simulated."""
     s = setting
-    return iter_simulation(
+    return iter_cluster_simulation(
         under,
         make_arrivals(s).batch_counts(),
-        s.seed,
-        (TUPLE_BYTES,) * s.streams,
+        seed=s.seed,
+        tuple_bytes=(TUPLE_BYTES,) * s.streams,
         windows=(s.window,) * s.streams,
         selectivity=s.selectivity,
         cluster=s.host_capacities(under.hosts),
