@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pandas as pd
 
 from braid_lab.common.claims import (
@@ -165,7 +163,7 @@ def growth_claim(newest: pd.DataFrame, wider: pd.DataFrame) -> Finding:
     both = skewed, wide = gains(newest, "kappa"), gains(wider, "window")
     result = f"by skew {format_values(skewed)}; by window {format_values(wide)}"
     if min(map(len, both)) < 2:
-        return replace(leave_untested(result), is_required=False)
+        return leave_untested(result)
     grows = all(g.is_monotonic_increasing and g.iloc[-1] > g.iloc[0] for g in both)
     return judge(result, grows)
 
