@@ -27,6 +27,7 @@ from fuzz.spark_values import (
     Typed,
     Unsupported,
     absolute,
+    arc_tangent,
     arithmetic,
     bitwise,
     bring_together,
@@ -38,6 +39,7 @@ from fuzz.spark_values import (
     negate,
     negate_truth,
     order_of,
+    power,
     remainder,
     round_half_up,
     whole,
@@ -170,6 +172,17 @@ def matches(text: str, pattern: str, escape: str = "\\") -> bool:
     return re.fullmatch(made, text, re.DOTALL) is not None
 
 
+def _truncated(count: Any) -> int:
+    """Return a number as the count of characters that Spark makes of it."""
+    if not math.isfinite(count):
+        raise EvaluationError("CAST_OVERFLOW")
+    return int(count)
+
+
+def _ending(text: str, count: int) -> str:
+    return text[len(text) - count if count < len(text) else 0 :] if count > 0 else ""
+
+
 def _day(a: Typed, days: int) -> Typed:
     try:
         return Typed("date", a.value + timedelta(days=days))
@@ -256,8 +269,15 @@ _RULES: dict[str, Callable[..., Typed]] = {
     "length": _text("int", len),
     "position": _text("int", lambda a, b: a.find(b) + 1),
     **dict.fromkeys(("concat", "pipes"), _text("string", lambda a, b: a + b)),
-    "left": _text("string", lambda a, n: a[: max(n, 0)]),
-    "right": _text("string", lambda a, n: a[len(a) - n if n < len(a) else 0 :] if n > 0 else ""),
+    "left": _text("string", lambda a, n: a[: max(_truncated(n), 0)]),
+    "right": _text("string", lambda a, n: _ending(a, _truncated(n))),
+    "power": power,
+    "power_of": power,
+    "atan2": arc_tangent,
+    **dict.fromkeys(("eq_arrays", "eq_structs", "eq_pairs"), _EQ),
+    **dict.fromkeys(
+        ("null_eq_texts", "null_eq_pairs"), lambda a, b: Typed("boolean", is_same(a, b))
+    ),
     "replace": _text("string", lambda a: a.replace("a", "b")),
     "size": _text("int", len),
     "year": _text("int", lambda d: d.year),

@@ -84,6 +84,18 @@ TYPES: dict[str, ColumnType] = {
         ({"k": 1, "s": "a"}, {"k": 2, "s": "b"}),
         ({"k": None, "s": None}, {"k": 1, "s": None}),
     ),
+    "struct<k:int,j:int>": ColumnType(
+        "pair",
+        pa.struct({"k": pa.int32(), "j": pa.int32()}),
+        ({"k": 1, "j": 2}, {"k": 2, "j": 1}),
+        ({"k": 1, "j": None}, {"k": None, "j": None}),
+    ),
+    "struct<j:int,k:int>": ColumnType(
+        "turned",
+        pa.struct({"j": pa.int32(), "k": pa.int32()}),
+        ({"j": 1, "k": 2}, {"j": 2, "k": 1}),
+        ({"j": 1, "k": None}, {"j": None, "k": None}),
+    ),
     "struct<id:int not null>": ColumnType(
         "required",
         pa.struct([pa.field("id", pa.int32(), nullable=False)]),
@@ -98,7 +110,7 @@ LETTERS = {
     "f": "double", "s": "string", "p": "string", "z": "binary", "d": "date", "n": "timestamp_ntz",
     "t": "timestamp", "v": "array<int>", "w": "array<string>", "r": "struct<k:int,s:string>",
     "k": "int",
-    "u": "struct<id:int not null>",
+    "u": "struct<id:int not null>", "o": "struct<k:int,j:int>", "e": "struct<j:int,k:int>",
 }  # fmt: skip
 """Columns of every stream by name, without its decimals ``m`` and ``x``."""
 

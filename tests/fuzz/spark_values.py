@@ -6,6 +6,7 @@ Integers are exact and overflow with an error; decimals are ``decimal.Decimal``.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, NamedTuple
@@ -45,7 +46,14 @@ def bring_together(a: Typed, b: Typed) -> tuple[str, Any, Any]:
         return "decimal", _decimal(a.value), _decimal(b.value)
     if kinds <= {*BITS, "decimal", "float", "double"}:
         return "double", _double(a.value), _double(b.value)
+    if all(kind.startswith("struct<") for kind in kinds) and len({*map(_field_types, kinds)}) == 1:
+        return a.type, a.value, b.value
     raise Unsupported(f"{a.type} and {b.type}")
+
+
+def _field_types(kind: str) -> str:
+    """Return a struct's type without the names of its fields."""
+    return re.sub(r"\w+:", "", kind)
 
 
 def _decimal(value: Any) -> Any:
@@ -166,6 +174,24 @@ def round_half_up(a: Typed, digits: Typed) -> Typed:
     return Typed("double", float(found))
 
 
+def power(a: Typed, b: Typed) -> Typed:
+    """A power as in Java, to which NaN as an exponent, and 1 to infinity, is NaN."""
+    x, y = _double(a.value), _double(b.value)
+    if x is None or y is None:
+        return Typed("double", None)
+    if math.isnan(y) or (abs(x) == 1 and math.isinf(y)):
+        return Typed("double", math.nan)
+    with np.errstate(all="ignore"):
+        return Typed("double", float(np.float64(x) ** np.float64(y)))
+
+
+def arc_tangent(a: Typed, b: Typed) -> Typed:
+    """atan2, to which Spark passes no negative 0."""
+    x, y = _double(a.value), _double(b.value)
+    found = None if x is None or y is None else math.atan2(x + 0.0, y + 0.0)
+    return Typed("double", found)
+
+
 def bitwise(compute: Callable[[int, int], int]) -> Callable[[Typed, Typed], Typed]:
     def rule(a: Typed, b: Typed) -> Typed:
         kind, x, y = bring_together(a, b)
@@ -180,6 +206,11 @@ def bitwise(compute: Callable[[int, int], int]) -> Callable[[Typed, Typed], Type
 
 
 def order_of(x: Any, y: Any) -> int:
+    if isinstance(x, dict):  # Spark compares the fields of structs by position
+        return order_of([*x.values()], [*y.values()])
+    if isinstance(x, list):
+        orders = (_order_of_items(*pair) for pair in zip(x, y, strict=False))
+        return next((order for order in orders if order), int(len(x) > len(y)) - (len(x) < len(y)))
     if isinstance(x, float):
         x, y = (math.isnan(x), x), (math.isnan(y), y)
         if x[0] or y[0]:
@@ -187,6 +218,13 @@ def order_of(x: Any, y: Any) -> int:
     if isinstance(x, str):
         x, y = x.encode(), y.encode()
     return int(x > y) - int(x < y)
+
+
+def _order_of_items(x: Any, y: Any) -> int:
+    """Return the order of elements, for which NULL is a value: the smallest."""
+    if x is None or y is None:
+        return int(x is not None) - int(y is not None)
+    return order_of(x, y)
 
 
 def compare(a: Typed, b: Typed) -> int | None:

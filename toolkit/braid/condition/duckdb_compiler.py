@@ -199,7 +199,9 @@ class DuckDBCompiler(ArrayCompiler):
         return f"(CASE {when} ELSE {parts[-1]} END)", kind
 
     def _compile_coalesce(self, node: Any) -> Typed:
-        """Compile coalesce, greatest and least."""
+        """Compile coalesce, greatest and least. The last two need two operands."""
+        if not node.expressions and not isinstance(node, exp.Coalesce):
+            self._raise_unsupported(node, " has one operand, which Spark refuses,")
         parts, kind = self._compile_to_common_type(node, node.this, *node.expressions)
         return f"{type(node).__name__.lower()}({', '.join(parts)})", kind
 
@@ -277,7 +279,7 @@ class DuckDBCompiler(ArrayCompiler):
         for escaped in (escape, "%", "_"):
             rest = f"replace({rest}, {exp.Literal.string(escape + escaped).sql('duckdb')}, '')"
         is_wrong = f"{text} IS NOT NULL AND contains({rest}, {mark})"
-        wrong = "error('INVALID_FORMAT of a pattern of LIKE: what it escapes is no %, _ or escape')"
+        wrong = "error('INVALID_FORMAT (an escape precedes no %, _ or escape)')"
         return f"(CASE WHEN {is_wrong} THEN {wrong} ELSE {match} END)", BOOLEAN
 
     def _compile_concat(self, node: exp.Concat) -> Typed:

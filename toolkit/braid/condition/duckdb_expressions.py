@@ -63,11 +63,14 @@ class TypedSql(ABC):
         raise UnsupportedExpressionError(node.sql(dialect=SparkSql).replace("`", ""), why)
 
     def _compile_as(self, node: exp.Expr, kind: SqlType, cast: bool = False) -> str:
-        """Return the expression as this type. With ``cast``, another number is cast to it."""
+        """Return the expression as this type. With ``cast``, another number is cast to it.
+
+        To a whole number only an integer is, because DuckDB rounds where Spark truncates.
+        """
         sql, compiled_kind = self.compile_expression(node)
         if compiled_kind in (kind, VOID):
             return sql
-        if not cast or compiled_kind.name not in NUMERIC:
+        if not cast or compiled_kind.name not in (NUMERIC if kind.name in REAL else INTEGRAL):
             self._raise_unsupported(node, f" is of type {compiled_kind} where {kind} is needed")
         return self._cast_to((sql, compiled_kind), kind)
 

@@ -21,7 +21,8 @@ class FunctionRule:
     - ``argument_types``: types of the arguments.
     - ``sql``: DuckDB SQL with {0}, {1} for the arguments.
     - ``result_type``: type of the result.
-    - ``cast``: whether other numbers are cast to the argument's type; if not, types must be equal.
+    - ``cast``: whether other numbers are cast to the argument's type, if the cast rounds nothing;
+      if not, types must be equal.
     """
 
     argument_types: tuple[SqlType, ...]
@@ -47,13 +48,18 @@ _LEVENSHTEIN = (
     "CAST((CASE WHEN strlen({0}) = length({0}) AND strlen({1}) = length({1}) "
     "THEN levenshtein({0}, {1}) "
     f"WHEN length({_BOTH}) > {len(_ASCII)} "
-    f"THEN error('levenshtein of texts of more than {len(_ASCII)} different characters') "
+    f"THEN error('More than {len(_ASCII)} different characters') "
     f"ELSE levenshtein(translate({{0}}, {_BOTH}, {_PLAIN}), translate({{1}}, {_BOTH}, {_PLAIN})) "
     "END) AS INTEGER)"
 )
 """DuckDB counts bytes, Spark characters. Non-ASCII characters are replaced by ASCII ones, alike in
 both texts.
 """
+_POWER = (
+    "(CASE WHEN isnan({1}) OR (abs({0}) = 1 AND isinf({1})) THEN 'nan'::DOUBLE "
+    "ELSE pow({0}, {1}) END)"
+)
+"""To Java, a power of 1 to NaN or infinity is NaN, and to C it is 1."""
 _SIGN = "(CASE WHEN isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END)"
 
 CALLS: dict[type[exp.Expr], FunctionRule] = {
@@ -78,14 +84,14 @@ CALLS: dict[type[exp.Expr], FunctionRule] = {
     exp.Sqrt: _nan_outside_domain("{0} < 0", "sqrt"),
     exp.Ln: _make_double_rule("(CASE WHEN {0} > 0 THEN ln({0}) END)"),
     exp.Exp: _make_double_rule("exp({0})"),
-    exp.Pow: _make_double_rule("pow({0}, {1})", 2),
+    exp.Pow: _make_double_rule(_POWER, 2),
     exp.Sin: _nan_outside_domain("isinf({0})", "sin"),
     exp.Cos: _nan_outside_domain("isinf({0})", "cos"),
     exp.Tan: _nan_outside_domain("isinf({0})", "tan"),
     exp.Asin: _nan_outside_domain("abs({0}) > 1", "asin"),
     exp.Acos: _nan_outside_domain("abs({0}) > 1", "acos"),
     exp.Atan: _make_double_rule("atan({0})"),
-    exp.Atan2: _make_double_rule("atan2({0}, {1})", 2),
+    exp.Atan2: _make_double_rule("atan2({0} + 0::DOUBLE, {1} + 0::DOUBLE)", 2),
 }
 """Rules by class of node."""
 

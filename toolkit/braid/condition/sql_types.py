@@ -93,7 +93,8 @@ def sql_type_of_arrow(kind: pa.DataType) -> SqlType:
             f"map<{sql_type_of_arrow(kind.key_type)},{sql_type_of_arrow(kind.item_type)}>"
         )
     if pa.types.is_struct(kind):
-        return SqlType(f"struct<{', '.join(str(sql_type_of_arrow(f.type)) for f in kind)}>")
+        fields = (f"{f.name}:{sql_type_of_arrow(f.type)}" for f in kind)
+        return SqlType(f"struct<{','.join(fields)}>")  # DuckDB compares by name, Spark by position
     return SqlType(_ARROW.get(kind, str(kind)))
 
 
