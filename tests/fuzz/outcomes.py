@@ -61,6 +61,8 @@ def answer_of(error: BaseException, has_started: bool) -> Answer:
         if type(cause).__name__ in _UNCLEAR:
             return Answer("crashed", sentence=sentence)
         cause = cause.__cause__
+    if "duckdb" in type(error).__module__:  # names no expression
+        return Answer("crashed", sentence=sentence)
     if has_started:
         return Answer("failed", sentence=sentence)
     if not isinstance(error, ValueError) or "\n" in str(error):

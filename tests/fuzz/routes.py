@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from braid.condition.parser import parse_predicate
 from braid.condition.predicate import Predicate
-from braid.condition.residual_evaluation import query_table
 from braid.core.reserved_columns import TIME
 from braid.kernels.block_builder import build_block
 from braid.kernels.block_rows import BlockRows, PartialMatches
@@ -76,10 +75,9 @@ def table_kernels(case: Case) -> Answer:
         has_started = True
         blocks = []
         for place, (alias, rows) in enumerate(tables.items()):
-            made = query_table(
-                _make_select_sql(feed.columns[alias], feed.where[alias]),
-                rows.append_column(_PLACE, pa.array(np.arange(rows.num_rows))),
-            )
+            query = _make_select_sql(feed.columns[alias], feed.where[alias])
+            numbered = rows.append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
+            made = feed._evaluate_columns(query, numbered, alias, 0)
             whole = rows.take(made[_PLACE])
             for name in feed.columns[alias]:
                 whole = whole.append_column(name, made[name])

@@ -9,10 +9,12 @@ from decimal import Decimal
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
 from braid import Centralized
+from braid.condition.arrow_analyzer import ArrowAnalyzer
 from braid.errors import OverflowFailure, PredicateError
 from braid.stream_join import StreamJoin
 from braid.util.validation import read_natural
@@ -83,6 +85,28 @@ def test_a_sum_that_leaves_its_type_fails_the_run_in_a_sentence(
     with pytest.raises(OverflowFailure) as failure:
         joined(on, table(kind, harmless + a), table(kind, [(0, 0, 7)] * len(b) + b))
     assert str(failure.value).startswith("ARITHMETIC_OVERFLOW in ")
+    assert text in str(failure.value)
+
+
+NO_VALUE = [
+    ("a.n / b.m > 1", "DIVIDE_BY_ZERO in a.n / b.m (double), batch 0, streams a and b"),
+    ("a.n % b.m > 1", "DIVIDE_BY_ZERO in a.n % b.m (int), batch 0, streams a and b"),
+    ("a.n DIV (b.m - 0) > 1", "DIVIDE_BY_ZERO in a.n DIV (b.m - 0) (bigint), batch 0"),
+    ("a.s LIKE b.s", "INVALID_FORMAT (an escape precedes no %, _ or escape) in a.s LIKE b.s"),
+    ("a.s LIKE b.s ESCAPE 'b'", "in a.s LIKE b.s ESCAPE 'b' (boolean), batch 0, streams a and b"),
+    ("a.s LIKE 'b\\\\c' AND a.n = b.n", "in a.s LIKE 'b\\\\c' (boolean), batch 0, stream a"),
+]
+
+
+@pytest.mark.parametrize(("on", "text"), NO_VALUE, ids=[on for on, _ in NO_VALUE])
+def test_an_expression_without_a_value_fails_the_run_in_a_sentence(on: str, text: str) -> None:
+    """Tables refuse a division by what may be 0, but Spark's frames are evaluated like this."""
+    rows = table("int", [(7, 0)]).append_column("s", pa.array(["b\\c"]))
+    with (
+        patch.object(ArrowAnalyzer, "check_condition", lambda *given: None),
+        pytest.raises(OverflowFailure) as failure,
+    ):
+        joined(on, rows, rows, batches=1)
     assert text in str(failure.value)
 
 

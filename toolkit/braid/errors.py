@@ -81,7 +81,7 @@ class UnsupportedExpressionError(BraidError, ValueError):
 
 
 class OverflowFailure(BraidError, ArithmeticError):
-    """A value that overflows Spark's type. The message is a sentence."""
+    """An expression that overflows or has no value otherwise. The message is a sentence."""
 
 
 @dataclass

@@ -12,7 +12,8 @@ from braid.condition.column_names import quote_condition
 from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.duckdb_expressions import Typed
 from braid.condition.evaluation_order import find_fallible_parts
-from braid.condition.overflow_guards import describe_overflow, describe_with_type
+from braid.condition.overflow_guards import describe_with_type
+from braid.condition.predicate import FallibleExpression
 from braid.condition.set_similarity import rewrite_to_overlap
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import (
@@ -70,17 +71,14 @@ class ArrowAnalyzer:
         columns = {("", f.name): sql_type_of_arrow(f.type) for f in self.schemas[alias]}
         return DuckDBCompiler(columns, ours=True).compile_text(sql)
 
-    def find_fallible_parts(self, alias: str, sql: str) -> Iterator[tuple[str, str]]:
-        """Yield the parts of an expression over one stream that may overflow, innermost first.
-
-        Each is its DuckDB SQL, and the sentence for the error.
-        """
+    def find_fallible_parts(self, alias: str, sql: str) -> Iterator[FallibleExpression]:
+        """Yield the parts of an expression over one stream that may fail, innermost first."""
         for node in find_fallible_parts(sqlglot.parse_one(sql, dialect=SparkSql)):
             compiled, kind = self.compile_expression(alias, node.sql(dialect=SparkSql))
             named = node.copy()
             for column in [*named.find_all(exp.Column)]:
                 column.set("table", exp.to_identifier(alias))
-            yield compiled, describe_overflow(describe_with_type(named, kind))
+            yield FallibleExpression(compiled, describe_with_type(named, kind))
 
     def infer_type(self, alias: str, sql: str) -> SqlType | None:
         """Return Spark's type of an expression; None if unknown."""

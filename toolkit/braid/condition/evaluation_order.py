@@ -34,7 +34,11 @@ def is_safe(tree: exp.Expr) -> bool:
 
 def find_fallible_parts(tree: exp.Expr) -> list[exp.Expr]:
     """Return the parts of an expression that may fail, innermost first."""
-    parts = [n for n in tree.walk() if isinstance(n, (exp.Binary, exp.Unary, exp.Func))]
+    parts = [
+        n
+        for n in tree.walk()
+        if isinstance(n, (exp.Binary, exp.Unary, exp.Func)) and not isinstance(n.parent, exp.Escape)
+    ]
     return [n for n in reversed(parts) if type(n) not in _SAFE and not _is_safe(n)]
 
 

@@ -73,16 +73,20 @@ def describe_with_type(node: exp.Expr, kind: SqlType) -> str:
     return f"{node.sql(dialect=SparkSql).replace('`', '')} ({kind})"
 
 
-def describe_overflow(text: str, ansi: bool = True) -> str:
-    """Return the sentence for an expression that overflows its type.
+OVERFLOW = "ARITHMETIC_OVERFLOW"
+"""Spark's word for a value that its type cannot hold."""
+
+
+def describe_failure(text: str, reason: str = OVERFLOW, ansi: bool = True) -> str:
+    """Return the sentence for an expression that has no value.
 
     The caller appends the place.
     """
-    if ansi:
-        return f"ARITHMETIC_OVERFLOW in {text}"
+    if ansi or reason != OVERFLOW:
+        return f"{reason} in {text}"
     return (
         "with spark.sql.ansi.enabled=false Spark would wrap around, which a join index cannot "
-        f"follow (cast to a wider type to go on): ARITHMETIC_OVERFLOW in {text}"
+        f"follow (cast to a wider type to go on): {OVERFLOW} in {text}"
     )
 
 

@@ -19,7 +19,7 @@ from braid.condition.column_names import (
 )
 from braid.condition.overflow_guards import (
     GuardedSum,
-    describe_overflow,
+    describe_failure,
     find_sums,
     refuse_constant,
     scale_limits,
@@ -342,7 +342,7 @@ class _Parser:
                     refuse_constant(each.display_text)
                 continue
             ends = tuple((*end, factor) for end, factor in factors.items())
-            text = describe_overflow(each.display_text, self.analyser.is_ansi)
+            text = describe_failure(each.display_text, ansi=self.analyser.is_ansi)
             guards.append(OverflowGuard(ends, *scale_limits(low, high, moved, unit), text, link))
         return guards
 

@@ -69,6 +69,20 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class FallibleExpression:
+    """A part of an expression that has no value for some tuples, as in Spark.
+
+    - ``sql``: its DuckDB SQL.
+    - ``display_text``: its text and type for a message.
+    - ``is_ansi``: whether the session's SQL is ANSI.
+    """
+
+    sql: str
+    display_text: str
+    is_ansi: bool = True
+
+
+@dataclass(frozen=True)
 class ResidualPredicate:
     """A residual: DuckDB SQL over columns named "alias.column".
 
@@ -78,7 +92,7 @@ class ResidualPredicate:
       "1", ... of its SQL.
     - ``equal_columns``: the two columns if the residual is an equality of two text or binary
       columns; otherwise None.
-    - ``fallible_parts``: parts that may overflow: the DuckDB SQL, and the sentence for the error.
+    - ``fallible_parts``: parts that may fail, innermost first.
     """
 
     sql: str
@@ -86,7 +100,7 @@ class ResidualPredicate:
     columns: tuple[tuple[int, str], ...]
     measures: tuple[Measure, ...] = ()
     equal_columns: tuple[tuple[int, str], tuple[int, str]] | None = None
-    fallible_parts: tuple[tuple[str, str], ...] = ()
+    fallible_parts: tuple[FallibleExpression, ...] = ()
 
 
 @dataclass(frozen=True)

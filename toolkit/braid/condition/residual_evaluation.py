@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.condition.predicate import ResidualPredicate
+from braid.condition.overflow_guards import OVERFLOW, describe_failure
+from braid.condition.predicate import FallibleExpression, ResidualPredicate
 from braid.errors import OverflowFailure
 
 _FEW = 10_000
@@ -74,8 +75,8 @@ def evaluate_residual(
 
     ``columns`` are aligned columns by (stream, name); ``measured`` are the values of its measures.
 
-    Raises OverflowFailure if a value overflows its type, and duckdb.Error if DuckDB fails
-    otherwise.
+    Raises OverflowFailure if a part of it has no value, as in Spark, and duckdb.Error if DuckDB
+    fails otherwise.
     """
     if residual.equal_columns is not None:
         a, b = (columns[end] for end in residual.equal_columns)
@@ -90,22 +91,34 @@ def evaluate_residual(
         )
         return np.asarray(result.fetchnumpy()["holds"])
     except Exception as error:
-        raise_overflow(error, residual.fallible_parts, rows)
+        raise_failure(error, residual.fallible_parts, rows)
         raise
 
 
-def raise_overflow(error: Exception, fallible: Iterable[tuple[str, str]], rows: pa.Table) -> None:
-    """Raise OverflowFailure if the DuckDB ``error`` is an overflow.
+def raise_failure(
+    error: Exception, fallible: Iterable[FallibleExpression], rows: pa.Table, place: str = ""
+) -> None:
+    """Raise OverflowFailure if DuckDB's ``error`` says that an expression has no value.
 
-    Its sentence is that of the first ``fallible`` expression that overflows on these rows.
+    Its sentence names the first of the ``fallible`` expressions that fails on these rows, and ends
+    with the ``place``.
     """
     import duckdb
 
     overflows = (duckdb.OutOfRangeException, duckdb.ConversionException)
-    if not isinstance(error, overflows):
+    failures = (*overflows, duckdb.InvalidInputException)  # the last is raised by error()
+    if not isinstance(error, failures):
         return
-    for sql, text in fallible:
+    for part in fallible:
         try:
-            query_table(f"SELECT {sql} AS it FROM tuples", rows)
-        except overflows:
-            raise OverflowFailure(text) from error
+            query_table(f"SELECT {part.sql} AS it FROM tuples", rows)
+        except failures as failure:
+            is_overflow = isinstance(failure, overflows)
+            reason = OVERFLOW if is_overflow else _read_reason(failure)
+            sentence = describe_failure(part.display_text, reason, part.is_ansi)
+            raise OverflowFailure(sentence + place) from error
+
+
+def _read_reason(error: Exception) -> str:
+    """Return the argument of the call of ``error`` that raised this exception."""
+    return str(error).splitlines()[0].removeprefix("Invalid Input Error: ")

@@ -11,10 +11,11 @@ from sqlglot import exp
 from braid.condition.column_names import quote_condition
 from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.evaluation_order import find_fallible_parts, is_skipped, marks_skipped
-from braid.condition.overflow_guards import describe_overflow, describe_with_type
+from braid.condition.overflow_guards import describe_with_type
 from braid.condition.predicate import (
     FUNCTIONS,
     CommonElements,
+    FallibleExpression,
     Measure,
     ResidualPredicate,
     add_key_column,
@@ -180,15 +181,15 @@ class ResidualBuilder:
 
     def _find_fallible_parts(
         self, flat: exp.Expr, columns: Sequence[tuple[int, str]], measures: int
-    ) -> Iterator[tuple[str, str]]:
-        """Yield the parts of an expression that may overflow, with the sentence for the error."""
+    ) -> Iterator[FallibleExpression]:
+        """Yield the parts of an expression that may fail, innermost first."""
         compiler = self._make_compiler(self._find_column_types(columns, measures))
         for node in find_fallible_parts(flat):
             sql, kind = compiler.compile_expression(node)
             text = self._restore_original_text(describe_with_type(node, kind), columns).replace(
                 "`", ""
             )
-            yield sql, describe_overflow(text, self.analyser.is_ansi)
+            yield FallibleExpression(sql, text, self.analyser.is_ansi)
 
     def _restore_original_text(self, text: str, columns: Sequence[tuple[int, str]]) -> str:
         """Return text in which computed columns are replaced by their expressions."""

@@ -19,7 +19,7 @@ import sqlglot
 from braid.condition.arrow_analyzer import ArrowAnalyzer
 from braid.condition.evaluation_order import is_safe
 from braid.condition.predicate import Predicate
-from braid.condition.residual_evaluation import query_table, raise_overflow
+from braid.condition.residual_evaluation import query_table, raise_failure
 from braid.condition.spark_dialect import SparkSql
 from braid.core.placement import Placement
 from braid.core.reserved_columns import DRAW, ROUTING, TIME, WORTH
@@ -225,16 +225,14 @@ class ArrowFeed:
     def _evaluate_columns(self, query: str, rows: pa.Table, alias: str, number: int) -> pa.Table:
         """Return the computed columns of a micro-batch.
 
-        Raises OverflowFailure if a value exceeds the type in which Spark computes it.
+        Raises OverflowFailure if an expression has no value, as in Spark.
         """
         try:
             return query_table(query, rows)
         except duckdb.Error as error:
-            parts = chain(
-                *(self.analyser.find_fallible_parts(alias, sql) for sql in self.texts[alias])
-            )
-            where = f", batch {number}, stream {alias}"
-            raise_overflow(error, ((sql, text + where) for sql, text in parts), rows)
+            texts = self.texts[alias]
+            parts = chain(*(self.analyser.find_fallible_parts(alias, sql) for sql in texts))
+            raise_failure(error, parts, rows, f", batch {number}, stream {alias}")
             raise
 
 
