@@ -4,7 +4,7 @@
 module verifies that its results are right. It shares no code with the kernels, the compiler of
 conditions, or any placement, except for parsing:
 
-- For a run of tables, DuckDB evaluates the condition, which sqlglot translates from Spark SQL.
+- For a run of tables, DuckDB evaluates the condition, translated by ``braid.answer_condition``.
 - For a run on Spark, Spark's batch join evaluates it.
 
 Windows are applied to all pairs at once, and rows are compared as multisets. A late tuple may meet
@@ -21,10 +21,9 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import sqlglot
 
+from braid.answer_condition import translate_condition
 from braid.answer_report import AnswerReport, DifferingRow
-from braid.condition.spark_dialect import translate
 from braid.core.events import BatchCommitted
 from braid.storage import micro_batch_files
 from braid.storage.input_snapshot import InputSnapshot
@@ -41,6 +40,8 @@ _PARTS = 1_000_000
 """Range of the hash from which a sample is drawn."""
 _UNKNOWN = 1 << 62
 """Value for an unknown clock, later than every event time."""
+_FILE = "__file"
+"""Name of the column with the file of a row."""
 _ROWS_A_BATCH = 1 << 40
 """A row's number is its micro-batch times this, plus its position in the batch."""
 
@@ -60,7 +61,13 @@ def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport:
     store.fetch_all()
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
-        return _Recomputation(database, store, query, float(sample)).compare_results()
+        try:
+            return _Recomputation(database, store, query, float(sample)).compare_results()
+        except duckdb.Error as error:
+            line = str(error).splitlines()[0]
+            raise ValueError(
+                f"the answers of {store.where} cannot be recomputed by DuckDB: {line}"
+            ) from None
 
 
 def _read_query(store: RunStore) -> dict[str, Any]:
@@ -87,6 +94,11 @@ class _Recomputation:
     ) -> None:
         self.database, self.store, self.query = database, store, query
         self.aliases: list[str] = query["streams"]
+        self.structs = [f"struct_{place}" for place in range(len(self.aliases))]
+        """Columns of tables of results: an alias might be the name of another column."""
+        self.joined = ", ".join(
+            f"__stream_{place} AS {_quote_text(alias)}" for place, alias in enumerate(self.aliases)
+        )
         self.is_table_run = "" in query["schemas"]
         self.sample = round(sample * _PARTS)
         state = store.last_state()
@@ -96,25 +108,16 @@ class _Recomputation:
 
     def compare_results(self) -> AnswerReport:
         """Return the differences."""
-        files = self.store.results.result_files()
-        self._register_results(files)
+        self._register_results(self.store.results.result_files())
         for alias in self.aliases:
             self._register_stream(alias)
-        try:
-            self._register_expected()
-        except (duckdb.Error, sqlglot.errors.SqlglotError) as error:
-            line = str(error).splitlines()[0]
-            raise ValueError(
-                f"the condition {format_value(self.query['on'])} cannot be evaluated a second "
-                "time by "
-                f"DuckDB: {line}"
-            ) from None
+        self._register_expected()
         return self._make_report()
 
     # Result files
 
     def _register_results(self, files: Sequence[str]) -> None:
-        """Create the view ``results``: a struct for each alias, and the batch of the file."""
+        """Create the view ``results``: a struct for each stream, and the batch of the file."""
         self.kinds: dict[str, str] = {}
         if not files:
             return
@@ -122,14 +125,17 @@ class _Recomputation:
             {"file": [*files], "of": [result_file_batch(Path(f).name) for f in files]}
         )
         self.database.register("result_batches", batches)
-        source = f"read_parquet({_format_text_list(files)}, filename = true)"
+        source = f"read_parquet({_format_text_list(files)}, filename = '{_FILE}')"
         described = self.database.sql(f"DESCRIBE SELECT * FROM {source}").fetchall()
         self.kinds = {name: kind for name, kind, *_ in described if name in self.aliases}
-        names = ", ".join(map(_quote_text, self.aliases))
+        structs = ", ".join(
+            f"r.{_quote_text(alias)} AS {struct}"
+            for alias, struct in zip(self.aliases, self.structs, strict=True)
+        )
         self.database.execute(
-            f"CREATE TEMP VIEW results AS SELECT {names}, b.of AS __batch FROM {source} r "
-            "JOIN result_batches b ON b.file = "
-            f"r.filename{self._sample_results(_quote_text(self.aliases[0]))}"
+            f"CREATE TEMP VIEW results AS SELECT * FROM (SELECT {structs}, b.of AS batch FROM "
+            f"{source} r JOIN result_batches b ON b.file = r.{_FILE})"
+            f"{self._sample_results(self.structs[0])}"
         )
 
     def _sample_results(self, struct: str) -> str:
@@ -140,7 +146,7 @@ class _Recomputation:
     # Streams
 
     def _register_stream(self, alias: str) -> None:
-        """Create the view ``alias`` of a stream. The first stream is sampled.
+        """Create the view ``__stream_0`` of the first stream, and so on. The first is sampled.
 
         Columns: those of the stream, ``__row``, ``__batch``, the event time in microseconds as
         ``__time``, and all columns as the struct of the results, ``__struct``.
@@ -154,8 +160,8 @@ class _Recomputation:
         struct = f"CAST(struct_pack({packed}) AS {self.kinds.get(alias, 'VARCHAR')})"
         where = self._sample_results("__struct") if alias == self.aliases[0] and self.kinds else ""
         self.database.execute(
-            f"CREATE TEMP VIEW {_quote_text(alias)} AS SELECT * FROM (SELECT *, {micros_of_row} AS "
-            f"__time, {struct} AS __struct FROM ({source})){where}"
+            f"CREATE TEMP VIEW __stream_{self.aliases.index(alias)} AS SELECT * FROM (SELECT *, "
+            f"{micros_of_row} AS __time, {struct} AS __struct FROM ({source})){where}"
         )
 
     @property
@@ -177,34 +183,39 @@ class _Recomputation:
                 f"{self.store.where} once, then check its answers"
             )
         files = self.input_files(alias)
-        source = (
-            f"read_parquet({_format_text_list(files)}, filename = true, file_row_number = true)"
-        )
         if not files:
             raise ValueError(
                 f"stream {alias} does not end and its input is not kept, so the answers of "
                 f"{self.store.where} cannot be recomputed"
             )
-        told = pa.table({"file": files, "of": [*range(len(files))]})
-        self.database.register(f"__input_{alias}", told)
-        names = [*self.store.input.stream_schema(alias).names]
+        table, names = self._input_table(alias), [*self.store.input.stream_schema(alias).names]
+        if not self.is_table_run and "file_row_number" in names:
+            raise ValueError(
+                f"stream {alias} has a column file_row_number, as DuckDB calls the number of a row "
+                f"in its file, so the answers of {self.store.where} cannot be recomputed"
+            )
+        self.database.register(table, pa.table({"file": files, "of": [*range(len(files))]}))
         columns = ", ".join(f"r.{_quote_text(n)}" for n in names)
         row = f"b.of * {_ROWS_A_BATCH} + r.file_row_number"
-        joined = f'{source} r JOIN "__input_{alias}" b ON b.file = r.filename'
-        return f"SELECT {columns}, b.of AS __batch, {row} AS __row FROM {joined}", names
+        numbers = "" if self.is_table_run else ", file_row_number = true"
+        source = f"read_parquet({_format_text_list(files)}, filename = '{_FILE}'{numbers})"
+        joined = f"{source} r JOIN {table} b ON b.file = r.{_FILE}"
+        number = "0" if self.is_table_run else row
+        return f"SELECT {columns}, b.of AS __batch, {number} AS __row FROM {joined}", names
+
+    def _input_table(self, alias: str) -> str:
+        return f"__input_{self.aliases.index(alias)}"
 
     def _read_staged_stream(self, alias: str, stream: StagedStream) -> tuple[str, list[str]]:
         """Return the same for a stream whose file is not split into micro-batches yet."""
         ends = stream.ends[: self.epoch + 1]
         sizes = np.diff(ends, prepend=0)
         batch = np.repeat(np.arange(len(ends)), sizes)
-        place = np.arange(len(batch)) - np.repeat(ends - sizes, sizes)
         rows = stream.rows.slice(0, len(batch))
         names = [*rows.column_names]
         rows = rows.append_column("__batch", pa.array(batch, pa.int64()))
-        rows = rows.append_column("__row", pa.array(batch * _ROWS_A_BATCH + place, pa.int64()))
-        self.database.register(f"__input_{alias}", rows)
-        return f'SELECT * FROM "__input_{alias}"', names
+        self.database.register(self._input_table(alias), rows)
+        return f"SELECT *, 0 AS __row FROM {self._input_table(alias)}", names
 
     def input_files(self, alias: str) -> list[str]:
         """Return the files of a stream's committed micro-batches, in order."""
@@ -223,29 +234,38 @@ class _Recomputation:
         given = (
             self._find_pairs_with_duckdb() if self.is_table_run else self._find_pairs_with_spark()
         )
-        structs = ", ".join(f"{_quote_text(a)}.__struct AS {_quote_text(a)}" for a in self.aliases)
+        structs = ", ".join(
+            f"{_quote_text(alias)}.__struct AS {struct}"
+            for alias, struct in zip(self.aliases, self.structs, strict=True)
+        )
         batch = f"greatest({', '.join(f'{_quote_text(a)}.__batch' for a in self.aliases)})"
         late = " OR ".join(self._make_late_sql(a) for a in self.aliases)
         self.database.execute(
-            f"CREATE TEMP TABLE expected AS SELECT {structs}, {batch} AS __batch, "
-            f"coalesce({late}, false) AS __late FROM {given}"
+            f"CREATE TEMP TABLE expected AS SELECT {structs}, {batch} AS batch, "
+            f"coalesce({late}, false) AS is_late FROM {given}"
         )
 
     def _find_pairs_with_duckdb(self) -> str:
-        condition = translate(self.query["on"], "duckdb")
-        froms = ", ".join(map(_quote_text, self.aliases))
-        return f"{froms} WHERE {' AND '.join([f'({condition})', *self._keep_within_windows()])}"
+        try:
+            condition = translate_condition(self.query["on"], self._name_type)
+        except ValueError as error:
+            raise ValueError(
+                f"the answers of {self.store.where} cannot be recomputed without Spark: {error}"
+            ) from None
+        return f"{self.joined} WHERE {' AND '.join([condition, *self._keep_within_windows()])}"
+
+    def _name_type(self, sql: str) -> str:
+        """Return DuckDB's name of the type of an expression of the streams' columns."""
+        described = self.database.execute(f"DESCRIBE SELECT {sql} AS value FROM {self.joined}")
+        return str(described.fetchall()[0][1])
 
     def _find_pairs_with_spark(self) -> str:
         files = {a: self.input_files(a) for a in self.aliases}
         pairs = _join_row_numbers(self.store.input, files, self.query["on"])
-        self.database.register("pairs", pairs)
-        joins = " ".join(
-            f"JOIN {_quote_text(a)} ON {_quote_text(a)}.__row = pairs.{_quote_text(a)}"
-            for a in self.aliases
-        )
-        where = " AND ".join(self._keep_within_windows()) or "true"
-        return f"pairs {joins} WHERE {where}"
+        self.database.register("__pairs", pairs)
+        same = [f"{_quote_text(a)}.__row = __pairs.{_quote_text(a)}" for a in self.aliases]
+        where = " AND ".join([*same, *self._keep_within_windows()])
+        return f"__pairs, {self.joined} WHERE {where}"
 
     def _keep_within_windows(self) -> list[str]:
         """Return the condition T - T_i < W_i for every stream i with a window.
@@ -264,9 +284,9 @@ class _Recomputation:
     # Lateness
 
     def _register_lateness(self) -> None:
-        """Create the table ``lateness``: the event time before which a tuple is late.
+        """Create the table ``__lateness``: the event time before which a tuple is late.
 
-        Rows are by alias and micro-batch.
+        Rows are by position of the stream and by micro-batch.
 
         It is the stream's clock after the batch before, read from the run's events, minus the
         stream's lateness. If the events of a batch are trimmed, all its tuples count as late.
@@ -280,25 +300,25 @@ class _Recomputation:
             for batch in range(1, self.epoch + 1):
                 clocks = committed.get(batch - 1)
                 clock = _UNKNOWN if clocks is None else clocks[place]
-                rows.append((alias, batch, None if clock is None else clock - slack))
+                rows.append((place, batch, None if clock is None else clock - slack))
         columns = [*zip(*rows, strict=True)] or [(), (), ()]
-        kinds = (pa.string(), pa.int64(), pa.int64())
-        arrays = [pa.array(c, k) for c, k in zip(columns, kinds, strict=True)]
-        self.lateness = pa.table(arrays, names=["alias", "batch", "before"])
-        self.database.register("lateness", self.lateness)
+        arrays = [pa.array(column, pa.int64()) for column in columns]
+        self.lateness = pa.table(arrays, names=["stream", "batch", "before"])
+        self.database.register("__lateness", self.lateness)
 
     def _make_late_sql(self, alias: str) -> str:
         """Return SQL for whether a stream's tuple was late."""
         if not self.windows:
             return "false"
         own = f"{_quote_text(alias)}.__batch"
-        bound = f"(SELECT before FROM lateness WHERE alias = '{alias}' AND batch = {own})"
+        place = self.aliases.index(alias)
+        bound = f"(SELECT before FROM __lateness WHERE stream = {place} AND batch = {own})"
         return f"{_quote_text(alias)}.__time < {bound}"
 
     # Comparison
 
     def _make_report(self) -> AnswerReport:
-        names = ", ".join(map(_quote_text, self.aliases))
+        names = ", ".join(self.structs)
         since = self.store.log.first_retained_batch
         may_miss = "shed" in self.query and self.query["shed"] is not None
         notes = []
@@ -310,13 +330,16 @@ class _Recomputation:
                 "a change of placement is in progress, and its pending pairs are joined later: "
                 "rows that are missing were not counted"
             )
-        must = "0" if may_miss else f"(NOT __late AND __batch >= {since})::INT"
-        found = "SELECT *, 1 AS found, 0 AS must, 0 AS may, 0 AS late FROM results UNION ALL"
+        must = "0" if may_miss else f"(NOT is_late AND batch >= {since})::INT"
+        found = (
+            f"SELECT {names}, batch, 1 AS found, 0 AS must, 0 AS may, 0 AS late FROM results "
+            "UNION ALL"
+        )
         self.database.execute(
-            f"CREATE TEMP TABLE differing AS SELECT {names}, max(__batch) AS __batch, "
+            f"CREATE TEMP TABLE differing AS SELECT {names}, max(batch) AS batch, "
             "sum(found) AS found, sum(must) AS must, sum(may) AS may, sum(late) AS late FROM "
-            f"({found if self.kinds else ''} SELECT {names}, __batch, 0 AS found, {must} AS must, "
-            f"1 AS may, __late::INT AS late FROM expected) GROUP BY {names}"
+            f"({found if self.kinds else ''} SELECT {names}, batch, 0 AS found, {must} AS must, "
+            f"1 AS may, is_late::INT AS late FROM expected) GROUP BY {names}"
         )
         (row,) = self.database.execute(
             "SELECT coalesce(sum(found), 0), coalesce(sum(greatest(must - found, 0)), 0), "
@@ -324,8 +347,8 @@ class _Recomputation:
         ).fetchall()
         results, missing, wrong, late = map(int, row)
         examples = self.database.execute(
-            f"SELECT found < must, __batch, {names} FROM differing "
-            f"WHERE found < must OR found > may ORDER BY __batch LIMIT {_EXAMPLES}"
+            f"SELECT found < must, batch, {names} FROM differing "
+            f"WHERE found < must OR found > may ORDER BY batch LIMIT {_EXAMPLES}"
         ).fetchall()
         return AnswerReport(
             "DuckDB" if self.is_table_run else "Spark",

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.dialect import rename_func
 from sqlglot.dialects.spark import Spark
@@ -221,13 +220,6 @@ class SparkSql(Spark):
 def to_sql(tree: exp.Expr) -> str:
     """Return the text of a tree. Raises SqlglotError if a part would be omitted."""
     return tree.sql(dialect=SparkSql, unsupported_level=ErrorLevel.RAISE)
-
-
-def translate(text: str, dialect: str) -> str:
-    """Return a condition in another dialect of sqlglot. Raises SqlglotError."""
-    tree = sqlglot.parse_one(text, dialect=SparkSql)
-    plain: exp.Expr = tree.transform(lambda n: n.this if isinstance(n, AsWritten) else n)
-    return plain.sql(dialect=dialect)
 
 
 def describe_sql_error(error: SqlglotError) -> str:
