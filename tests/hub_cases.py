@@ -253,7 +253,10 @@ class SteppedHub:
         settings = HubSettings(
             "ts", dict.fromkeys(data, 0), UNITS["day"], reuse, history, network, places, rates
         )
-        self.desk = QueryRegistry(RunStore(folder), reader, settings)
+        store = RunStore(folder)
+        if not store.settings_path.exists():
+            store.create_run({"hub": sorted(data), "ready": False})
+        self.desk = QueryRegistry(store, reader, settings)
         self.desk.resting.share = math.inf  # the same in every run
 
     def step(self) -> None:

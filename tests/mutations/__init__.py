@@ -3,9 +3,9 @@
 Each fault is put into a policy, a reference model or a cost model. The claims or the test that it
 names hold without it and must fail with it.
 
-Every module of this folder has the faults of one paper's studies in a list MUTATIONS. Only
-``tested`` has a list BROKEN of faults that a test detects. The concordance names the faults beside
-the items that they break.
+Every module of this folder has the faults of one paper's studies in a list MUTATIONS. ``tested``,
+and ``hub`` for what is of no paper, have a list BROKEN of faults that a test detects. The
+concordance names the faults beside the items that they break.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Broken:
     - ``name``, ``at``, ``fault``: as of a Mutation.
     - ``test``: the test's dotted name.
     - ``items``: the items that the test covers, in the words of the concordance ("Wang 2008,
-      Theorems 1 and 2").
+      Theorems 1 and 2"); empty: none of a paper.
     - ``given``: the test's parameters.
     """
 
@@ -200,6 +200,7 @@ def mutations() -> list[Mutation]:
 
 def broken() -> list[Broken]:
     """Return the faults that tests detect."""
-    from mutations.tested import BROKEN
+    from mutations.hub import BROKEN as of_hubs
+    from mutations.tested import BROKEN as of_papers
 
-    return BROKEN
+    return [*of_papers, *of_hubs]

@@ -47,7 +47,6 @@ class HubLog:
         has run in the folder. Then nothing is removed.
         """
         log = self.store.log
-        current_file_system().make_folder(self.store.log.folder)
         log.read_new_entries()
         if not log.commits:
             check_no_earlier_hub(self.store)

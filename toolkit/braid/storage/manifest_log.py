@@ -275,6 +275,11 @@ class ManifestLog:
         if not self.next_entry:
             self.read_new_entries()
         with self._appending:
+            if self._put and self._has_next_entry() and self._has_put():
+                raise RuntimeError(
+                    f"{self.entry_path(self._next)} was appended, but may not be on disk: writing "
+                    "it failed; start again"
+                )
             batch = self.batch_count - (state is None)
             raw = [*map(msgspec.Raw, events)]
             found = Manifest(
@@ -297,7 +302,7 @@ class ManifestLog:
                 self._remove_misplaced_entry(found.entry, body)
                 raise
             self._apply_manifest(found, durable_files.read_checksum(body))
-            self.is_mine, self._last = True, ()
+            self.is_mine, self._last, self._put = True, (), b""
 
     def _remove_misplaced_entry(self, entry: int, body: bytes) -> None:
         """Remove an entry that this driver has put in a place where it follows none.

@@ -134,8 +134,10 @@ def _make_query_registry(
     schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
     reader = ArrowStreamReader(schemas, "ts", folder / "input", batches)
     hour = 3600 * 10**6 // airport.SCALE
+    store = RunStore(folder)
+    store.create_run({"hub": sorted(data), "ready": False})
     desk = QueryRegistry(
-        RunStore(folder),
+        store,
         reader,
         HubSettings(
             "ts", dict.fromkeys(at, 0), UNITS["day"], reuse, 3 * hour, network, dict(at), None
