@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pandas as pd
@@ -176,8 +177,7 @@ class HubRun(RunLifecycle):
 
         Raises ValueError for an invalid query; nothing has changed then.
         """
-        with self._turn:
-            self._check_active()
+        with self._take_turn():
             new = self._desk.admit_query(
                 sql, name, sink, windows=windows, slide=slide, lifetime=lifetime
             )
@@ -204,8 +204,7 @@ class HubRun(RunLifecycle):
 
     def withdraw(self, name: str) -> None:
         """Withdraw a query. Raises ValueError if no active query has this name."""
-        with self._turn:
-            self._check_active()
+        with self._take_turn():
             self._desk.withdraw_query(name)
 
     def query_results(self, number: int | str) -> Any:
@@ -224,8 +223,7 @@ class HubRun(RunLifecycle):
         Raises ValueError if there is no such operator, or if the node is down or cannot run
         operators.
         """
-        with self._turn:
-            self._check_active()
+        with self._take_turn():
             operator_moves.move_operator(self._desk, operator, node)
 
     def fail_node(self, node: str) -> None:
@@ -234,14 +232,12 @@ class HubRun(RunLifecycle):
         Their queries are planned again without the node, and new operators are built from history.
         No result is lost or delivered twice. Raises ValueError if a stream or query needs the node.
         """
-        with self._turn:
-            self._check_active()
+        with self._take_turn():
             operator_moves.fail_node(self._desk, node)
 
     def restore_node(self, node: str) -> None:
         """Mark a failed node as available. Operators move only with the next planning."""
-        with self._turn:
-            self._check_active()
+        with self._take_turn():
             operator_moves.restore_node(self._desk, node)
 
     def replan(self, dry: bool = False) -> operator_moves.ReplanResult:
@@ -249,8 +245,7 @@ class HubRun(RunLifecycle):
 
         ``dry``: return the result without adopting it.
         """
-        with self._turn:
-            self._check_active()
+        with self._take_turn():
             return operator_moves.replan_queries(self._desk, dry)
 
     # Metrics.
@@ -278,9 +273,17 @@ class HubRun(RunLifecycle):
         """
         return hub_metrics.costs_table(self.events())
 
-    def _check_active(self) -> None:
-        if self._outcome:
-            raise RuntimeError("the hub has ended; start it again to change what it answers")
+    @contextmanager
+    def _take_turn(self) -> Iterator[None]:
+        """Wait for the current batch, and hold the next one during a change.
+
+        Raises RuntimeError if the hub has ended, FencedError if another driver has taken it over.
+        """
+        with self._turn:
+            if self._outcome:
+                raise RuntimeError("the hub has ended; start it again to change what it answers")
+            with self.store.raise_if_superseded():
+                yield
 
     def __repr__(self) -> str:
         described = self.state.describe_irregular()
