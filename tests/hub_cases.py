@@ -254,7 +254,7 @@ class SteppedHub:
             "ts", dict.fromkeys(data, 0), UNITS["day"], reuse, history, network, places, rates
         )
         store = RunStore(folder)
-        if not store.settings_path.exists():
+        if not (folder / "run.json").exists():
             store.create_run({"hub": sorted(data), "ready": False})
         self.desk = QueryRegistry(store, reader, settings)
         self.desk.resting.share = math.inf  # the same in every run

@@ -124,7 +124,7 @@ CHANGED = [
 @pytest.mark.parametrize("change", CHANGED)
 def test_of_two_drivers_the_first_is_fenced_and_changes_nothing_when_it_wakes(change: str) -> None:
     """It sleeps before a change in a batch, before which it drops an operator and builds one."""
-    machine, epochs, seen = Machine(), list[int](), dict[str, bytes]()
+    machine, epochs = Machine(), list[int]()
     real = HubRun._join_batch
 
     def join(run: HubRun, source: Any, epoch: int) -> None:
@@ -140,24 +140,56 @@ def test_of_two_drivers_the_first_is_fenced_and_changes_nothing_when_it_wakes(ch
         step = f"{operation} {path.removeprefix(f'{RUN}/')}"
         return len(epochs) == BATCH + 1 and step.startswith(change)
 
+    with machine.simulated(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HubRun, "_join_batch", join)
+        assert_fenced(machine, first, is_now)
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["sync 0", "write 0", "link 0", "unlink 0", "append 0", "replace 0", "is_folder 1", "link 1"],
+)
+def test_a_driver_that_sleeps_while_it_opens_operators_takes_nothing_from_the_next(
+    step: str,
+) -> None:
+    """The operators are ahead of the hub, since the driver before was killed between the two."""
+    machine = Machine()
+
+    def before(operation: str, path: str) -> None:
+        if operation == "link" and path == f"{RUN}/commits/000007.json":
+            raise OSError("killed")
+
+    machine.before = before
+    with machine.simulated():
+        with pytest.raises(OSError, match="killed"):
+            run_hub(RUN, queries=ASKED)
+        assert_fenced(
+            machine,
+            lambda: run_hub(RUN),
+            lambda *made: " ".join(made).startswith(step.replace(" ", f" {RUN}/operators/000")),
+        )
+
+
+def assert_fenced(
+    machine: Machine, first: Callable[[], Any], is_now: Callable[[str, str], bool]
+) -> None:
+    """Check that a driver that sleeps while another one goes on changes nothing when it wakes."""
+    seen = dict[str, bytes]()
+
     def second() -> None:
         run_hub(RUN)
         seen.update(named_files(machine))
 
-    with machine.simulated(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(HubRun, "_join_batch", join)
-        slept, error = overtake(machine, first, second, is_now)
-        assert slept, "it never came to this change"
-        assert isinstance(error, FencedError), f"asleep before {slept}: {error!r}"
-        assert re.fullmatch(
-            r"[^\n]+ has taken over the run in /run\S*; this driver stops", f"{error}"
-        )
-        after = named_files(machine)
-        changed = {n for n in seen | after if seen.get(n) != after.get(n) and not _is_left(n, seen)}
-        if "events.jsonl" in slept:
-            changed.discard("events.jsonl")  # it has passed the check; the next start rewrites it
-        assert not changed, f"asleep before {slept}: {sorted(changed)}"
-        assert_right(RUN)
+    slept, error = overtake(machine, first, second, is_now)
+    assert slept, "it never came to this change"
+    assert isinstance(error, FencedError), f"asleep before {slept}: {error!r}"
+    assert re.fullmatch(r"[^\n]+ has taken over the run in /run\S*; this driver stops", f"{error}")
+    after = named_files(machine)
+    changed = {n for n in seen | after if seen.get(n) != after.get(n) and not _is_left(n, seen)}
+    if "events.jsonl" in slept:  # it has passed the check; the next start rewrites the file
+        changed = {name for name in changed if not name.endswith("events.jsonl")}
+    assert not changed, f"asleep before {slept}: {sorted(changed)}"
+    assert_right(RUN)
 
 
 def _is_left(name: str, seen: Mapping[str, bytes]) -> bool:
@@ -210,10 +242,10 @@ def test_an_operator_ahead_of_its_pin_goes_back_to_it(
         hub.step()
     (pin,) = pins.values()
     ahead = open_operator(tmp_path, pin)
-    assert ahead.committed_batches()[-1] == pin.batch + 1
+    assert ahead.log.committed_batches()[-1] == pin.batch + 1
     again = SteppedHub(tmp_path, DATA)
     assert again.desk.ledger.operators == pins
-    assert open_operator(tmp_path, pin).committed_batches()[-1] == pin.batch
+    assert open_operator(tmp_path, pin).log.committed_batches()[-1] == pin.batch
     assert step_to(again, BATCHES - 1).answered("wide") == expected(DATA, WIDE)
 
 

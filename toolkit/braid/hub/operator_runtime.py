@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -66,16 +66,21 @@ class OperatorRuntime:
         self.history = BackfillBuffer(path / HISTORY)
         self.instances: dict[int, OperatorInstance] = {}
 
-    def open_operators(self, ledger: HubState) -> None:
+    def open_operators(self, ledger: HubState, check_driver: Callable[[], None]) -> None:
         """Open the operators that run, as of the entries to which the hub pins them.
 
-        Also checks those that have stopped. Raises DamagedRunError if a file is missing or damaged.
+        Also checks those that have stopped. ``check_driver`` raises FencedError if another driver
+        has taken over the hub. Raises DamagedRunError if a file is missing or damaged.
         """
         for pin in ledger.operators.values():
             store = open_operator(self.path, pin)
             check_pin(store, pin)
+            # After the log was read: a later driver appends to what was read here.
+            check_driver()
             if pin.is_running:
-                _take_over(store, pin)
+                # A driver may have been killed between an operator's commit and the hub's.
+                store.take_over(pin.batch)
+                store.verify_files()
                 spec = read_operator_spec(store)
                 self.instances[spec.operator] = self._open_instance(store, spec)
             else:
@@ -352,18 +357,6 @@ class OperatorRuntime:
         """Return the results of an operator in a batch as a flat table; None if there are none."""
         instance = self.instances[operator]
         return read_flat(instance.result_files(epoch, epoch + 1), instance.made.result_shape)
-
-
-def _take_over(store: RunStore, pin: OperatorPin) -> None:
-    """Take over an operator as of the entry to which the hub pins it.
-
-    A batch after it is removed: the previous driver was killed before the hub committed it.
-    """
-    store.take_over()
-    if store.log.batch_count > pin.batch + 1:
-        store.log.truncate(pin.entry)
-        store.take_over()
-    store.verify_files()
 
 
 def _demand_bits(deployment: Deployment, operator: int) -> set[int]:

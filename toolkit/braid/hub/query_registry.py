@@ -71,7 +71,7 @@ class QueryRegistry:
         if state is None:
             self.commit_change(self.ledger, [self._make_start_event()])
         else:
-            self.works.open_operators(state)
+            self.works.open_operators(state, self.log.store.check_driver)
             self.log.remove_unnamed_files()
 
     def _make_start_event(self) -> HubStarted:

@@ -42,7 +42,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Entry of the log: the commit of a batch, or the start of a driver.
 
     - ``before``: checksum of the previous entry.
-    - ``batch``: committed batch, or the last one before the driver started.
+    - ``batch``: committed batch, or the one after which the driver goes on. Later commits before it
+      do not count.
     - ``state``, ``results``, ``events``: those of the commit; state None: no commit.
     - ``driver``: driver that started.
     """

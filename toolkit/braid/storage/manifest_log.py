@@ -231,7 +231,9 @@ class ManifestLog:
                 f"{self.entry_path(found.entry)} does not follow the entry before it, so one of "
                 "the two is of another run or time"
             )
-        if found.state is not None:
+        if found.state is None:  # the driver goes on after this batch
+            del self.commits[max(0, found.batch + 1 - self.first_uncompacted_batch) :]
+        else:
             if found.batch != self.batch_count:
                 raise DamagedRunError(
                     f"{self.entry_path(found.entry)} is of batch {found.batch}, not the next"
@@ -267,8 +269,12 @@ class ManifestLog:
         results: tuple[Named, ...] = (),
         events: Sequence[bytes] = (),
         driver: Driver | None = None,
+        last_batch: int | None = None,
     ) -> None:
         """Append an entry: a commit, or the start of a driver. ``events`` are JSON.
+
+        ``last_batch``: the batch after which the driver goes on, so that later ones do not count;
+        None: the last one.
 
         Raises FencedError if another driver has taken over the run.
         """
@@ -277,10 +283,10 @@ class ManifestLog:
         with self._appending:
             if self._put and self._has_next_entry() and self._has_put():
                 raise RuntimeError(
-                    f"{self.entry_path(self._next)} was appended, but may not be on disk: writing "
-                    "it failed; start again"
+                    f"{self.entry_path(self.next_entry)} was appended, but may not be on disk: "
+                    "writing it failed; start again"
                 )
-            batch = self.batch_count - (state is None)
+            batch = self.batch_count - (state is None) if last_batch is None else last_batch
             raw = [*map(msgspec.Raw, events)]
             found = Manifest(
                 VERSION, self.next_entry, self._before, batch, state, results, raw, driver

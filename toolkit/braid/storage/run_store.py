@@ -174,17 +174,17 @@ class RunStore:
         if self.remote:
             self.remote.clear_cache()
 
-    def take_over(self) -> None:
+    def take_over(self, last_batch: int | None = None) -> None:
         """Append an entry by which this process takes over the run.
 
         A previous driver that does not know it can then neither commit nor move a temporary file
-        into place, as those are removed.
+        into place, as those are removed. ``last_batch``: see ``ManifestLog.append_entry``.
         """
         for left in range(_TRIES if self.remote else 1)[::-1]:
             if self.remote:
                 self._fetch_committed(self.remote)
             try:
-                self._append_start()
+                self._append_start(last_batch)
                 break
             except FencedError:
                 if not left:
@@ -192,11 +192,11 @@ class RunStore:
         self.input.clear_cache()  # the previous driver may have split all input
         self.sweep()
 
-    def _append_start(self) -> None:
+    def _append_start(self, last_batch: int | None) -> None:
         if not self.log.is_mine:
             if self.force:  # a killed driver may not have forced its last entry
                 durable_files.fsync_path(self.log.folder)
-            self._append_entry(driver=Driver.from_environment())
+            self._append_entry(driver=Driver.from_environment(), last_batch=last_batch)
 
     def _append_entry(self, *commit: Any, **start: Any) -> None:
         self.log.append_entry(*commit, **start)
