@@ -24,6 +24,7 @@ from braid.core.plan import Block, Plan, Route
 from braid.papers.common.join_orders import IntermediateGrowth, Order
 from braid.papers.common.load_balance import (
     GU_PRICES,
+    Floats,
     Prices,
     compute_loads,
     stack_capacities,
@@ -134,8 +135,7 @@ class Coordinated(Placement):
         if self.max_copies is not None and not 0 < self.max_copies <= self.hosts:
             raise ValueError(
                 f"max_copies is {self.max_copies}; it must be from 1 to hosts, {self.hosts}, or "
-                "None for "
-                "no bound"
+                "None for no bound"
             )
         check_weights(self.load_weights)
         check_cluster(self.host_capacities, self.hosts)
@@ -208,36 +208,27 @@ class _Planner:
     def _measure_batch_seconds(self) -> float:
         """Return the event time that the last batch covered, in seconds; 1 if unknown."""
         before = self.state.latest
-        return (
-            (self.latest - before) / 1e6
-            if before is not None and self.latest is not None and self.latest > before
-            else 1.0
-        )
+        if before is None or self.latest is None or self.latest <= before:
+            return 1.0
+        return (self.latest - before) / 1e6
 
     def _average_loads(self) -> list[float]:
         """Return w_i (Eq. 1), averaged over batches.
 
         In a single batch a segment keeps some hosts busy and leaves all others idle.
         """
+        measured = self._compute_loads(stack_usage(self.facts.host_usage, self.settings.hosts))
+        pairs = zip(self.state.loads, measured.tolist(), strict=True)
+        return [EARLIER_WEIGHT * old + (1 - EARLIER_WEIGHT) * new for old, new in pairs]
+
+    def _compute_loads(self, usage: HostUsage) -> Floats:
         settings = self.settings
-        now = compute_loads(
-            stack_usage(self.facts.host_usage, settings.hosts),
-            self.machines,
-            settings.load_weights,
-            self.seconds,
-            settings.cost_parameters,
+        return compute_loads(
+            usage, self.machines, settings.load_weights, self.seconds, settings.cost_parameters
         )
-        before = self.state.loads
-        return [
-            EARLIER_WEIGHT * w + (1 - EARLIER_WEIGHT) * new
-            for w, new in zip(before, now.tolist(), strict=True)
-        ]
 
     def plan_batch(self) -> Plan:
-        planned = [
-            self._route_segment(stream, segment)
-            for stream, segment in enumerate(self.state.segments)
-        ]
+        planned = [self._route_segment(*each) for each in enumerate(self.state.segments)]
         ends = (self.facts.batch + 1) % self.settings.segment_batches == 0
         state = CoordinatedState(
             tuple(round(w, 9) for w in self.loads),
@@ -395,12 +386,8 @@ class _Planner:
             usage = HostUsage(received_partials=partials, probes=entering, compared_pairs=pairs)
             self._add_load(probes, usage)
 
-    def _add_load(self, hosts: Iterable[int], will_do: HostUsage) -> None:
-        settings = self.settings
-        brings = compute_loads(
-            will_do, self.machines, settings.load_weights, self.seconds, settings.cost_parameters
-        )
-        more = ((1 - EARLIER_WEIGHT) * brings).tolist()
+    def _add_load(self, hosts: Iterable[int], usage: HostUsage) -> None:
+        more = ((1 - EARLIER_WEIGHT) * self._compute_loads(usage)).tolist()
         for host in hosts:
             self.weights[host] += more[host]
 
