@@ -32,8 +32,8 @@ def check_sink(give: Any, shared: bool) -> Give | None:
             "the results of a shared run are of many queries, so it has no foreachBatch; read one "
             "query's batch by batch with results_since(batch, name)"
         )
-    found: Give = give
-    return found
+    sink: Give = give
+    return sink
 
 
 class BatchSink:

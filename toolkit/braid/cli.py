@@ -89,14 +89,14 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=_format_version())
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_plugin_commands(commands)
-    asked = commands.add_parser("inspect", help="describe a run in words, batch by batch")
-    question = asked.add_mutually_exclusive_group()
+    inspect = commands.add_parser("inspect", help="describe a run in words, batch by batch")
+    question = inspect.add_mutually_exclusive_group()
     question.add_argument("--batch", metavar="N", type=int, help="the plan of a batch")
     question.add_argument("--block", metavar="B", type=int, help="the history of a block")
     question.add_argument(
         "--why", metavar=("A", "B"), type=int, nargs=2, help="why two blocks met, or did not"
     )
-    asked.set_defaults(command=_inspect_run)
+    inspect.set_defaults(command=_inspect_run)
     shown = commands.add_parser(
         "watch", help="show an active or ended run in a browser on this machine"
     )
@@ -115,11 +115,11 @@ def _make_parser() -> argparse.ArgumentParser:
     form.add_argument("--json", action="store_true", help="as a JSON object")
     form.add_argument("--prometheus", action="store_true", help="as Prometheus's text")
     how.set_defaults(command=_print_health)
-    whole = commands.add_parser("check", help="verify the files of a stopped run")
+    check = commands.add_parser("check", help="verify the files of a stopped run")
     back = commands.add_parser(
         "repair", help="rebuild damaged files of a stopped run, or roll it back to a batch"
     )
-    for command in (how, whole, back):
+    for command in (how, check, back):
         command.add_argument("run", metavar="RUN", type=Path, help="a run folder")
     back.add_argument(
         "--to-batch",
@@ -127,19 +127,19 @@ def _make_parser() -> argparse.ArgumentParser:
         type=int,
         help="the last batch to keep; -1: none (default: keep all)",
     )
-    whole.add_argument(
+    check.add_argument(
         "--answers",
         action="store_true",
         help="also recompute the results from the input, and show differences",
     )
-    whole.add_argument(
+    check.add_argument(
         "--sample",
         metavar="SHARE",
         type=float,
         default=1.0,
         help="with --answers: the share of the first stream's rows to check (default: 1)",
     )
-    whole.set_defaults(command=_check_run)
+    check.set_defaults(command=_check_run)
     back.set_defaults(command=_repair_run)
     advice = commands.add_parser(
         "queries",
@@ -155,7 +155,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "--workers", type=int, default=2, help="number of workers of one core each (default: 2)"
     )
     several.set_defaults(command=_run_cluster)
-    for command in (asked, shown, film):
+    for command in (inspect, shown, film):
         command.add_argument(
             "run", metavar="RUN", type=Path, help="a run folder, or a recording (.jsonl)"
         )
@@ -180,8 +180,8 @@ def _refuse_lab_command(options: argparse.Namespace) -> int:
 
 
 def _format_version() -> str:
-    found = git_commit()
-    return f"braid {__version__}" + (f" (commit {found})" if found else "")
+    commit = git_commit()
+    return f"braid {__version__}" + (f" (commit {commit})" if commit else "")
 
 
 def _exit_on_errors(*errors: type[Exception]) -> Callable[[Command], Command]:
@@ -241,11 +241,15 @@ def _save_replay(options: argparse.Namespace) -> int:
 def _print_health(options: argparse.Namespace) -> int:
     from braid.health import read_health
 
-    found = read_health(options.run)
+    health = read_health(options.run)
     print(
-        found.to_json() if options.json else found.to_prometheus() if options.prometheus else found
+        health.to_json()
+        if options.json
+        else health.to_prometheus()
+        if options.prometheus
+        else health
     )
-    return 0 if found.is_healthy else 1
+    return 0 if health.is_healthy else 1
 
 
 @_exit_on_errors(ValueError)
@@ -279,8 +283,8 @@ def _check_answers(options: argparse.Namespace) -> int:
 def _repair_run(options: argparse.Namespace) -> int:
     from braid.storage.integrity import repair_run
 
-    for made in repair_run(options.run, options.to_batch):
-        print(f"rebuilt: {made}")
+    for step in repair_run(options.run, options.to_batch):
+        print(f"rebuilt: {step}")
     if options.to_batch is not None:
         print(f"resume {options.run} to continue after batch {options.to_batch}")
     return 0

@@ -234,9 +234,9 @@ def _describe_state_size(rows: int, span: int, limit: int | None, copies: float,
 
     Its rows are assumed to be spread evenly over ``span`` (microseconds).
     """
-    kept = rows if limit is None or span <= limit else rows * limit / span
+    live = rows if limit is None or span <= limit else rows * limit / span
     return (
-        f"about {kept * copies * size / 1e6:,.3g} MB (estimated: {kept:,.0f} of {rows:,} rows in "
+        f"about {live * copies * size / 1e6:,.3g} MB (estimated: {live:,.0f} of {rows:,} rows in "
         f"the window, times {copies:.3g} copies, times {size} bytes; no filter counted)"
     )
 
@@ -245,8 +245,10 @@ def _estimate_row_bytes(setup: JoinConfig, stream: int) -> int:
     """Return the bytes of a row: user's columns, event time, routing key, and computed columns."""
     kinds = column_types(list(setup.streams.values())[stream])
     fields = sum(_WIDTHS.get(kind.partition("(")[0], _UNSIZED) for kind in kinds)
-    made = len(setup.predicate.key_columns[stream]) + len(setup.predicate.computed_columns[stream])
-    return fields + _WIDTHS["bigint"] * (1 + made) + _WIDTHS["int"]
+    computed = len(setup.predicate.key_columns[stream]) + len(
+        setup.predicate.computed_columns[stream]
+    )
+    return fields + _WIDTHS["bigint"] * (1 + computed) + _WIDTHS["int"]
 
 
 def _estimate_replication(setup: JoinConfig) -> list[float]:

@@ -21,11 +21,13 @@ def with_stored_placement(setup: JoinConfig, store: RunStore) -> JoinConfig:
 
     A resumed run thus keeps its placement on any machine.
     """
-    if setup.chosen is None or (known := _read_settings(store)) is None:
+    if setup.chosen is None or (settings := _read_settings(store)) is None:
         return setup
     return replace(
         setup,
-        placement=Placement.class_by_name(known["placement"]).from_settings(known["settings"]),
+        placement=Placement.class_by_name(settings["placement"]).from_settings(
+            settings["settings"]
+        ),
     )
 
 
@@ -38,21 +40,21 @@ def stored_settings(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any]
 
     Raises ValueError if it is the run of another ``query``.
     """
-    if (known := _read_settings(store)) is None:
+    if (settings := _read_settings(store)) is None:
         return None
-    differ = [k for k in query if k != "partitions" and known.get(k) != query[k]]
+    differ = [k for k in query if k != "partitions" and settings.get(k) != query[k]]
     if differ == ["keys"]:
         raise ValueError(
             f"{store.where} holds a run for which another version of Braid computed the keys of "
             "the condition in another way; use a new folder"
         )
     if differ:
-        there, here = _find_differences(known.get(differ[0]), query[differ[0]])
+        there, here = _find_differences(settings.get(differ[0]), query[differ[0]])
         raise ValueError(
             f"{store.where} holds a run of another query: {differ[0]} is {there!r} there and "
             f"{here!r} here; use a new folder, or StreamJoin.resume to go on with that run"
         )
-    return known if known.get("ready") else None
+    return settings if settings.get("ready") else None
 
 
 def take_over_unready(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -110,16 +112,16 @@ def _verify_run(store: RunStore, setup: JoinConfig) -> None:
 
     Before this driver has taken the run over, another one may continue it and remove files.
     """
-    said = ""
+    damage = ""
     while True:
         try:
             store.verify_files()
             setup.check_source_position(store)
             return
         except DamagedRunError as damaged:
-            if store.log.is_mine or str(damaged) == said:
+            if store.log.is_mine or str(damaged) == damage:
                 raise
-            said = str(damaged)
+            damage = str(damaged)
             store.log.reset_log()
 
 
@@ -133,5 +135,5 @@ def _find_differences(there: Any, here: Any) -> tuple[Any, Any]:
 
 def stored_shedder(query: Mapping[str, Any]) -> Shed | None:
     """Return the load shedder in a run's settings; None: no load is shed."""
-    known = query.get("shed")
-    return None if known is None else from_plain(known, Shed, "the stored shed")
+    stored = query.get("shed")
+    return None if stored is None else from_plain(stored, Shed, "the stored shed")

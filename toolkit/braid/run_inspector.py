@@ -42,8 +42,8 @@ def load_run(path: str | Path) -> EventIndex:
 def _read_committed_events(store: RunStore) -> list[Event]:
     """Return the events of the manifests, with start and end of the run from events.jsonl."""
     file = store.path / "events.jsonl"
-    whole = current_file_system().read_file(file) if current_file_system().exists(file) else b""
-    lines = whole.split(b"\n")[:-1]  # the last may be incomplete
+    content = current_file_system().read_file(file) if current_file_system().exists(file) else b""
+    lines = content.split(b"\n")[:-1]  # the last may be incomplete
     ends = [decode_event(line) for line in (*lines[:1], *lines[-1:])]
     started = [e for e in ends[:1] if isinstance(e, RunStarted)]
     return [

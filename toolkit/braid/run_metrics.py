@@ -22,18 +22,18 @@ def metrics_table(commits: Iterable[BatchCommitted], by: str) -> pd.DataFrame:
 
 def _make_host_rows(e: BatchCommitted) -> list[dict[str, Any]]:
     dids = map(msgspec.structs.asdict, e.host_metrics)
-    return [{"batch": e.batch, "host": h, **did} for h, did in enumerate(dids)]
+    return [{"batch": e.batch, "host": h, **metrics} for h, metrics in enumerate(dids)]
 
 
 def _make_batch_rows(e: BatchCommitted) -> list[dict[str, Any]]:
-    did = e.total_host_metrics
+    totals = e.total_host_metrics
     counts = {
         "received_tuples": sum(e.received_tuples),
         "results": e.results,
-        "stored_tuples": did.stored_tuples,
+        "stored_tuples": totals.stored_tuples,
     }
     how = {
-        "compared_pairs": did.compared_pairs,
+        "compared_pairs": totals.compared_pairs,
         "executor": e.executor,
         "previous_commit_seconds": e.previous_commit_seconds,
     }

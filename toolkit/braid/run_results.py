@@ -42,8 +42,8 @@ def flatten_results(
     from pyspark.sql import functions as F
 
     names = {(a, c): f"{a}_{c}" for a, several in columns.items() for c in several}
-    told = [*names.values(), *list(times.values())[:1], *([WEIGHT] if weighed else [])]
-    if twice := sorted({n for n in told if [m.lower() for m in told].count(n.lower()) > 1}):
+    labels = [*names.values(), *list(times.values())[:1], *([WEIGHT] if weighed else [])]
+    if twice := sorted({n for n in labels if [m.lower() for m in labels].count(n.lower()) > 1}):
         raise ValueError(
             f"the results would have several columns {twice}; rename columns of the streams so "
             "that alias_column differs"

@@ -145,8 +145,8 @@ def _fork_settings(master: str) -> dict[str, str]:
     fork.
     """
     here = master.startswith("local") and sys.platform == "linux"
-    mine = here and _is_this_python(os.environ["PYSPARK_PYTHON"])
-    return {"spark.python.daemon.module": "braid.execution.spark_daemon"} if mine else {}
+    is_own_python = here and _is_this_python(os.environ["PYSPARK_PYTHON"])
+    return {"spark.python.daemon.module": "braid.execution.spark_daemon"} if is_own_python else {}
 
 
 def _launch_jvm_once(conf: Mapping[str, str]) -> None:
@@ -187,13 +187,13 @@ def _cache_java_names(jvm: Any, _: Any) -> None:
     To resolve a simple name, Py4J has the JVM search each package that PySpark imports, in 280
     jars. That takes 1 to 2 ms at the start of a join and in each batch on Spark.
     """
-    for asked in _ASKED:
-        names, found = asked.split(), [jvm]
+    for path in _ASKED:
+        names, packages = path.split(), [jvm]
         for name in names:
-            found.append(getattr(found[-1], name))
-        if not isinstance(found[-1], JavaPackage):  # not imported yet
-            for at, name, known in zip(found, names, found[1:], strict=False):
-                setattr(at, name, known)
+            packages.append(getattr(packages[-1], name))
+        if not isinstance(packages[-1], JavaPackage):  # not imported yet
+            for at, name, package in zip(packages, names, packages[1:], strict=False):
+                setattr(at, name, package)
 
 
 def _drop_setting_sources(jvm: Any, settings: Any) -> None:
@@ -213,7 +213,7 @@ def _forward_stderr(said: int) -> None:
     """Forward a JVM's stderr, without the messages of every start."""
     with os.fdopen(said, "rb") as lines:
         for line in lines:
-            if not any(told in line for told in _ALWAYS):
+            if not any(expected in line for expected in _ALWAYS):
                 with suppress(OSError):  # stderr is closed; the JVM may still write
                     os.write(2, line)
 
@@ -249,10 +249,10 @@ def prepare_workers(spark: SparkSession) -> None:
 
 def _add_python_path(context: SparkContext) -> None:
     """Add this package to the path of workers on this machine."""
-    known = context.environment.get("PYTHONPATH", "").split(os.pathsep)
+    entries = context.environment.get("PYTHONPATH", "").split(os.pathsep)
     home = str(Path(__file__).parents[1])
-    if home not in known:
-        context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [home, *known]))
+    if home not in entries:
+        context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [home, *entries]))
 
 
 def _is_this_python(named: str) -> bool:

@@ -37,10 +37,10 @@ _shipped: set[str] = set()
 def pack_package(into: Path) -> Path:
     """Write this package as an importable zip file to the folder ``into``, and return its path."""
     home = Path(__file__).parent
-    with zipfile.ZipFile(made := into / "braid.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+    with zipfile.ZipFile(archive := into / "braid.zip", "w", zipfile.ZIP_DEFLATED) as packed:
         for file in sorted(home.rglob("*.py")):
             packed.write(file, file.relative_to(home.parent))
-    return made
+    return archive
 
 
 def ship_package(context: SparkContext) -> None:
@@ -105,8 +105,8 @@ def _find_worker_faults(context: SparkContext, fault: Callable[[], str]) -> list
     """
     try:
         tasks = _TASKS * max(2, context.defaultParallelism)
-        told = context.parallelize(range(tasks), tasks).mapPartitions(_make_probe_task(fault))
-        return sorted({(worker, why) for worker, why in told.collect() if why})
+        faults = context.parallelize(range(tasks), tasks).mapPartitions(_make_probe_task(fault))
+        return sorted({(worker, why) for worker, why in faults.collect() if why})
     except Exception as error:  # any failure of a worker, as Spark reports it
         raise ValueError(
             f"the workers of {context.master} cannot run Braid: {summarize_error(error)}; they "
@@ -131,10 +131,10 @@ def _find_folder_fault(marker: Path, token: str) -> str:
         return "a file that this process wrote there is not there"
     if marker.read_text() != token:
         return "a file that this process wrote there holds something else"
-    beside = marker.with_name(f"{marker.name}-{uuid.uuid4().hex}")
+    copy = marker.with_name(f"{marker.name}-{uuid.uuid4().hex}")
     try:
-        beside.touch()
-        beside.unlink()
+        copy.touch()
+        copy.unlink()
     except OSError as error:
         return f"it cannot be written there ({error.strerror})"
     return ""
@@ -143,8 +143,8 @@ def _find_folder_fault(marker: Path, token: str) -> str:
 def _find_store_fault(url: str, marker: str) -> str:
     try:
         there = open_object_store(url)
-        there.put_object(beside := f"{marker}-{uuid.uuid4().hex}", there.get_object(marker))
-        there.delete_objects([beside])
+        there.put_object(copy := f"{marker}-{uuid.uuid4().hex}", there.get_object(marker))
+        there.delete_objects([copy])
     except (OSError, ValueError, ModuleNotFoundError) as error:
         return str(error)
     return ""
@@ -229,12 +229,12 @@ class LocalCluster:
 
         spark = Path(pyspark.__file__).parent
         named = (str(spark / "bin/spark-class"), f"org.apache.spark.deploy.{what}")
-        mine = {"SPARK_LOCAL_IP": host, "SPARK_HOME": str(spark)}
-        mine["SPARK_MASTER_OPTS"] = "-Dspark.master.rest.enabled=false"
+        settings = {"SPARK_LOCAL_IP": host, "SPARK_HOME": str(spark)}
+        settings["SPARK_MASTER_OPTS"] = "-Dspark.master.rest.enabled=false"
         with self._log_path(len(self.started)).open("wb") as out:
             process = subprocess.Popen(
                 [*named, "--host", host, "--webui-port", "0", *arguments],
-                env=os.environ | mine,
+                env=os.environ | settings,
                 stdout=out,
                 stderr=out,
                 start_new_session=True,
@@ -252,12 +252,12 @@ class LocalCluster:
         """
         pause, end = threading.Event(), time.monotonic() + seconds
         log = self._log_path(number)
-        while (found := re.search(rf"{wanted} (spark://\S+)", log.read_text())) is None:
+        while (match := re.search(rf"{wanted} (spark://\S+)", log.read_text())) is None:
             if self.started[number].poll() is not None or time.monotonic() > end:
                 last = (log.read_text().strip().splitlines() or ["it said nothing"])[-1]
                 raise TimeoutError(f"a process of Spark's has not begun: {last}")
             pause.wait(0.05)
-        return found[1]
+        return match[1]
 
 
 def _kill_process_group(process: subprocess.Popen[bytes]) -> None:

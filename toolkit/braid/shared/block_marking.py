@@ -110,12 +110,12 @@ def rewrite_replicas(
         return []
     parts = []
     for stream, schema in enumerate(schemas):
-        mine = [
+        own_files = [
             (host % partitions, block, host)
             for block, host in job.replica_addresses
             if job.streams[block] == stream
         ]
-        where = spark.createDataFrame(mine, _WHERE).repartitionById(partitions, "partition")
+        where = spark.createDataFrame(own_files, _WHERE).repartitionById(partitions, "partition")
         wanted = queries_by_selection(new, stream)
         trees = [sqlglot.parse_one(sql, dialect=SparkSql) for sql in wanted if sql]
         used = {
@@ -126,8 +126,8 @@ def rewrite_replicas(
             make_reader(job, named.names), T.StructType([*_WHERE.fields[1:], *named.fields])
         )
         parts.append(read.select("__block", "__host", F.expr(bitmap_sql(wanted)).alias("fresh")))
-    whole = reduce(DataFrame.union, parts).mapInArrow(make_writer(job), _REPORT)
-    return [report_from_row(row.asDict()) for row in whole.collect()]
+    written = reduce(DataFrame.union, parts).mapInArrow(make_writer(job), _REPORT)
+    return [report_from_row(row.asDict()) for row in written.collect()]
 
 
 def report_from_row(row: Mapping[str, Any]) -> batch_report.TaskReport:
@@ -182,9 +182,8 @@ def make_writer(
         files = BlockFileWriter(Path(job.folder), stem, job.fsync)
         written = [
             line
-            for (block, host), found in fresh.items()
-            if (line := _rewrite_replica(job, files, block, host, np.concatenate(found)))
-            is not None
+            for (block, host), rows in fresh.items()
+            if (line := _rewrite_replica(job, files, block, host, np.concatenate(rows))) is not None
         ]
         seals = files.close_files()
         for file, *numbers in written:

@@ -34,13 +34,13 @@ def measure_slice_overhead() -> float:
     bitmaps = QueryBitmaps.from_queries([Query("q", (window, window), (None, None))])
     joiner = BlockJoiner(predicate, (window, window), (None, None), bitmaps)
     stored, probes = _make_sample_rows(_STORED, 0), _make_sample_rows(_PROBES, _STORED)
-    whole = [BlockRows(build_block(stored, ["k"]))]
+    slices = [BlockRows(build_block(stored, ["k"]))]
     sliced = [
         BlockRows(build_block(stored.slice(at, _STORED // _SLICES), ["k"]))
         for at in range(0, _STORED, _STORED // _SLICES)
     ]
     fresh = BlockRows(build_block(probes, ["k"]))
-    one, pairs = _time_probes(joiner, fresh, whole)
+    one, pairs = _time_probes(joiner, fresh, slices)
     several, _ = _time_probes(joiner, fresh, sliced)
     return max(0.0, several - one) / (_SLICES - 1) / _PROBES / (one / pairs)
 
@@ -77,7 +77,7 @@ def _time_probes(
         began = time.perf_counter()
         for rows in blocks:
             start = PartialMatches({0: (fresh, fresh.row_positions())})
-            for _found in joiner.probe_block(start, rows, 1, False, count):
+            for _matches in joiner.probe_block(start, rows, 1, False, count):
                 pass
         best = min(best, time.perf_counter() - began)
     return best, int(np.sum(count.compared_pairs))

@@ -68,12 +68,12 @@ def _complete_since(
     since = now + 1
     for q in queries:
         if q.selections[stream] in (None, new.selections[stream]):
-            known = [] if q.complete_since[stream] is None else [q.complete_since[stream]]
+            times = [] if q.complete_since[stream] is None else [q.complete_since[stream]]
             if limit is not None and q.windows[stream] < new.windows[stream]:
-                known.append(limit - q.windows[stream] + 1)
-            if not known:
+                times.append(limit - q.windows[stream] + 1)
+            if not times:
                 return None
-            since = min(since, max(t for t in known if t is not None))
+            since = min(since, max(t for t in times if t is not None))
     return since
 
 
@@ -125,7 +125,9 @@ def queries_by_selection(queries: Iterable[Query], stream: int) -> dict[str | No
 
     Each selection is then evaluated once (7.4).
     """
-    found: dict[str | None, int] = {}
+    bitmaps: dict[str | None, int] = {}
     for q in queries:
-        found[q.selections[stream]] = found.get(q.selections[stream], 0) | 1 << q.bitmap_position
-    return found
+        bitmaps[q.selections[stream]] = (
+            bitmaps.get(q.selections[stream], 0) | 1 << q.bitmap_position
+        )
+    return bitmaps

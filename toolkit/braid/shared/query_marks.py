@@ -41,13 +41,13 @@ class BitmapTagger:
         wanted = [queries_by_selection(queries, s) for s in range(len(layouts))]
         cases = " ".join(
             f"WHEN __stream = {s} THEN "
-            f"{bitmap_sql(mine, partial(_rewrite_over_union, layout=layout))}"
-            for s, (mine, layout) in enumerate(zip(wanted, layouts, strict=True))
+            f"{bitmap_sql(selections, partial(_rewrite_over_union, layout=layout))}"
+            for s, (selections, layout) in enumerate(zip(wanted, layouts, strict=True))
         )
         self._mark = F.expr(f"CASE {cases} ELSE 0L END")
         # The second condition is never true. It keeps Spark from removing the observed plan if it
         # finds that no tuple is selected.
-        free = all(None in mine for mine in wanted)
+        free = all(None in selections for selections in wanted)
         self._some = None if free else f"{MARK} != 0 OR __stream < 0"
 
     def add_bitmaps(self, frame: DataFrame, seen: Observation) -> DataFrame:
@@ -55,8 +55,8 @@ class BitmapTagger:
 
         ``seen`` observes the latest event time of each stream. Source: Wang 2008, section 7.4.
         """
-        whole = frame.observe(seen, *self._latest).withColumn(MARK, self._mark)
-        return whole if self._some is None else whole.where(self._some)
+        marked = frame.observe(seen, *self._latest).withColumn(MARK, self._mark)
+        return marked if self._some is None else marked.where(self._some)
 
 
 def latest_time_columns(layouts: Sequence[StreamLayout]) -> list[Column]:
@@ -64,7 +64,7 @@ def latest_time_columns(layouts: Sequence[StreamLayout]) -> list[Column]:
 
     Each column is named by the stream's number.
     """
-    found = []
+    columns = []
     for s, layout in enumerate(layouts):
         slot = layout.union_column(TIME)
         time = (
@@ -72,8 +72,8 @@ def latest_time_columns(layouts: Sequence[StreamLayout]) -> list[Column]:
             if TIME in {name for name, _, _ in layout.generated_columns}
             else slot
         )
-        found.append(F.expr(f"max(CASE WHEN __stream = {s} THEN {time} END)").alias(str(s)))
-    return found
+        columns.append(F.expr(f"max(CASE WHEN __stream = {s} THEN {time} END)").alias(str(s)))
+    return columns
 
 
 def _rewrite_over_union(sql: str, layout: StreamLayout) -> str:

@@ -55,11 +55,11 @@ class SharedJoinConfig(JoinConfig):
                 f"query {name!r} joins on {on!r}; this join is on {self.on!r}; selections go in "
                 "where"
             )
-        asked = Query.parse(name, tuple(self.streams), windows, where)
+        query = Query.parse(name, tuple(self.streams), windows, where)
         by = judges or {}
-        each = zip(self.streams, asked.selections, strict=True)
+        each = zip(self.streams, query.selections, strict=True)
         return replace(
-            asked,
+            query,
             selections=tuple(self._check_selection(a, sql, name, by.get(a)) for a, sql in each),
         )
 
@@ -70,12 +70,12 @@ class SharedJoinConfig(JoinConfig):
         arguments of ``make_query``.
         """
         wheres = [w for each in asked if isinstance(w := each.get("where"), Mapping)]
-        found = dict[str, Analyzer]()
+        analyzers = dict[str, Analyzer]()
         for alias, stream in self.streams.items():
             if texts := {w[alias] for w in wheres if isinstance(w.get(alias), str)}:
-                found[alias] = analyser = SparkAnalyzer({alias: stream})
+                analyzers[alias] = analyser = SparkAnalyzer({alias: stream})
                 analyser.check_all(sorted(texts))
-        return found
+        return analyzers
 
     def _check_selection(
         self, alias: str, sql: str | None, name: str, judge: Analyzer | None
@@ -103,7 +103,7 @@ class SharedJoinConfig(JoinConfig):
 
 def _normalize_conjuncts(on: str) -> set[str]:
     """Return the conjuncts of a condition as a set. The order of sides does not matter."""
-    tree, found = parse_condition(on), set()
+    tree, conjuncts = parse_condition(on), set()
     for identifier in tree.find_all(exp.Identifier):
         identifier.set("this", identifier.name.lower())
     for c in split_conjuncts(tree):
@@ -112,5 +112,5 @@ def _normalize_conjuncts(on: str) -> set[str]:
             if isinstance(c, exp.EQ)
             else []
         )
-        found.add(" = ".join(sides) or c.sql(dialect=SparkSql))
-    return found
+        conjuncts.add(" = ".join(sides) or c.sql(dialect=SparkSql))
+    return conjuncts

@@ -180,9 +180,9 @@ class SharedJoin(StreamJoin):
                 "where)"
             )
         store = RunStore(check_folder(path))
-        known = check_settings(store.read_settings(), store.where)
-        if known is not None and self._overhead is None:
-            self._set_slice_overhead(known.get("settings", {}).get("overhead", 1.0))
+        stored = check_settings(store.read_settings(), store.where)
+        if stored is not None and self._overhead is None:
+            self._set_slice_overhead(stored.get("settings", {}).get("overhead", 1.0))
         elif self._parse_chain_mode() in ("cpu", "auto"):
             self._set_slice_overhead(
                 measure_slice_overhead() if self._overhead is None else self._overhead

@@ -103,9 +103,11 @@ class SharedRun(JoinRun):
         )
         parts = [spark.createDataFrame([], self._result_schema)]
         for bit, files in served:
-            mine = F.col(QUERIES).bitwiseAND(F.lit(1 << bit)) != 0
-            found = read_results(spark, schema, files).where(mine)
-            parts.append((found.orderBy(*self._result_order()) if ordered else found).drop(QUERIES))
+            serves_query = F.col(QUERIES).bitwiseAND(F.lit(1 << bit)) != 0
+            results = read_results(spark, schema, files).where(serves_query)
+            parts.append(
+                (results.orderBy(*self._result_order()) if ordered else results).drop(QUERIES)
+            )
         self.store.keep_until_exit()
         return reduce(DataFrame.union, parts[1:] or parts)
 
@@ -117,18 +119,24 @@ class SharedRun(JoinRun):
         ``since``: first batch; None: the first retained batch. ``end``: end of the batches,
         exclusive. Intervals without files are left out.
         """
-        spans, kept = self._find_serving_intervals(name), self.first_retained_batch
+        spans, first_retained = self._find_serving_intervals(name), self.first_retained_batch
         if not spans:
-            known = dict.fromkeys(e.name for e in self.store.events.events_of_type(QueryAdded))
-            gone = f"; of those removed before batch {kept} nothing is retained" if kept else ""
-            raise ValueError(f"no query is named {name!r}; there are: {', '.join(known)}{gone}")
+            names = dict.fromkeys(e.name for e in self.store.events.events_of_type(QueryAdded))
+            gone = (
+                f"; of those removed before batch {first_retained} nothing is retained"
+                if first_retained
+                else ""
+            )
+            raise ValueError(f"no query is named {name!r}; there are: {', '.join(names)}{gone}")
         if since is None:
-            since = kept
-            spans = [s for s in spans if s[1] >= kept or s[2] is None or s[2] > kept]
+            since = first_retained
+            spans = [
+                s for s in spans if s[1] >= first_retained or s[2] is None or s[2] > first_retained
+            ]
             if not spans:
                 raise ValueError(
-                    f"query {name!r} was served only before batch {kept}; none of its results is "
-                    "retained"
+                    f"query {name!r} was served only before batch {first_retained}; none of its "
+                    "results is retained"
                 )
         served = list[tuple[int, list[str]]]()
         for bit, first, last in spans:
