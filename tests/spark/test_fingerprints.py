@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 from braid.papers.baselines.centralized import Centralized
-from braid.sources.input_fingerprints import describe_sources, find_sockets, record_fingerprints
+from braid.sources.input_fingerprints import (
+    InputFingerprint,
+    describe_sources,
+    find_sockets,
+    fingerprint_frame,
+    record_fingerprints,
+)
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
 from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +35,13 @@ def test_an_old_folder_refuses_other_rows(spark: SparkSession, tmp_path: Path) -
             join(frame).start(tmp_path / "run")
         run = StreamJoin.resume(tmp_path / "run", {"a": frame, "b": frame})
         assert run.awaitTermination() and run.results().count() == 2
+
+
+def test_a_negative_zero_is_another_value(spark: SparkSession) -> None:
+    def fingerprint(zero: str) -> InputFingerprint:
+        return fingerprint_frame(spark.sql(f"SELECT cast({zero} AS double) AS x"))
+
+    assert fingerprint("'0.0'") == fingerprint("0") != fingerprint("'-0.0'")
 
 
 def test_files_that_stay_are_not_scanned_again(

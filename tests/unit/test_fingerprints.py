@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from braid.core.events import RunStarted
 from braid.core.run_state import RunState
+from braid.errors import DamagedRunError
 from braid.papers.baselines.centralized import Centralized
 from braid.sources.input_fingerprints import (
     InputFingerprint,
@@ -22,6 +23,7 @@ from braid.stream_join import StreamJoin
 from hypothesis import given
 from hypothesis import strategies as st
 
+FLOATS = st.lists(st.sampled_from([None, 0.0, -0.0, 1.0, float("nan")]), max_size=5)
 VALUES = st.one_of(st.none(), st.integers(0, 3))
 ROWS = st.lists(st.tuples(VALUES, st.lists(VALUES, max_size=2)), max_size=8)
 
@@ -49,6 +51,15 @@ def test_fingerprints_are_equal_where_rows_are(
     assert (fingerprint_table(typed(one)) == fingerprint_table(typed(other))) == equal
     split = fingerprint_table(typed(one)).add(fingerprint_table(typed(other)))
     assert split == fingerprint_table(typed([*other, *one])) and 0 <= split.hash_sum < 1 << 64
+
+
+@given(FLOATS, FLOATS, st.sampled_from([pa.float32(), pa.float64()]))
+def test_a_negative_zero_is_another_value(
+    one: list[float | None], other: list[float | None], kind: pa.DataType
+) -> None:
+    equal = sorted(map(repr, one)) == sorted(map(repr, other))
+    tables = [pa.table({"x": pa.array(values, kind)}) for values in (one, other)]
+    assert (fingerprint_table(tables[0]) == fingerprint_table(tables[1])) == equal
 
 
 def test_an_old_folder_refuses_other_rows(tmp_path: Path) -> None:
@@ -85,6 +96,9 @@ def test_an_old_folder_refuses_other_batches(tmp_path: Path) -> None:
     for asked in (3, "batch"):
         with pytest.raises(ValueError, match=f"batches is {asked!r} where the run in .* with 2;"):
             join(old, old).start(tmp_path, batches=asked)
+    for wrong in (2.0, True, 0):
+        with pytest.raises(ValueError, match=f"batches is {wrong}; it must be a whole number"):
+            join(old, old).start(tmp_path, batches=wrong)  # type: ignore[arg-type]
     for same in (2, None):
         assert join(old, old).start(tmp_path, batches=same).awaitTermination()
 
@@ -125,6 +139,31 @@ def test_a_sealed_field_that_cannot_be_is_a_sentence(
     ):
         with pytest.raises(ValueError, match=says):
             go_on()
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "missing"),
+    [
+        ("batches", [None], "batches"),
+        ("fingerprints", [{}, {"b": [2, "0" * 16]}], "the fingerprint of stream a"),
+    ],
+)
+def test_a_missing_field_of_a_run_that_is_ready_is_named(
+    field: str, values: list[Any], missing: str, tmp_path: Path
+) -> None:
+    rows = table([1, 2])
+    assert join(rows, rows).start(tmp_path).awaitTermination()
+    settings = RunStore(tmp_path).read_settings()
+    assert settings is not None
+    without = {name: value for name, value in settings.items() if name != field}
+    for changed in [without, *({**settings, field: value} for value in values)]:
+        RunStore(tmp_path).create_run(changed)
+        for go_on in (
+            lambda: join(rows, rows).start(tmp_path),
+            lambda: StreamJoin.resume(tmp_path, {"a": rows, "b": rows}),
+        ):
+            with pytest.raises(DamagedRunError, match=f"is not accepted: {missing} is missing$"):
+                go_on()
 
 
 SOURCES = {

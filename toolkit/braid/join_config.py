@@ -142,14 +142,24 @@ class JoinConfig:
         """Return the relative sizes of the streams; equal if unknown."""
         return (1.0,) * len(streams)
 
-    def make_replay(self, batches: Any) -> ReplaySource | None:
+    def check_batches(self, batches: Any) -> int | str:
+        """Return ``batches`` if it is a number of micro-batches, or text.
+
+        Raises ValueError if it is not.
+        """
+        if isinstance(batches, str):
+            return batches
+        either = ", or the name of a column"
+        return validation.check_int(batches, "batches", 1, self.most_batches, either)
+
+    def make_replay(self, batches: int | str) -> ReplaySource | None:
         """Return the static streams, ready to be written; None: no stream is static.
 
         ``batches`` is the number of micro-batches, or the name of the column that numbers them.
         Raises ValueError if it is invalid.
         """
         if not isinstance(batches, str):
-            self._check_batches(batches)
+            self._check_row_count(batches)
         return self._make_replay(batches) if self.static_streams else None
 
     def _make_replay(self, batches: int | str) -> ReplaySource:
@@ -159,8 +169,7 @@ class JoinConfig:
             self.static_streams, self.event_time_columns, batches, self.driver_memory // COPIES
         )
 
-    def _check_batches(self, batches: Any) -> None:
-        validation.check_int(batches, "batches", 1, self.most_batches, ", or the name of a column")
+    def _check_row_count(self, batches: int) -> None:
         if batches > _FEW_BATCHES and self.static_streams:
             rows = sum(self.stream_extent(alias)[0] for alias in self.static_streams)
             if batches > max(rows, _FEW_BATCHES):

@@ -331,7 +331,7 @@ class StreamJoin:
             )
         query = self._describe_settings()
         known = stored_settings(store, query)
-        cut = _BATCHES if batches is None else batches
+        cut = self.config.check_batches(_BATCHES if batches is None else batches)
         replay = None if known is not None else self.config.make_replay(cut)
         self.config.prepare_workers()
         store.acquire_run()

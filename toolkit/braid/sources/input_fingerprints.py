@@ -70,7 +70,13 @@ def fingerprint_table(rows: pa.Table) -> InputFingerprint:
         for name, field in zip(names, rows.schema, strict=True)
         if pa.types.is_nested(field.type)
     ]
-    hashed = f"sum(hash({', '.join([*names, *texts])})) % {_MODULUS}"
+    # The hash of -0.0 is that of 0.0.
+    signs = [
+        f"({name} = 0 AND signbit({name}))"
+        for name, field in zip(names, rows.schema, strict=True)
+        if pa.types.is_floating(field.type)
+    ]
+    hashed = f"sum(hash({', '.join([*names, *texts, *signs])})) % {_MODULUS}"
     answered = query_table(
         f"SELECT count(*) AS n, CAST({hashed} AS VARCHAR) AS h FROM tuples", rows
     )

@@ -239,10 +239,12 @@ def identity_columns(frame: DataFrame) -> list[str]:
 def _identity_expressions(f: T.StructField) -> list[str]:
     name = f"`{f.name}`"
     whole = [name] if _is_hashable(f.dataType) else []
+    is_real = isinstance(f.dataType, (T.FloatType, T.DoubleType))
     nested = isinstance(f.dataType, (T.ArrayType, T.StructType, T.MapType, T.VariantType))
     return [
         *whole,
         *([f"cast({name} as string)"] if nested else []),
+        *([f"if({name} = 0, cast({name} as string), null)"] if is_real else []),  # -0.0
         *([f"{name} is null"] if f.nullable else []),
     ]
 

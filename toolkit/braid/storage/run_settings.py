@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from braid.core.query import MOST
 from braid.core.run_state import VERSION
+from braid.errors import DamagedRunError
 from braid.storage import durable_files
 from braid.storage.run_medium import RunMedium, make_lost_start_error
 from braid.util.file_system import current_file_system
@@ -75,6 +76,16 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
         ]
     ] = []
 
+    def find_missing_field(self) -> str:
+        """Return what a run that is ready lacks, such as "batches"; "": nothing."""
+        if not self.ready:
+            return ""
+        if self.batches is None and not self.sources:
+            return "batches"
+        tables = self.streams if "" in self.schemas else []
+        without = [alias for alias in tables if alias not in self.fingerprints]
+        return f"the fingerprint of stream {without[0]}" if without else ""
+
 
 class SettingsFile:
     """File ``run.json`` of a run."""
@@ -125,8 +136,12 @@ class SettingsFile:
 def check_settings(settings: dict[str, Any] | None, where: str) -> dict[str, Any] | None:
     """Return the settings of a run. ``where``: its folder or URL.
 
-    Raises ValueError if a field has another type or is out of bounds.
+    Raises ValueError if a field has another type or is out of bounds, DamagedRunError if one is
+    missing that a run with its input has.
     """
     if settings is not None and "hub" not in settings:
-        from_plain(settings, RunSettings, f"run.json of the run in {where}")
+        what = f"run.json of the run in {where}"
+        checked = from_plain(settings, RunSettings, what)
+        if missing := checked.find_missing_field():
+            raise DamagedRunError(f"{what} is not accepted: {missing} is missing")
     return settings
