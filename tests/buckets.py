@@ -31,7 +31,7 @@ def check_bucket(url: str) -> None:
         return
     for kept in reader.log.commits:
         assert {
-            f"results/{f.name}": f.seal.size_bytes for f in kept.results
+            f"results/{f.name}": f.checksum.size_bytes for f in kept.results
         }.items() <= names.items()
     if (state := reader.last_state()) is not None:
         assert {

@@ -302,7 +302,7 @@ def test_a_long_run_is_rolled_up_in_its_mirror_alone(
     run = StreamJoin(
         streams, object_store_driver.ON, object_store_driver.Scatter(), check=True
     ).start(url, batches="batch")
-    assert run.awaitTermination() and run.store.log.rolled is not None
+    assert run.awaitTermination() and run.store.log.checkpoint is not None
     assert len(entries_of(url)) == 13 and bundles_of(url) == [
         "entries-000000-000004.jsonl",
         "entries-000005-000009.jsonl",

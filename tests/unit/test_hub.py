@@ -31,7 +31,7 @@ from braid.hub.query_registry import QueryRegistry
 from braid.hub.reoptimizer import Reoptimizer
 from braid.papers.reuse.deployment_codec import deployment_from_plain, deployment_to_plain
 from braid.papers.reuse.network import Network, Node
-from braid.storage.log_entries import Named
+from braid.storage.log_entries import FileRef
 from braid.storage.manifest_log import ManifestLog
 from braid.storage.run_store import RunStore
 from hub_cases import (
@@ -505,7 +505,7 @@ def test_a_hub_of_another_version_is_refused(tmp_path: Path) -> None:
     store.create_run({})
     store.log.folder.joinpath("state-000000-0a1b2c3d.json").write_bytes(body)
     seal = FileChecksum(len(body), zlib.crc32(body))
-    store.log.append_entry(Named("state-000000-0a1b2c3d.json", seal))
+    store.log.append_entry(FileRef("state-000000-0a1b2c3d.json", seal))
     with pytest.raises(ValueError, match="is of version 9; this version of Braid reads version"):
         stored_state(tmp_path)
 

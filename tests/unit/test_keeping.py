@@ -12,7 +12,7 @@ import pytest
 from braid.core.events import EventsTrimmed
 from braid.storage import log_checkpointer
 from braid.storage.integrity import check_run
-from braid.storage.log_entries import Merged
+from braid.storage.log_entries import CompactedResults
 from braid.storage.result_retention import RetentionPolicy, count_expired_groups
 from braid.storage.run_store import RunStore
 from braid.stream_join import JoinRun, StreamJoin
@@ -182,7 +182,7 @@ def test_what_a_sink_has_not_had_is_kept(tmp_path: Path) -> None:
     ],
 )
 def test_the_oldest_go_first(keep: RetentionPolicy, now: int, later: int, gone: int) -> None:
-    groups = [Merged(3 * n, 3 * n + 3, 3, (), 1000, 10 * (n + 1)) for n in range(4)]
+    groups = [CompactedResults(3 * n, 3 * n + 3, 3, (), 1000, 10 * (n + 1)) for n in range(4)]
     assert count_expired_groups(keep, groups, later, now, 99) == gone
     assert count_expired_groups(keep, groups, later, now, 5) == min(gone, 1)
     assert count_expired_groups(keep, [], later, now, 99) == 0

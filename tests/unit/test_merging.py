@@ -14,7 +14,7 @@ from braid.core.run_state import FileChecksum, RunState
 from braid.errors import DamagedRunError
 from braid.storage import durable_files, result_compactor
 from braid.storage.integrity import check_run
-from braid.storage.log_entries import Kept, Named
+from braid.storage.log_entries import CommitRecord, FileRef
 from braid.storage.run_files import result_file_sort_key
 from braid.storage.run_medium import LocalMedium
 from braid.storage.run_store import RunStore
@@ -160,8 +160,10 @@ def test_a_result_file_is_held_against_its_seal_before_it_is_merged(tmp_path: Pa
     for batch in range(2):
         name = f"{batch:06d}-0-0000cafe.parquet"
         pq.write_table(pa.table({"x": [1]}), made.results / name)
-        named = Named(name, FileChecksum(*durable_files.checksum_file(made.results / name, False)))
-        kept.append(Kept(batch, batch, None, (named,)))
+        named = FileRef(
+            name, FileChecksum(*durable_files.checksum_file(made.results / name, False))
+        )
+        kept.append(CommitRecord(batch, batch, None, (named,)))
     (made.results / kept[1].results[0].name).write_bytes(b"PAR1")
     with pytest.raises(
         DamagedRunError, match=r"000001-0-0000cafe.parquet is damaged: it has 4 bytes"
@@ -184,7 +186,7 @@ def test_a_roll_up_that_cannot_be_written_doubles_nothing(
 
     monkeypatch.setattr(durable_files, "write_atomically", full)
     with pytest.raises(OSError, match="no space left"):
-        store.log.write_checkpoint(store.log.rolled.archive, 0, before[:1])  # type: ignore[union-attr]
+        store.log.write_checkpoint(store.log.checkpoint.archive, 0, before[:1])  # type: ignore[union-attr]
     assert store.log.merged == before
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from braid.errors import DamagedRunError
 from braid.storage import spark_sink_log
-from braid.storage.log_entries import Merged
+from braid.storage.log_entries import CompactedResults
 from braid.storage.published_results import PublishedResults
 from braid.storage.run_medium import LocalMedium
 from braid.storage.spark_sink_log import SparkSinkLog
@@ -161,7 +161,7 @@ def test_of_merged_batches_names_are_looked_at_only_where_something_is_amiss(
     for batch in range(450):
         out.publish_batch(batch, written(out, batch))
     sizes = [sum(map(len, BATCHES[n : n + 84])) for n in range(0, 420, 84)]
-    groups = [Merged(84 * i, 84 * i + 84, size, ()) for i, size in enumerate(sizes)]
+    groups = [CompactedResults(84 * i, 84 * i + 84, size, ()) for i, size in enumerate(sizes)]
 
     def earlier() -> list[list[str]]:
         asked.append(1)
@@ -297,7 +297,7 @@ def test_batches_are_not_dropped_by_a_log_that_is_damaged(tmp_path: Path, way: A
         out.unpublish(0, 5)
     assert {f: f.read_bytes() for f in out.results.rglob("*") if f.is_file()} == before
     files = [[], [], [], [], [], *BATCHES[5:25]]
-    groups = [Merged(5, 10, sum(map(len, files[5:10])), ())]
+    groups = [CompactedResults(5, 10, sum(map(len, files[5:10])), ())]
     output(tmp_path / "run").recover_published(groups, files[10:], lambda: files[:10])
     assert logged(out) == listed(out) == [n for names in files for n in names]
     out.unpublish(5, 10)
@@ -322,7 +322,7 @@ def test_of_the_log_the_last_line_is_whole_when_a_run_goes_on(
         ):
             output(tmp_path / "run").publish_batch(batches, written(out, batches))
     again = output(tmp_path / "run")
-    groups = [Merged(0, 20, len(upto(19)), ())]
+    groups = [CompactedResults(0, 20, len(upto(19)), ())]
     again.recover_published(groups, BATCHES[20:batches], lambda: BATCHES[:20])
     again.publish_batch(batches, written(out, batches))
     assert logged(out) == listed(out) == upto(batches)

@@ -12,7 +12,7 @@ import pytest
 from braid.core.run_state import RunState
 from braid.errors import DamagedRunError, FencedError
 from braid.storage.event_archive import EventArchive
-from braid.storage.log_entries import Driver, Kept
+from braid.storage.log_entries import CommitRecord, Driver
 from braid.storage.manifest_log import ManifestLog
 from braid.storage.run_medium import LocalMedium
 from braid.storage.run_settings import SettingsFile
@@ -85,10 +85,10 @@ def test_settings_that_another_driver_writes_first_are_not_overwritten(
 
 
 def test_states_alone(medium: LocalMedium) -> None:
-    states, kept = StateFiles(medium), list[Kept]()
+    states, kept = StateFiles(medium), list[CommitRecord]()
     for batch in range(3):
         named = states.write_state(RunState(batch))
-        kept.append(Kept(batch, batch, named, ()))
+        kept.append(CommitRecord(batch, batch, named, ()))
         states.remove_states(states.retain_state(named.name, [f"{batch}.arrow"]))
     assert states.list_live_blocks() == {"1.arrow", "2.arrow"}
     assert states.read_state(kept[2]) == RunState(2)

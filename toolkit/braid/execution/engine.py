@@ -31,7 +31,7 @@ from braid.execution.executor_choice import ExecutionResult
 from braid.execution.executors import Executor
 from braid.kernels.join_spec import BatchSpec, JoinSpec
 from braid.kernels.query_bitmaps import QueryBitmaps
-from braid.storage.log_entries import Named
+from braid.storage.log_entries import FileRef
 from braid.storage.run_store import RunStore
 from braid.util.environment import current_environment
 
@@ -222,7 +222,7 @@ class Engine:
     def _commit_batch(
         self,
         after: BatchStep,
-        snapshot: Named,
+        snapshot: FileRef,
         results: Mapping[str, FileChecksum],
         seconds: Mapping[str, float],
         took: Mapping[str, Any],

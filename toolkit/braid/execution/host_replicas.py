@@ -216,9 +216,9 @@ class ReplicaStore:
         """Return the rows at an address, opened once for all hosts that share them."""
         if address not in self._open:
             file = self._copies.fetch_block(address.file)
-            seal = self._checksums[address.file]
+            checksum = self._checksums[address.file]
             self._open[address] = open_replica(
-                str(file), address.record_batch, address.key_range, seal
+                str(file), address.record_batch, address.key_range, checksum
             )
         return self._open[address]
 

@@ -41,8 +41,8 @@ class HistoryWrite:
         if self.synced is not None:
             self.synced.result()
         return {
-            stream: HistoryFile(name, self.epoch, latest, seal.result())
-            for stream, (name, latest, seal) in self.files.items()
+            stream: HistoryFile(name, self.epoch, latest, checksum.result())
+            for stream, (name, latest, checksum) in self.files.items()
         }
 
 
@@ -66,9 +66,9 @@ class BackfillBuffer:
             if rows[TIME].null_count < rows.num_rows:
                 name = f"{epoch:06d}-{stream}-{current_environment().make_token()}.parquet"
                 self._write_file(self.folder / name, rows)
-                seal = partial(durable_files.checksum_file, self.folder / name, True)
+                compute = partial(durable_files.checksum_file, self.folder / name, True)
                 latest = pc.max(rows[TIME]).as_py()
-                files[stream] = name, latest, durable_files.run_in_background(seal)
+                files[stream] = name, latest, durable_files.run_in_background(compute)
         synced = partial(durable_files.fsync_path, self.folder)
         return HistoryWrite(
             epoch, files, durable_files.run_in_background(synced) if files else None

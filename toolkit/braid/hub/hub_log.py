@@ -20,7 +20,7 @@ from braid.hub.hub_state import HubState
 from braid.storage import durable_files
 from braid.storage.block_files import close_block_files
 from braid.storage.hub_files import HISTORY, OPERATORS, check_no_earlier_hub, read_hub_state
-from braid.storage.log_entries import Named
+from braid.storage.log_entries import FileRef
 from braid.storage.manifest_log import OLD
 from braid.storage.run_files import is_run_file
 from braid.storage.run_store import RunStore
@@ -74,7 +74,7 @@ class HubLog:
         name = f"state-{self.store.log.batch_count:06d}-{current_environment().make_token()}.json"
         current_file_system().write_file(self.store.log.folder / name, body, force=True)
         durable_files.fsync_path(self.store.log.folder)
-        named = Named(name, FileChecksum(len(body), zlib.crc32(body)))
+        named = FileRef(name, FileChecksum(len(body), zlib.crc32(body)))
         self.store.log.append_entry(named, (), [encode_event(e)[:-1] for e in happened])
         both = [*self.states, state]
         self._expired, self.states = both[:-OLD], both[-OLD:]

@@ -135,8 +135,8 @@ def report_from_row(row: Mapping[str, Any]) -> batch_report.TaskReport:
     size = batch_report.BlockSize(row["rows"], row["bytes"], (row["first"], row["last"]))
     address = ReplicaAddress(row["file"], row["place"])
     replica = batch_report.ReplicaReport(row["block"], row["host"], address, size)
-    seals = {row["file"]: FileChecksum(row["length"], row["crc"])}
-    return batch_report.TaskReport({}, [replica], files=seals, worker_id=row["worker"])
+    checksums = {row["file"]: FileChecksum(row["length"], row["crc"])}
+    return batch_report.TaskReport({}, [replica], files=checksums, worker_id=row["worker"])
 
 
 def make_reader(
@@ -185,9 +185,9 @@ def make_writer(
             for (block, host), rows in fresh.items()
             if (line := _rewrite_replica(job, files, block, host, np.concatenate(rows))) is not None
         ]
-        seals = files.close_files()
+        checksums = files.close_files()
         for file, *numbers in written:
-            line = (gethostname(), file, *seals[str(file)], *numbers)
+            line = (gethostname(), file, *checksums[str(file)], *numbers)
             yield pa.record_batch([pa.array([value]) for value in line], names=_REPORT.names)
 
     return run

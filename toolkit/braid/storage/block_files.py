@@ -66,7 +66,7 @@ class BlockFileWriter:
         self.writers: dict[int, Any] = {}
         self.sinks: list[Any] = []
         self.written: dict[int, int] = {}
-        self.sealing: dict[str, Future[FileChecksum]] | None = None
+        self._pending_checksums: dict[str, Future[FileChecksum]] | None = None
 
     def append_block(self, stream: int, batch: pa.RecordBatch) -> ReplicaAddress:
         """Append a block's rows to the file of their stream. Return their address."""
@@ -87,7 +87,7 @@ class BlockFileWriter:
             file.close()
         paths = [self.folder / f"{self.stem}-{stream}.arrow" for stream in self.writers]
         _readers.mark_verified(map(str, paths))
-        self.sealing = {
+        self._pending_checksums = {
             path.name: durable_files.run_in_background(
                 partial(durable_files.checksum_file, path, self.force)
             )
@@ -96,9 +96,11 @@ class BlockFileWriter:
 
     def close_files(self) -> dict[str, FileChecksum]:
         """Return the checksums of all files by name, once the files are on disk."""
-        if self.sealing is None:
+        if self._pending_checksums is None:
             self.finish_files()
-        return {name: seal.result() for name, seal in (self.sealing or {}).items()}
+        return {
+            name: checksum.result() for name, checksum in (self._pending_checksums or {}).items()
+        }
 
 
 class ResultFileWriter:
@@ -215,7 +217,7 @@ class _Readers:
             for path in paths:
                 self._verified_in_folder(path).add(path)
 
-    def open_verified(self, path: str, seal: FileChecksum) -> tuple[Any, Lock]:
+    def open_verified(self, path: str, checksum: FileChecksum) -> tuple[Any, Lock]:
         """Return the reader of a file, and a lock to hold while reading.
 
         Raises DamagedRunError if the file does not match its checksum.
@@ -223,7 +225,7 @@ class _Readers:
         with self._changing:
             if path not in self._open:
                 whole = self._verified_in_folder(path)
-                durable_files.check_file(Path(path), seal, deep=path not in whole)
+                durable_files.check_file(Path(path), checksum, deep=path not in whole)
                 whole.add(path)
                 # Arrow reads a file on another thread: three times as long for a small one.
                 self._open[path] = (
@@ -266,12 +268,12 @@ class _Readers:
 _readers = _Readers()
 
 
-def open_replica(path: str, index: int, keys: Keys | None, seal: FileChecksum) -> BlockRows:
+def open_replica(path: str, index: int, keys: Keys | None, checksum: FileChecksum) -> BlockRows:
     """Return a host's replica of a block, mapped into memory.
 
     Raises DamagedRunError if the file does not match its checksum.
     """
-    reader, lock = _readers.open_verified(path, seal)
+    reader, lock = _readers.open_verified(path, checksum)
     with lock:
         return BlockRows(restore_generated_columns(reader.get_batch(index)), keys)
 

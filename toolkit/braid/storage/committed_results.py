@@ -15,7 +15,7 @@ from braid.core.event_io import LOGGER
 from braid.core.run_state import FileChecksum
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.log_entries import Merged, Named
+from braid.storage.log_entries import CompactedResults, FileRef
 from braid.storage.manifest_log import ManifestLog
 from braid.storage.published_results import PublishedResults
 from braid.storage.result_compactor import ResultCompactor, read_verified_pages
@@ -43,12 +43,12 @@ class CommittedResults:
         self._seen: tuple[tuple[int, int] | None, list[list[str]]] = None, []
         self._sizes: dict[str, int] = {}
 
-    def named_files(self) -> list[Named]:
+    def named_files(self) -> list[FileRef]:
         """Return the result files that the log names: compacted parts, then original files."""
         parts = [part for merged in self._log.merged for part in merged.parts]
-        return parts + [named for kept in self._log.commits for named in kept.results]
+        return parts + [named for commit in self._log.commits for named in commit.results]
 
-    def verified_path(self, named: Named, deep: bool = False) -> str:
+    def verified_path(self, named: FileRef, deep: bool = False) -> str:
         """Return the path of a result file.
 
         Raises DamagedRunError if it differs in length, or in checksum if ``deep``.
@@ -61,7 +61,7 @@ class CommittedResults:
         )
         if not many and not current_file_system().exists(file):
             file = self._compactor.linked_path(named.name) or file
-        durable_files.check_file(file, named.seal, deep)
+        durable_files.check_file(file, named.checksum, deep)
         return str(file)
 
     def result_files(
@@ -92,8 +92,8 @@ class CommittedResults:
                 raise ValueError(_describe_expired_batch(first, since))
             wanted = range(since if first is None else max(first, 0), end)
             found = self._list_compacted_results(wanted, deep, merged)
-            late = [kept for kept in self._log.commits if kept.batch in wanted]
-            return found + [self.verified_path(f, deep) for kept in late for f in kept.results]
+            late = [commit for commit in self._log.commits if commit.batch in wanted]
+            return found + [self.verified_path(f, deep) for commit in late for f in commit.results]
 
     def temporary_result_files(self, batch: int, deep: bool) -> list[str]:
         """Return the result files of a batch. They may go when another batch is requested.
@@ -104,8 +104,8 @@ class CommittedResults:
             return self.result_files(batch, batch + 1, deep, merged=False)
         files = self._log.commits[batch - self._log.first_uncompacted_batch].results
         folder = self._medium.lend_results([f.name for f in files])
-        for name, seal in files:
-            durable_files.check_file(folder / name, seal, deep)
+        for name, checksum in files:
+            durable_files.check_file(folder / name, checksum, deep)
         return [str(folder / f.name) for f in files]
 
     def _prefetch(self, wanted: range) -> None:
@@ -203,7 +203,7 @@ class CommittedResults:
                 found[merged.first : merged.end] = [[] for _ in range(merged.first, merged.end)]
         return found
 
-    def _substitute_compacted(self, merged: Merged, found: list[list[str]]) -> None:
+    def _substitute_compacted(self, merged: CompactedResults, found: list[list[str]]) -> None:
         """Include lost files of a group, if compacted/ has their rows.
 
         Spark's sink log tells which files are lost, and which existing ones belong to no batch.
@@ -251,7 +251,7 @@ class CommittedResults:
         now.read_new_entries()
         return now.first_retained_batch
 
-    def _is_damaged(self, part: Named) -> bool:
+    def _is_damaged(self, part: FileRef) -> bool:
         try:
             self.verified_path(part)
         except DamagedRunError:
@@ -299,7 +299,7 @@ class CommittedResults:
 
     def _list_later_files(self) -> list[list[str]]:
         """Return the files of the batches after the compacted ones, by batch."""
-        return [[f.name for f in kept.results] for kept in self._log.commits]
+        return [[f.name for f in commit.results] for commit in self._log.commits]
 
     def _list_compacted_files(self) -> list[list[str]]:
         """Return the original files of compacted batches that Spark's sink log names, by batch."""

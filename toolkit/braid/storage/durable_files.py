@@ -25,7 +25,7 @@ _DURABILITIES = ("power", "process")
 _MOST_THREADS = 32
 """Most files that are forced to disk concurrently."""
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}")
-_SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"}$')
+_TRAILING_CHECKSUM = re.compile(rb',"crc":"([0-9a-f]{8})"}$')
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
@@ -194,7 +194,7 @@ def read_checksummed(path: Path, what: str) -> bytes:
 
 def is_intact(body: bytes) -> bool:
     """Return whether a checksummed object is intact."""
-    found = _SEAL.search(body[-20:])
+    found = _TRAILING_CHECKSUM.search(body[-20:])
     return found is not None and int(found[1], 16) == zlib.crc32(body[: -len(found[0])])
 
 

@@ -9,7 +9,7 @@ from braid.core.event_io import LOGGER, decode_event
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
 from braid.storage.event_log import EventLog, EventLogEnd, EventPrefix
-from braid.storage.log_entries import Kept
+from braid.storage.log_entries import CommitRecord
 from braid.storage.manifest_log import ManifestLog
 
 
@@ -33,37 +33,37 @@ class EventArchive:
     def committed_events(self) -> list[Any]:
         """Return the events of all committed batches, in order."""
         self._log.read_new_entries()
-        found, rolled = [], self._log.rolled
-        if rolled is not None:
-            file = EventLog(self.file.path, opening=rolled.opening)
-            file.open_prefix(rolled.archive)
-            found += file.read_since(rolled.opening)
+        found, checkpoint = [], self._log.checkpoint
+        if checkpoint is not None:
+            file = EventLog(self.file.path, opening=checkpoint.opening)
+            file.open_prefix(checkpoint.archive)
+            found += file.read_since(checkpoint.opening)
         later = self._log.uncheckpointed_commits()
-        return [*found, *(event for kept in later for event in self._read_commit_events(kept))]
+        return [*found, *(event for commit in later for event in self._read_commit_events(commit))]
 
-    def _read_commit_events(self, kept: Kept) -> list[Any]:
-        return [decode_event(line) for line in self._log.read_entry(kept.entry).events]
+    def _read_commit_events(self, commit: CommitRecord) -> list[Any]:
+        return [decode_event(line) for line in self._log.read_entry(commit.entry).events]
 
     def begin_log(self, opening: Sequence[Any] = ()) -> None:
         """Log the ``opening`` events, and those of the batches so far."""
         self._log.read_new_entries()
         self._opening = opening
-        self._write_entries([kept.entry for kept in self._log.uncheckpointed_commits()])
+        self._write_entries([commit.entry for commit in self._log.uncheckpointed_commits()])
         self.trim_log()
         self.has_begun = True
 
     def _write_entries(self, entries: Iterable[int]) -> None:
         """Restore the events of the checkpoint, or opening ones, then append those of entries."""
-        if (rolled := self._log.rolled) is not None:
-            self.file.opening = rolled.opening
-            self.file.open_prefix(rolled.archive, and_cut=True)
+        if (checkpoint := self._log.checkpoint) is not None:
+            self.file.opening = checkpoint.opening
+            self.file.open_prefix(checkpoint.archive, and_cut=True)
         else:
             self.file.begin_log(self._opening)
             if self._medium.force:  # the file's name, before a checkpoint relies on it
                 durable_files.fsync_path(self._medium.folder)
         for entry in entries:
             self.file.append_encoded(self._log.read_entry(entry).events)
-            self._ends[entry] = self.file.find_end
+            self._ends[entry] = self.file.end
 
     def _rewrite(self) -> None:
         """Rewrite all events, since the file is not as this driver has written it."""
@@ -80,20 +80,23 @@ class EventArchive:
 
     def check_file(self) -> None:
         """Raise DamagedRunError unless the events covered by the checkpoint are intact."""
-        if (rolled := self._log.rolled) is not None:
-            EventLog(self.file.path, opening=rolled.opening).check_prefix(rolled.archive)
+        if (checkpoint := self._log.checkpoint) is not None:
+            EventLog(self.file.path, opening=checkpoint.opening).check_prefix(checkpoint.archive)
 
     def append_events(self, happened: Sequence[Any]) -> None:
         """Log the events of the last commit."""
         self.file.append_events(happened)
-        self._ends[self._log.commits[-1].entry] = self.file.find_end
+        self._ends[self._log.commits[-1].entry] = self.file.end
 
     def describe_until(self, entry: int) -> EventPrefix:
         """Return the events up to those of an entry as a prefix.
 
         Raises DamagedRunError if the file does not hold what was written.
         """
-        before, end = self._log.rolled.archive if self._log.rolled else None, self._ends[entry]
+        before, end = (
+            self._log.checkpoint.archive if self._log.checkpoint else None,
+            self._ends[entry],
+        )
         for _ in range(2):
             found = self.file.describe_prefix(before, end.event_count, end.size_bytes)
             if found.crc32 == end.crc32:

@@ -105,7 +105,7 @@ class EventLog:
         return self._size
 
     @property
-    def find_end(self) -> EventLogEnd:
+    def end(self) -> EventLogEnd:
         """End of the log, at which the next event begins."""
         self._check_open()
         return EventLogEnd(self._count, self._size, self._crc)
@@ -241,7 +241,7 @@ class EventLog:
                 with self._open_with_header() as (file, begin):
                     lines = begin.read_lines(file, begin.logical_end, self._size)
                     both = [
-                        *begin.line_count,
+                        *begin.lines,
                         *islice(lines, max(0, kept - begin.first_event_number)),
                     ]
                     both = both if begin.first_event_number <= kept else both[:kept]
@@ -276,7 +276,7 @@ class EventLog:
                     return False
                 new = begin.trim(file, first - 1, *cut)
                 end = self._size - begin.trimmed_bytes
-                self._rewrite_log(new.line_count, file, cut[1] - begin.trimmed_bytes, end, force)
+                self._rewrite_log(new.lines, file, cut[1] - begin.trimmed_bytes, end, force)
             self._gone = new.trimmed_bytes
             while self._last and self._count - len(self._last) < new.first_event_number:
                 self._last.popleft()

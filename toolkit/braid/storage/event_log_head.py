@@ -72,13 +72,12 @@ class _Sums:
 class EventLogHeader:
     """First lines of an event log.
 
-    - ``line_count``: the lines: opening events, then the placeholder and retained events, if some
-      were trimmed.
+    - ``lines``: opening events, then the placeholder and retained events, if some were trimmed.
     - ``opening_events``: number of opening events.
     - ``trimmed``: placeholder of trimmed events; None: none were trimmed.
     """
 
-    line_count: list[bytes]
+    lines: list[bytes]
     opening_events: int
     trimmed: EventsTrimmed | None
 
@@ -86,19 +85,17 @@ class EventLogHeader:
     def first_event_number(self) -> int:
         """Number of the first event after the header."""
         gone = 0 if self.trimmed is None else self.trimmed.trimmed_events - 1
-        return len(self.line_count) + gone
+        return len(self.lines) + gone
 
     @property
     def logical_end(self) -> int:
         """Offset at which the header ends in the complete log."""
-        return (
-            sum(map(len, self.line_count)) if self.trimmed is None else self.trimmed.trimmed_bytes
-        )
+        return sum(map(len, self.lines)) if self.trimmed is None else self.trimmed.trimmed_bytes
 
     @property
     def trimmed_bytes(self) -> int:
         """Bytes that trimming has removed."""
-        return self.logical_end - sum(map(len, self.line_count))
+        return self.logical_end - sum(map(len, self.lines))
 
     def read_lines(self, file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
         """Yield the lines between two offsets of the complete log."""
@@ -110,7 +107,7 @@ class EventLogHeader:
     def read_events(self, first: int, end: int) -> Iterator[Any]:
         """Yield the header's events between two numbers."""
         number = 0
-        for event in map(decode_event, self.line_count):
+        for event in map(decode_event, self.lines):
             after = number + events.count_event_numbers([event])
             if first < after and number < end:
                 if isinstance(event, EventsTrimmed):
@@ -124,15 +121,15 @@ class EventLogHeader:
         ``count``, ``end``: number of events up to there, and their offset.
         """
         old, sums, lasting = self.trimmed, _Sums(self.trimmed), _Lasting()
-        crc = old.trimmed_crc32 if old else zlib.crc32(b"".join(self.line_count))
-        for line in self.line_count[self.opening_events + 1 :]:
+        crc = old.trimmed_crc32 if old else zlib.crc32(b"".join(self.lines))
+        for line in self.lines[self.opening_events + 1 :]:
             sums.add_event(line)
             lasting.add_event(line)
         for line in self.read_lines(file, self.logical_end, end):
             crc = zlib.crc32(line, crc)
             sums.add_event(line)
             lasting.add_event(line)
-        opening, stay = self.line_count[: self.opening_events], lasting.to_lines
+        opening, stay = self.lines[: self.opening_events], lasting.to_lines
         dropped = EventsTrimmed(
             batch,
             count - len(opening) - len(stay),

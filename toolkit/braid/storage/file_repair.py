@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from braid.core.events import BatchCommitted
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.log_entries import Merged, Named
+from braid.storage.log_entries import CompactedResults, FileRef
 from braid.storage.run_files import is_compacted_file
 from braid.storage.run_store import RunStore
 from braid.util.file_system import current_file_system
@@ -59,7 +59,7 @@ def _find_damaged_results(store: RunStore) -> Iterator[RepairableFile]:
             if not is_compacted_file(part.name):
                 if _is_damaged(
                     partial(
-                        durable_files.check_file, store.published.results / part.name, part.seal
+                        durable_files.check_file, store.published.results / part.name, part.checksum
                     )
                 ):
                     yield _make_relink_repair(store, part)
@@ -89,7 +89,7 @@ def _find_damaged_sink_logs(store: RunStore) -> Iterator[RepairableFile]:
         )
 
 
-def _make_relink_repair(store: RunStore, part: Named) -> RepairableFile:
+def _make_relink_repair(store: RunStore, part: FileRef) -> RepairableFile:
     def make() -> None:
         current_file_system().remove_file(store.published.results / part.name, missing_ok=True)
         current_file_system().link_file(
@@ -101,7 +101,7 @@ def _make_relink_repair(store: RunStore, part: Named) -> RepairableFile:
 
 def _make_split_repairs(
     store: RunStore,
-    part: Named,
+    part: FileRef,
     files: list[list[str]],
     gone: set[str],
     counts: Mapping[int, int],
@@ -143,7 +143,7 @@ def _read_rows(file: Path) -> int:
         return int(pq.read_metadata(source).num_rows)
 
 
-def _find_damaged_compacted(store: RunStore) -> Iterator[tuple[Named, list[list[str]]]]:
+def _find_damaged_compacted(store: RunStore) -> Iterator[tuple[FileRef, list[list[str]]]]:
     """Yield damaged compacted files whose original files are intact."""
     store.log.read_new_entries()
     for group in store.log.merged:
@@ -159,13 +159,15 @@ def _find_damaged_compacted(store: RunStore) -> Iterator[tuple[Named, list[list[
                     yield part, files
 
 
-def _list_part_files(store: RunStore, group: Merged, part: Named) -> list[list[str]]:
+def _list_part_files(store: RunStore, group: CompactedResults, part: FileRef) -> list[list[str]]:
     """Return the original files of a part's batches. Its name has the first and last batch."""
     first, last = (int(number) for number in Path(part.name).stem.split("-"))
     return store.results.published_files()[max(first, group.first) : min(last + 1, group.end)]
 
 
-def _make_recompact_repair(store: RunStore, part: Named, files: list[list[str]]) -> RepairableFile:
+def _make_recompact_repair(
+    store: RunStore, part: FileRef, files: list[list[str]]
+) -> RepairableFile:
     def make() -> None:
         made = store.compactor.rebuild_part(part.name, files)
         if made != part:  # another version of pyarrow writes other bytes

@@ -18,7 +18,7 @@ import msgspec
 from braid.core.run_state import FileChecksum, check_version
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.log_entries import Kept
+from braid.storage.log_entries import CommitRecord
 from braid.storage.run_store import RunStore
 from braid.util.file_system import current_file_system
 
@@ -76,14 +76,14 @@ class _Versioned(msgspec.Struct):
     v: int
 
 
-def read_hub_state(store: RunStore, kept: Kept) -> bytes:
+def read_hub_state(store: RunStore, commit: CommitRecord) -> bytes:
     """Return the JSON of the state that a commit of a hub names.
 
     Raises DamagedRunError if it is missing or damaged, ValueError if another version wrote it.
     """
-    assert kept.state is not None, "the last commits are not in a checkpoint"
-    path = store.log.folder / kept.state.name
-    durable_files.check_file(path, kept.state.seal)
+    assert commit.state is not None, "the last commits are not in a checkpoint"
+    path = store.log.folder / commit.state.name
+    durable_files.check_file(path, commit.state.checksum)
     body = current_file_system().read_file(path)
     check_version(msgspec.json.decode(body, type=_Versioned).v, f"the hub in {store.path}")
     return body
@@ -101,16 +101,16 @@ def read_last_hub_state(store: RunStore) -> bytes:
         if commit is None:
             raise DamagedRunError(f"{store.log.folder} has no commit of the hub in {store.path}")
         try:
-            return read_hub_state(store, Kept(commit.entry, commit.batch, commit.state, ()))
+            return read_hub_state(store, CommitRecord(commit.entry, commit.batch, commit.state, ()))
         except DamagedRunError:
             if current_file_system().list_names(store.log.folder) == names:
                 raise
             continue  # the hub has committed meanwhile and removed this state
 
 
-def read_hub_files(store: RunStore, kept: Kept) -> HubFiles:
+def read_hub_files(store: RunStore, commit: CommitRecord) -> HubFiles:
     """Return the files that the state of a commit names. Raises as ``read_hub_state`` does."""
-    return msgspec.json.decode(read_hub_state(store, kept), type=HubFiles)
+    return msgspec.json.decode(read_hub_state(store, commit), type=HubFiles)
 
 
 def check_pin(store: RunStore, pin: OperatorPin) -> None:
@@ -163,13 +163,13 @@ def open_operator(hub: Path, pin: OperatorPin) -> RunStore:
     return RunStore(hub / OPERATORS / pin.folder)
 
 
-def verify_commit(store: RunStore, kept: Kept) -> None:
+def verify_commit(store: RunStore, commit: CommitRecord) -> None:
     """Raise DamagedRunError unless a hub can go on after a commit.
 
     Its state and all files of its operators must be intact. Files of the backfill buffer need not
     be, since a hub goes on without them.
     """
-    for pin in read_hub_files(store, kept).operators.values():
+    for pin in read_hub_files(store, commit).operators.values():
         operator = open_operator(store.path, pin)
         check_pin(operator, pin)
         operator.results.result_files(None, pin.batch + 1, deep=True)
@@ -184,14 +184,14 @@ def _check_blocks(operator: RunStore, batch: int) -> None:
             operator.blocks.check_files(operator.states.read_state(commit))
 
 
-def restore_to_commit(store: RunStore, kept: Kept | None) -> None:
+def restore_to_commit(store: RunStore, commit: CommitRecord | None) -> None:
     """Remove all later commits of a hub; None: all of it, with the files of its operators.
 
     The next start restores each operator to the entry to which the last commit pins it.
     """
-    epoch = -1 if kept is None else read_hub_files(store, kept).epoch
-    store.log.truncate(-1 if kept is None else kept.entry)
-    if kept is None:
+    epoch = -1 if commit is None else read_hub_files(store, commit).epoch
+    store.log.truncate(-1 if commit is None else commit.entry)
+    if commit is None:
         for folder in (OPERATORS, HISTORY):
             current_file_system().remove_folder(store.path / folder)
     if epoch >= 0:

@@ -14,7 +14,7 @@ from braid.core.run_state import VERSION, FileChecksum
 from braid.errors import DamagedRunError
 from braid.storage import durable_files, micro_batch_files
 from braid.storage.durable_files import skip_check
-from braid.storage.input_splitting import InputSplitter, Seals
+from braid.storage.input_splitting import InputChecksums, InputSplitter
 from braid.storage.staged_input import StagedStream
 from braid.util.environment import current_workers
 from braid.util.file_system import current_file_system
@@ -27,7 +27,7 @@ class _Noted(msgspec.Struct):
     """
 
     v: int
-    files: Seals
+    files: InputChecksums
     staged: dict[str, FileChecksum] = {}
 
 
@@ -50,10 +50,10 @@ class InputSnapshot:
             f for folder in folders for f in current_file_system().find_files(folder, "*.parquet")
         ]
         with current_workers().open_pool("braid-seal", 8) as pool:
-            seals = [*pool.map(partial(durable_files.checksum_file, force=force), files)]
-        found: Seals = {}
-        for file, seal in zip(files, seals, strict=True):
-            found.setdefault(file.parent.name, []).append(seal)
+            checksums = [*pool.map(partial(durable_files.checksum_file, force=force), files)]
+        found: InputChecksums = {}
+        for file, checksum in zip(files, checksums, strict=True):
+            found.setdefault(file.parent.name, []).append(checksum)
         whole = {
             f.stem: durable_files.checksum_file(f, force)
             for f in current_file_system().find_files(self.folder, "*.arrow")
@@ -112,8 +112,8 @@ class InputSnapshot:
         files could not be written.
         """
         try:
-            for file, seal in self._list_checksums(batch):
-                durable_files.check_file(file, seal, deep or file.suffix == ".arrow")
+            for file, checksum in self._list_checksums(batch):
+                durable_files.check_file(file, checksum, deep or file.suffix == ".arrow")
         except DamagedRunError:
             if self._cutting is not None or not self._is_note_changed():
                 raise
@@ -127,15 +127,17 @@ class InputSnapshot:
 
     def _list_checksums(self, batch: int | None) -> Iterator[tuple[Path, FileChecksum]]:
         if batch is not None and (cutting := self._cutting) is not None:
-            for alias, seal in cutting.checksums(batch).items():
-                yield micro_batch_files.batch_file(self.folder / alias, batch), seal
+            for alias, checksum in cutting.checksums(batch).items():
+                yield micro_batch_files.batch_file(self.folder / alias, batch), checksum
             return
-        for alias, seal in self._noted.staged.items():
-            yield self._staged_path(alias), seal
-        for alias, seals in self._noted.files.items():
-            wanted = range(len(seals)) if batch is None else range(len(seals))[batch : batch + 1]
+        for alias, checksum in self._noted.staged.items():
+            yield self._staged_path(alias), checksum
+        for alias, checksums in self._noted.files.items():
+            wanted = (
+                range(len(checksums)) if batch is None else range(len(checksums))[batch : batch + 1]
+            )
             yield from (
-                (micro_batch_files.batch_file(self.folder / alias, n), seals[n]) for n in wanted
+                (micro_batch_files.batch_file(self.folder / alias, n), checksums[n]) for n in wanted
             )
 
     def start_splitting(self, first: int, force: bool) -> None:
@@ -149,10 +151,10 @@ class InputSnapshot:
             done = partial(self._finish_splitting, force=force)
             self._cutting = InputSplitter(self._streams, first, force, done)
 
-    def _finish_splitting(self, seals: Seals, force: bool) -> None:
+    def _finish_splitting(self, checksums: InputChecksums, force: bool) -> None:
         """Record the checksums of all files, then remove the staged files."""
         whole = [*self._noted.staged]
-        self._write_file_list(_Noted(VERSION, seals), force)
+        self._write_file_list(_Noted(VERSION, checksums), force)
         self.check_driver()
         for alias in whole:
             current_file_system().remove_file(self._staged_path(alias), missing_ok=True)

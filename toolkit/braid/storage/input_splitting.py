@@ -10,7 +10,7 @@ from braid.storage.staged_input import StagedStream
 from braid.util.cancellation import PART
 from braid.util.environment import current_workers
 
-Seals = dict[str, list[FileChecksum]]
+InputChecksums = dict[str, list[FileChecksum]]
 
 
 class InputSplitter:
@@ -25,11 +25,11 @@ class InputSplitter:
         streams: Mapping[str, StagedStream],
         first: int,
         force: bool,
-        done: Callable[[Seals], None],
+        done: Callable[[InputChecksums], None],
     ) -> None:
         self._streams, self._first, self._force, self._done = streams, first, force, done
         self._count = max(len(s.ends) for s in streams.values())
-        self._seals: dict[int, dict[str, FileChecksum]] = {}
+        self._checksums: dict[int, dict[str, FileChecksum]] = {}
         self._error: Exception | None = None
         self._ended, self._leaving, self._news = False, False, threading.Condition()
         for stream in streams.values():
@@ -45,10 +45,10 @@ class InputSplitter:
                     a: s.write_micro_batch(number, self._force) for a, s in self._streams.items()
                 }
                 with self._news:
-                    self._seals[number] = cut
+                    self._checksums[number] = cut
                     self._news.notify_all()
             numbers = range(self._count)
-            self._done({a: [self._seals[n][a] for n in numbers] for a in self._streams})
+            self._done({a: [self._checksums[n][a] for n in numbers] for a in self._streams})
         except Exception as error:
             self._error = error
         finally:
@@ -60,7 +60,7 @@ class InputSplitter:
     def wait_for_batch(self, number: int) -> None:
         """Wait until the files of a micro-batch are written or splitting has ended."""
         with self._news:
-            while number < self._count and number not in self._seals and not self._ended:
+            while number < self._count and number not in self._checksums and not self._ended:
                 self._news.wait(PART)
 
     def checksums(self, number: int) -> dict[str, FileChecksum]:
@@ -69,8 +69,8 @@ class InputSplitter:
         Raises RuntimeError if the files were not written.
         """
         with self._news:
-            if number in self._seals or number >= self._count:
-                return self._seals.get(number, {})
+            if number in self._checksums or number >= self._count:
+                return self._checksums.get(number, {})
         self._raise_split_error()
         raise RuntimeError(
             f"the run was stopped before the input of micro-batch {number} was written"

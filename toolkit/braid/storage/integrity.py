@@ -14,7 +14,7 @@ from braid.errors import FencedError
 from braid.storage import durable_files, hub_files
 from braid.storage.file_repair import RepairableFile, find_repairable
 from braid.storage.hub_files import HubFiles, OperatorPin
-from braid.storage.log_entries import Kept
+from braid.storage.log_entries import CommitRecord
 from braid.storage.manifest_log import OLD
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore, open_store
@@ -68,7 +68,7 @@ def check_run(path: str | Path) -> tuple[list[str], str]:
     state = _result_or_error(store.last_state)
     blocks = state.block_files if isinstance(state, RunState) else {}
     results = store.results.named_files()
-    size = sum(s.size_bytes for s in [*blocks.values(), *(seal for _, seal in results)])
+    size = sum(s.size_bytes for s in [*blocks.values(), *(checksum for _, checksum in results)])
     batches, files = store.log.batch_count, f"{len(results)} result files"
     return found, f"{batches} batches, {files}, {len(blocks)} block files, {size:,} bytes"
 
@@ -166,14 +166,14 @@ def _list_run_faults(
         yield from _list_check_error(partial(store.results.check_published_file, name, deep=True))
     yield from [str(listed)] if isinstance(listed, ValueError) else []
     yield from map(str, store.published.sink_log.damaged_files().values())
-    for kept in store.log.commits[-1:] if with_state else ():
-        state = _result_or_error(partial(store.states.read_state, kept))
+    for commit in store.log.commits[-1:] if with_state else ():
+        state = _result_or_error(partial(store.states.read_state, commit))
         if not isinstance(state, RunState):
             yield str(state)
             continue
-        for name, seal in state.block_files.items():
+        for name, checksum in state.block_files.items():
             yield from _list_check_error(
-                partial(durable_files.check_file, store.blocks.folder / name, seal)
+                partial(durable_files.check_file, store.blocks.folder / name, checksum)
             )
     yield from _list_check_error(lambda: store.sink_progress.last_batch)
     if query.get("ready"):
@@ -203,7 +203,7 @@ def _find_last_intact_batch(store: RunStore, anew: Sequence[RepairableFile]) -> 
         return -1
     made = {each.name for each in anew}
     first = [(m.first, part) for m in store.log.merged for part in m.parts]
-    later = [(kept.batch, named) for kept in store.log.commits for named in kept.results]
+    later = [(commit.batch, named) for commit in store.log.commits for named in commit.results]
     for batch, named in (*first, *later):
         if named.name not in made and isinstance(
             _result_or_error(partial(store.results.verified_path, named, deep=True)), ValueError
@@ -218,13 +218,13 @@ def _find_restorable_batches(store: RunStore, last: int) -> list[int]:
     return [k.batch for k in intact[-OLD:] if _has_intact_blocks(store, k)]
 
 
-def _has_intact_blocks(store: RunStore, kept: Kept) -> bool:
+def _has_intact_blocks(store: RunStore, commit: CommitRecord) -> bool:
     def blocks() -> None:
-        for name, seal in store.states.read_state(kept).block_files.items():
-            durable_files.check_file(store.blocks.folder / name, seal)
+        for name, checksum in store.states.read_state(commit).block_files.items():
+            durable_files.check_file(store.blocks.folder / name, checksum)
 
-    check = partial(hub_files.verify_commit, store, kept) if _is_hub(store) else blocks
-    return kept.state is not None and not isinstance(_result_or_error(check), ValueError)
+    check = partial(hub_files.verify_commit, store, commit) if _is_hub(store) else blocks
+    return commit.state is not None and not isinstance(_result_or_error(check), ValueError)
 
 
 def _is_hub(store: RunStore) -> bool:

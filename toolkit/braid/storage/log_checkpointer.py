@@ -13,7 +13,7 @@ from braid.errors import DamagedRunError
 from braid.storage import durable_files
 from braid.storage.committed_results import CommittedResults
 from braid.storage.event_archive import EventArchive
-from braid.storage.log_entries import Merged
+from braid.storage.log_entries import CompactedResults
 from braid.storage.manifest_log import OLD, ManifestLog
 from braid.storage.result_compactor import ResultCompactor
 from braid.storage.result_retention import RetentionPolicy, count_expired_groups
@@ -66,7 +66,7 @@ class LogCheckpointer:
         self._archive.trim_log()
         self._archive.forget_until(entry)
 
-    def _count_expired_groups(self, merged: Sequence[Merged]) -> int:
+    def _count_expired_groups(self, merged: Sequence[CompactedResults]) -> int:
         """Return how many of the first groups of compacted batches have expired.
 
         Results that a sink has not received are retained. So are those compacted just now, so that
@@ -76,7 +76,7 @@ class LogCheckpointer:
             return 0
         end = merged[-1].end if merged else 0
         later = sum(
-            f.seal.size_bytes for k in self._log.commits if k.batch >= end for f in k.results
+            f.checksum.size_bytes for k in self._log.commits if k.batch >= end for f in k.results
         )
         promised = self._log.first_uncompacted_batch
         try:
@@ -87,12 +87,12 @@ class LogCheckpointer:
             return 0
         return count_expired_groups(self.keep, merged, later, _current_microseconds(), promised)
 
-    def _compact_results(self) -> list[Merged]:
+    def _compact_results(self) -> list[CompactedResults]:
         """Compact the results of batches for the next checkpoint. Those in a bucket are not.
 
         Batches are always grouped alike, so that a rebuilt file is the same.
         """
-        made, waiting = list[Merged](), self._log.commits[:-OLD]
+        made, waiting = list[CompactedResults](), self._log.commits[:-OLD]
         some = _EVERY - self._log.first_uncompacted_batch % _EVERY
         while len(waiting) >= some and not self._medium.url:
             # Not on the caller's thread: Spark starts each run on a new one.

@@ -9,7 +9,7 @@ import msgspec
 
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.log_entries import Merged, Named, Rolled
+from braid.storage.log_entries import CompactedResults, FileRef, LogCheckpoint
 from braid.storage.run_medium import RunMedium
 from braid.util.file_system import current_file_system
 
@@ -38,16 +38,16 @@ class LogCheckpoints:
         """Return whether a checkpoint covers an entry."""
         return any(checkpoint_entry(file) >= entry for file in self.list_files())
 
-    def read_checkpoint(self, file: Path) -> Rolled:
+    def read_checkpoint(self, file: Path) -> LogCheckpoint:
         """Return a checkpoint. Raises DamagedRunError, or ValueError for another version."""
         body = durable_files.read_checksummed(file, f"{file.name} of {self._medium.where}")
-        return msgspec.json.decode(body, type=Rolled)
+        return msgspec.json.decode(body, type=LogCheckpoint)
 
-    def write_checkpoint(self, rolled: Rolled) -> None:
+    def write_checkpoint(self, checkpoint: LogCheckpoint) -> None:
         """Write or replace a checkpoint. Raises FencedError."""
         durable_files.write_atomically(
-            self._folder / f"checkpoint-{rolled.entry:06d}.json",
-            durable_files.encode_checksummed(rolled),
+            self._folder / f"checkpoint-{checkpoint.entry:06d}.json",
+            durable_files.encode_checksummed(checkpoint),
             self._medium.force,
             check=self._check,
         )
@@ -65,12 +65,14 @@ class LogCheckpoints:
             else:
                 self._rewrite(file, lambda merged: _drop_older_groups(since, merged))
 
-    def replace_part_checksum(self, part: Named) -> None:
+    def replace_part_checksum(self, part: FileRef) -> None:
         """Update checkpoints to the new checksum of a rebuilt part."""
         for file in self.list_files():
             self._rewrite(file, lambda merged: [_replace_part(part, m) for m in merged])
 
-    def _rewrite(self, file: Path, change: Callable[[list[Merged]], list[Merged]]) -> None:
+    def _rewrite(
+        self, file: Path, change: Callable[[list[CompactedResults]], list[CompactedResults]]
+    ) -> None:
         try:
             before = self.read_checkpoint(file)
         except DamagedRunError:  # another checkpoint replaces it
@@ -79,12 +81,14 @@ class LogCheckpoints:
             self.write_checkpoint(msgspec.structs.replace(before, merged=merged))
 
 
-def _drop_older_groups(since: int, merged: list[Merged]) -> list[Merged]:
+def _drop_older_groups(since: int, merged: list[CompactedResults]) -> list[CompactedResults]:
     """Return the groups from batch ``since`` on, or an empty one at the end if there are none."""
     end = merged[-1].end if merged else 0
-    return [m for m in merged if m.first >= since] or ([Merged(end, end, 0, ())] if end else [])
+    return [m for m in merged if m.first >= since] or (
+        [CompactedResults(end, end, 0, ())] if end else []
+    )
 
 
-def _replace_part(part: Named, group: Merged) -> Merged:
+def _replace_part(part: FileRef, group: CompactedResults) -> CompactedResults:
     """Return a group with the part of this name replaced."""
     return group._replace(parts=tuple(part if p.name == part.name else p for p in group.parts))

@@ -12,11 +12,11 @@ from braid.storage.event_log import EventPrefix
 from braid.util.environment import current_environment
 
 
-class Named(NamedTuple):
+class FileRef(NamedTuple):
     """Name and checksum of a file of a run."""
 
     name: str
-    seal: FileChecksum
+    checksum: FileChecksum
 
 
 class Driver(msgspec.Struct, frozen=True):
@@ -52,22 +52,22 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     entry: int
     before: str
     batch: int
-    state: Named | None = None
-    results: tuple[Named, ...] = ()
+    state: FileRef | None = None
+    results: tuple[FileRef, ...] = ()
     events: list[msgspec.Raw] = []
     driver: Driver | None = None
 
 
-class Kept(NamedTuple):
+class CommitRecord(NamedTuple):
     """A commit in memory. If it is part of a checkpoint, it has no state and its entry is -1."""
 
     entry: int
     batch: int
-    state: Named | None
-    results: tuple[Named, ...]
+    state: FileRef | None
+    results: tuple[FileRef, ...]
 
 
-class Merged(NamedTuple):
+class CompactedResults(NamedTuple):
     """Compacted results of the batches from ``first`` up to, excluding, ``end``.
 
     - ``files``: number of their original files in results/.
@@ -79,12 +79,12 @@ class Merged(NamedTuple):
     first: int
     end: int
     files: int
-    parts: tuple[Named, ...]
+    parts: tuple[FileRef, ...]
     bytes: int = 0
     time: int = 0
 
 
-class Rolled(msgspec.Struct, frozen=True):
+class LogCheckpoint(msgspec.Struct, frozen=True):
     """Checkpoint of the log, which replaces all entries up to ``entry``.
 
     - ``before``: checksum of that entry.
@@ -96,7 +96,7 @@ class Rolled(msgspec.Struct, frozen=True):
     v: int
     entry: int
     before: str
-    results: list[tuple[Named, ...]]
+    results: list[tuple[FileRef, ...]]
     archive: EventPrefix
     opening: int
-    merged: list[Merged] = []
+    merged: list[CompactedResults] = []

@@ -19,7 +19,14 @@ from braid.errors import DamagedRunError, FencedError
 from braid.storage import durable_files
 from braid.storage.event_log import EventPrefix
 from braid.storage.log_checkpoints import LogCheckpoints, checkpoint_entry
-from braid.storage.log_entries import Driver, Kept, Manifest, Merged, Named, Rolled
+from braid.storage.log_entries import (
+    CommitRecord,
+    CompactedResults,
+    Driver,
+    FileRef,
+    LogCheckpoint,
+    Manifest,
+)
 from braid.storage.run_files import entry_file_name, is_run_file
 from braid.storage.run_medium import RunMedium
 from braid.util.file_system import current_file_system
@@ -37,11 +44,11 @@ class ManifestLog:
     def __init__(self, medium: RunMedium) -> None:
         self.medium, self.folder, self.run = medium, medium.folder / "commits", medium.where
         self.checkpoints = LogCheckpoints(medium, self.check_fence)
-        self.merged: list[Merged] = []
+        self.merged: list[CompactedResults] = []
         """Retained compacted results of the first batches."""
-        self.commits: list[Kept] = []
+        self.commits: list[CommitRecord] = []
         """Commits of the batches after the compacted ones, in order."""
-        self.rolled: Rolled | None = None
+        self.checkpoint: LogCheckpoint | None = None
         self.next_entry, self._before = 0, ""  # number, and checksum of the one before it
         self._appending, self._put = threading.RLock(), b""
         self.is_mine = False
@@ -137,39 +144,40 @@ class ManifestLog:
         files = self.checkpoints.list_files()
         for left, file in zip(range(len(files))[::-1], files[::-1], strict=True):
             try:
-                rolled = self.checkpoints.read_checkpoint(file)
+                checkpoint = self.checkpoints.read_checkpoint(file)
             except DamagedRunError:
                 if not left:
                     raise
                 continue
-            if file == files[-1] and not self._is_followed(rolled, is_first=not left):
+            if file == files[-1] and not self._is_followed(checkpoint, is_first=not left):
                 continue
-            self.rolled, self.merged = rolled, rolled.merged
+            self.checkpoint, self.merged = checkpoint, checkpoint.merged
             self.commits = [
-                Kept(-1, b, None, r)
-                for b, r in enumerate(rolled.results, self.first_uncompacted_batch)
+                CommitRecord(-1, b, None, r)
+                for b, r in enumerate(checkpoint.results, self.first_uncompacted_batch)
             ]
-            self.next_entry, self._before = rolled.entry + 1, rolled.before
+            self.next_entry, self._before = checkpoint.entry + 1, checkpoint.before
             return
 
-    def _is_followed(self, rolled: Rolled, is_first: bool) -> bool:
+    def _is_followed(self, checkpoint: LogCheckpoint, is_first: bool) -> bool:
         """Return whether the last checkpoint covers the entries of this log.
 
         Its last covered entry exists until the next checkpoint. If that one was damaged and
         removed, only the entry after it exists. ``is_first``: there is no earlier checkpoint, so it
         is valid unless the entries begin at 0.
         """
-        last, after = self.entry_path(rolled.entry), self.entry_path(rolled.entry + 1)
+        last, after = self.entry_path(checkpoint.entry), self.entry_path(checkpoint.entry + 1)
         if current_file_system().exists(last):
             return (
-                durable_files.read_checksum(current_file_system().read_file(last)) == rolled.before
+                durable_files.read_checksum(current_file_system().read_file(last))
+                == checkpoint.before
             )
         if current_file_system().exists(after):
-            return self.read_entry(rolled.entry + 1).before == rolled.before
+            return self.read_entry(checkpoint.entry + 1).before == checkpoint.before
         return is_first and not current_file_system().exists(self.entry_path(0))
 
     def write_checkpoint(
-        self, archive: EventPrefix, opening: int, merged: Sequence[Merged]
+        self, archive: EventPrefix, opening: int, merged: Sequence[CompactedResults]
     ) -> None:
         """Write a checkpoint of all entries before the last two commits.
 
@@ -181,20 +189,20 @@ class ManifestLog:
         last = self.commits[-OLD].entry - 1
         crc = durable_files.read_checksum(current_file_system().read_file(self.entry_path(last)))
         end = merged[-1].end if merged else 0
-        kept = [k for k in self.commits if k.batch >= end]
-        results = [k.results for k in kept[:-OLD]]
-        rolled = Rolled(VERSION, last, crc, results, archive, opening, [*merged])
-        self.checkpoints.write_checkpoint(rolled)
-        before, self.rolled, self.merged = self.rolled, rolled, [*merged]
-        self.commits = [k._replace(entry=-1, state=None) for k in kept[:-OLD]] + kept[-OLD:]
+        recent = [k for k in self.commits if k.batch >= end]
+        results = [k.results for k in recent[:-OLD]]
+        checkpoint = LogCheckpoint(VERSION, last, crc, results, archive, opening, [*merged])
+        self.checkpoints.write_checkpoint(checkpoint)
+        before, self.checkpoint, self.merged = self.checkpoint, checkpoint, [*merged]
+        self.commits = [k._replace(entry=-1, state=None) for k in recent[:-OLD]] + recent[-OLD:]
         self._remove_old_entries(-1 if before is None else before.entry)
 
     def drop_expired_names(self) -> None:
         """Remove expired results from earlier checkpoints; see ``LogCheckpoints``."""
-        last = inf if self.rolled is None else self.rolled.entry
+        last = inf if self.checkpoint is None else self.checkpoint.entry
         self.checkpoints.drop_expired_names(last, self.first_retained_batch)
 
-    def replace_part_checksum(self, part: Named) -> None:
+    def replace_part_checksum(self, part: FileRef) -> None:
         """Update the log to the new checksum of a rebuilt part."""
         self.checkpoints.replace_part_checksum(part)
         self.reset_log()
@@ -216,9 +224,9 @@ class ManifestLog:
         self.read_new_entries()
         return [*range(self.batch_count)]
 
-    def uncheckpointed_commits(self) -> list[Kept]:
+    def uncheckpointed_commits(self) -> list[CommitRecord]:
         """Return the commits that no checkpoint covers, in order."""
-        return [kept for kept in self.commits if kept.entry >= 0]
+        return [commit for commit in self.commits if commit.entry >= 0]
 
     def _list_entries(self) -> list[int]:
         return sorted(
@@ -238,7 +246,7 @@ class ManifestLog:
                 raise DamagedRunError(
                     f"{self.entry_path(found.entry)} is of batch {found.batch}, not the next"
                 )
-            self.commits.append(Kept(found.entry, found.batch, found.state, found.results))
+            self.commits.append(CommitRecord(found.entry, found.batch, found.state, found.results))
         self.next_entry, self._before = found.entry + 1, crc
 
     def truncate(self, last: int) -> None:
@@ -252,12 +260,13 @@ class ManifestLog:
 
     def reset_log(self) -> None:
         """Forget everything, so that the log is read again."""
-        self.merged, self.commits, self.rolled, self.next_entry, self._before = [], [], None, 0, ""
+        self.merged, self.commits, self.checkpoint = [], [], None
+        self.next_entry, self._before = 0, ""
         self.is_mine, self._last = False, ()
 
     def reload_log(self) -> None:
         """Read the log again if the previous driver has written a checkpoint since it was read."""
-        last = -1 if self.rolled is None else self.rolled.entry
+        last = -1 if self.checkpoint is None else self.checkpoint.entry
         if self.checkpoints.has_covered(last + 1):
             self.reset_log()
             self.read_new_entries()
@@ -265,8 +274,8 @@ class ManifestLog:
 
     def append_entry(
         self,
-        state: Named | None = None,
-        results: tuple[Named, ...] = (),
+        state: FileRef | None = None,
+        results: tuple[FileRef, ...] = (),
         events: Sequence[bytes] = (),
         driver: Driver | None = None,
         last_batch: int | None = None,
@@ -316,10 +325,10 @@ class ManifestLog:
         This happens after a repair went back, or after other drivers wrote two checkpoints. If one
         checkpoint covers the entry, it is a commit and stays.
         """
-        rolled = sum(checkpoint_entry(file) >= entry for file in self.checkpoints.list_files())
+        covering = sum(checkpoint_entry(file) >= entry for file in self.checkpoints.list_files())
         path = self.entry_path(entry)
         if (
-            rolled != 1
+            covering != 1
             and current_file_system().exists(path)
             and current_file_system().read_file(path) == body
         ):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from braid.storage import durable_files
-from braid.storage.log_entries import Merged
+from braid.storage.log_entries import CompactedResults
 from braid.storage.run_files import (
     is_run_file,
     remove_unnamed_files,
@@ -107,7 +107,7 @@ class PublishedResults:
 
     def recover_published(
         self,
-        merged: Sequence[Merged],
+        merged: Sequence[CompactedResults],
         later: Sequence[Sequence[str]],
         earlier: Callable[[], list[list[str]]],
         seen: int | None = None,
@@ -135,7 +135,7 @@ class PublishedResults:
         remove_unnamed_files([self.new], (), self.medium.check_driver)
 
     def _is_published_completely(
-        self, merged: Sequence[Merged], later: Sequence[Sequence[str]], seen: int
+        self, merged: Sequence[CompactedResults], later: Sequence[Sequence[str]], seen: int
     ) -> bool:
         """Return whether everything is published; compacted batches are compared by number only."""
         files = sum(m.files for m in merged) + sum(map(len, later))

@@ -195,14 +195,14 @@ class RemoteMedium:
     def _compare_sizes(
         self, sizes: Mapping[str, int], files: Mapping[str, FileChecksum]
     ) -> Iterator[tuple[str, str]]:
-        for name, seal in files.items():
+        for name, checksum in files.items():
             if (size := sizes.get(name, -1)) < 0:
                 yield name, f"{self.url}/{name} is missing"
-            elif size != seal.size_bytes:
+            elif size != checksum.size_bytes:
                 yield (
                     name,
-                    f"{self.url}/{name} is damaged: it has {size} bytes, {seal.size_bytes} were "
-                    "written",
+                    f"{self.url}/{name} is damaged: it has {size} bytes, "
+                    f"{checksum.size_bytes} were written",
                 )
 
     def remove_unnamed(self, named: Set[str], checked: Mapping[str, FileChecksum]) -> None:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from braid.core.run_state import FileChecksum
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.log_entries import Kept, Merged, Named
+from braid.storage.log_entries import CommitRecord, CompactedResults, FileRef
 from braid.storage.run_files import remove_unnamed_files, result_file_sort_key
 from braid.storage.run_medium import RunMedium
 from braid.util.file_system import current_file_system
@@ -76,33 +76,35 @@ class ResultCompactor:
         """Return the link to an original file in compacted/; None if it was rewritten there."""
         return file if current_file_system().exists(file := self.folder / name) else None
 
-    def compact(self, batches: Sequence[Kept], now: int) -> Merged:
+    def compact(self, batches: Sequence[CommitRecord], now: int) -> CompactedResults:
         """Write the results of consecutive batches as parts, which a checkpoint must then name.
 
         ``now``: microseconds since 1970. Raises DamagedRunError if a result file is damaged.
         """
-        parts: list[Named] = []
+        parts: list[FileRef] = []
         for several in _group_by_size(batches):
             parts += self._compact_part(several)
         if self.medium.force:
             durable_files.fsync_path(self.new)
-        files = [file for kept in batches for file in kept.results]
-        size = sum(seal.size_bytes for _, seal in {*files, *parts})
+        files = [file for commit in batches for file in commit.results]
+        size = sum(checksum.size_bytes for _, checksum in {*files, *parts})
         first, end = batches[0].batch, batches[-1].batch + 1
-        return Merged(first, end, len(files), tuple(parts), size, now)
+        return CompactedResults(first, end, len(files), tuple(parts), size, now)
 
-    def _compact_part(self, several: Sequence[Kept]) -> Sequence[Named]:
+    def _compact_part(self, several: Sequence[CommitRecord]) -> Sequence[FileRef]:
         """Return the results of some batches as one file, or their original files.
 
         The originals are used if they are large, single, or have different columns.
         """
-        files = sorted((file for kept in several for file in kept.results), key=_result_sort_key)
-        if len(files) < 2 or sum(file.seal.size_bytes for file in files) > _LARGE:
+        files = sorted(
+            (file for commit in several for file in commit.results), key=_result_sort_key
+        )
+        if len(files) < 2 or sum(file.checksum.size_bytes for file in files) > _LARGE:
             return files
         name = f"{several[0].batch:06d}-{several[-1].batch:06d}.parquet"
-        if (seal := self._put_part(name, self._read_tables(files))) is None:
+        if (checksum := self._put_part(name, self._read_tables(files))) is None:
             return files
-        return [Named(name, seal)]
+        return [FileRef(name, checksum)]
 
     def _put_part(self, name: str, tables: Iterable[pa.Table]) -> FileChecksum | None:
         """Write tables as a file under staging/ atomically. Return its checksum.
@@ -113,27 +115,27 @@ class ResultCompactor:
         if not _try_write_tables(temporary, tables):
             current_file_system().remove_file(temporary, missing_ok=True)
             return None
-        seal = durable_files.checksum_file(temporary, self.medium.force)
+        checksum = durable_files.checksum_file(temporary, self.medium.force)
         self.medium.check_driver()
         current_file_system().replace_file(temporary, self.new / name)
-        return seal
+        return checksum
 
-    def _read_tables(self, files: Iterable[Named]) -> Iterator[pa.Table]:
-        for name, seal in files:
+    def _read_tables(self, files: Iterable[FileRef]) -> Iterator[pa.Table]:
+        for name, checksum in files:
             body = current_file_system().read_file(self.results / name)
-            if FileChecksum(len(body), zlib.crc32(body)) != seal:
-                durable_files.check_file(self.results / name, seal)
+            if FileChecksum(len(body), zlib.crc32(body)) != checksum:
+                durable_files.check_file(self.results / name, checksum)
             yield from _read_row_groups(pq.ParquetFile(pa.BufferReader(body)))
 
-    def rebuild_part(self, name: str, batches: Sequence[Sequence[str]]) -> Named:
+    def rebuild_part(self, name: str, batches: Sequence[Sequence[str]]) -> FileRef:
         """Rebuild a part from the published files of its batches.
 
         Raises DamagedRunError if one of their pages is damaged.
         """
         files = [self.results / file for names in batches for file in names]
-        seal = self._put_part(name, map(read_verified_pages, files))
-        assert seal is not None, "they were merged before"
-        named = Named(name, seal)
+        checksum = self._put_part(name, map(read_verified_pages, files))
+        assert checksum is not None, "they were merged before"
+        named = FileRef(name, checksum)
         current_file_system().replace_file(self.new / name, self.folder / name)
         if self.medium.force:
             durable_files.fsync_path(self.folder)
@@ -141,8 +143,12 @@ class ResultCompactor:
 
     def stage_files(self, rows: Mapping[str, pa.Table]) -> dict[str, int]:
         """Write files of results/ again, under staging/. Return their bytes."""
-        seals = {name: self._put_part(name, [table]) for name, table in rows.items()}
-        return {name: seal.size_bytes for name, seal in seals.items() if seal is not None}
+        checksums = {name: self._put_part(name, [table]) for name, table in rows.items()}
+        return {
+            name: checksum.size_bytes
+            for name, checksum in checksums.items()
+            if checksum is not None
+        }
 
     def publish_staged(self, names: Iterable[str]) -> None:
         """Move these files to results/."""
@@ -151,7 +157,7 @@ class ResultCompactor:
         if self.medium.force:
             durable_files.fsync_path(self.results)
 
-    def publish_compacted(self, merged: Iterable[Merged]) -> None:
+    def publish_compacted(self, merged: Iterable[CompactedResults]) -> None:
         """Publish the parts that a checkpoint names. Repeat after a crash.
 
         A link in staging/ remains until the new one is on disk, so a power cut leaves one of them.
@@ -170,26 +176,26 @@ class ResultCompactor:
         for name in new:
             current_file_system().remove_file(self.new / name, missing_ok=True)
 
-    def recover_compacted(self, merged: Sequence[Merged]) -> None:
+    def recover_compacted(self, merged: Sequence[CompactedResults]) -> None:
         """Complete what a crash may have interrupted, and remove parts that no checkpoint names."""
         self.publish_compacted(merged)
         named = {part.name for each in merged for part in each.parts}
         remove_unnamed_files([self.folder], named, self.medium.check_driver)
 
 
-def _result_sort_key(file: Named) -> tuple[int, int, str]:
+def _result_sort_key(file: FileRef) -> tuple[int, int, str]:
     return result_file_sort_key(file.name)
 
 
-def _group_by_size(batches: Iterable[Kept]) -> Iterator[list[Kept]]:
+def _group_by_size(batches: Iterable[CommitRecord]) -> Iterator[list[CommitRecord]]:
     """Yield consecutive batches up to a total size, or a single larger one."""
-    several, size = list[Kept](), 0
-    for kept in batches:
-        more = sum(file.seal.size_bytes for file in kept.results)
+    several, size = list[CommitRecord](), 0
+    for commit in batches:
+        more = sum(file.checksum.size_bytes for file in commit.results)
         if several and size + more > _LARGE:
             yield several
             several, size = [], 0
-        several, size = [*several, kept], size + more
+        several, size = [*several, commit], size + more
     if several:
         yield several
 

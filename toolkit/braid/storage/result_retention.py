@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from braid.storage.log_entries import Merged
+from braid.storage.log_entries import CompactedResults
 from braid.util.durations import parse_duration
 from braid.util.machine import parse_memory_limit
 from braid.util.validation import format_value
@@ -42,7 +42,7 @@ def parse_retention(given: Any) -> RetentionPolicy | None:
 
 
 def count_expired_groups(
-    keep: RetentionPolicy, merged: Sequence[Merged], later: int, now: int, promised: int
+    keep: RetentionPolicy, merged: Sequence[CompactedResults], later: int, now: int, promised: int
 ) -> int:
     """Return how many of the first groups of compacted batches have expired.
 

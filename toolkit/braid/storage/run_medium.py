@@ -124,9 +124,9 @@ class LocalMedium:
 
     def find_faults(self, files: Mapping[str, FileChecksum]) -> Iterator[tuple[str, str]]:
         """Yield the names of files that are missing or differ in length, with the fault."""
-        for name, seal in files.items():
+        for name, checksum in files.items():
             try:
-                durable_files.check_file(self.folder / name, seal, deep=False)
+                durable_files.check_file(self.folder / name, checksum, deep=False)
             except DamagedRunError as damaged:
                 yield name, str(damaged)
 

@@ -26,7 +26,7 @@ from braid.storage.durable_files import Durability
 from braid.storage.event_archive import EventArchive
 from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.log_checkpointer import LogCheckpointer
-from braid.storage.log_entries import Driver, Named
+from braid.storage.log_entries import Driver, FileRef
 from braid.storage.manifest_log import OLD, ManifestLog
 from braid.storage.published_results import PublishedResults
 from braid.storage.remote_medium import RemoteMedium, is_object_store_url
@@ -105,7 +105,9 @@ class RunStore:
         self._make_folders()
         remote.fetch_entries(self.log.next_entry)
         self.log.read_new_entries()
-        states = [kept.state.name for kept in self.log.commits[-OLD:] if kept.state is not None]
+        states = [
+            commit.state.name for commit in self.log.commits[-OLD:] if commit.state is not None
+        ]
         files = {f"commits/{name}": f"commits/{name}" for name in states}
         remote.prefetch_files({**files, _OPENING: self.events.path.name})
 
@@ -245,7 +247,7 @@ class RunStore:
         """Raise RuntimeError unless all files reported by tasks exist with their lengths."""
         results = {*outcome.results}
         places = {n: self.medium.new_results if n in results else "blocks" for n in outcome.files}
-        files = {f"{places[n]}/{n}": seal for n, seal in outcome.files.items()}
+        files = {f"{places[n]}/{n}": checksum for n, checksum in outcome.files.items()}
         for name, fault in self.medium.find_faults(files):
             worker = outcome.workers[Path(name).name]
             raise RuntimeError(
@@ -258,7 +260,7 @@ class RunStore:
     def commit_batch(
         self,
         batch: int,
-        snapshot: Named,
+        snapshot: FileRef,
         results: Mapping[str, FileChecksum],
         happened: Iterable[Any],
     ) -> None:
@@ -271,7 +273,7 @@ class RunStore:
         if self.remote and self.remote.has_checkpoints:
             self.remote.upload_files({f"checkpoint/{snapshot.name}": self.checkpoint.dump()})
         lines = [encode_event(e)[:-1] for e in happened]
-        named = tuple(Named(*each) for each in results.items())
+        named = tuple(FileRef(*each) for each in results.items())
         with self.results.reading:
             self.lock.check_held()
             if self.force:
@@ -281,7 +283,7 @@ class RunStore:
             self._append_entry(snapshot, named, lines)
             self.results.publish_batch(batch, [*results])
 
-    def remove_old_files(self, state: RunState, snapshot: Named) -> None:
+    def remove_old_files(self, state: RunState, snapshot: FileRef) -> None:
         """Remove states but the last two, and block files that neither names, after a commit.
 
         At intervals, also remove result files that nothing names, from task attempts that came
@@ -348,9 +350,11 @@ class RunStore:
     def _list_named_files(self) -> Iterator[tuple[str, FileChecksum]]:
         """Yield the result files of all batches and the block files of the last, with checksums."""
         for named in self.results.named_files():
-            yield f"results/{named.name}", named.seal
+            yield f"results/{named.name}", named.checksum
         if (state := self.last_state()) is not None:
-            yield from ((f"blocks/{name}", seal) for name, seal in state.block_files.items())
+            yield from (
+                (f"blocks/{name}", checksum) for name, checksum in state.block_files.items()
+            )
 
     def verify_files(self) -> None:
         """Raise DamagedRunError unless every file that the log names exists with its length.
@@ -364,7 +368,7 @@ class RunStore:
         self.log.read_new_entries()
         for named in self.results.named_files():
             self.results.verified_path(named)
-        later = sum(len(kept.results) for kept in self.log.commits)
+        later = sum(len(commit.results) for commit in self.log.commits)
         self._visible = self.published.count_published()
         if self._visible != sum(m.files for m in self.log.merged) + later:
             self.results.compacted_files()

@@ -19,7 +19,7 @@ import msgspec
 
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.log_entries import Merged
+from braid.storage.log_entries import CompactedResults
 from braid.storage.run_files import is_run_file, result_file_batch
 from braid.storage.run_medium import RunMedium
 from braid.storage.sink_log_files import (
@@ -105,7 +105,9 @@ class SparkSinkLog:
             if file.name not in known:
                 current_file_system().remove_file(file, missing_ok=True)
 
-    def is_complete(self, merged: Sequence[Merged], later: Sequence[Sequence[str]]) -> bool:
+    def is_complete(
+        self, merged: Sequence[CompactedResults], later: Sequence[Sequence[str]]
+    ) -> bool:
         """Return whether the log names these files; compacted batches are only counted."""
         first = merged[-1].end if merged else 0
         last = first + len(later) - 1
@@ -136,7 +138,7 @@ class SparkSinkLog:
         self.remove_unknown(retained_file_names(last))
 
     def _has_expected_line_count(
-        self, merged: Sequence[Merged], later: Sequence[Sequence[str]]
+        self, merged: Sequence[CompactedResults], later: Sequence[Sequence[str]]
     ) -> bool:
         """Return whether the last compact file has as many lines as its batches have files."""
         first = merged[-1].end if merged else 0

@@ -86,13 +86,13 @@ class StagedStream:
         temporary = durable_files.name_temporary(path)
         with current_file_system().open_sink(temporary) as sink:
             pq.write_table(self._slice_micro_batch(number), sink, write_page_checksum=True)
-        seal, dated = (
+        checksum, dated = (
             durable_files.checksum_file(temporary, force),
             current_file_system().read_status(path).st_mtime,
         )
         current_file_system().set_times(temporary, dated)
         current_file_system().replace_file(temporary, path)
-        return seal
+        return checksum
 
     def _slice_micro_batch(self, number: int) -> pa.Table:
         start = int(self.ends[number - 1]) if number else 0

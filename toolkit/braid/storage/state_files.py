@@ -11,7 +11,7 @@ from braid.core.event_io import LOGGER
 from braid.core.run_state import FileChecksum, RunState, state_from_json, state_to_json
 from braid.errors import DamagedRunError
 from braid.storage import block_files, durable_files
-from braid.storage.log_entries import Kept, Named
+from braid.storage.log_entries import CommitRecord, FileRef
 from braid.storage.manifest_log import OLD
 from braid.storage.run_files import is_run_file
 from braid.storage.run_medium import RunMedium
@@ -29,40 +29,42 @@ class StateFiles:
         self._medium, self._folder = medium, medium.folder / "commits"
         self.block_files: dict[str, frozenset[str]] = {}
 
-    def write_state(self, state: RunState) -> Named:
+    def write_state(self, state: RunState) -> FileRef:
         """Write a state. It exists once a manifest names it."""
         name = f"state-{state.batch:06d}-{current_environment().make_token()}.json"
         body = state_to_json(state)
         self._medium.put_unique(f"commits/{name}", body)
-        return Named(name, FileChecksum(len(body), zlib.crc32(body)))
+        return FileRef(name, FileChecksum(len(body), zlib.crc32(body)))
 
-    def read_state(self, kept: Kept, policy: type = object, shedding: type = object) -> RunState:
+    def read_state(
+        self, commit: CommitRecord, policy: type = object, shedding: type = object
+    ) -> RunState:
         """Return the state after a commit. Raises DamagedRunError if it is damaged or missing.
 
         ``policy``, ``shedding``: types of the placement's and the shedder's state. Default: the
         plain stored values.
         """
-        assert kept.state is not None, "the last commits are not in a checkpoint"
-        name, seal = kept.state
+        assert commit.state is not None, "the last commits are not in a checkpoint"
+        name, checksum = commit.state
         file = self._medium.fetch_file(f"commits/{name}")
-        durable_files.check_file(file, seal)
+        durable_files.check_file(file, checksum)
         return state_from_json(current_file_system().read_file(file), policy, shedding)
 
-    def load_retained(self, commits: Sequence[Kept]) -> None:
+    def load_retained(self, commits: Sequence[CommitRecord]) -> None:
         """Read which block files the last states name.
 
         Raises DamagedRunError if the last state is damaged. If an earlier one is, the run only
         cannot go back to it.
         """
         found = dict[str, frozenset[str]]()
-        for left, kept in enumerate(commits[-1 : -OLD - 1 : -1]):
+        for left, commit in enumerate(commits[-1 : -OLD - 1 : -1]):
             try:
-                if kept.state is not None:
-                    found[kept.state.name] = frozenset(self.read_state(kept).block_files)
+                if commit.state is not None:
+                    found[commit.state.name] = frozenset(self.read_state(commit).block_files)
             except DamagedRunError as damaged:
                 if not left:
                     raise
-                LOGGER.warning("%s; the run cannot go back to batch %d", damaged, kept.batch)
+                LOGGER.warning("%s; the run cannot go back to batch %d", damaged, commit.batch)
         self.block_files = dict(reversed(found.items()))
 
     def list_live_blocks(self) -> frozenset[str]:
@@ -113,8 +115,8 @@ class BlockFolder:
 
         Not ``deep``: compare lengths only.
         """
-        for name, seal in state.block_files.items():
-            durable_files.check_file(self.folder / name, seal, deep)
+        for name, checksum in state.block_files.items():
+            durable_files.check_file(self.folder / name, checksum, deep)
 
     def close_files(self) -> None:
         """Close the files that this process has open."""
