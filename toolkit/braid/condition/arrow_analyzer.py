@@ -99,10 +99,9 @@ class ArrowAnalyzer:
         arrow = pa.int64() if kind == INTERVAL else arrow_type_of_sql(kind)
         if arrow is None:
             raise PredicateError(
-                f"{quote_condition(sql)} in the join condition is of type {kind}; columns of "
-                "that type are "
-                "not made without Spark: give the streams as Spark DataFrames, or write what it "
-                "says into a column"
+                f"{quote_condition(sql)} in the join condition is of type {kind}; columns of that "
+                "type are not made without Spark: give the streams as Spark DataFrames, or write "
+                "what it says into a column"
             )
         return arrow
 

@@ -28,9 +28,8 @@ def limit_recursion(on: str) -> Iterator[None]:
         yield
     except RecursionError:
         raise PredicateError(
-            f"the join condition {format_value(on)} is too deep, with {len(on):,} letters; write "
-            "a long "
-            "list as IN (...), or what a deep part says into a column"
+            f"the join condition {format_value(on)} is too deep, with {len(on):,} letters; write a "
+            "long list as IN (...), or what a deep part says into a column"
         ) from None
 
 
@@ -52,14 +51,12 @@ def parse_condition(on: str) -> exp.Expr:
     if tree is None:
         raise PredicateError(
             f"the join condition {quote_condition(on)} holds {len(trees)} statements; it must be "
-            "one "
-            "condition over alias.column"
+            "one condition over alias.column"
         )
     if tree.find(exp.Query, exp.Subquery):
         raise PredicateError(
             f"the join condition {quote_condition(on)} holds a query; it must be one condition "
-            "over "
-            "alias.column"
+            "over alias.column"
         )
     if not isinstance(tree, exp.Condition):
         raise PredicateError(

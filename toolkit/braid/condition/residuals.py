@@ -306,11 +306,9 @@ class ResidualBuilder:
     def _raise_unsupported(self, text: str, why: str) -> NoReturn:
         raise PredicateError(
             f"{quote_condition(text.replace('`', ''))} in the join condition cannot be evaluated "
-            "over two "
-            f"streams at once ({why}); functions of one stream's columns alone may be any that "
-            "Spark knows, and two streams may share comparisons, arithmetic, AND, OR, NOT, IN, "
-            "LIKE, CASE, coalesce, greatest, least, concat, substring, left, right, replace, "
-            "levenshtein, power, sqrt, the trigonometric ones, "
-            f"{', '.join(FUNCTIONS)}, the size of array_intersect, array_except and array_union, "
-            "and arrays_overlap"
+            f"over two streams at once ({why}); functions of one stream's columns alone may be any "
+            "that Spark knows, and two streams may share comparisons, arithmetic, AND, OR, NOT, "
+            "IN, LIKE, CASE, coalesce, greatest, least, concat, substring, left, right, replace, "
+            f"levenshtein, power, sqrt, the trigonometric ones, {', '.join(FUNCTIONS)}, the size "
+            "of array_intersect, array_except and array_union, and arrays_overlap"
         ) from None

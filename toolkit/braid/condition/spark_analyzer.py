@@ -74,18 +74,16 @@ class SparkAnalyzer:
             if not has_supported_syntax(tree) and not _is_read_exactly(joined, on):
                 raise PredicateError(
                     f"the join condition {quote_condition(on)} was understood as "
-                    f"{to_sql(parse_condition(on))}, which "
-                    "means another thing to Spark; write it otherwise, or write what it says into "
-                    "a column"
+                    f"{to_sql(parse_condition(on))}, which means another thing to Spark; write it "
+                    "otherwise, or write what it says into a column"
                 )
         except PySparkException as error:  # also errors of constants, which the rules fold
             condition = str(error.getCondition() or "")
             if condition.startswith("UNRESOLVED_ROUTINE"):
                 parameter = (error.getMessageParameters() or {}).get("routineName", "").strip("`")
                 raise PredicateError(
-                    f"function {parameter!r} in the join condition is unknown; "
-                    "built-in functions of Spark SQL and functions registered in this session are "
-                    "accepted"
+                    f"function {parameter!r} in the join condition is unknown; built-in functions "
+                    "of Spark SQL and functions registered in this session are accepted"
                 ) from None
             if "FILTER_NOT_BOOLEAN" in condition:
                 parameter = (error.getMessageParameters() or {}).get("type", "").strip('"')
@@ -104,9 +102,8 @@ class SparkAnalyzer:
         if not filtered._jdf.queryExecution().analyzed().deterministic():
             raise PredicateError(
                 f"{quote_condition(on)} in the join condition has another answer each time, so "
-                "that a task "
-                "that is done again would lose or double results; write what it needs into a "
-                "column of the stream"
+                "that a task that is done again would lose or double results; write what it needs "
+                "into a column of the stream"
             )
 
     @cached_property
@@ -132,9 +129,8 @@ class SparkAnalyzer:
             schema = StructType([self._infer_field(alias, sql)])
         except (AnalysisException, ParseException):
             raise PredicateError(
-                f"{quote_condition(sql)} in the join condition is no value that Spark computes "
-                "of stream "
-                f"{alias} alone; write what it says into a column"
+                f"{quote_condition(sql)} in the join condition is no value that Spark computes of "
+                f"stream {alias} alone; write what it says into a column"
             ) from None
         return make_arrow_schema(schema).field(0).type
 

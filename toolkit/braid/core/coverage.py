@@ -250,8 +250,7 @@ def _make_missing_error(left: UncoveredCombinations) -> CoverageError:
     }
     return CoverageError(
         f"block {left.block} meets {wanted - left.count_block_combinations} of {wanted} due "
-        "combinations; "
-        f"blocks never met, by stream: {never}",
+        f"combinations; blocks never met, by stream: {never}",
         left.block,
         *chain.from_iterable(never.values()),
     )

@@ -135,9 +135,8 @@ class PlacementChanged(Event):
     def describe_decision(self, moment: EventContext) -> str:
         return (
             f"{self.previous_placement} to {self.placement}: one host had "
-            f"{self.max_host_share:.0%} of a stream, "
-            f"where {self.even_share:.0%} is even; {self.remaining_work_share:.2f} of the "
-            "modelled work is left, with "
+            f"{self.max_host_share:.0%} of a stream, where {self.even_share:.0%} is even; "
+            f"{self.remaining_work_share:.2f} of the modelled work is left, with "
             f"{self.moved_tuples:,} tuples moved; older blocks are met where they are"
         )
 

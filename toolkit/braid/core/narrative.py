@@ -48,8 +48,7 @@ def _describe_progress(run: EventIndex) -> list[str]:
         f"{arrivals} in, "
         f"{earlier + sum(b.results for b in run.commits_by_batch.values()):,} results",
         f"held: {len(live):,} blocks, {sum(last.live_tuples):,} tuples; {sum(stored):,} with "
-        "replicas, "
-        f"{max(stored, default=0):,} on the fullest of {len(stored)} hosts",
+        f"replicas, {max(stored, default=0):,} on the fullest of {len(stored)} hosts",
     ]
     if pending := run.pending_pairs():
         lines.append(
@@ -212,9 +211,8 @@ def _describe_shared_visits(
                     pair = sorted((min(ones), min(others)), key=ids.__getitem__)
                     yield (
                         f"visited together in batch {run.display_number(batch)}: block "
-                        f"{route.block.id} of "
-                        f"{run.stream_names[route.block.stream]} went to block {pair[0]}, then "
-                        f"to block {pair[1]}"
+                        f"{route.block.id} of {run.stream_names[route.block.stream]} went to block "
+                        f"{pair[0]}, then to block {pair[1]}"
                     )
 
 
@@ -223,8 +221,7 @@ def _explain_no_meeting(run: EventIndex, a: Block, b: Block) -> str:
     if not may_join(a, b, run.routing_key_source(a, b)):
         return (
             f"never met: the routing keys {plan_sentences.format_key_range(a)} and "
-            f"{plan_sentences.format_key_range(b)} have none in common, "
-            "so no tuples of theirs join"
+            f"{plan_sentences.format_key_range(b)} have none in common, so no tuples of theirs join"
         )
     early, late = sorted((a, b), key=lambda x: run.created_in[x.id])
     born = run.created_in[late.id]
@@ -232,14 +229,12 @@ def _explain_no_meeting(run: EventIndex, a: Block, b: Block) -> str:
         if heirs := run.descendants(early.id):
             return (
                 f"not met as such: block {early.id} became {plan_sentences.format_blocks(heirs)} "
-                "in batch "
-                f"{run.display_number(left)}; ask about those"
+                f"in batch {run.display_number(left)}; ask about those"
             )
         verb = "was made" if late.id in run.sources else "came"
         return (
             f"never met: block {early.id} left in batch {run.display_number(left)}, block "
-            f"{late.id} {verb} "
-            f"in batch {run.display_number(born)}"
+            f"{late.id} {verb} in batch {run.display_number(born)}"
         )
     for pair in ((a.id, b.id), (b.id, a.id)):
         if pair in run.deferred:
@@ -253,7 +248,6 @@ def _explain_no_meeting(run: EventIndex, a: Block, b: Block) -> str:
     if derived := [x.id for x in (a, b) if x.id in run.sources]:
         return (
             f"not met as such: block {derived[0]} was made from "
-            f"{plan_sentences.format_blocks(run.sources[derived[0]])}; "
-            "ask about those"
+            f"{plan_sentences.format_blocks(run.sources[derived[0]])}; ask about those"
         )
     return "never met: no route of any batch probes one for the other; they were not due"

@@ -106,8 +106,7 @@ class SharedJoin(StreamJoin):
         if not isinstance(self.chain, list | tuple):
             raise ValueError(
                 f"chain is {format_value(self.chain)}; it must be one of {', '.join(MODES)}, or "
-                "ages as "
-                "['10 minutes']"
+                "ages as ['10 minutes']"
             )
         return "given"
 

@@ -74,9 +74,8 @@ def parse_duration(span: Span, what: str, zero: bool = False) -> int:
         or (microseconds == 0 and not zero)
     ):
         raise ValueError(
-            f"the {what} is {format_value(span)}; it must be a positive span such as '60 "
-            "seconds' or '1 "
-            "hour 30 minutes', of at most 10,000 years"
+            f"the {what} is {format_value(span)}; it must be a positive span such as '60 seconds' "
+            "or '1 hour 30 minutes', of at most 10,000 years"
         )
     return microseconds
 

@@ -110,8 +110,7 @@ def check_seconds(value: Any, what: str, most: float) -> float:
     if not is_number or not isfinite(value) or not 0 <= value <= most:
         raise ValueError(
             f"{what} is {format_value(value)}; it must be a number of seconds, 0 or more and at "
-            "most "
-            f"{most:,}"
+            f"most {most:,}"
         )
     return float(value)
 

@@ -162,8 +162,7 @@ def merge_slices(state: ChainState, age: int, stream: int | None = None) -> Chai
     if not chosen:
         raise ValueError(
             f"no two slices meet at {format_duration(age, exact=True)}; slices end at "
-            f"{_format_slice_ends(state)}, "
-            "and the last end stays"
+            f"{_format_slice_ends(state)}, and the last end stays"
         )
     return _set_slice_ends(
         state, {s: tuple(e for e in state.ends[s] if e != age) for s in chosen}, "merged"

@@ -69,8 +69,7 @@ class ChainStatistics:
         if min(self.rates) < 0 or not 0 <= self.join_selectivity <= 1 or self.slice_overhead < 0:
             raise ValueError(
                 f"rates are {self.rates}, join {self.join_selectivity}, overhead "
-                f"{self.slice_overhead}; none is "
-                "below 0, and join is at most 1"
+                f"{self.slice_overhead}; none is below 0, and join is at most 1"
             )
         if any(len(fractions) != len(self.queries) for fractions in self.surviving_fractions):
             counts = [len(fractions) for fractions in self.surviving_fractions]
@@ -84,9 +83,8 @@ class ChainStatistics:
             for a, b in pairwise((1.0, *fractions))
         ):
             raise ValueError(
-                f"surviving_fractions is {self.surviving_fractions}; fractions are from 0 to 1 "
-                "and never rise with the "
-                "window"
+                f"surviving_fractions is {self.surviving_fractions}; fractions are from 0 to 1 and "
+                "never rise with the window"
             )
 
 

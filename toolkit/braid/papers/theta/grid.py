@@ -224,9 +224,8 @@ class AdaptiveGrid(Placement):
         if (self.max_tuples_per_host is None) != (self.max_hosts == self.hosts):
             raise ValueError(
                 f"max_tuples_per_host is {self.max_tuples_per_host} and max_hosts is "
-                f"{self.max_hosts} with {self.hosts} "
-                "hosts; growth needs both, "
-                "a capacity and more hosts to grow to"
+                f"{self.max_hosts} with {self.hosts} hosts; growth needs both, a capacity and more "
+                "hosts to grow to"
             )
 
     def _check_mapping(self) -> None:
