@@ -20,6 +20,7 @@ from braid.papers.reuse.deployment import DeployedQuery, Deployment, add_query
 from braid.papers.reuse.planner import Planner
 from braid.papers.reuse.stream_rates import Rates, StreamRate
 from braid_lab.reuse import experiments as study
+from braid_lab.reuse.scenario import make_network
 
 MODELLED = "network usage, modelled"
 
@@ -29,7 +30,7 @@ def planning(operators: int, plans: int = 60) -> float:
 
     Half of them were deployed by a planner with reuse, half by one without.
     """
-    rng, network = random.Random(1), study.make_network()
+    rng, network = random.Random(1), make_network()
     names = [n.name for n in network.nodes]
     rates = Rates(
         {

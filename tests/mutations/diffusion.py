@@ -200,7 +200,7 @@ def totals() -> Tries:
     """Return Fig. 7 with a window of 40 seconds."""
     asked = dict(figure="7", window=60.0)
     both = (frames.CENTRALIZED, frames.UNAWARE)
-    above = [partial(gu.complete_results_check, rival=k, **asked) for k in both]
+    above = [partial(gu.complete_results_check, rival=k.lower(), **asked) for k in both]
     complete = partial(gu.more_results_claim, **asked)
     return of(*above, complete, totals=lambda: {60.0: figures.total_results(40.0, 20)})
 

@@ -128,14 +128,14 @@ MUTATIONS = [
     ),
     Mutation(
         "reuse whatever it costs",
-        "braid_lab.reuse.experiments.Planner",
+        "braid_lab.reuse.scenario.Planner",
         regardless,
         saved,
         ("The increase in latency is negligible", "Operators that are similar in part"),
     ),
     Mutation(
         "reuse whatever it costs, by how many regions ask",
-        "braid_lab.reuse.experiments.Planner",
+        "braid_lab.reuse.scenario.Planner",
         regardless,
         local,
         ("The benefit from reuse depends on network locality",),

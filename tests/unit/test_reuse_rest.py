@@ -33,7 +33,8 @@ from braid.papers.reuse.reoptimization import (
     review_until_stable,
 )
 from braid.papers.reuse.stream_rates import Rates, StreamRate
-from braid_lab.reuse.experiments import make_scenario, reoptimization_costs
+from braid_lab.reuse.experiments import reoptimization_costs
+from braid_lab.reuse.scenario import make_scenario
 from reuse_cases import MINUTE, consistent, definition_of, joined, setting
 from reuse_cases import asked as any_query
 

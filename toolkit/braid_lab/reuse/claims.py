@@ -26,8 +26,9 @@ from braid_lab.common.claims import (
     judge,
     judge_reading,
 )
-from braid_lab.reuse.experiments import relative_to_baseline, workload_schemas
+from braid_lab.reuse.experiments import relative_to_baseline
 from braid_lab.reuse.paper_example import Q1, Q2, figure_1_example
+from braid_lab.reuse.scenario import workload_schemas
 from braid_lab.workloads.query_texts import airline_workload
 
 CLAIMS = ClaimRegistry("Seshadri 2008")
