@@ -51,12 +51,12 @@ class DuckDBAnswer:
         return [*([TICK] if self.query.slide is not None else []), *(n for n, _ in self.select)]
 
     def _compile_select(self) -> list[tuple[str, str]]:
-        found = []
+        columns = []
         for sql in self.query.select:
             tree = sqlglot.parse_one(sql, dialect=SparkSql)
             if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
                 stream = self.query.aliases[tree.table]
-                found += [
+                columns += [
                     (
                         c,
                         self._compile_with_aggregates(
@@ -66,13 +66,13 @@ class DuckDBAnswer:
                     for c in self.schemas[stream]
                 ]
             else:
-                found.append(
+                columns.append(
                     (
                         tree.alias_or_name or sql,
                         self._compile_with_aggregates(tree.unalias().sql(SparkSql)),
                     )
                 )
-        return found
+        return columns
 
     def _compile_or_refuse(self, sql: str, types: Mapping[tuple[str, str], SqlType]) -> Typed:
         try:
@@ -88,12 +88,12 @@ class DuckDBAnswer:
         """Return DuckDB SQL for a selected expression, aggregates included."""
         tree = sqlglot.parse_one(sql, dialect=SparkSql)
         calls = _Calls(self)
-        told = self._compile_or_refuse(
+        compiled = self._compile_or_refuse(
             calls.replace_aggregates(tree).sql(SparkSql), self.types | calls.types
         )[0]
         for name, call in calls.found.items():
-            told = told.replace(f'"{name}"', call)
-        return told
+            compiled = compiled.replace(f'"{name}"', call)
+        return compiled
 
     def make_sql(self, ticks: TickRange) -> str:
         """Return DuckDB SQL for the answer, with columns in the order of ``column_names``."""
@@ -106,9 +106,9 @@ class DuckDBAnswer:
             return f"{held} SELECT {at}, {chosen} FROM held"
         having = "" if self.having is None else f" HAVING {self.having}"
         by = ", ".join(["__tick", *self.groups])
-        told = f"SELECT {at}, {chosen} FROM held GROUP BY {by}{having}"
+        grouped = f"SELECT {at}, {chosen} FROM held GROUP BY {by}{having}"
         if self.query.groups:
-            return held + told
+            return held + grouped
         numbers = ticks.tick_numbers(self.query.slide)
         end = max(numbers.start, numbers.stop)
         silent = (
@@ -117,7 +117,9 @@ class DuckDBAnswer:
         )
         nothing = f"SELECT {chosen} FROM held WHERE false{having}"
         names = ", ".join(f'nothing."__v{i}"' for i in range(len(self.select)))
-        return f"{held}{told} UNION ALL SELECT {at}, {names} FROM ({silent}), ({nothing}) nothing"
+        return (
+            f"{held}{grouped} UNION ALL SELECT {at}, {names} FROM ({silent}), ({nothing}) nothing"
+        )
 
     def _tick_expansion_sql(self, ticks: TickRange) -> str:
         every = self.query.slide

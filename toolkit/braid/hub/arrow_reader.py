@@ -71,8 +71,8 @@ class ArrowStreamReader(StreamReader):
         matches = nest_by_alias(
             query, [self._read_flat_results(p) for p in parts], self.schemas, self.time
         )
-        made = self._cached_answer(query)
-        return query_table(made.make_sql(ticks), matches).rename_columns(made.column_names)
+        answer = self._cached_answer(query)
+        return query_table(answer.make_sql(ticks), matches).rename_columns(answer.column_names)
 
     def _read_flat_results(self, part: AnswerPart) -> pa.Table:
         columns = flat_columns(part.shape)

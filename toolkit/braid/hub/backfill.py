@@ -91,16 +91,16 @@ class BackfillBuffer:
         ]
         if not files:
             return None
-        whole = pa.concat_tables([self._read_file(stream, file) for file in files])
+        rows = pa.concat_tables([self._read_file(stream, file) for file in files])
         if after is not None:
-            whole = whole.filter(pc.greater(whole[TIME], after))
-        return whole.drop_columns([TIME]) if whole.num_rows else None
+            rows = rows.filter(pc.greater(rows[TIME], after))
+        return rows.drop_columns([TIME]) if rows.num_rows else None
 
     def sample_rows(self, ledger: HubState, stream: str, most: int) -> pa.Table | None:
         """Return up to ``most`` of the latest tuples of a stream. Raises LostTuples."""
         for file in reversed(ledger.backfill_batches.get(stream, [])):
-            found = self._read_file(stream, file).drop_columns([TIME])
-            return found.slice(max(0, found.num_rows - most))
+            rows = self._read_file(stream, file).drop_columns([TIME])
+            return rows.slice(max(0, rows.num_rows - most))
         return None
 
     def _read_file(self, stream: str, file: HistoryFile) -> pa.Table:

@@ -79,17 +79,17 @@ def read_flat(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.
     tables = [_read_results(f) for f in files]
     if not tables:
         return None
-    whole = pa.concat_tables(tables)
+    results = pa.concat_tables(tables)
     if bit is not None:
-        whole = filter_demand(whole, bit)
-    if not whole.num_rows:
+        results = filter_demand(results, bit)
+    if not results.num_rows:
         return None
     columns = {
-        flat_column_name(*column): pc.struct_field(whole[alias], field)
+        flat_column_name(*column): pc.struct_field(results[alias], field)
         for alias, fields in shape.items()
         for field, column in fields.items()
     }
-    return pa.table({**columns, QUERIES: whole[QUERIES]})
+    return pa.table({**columns, QUERIES: results[QUERIES]})
 
 
 def _read_results(file: str) -> pa.Table:
@@ -119,14 +119,16 @@ def compensation_sql(
 def _compensation_conjuncts(
     existing: Definition, wanted: Definition, texts: Texts, time: str, aged: bool
 ) -> Iterator[str]:
-    own = make_compensation(existing, wanted)
-    for stream, where in zip(wanted.streams, own.where, strict=True):
+    compensation = make_compensation(existing, wanted)
+    for stream, where in zip(wanted.streams, compensation.where, strict=True):
         if where is not None and where != EVERYTHING:
             yield rename_columns(texts[stream, where], flat_column_name)
-    for join in sorted(own.joins):
+    for join in sorted(compensation.joins):
         if not join.is_implied:
             yield rename_columns(join.text, flat_column_name)
     latest = latest_time_sql(wanted.streams, time)
-    for stream, window, other in zip(wanted.streams, wanted.windows, own.windows, strict=True):
+    for stream, window, other in zip(
+        wanted.streams, wanted.windows, compensation.windows, strict=True
+    ):
         if window < UNBOUNDED and (aged or other is not None):
             yield f"{latest} - {microseconds_sql(flat_column_name(stream, time))} < {window}"

@@ -162,12 +162,12 @@ class QueryHub:
         cut = _BATCHES if batches is None else batches
         if not isinstance(cut, str):
             check_int(cut, "batches", 1, setup.most_batches, ", or the name of a column")
-        mine = self._describe_settings()
-        self._stored_settings(store, mine)
+        described = self._describe_settings()
+        self._stored_settings(store, described)
         store.acquire_run()
         try:
             with store.raise_if_superseded():
-                settings = self._prepare_folder(store, mine, batches, cut)
+                settings = self._prepare_folder(store, described, batches, cut)
                 named = queries if isinstance(queries, Mapping) else dict(_number_queries(queries))
                 reader = self._make_reader(store, settings["batches"])
                 return self._open_run(store, reader, trigger, named, pace)
@@ -213,21 +213,21 @@ class QueryHub:
 
         Raises ValueError if they belong to another hub, DamagedRunError if the file is damaged.
         """
-        known = store.read_settings()
-        if known is not None and "hub" not in known:
+        stored = store.read_settings()
+        if stored is not None and "hub" not in stored:
             raise ValueError(f"{store.path} holds a run that is not a hub; use a new folder")
-        if known is not None and (differ := [k for k in mine if known[k] != mine[k]]):
+        if stored is not None and (differ := [k for k in mine if stored[k] != mine[k]]):
             raise ValueError(
-                f"{store.path} holds another hub: {differ[0]} is {known[differ[0]]!r} there and "
+                f"{store.path} holds another hub: {differ[0]} is {stored[differ[0]]!r} there and "
                 f"{mine[differ[0]]!r} here"
             )
-        return known
+        return stored
 
     def _describe_settings(self) -> dict[str, Any]:
         network = None if self.network is None else self.network.to_dict()
-        mine = {"hub": sorted(self.streams), "time": self.time, "lateness": self.lateness}
-        mine["ahead"] = self.ahead
-        return mine | {"network": network, "at": self.at, "tables": self._hash_version()}
+        described = {"hub": sorted(self.streams), "time": self.time, "lateness": self.lateness}
+        described["ahead"] = self.ahead
+        return described | {"network": network, "at": self.at, "tables": self._hash_version()}
 
     def _hash_version(self) -> str:
         """Return the DuckDB version, which determines the hashes of tables; empty for Spark."""
@@ -244,10 +244,10 @@ class QueryHub:
         slack = {
             s: parse_duration(t, f"lateness of {s}", zero=True) for s, t in self._slack.items()
         }
-        kept = parse_duration(self.history, "history", zero=True)
+        history = parse_duration(self.history, "history", zero=True)
         ahead = parse_duration(self.ahead, "ahead")
         return HubSettings(
-            self.time, slack, ahead, self.reuse, kept, self.network, self.at, self.rates
+            self.time, slack, ahead, self.reuse, history, self.network, self.at, self.rates
         )
 
     def _static_streams(self) -> dict[str, Any]:
@@ -301,13 +301,13 @@ class QueryHub:
     def _open_frames(self, store: RunStore) -> dict[str, Any]:
         from braid.sources import static_replay
 
-        found = dict(self.streams)
+        frames = dict(self.streams)
         for name, frame in self._static_streams().items():
             schema = static_replay.stored_schema(store.input, name, frame.sparkSession)
             reader = frame.sparkSession.readStream.schema(schema)
             one_by_one = reader.options(maxFilesPerTrigger=1, **PAGES)
-            found[name] = one_by_one.parquet(str(store.input.folder / name))
-        return found
+            frames[name] = one_by_one.parquet(str(store.input.folder / name))
+        return frames
 
 
 def _number_queries(queries: Sequence[str]) -> Iterator[tuple[str, str]]:

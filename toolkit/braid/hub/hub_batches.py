@@ -67,12 +67,12 @@ def _join_and_commit(desk: QueryRegistry, source: Any, epoch: int) -> None:
         _record_arrivals(after, stream, rows, list(desk.reader.schemas[stream]))
     irregular = _count_irregular(noted)
     after.irregular_counts = after.irregular_counts.add(irregular)
-    came = desk.works.run_batch(tables, names, epoch, after.clocks, deployment)
+    arrived = desk.works.run_batch(tables, names, epoch, after.clocks, deployment)
     several = desk.settings.network is not None
-    told = [desk.asking.delivery_rule(q) for q in after.serving_queries]
-    looked = told if several else [t for t in told if desk.asking.may_fail(t)]
+    rules = [desk.asking.delivery_rule(q) for q in after.serving_queries]
+    looked = rules if several else [t for t in rules if desk.asking.may_fail(t)]
     matches = dict(deliver_batch(desk.works, looked, epoch))
-    flows = count_flows(desk.works, deployment, came, matches) if several else ()
+    flows = count_flows(desk.works, deployment, arrived, matches) if several else ()
     after.epoch = epoch
     for stream, file in writing.finish_write().items():
         after.backfill_batches.setdefault(stream, []).append(file)

@@ -26,13 +26,13 @@ def metrics_table(path: Path, operators: Iterable[OperatorPin]) -> pd.DataFrame:
     rows = []
     for pin in operators:
         store = open_operator(path, pin)
-        made = read_operator_spec(store)
+        spec = read_operator_spec(store)
         for e in store.archive.committed_events():
             if isinstance(e, BatchCommitted) and e.batch <= pin.batch:
-                did = operator_metrics(made, e)._asdict()
-                rows.append({"operator": did.pop("operator"), "batch": e.batch, **did})
-    found = pd.DataFrame(rows)
-    return found.rename(columns={"live_bytes": "stored_bytes"})
+                metrics = operator_metrics(spec, e)._asdict()
+                rows.append({"operator": metrics.pop("operator"), "batch": e.batch, **metrics})
+    table = pd.DataFrame(rows)
+    return table.rename(columns={"live_bytes": "stored_bytes"})
 
 
 def hub_commits(happened: Iterable[Any]) -> Iterator[HubBatchCommitted]:
@@ -42,16 +42,16 @@ def hub_commits(happened: Iterable[Any]) -> Iterator[HubBatchCommitted]:
 
 def with_networks(happened: Iterable[Any]) -> Iterator[tuple[HubBatchCommitted, Network]]:
     """Yield each committed batch with the network at that time, without failed nodes."""
-    whole, down = Network(()), set[str]()
+    network, down = Network(()), set[str]()
     for e in happened:
         if isinstance(e, HubStarted):
-            whole = Network.from_dict(e.network)
+            network = Network.from_dict(e.network)
         elif isinstance(e, NodeFailed):
             down.add(e.node)
         elif isinstance(e, NodeRestored):
             down.discard(e.node)
         elif isinstance(e, HubBatchCommitted):
-            yield e, whole.without_nodes(*down) if down else whole
+            yield e, network.without_nodes(*down) if down else network
 
 
 def flows_table(happened: list[Any]) -> pd.DataFrame:
@@ -77,6 +77,6 @@ def costs_table(happened: list[Any]) -> pd.DataFrame:
         index, far = network.node_index, network.latency_ms / 1e3
         sent = sum(f.bytes * far[index[f.source_node], index[f.target_node]] for f in e.flows)
         size = sum(f.bytes for f in e.flows)
-        told = {"batch": e.epoch, "bytes_measured": size, "byte_seconds_measured": float(sent)}
-        rows.append({**told, "network_usage_modelled": e.network_usage_modelled})
+        row = {"batch": e.epoch, "bytes_measured": size, "byte_seconds_measured": float(sent)}
+        rows.append({**row, "network_usage_modelled": e.network_usage_modelled})
     return pd.DataFrame(rows)

@@ -67,15 +67,15 @@ class HubRun(RunLifecycle):
         """
         there = {q.name for q in self.state.queries}
         given = {
-            name: {"sql": asked} if isinstance(asked, str) else dict(asked)
-            for name, asked in queries.items()
+            name: {"sql": arguments} if isinstance(arguments, str) else dict(arguments)
+            for name, arguments in queries.items()
             if name not in there
         }
         self._desk.check_queries(
-            [self._desk.admit_query(name=name, **asked) for name, asked in given.items()]
+            [self._desk.admit_query(name=name, **arguments) for name, arguments in given.items()]
         )
-        for name, asked in given.items():
-            self.submit(name=name, **asked)
+        for name, arguments in given.items():
+            self.submit(name=name, **arguments)
 
     @property
     def state(self) -> HubState:

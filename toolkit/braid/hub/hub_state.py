@@ -120,7 +120,9 @@ class HubState:
             pending=dict(self.pending),
             first_event_times=dict(self.first_event_times),
             received_counts=dict(self.received_counts),
-            backfill_batches={stream: list(kept) for stream, kept in self.backfill_batches.items()},
+            backfill_batches={
+                stream: list(files) for stream, files in self.backfill_batches.items()
+            },
             backfill_start=dict(self.backfill_start),
             queries=[
                 replace(q, serving_intervals=list(map(replace, q.serving_intervals)))
@@ -159,9 +161,9 @@ class HubState:
 
         ``slack``: lateness by stream, in microseconds.
         """
-        came = [None if (t := self.clocks.get(s)) is None else t - slack[s] for s in streams]
-        begun = [t for t in came if t is not None]
-        return min(begun) if len(begun) == len(came) else None
+        earliest = [None if (t := self.clocks.get(s)) is None else t - slack[s] for s in streams]
+        begun = [t for t in earliest if t is not None]
+        return min(begun) if len(begun) == len(earliest) else None
 
     def describe_irregular(self) -> str:
         """Return a description of the irregular tuples; empty if there are none."""

@@ -35,8 +35,8 @@ def move_operator(desk: QueryRegistry, operator: int, node: str) -> None:
     """
     there = desk.current_deployment.operators.get(operator)
     if there is None:
-        known = ", ".join(map(str, desk.current_deployment.operators)) or "none"
-        raise ValueError(f"no operator is {operator!r}; there are: {known}")
+        ids = ", ".join(map(str, desk.current_deployment.operators)) or "none"
+        raise ValueError(f"no operator is {operator!r}; there are: {ids}")
     _check_operator_node(desk, node)
     if node in desk.ledger.failed_nodes:
         raise ValueError(f"{node} is down; restore it first, or choose another node")

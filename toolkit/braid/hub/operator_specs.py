@@ -63,10 +63,14 @@ class OperatorSpecBuilder:
         return [c for c in self.schemas[stream] if c in columns or c == self.time]
 
     def _make_input(self, operator: Operator, read: str | int) -> OperatorInput:
-        own = dict(zip(operator.definition.streams, operator.definition.columns, strict=True))
+        columns_by_stream = dict(
+            zip(operator.definition.streams, operator.definition.columns, strict=True)
+        )
         if isinstance(read, str):
             arriving = {c: (read, c) for c in self.schemas[read]}
-            return OperatorInput(read, (read,), arriving, self._stored_columns(read, own[read]))
+            return OperatorInput(
+                read, (read,), arriving, self._stored_columns(read, columns_by_stream[read])
+            )
         upstream = self.deployment.operators[read].definition
         coming: dict[str, Column] = {}
         stored: dict[str, Column] = {}
@@ -77,7 +81,7 @@ class OperatorSpecBuilder:
             }
             stored |= {
                 flat_column_name(stream, c): (stream, c)
-                for c in self._list_columns(stream, own[stream])
+                for c in self._list_columns(stream, columns_by_stream[stream])
             }
         return OperatorInput(read, upstream.streams, coming, stored)
 
@@ -104,8 +108,8 @@ class OperatorSpecBuilder:
     ) -> Query:
         windows, where = [], []
         for i, use in zip(inputs.values(), demand.upstream_bits, strict=True):
-            own = demand.definition.restrict_to(i.streams)
-            windows.append(min(own.windows))
+            restricted = demand.definition.restrict_to(i.streams)
+            windows.append(min(restricted.windows))
             where.append(self._make_demand_filter(operator, demand, i, use))
         return Query(
             f"d{demand.bit}",
@@ -161,9 +165,9 @@ def _are_linked(groups: list[Joined], joins: list[Joined]) -> bool:
 
 def selection_texts(definitions: Iterator[tuple[Definition, Mapping[str, str]]]) -> Texts:
     """Return the SQL of selections, from the definitions of queries and their filters by stream."""
-    found = {}
+    texts = {}
     for definition, filters in definitions:
         for stream, where in zip(definition.streams, definition.selections, strict=True):
             if stream in filters:
-                found[stream, where] = filters[stream]
-    return found
+                texts[stream, where] = filters[stream]
+    return texts

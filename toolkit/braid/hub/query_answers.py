@@ -71,8 +71,8 @@ def _find_final_time(
         ledger.clocks.get(s) if every_tick else ledger.latest_event_times(s)
         for s in definition.streams
     ]
-    known = [t for t in latest if t is not None]
-    if len(known) < len(latest):
-        return max(known) + 1 if known else None
-    over = min(t + w for t, w in zip(known, definition.windows, strict=True))
-    return max(max(known) + 1, over) if over < UNBOUNDED else max(known) + 1
+    times = [t for t in latest if t is not None]
+    if len(times) < len(latest):
+        return max(times) + 1 if times else None
+    over = min(t + w for t, w in zip(times, definition.windows, strict=True))
+    return max(max(times) + 1, over) if over < UNBOUNDED else max(times) + 1

@@ -98,27 +98,27 @@ class QueryConditions:
     @property
     def stream_selections(self) -> dict[str, Selection]:
         """Selection on each stream. Raises QueryError if it has too many alternatives."""
-        found: dict[str, Selection] = {}
+        selections: dict[str, Selection] = {}
         for alias, part in self._single_stream_conjuncts():
             stream, tree = self.streams[alias], part.copy()
             for column in tree.find_all(exp.Column):
                 column.set("table", None)
             one = parse_selection(tree, self.schemas[stream])
-            whole = intersect_selections(found.get(stream, EVERYTHING), one)
-            if whole is None:
+            selection = intersect_selections(selections.get(stream, EVERYTHING), one)
+            if selection is None:
                 raise QueryError(
                     f"the condition on {alias!r} has too many alternatives; simplify it"
                 )
-            found[stream] = whole
-        return found
+            selections[stream] = selection
+        return selections
 
     @property
     def filter_texts(self) -> dict[str, str]:
         """Selection on each stream as Spark SQL over the streams' names."""
-        found: dict[str, list[str]] = {}
+        filters: dict[str, list[str]] = {}
         for alias, part in self._single_stream_conjuncts():
-            found.setdefault(self.streams[alias], []).append(f"({self.canonical_text(part)})")
-        return {stream: " AND ".join(texts) for stream, texts in found.items()}
+            filters.setdefault(self.streams[alias], []).append(f"({self.canonical_text(part)})")
+        return {stream: " AND ".join(texts) for stream, texts in filters.items()}
 
 
 def _has_several_aliases(part: exp.Expr) -> bool:
@@ -139,7 +139,7 @@ def _close_equalities(
         touched = [c for c in classes if c & join.columns]
         classes = [c for c in classes if c not in touched] + [set(join.columns).union(*touched)]
     stated = {j.text for j in joins}
-    found = set(joins)
+    closed = set(joins)
     for same in classes:
         types = {schemas[stream][name] for stream, name in same}
         if len(types) > 1 and any(t.name not in INTEGRAL for t in types):
@@ -147,8 +147,8 @@ def _close_equalities(
         for a, b in combinations(sorted(same), 2):
             text = f"{a[0]}.{a[1]} = {b[0]}.{b[1]}"
             if a[0] != b[0] and text not in stated:
-                found.add(JoinCondition(text, frozenset((a, b)), is_implied=True))
-    return frozenset(found)
+                closed.add(JoinCondition(text, frozenset((a, b)), is_implied=True))
+    return frozenset(closed)
 
 
 def _is_equality(join: JoinCondition) -> bool:

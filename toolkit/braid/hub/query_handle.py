@@ -81,11 +81,11 @@ class HubQuery:
 
     def current_answer(self) -> Any:
         """Return the answer at the last tick as a pandas frame; without a SLIDE, all matches."""
-        found: Any = self.results()
-        found = found.to_pandas() if isinstance(found, pa.Table) else found.toPandas()
-        if "tick" not in found.columns or not len(found):
-            return found
-        return found[found["tick"] == found["tick"].max()].reset_index(drop=True)
+        answer: Any = self.results()
+        answer = answer.to_pandas() if isinstance(answer, pa.Table) else answer.toPandas()
+        if "tick" not in answer.columns or not len(answer):
+            return answer
+        return answer[answer["tick"] == answer["tick"].max()].reset_index(drop=True)
 
     def withdraw(self) -> None:
         """End the query. Its answer remains readable."""

@@ -107,13 +107,13 @@ class _Reader:
                 "[RANGE 5 MINUTES], or give windows="
             )
         select, groups, having = self._parse_select(), self._parse_group_by(), self._parse_having()
-        told = [*select, *groups, *([having] if having else [])]
+        expressions = [*select, *groups, *([having] if having else [])]
         conditions = QueryConditions(parts, self.streams, self.schemas)
         definition = Definition.make(
             {self.streams[a]: w for a, w in ranges.items()},
             conditions.join_conjuncts,
             conditions.stream_selections,
-            self._read_columns(conditions, told),
+            self._read_columns(conditions, expressions),
             slides,
         )
         self._check_connected(definition)
@@ -128,7 +128,7 @@ class _Reader:
             conditions.filter_texts,
             tuple(map(to_sql, groups)),
             None if having is None else to_sql(having),
-            any(True for tree in told for _ in tree.find_all(exp.AggFunc)),
+            any(True for tree in expressions for _ in tree.find_all(exp.AggFunc)),
         )
 
     def _find_tables(self) -> Iterator[tuple[str, exp.Table]]:
@@ -155,12 +155,12 @@ class _Reader:
                 )
 
     def _find_stream(self, table: exp.Table) -> str:
-        found = next((s for s in self.schemas if s.lower() == table.name.lower()), None)
-        if found is None:
+        stream = next((s for s in self.schemas if s.lower() == table.name.lower()), None)
+        if stream is None:
             raise QueryError(
                 f"stream {table.name!r} is unknown; the streams are {', '.join(self.schemas)}"
             )
-        return found
+        return stream
 
     def _check_structure(self) -> None:
         names = list(self.streams.values())
@@ -185,8 +185,8 @@ class _Reader:
         try:
             named = resolve_columns(tree, self.columns)
         except PredicateError as error:
-            said = str(error).replace("in the join condition", "in the query")
-            raise QueryError(said) from None
+            reason = str(error).replace("in the join condition", "in the query")
+            raise QueryError(reason) from None
         if field := next(
             (d for d in named.find_all(exp.Dot) if isinstance(d.this, exp.Column)), None
         ):
@@ -214,11 +214,11 @@ class _Reader:
         yield exp.EQ(this=exp.column(name, table=owner), expression=exp.column(name, table=alias))
 
     def _parse_select(self) -> list[exp.Expr]:
-        found: list[exp.Expr] = []
+        select: list[exp.Expr] = []
         for item in self.tree.expressions:
             if isinstance(item, exp.Star):
                 self._refuse_using()
-                found += [exp.column(exp.Star(), table=a) for a in self.streams]
+                select += [exp.column(exp.Star(), table=a) for a in self.streams]
             elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
                 alias = next((a for a in self.streams if a.lower() == item.table.lower()), None)
                 if alias is None:
@@ -226,12 +226,12 @@ class _Reader:
                         f"{item.table}.* is asked for; the query's streams are called "
                         + ", ".join(self.streams)
                     )
-                found.append(exp.column(exp.Star(), table=alias))
+                select.append(exp.column(exp.Star(), table=alias))
             else:
                 named = self._qualify_columns(item.copy())
                 name = item.alias_or_name
-                found.append(named if item.alias or not name else exp.alias_(named, name))
-        return found
+                select.append(named if item.alias or not name else exp.alias_(named, name))
+        return select
 
     def _refuse_using(self) -> None:
         """Raise QueryError for a star over a join by USING, since Spark has those columns once."""
@@ -266,8 +266,8 @@ class _Reader:
         having: exp.Expr | None,
         slides: set[int],
     ) -> None:
-        told = [*select, *([having] if having is not None else [])]
-        calls = [c for tree in told for c in tree.find_all(exp.AggFunc)]
+        expressions = [*select, *([having] if having is not None else [])]
+        calls = [c for tree in expressions for c in tree.find_all(exp.AggFunc)]
         if having is not None and not groups and not calls:
             raise QueryError("HAVING needs GROUP BY")
         if other := [c for c in calls if not isinstance(c, _AGGREGATES)]:
@@ -284,9 +284,9 @@ class _Reader:
     def check_grouped_columns(self) -> None:
         """Raise QueryError if a column selected of groups is neither grouped nor aggregated."""
         groups, having = self._parse_group_by(), self._parse_having()
-        told = [*self._parse_select(), *([having] if having is not None else [])]
+        expressions = [*self._parse_select(), *([having] if having is not None else [])]
         same = {(g.table, g.name) for g in groups if isinstance(g, exp.Column)}
-        for column in (c for tree in told for c in tree.find_all(exp.Column)):
+        for column in (c for tree in expressions for c in tree.find_all(exp.Column)):
             star = isinstance(column.this, exp.Star)
             names = self.columns[column.table] if star else [column.name]
             other = [n for n in names if (column.table, n) not in same]
@@ -299,11 +299,11 @@ class _Reader:
     def _read_columns(
         self, conditions: QueryConditions, trees: Sequence[exp.Expr]
     ) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+        columns: dict[str, set[str]] = {}
         for tree in trees:
             for stream, column in conditions.referenced_columns(tree):
-                found.setdefault(stream, set()).add(column)
-        return found
+                columns.setdefault(stream, set()).add(column)
+        return columns
 
     def _check_connected(self, definition: Definition) -> None:
         if not definition.is_connected:

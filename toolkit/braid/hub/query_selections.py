@@ -61,8 +61,8 @@ _DOMAINS: dict[str, Callable[[Any], ColumnDomain]] = {
 
 def parse_selection(tree: exp.Expr, types: Types) -> Selection:
     """Return the selection of a condition over one stream's columns, which are named exactly."""
-    found = _parse_tree(tree, types, False)
-    return _make_opaque_selection(tree, False) if found is None else found
+    selection = _parse_tree(tree, types, False)
+    return _make_opaque_selection(tree, False) if selection is None else selection
 
 
 def _parse_tree(tree: exp.Expr, types: Types, negated: bool) -> Selection | None:
@@ -92,17 +92,17 @@ def _parse_tree(tree: exp.Expr, types: Types, negated: bool) -> Selection | None
 
 def _parse_atom(tree: exp.Expr, types: Types, negated: bool) -> Selection:
     if type(tree) in _SIGNS:
-        found = _parse_comparison(tree, types, negated)
+        atom = _parse_comparison(tree, types, negated)
     elif isinstance(tree, exp.In):
-        found = _parse_in_list(tree, types, negated)
+        atom = _parse_in_list(tree, types, negated)
     elif isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
         plain = isinstance(tree.this, exp.Column)
-        found = (tree.this.name, SOME if negated else NULL) if plain else None
+        atom = (tree.this.name, SOME if negated else NULL) if plain else None
     else:
-        found = None
-    if found is None:
+        atom = None
+    if atom is None:
         return _make_opaque_selection(tree, negated)
-    column, domain = found
+    column, domain = atom
     return Selection.make([] if domain.is_empty else [Conjunction.make({column: domain})])
 
 
@@ -135,18 +135,18 @@ def _parse_literal(column: exp.Expr, literal: exp.Expr, types: Types) -> Any:
     """
     if not isinstance(column, exp.Column) or isinstance(column.parent, exp.Dot):
         return None
-    known = types.get(column.name)
-    if known is None:
+    kind = types.get(column.name)
+    if kind is None:
         return None
     if isinstance(literal, exp.Literal) and literal.is_string:
-        if known.name == "string":
+        if kind.name == "string":
             return literal.this
-        return literal.this if known.name == "date" and _is_day(literal.this) else None
+        return literal.this if kind.name == "date" and _is_day(literal.this) else None
     if isinstance(literal, exp.Cast) and literal.to.this == exp.DataType.Type.DATE:
         day = literal.this
         is_day = isinstance(day, exp.Literal) and _is_day(day.this)
-        return day.this if known.name == "date" and is_day else None
-    return _parse_number(literal, known)
+        return day.this if kind.name == "date" and is_day else None
+    return _parse_number(literal, kind)
 
 
 def _is_day(text: str) -> bool:
@@ -165,8 +165,10 @@ def _parse_number(literal: exp.Expr, known: SqlType) -> Any:
     if not isinstance(literal, exp.Literal) or not _DIGITS.fullmatch(literal.this):
         return None
     if known.name in REAL:
-        whole = read_natural(literal.this, most=_FLOAT) is None and "." not in literal.this
-        return None if whole and known.name == "float" else sign * float(literal.this)
+        is_large_integer = (
+            read_natural(literal.this, most=_FLOAT) is None and "." not in literal.this
+        )
+        return None if is_large_integer and known.name == "float" else sign * float(literal.this)
     if known.name in INTEGRAL or known.name == "decimal":
         if len(literal.this) > _EXACT or known.precision > _EXACT:
             return None

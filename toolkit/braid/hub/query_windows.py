@@ -57,15 +57,15 @@ def interval_windows(parts: Sequence[exp.Expr], time: str) -> tuple[dict[str, in
 
     The windows are empty unless there is one for each of two streams.
     """
-    found: dict[str, int] = {}
+    windows: dict[str, int] = {}
     rest = []
     for part in parts:
         bound = _parse_interval_condition(part, time)
-        if bound is None or bound[0] in found or bound[1] <= 0:
+        if bound is None or bound[0] in windows or bound[1] <= 0:
             rest.append(part)
         else:
-            found[bound[0]] = bound[1]
-    return (found, rest) if len(found) == 2 else ({}, list(parts))
+            windows[bound[0]] = bound[1]
+    return (windows, rest) if len(windows) == 2 else ({}, list(parts))
 
 
 def _parse_interval_condition(part: exp.Expr, time: str) -> tuple[str, int] | None:

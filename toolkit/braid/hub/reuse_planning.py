@@ -43,13 +43,13 @@ def make_cost_model(
 
 
 def _measure_rates(ledger: HubState, history: BackfillBuffer, streams: list[str]) -> Rates:
-    known = [
+    measured = [
         t
         for s in streams
         for t in (ledger.first_event_times.get(s), ledger.clocks.get(s))
         if t is not None
     ]
-    seconds = max((max(known) - min(known)) / 1e6, 1.0) if known else 1.0
+    seconds = max((max(measured) - min(measured)) / 1e6, 1.0) if measured else 1.0
     samples = {s: history.sample_rows(ledger, s, SAMPLE) for s in streams}
     rates = {
         s: _measure_stream_rate(ledger.received_counts.get(s, (0, 0))[0], seconds, t)
@@ -87,13 +87,13 @@ def _estimate_selectivity(
     """
     if len(join.columns) != 2 or " = " not in join.text:
         return None
-    found = []
+    selectivities = []
     for stream, column in join.columns:
         sample = samples.get(stream)
         if sample is None or column not in sample.column_names:
             return None
-        found.append(len(sample[column].unique()))
-    return 1 / max(*found, 1)
+        selectivities.append(len(sample[column].unique()))
+    return 1 / max(*selectivities, 1)
 
 
 def explain_decision(
@@ -103,9 +103,9 @@ def explain_decision(
     lines = list(_describe_plan_tree(deployment, wanted, decision.tree, site, ""))
     what = "work a second at equal rates" if site else "more bytes in transit"
     lines.append(f"considered, by {what} (modelled)")
-    said = [(c.description.replace(" at here", ""), c) for c in decision.alternatives]
+    described = [(c.description.replace(" at here", ""), c) for c in decision.alternatives]
     return lines + [
-        f"  {what}: {c.extra_cost:.4g}{c.rejection and ', ' + c.rejection}" for what, c in said
+        f"  {what}: {c.extra_cost:.4g}{c.rejection and ', ' + c.rejection}" for what, c in described
     ]
 
 
@@ -143,6 +143,6 @@ def _describe_reuse(
         return
     yield f"{who} answers it after relaxing it"
     changes = relax_operator(operator.definition, wanted, operator.until).changes
-    yield from (f"{indent}  {step:<12} {said}" for step, said in changes)
+    yield from (f"{indent}  {step:<12} {change}" for step, change in changes)
     if not changes:
         yield f"{indent}  it is within the union of several demands, and in none of them"

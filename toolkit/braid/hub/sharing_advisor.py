@@ -61,12 +61,12 @@ def advise_sharing(text: str, time: str = "ts") -> SharingAdvice:
     if not texts:
         raise QueryError("there is no query in the text; queries are SQL, each ended by ;")
     schemas = infer_schemas(texts, time)
-    asked = [
+    queries = [
         replace(_parse_query(n, sql, schemas, time), name=f"q{n}") for n, sql in enumerate(texts, 1)
     ]
-    shared, alone = _plan_deployment(asked, "relaxed"), _plan_deployment(asked, "separate")
+    shared, alone = _plan_deployment(queries, "relaxed"), _plan_deployment(queries, "separate")
     work = {
-        how: _deployment_work(_plan_deployment(asked, how)) / _deployment_work(alone)
+        how: _deployment_work(_plan_deployment(queries, how)) / _deployment_work(alone)
         for how in ("exact", "contained", "relaxed")
     }  # type: Mapping[str, float]
     deployment = shared.deployment
@@ -78,7 +78,7 @@ def advise_sharing(text: str, time: str = "ts") -> SharingAdvice:
         )
         for o in deployment.operators.values()
     )
-    return SharingAdvice(len(asked), operators, work)
+    return SharingAdvice(len(queries), operators, work)
 
 
 def _split_queries(text: str) -> Iterator[str]:
@@ -99,8 +99,8 @@ def _parse_query(number: int, sql: str, schemas: Schemas, time: str) -> Deployed
         query = parse_stream_query(sql, schemas, time)
     except ValueError as error:
         raise QueryError(f"query {number}: {error}") from None
-    whole = tuple(frozenset(schemas[s]) for s in query.definition.streams)
-    definition = replace(query.definition, slides=frozenset(), columns=whole)
+    all_columns = tuple(frozenset(schemas[s]) for s in query.definition.streams)
+    definition = replace(query.definition, slides=frozenset(), columns=all_columns)
     return DeployedQuery("", definition, _SITE, sql=sql)
 
 
@@ -120,26 +120,26 @@ def _deployment_work(service: PlanningService) -> float:
 
 def infer_schemas(texts: Sequence[str], time: str) -> Schemas:
     """Return the columns of streams named in queries, with types inferred from comparisons."""
-    found: dict[str, dict[str, SqlType]] = {}
+    schemas: dict[str, dict[str, SqlType]] = {}
     for sql in texts:
         tree = parse_query(sql)
         tables = {t.alias_or_name: t.name for t in tree.find_all(exp.Table)}
         for name in tables.values():
-            found.setdefault(name, {time: SqlType("timestamp")})
+            schemas.setdefault(name, {time: SqlType("timestamp")})
         for column in tree.find_all(exp.Column):
             stream = tables.get(column.table)
             if stream is not None and not isinstance(column.this, exp.Star):
-                known = found[stream].get(column.name)
+                inferred = schemas[stream].get(column.name)
                 kind = _infer_literal_type(column)
-                if known is None or (known.name == "binary" and kind is not None):
-                    found[stream][column.name] = kind or SqlType("binary")
-    return found
+                if inferred is None or (inferred.name == "binary" and kind is not None):
+                    schemas[stream][column.name] = kind or SqlType("binary")
+    return schemas
 
 
 def _infer_literal_type(column: exp.Column) -> SqlType | None:
     """Return the type of a literal beside a column; None if there is none."""
-    beside = column.parent
-    for literal in beside.find_all(exp.Literal) if beside is not None else ():
+    column_parent = column.parent
+    for literal in column_parent.find_all(exp.Literal) if column_parent is not None else ():
         if literal.is_string:
             return SqlType("string")
         return SqlType("double" if "." in literal.this else "bigint")

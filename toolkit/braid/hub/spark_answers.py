@@ -33,12 +33,12 @@ def answer_query(matches: DataFrame, query: StreamQuery, time: str, ticks: TickR
     if not query.groups and not query.aggregates:
         return held.select(tick, *select)
     grouped = held.groupBy("__tick", *(F.expr(g) for g in query.groups))
-    told = _aggregate_groups(grouped.agg, query, "__tick")
+    rows = _aggregate_groups(grouped.agg, query, "__tick")
     if not query.groups:
-        told = told.unionByName(_aggregate_empty_ticks(held, query, ticks))
-    told = told.where("__having").select(tick, *(f"__v{i}" for i in range(len(select))))
+        rows = rows.unionByName(_aggregate_empty_ticks(held, query, ticks))
+    rows = rows.where("__having").select(tick, *(f"__v{i}" for i in range(len(select))))
     names = grouped.agg(*select).columns[1 + len(query.groups) :]
-    return told.toDF(TICK, *names)
+    return rows.toDF(TICK, *names)
 
 
 def _expand_to_ticks(
@@ -64,8 +64,8 @@ def _aggregate_groups(agg: Callable[..., DataFrame], query: StreamQuery, *keys: 
     """Return the selected expressions of groups, by number, and whether HAVING accepts them."""
     having = F.lit(True) if query.having is None else F.coalesce(F.expr(query.having), F.lit(False))
     select = [F.expr(s).alias(f"__v{i}") for i, s in enumerate(query.select)]
-    found = agg(*select, having.alias("__having"))
-    return found.select(*keys, *(f"__v{i}" for i in range(len(select))), "__having")
+    aggregated = agg(*select, having.alias("__having"))
+    return aggregated.select(*keys, *(f"__v{i}" for i in range(len(select))), "__having")
 
 
 def _aggregate_empty_ticks(held: DataFrame, query: StreamQuery, ticks: TickRange) -> DataFrame:
@@ -88,8 +88,8 @@ def check_query(matches: DataFrame, query: StreamQuery, time: str) -> None:
     try:
         if query.where is not None:
             matches = matches.where(F.expr(query.where))
-        found = answer_query(matches, query, time, TickRange(None, None, None))
-        analysed = found._jdf.queryExecution().analyzed()
+        answer = answer_query(matches, query, time, TickRange(None, None, None))
+        analysed = answer._jdf.queryExecution().analyzed()
     except (AnalysisException, ParseException) as error:
         raise QueryError(f"Spark refuses the query: {str(error).splitlines()[0]}") from None
     if not analysed.deterministic():

@@ -52,12 +52,12 @@ def plan_arrivals(
 ) -> dict[str, _Arriving]:
     """Return the layout of each stream's tuples with their computed columns: Spark SQL by name."""
     where = make_layouts(list(frames.values()), [wanted[s] for s in frames])
-    found = {}
+    arrivals = {}
     for (s, frame), layout in zip(frames.items(), where, strict=True):
-        own = [F.col(f"`{c}`") for c in frame.columns]
-        told = frame.select(*own, *(F.expr(sql).alias(n) for n, sql in wanted[s].items()))
-        found[s] = _Arriving(layout, make_arrow_schema(told.schema))
-    return found
+        columns = [F.col(f"`{c}`") for c in frame.columns]
+        computed = frame.select(*columns, *(F.expr(sql).alias(n) for n, sql in wanted[s].items()))
+        arrivals[s] = _Arriving(layout, make_arrow_schema(computed.schema))
+    return arrivals
 
 
 def _collect_batch(frame: DataFrame) -> list[pa.RecordBatch]:
@@ -92,8 +92,8 @@ class SparkStreamReader(StreamReader):
         self.ansi = self.spark.conf.get("spark.sql.ansi.enabled") == "true"
 
     def _make_field(self, name: str, column: Column) -> T.StructField:
-        stream, own = column
-        return T.StructField(name, self.columns[stream][own].dataType)
+        stream, column_name = column
+        return T.StructField(name, self.columns[stream][column_name].dataType)
 
     def empty_frame(self, columns: Mapping[str, Column]) -> DataFrame:
         return self.spark.createDataFrame([], self._make_schema(columns))
@@ -109,8 +109,8 @@ class SparkStreamReader(StreamReader):
         if all(
             self._compile_all_to_duckdb(columns[s], sql) is not None for s, sql in wanted.items()
         ):
-            came = self._split_by_stream(_collect_batch(source), self._read)
-            return {s: self.with_computed_columns(s, came[s], sql) for s, sql in wanted.items()}
+            tables = self._split_by_stream(_collect_batch(source), self._read)
+            return {s: self.with_computed_columns(s, tables[s], sql) for s, sql in wanted.items()}
         arriving = self._plan_cached_arrivals(wanted)
         parts = [
             project_stream(
@@ -119,14 +119,14 @@ class SparkStreamReader(StreamReader):
             for i, s in enumerate(self.frames)
             if s in wanted
         ]
-        whole = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
-        return self._split_by_stream(_collect_batch(whole), arriving)
+        union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+        return self._split_by_stream(_collect_batch(union), arriving)
 
     def _select_stream_rows(self, source: DataFrame, number: int) -> DataFrame:
         """Return the tuples of a stream in a batch."""
         slots = self._read[list(self.frames)[number]].layout.column_slots
-        own = source.where(F.col("__stream") == number)
-        return own.select(*(F.col(slot).alias(name) for name, slot in slots))
+        stream_rows = source.where(F.col("__stream") == number)
+        return stream_rows.select(*(F.col(slot).alias(name) for name, slot in slots))
 
     def _plan_cached_arrivals(
         self, wanted: Mapping[str, Mapping[str, str]]
@@ -149,7 +149,7 @@ class SparkStreamReader(StreamReader):
                 if (stream := streams[n]) in arriving:
                     layout = arriving[stream].layout
                     parts[stream].append(layout.extract_rows(rows, np.flatnonzero(numbers == n)))
-        return {s: arriving[s].make_table(found) for s, found in parts.items()}
+        return {s: arriving[s].make_table(stream_rows) for s, stream_rows in parts.items()}
 
     def compute_columns(
         self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
@@ -169,8 +169,8 @@ class SparkStreamReader(StreamReader):
         schema, names = self._make_schema(columns), list(columns)
         if QUERIES in rows.column_names:
             schema, names = schema.add(QUERIES, T.LongType()), [*names, QUERIES]
-        known = self.spark.createDataFrame(rows.select(names), schema)
-        return known.select(*(F.expr(sql).alias(n) for n, sql in wanted.items())).toArrow()
+        given = self.spark.createDataFrame(rows.select(names), schema)
+        return given.select(*(F.expr(sql).alias(n) for n, sql in wanted.items())).toArrow()
 
     def check_query(self, query: StreamQuery) -> None:
         fields = [T.StructField(a, self.columns[s]) for a, s in query.aliases.items()]
@@ -180,8 +180,8 @@ class SparkStreamReader(StreamReader):
         self, query: StreamQuery, parts: Sequence[AnswerPart], ticks: TickRange
     ) -> DataFrame:
         named = [self._read_matches(query, p) for p in parts]
-        whole = reduce(DataFrame.unionByName, named)
-        return answer_query(whole, query, self.time, ticks)
+        union = reduce(DataFrame.unionByName, named)
+        return answer_query(union, query, self.time, ticks)
 
     def _read_matches(self, query: StreamQuery, part: AnswerPart) -> DataFrame:
         """Return the matches of a part: for each alias, a struct of the columns the query reads."""
@@ -207,9 +207,9 @@ class SparkStreamReader(StreamReader):
             return self.empty_frame(flat_columns(part.shape))
         fields = [T.StructField(a, self._make_schema(fields)) for a, fields in part.shape.items()]
         schema = T.StructType([*fields, T.StructField(QUERIES, T.LongType())])
-        mine = F.col(QUERIES).bitwiseAND(F.lit(1 << part.bit)) != 0
-        told = read_results(self.spark, schema, part.files).where(mine)
-        return told.select(
+        serves_part = F.col(QUERIES).bitwiseAND(F.lit(1 << part.bit)) != 0
+        results = read_results(self.spark, schema, part.files).where(serves_part)
+        return results.select(
             *(
                 F.col(f"`{alias}`.`{field}`").alias(flat_column_name(*column))
                 for alias, fields_of in part.shape.items()
@@ -231,5 +231,5 @@ class SparkStreamReader(StreamReader):
             project_stream(i, frame, "0", {}, self._read[s].layout)
             for i, (s, frame) in enumerate(self.frames.items())
         ]
-        whole = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
-        return SparkBatches(whole, checkpoint.folder, trigger, self.last_batch is not None)
+        union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+        return SparkBatches(union, checkpoint.folder, trigger, self.last_batch is not None)
