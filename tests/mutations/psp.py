@@ -193,7 +193,7 @@ def replaced(**settings: Any) -> Any:
 
 def undelayed(move: Any) -> Any:
     """Drop state in transit at once."""
-    return lambda self, stream, moves, reason, kept: move(self, stream, moves, reason, False)
+    return lambda self, stream, moves, reason, is_delayed: move(self, stream, moves, reason, False)
 
 
 def kept(compact: Any) -> Any:
