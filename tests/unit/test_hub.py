@@ -377,12 +377,12 @@ def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
     both, done = threading.Barrier(2), set[int]()
 
     def run(self: OperatorInstance, *arguments: Any) -> None:
-        if self.made.operator in {o.id for o in one}:
+        if self.spec.operator in {o.id for o in one}:
             both.wait(60)
         else:
             assert done >= {o.id for o in one}
         real(self, *arguments)
-        done.add(self.made.operator)
+        done.add(self.spec.operator)
 
     monkeypatch.setattr(Reoptimizer, "review_next", lambda *_: None)
     monkeypatch.setattr(operator_runtime, "available_cores", lambda: 2)

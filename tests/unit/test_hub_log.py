@@ -339,7 +339,7 @@ def test_the_log_of_a_hub_is_put_into_checkpoints(
     hub.submit(WIDE, "wide")
     step_to(hub, 3)
     again = SteppedHub(tmp_path, DATA)
-    assert again.desk.log.store.log.rolled is not None
+    assert again.desk.log.store.log.checkpoint is not None
     assert again.desk.all_events() == hub.desk.all_events()
     assert step_to(again, BATCHES - 1).answered("wide") == expected(DATA, WIDE)
     assert len([*(tmp_path / "commits").glob("[0-9]*.json")]) < BATCHES + 4

@@ -67,14 +67,14 @@ def deliver_batch(
                 yield from _compensate_results(works, operator, own, list(asking))
 
 
-def _demand_key(told: DeliveryRule) -> tuple[int, int]:
-    return told.operator, told.bit
+def _demand_key(rule: DeliveryRule) -> tuple[int, int]:
+    return rule.operator, rule.bit
 
 
 def _compensate_results(
     works: OperatorRuntime, operator: int, rows: pa.Table, queries: Sequence[DeliveryRule]
 ) -> Iterator[tuple[str, pa.Table]]:
-    columns = flat_columns(works.instances[operator].made.result_shape)
+    columns = flat_columns(works.instances[operator].spec.result_shape)
     computed = partial(_compute_expressions, works, columns)
     wheres = {(q.name, 0): q.where for q in queries if q.where is not None}
     passes = computed(rows, wheres)

@@ -18,15 +18,15 @@ def count_flows(
     works: OperatorRuntime,
     deployment: Deployment,
     came: Mapping[int, Mapping[str, ArrivedRows]],
-    told: Mapping[str, pa.Table],
+    delivered: Mapping[str, pa.Table],
 ) -> Iterator[FlowMetrics]:
     """Yield each flow between nodes in a batch.
 
-    ``told``: delivered matches by query.
+    ``delivered``: delivered matches by query.
     """
     for operator in deployment.operators.values():
         instance = works.instances[operator.id]
-        inputs = instance.made.inputs
+        inputs = instance.spec.inputs
         for alias, rows in came[operator.id].items():
             read = inputs[alias].source
             node = (
@@ -38,7 +38,7 @@ def count_flows(
                 [*inputs[alias].stored_columns, TIME]
             )
             yield _count_flow(str(read), str(operator.id), node, operator.node, taken)
-    for name, matches in told.items():
+    for name, matches in delivered.items():
         asked = deployment.queries[name]
         node = deployment.operators[asked.operator].node
         answer = matches.select(_sent_columns(asked, works.reader.time))

@@ -101,10 +101,10 @@ class ArrivedRows:
     bitmap_column: str
 
 
-def operator_predicate(made: OperatorSpec, reader: StreamReader) -> Predicate:
+def operator_predicate(spec: OperatorSpec, reader: StreamReader) -> Predicate:
     """Return the join predicate of an instance. Raises PredicateError if it is not supported."""
-    frames = {alias: reader.empty_frame(i.arrival_columns) for alias, i in made.inputs.items()}
-    return parse_predicate(made.condition, frames, (None,) * len(frames))
+    frames = {alias: reader.empty_frame(i.arrival_columns) for alias, i in spec.inputs.items()}
+    return parse_predicate(spec.condition, frames, (None,) * len(frames))
 
 
 class OperatorInstance:
@@ -116,7 +116,7 @@ class OperatorInstance:
     def __init__(
         self,
         store: RunStore,
-        made: OperatorSpec,
+        spec: OperatorSpec,
         reader: StreamReader,
         slack: Mapping[str, int],
         executor: Executor,
@@ -126,24 +126,24 @@ class OperatorInstance:
         ``slack``: lateness by stream. Results of another operator are as late as any stream they
         are made of.
         """
-        self.made, self.reader, self.store = made, reader, store
-        self.predicate = operator_predicate(made, reader)
-        limits = (None,) * len(made.inputs)
-        slacks = tuple(max(slack[s] for s in i.streams) for i in made.inputs.values())
+        self.spec, self.reader, self.store = spec, reader, store
+        self.predicate = operator_predicate(spec, reader)
+        limits = (None,) * len(spec.inputs)
+        slacks = tuple(max(slack[s] for s in i.streams) for i in spec.inputs.values())
         computed = computed_columns(self.predicate)
         if (known := store.read_settings()) is None:
-            store.create_run({"blueprint": to_plain(made), "keys": computed})
+            store.create_run({"blueprint": to_plain(spec), "keys": computed})
         elif known.get("keys") != computed:
             raise ValueError(
                 f"{store.path} holds an operator for which another version of Braid computed the "
                 "keys of its condition in another way; use a new folder for the hub"
             )
         store.remove_unnamed_files()
-        columns = tuple(tuple(i.stored_columns) for i in made.inputs.values())
-        spec = JoinSpec(self.predicate, columns, (), limits, str(store.path), 1)
+        columns = tuple(tuple(i.stored_columns) for i in spec.inputs.values())
+        join_spec = JoinSpec(self.predicate, columns, (), limits, str(store.path), 1)
         self.last: BatchCommitted | None = None
         self.engine = Engine(
-            spec,
+            join_spec,
             Chain("memory", (), 1),
             self.store,
             slacks,
@@ -152,10 +152,10 @@ class OperatorInstance:
             executor,
         )
         if not self.engine.state.queries:
-            state = replace(self.engine.state, epoch=max(made.start_epoch - 1, -1))
+            state = replace(self.engine.state, epoch=max(spec.start_epoch - 1, -1))
             self.engine.state = state
             self.engine.commit_change(
-                made.demands, state.placement_state, None, [], current_environment().read_clock()
+                spec.demands, state.placement_state, None, [], current_environment().read_clock()
             )
 
     def _keep_last_commit(self, events: list[Any]) -> None:
@@ -166,14 +166,14 @@ class OperatorInstance:
 
         ``MARK`` is the bitmap of the demands in ``bits``.
         """
-        i = list(self.made.inputs).index(alias)
+        i = list(self.spec.inputs).index(alias)
         marks = " | ".join(self._selection_bitmaps_sql(i, bits)) or "cast(0 as bigint)"
         return {MARK: marks, **self.predicate.key_columns[i], **self.predicate.computed_columns[i]}
 
     def _selection_bitmaps_sql(self, i: int, bits: Collection[int]) -> Iterator[str]:
         """Yield SQL for the bits of the selections that a tuple passes, each evaluated once."""
         found: dict[str | None, int] = {}
-        for demand in self.made.demands:
+        for demand in self.spec.demands:
             if demand.bitmap_position in bits:
                 where = demand.selections[i]
                 found[where] = found.get(where, 0) | 1 << demand.bitmap_position
@@ -191,7 +191,7 @@ class OperatorInstance:
         """Join and commit a batch. ``clocks``: event-time progress by stream."""
         tuples = {
             i: found
-            for i, alias in enumerate(self.made.inputs)
+            for i, alias in enumerate(self.spec.inputs)
             if alias in came and (found := self._make_tuples(i, alias, came[alias]))
         }
         self.engine.run_batch(tuples, epoch, lambda: self._input_event_times(clocks))
@@ -199,14 +199,14 @@ class OperatorInstance:
     def _input_event_times(self, clocks: Mapping[str, int | None]) -> list[int | None]:
         """Return event-time progress by input. Results may run ahead of one of their streams."""
         found: list[int | None] = []
-        for i in self.made.inputs.values():
+        for i in self.spec.inputs.values():
             times = [clocks.get(s) for s in i.streams]
             found.append(None if None in times else min(t for t in times if t is not None))
         return found
 
     def select_arrivals(self, alias: str, came: ArrivedRows) -> pa.Table:
         """Return the arrived tuples that some demand selects and that can match."""
-        rows, i = came.table, list(self.made.inputs).index(alias)
+        rows, i = came.table, list(self.spec.inputs).index(alias)
         keys = (came.column_names[sql] for sql in self.predicate.key_columns[i].values())
         chosen = pc.not_equal(rows[came.bitmap_column], 0)
         for name in (TIME, *keys):
@@ -229,7 +229,7 @@ class OperatorInstance:
 
     def _stored_columns(self, i: int, alias: str) -> list[str]:
         """Return the columns to store: those of results, and those that pairs are compared by."""
-        p, read = self.predicate, self.made.inputs[alias]
+        p, read = self.predicate, self.spec.inputs[alias]
         pairs = [c for r in p.residuals for m in r.measures for c in (m.left, m.right)]
         pairs += [c for r in p.residuals for c in r.columns]
         pairs += [c for each in p.common_elements for c in (each.left, each.right)]
@@ -242,7 +242,7 @@ class OperatorInstance:
         ``first`` None: from the start, history included. Raises DamagedRunError if a file is
         missing or damaged.
         """
-        return operator_result_files(self.store, self.made, first, end)
+        return operator_result_files(self.store, self.spec, first, end)
 
     def pin_last_entry(self) -> OperatorPin:
         """Return a pin to the last entry of its log, which commits its last batch."""
@@ -259,26 +259,26 @@ class OperatorInstance:
         e = self.last
         if e is None:
             return OperatorMetrics(
-                self.made.operator, self.made.version, 0, 0, 0, 0, 0, self.live_bytes, 0.0
+                self.spec.operator, self.spec.version, 0, 0, 0, 0, 0, self.live_bytes, 0.0
             )
-        return operator_metrics(self.made, e)
+        return operator_metrics(self.spec, e)
 
 
-def operator_metrics(made: OperatorSpec, e: BatchCommitted) -> OperatorMetrics:
+def operator_metrics(spec: OperatorSpec, e: BatchCommitted) -> OperatorMetrics:
     """Return the metrics of an instance in a batch."""
     hosts = e.total_host_metrics
     counts = sum(e.received_tuples), sum(e.received_bytes), hosts.compared_pairs, e.results
     held = sum(e.live_tuples), hosts.stored_bytes, e.seconds_by_phase["total"]
-    return OperatorMetrics(made.operator, made.version, *counts, *held)
+    return OperatorMetrics(spec.operator, spec.version, *counts, *held)
 
 
 def operator_result_files(
-    store: RunStore, made: OperatorSpec, first: int | None = None, end: int | None = None
+    store: RunStore, spec: OperatorSpec, first: int | None = None, end: int | None = None
 ) -> list[str]:
     """Return the result files of an instance; see ``OperatorInstance.result_files``."""
-    start = 0 if first is None else made.batch_of_epoch(first)
+    start = 0 if first is None else spec.batch_of_epoch(first)
     return store.results.result_files(
-        start, None if end is None else made.batch_of_epoch(end), deep=True
+        start, None if end is None else spec.batch_of_epoch(end), deep=True
     )
 
 

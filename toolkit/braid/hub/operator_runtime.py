@@ -55,7 +55,7 @@ class BuiltOperator:
     @property
     def key(self) -> tuple[int, int]:
         """Operator and version."""
-        return self.instance.made.operator, self.instance.made.version
+        return self.instance.spec.operator, self.instance.spec.version
 
 
 class OperatorRuntime:
@@ -86,13 +86,13 @@ class OperatorRuntime:
             else:
                 store.sweep()
 
-    def _open_instance(self, store: RunStore, made: OperatorSpec) -> OperatorInstance:
-        return OperatorInstance(store, made, self.reader, self.slack, make_executor("process"))
+    def _open_instance(self, store: RunStore, spec: OperatorSpec) -> OperatorInstance:
+        return OperatorInstance(store, spec, self.reader, self.slack, make_executor("process"))
 
     def pin_operators(self) -> dict[str, OperatorPin]:
         """Return pins to the last batches of the operators that run, by ``operator_key``."""
         return {
-            operator_key(i.made.operator, i.made.version): i.pin_last_entry()
+            operator_key(i.spec.operator, i.spec.version): i.pin_last_entry()
             for i in self.instances.values()
         }
 
@@ -112,19 +112,19 @@ class OperatorRuntime:
         Each gets the state it would have if it had always run. If one fails, no files of any
         remain.
         """
-        made, folders = dict[int, BuiltOperator](), list[Path]()
+        built, folders = dict[int, BuiltOperator](), list[Path]()
         drawing = OperatorSpecBuilder(new, self.reader.schemas, texts, self.reader.time)
         try:
             for operator in operators:
                 folders.append(self._name_folder(operator))
-                made[operator.id] = self._build_operator(
-                    operator, folders[-1], drawing, ledger, made
+                built[operator.id] = self._build_operator(
+                    operator, folders[-1], drawing, ledger, built
                 )
         except BaseException:
             for folder in folders:
                 current_file_system().remove_folder(folder)
             raise
-        return list(made.values())
+        return list(built.values())
 
     def _name_folder(self, operator: Operator) -> Path:
         """Return a new folder, which no other driver builds an operator in."""
@@ -137,20 +137,20 @@ class OperatorRuntime:
         folder: Path,
         drawing: OperatorSpecBuilder,
         ledger: HubState,
-        made: Mapping[int, BuiltOperator],
+        built: Mapping[int, BuiltOperator],
     ) -> BuiltOperator:
         began = current_environment().read_clock()
         instance = self._open_instance(RunStore(folder), drawing.build_spec(operator, ledger.epoch))
         bits = {d.bit for d in operator.demands}
         came: dict[str, ArrivedRows] = {}
         if ledger.epoch >= 0:
-            for alias, read in instance.made.inputs.items():
-                if (found := self._read_history(operator, read, ledger, made)) is not None:
+            for alias, read in instance.spec.inputs.items():
+                if (found := self._read_history(operator, read, ledger, built)) is not None:
                     came[alias] = self._compute_arrived_rows(instance, alias, found, bits)
             instance.run_batch(came, ledger.epoch, ledger.clocks)
         rows = sum(r.table.num_rows for r in came.values())
         size = sum(
-            _stored_bytes(r.table, instance.made.inputs[a].stored_columns) for a, r in came.items()
+            _stored_bytes(r.table, instance.spec.inputs[a].stored_columns) for a, r in came.items()
         )
         return BuiltOperator(instance, rows, size, current_environment().read_clock() - began)
 
@@ -159,7 +159,7 @@ class OperatorRuntime:
         operator: Operator,
         read: OperatorInput,
         ledger: HubState,
-        made: Mapping[int, BuiltOperator],
+        built: Mapping[int, BuiltOperator],
     ) -> pa.Table | None:
         """Return the tuples of an input that may still match; None if there are none.
 
@@ -168,10 +168,10 @@ class OperatorRuntime:
         """
         if not isinstance(read.source, str):
             upstream = (
-                made[read.source].instance if read.source in made else self.instances[read.source]
+                built[read.source].instance if read.source in built else self.instances[read.source]
             )
             files = upstream.result_files(end=ledger.epoch + 1)  # it may be one batch ahead
-            return read_flat(files, upstream.made.result_shape)
+            return read_flat(files, upstream.spec.result_shape)
         place = operator.definition.stream_index(read.source)
         longest = max(d.definition.windows[place] for d in operator.demands)
         progress = ledger.event_time_progress([*self.reader.schemas], self.slack)
@@ -183,15 +183,15 @@ class OperatorRuntime:
         self, instance: OperatorInstance, alias: str, table: pa.Table, bits: set[int]
     ) -> ArrivedRows:
         """Return the tuples of an input with their computed columns. Raises ExpressionError."""
-        read = instance.made.inputs[alias]
+        read = instance.spec.inputs[alias]
         wanted = instance.computed_columns(alias, bits)
         names = computed_column_names([wanted])
-        told = {name: sql for sql, name in names.items()} | {
+        computed = {name: sql for sql, name in names.items()} | {
             MARK: wanted[MARK],
             TIME: self._event_time_sql(read),
         }
         try:
-            made = self.reader.compute_columns(table, read.arrival_columns, told)
+            columns = self.reader.compute_columns(table, read.arrival_columns, computed)
         except self.reader.evaluation_errors as error:
             for bit in (None, *sorted(bits)):
                 self._raise_if_failing(
@@ -202,8 +202,8 @@ class OperatorRuntime:
                     lambda w: self.reader.compute_columns(table, read.arrival_columns, w),
                 )
             raise
-        for name in made.column_names:
-            table = table.append_column(name, made[name])
+        for name in columns.column_names:
+            table = table.append_column(name, columns[name])
         return ArrivedRows(table, names, MARK)
 
     def _event_time_sql(self, read: OperatorInput) -> str:
@@ -227,7 +227,7 @@ class OperatorRuntime:
         try:
             compute(wanted if bit is None else {MARK: wanted[MARK]})
         except self.reader.evaluation_errors:
-            raise ExpressionError(error, instance.made.operator, bit) from error
+            raise ExpressionError(error, instance.spec.operator, bit) from error
 
     def adopt_built(self, built: Iterable[BuiltOperator], dropped: Iterable[int]) -> None:
         """Start new instances and stop old ones. The results of old ones remain."""
@@ -236,7 +236,7 @@ class OperatorRuntime:
             stopped.blocks.wait_for_removals()
             stopped.blocks.close_files()
         for each in built:
-            self.instances[each.instance.made.operator] = each.instance
+            self.instances[each.instance.spec.operator] = each.instance
 
     def read_arrivals(
         self, source: Any, deployment: Deployment
@@ -253,9 +253,9 @@ class OperatorRuntime:
                 for id in self._find_readers(stream)
             }
             names[stream] = computed_column_names(list(reading.values()))
-            told = {name: sql for sql, name in names[stream].items()}
-            told |= {bitmap_column(id): own[MARK] for id, own in reading.items()}
-            wanted[stream] = {**told, TIME: microseconds_sql(self.reader.time)}
+            computed = {name: sql for sql, name in names[stream].items()}
+            computed |= {bitmap_column(id): own[MARK] for id, own in reading.items()}
+            wanted[stream] = {**computed, TIME: microseconds_sql(self.reader.time)}
         try:
             tables = dict(self.reader.read_batch(source, wanted))
         except self.reader.evaluation_errors as error:
@@ -275,7 +275,7 @@ class OperatorRuntime:
         return [
             id
             for id, i in self.instances.items()
-            if stream in i.made.inputs and i.made.inputs[stream].source == stream
+            if stream in i.spec.inputs and i.spec.inputs[stream].source == stream
         ]
 
     def _find_failing_operator(
@@ -335,7 +335,7 @@ class OperatorRuntime:
     ) -> Iterator[tuple[str, ArrivedRows]]:
         """Yield the inputs of an operator in a batch, by alias."""
         instance = self.instances[operator]
-        for alias, read in instance.made.inputs.items():
+        for alias, read in instance.spec.inputs.items():
             if isinstance(read.source, str):
                 yield alias, ArrivedRows(tables[alias], names[alias], bitmap_column(operator))
             elif (found := self.operator_results(read.source, epoch)) is not None:
@@ -356,7 +356,7 @@ class OperatorRuntime:
     def operator_results(self, operator: int, epoch: int) -> pa.Table | None:
         """Return the results of an operator in a batch as a flat table; None if there are none."""
         instance = self.instances[operator]
-        return read_flat(instance.result_files(epoch, epoch + 1), instance.made.result_shape)
+        return read_flat(instance.result_files(epoch, epoch + 1), instance.spec.result_shape)
 
 
 def _demand_bits(deployment: Deployment, operator: int) -> set[int]:

@@ -203,7 +203,7 @@ class QueryRegistry:
             self.event_time_progress(streams),
         )
 
-        def told() -> QuerySubmitted:
+        def describe_submission() -> QuerySubmitted:
             ended = clock.perf_counter()
             considered = tuple((c.description, c.extra_cost) for c in decision.alternatives)
             return QuerySubmitted(
@@ -220,7 +220,7 @@ class QueryRegistry:
                 ended - planned,
             )
 
-        self.switch_deployment(after, [], served, told, new)
+        self.switch_deployment(after, [], served, describe_submission, new)
         return served
 
     def _complete_since(self, new: AdmittedQuery) -> dict[str, int | None]:
@@ -276,7 +276,7 @@ class QueryRegistry:
         new: Deployment,
         happened: Sequence[events.Event],
         served: RegisteredQuery | None = None,
-        told: Callable[[], events.Event] | None = None,
+        describe_submission: Callable[[], events.Event] | None = None,
         asked: AdmittedQuery | None = None,
         reasons: Mapping[str, str] | None = None,
     ) -> None:
@@ -305,7 +305,7 @@ class QueryRegistry:
         self._update_serving_intervals(after, texts)
         after.set_pins({operator_key(*b.key): b.instance.pin_last_entry() for b in built})
         dropped = [OperatorDropped(after.epoch, *key) for key in todo.drop]
-        last = [told()] if told else []
+        last = [describe_submission()] if describe_submission else []
         happened = [*_make_build_events(built, after), *happened, *last, *dropped]
         self.commit_change(after, happened, built, [operator for operator, _ in todo.drop])
         self.resting.note_change(old, new, bool(served or reasons))
@@ -364,7 +364,7 @@ class QueryRegistry:
 
 def _make_build_events(built: Iterable[BuiltOperator], ledger: HubState) -> Iterator[OperatorBuilt]:
     for each in built:
-        made = each.instance.made
+        made = each.instance.spec
         operator = ledger.deployment.operators[made.operator]
         where = zip(operator.definition.streams, operator.definition.selections, strict=True)
         yield OperatorBuilt(

@@ -118,9 +118,9 @@ class QueryReader:
                 if self._may_fail(plain):
                     yield plain
 
-    def may_fail(self, told: DeliveryRule) -> bool:
+    def may_fail(self, rule: DeliveryRule) -> bool:
         """Return whether an expression of a query may fail on its operator's results."""
-        return bool(told.select) or (told.where is not None and self._may_fail(told.where))
+        return bool(rule.select) or (rule.where is not None and self._may_fail(rule.where))
 
     def _may_fail(self, sql: str) -> bool:
         if sql not in self._failing:
@@ -135,8 +135,8 @@ class QueryReader:
 
 def selected_expressions(query: StreamQuery) -> Iterator[exp.Expr]:
     """Yield the expressions evaluated on each match: selected ones, or arguments of aggregates."""
-    told = [*query.select, *([query.having] if query.having else [])]
-    trees = [sqlglot.parse_one(sql, dialect=SparkSql).unalias() for sql in told]
+    expressions = [*query.select, *([query.having] if query.having else [])]
+    trees = [sqlglot.parse_one(sql, dialect=SparkSql).unalias() for sql in expressions]
     if not query.groups and not query.aggregates:
         yield from trees
         return

@@ -153,27 +153,27 @@ class StreamReader(ABC):
         return rows
 
     def _compile_all_to_duckdb(
-        self, columns: Mapping[str, Column], wanted: Mapping[str, str], told: bool = False
+        self, columns: Mapping[str, Column], wanted: Mapping[str, str], has_queries: bool = False
     ) -> dict[str, str] | None:
         """Return DuckDB SQL by name; None if an expression is not known to mean the same.
 
-        ``told``: the rows are results, which have the column ``QUERIES``.
+        ``has_queries``: the rows are results, which have the column ``QUERIES``.
         """
         found = {
-            n: self._compile_to_duckdb(sql, tuple(columns.items()), told)
+            n: self._compile_to_duckdb(sql, tuple(columns.items()), has_queries)
             for n, sql in wanted.items()
         }
         known = {name: sql for name, sql in found.items() if sql is not None}
         return known if len(known) == len(found) else None
 
     def _compile_to_duckdb(
-        self, sql: str, columns: tuple[tuple[str, Column], ...], told: bool
+        self, sql: str, columns: tuple[tuple[str, Column], ...], has_queries: bool
     ) -> str | None:
         """Return DuckDB SQL for Spark SQL; None if it is not known to mean the same."""
-        key = sql, columns, told
+        key = sql, columns, has_queries
         if key not in self._compiled:
             types = {("", n): self.schemas[s][c] for n, (s, c) in columns}
-            types |= {("", QUERIES): BIGINT} if told else {}
+            types |= {("", QUERIES): BIGINT} if has_queries else {}
             loose = not self.ansi and (may_fail(sql, types) or has_float(sql, types))
             if loose or (not self.utc and depends_on_time_zone(sql, types)):
                 return self._compiled.setdefault(key, None)
