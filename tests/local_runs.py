@@ -23,7 +23,6 @@ from braid.kernels.join_spec import JoinSpec
 from braid.storage.block_files import read_parquet
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
-from braid.util.durations import parse_duration
 from oracle import Ids
 from stages import AlternatingExecutor
 
@@ -36,7 +35,7 @@ class LocalRun:
 
     def __init__(self, join: StreamJoin) -> None:
         self.join = join
-        whole, where = join.config.union_streams(join.streams)
+        whole, where = join.source.union_streams(join._join, join.streams)
         schema = make_arrow_schema(whole.schema)
         rows = pa.Table.from_batches(collect_batch(whole) or [_make_empty(schema)])
         rows = rows.cast(make_nullable(rows.schema)).combine_chunks()
@@ -83,7 +82,7 @@ class LocalRun:
         join = self.join
         columns = tuple(tuple(c for c in f.columns if c != "batch") for f in join.streams.values())
         spec = JoinSpec(
-            join.config.predicate,
+            join.predicate,
             columns,
             self.where,
             join.config.window_limits,
@@ -98,7 +97,7 @@ class LocalRun:
             join.config.checks_coverage,
             happened.extend,
             AlternatingExecutor(),
-            ahead=parse_duration(join.config.ahead, "ahead"),
+            ahead=join.config.ahead_microseconds,
         )
 
     def _found(self, store: RunStore) -> Ids:

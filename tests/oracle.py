@@ -178,7 +178,7 @@ def result_weights(run: JoinRun) -> dict[tuple[int, int], float]:
 
 def kernel_join(join: StreamJoin) -> Ids:
     """Return the join of two whole streams by the kernels, without the engine."""
-    (whole, where), blocks = join.config.union_streams(join.streams), []
+    (whole, where), blocks = join.source.union_streams(join._join, join.streams), []
     rows = whole.toArrow().combine_chunks().to_batches()[0]
     stream = rows.column("__stream").to_numpy()
     for i in range(len(join.streams)):

@@ -28,7 +28,7 @@ def arrived_tuples(run: Any, batches: int) -> dict[int, list[dict[str, np.ndarra
     folder: Path = run.store.input.folder
     names = list(run.config.streams)
     schemas = {a: pq.read_schema(folder / a / "000000.parquet") for a in names}
-    feed = run.config.make_feed(schemas)
+    feed, _ = run._join.source.union_streams(run._join, schemas)
     found: dict[int, list[dict[str, np.ndarray]]] = {s: [] for s in range(len(names))}
     for number in range(batches):
         parts = feed.read_batch(folder, number)

@@ -14,7 +14,7 @@ import pytest
 from braid import SharedJoin, StreamJoin
 from braid.errors import DamagedRunError
 from braid.execution.spark_executor import SparkExecutor
-from braid.join_config import JoinConfig
+from braid.sources.spark_streams import SparkStreams
 from braid.storage.object_store import open_object_store
 from braid.storage.remote_medium import RemoteMedium
 from oracle import committed_ids, describe_difference, frames, wait_until
@@ -113,7 +113,7 @@ def test_streams_that_do_not_end_are_read_on_from_a_bucket(
         run.awaitTermination()
         assert run.store.log.committed_batches() == list(range(last))
     assert describe_difference(committed_ids(run), object_store_driver.WANTED) == ""
-    monkeypatch.setattr(JoinConfig, "has_remote_hosts", staticmethod(lambda streams: True))
+    monkeypatch.setattr(SparkStreams, "has_remote_hosts", lambda source: True)
     with pytest.raises(ValueError, match="whose disk Spark's workers do not see"):
         run.results()
     names = open_object_store(url).list_objects()
@@ -137,7 +137,7 @@ def test_what_spark_cannot_run_in_a_bucket_is_refused(
     ):
         StreamJoin({**streams, "b": endless}, object_store_driver.ON, Scatter()).start(url)
     assert open_object_store(url).list_objects() == {}
-    monkeypatch.setattr(JoinConfig, "has_remote_hosts", staticmethod(lambda streams: True))
+    monkeypatch.setattr(SparkStreams, "has_remote_hosts", lambda source: True)
     with pytest.raises(ValueError, match=f"copy of static streams that a run in {url} has on this"):
         StreamJoin(streams, object_store_driver.ON, Scatter()).start(url)
     shared = SharedJoin(streams, object_store_driver.ON, "ts")

@@ -34,7 +34,7 @@ def test_a_join_tells_what_it_will_do(streams, tmp_path: Path, monkeypatch):
         "check: window: -89999999 <= time of a (µs) - time of b (µs)",
     ]
     assert len(rows(found, "residual")) == 1
-    assert rows(found, "event time") == [("ts", "lateness: 5 s; ahead: 1 day")]
+    assert rows(found, "event time") == [("ts", "lateness: 5 s; ahead: 1 d")]
     assert [how for _, how in rows(found, "stream")] == [
         "static, replayed in micro-batches; window: 1 min 30 s",
         "static, replayed in micro-batches; window: full history",
@@ -86,7 +86,7 @@ def test_the_state_of_a_shared_join_is_estimated_from_its_longest_windows(spark:
 
 def test_joins_show_themselves(streams):
     join = StreamJoin(streams, "a.k = b.k", Centralized(), {"a": "1 hour"}, "ts")
-    assert repr(join) == "StreamJoin(a ⋈ b on 'a.k = b.k', a within 1 hour, Centralized())"
+    assert repr(join) == "StreamJoin(a ⋈ b on 'a.k = b.k', a within 1 h, Centralized())"
     assert str(join.explain()).splitlines()[0] == "a ⋈ b on a.k = b.k"
     assert join._repr_html_().startswith("<b>a ⋈ b on a.k = b.k</b><table>")
 

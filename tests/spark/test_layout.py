@@ -44,7 +44,7 @@ def union(
     windows = {"windows": "5 minutes"} if settings.pop("timed") else {}
     streams = {"a": rows, "b": rows.limit(1)}
     join = StreamJoin(streams, "a.k = b.k", HashPartition(8), time="ts", **windows, **settings)
-    frame, (layout, _) = join.config.union_streams(join.streams)
+    frame, (layout, _) = join.source.union_streams(join._join, join.streams)
     some = [(n, k, s) for n, k, s in ROWS if k is not None]
     return frame, layout, some
 
@@ -75,6 +75,6 @@ def test_rows_without_a_key_are_left_out_and_the_others_are_routed(
 def test_rows_without_a_key_do_not_come(spark: SparkSession) -> None:
     rows = spark.createDataFrame([(1, 2), (None, 0)], "k int, v int")
     join = StreamJoin({"a": rows, "b": rows}, "a.k = b.k AND 10 div a.v = b.v", HashPartition(2))
-    frame, _ = join.config.union_streams(join.streams)
+    frame, _ = join.source.union_streams(join._join, join.streams)
     came = [r for r in frame.toArrow().to_pylist() if r["__stream"] == 0]
     assert len(came) == 1

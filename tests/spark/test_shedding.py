@@ -9,6 +9,7 @@ import pytest
 from braid import AdaptiveGrid, SharedJoin, Shed
 from braid.core.events import BatchShed
 from braid.core.reserved_columns import DRAW
+from braid.sources.spark_streams import shedding_columns
 from braid.stream_join import StreamJoin
 from oracle import committed_ids, expected, frames, result_weights, tables
 from pyspark.sql import SparkSession
@@ -96,7 +97,7 @@ def test_tuples_that_differ_are_drawn_apart(spark: SparkSession) -> None:
         f"k, l, cast(s AS struct<n:int,m:int>) s FROM VALUES {', '.join(rows)} AS t(x, y, m, k, l, s)"
     )
     join = StreamJoin({"a": frame, "b": frame}, "a.x = b.x", AdaptiveGrid(2), shed=Shed(fraction=1))
-    drawn = frame.select(F.expr(join.config._shedding_columns(0, frame)[DRAW])).toArrow().column(0)
+    drawn = frame.select(F.expr(shedding_columns(join._join, 0, frame)[DRAW])).toArrow().column(0)
     assert len(drawn) == len(rows) == len(set(drawn.to_pylist()))
 
 

@@ -403,10 +403,10 @@ def test_what_foreachbatch_is_given_keeps_no_mirror(monkeypatch: pytest.MonkeyPa
     """Spark's frames read files that stay after results are requested, and not before."""
 
     class Run(JoinRun):
-        _result_schema = None
+        _schema = _spark = None
 
         def __init__(self, store: Any) -> None:
-            self.store, self.config = store, SimpleNamespace(spark=None)
+            self.store = store
 
         def _next_result_batch(self, batch: int) -> int:
             return batch + 1

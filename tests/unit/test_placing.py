@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from braid import Auto, Centralized, HashPartition
-from braid.arrow_join import ArrowJoinConfig
 from braid.core.events import PlacementChosen
 from braid.core.plan_sentences import format_count
 from braid.simulation.placement_choice import (
@@ -15,6 +14,7 @@ from braid.simulation.placement_choice import (
     candidate_placements,
     choose_placement,
 )
+from braid.sources.arrow_streams import ArrowStreams
 from braid.stream_join import StreamJoin
 from oracle import describe_difference, expected, result_ids, tables
 
@@ -85,11 +85,9 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     streams, on = tables("ab", 150, seed=91, batches=4), "a.k = b.k AND a.n < b.n"
-    monkeypatch.setattr("braid.arrow_join.available_cores", lambda: 3)
-    monkeypatch.setattr(ArrowJoinConfig, "has_remote_hosts", staticmethod(lambda streams: True))
-    monkeypatch.setattr(
-        ArrowJoinConfig, "most_frequent_share", staticmethod(lambda streams, predicate: 0.0)
-    )
+    monkeypatch.setattr("braid.sources.arrow_streams.available_cores", lambda: 3)
+    monkeypatch.setattr(ArrowStreams, "has_remote_hosts", lambda source: True)
+    monkeypatch.setattr(ArrowStreams, "most_frequent_share", lambda source, predicate: 0.0)
     join = StreamJoin(streams, on, check=True)
     assert join.placement == Auto(3, has_remote_hosts=True)
     why = [row[2] for row in join.explain().rows if row[:2] == ("placement", "auto")]
@@ -97,7 +95,7 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
     run = join.start(tmp_path, batches="batch")
     run.awaitTermination()
     assert describe_difference(result_ids(run.results()), expected(streams, on)) == ""
-    monkeypatch.setattr("braid.arrow_join.available_cores", lambda: 2)
+    monkeypatch.setattr("braid.sources.arrow_streams.available_cores", lambda: 2)
     for start in (
         lambda: StreamJoin(streams, on, check=True).start(tmp_path),
         lambda: StreamJoin.resume(tmp_path, streams),

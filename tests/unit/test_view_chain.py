@@ -347,9 +347,9 @@ class Run:
 
     def __init__(self, events, queries):
         self._events, self.queries, self.asked = events, list(queries), []
-        self.config = SimpleNamespace(streams=dict.fromkeys("rs"), make_query=self.query)
+        self.config = SimpleNamespace(streams=dict.fromkeys("rs"))
 
-    def query(self, name, windows, where):
+    def make_query(self, name, windows, where):
         if "r.none" in str(where):
             raise ValueError("column 'r.none' is unknown")
         return SimpleNamespace(
@@ -358,7 +358,7 @@ class Run:
 
     def add(self, name, windows, where):
         self.asked.append(("add", name))
-        self.queries.append(self.query(name, windows, where))
+        self.queries.append(self.make_query(name, windows, where))
 
     def remove(self, name):
         self.asked.append(("remove", name))
@@ -391,7 +391,7 @@ def live(run):
 
     def launch(settings):
         started = Run(run.events, [])
-        started.queries = [started.query(**q.to_arguments("rs")) for q in settings["queries"]]
+        started.queries = [started.make_query(**q.to_arguments("rs")) for q in settings["queries"]]
         return started
 
     panel = ChainPanel(launch)

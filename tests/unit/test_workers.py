@@ -13,7 +13,7 @@ from typing import Any
 import braid
 import pytest
 from braid import spark_session
-from braid.spark_session import prepare_workers
+from braid.spark_workers import prepare_workers
 from shared_jvm import end
 
 HOME = str(Path(braid.__file__).parents[1])

@@ -363,7 +363,7 @@ class World:
 
     def _equip(self, draw: random.Random) -> None:
         self.join = self.scenario.join()
-        self.join.runs = repeating(draw, self._tell)
+        self.join.run_class = repeating(draw, self._tell)
 
     def _bucket(self, url: str) -> Any:
         return SimulatedBucket(self.objects, self._ask, url)

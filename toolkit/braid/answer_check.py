@@ -25,12 +25,12 @@ import pyarrow as pa
 from braid.answer_condition import translate_condition
 from braid.answer_report import AnswerReport, DifferingRow
 from braid.core.events import BatchCommitted
+from braid.join_config import parse_lateness
 from braid.storage import micro_batch_files
 from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.run_files import result_file_batch
 from braid.storage.run_store import RunStore, open_store
 from braid.storage.staged_input import StagedStream
-from braid.stream_arguments import parse_lateness
 from braid.util.durations import parse_duration
 from braid.util.validation import format_value
 
@@ -291,12 +291,12 @@ class _Recomputation:
         It is the stream's clock after the batch before, read from the run's events, minus the
         stream's lateness. If the events of a batch are trimmed, all its tuples count as late.
         """
-        allowed = parse_lateness(self.query["lateness"], dict.fromkeys(self.aliases))
+        allowed = parse_lateness(self.query["lateness"], self.aliases)
         events = self.store.archive.committed_events()
         committed = {e.batch: e.clocks for e in events if isinstance(e, BatchCommitted)}
         rows = []
         for place, alias in enumerate(self.aliases):
-            slack = parse_duration(allowed[alias], f"lateness of {alias}", zero=True)
+            slack = allowed[alias]
             for batch in range(1, self.epoch + 1):
                 clocks = committed.get(batch - 1)
                 clock = _UNKNOWN if clocks is None else clocks[place]

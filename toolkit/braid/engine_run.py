@@ -13,7 +13,6 @@ from braid.core.event_io import log_events
 from braid.core.events import BatchCommitted, PlacementChosen, RunStarted
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor, make_executor
-from braid.join_config import JoinConfig
 from braid.kernels.join_spec import JoinSpec
 from braid.papers.shedding.budget import Budget
 from braid.run_lifecycle import RunLifecycle, RunProgress
@@ -22,9 +21,9 @@ from braid.run_views import can_view, watch
 from braid.shedding_options import estimates_table
 from braid.shedding_options import shedding_status as shed_status
 from braid.sources.batch_drivers import BatchDriver
+from braid.sources.stream_source import AnalyzedJoin
 from braid.storage.event_log import EventLog
 from braid.storage.run_store import RunStore
-from braid.util.durations import parse_duration
 from braid.util.html_table import render_html_table
 from braid.util.json_codec import from_plain, to_plain
 
@@ -34,7 +33,7 @@ class EngineRun(RunLifecycle):
 
     def __init__(
         self,
-        setup: JoinConfig,
+        join: AnalyzedJoin,
         store: RunStore,
         query: Mapping[str, Any],
         pace: float,
@@ -42,25 +41,25 @@ class EngineRun(RunLifecycle):
         give: Give | None = None,
     ) -> None:
         super().__init__(store, pace)
-        self.config, self._settings = setup, query
+        self.config, self._join, self._settings = join.config, join, query
         opening = self._make_start_events()
         store.log_opening_events(opening)
         log_events(opening[:1])
         state = store.last_state()
         self._done_before = 0 if state is None else state.epoch + 1
         store.input.start_splitting(self._done_before, store.force)
-        spec, frame = self._open_input()
+        config, (spec, frame) = join.config, self._open_input()
         self._engine = Engine(
             spec,
-            setup.placement,
+            join.placement,
             store,
-            setup.lateness_microseconds,
-            setup.checks_coverage,
+            config.lateness_microseconds,
+            config.checks_coverage,
             self._publish_events,
-            self._make_executor(setup.executor),
-            setup.queries,
-            setup.shed,
-            ahead=parse_duration(setup.ahead, "ahead"),
+            self._make_executor(config.executor),
+            config.queries,
+            config.shed,
+            ahead=config.ahead_microseconds,
         )
         self._restore_budget()
         self._sink = None if give is None else BatchSink(give, store, self._read_batch_results)
@@ -73,9 +72,13 @@ class EngineRun(RunLifecycle):
             budget = from_plain(stored, Budget, "the stored budget")
             self._engine.amend_shedder(lambda state: shed.with_budget(state, budget))
 
-    @abstractmethod
     def _open_input(self) -> tuple[JoinSpec, Any]:
         """Return the settings that stay the same for all batches, and the union of the streams."""
+        join, source = self._join, self._join.source
+        streams = source.open_streams(self.store)
+        self._schema: Any = source.make_result_schema(streams, join.config.shed is not None)
+        union, layouts = source.union_streams(join, streams)
+        return join.make_spec(source.list_column_names(streams), layouts, self.store), union
 
     @abstractmethod
     def _make_driver(self, frame: Any, trigger: Mapping[str, Any]) -> BatchDriver:
@@ -95,21 +98,21 @@ class EngineRun(RunLifecycle):
 
     def _make_start_events(self) -> list[Any]:
         """Return the events that precede the first batch."""
-        j = self.config
+        config, placement = self.config, self._join.placement
+        name = type(placement).__name__
         started = RunStarted(
-            tuple(j.streams),
-            j.on,
-            j.windows,
-            type(j.placement).__name__,
+            tuple(config.streams),
+            config.on,
+            config.window_texts,
+            name,
             self._settings["settings"],
-            j.placement.hosts,
-            j.placement.key_space_size,
+            placement.hosts,
+            placement.key_space_size,
             self._settings["batches"],
-            resumed=j.resumed,
+            resumed=config.resumed,
         )
         if (chosen := self._settings.get("chosen_placement")) is None:
             return [started]
-        name = type(j.placement).__name__
         return [started, PlacementChosen(name, chosen["reason"], chosen["relative_costs"])]
 
     @property
@@ -187,7 +190,7 @@ class EngineRun(RunLifecycle):
         if fraction is pairs is seconds is speed is None:
             raise ValueError("no budget is given; it is one of fraction, pairs, seconds, speed")
         budget = Budget.from_options(fraction, pairs, seconds, speed)
-        if budget.kind == "speed" and self.config.time is None:
+        if budget.kind == "speed" and not self.config.event_time_columns:
             raise ValueError("speed needs event time, and this run has none")
         with self._turn:
             if self._outcome:

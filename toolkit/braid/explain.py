@@ -15,7 +15,7 @@ from braid.execution.executor_choice import format_megabytes
 from braid.execution.executors import available_parallelism
 from braid.join_config import JoinConfig
 from braid.simulation.simulator import simulate
-from braid.stream_arguments import column_types
+from braid.sources.stream_source import AnalyzedJoin
 from braid.util.durations import UNITS, format_duration
 from braid.util.html_table import render_html_table
 from braid.util.machine import available_cores
@@ -60,39 +60,40 @@ class Explanation:
         return render_html_table(self.title, self.rows)
 
 
-def explain_join(setup: JoinConfig, count: bool = False) -> Explanation:
+def explain_join(join: AnalyzedJoin, count: bool = False) -> Explanation:
     """Return the explanation of a join.
 
     With ``count``, read static streams once to estimate the state.
     """
     rows = (
-        *_describe_streams(setup),
-        *_describe_index_conditions(setup),
-        *(("residual", _join_aliases(setup, r.streams), r.sql) for r in setup.predicate.residuals),
-        *_describe_event_time(setup),
-        *_describe_placement(setup),
-        *_describe_storage_cost(setup, count),
+        *_describe_streams(join),
+        *_describe_index_conditions(join),
+        *(("residual", _join_aliases(join, r.streams), r.sql) for r in join.predicate.residuals),
+        *_describe_event_time(join),
+        *_describe_placement(join),
+        *_describe_storage_cost(join, count),
     )
-    return Explanation(f"{' ⋈ '.join(setup.streams)} on {setup.on}", rows)
+    return Explanation(f"{' ⋈ '.join(join.config.streams)} on {join.config.on}", rows)
 
 
-def _describe_streams(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
-    for i, alias in enumerate(setup.streams):
-        kind = "static, replayed in micro-batches" if alias in setup.static_streams else "streaming"
-        limit = setup.window_limits[i]
+def _describe_streams(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
+    config = join.config
+    for i, alias in enumerate(config.streams):
+        kind = "static, replayed in micro-batches" if alias in join.static_streams else "streaming"
+        limit = config.window_limits[i]
         window = (
             "per query"
-            if setup.shares_queries
+            if config.shares_queries
             else "full history"
             if limit is None
             else format_duration(limit)
         )
         yield "stream", alias, f"{kind}; window: {window}"
-        if (condition := setup.predicate.filters[i]) is not None:
+        if (condition := join.predicate.filters[i]) is not None:
             yield "filter", alias, condition
-    for query in setup.queries:
-        spans = zip(setup.streams, query.windows, strict=True)
-        chosen = zip(setup.streams, query.selections, strict=True)
+    for query in config.queries:
+        spans = zip(config.streams, query.windows, strict=True)
+        chosen = zip(config.streams, query.selections, strict=True)
         parts = [
             *(f"{a} {format_duration(w)}" for a, w in spans),
             *(f"{a}: {sql}" for a, sql in chosen if sql is not None),
@@ -100,9 +101,9 @@ def _describe_streams(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
         yield "query", query.name, "; ".join(parts)
 
 
-def _describe_index_conditions(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
+def _describe_index_conditions(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
     """Yield the conditions between every two streams. The one that the index uses comes first."""
-    p = setup.predicate
+    p = join.predicate
     pairs: dict[tuple[int, int], list[IndexCondition]] = {}
     for link in sorted(p.index_conditions, key=lambda k: k.cost_rank):
         pairs.setdefault((link.left[0], link.right[0]), []).append(link)
@@ -111,13 +112,13 @@ def _describe_index_conditions(setup: JoinConfig) -> Iterator[tuple[str, str, st
             role = "index" if n == 0 else "check" if link.is_exact else "left to a residual"
             yield (
                 "index condition",
-                _join_aliases(setup, pair),
-                f"{role}: {_classify_index_condition(link)}: {_format_bounds(setup, link)}",
+                _join_aliases(join, pair),
+                f"{role}: {_classify_index_condition(link)}: {_format_bounds(join, link)}",
             )
     for c in p.common_elements:
         yield (
             "index condition",
-            _join_aliases(setup, (c.left[0], c.right[0])),
+            _join_aliases(join, (c.left[0], c.right[0])),
             f"index: common elements: >= {c.min_elements}",
         )
     if not pairs and not p.common_elements:
@@ -130,8 +131,8 @@ def _classify_index_condition(link: IndexCondition) -> str:
     return ("equality", "band", "inequality")[link.cost_rank]
 
 
-def _format_bounds(setup: JoinConfig, link: IndexCondition) -> str:
-    left, right = (_format_key(setup, end) for end in (link.left, link.right))
+def _format_bounds(join: AnalyzedJoin, link: IndexCondition) -> str:
+    left, right = (_format_key(join, end) for end in (link.left, link.right))
     if link.lower == link.upper == 0:
         return f"{left} = {right}"
     low = "" if link.lower == -inf else f"{link.lower:.15g} {'<' if link.open_bounds[0] else '<='} "
@@ -139,23 +140,25 @@ def _format_bounds(setup: JoinConfig, link: IndexCondition) -> str:
     return f"{low}{left} - {right}{high}"
 
 
-def _format_key(setup: JoinConfig, end: tuple[int, str]) -> str:
+def _format_key(join: AnalyzedJoin, end: tuple[int, str]) -> str:
     stream, name = end
     if name == TIME:
-        return f"time of {list(setup.streams)[stream]} (µs)"
-    return f"{list(setup.streams)[stream]}: {setup.predicate.key_columns[stream][name]}"
+        return f"time of {list(join.config.streams)[stream]} (µs)"
+    return f"{list(join.config.streams)[stream]}: {join.predicate.key_columns[stream][name]}"
 
 
-def _join_aliases(setup: JoinConfig, streams: tuple[int, ...] | frozenset[int]) -> str:
-    return ", ".join(list(setup.streams)[s] for s in sorted(streams))
+def _join_aliases(join: AnalyzedJoin, streams: tuple[int, ...] | frozenset[int]) -> str:
+    return ", ".join(list(join.config.streams)[s] for s in sorted(streams))
 
 
-def _describe_event_time(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
-    if setup.time is not None:
-        each = ", ".join(f"{a}.{time}" for a, time in setup.event_time_columns.items())
-        name = setup.time if isinstance(setup.time, str) else each
-        yield "event time", name, f"lateness: {_describe_lateness(setup)}; ahead: {setup.ahead}"
-    if (shed := setup.shed) is not None:
+def _describe_event_time(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
+    config = join.config
+    if config.time is not None:
+        each = ", ".join(f"{a}.{time}" for a, time in config.event_time_columns.items())
+        name = config.time if isinstance(config.time, str) else each
+        ahead = format_duration(config.ahead_microseconds)
+        yield "event time", name, f"lateness: {_describe_lateness(config)}; ahead: {ahead}"
+    if (shed := config.shed) is not None:
         basic = (
             "a twentieth of the window"
             if shed.basic_window_length is None
@@ -165,42 +168,42 @@ def _describe_event_time(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
         yield "shedding", str(shed.processing_budget), how
 
 
-def _describe_lateness(setup: JoinConfig) -> str:
-    if len(set(setup.lateness_microseconds)) == 1:
-        return format_duration(setup.lateness_microseconds[0])
+def _describe_lateness(config: JoinConfig) -> str:
+    if len(set(config.lateness_microseconds)) == 1:
+        return format_duration(config.lateness_microseconds[0])
     return ", ".join(
         f"{a} {format_duration(t)}"
-        for a, t in zip(setup.streams, setup.lateness_microseconds, strict=True)
+        for a, t in zip(config.streams, config.lateness_microseconds, strict=True)
     )
 
 
-def _describe_placement(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
-    p = setup.placement
+def _describe_placement(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
+    p = join.placement
     hosts = str(p.hosts) if p.hosts == p.max_hosts else f"{p.hosts}, at most {p.max_hosts}"
     yield "placement", p.label, f"{p!r}; hosts: {hosts}; results {p.delivery_guarantee}"
-    if setup.chosen is not None:
-        yield "placement", "auto", setup.chosen.reason
-    yield "executor", setup.executor, _describe_executor(setup)
+    if join.config.chosen is not None:
+        yield "placement", "auto", join.config.chosen.reason
+    yield "executor", join.config.executor, _describe_executor(join)
     hashed = (
         "the queries that a tuple serves"
-        if setup.shares_queries
+        if join.config.shares_queries
         else "the value that the equality joins on"
         if p.routing_key_source == "join"
         else "the value that the equality joins on, and from the whole tuple"
         if p.routing_key_source == "both"
-        else f"the whole tuple, with seed {setup.seed}"
+        else f"the whole tuple, with seed {join.config.seed}"
     )
     yield "routing key", f"{p.key_space_size} values", f"from {hashed}"
 
 
-def _describe_executor(setup: JoinConfig) -> str:
-    on_spark = f"hosts packed on {setup.partitions} partitions"
-    if setup.executor == "spark":
+def _describe_executor(join: AnalyzedJoin) -> str:
+    on_spark = f"hosts packed on {join.partitions} partitions"
+    if join.config.executor == "spark":
         return on_spark
-    here = f"on up to {min(available_cores(), setup.placement.hosts)} threads of this process"
-    if setup.executor == "process":
+    here = f"on up to {min(available_cores(), join.placement.hosts)} threads of this process"
+    if join.config.executor == "process":
         return here
-    machine = available_parallelism(setup.spark, setup.driver_memory)
+    machine = available_parallelism(join.source.spark_session, join.config.driver_memory)
     return (
         f"each batch {here}, or by Spark's tasks, {on_spark}: as the batches before make the one "
         f"or the other faster; over {format_megabytes(machine.collect_limit_bytes)} of tuples "
@@ -209,23 +212,24 @@ def _describe_executor(setup: JoinConfig) -> str:
     )
 
 
-def _describe_storage_cost(setup: JoinConfig, count: bool) -> Iterator[tuple[str, str, str]]:
+def _describe_storage_cost(join: AnalyzedJoin, count: bool) -> Iterator[tuple[str, str, str]]:
     """Yield the storage for each tuple: bytes of its stored columns, and copies in a simulated run.
 
     With ``count``, also yield the state of static streams within their windows.
     """
-    limits = longest_windows(setup.queries) if setup.queries else setup.window_limits
-    copies = None if setup.shares_queries and not setup.queries else _estimate_replication(setup)
-    within = "in the windows" if setup.shares_queries else "full history"
-    for s, alias in enumerate(setup.streams):
-        size = _estimate_row_bytes(setup, s)
+    config = join.config
+    limits = longest_windows(config.queries) if config.queries else config.window_limits
+    copies = None if config.shares_queries and not config.queries else _estimate_replication(join)
+    within = "in the windows" if config.shares_queries else "full history"
+    for s, alias in enumerate(config.streams):
+        size = _estimate_row_bytes(join, s)
         stored = "" if copies is None else f"; {copies[s]:.3g} copies (modelled, {within})"
         yield "stored", alias, f"about {size} bytes a tuple{stored}"
-        if count and copies is not None and alias in setup.static_streams:
+        if count and copies is not None and alias in join.static_streams:
             yield (
                 "state",
                 alias,
-                _describe_state_size(*setup.stream_extent(alias), limits[s], copies[s], size),
+                _describe_state_size(*join.measure_extent(alias), limits[s], copies[s], size),
             )
 
 
@@ -241,24 +245,22 @@ def _describe_state_size(rows: int, span: int, limit: int | None, copies: float,
     )
 
 
-def _estimate_row_bytes(setup: JoinConfig, stream: int) -> int:
+def _estimate_row_bytes(join: AnalyzedJoin, stream: int) -> int:
     """Return the bytes of a row: user's columns, event time, routing key, and computed columns."""
-    kinds = column_types(list(setup.streams.values())[stream])
+    kinds = list(join.config.streams.values())[stream].values()
     fields = sum(_WIDTHS.get(kind.partition("(")[0], _UNSIZED) for kind in kinds)
-    computed = len(setup.predicate.key_columns[stream]) + len(
-        setup.predicate.computed_columns[stream]
-    )
-    return fields + _WIDTHS["bigint"] * (1 + computed) + _WIDTHS["int"]
+    made = len(join.predicate.key_columns[stream]) + len(join.predicate.computed_columns[stream])
+    return fields + _WIDTHS["bigint"] * (1 + made) + _WIDTHS["int"]
 
 
-def _estimate_replication(setup: JoinConfig) -> list[float]:
+def _estimate_replication(join: AnalyzedJoin) -> list[float]:
     """Return, by stream, the mean number of hosts that hold a tuple after a few batches."""
-    batch = (_PER_HOST * setup.placement.hosts,) * len(setup.streams)
+    batch = (_PER_HOST * join.placement.hosts,) * len(join.config.streams)
     live: dict[int, tuple[int, int]] = {}
     held, total = [0] * len(batch), batch
-    names = tuple(setup.streams)
+    names = tuple(join.config.streams)
     for event in simulate(
-        setup.placement, [batch] * _BATCHES, streams=names, **_shared_simulation_options(setup)
+        join.placement, [batch] * _BATCHES, streams=names, **_shared_simulation_options(join)
     ):
         if isinstance(event, BatchCommitted):
             live |= {b.id: (b.stream, b.rows * len(b.hosts)) for b in event.changed_blocks}
@@ -270,16 +272,16 @@ def _estimate_replication(setup: JoinConfig) -> list[float]:
     return [held[s] / max(1, total[s]) for s in range(len(batch))]
 
 
-def _shared_simulation_options(setup: JoinConfig) -> dict[str, Any]:
+def _shared_simulation_options(join: AnalyzedJoin) -> dict[str, Any]:
     """Return additional options to simulate a shared join.
 
     The simulated run lasts as long as the shortest window, so that nothing expires.
     """
-    if not setup.queries:
+    if not join.config.queries:
         return {}
-    shortest = min(min(q.windows) for q in setup.queries)
+    shortest = min(min(q.windows) for q in join.config.queries)
     return dict(
-        queries=setup.queries,
-        windows=[window / UNITS["second"] for window in longest_windows(setup.queries)],
+        queries=join.config.queries,
+        windows=[window / UNITS["second"] for window in longest_windows(join.config.queries)],
         seconds=shortest / UNITS["second"] / _BATCHES,
     )

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from braid.core.reserved_columns import WEIGHT
 from braid.engine_run import EngineRun
 from braid.errors import DamagedRunError
-from braid.kernels.join_spec import JoinSpec
 from braid.run_results import flatten_results, read_results
 from braid.sources.batch_drivers import BatchDriver
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _MISSING = "spark.sql.files.ignoreMissingFiles"
 
@@ -35,37 +33,10 @@ class JoinRun(EngineRun):
     it reads.
     """
 
-    def _open_input(self) -> tuple[JoinSpec, Any]:
-        """Return the settings that stay the same for all batches, and the union of the streams."""
-        from pyspark.sql import types as T
-
-        from braid.condition.spark_analyzer import make_spark_nullable
-
-        setup = self.config
-        sources = setup.open_sources(self.store)
-        columns = tuple(tuple(f.columns) for f in sources.values())
-        frame, where = setup.union_streams(sources)
-        schemas = {a: make_spark_nullable(f.schema) for a, f in sources.items()}
-        self._schema: Any = T.StructType([T.StructField(a, s) for a, s in schemas.items()])
-        spec = JoinSpec(
-            setup.predicate,
-            columns,
-            where,
-            setup.window_limits,
-            str(self.store.path),
-            setup.partitions,
-            setup.utility_rule,
-            object_store_url=self.store.url,
-        )
-        return spec, frame
-
     @property
-    def _result_schema(self) -> Any:
-        """A struct for each alias, and the weight in a run that sheds load."""
-        from pyspark.sql import types as T
-
-        more = [] if self.config.shed is None else [T.StructField(WEIGHT, T.DoubleType())]
-        return T.StructType([*self._schema.fields, *more])
+    def _spark(self) -> SparkSession:
+        """The Spark session of the streams."""
+        return self._join.source.spark_session
 
     def _make_driver(self, frame: Any, trigger: Mapping[str, Any]) -> BatchDriver:
         from braid.sources.spark_batches import SparkBatches
@@ -80,7 +51,7 @@ class JoinRun(EngineRun):
             return
         self.store.input.check_files(number)
         gone = [f for f in self.store.checkpoint.source_files(number) if not f.exists()]
-        if gone and self.config.spark.conf.get(_MISSING, "false") != "true":
+        if gone and self._spark.conf.get(_MISSING, "false") != "true":
             raise DamagedRunError(
                 f"{gone[0]} is gone, which Spark has listed for micro-batch {number}, so its rows "
                 f"would be lost; restore it, or set {_MISSING} to true"
@@ -93,9 +64,10 @@ class JoinRun(EngineRun):
         """
         from braid.execution.spark_executor import clone_session, disable_adaptive_execution
 
-        spark = clone_session(self.config.spark)
-        empty = {f.name: spark.createDataFrame([], f.dataType) for f in self._schema.fields}
-        nothing = self.config.union_streams(empty)[0]
+        spark = clone_session(self._spark)
+        schemas = {a: self._schema[a].dataType for a in self.config.streams}
+        empty = {a: spark.createDataFrame([], schema) for a, schema in schemas.items()}
+        nothing: DataFrame = self._join.source.union_streams(self._join, empty)[0]
         disable_adaptive_execution(nothing)
         return nothing
 
@@ -121,12 +93,12 @@ class JoinRun(EngineRun):
         return found
 
     def _read_results(self, files: list[str]) -> DataFrame:
-        if self.store.url and self.config.has_remote_hosts(self.config.streams):
+        if self.store.url and self._join.source.has_remote_hosts():
             raise ValueError(
                 f"the results of the run in {self.store.where} come to this machine, whose disk "
                 "Spark's workers do not see; ask a session whose master is local[*]"
             )
-        return read_results(self.config.spark, self._result_schema, files)
+        return read_results(self._spark, self._schema, files)
 
     def results_since(self, batch: int = 0) -> tuple[DataFrame, int]:
         """Return the results from number ``batch`` on, and the number for the next call.
@@ -173,10 +145,10 @@ class JoinRun(EngineRun):
                 f"the run in {self.store.where} has no stream of results, which Spark reads from a "
                 "folder only; ask results_since(batch) again and again"
             )
-        whole = self.config.spark.readStream.schema(self._result_schema).parquet(
+        whole = self._spark.readStream.schema(self._schema).parquet(
             self.store.published.results.as_uri()
         )
-        columns = {f.name: f.dataType.fieldNames() for f in self._schema.fields}
+        columns = {a: self._schema[a].dataType.fieldNames() for a in self.config.streams}
         return flatten_results(
             whole, columns, self.config.event_time_columns, self.config.shed is not None
         )

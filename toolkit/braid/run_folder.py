@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from braid.core.placement import Placement
 from braid.errors import DamagedRunError
-from braid.join_config import JoinConfig, ReplaySource
-from braid.papers.shedding.shed import Shed
+from braid.sources.stream_source import AnalyzedJoin, ReplaySource
 from braid.storage.integrity import repair_hint
 from braid.storage.run_settings import check_settings
 from braid.storage.run_store import RunStore
-from braid.util.json_codec import from_plain
 
 
-def with_stored_placement(setup: JoinConfig, store: RunStore) -> JoinConfig:
-    """Return the settings with the stored placement if it was chosen automatically.
+def read_settings(store: RunStore) -> dict[str, Any] | None:
+    """Return the settings of the run in a folder; None: there is none.
 
-    A resumed run thus keeps its placement on any machine.
+    Raises ValueError if they are invalid.
     """
-    if setup.chosen is None or (settings := _read_settings(store)) is None:
-        return setup
-    return replace(
-        setup,
-        placement=Placement.class_by_name(settings["placement"]).from_settings(
-            settings["settings"]
-        ),
-    )
-
-
-def _read_settings(store: RunStore) -> dict[str, Any] | None:
     return check_settings(store.read_settings(), store.where)
 
 
@@ -40,7 +25,7 @@ def stored_settings(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any]
 
     Raises ValueError if it is the run of another ``query``.
     """
-    if (settings := _read_settings(store)) is None:
+    if (settings := read_settings(store)) is None:
         return None
     differ = [k for k in query if k != "partitions" and settings.get(k) != query[k]]
     if differ == ["keys"]:
@@ -75,16 +60,16 @@ def take_over_unready(store: RunStore, query: Mapping[str, Any]) -> dict[str, An
 def prepare_run(
     store: RunStore,
     query: Mapping[str, Any],
-    setup: JoinConfig,
+    join: AnalyzedJoin,
     replay: ReplaySource | None,
     batches: int | str,
 ) -> dict[str, Any]:
     """Copy the static input of a run that has begun, make it ready, and return its settings."""
     count = None if replay is None else replay.write_input(store.input.folder, store.check_driver)
-    ends = len(setup.static_streams) == len(setup.streams)
+    ends = len(join.static_streams) == len(join.config.streams)
     settings = {**query, "batches": count if ends else None, "ready": True}
-    settings |= setup.record_fingerprints() | {"cut": batches if replay is not None else None}
-    if (chosen := setup.chosen) is not None:
+    settings |= join.source.record_fingerprints() | {"cut": batches if replay is not None else None}
+    if (chosen := join.config.chosen) is not None:
         settings["chosen_placement"] = {
             "reason": chosen.reason,
             "relative_costs": chosen.relative_costs,
@@ -96,10 +81,10 @@ def prepare_run(
     return settings
 
 
-def check_resumable(store: RunStore, setup: JoinConfig) -> None:
+def check_resumable(store: RunStore, join: AnalyzedJoin) -> None:
     """Raise DamagedRunError unless the run can continue from its last commit."""
     try:
-        _verify_run(store, setup)
+        _verify_run(store, join)
     except DamagedRunError as damaged:
         if store.url:
             raise
@@ -107,7 +92,7 @@ def check_resumable(store: RunStore, setup: JoinConfig) -> None:
     store.input.check_files()
 
 
-def _verify_run(store: RunStore, setup: JoinConfig) -> None:
+def _verify_run(store: RunStore, join: AnalyzedJoin) -> None:
     """Raise DamagedRunError for damage that remains after the log is read again.
 
     Before this driver has taken the run over, another one may continue it and remove files.
@@ -116,7 +101,7 @@ def _verify_run(store: RunStore, setup: JoinConfig) -> None:
     while True:
         try:
             store.verify_files()
-            setup.check_source_position(store)
+            join.source.check_source_position(store)
             return
         except DamagedRunError as damaged:
             if store.log.is_mine or str(damaged) == damage:
@@ -131,9 +116,3 @@ def _find_differences(there: Any, here: Any) -> tuple[Any, Any]:
         return there, here
     differ = [k for k in {**there, **here} if there.get(k) != here.get(k)]
     return {k: there.get(k) for k in differ}, {k: here.get(k) for k in differ}
-
-
-def stored_shedder(query: Mapping[str, Any]) -> Shed | None:
-    """Return the load shedder in a run's settings; None: no load is shed."""
-    stored = query.get("shed")
-    return None if stored is None else from_plain(stored, Shed, "the stored shed")

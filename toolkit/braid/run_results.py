@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from braid.core.reserved_columns import WEIGHT
-from braid.join_config import PAGES
+from braid.sources.stream_source import PAGES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,4 +1,4 @@
-"""Load shedding of joins: validation, additional columns, and estimates."""
+"""Load shedding of joins: validation and estimates."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pandas as pd
 
 from braid.condition.predicate import Predicate
 from braid.core.events import BatchCommitted, BatchShed
-from braid.core.reserved_columns import DRAW, WEIGHT, WORTH
-from braid.core.shedding_plan import ResultUtility, estimate_variances, sum_sketches
+from braid.core.reserved_columns import WEIGHT
+from braid.core.shedding_plan import estimate_variances, sum_sketches
 from braid.papers.shedding.events import SheddingPlanned
 from braid.papers.shedding.shed import Shed
 from braid.util.durations import format_duration
@@ -64,39 +64,10 @@ def check_shedding(
             )
 
 
-def make_utility_rule(shed: Shed | None) -> ResultUtility | None:
-    """Return the rule for the utility of results; None: no load is shed."""
-    if shed is None:
-        return None
-    return ResultUtility(bool(shed.utility), shed.method == "keys", shed.combine)
-
-
-def shedding_columns(
-    shed: Shed,
-    seed: int,
-    stream: int,
-    hashed: Sequence[str],
-    utilities: Sequence[str | None],
-    predicate: Predicate,
-) -> dict[str, str]:
-    """Return, by name, Spark SQL of the columns that load shedding adds to a stream.
-
-    They are the hash by which tuples are sampled, and their utility. ``hashed`` are columns that
-    identify a tuple.
-    """
-    by = [str(stream), *hashed]
-    if shed.method == "keys" and predicate.equality is not None:
-        by = [predicate.key_columns[stream][predicate.equality[stream]]]
-    found = {DRAW: f"xxhash64({seed}, 'shed', {', '.join(by)})"}
-    if shed.utility:
-        found[WORTH] = utilities[stream] or "cast(1 as double)"
-    return found
-
-
 def estimates_table(happened: Sequence[Any]) -> pd.DataFrame:
     """Return the estimates of the full join's results, by batch and in total.
 
-    See ``RunLifecycle.estimate_results`` for the columns. ``skipped_pairs`` is NaN if tuples were
+    See ``EngineRun.estimate_results`` for the columns. ``skipped_pairs`` is NaN if tuples were
     skipped at arrival.
     """
     planned = {e.batch: e for e in happened if isinstance(e, SheddingPlanned)}

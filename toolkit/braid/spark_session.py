@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping
@@ -22,7 +20,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from braid.core.event_io import LOGGER
-from braid.spark_workers import ship_package
+from braid.spark_workers import add_python_path, is_this_python
 from braid.storage.checkpoint_files import register_private_file_system
 from braid.util import machine
 from braid.util.temp_dirs import make_temp_dir
@@ -134,7 +132,7 @@ def session(
         if begins:
             _install_shortcuts(spark)
             if forked:  # workers import the daemon module before any task
-                _add_python_path(spark.sparkContext)
+                add_python_path(spark.sparkContext)
         return spark
 
 
@@ -145,8 +143,8 @@ def _fork_settings(master: str) -> dict[str, str]:
     fork.
     """
     here = master.startswith("local") and sys.platform == "linux"
-    is_own_python = here and _is_this_python(os.environ["PYSPARK_PYTHON"])
-    return {"spark.python.daemon.module": "braid.execution.spark_daemon"} if is_own_python else {}
+    mine = here and is_this_python(os.environ["PYSPARK_PYTHON"])
+    return {"spark.python.daemon.module": "braid.execution.spark_daemon"} if mine else {}
 
 
 def _launch_jvm_once(conf: Mapping[str, str]) -> None:
@@ -221,55 +219,3 @@ def _forward_stderr(said: int) -> None:
 @cache
 def _scratch_folder() -> Path:
     return make_temp_dir("spark")
-
-
-def prepare_workers(spark: SparkSession) -> None:
-    """Make Braid importable in Spark's workers.
-
-    Local workers run this Python with this package on its path. This works for any session, also
-    one that Braid did not create. The package is sent to workers of a cluster.
-
-    Raises ValueError if PYSPARK_PYTHON names a Python without Braid.
-    """
-    context = spark.sparkContext
-    if not str(context.master).startswith("local"):
-        ship_package(context)
-        return
-    if "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable
-    if not _is_this_python(context.pythonExec):
-        if lacks := _find_import_error(context.pythonExec):
-            raise ValueError(
-                f"Spark's workers run {context.pythonExec!r} (PYSPARK_PYTHON), which cannot import "
-                f"Braid ({lacks}); set it to {sys.executable!r} before the session is made"
-            )
-        return
-    _add_python_path(context)
-
-
-def _add_python_path(context: SparkContext) -> None:
-    """Add this package to the path of workers on this machine."""
-    entries = context.environment.get("PYTHONPATH", "").split(os.pathsep)
-    home = str(Path(__file__).parents[1])
-    if home not in entries:
-        context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [home, *entries]))
-
-
-def _is_this_python(named: str) -> bool:
-    """Return whether a command is the Python of this environment.
-
-    Links to the same Python are different if they belong to different environments.
-    """
-    return (shutil.which(named) or named) == sys.executable
-
-
-@cache
-def _find_import_error(python: str) -> str:
-    """Return the error of another Python that imports the workers' module; empty: it can."""
-    try:
-        done = subprocess.run(
-            [python, "-c", "import braid.execution.spark_executor"], capture_output=True, text=True
-        )
-    except OSError as error:
-        return str(error)
-    return "" if done.returncode == 0 else done.stderr.strip().splitlines()[-1]

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import uuid
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from braid.storage.object_store import open_object_store
 from braid.util.error_summary import summarize_error
@@ -51,6 +54,58 @@ def ship_package(context: SparkContext) -> None:
     if context.applicationId not in _shipped:
         context.addPyFile(str(pack_package(private("code"))))
         _shipped.add(context.applicationId)
+
+
+def prepare_workers(spark: SparkSession) -> None:
+    """Make Braid importable in Spark's workers.
+
+    Local workers run this Python with this package on its path. This works for any session, also
+    one that Braid did not create. The package is sent to workers of a cluster.
+
+    Raises ValueError if PYSPARK_PYTHON names a Python without Braid.
+    """
+    context = spark.sparkContext
+    if not str(context.master).startswith("local"):
+        ship_package(context)
+        return
+    if "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
+    if not is_this_python(context.pythonExec):
+        if lacks := _find_import_error(context.pythonExec):
+            raise ValueError(
+                f"Spark's workers run {context.pythonExec!r} (PYSPARK_PYTHON), which cannot import "
+                f"Braid ({lacks}); set it to {sys.executable!r} before the session is made"
+            )
+        return
+    add_python_path(context)
+
+
+def add_python_path(context: SparkContext) -> None:
+    """Add this package to the path of workers on this machine."""
+    known = context.environment.get("PYTHONPATH", "").split(os.pathsep)
+    home = str(Path(__file__).parents[1])
+    if home not in known:
+        context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [home, *known]))
+
+
+def is_this_python(named: str) -> bool:
+    """Return whether a command is the Python of this environment.
+
+    Links to the same Python are different if they belong to different environments.
+    """
+    return (shutil.which(named) or named) == sys.executable
+
+
+@cache
+def _find_import_error(python: str) -> str:
+    """Return the error of another Python that imports the workers' module; empty: it can."""
+    try:
+        done = subprocess.run(
+            [python, "-c", "import braid.execution.spark_executor"], capture_output=True, text=True
+        )
+    except OSError as error:
+        return str(error)
+    return "" if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
 
 
 def check_shared_folder(context: SparkContext, folder: Path) -> None:

@@ -5,59 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from braid.arrow_join import ArrowJoinRun
 from braid.batch_sink import Give
 from braid.batch_sink import check_sink as delivering
 from braid.condition.predicate import Predicate, computed_columns
-from braid.condition.utility_expressions import parse_utilities
 from braid.core.placement import Placement
-from braid.execution.executors import check_executor
 from braid.explain import Explanation, explain_join
+from braid.join_analysis import analyze_join
 from braid.join_config import (
     AHEAD,
     LONGEST_PACE,
+    JoinArguments,
     JoinConfig,
-    check_placement,
-    choose_auto_placement,
-    partition_count,
+    Time,
+    parse_join,
+    placement_from_json,
 )
 from braid.join_run import JoinRun
 from braid.papers.shedding.shed import Shed
 from braid.run_folder import (
     check_resumable,
     prepare_run,
+    read_settings,
     stored_settings,
-    stored_shedder,
     take_over_unready,
-    with_stored_placement,
 )
-from braid.shedding_options import check_shedding as check_shed
-from braid.sources.frame_conversion import convert_frame
 from braid.sources.input_fingerprints import check_batches
+from braid.sources.stream_arguments import check_streams, make_source
+from braid.sources.stream_source import AnalyzedJoin, StreamSource
 from braid.storage.durable_files import Durability
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.result_retention import parse_retention
-from braid.storage.run_settings import check_settings
-from braid.storage.run_store import open_store
-from braid.stream_arguments import (
-    Time,
-    check_streams,
-    is_spark_frame,
-    parse_condition,
-    parse_lateness,
-    parse_windows,
-)
-from braid.util.durations import Span, normalize_duration, parse_duration
-from braid.util.json_codec import to_plain
-from braid.util.machine import parse_memory_limit
-from braid.util.validation import check_bool, check_folder, check_int, check_seconds
+from braid.storage.run_store import RunStore, open_store
+from braid.util.durations import Span
+from braid.util.validation import check_folder, check_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
-_LARGEST_SEED = (1 << 63) - 1
 _BATCHES = 20
 """Default number of micro-batches of static streams."""
 
@@ -147,74 +134,39 @@ class StreamJoin:
         driver_memory: str | int | None = None,
         ahead: Span = AHEAD,
     ) -> None:
-        streams, setups, self.run_class, way = self._choose_run_classes(
-            check_streams(streams), executor, driver_memory
-        )
-        self._partitions = partitions
-        within = parse_windows(windows, streams)
-        limits, predicate = parse_condition(streams, on, within, time)
-        slack = parse_lateness(lateness, streams)
-        chosen = None
-        if placement == "auto":
-            chosen = choose_auto_placement(setups, streams, predicate, limits, partitions)
-        placement = chosen.placement if chosen is not None else cast(Placement, placement)
-        check_placement(placement, predicate, on, self.config_class.shares_queries)
-        worth: tuple[str | None, ...] = ()
-        if shed is not None:
-            endless = any(getattr(s, "isStreaming", False) for s in streams.values())
-            check_shed(shed, streams, on, limits, time, endless, predicate)
-            worth = parse_utilities(shed.utility, streams)
-        self.config = setups(
-            dict(streams),
+        source = self._make_source(streams)
+        arguments = JoinArguments(
             on,
             placement,
-            {a: normalize_duration(w, f"window of {a}") for a, w in within.items()},
+            windows,
             time,
-            slack
-            if isinstance(lateness, Mapping)
-            else normalize_duration(lateness, "lateness", zero=True),
-            partition_count(partitions, placement, setups.task_parallelism(streams)),
-            check_int(seed, "seed", 0, _LARGEST_SEED),
-            check_bool(check, "check"),
-            limits,
-            tuple(parse_duration(slack[a], f"lateness of {a}", zero=True) for a in streams),
-            predicate,
-            executor=way,
-            shed=shed,
-            utilities=worth,
-            driver_memory=parse_memory_limit(driver_memory),
-            chosen=chosen,
-            ahead=normalize_duration(ahead, "ahead"),
+            lateness,
+            partitions,
+            seed,
+            check,
+            source.check_execution(executor, driver_memory),
+            shed,
+            driver_memory,
+            ahead,
         )
+        self._analyze(parse_join(arguments, source.read_columns(), self.config_class), source)
 
-    def _choose_run_classes(
-        self, streams: Mapping[str, Any], executor: str, driver_memory: str | int | None
-    ) -> tuple[Mapping[str, Any], type[JoinConfig], type[JoinRun], str]:
-        """Return the streams, the classes of their settings and run, and the executor."""
-        tables = {a: convert_frame(a, s) for a, s in streams.items()}
-        given = [a for a, t in tables.items() if t is not None]
-        if given and (
-            self.config_class.shares_queries or any(map(is_spark_frame, streams.values()))
-        ):
-            takes = "a shared join takes" if self.config_class.shares_queries else "the others are"
-            raise ValueError(f"stream {given[0]} is a table, but {takes} Spark DataFrames")
-        if not tables or None in tables.values() or self.config_class.shares_queries:
-            return streams, self.config_class, type(self).run_class, check_executor(executor)
-        if check_executor(executor) == "spark":
-            raise ValueError("executor is 'spark', but the streams are tables; leave it out")
-        if driver_memory is not None:
-            raise ValueError(
-                f"driver_memory is {driver_memory!r}, but the streams are tables, which are in "
-                "memory; leave it out"
-            )
-        from braid.arrow_join import ArrowJoinConfig, ArrowJoinRun
+    @classmethod
+    def _make_source(cls, streams: Mapping[str, Any]) -> StreamSource:
+        return make_source(check_streams(streams), not cls.config_class.shares_queries)
 
-        return tables, ArrowJoinConfig, ArrowJoinRun, "process"
+    def _analyze(self, config: JoinConfig, source: StreamSource) -> None:
+        self._set_join(analyze_join(config, source))
+        if not source.is_spark:
+            self.run_class = ArrowJoinRun
+
+    def _set_join(self, join: AnalyzedJoin) -> None:
+        self._join, self.config, self.source = join, join.config, join.source
 
     @property
     def streams(self) -> Mapping[str, Any]:
         """The streams, by alias."""
-        return self.config.streams
+        return self.source.streams
 
     @property
     def on(self) -> str:
@@ -224,12 +176,12 @@ class StreamJoin:
     @property
     def predicate(self) -> Predicate:
         """The parsed condition."""
-        return self.config.predicate
+        return self._join.predicate
 
     @property
     def placement(self) -> Placement:
         """The placement."""
-        return self.config.placement
+        return self._join.placement
 
     @property
     def time(self) -> Time | None:
@@ -239,12 +191,12 @@ class StreamJoin:
     @property
     def partitions(self) -> int:
         """Number of Spark partitions for the hosts."""
-        return self.config.partitions
+        return self._join.partitions
 
     @property
     def spark(self) -> SparkSession:
         """The Spark session of the streams."""
-        return self.config.spark
+        return self.source.spark_session
 
     def explain(self, count: bool = False) -> Explanation:
         """Return an explanation of the join, as text and a small table.
@@ -255,10 +207,10 @@ class StreamJoin:
         the storage for each tuple. With ``count``, static streams are read once to estimate the
         state.
         """
-        return explain_join(self.config, count)
+        return explain_join(self._join, count)
 
     def __repr__(self) -> str:
-        windows = "".join(f", {a} within {w}" for a, w in self.config.windows.items())
+        windows = "".join(f", {a} within {w}" for a, w in self.config.window_texts.items())
         return (
             f"{type(self).__name__}({' ⋈ '.join(self.streams)} on {self.on!r}{windows}, "
             f"{self.placement!r})"
@@ -321,9 +273,9 @@ class StreamJoin:
         if store.url and keep is not None:
             raise ValueError(f"keep is {keep!r}, but {store.url} is a bucket; leave it out there")
         check_seconds(pace, "pace", LONGEST_PACE)
-        trigger = self.config.parse_trigger(trigger)
-        self.config = with_stored_placement(self.config, store)
-        if store.url and give is not None and self.config.has_remote_hosts(self.streams):
+        trigger = self.source.parse_trigger(trigger)
+        self._keep_stored_placement(store)
+        if store.url and give is not None and self.source.has_remote_hosts():
             raise ValueError(
                 "foreachBatch gives results of a run in a bucket on this machine, and Spark's "
                 "workers are on others; read the bucket there, or ask a session whose master is "
@@ -331,29 +283,30 @@ class StreamJoin:
             )
         query = self._describe_settings()
         known = stored_settings(store, query)
-        cut = self.config.check_batches(_BATCHES if batches is None else batches)
-        replay = None if known is not None else self.config.make_replay(cut)
-        self.config.prepare_workers()
+        cut = self._join.check_batches(_BATCHES if batches is None else batches)
+        replay = None if known is not None else self._join.make_replay(cut)
+        self.source.prepare_workers()
         store.acquire_run()
         try:
-            self.config.check_shared_folder(store)
+            self.source.check_shared_folder(store)
             with store.raise_if_superseded():
                 settings = stored_settings(store, query) or take_over_unready(store, query)
                 if is_new := settings is None:
-                    settings = prepare_run(store, query, self.config, replay, cut)
-                check_resumable(store, self.config)
+                    settings = prepare_run(store, query, self._join, replay, cut)
+                check_resumable(store, self._join)
                 if not is_new:
                     check_batches(batches, settings, store.where)
-                    self.config.check_input(store, settings)
+                    self.source.check_input(store, settings, self.config.resumed)
                 store.take_over()
                 store.remove_unnamed_files()
-                return self.run_class(self.config, store, settings, pace, trigger, give)
+                return self.run_class(self._join, store, settings, pace, trigger, give)
         except BaseException:
             store.release_run()
             raise
 
-    @staticmethod
+    @classmethod
     def resume(
+        cls,
         path: str | Path,
         streams: Mapping[str, Any],
         executor: str = "auto",
@@ -363,48 +316,46 @@ class StreamJoin:
         keep: Span | None = None,
         **trigger: Any,
     ) -> JoinRun:
-        """Continue the run in ``path`` from its last commit.
+        """Continue the run in ``path`` from its last commit. Return it.
 
         Static streams continue from the copy in the folder; the current content of the frames is
         ignored. ``executor`` and ``driver_memory`` are as for StreamJoin, the other arguments as
-        for ``start``; they may differ from those of the original run. Raises as ``start`` does, and
-        ValueError if ``path`` holds no run.
+        for ``start``; they may differ from those of the original run. A shared run continues with
+        the queries and chains of its last commit. Raises as ``start`` does, and ValueError if
+        ``path`` holds no such run.
         """
         store = open_store(path if is_object_store_url(path) else check_folder(path))
-        query = check_settings(store.read_settings(), store.where)
-        if query is None:
-            raise ValueError(f"{path} holds no run that could be resumed")
-        placement = Placement.class_by_name(query["placement"]).from_settings(query["settings"])
-        names = ("on", "windows", "time", "lateness", "ahead", "partitions", "seed", "check")
-        settings = {n: query[n] for n in names} | {"shed": stored_shedder(query)}
-        join = StreamJoin(
-            streams,
-            placement=placement,
-            executor=executor,
-            driver_memory=driver_memory,
-            **settings,
-        )
-        join.config = replace(join.config, resumed=True)
+        stored, kind = read_settings(store), cls.config_class
+        if stored is None or not kind.can_restore(stored):
+            raise ValueError(f"{path} holds no {kind.run_name} that could be resumed")
+        source = cls._make_source(streams)
+        executor = source.check_execution(executor, driver_memory)
+        config = kind.from_json(stored, source.read_columns(), executor, driver_memory)
+        join = cls.__new__(cls)
+        join._analyze(replace(config, resumed=True), source)
         return join.start(
             path, durability=durability, foreachBatch=foreachBatch, keep=keep, **trigger
         )
 
+    def _keep_stored_placement(self, store: RunStore) -> None:
+        """Take over the stored placement if it was chosen automatically.
+
+        A resumed run thus keeps its placement on any machine.
+        """
+        if self.config.chosen is not None and (stored := read_settings(store)) is not None:
+            self._amend(placement=placement_from_json(stored))
+
+    def _amend(self, **changed: Any) -> None:
+        """Replace settings."""
+        self._set_join(replace(self._join, config=replace(self.config, **changed)))
+
     def _describe_settings(self) -> dict[str, Any]:
-        s = self.config
-        query = {
-            "on": s.on,
-            "streams": list(s.streams),
-            "schemas": s.schemas,
-            "windows": s.windows,
-            "time": s.time,
-            "lateness": s.lateness,
-            "ahead": s.ahead,
-            "placement": type(s.placement).__name__,
-            "settings": s.placement,
-            "partitions": self._partitions,
-            "seed": s.seed,
-            "check": s.checks_coverage,
-            "shed": s.shed,
-            "keys": computed_columns(s.predicate),
+        """Return the settings that the folder of a run of this join holds."""
+        plain = self.config.to_json()
+        return {
+            "on": plain["on"],
+            "streams": plain["streams"],
+            "schemas": self.source.describe_schemas(),
+            **plain,
+            "keys": computed_columns(self.predicate),
         }
-        return dict(to_plain(query))

@@ -9,23 +9,30 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from braid.arrow_join import ArrowJoinConfig
+from braid.condition.parser import parse_predicate
 from braid.errors import DamagedRunError
 from braid.hub.arrow_reader import ArrowStreamReader
 from braid.hub.hub_run import HubRun
 from braid.hub.hub_settings import HubSettings
 from braid.hub.query_handle import HubQuery
 from braid.hub.stream_reader import StreamReader
-from braid.join_config import AHEAD, COPIES, LONGEST_PACE, PAGES, JoinConfig, ReplaySource
+from braid.join_config import (
+    AHEAD,
+    LONGEST_PACE,
+    check_times,
+    parse_lateness,
+    parse_time_columns,
+)
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import REUSES, Reuse
 from braid.papers.reuse.stream_rates import Rates
-from braid.sources import arrow_replay, input_fingerprints
+from braid.sources import input_fingerprints
 from braid.sources.frame_conversion import convert_frame
+from braid.sources.stream_arguments import make_source
+from braid.sources.stream_source import ReplaySource
 from braid.storage.integrity import repair_hint
 from braid.storage.run_store import RunStore
-from braid.stream_arguments import parse_condition, parse_lateness
-from braid.util.durations import Span, normalize_duration, parse_duration
+from braid.util.durations import Span, format_duration, normalize_duration, parse_duration
 from braid.util.machine import parse_memory_limit
 from braid.util.validation import check_folder, check_int, check_seconds
 
@@ -95,11 +102,13 @@ class QueryHub:
                 "all as tables or all as Spark DataFrames"
             )
         self.streams = dict(self.tables or streams)
-        parse_condition(self.streams, "1 = 1", {}, time)
+        self._source = make_source(self.streams)
+        check_times(self._source.read_columns(), parse_time_columns(time, [*self.streams]))
+        parse_predicate("1 = 1", self.streams, [None] * len(self.streams))
         self.time, self.reuse, self.network = time, reuse, network
-        self._slack = parse_lateness(lateness, self.streams)
+        self._slack = parse_lateness(lateness, [*self.streams])
         self.lateness: str | dict[str, str] = (
-            self._slack
+            {s: format_duration(t, exact=True) for s, t in self._slack.items()}
             if isinstance(lateness, Mapping)
             else normalize_duration(lateness, "lateness", zero=True)
         )
@@ -155,13 +164,13 @@ class QueryHub:
         Raises ValueError if the folder holds something else, if this hub has run over other rows,
         sources or ``batches``, and for an invalid query.
         """
-        setup = ArrowJoinConfig if self.tables else JoinConfig
         store = RunStore(check_folder(path))
         check_seconds(pace, "pace", LONGEST_PACE)
-        trigger = setup.parse_trigger(trigger)
+        trigger = self._source.parse_trigger(trigger)
         cut = _BATCHES if batches is None else batches
         if not isinstance(cut, str):
-            check_int(cut, "batches", 1, setup.most_batches, ", or the name of a column")
+            most = self._source.most_batches
+            check_int(cut, "batches", 1, most, ", or the name of a column")
         described = self._describe_settings()
         self._stored_settings(store, described)
         store.acquire_run()
@@ -204,7 +213,7 @@ class QueryHub:
         store.input.split_all(store.force)
         ends = len(self._static_streams()) == len(self.streams)
         settings = {**mine, "batches": count if ends else None, "cut": cut, "ready": True}
-        settings |= self._record_fingerprints()
+        settings |= self._source.record_fingerprints()
         store.create_run(settings)
         return settings
 
@@ -241,17 +250,14 @@ class QueryHub:
             raise DamagedRunError(f"{damaged}; {repair_hint(store)}") from None
 
     def _make_settings(self) -> HubSettings:
-        slack = {
-            s: parse_duration(t, f"lateness of {s}", zero=True) for s, t in self._slack.items()
-        }
-        history = parse_duration(self.history, "history", zero=True)
+        kept = parse_duration(self.history, "history", zero=True)
         ahead = parse_duration(self.ahead, "ahead")
         return HubSettings(
-            self.time, slack, ahead, self.reuse, history, self.network, self.at, self.rates
+            self.time, self._slack, ahead, self.reuse, kept, self.network, self.at, self.rates
         )
 
     def _static_streams(self) -> dict[str, Any]:
-        return {s: f for s, f in self.streams.items() if s in self.tables or not f.isStreaming}
+        return {s: f for s, f in self.streams.items() if self._source.is_static(s)}
 
     def _make_replay(self, batches: int | str) -> ReplaySource | None:
         """Return a checked source that replays the static streams; None if there are none."""
@@ -259,21 +265,7 @@ class QueryHub:
         if not copied:
             return None
         times = dict.fromkeys(copied, self.time)
-        if self.tables:
-            return arrow_replay.ArrowReplay(copied, times, batches)
-        from braid.sources import static_replay
-
-        return static_replay.StaticReplay(copied, times, batches, parse_memory_limit() // COPIES)
-
-    def _record_fingerprints(self) -> dict[str, Any]:
-        """Return fingerprints that identify the streams on a later start."""
-        if self.tables:
-            rows = {
-                s: input_fingerprints.fingerprint_table(t).to_plain()
-                for s, t in self.tables.items()
-            }
-            return {"fingerprints": rows}
-        return input_fingerprints.record_fingerprints(self.streams, self._static_streams())
+        return self._source.make_replay(batches, times, parse_memory_limit())
 
     def _check_input(self, store: RunStore, known: Mapping[str, Any]) -> None:
         """Raise ValueError unless the streams are those with which the hub in a folder began."""
@@ -296,18 +288,8 @@ class QueryHub:
             return ArrowStreamReader(plain, self.time, store.input.folder, batches)
         from braid.hub.spark_reader import SparkStreamReader
 
-        return SparkStreamReader(self._open_frames(store), self.time, batches)
-
-    def _open_frames(self, store: RunStore) -> dict[str, Any]:
-        from braid.sources import static_replay
-
-        frames = dict(self.streams)
-        for name, frame in self._static_streams().items():
-            schema = static_replay.stored_schema(store.input, name, frame.sparkSession)
-            reader = frame.sparkSession.readStream.schema(schema)
-            one_by_one = reader.options(maxFilesPerTrigger=1, **PAGES)
-            frames[name] = one_by_one.parquet(str(store.input.folder / name))
-        return frames
+        frames = dict(self._source.open_streams(store))
+        return SparkStreamReader(frames, self.time, batches)
 
 
 def _number_queries(queries: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import astuple, dataclass, replace
+from typing import Any, Self
 
-from pyspark.sql import DataFrame
 from sqlglot import exp
 
 from braid.condition.column_names import parse_condition
@@ -16,89 +15,116 @@ from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import Analyzer
 from braid.condition.term_normalizer import split_conjuncts
 from braid.core.query import Query
-from braid.core.reserved_columns import MARK
 from braid.errors import PredicateError
-from braid.join_config import JoinConfig
-from braid.kernels.join_spec import StreamLayout
+from braid.join_config import Columns, JoinConfig
+from braid.sources.stream_source import AnalyzedJoin
 from braid.util.durations import Span
+from braid.util.json_codec import to_plain
+
+ChainText = str | tuple[str, ...]
+"""A mode of a chain, or the ages at which its slices end."""
 
 
 @dataclass(frozen=True)
 class SharedJoinConfig(JoinConfig):
-    """Settings of a SharedJoin. The routing key of a tuple is derived from its query bitmap."""
+    """Settings of a SharedJoin. The routing key of a tuple is derived from its query bitmap.
+
+    - ``chain``: the chain as it was given.
+    """
 
     shares_queries = True
+    run_name = "shared run"
 
-    def make_query(
-        self,
-        name: str,
-        windows: Span | Mapping[str, Span],
-        where: Mapping[str, str] | None = None,
-        on: str | None = None,
-        streams: Sequence[str] | None = None,
-        judges: Mapping[str, Analyzer] | None = None,
-    ) -> Query:
-        """Return a query for this join.
+    chain: ChainText = "auto"
 
-        ``judges``: analyzers by stream, as ``selection_analyzers`` returns them; None: create them
-        as needed.
+    def to_json(self) -> dict[str, Any]:
+        queries = to_plain([astuple(q) for q in self.queries])
+        return super().to_json() | {"chain": to_plain(self.chain), "queries": queries}
 
-        Raises ValueError if this join cannot serve the query.
-        """
-        if streams is not None and set(streams) != set(self.streams):
-            raise ValueError(
-                f"query {name!r} joins {', '.join(streams)}; this join is of "
-                f"{', '.join(self.streams)}"
-            )
-        if on is not None and _normalize_conjuncts(on) != _normalize_conjuncts(self.on):
-            raise ValueError(
-                f"query {name!r} joins on {on!r}; this join is on {self.on!r}; selections go in "
-                "where"
-            )
-        query = Query.parse(name, tuple(self.streams), windows, where)
-        by = judges or {}
-        each = zip(self.streams, query.selections, strict=True)
+    @classmethod
+    def can_restore(cls, stored: Mapping[str, Any]) -> bool:
+        return "chain" in stored
+
+    @classmethod
+    def from_json(
+        cls,
+        stored: Mapping[str, Any],
+        columns: Columns,
+        executor: Any = "auto",
+        driver_memory: Any = None,
+    ) -> Self:
+        chain = stored["chain"]
         return replace(
-            query,
-            selections=tuple(self._check_selection(a, sql, name, by.get(a)) for a, sql in each),
+            super().from_json(stored, columns, executor, driver_memory),
+            chain=chain if isinstance(chain, str) else tuple(chain),
+            queries=tuple(
+                Query(name, tuple(windows), tuple(selections), bit, tuple(since))
+                for name, windows, selections, bit, since in stored["queries"]
+            ),
         )
 
-    def selection_analyzers(self, asked: Sequence[Mapping[str, Any]]) -> dict[str, Analyzer]:
-        """Return one analyzer per stream, which has checked all selections of these queries.
 
-        Checking all selections of a stream at once takes as long as checking one. ``asked``:
-        arguments of ``make_query``.
-        """
-        wheres = [w for each in asked if isinstance(w := each.get("where"), Mapping)]
-        analyzers = dict[str, Analyzer]()
-        for alias, stream in self.streams.items():
-            if texts := {w[alias] for w in wheres if isinstance(w.get(alias), str)}:
-                analyzers[alias] = analyser = SparkAnalyzer({alias: stream})
-                analyser.check_all(sorted(texts))
-        return analyzers
+def make_query(
+    join: AnalyzedJoin,
+    name: str,
+    windows: Span | Mapping[str, Span],
+    where: Mapping[str, str] | None = None,
+    on: str | None = None,
+    streams: Sequence[str] | None = None,
+    judges: Mapping[str, Analyzer] | None = None,
+) -> Query:
+    """Return a query for a shared join.
 
-    def _check_selection(
-        self, alias: str, sql: str | None, name: str, judge: Analyzer | None
-    ) -> str | None:
-        """Return a query's selection, checked against the columns of its stream."""
-        if sql is None:
-            return None
-        try:
-            return parse_predicate(sql, {alias: self.streams[alias]}, [None], judge).filters[0]
-        except PredicateError as error:
-            place = f"in the selection of {name!r} on {alias}"
-            raise PredicateError(str(error).replace("in the join condition", place)) from None
+    ``judges``: analyzers by stream, as ``selection_analyzers`` returns them; None: create them
+    as needed.
 
-    def union_streams(
-        self, sources: Mapping[str, DataFrame]
-    ) -> tuple[DataFrame, tuple[StreamLayout, ...]]:
-        frame, where = super().union_streams(sources)
-        return frame, tuple(
-            replace(layout, column_slots=(*layout.column_slots, (MARK, MARK))) for layout in where
+    Raises ValueError if the join cannot serve the query.
+    """
+    config = join.config
+    if streams is not None and set(streams) != set(config.streams):
+        raise ValueError(
+            f"query {name!r} joins {', '.join(streams)}; this join is of "
+            f"{', '.join(config.streams)}"
         )
+    if on is not None and _normalize_conjuncts(on) != _normalize_conjuncts(config.on):
+        raise ValueError(
+            f"query {name!r} joins on {on!r}; this join is on {config.on!r}; selections go in where"
+        )
+    query, by = Query.parse(name, tuple(config.streams), windows, where), judges or {}
+    each = zip(config.streams, query.selections, strict=True)
+    selections = (_check_selection(join, a, sql, name, by.get(a)) for a, sql in each)
+    return replace(query, selections=tuple(selections))
 
-    def _routing_key(self, i: int, frame: DataFrame) -> str:
-        return "0"  # computed from bitmaps on arrival
+
+def selection_analyzers(
+    join: AnalyzedJoin, queries: Sequence[Mapping[str, Any]]
+) -> dict[str, Analyzer]:
+    """Return one analyzer per stream, which has checked all selections of these queries.
+
+    Checking all selections of a stream at once takes as long as checking one. ``queries``:
+    arguments of ``make_query``.
+    """
+    wheres = [w for each in queries if isinstance(w := each.get("where"), Mapping)]
+    analyzers = dict[str, Analyzer]()
+    for alias, stream in join.source.streams.items():
+        if texts := {w[alias] for w in wheres if isinstance(w.get(alias), str)}:
+            analyzers[alias] = analyzer = SparkAnalyzer({alias: stream})
+            analyzer.check_all(sorted(texts))
+    return analyzers
+
+
+def _check_selection(
+    join: AnalyzedJoin, alias: str, sql: str | None, name: str, judge: Analyzer | None
+) -> str | None:
+    """Return a query's selection, checked against the columns of its stream."""
+    if sql is None:
+        return None
+    stream = join.source.streams[alias]
+    try:
+        return parse_predicate(sql, {alias: stream}, [None], judge).filters[0]
+    except PredicateError as error:
+        place = f"in the selection of {name!r} on {alias}"
+        raise PredicateError(str(error).replace("in the join condition", place)) from None
 
 
 def _normalize_conjuncts(on: str) -> set[str]:

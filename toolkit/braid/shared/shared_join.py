@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from braid.batch_sink import Give
-from braid.core.query import Query
-from braid.join_config import AHEAD
+from braid.join_config import AHEAD, Time
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.chain import MODES, Chain, Mode
-from braid.run_folder import stored_shedder
+from braid.run_folder import read_settings
 from braid.shared.calibrate import measure_slice_overhead
 from braid.shared.query_changes import Queries, add_query, remove_query
-from braid.shared.shared_config import SharedJoinConfig
+from braid.shared.shared_config import SharedJoinConfig, make_query, selection_analyzers
 from braid.shared.shared_run import SharedRun
+from braid.sources.stream_arguments import check_streams
 from braid.storage.durable_files import Durability
-from braid.storage.run_settings import check_settings
 from braid.storage.run_store import RunStore
-from braid.stream_arguments import Time, check_streams
 from braid.stream_join import StreamJoin
 from braid.util.durations import Span, parse_duration
 from braid.util.validation import check_choice, check_folder, format_value
@@ -55,6 +52,7 @@ class SharedJoin(StreamJoin):
     run_class = SharedRun
     config_class = SharedJoinConfig
     config: SharedJoinConfig
+    _overhead: float | None = None
 
     def __init__(
         self,
@@ -73,16 +71,14 @@ class SharedJoin(StreamJoin):
         ahead: Span = AHEAD,
     ) -> None:
         streams = check_streams(streams)
-        self.chain, self._overhead = chain, overhead
+        self._overhead = overhead
         if time is None:
             raise ValueError(
                 "a shared join has no event-time column; its queries have windows, so name it with "
                 "time="
             )
         cost = 1.0 if overhead is None else overhead
-        placement = Chain(
-            self._parse_chain_mode(), self._parse_slice_ends(len(streams)), hosts, cost
-        )
+        placement = Chain(_parse_mode(chain), _parse_ends(chain, len(streams)), hosts, cost)
         super().__init__(
             streams,
             on,
@@ -99,23 +95,12 @@ class SharedJoin(StreamJoin):
             ahead,
         )
 
-    def _parse_chain_mode(self) -> Mode:
-        if isinstance(self.chain, str):
-            check_choice(self.chain, "chain", MODES, ", or ages as ['10 minutes']")
-            return self.chain  # type: ignore[return-value]
-        if not isinstance(self.chain, list | tuple):
-            raise ValueError(
-                f"chain is {format_value(self.chain)}; it must be one of {', '.join(MODES)}, or "
-                "ages as ['10 minutes']"
-            )
-        return "given"
+        self._amend(chain=chain if isinstance(chain, str) else tuple(chain))
 
-    def _parse_slice_ends(self, streams: int) -> tuple[tuple[int, ...], ...]:
-        if isinstance(self.chain, str):
-            return ()
-        return (
-            tuple(sorted({parse_duration(age, "end of a slice") for age in self.chain})),
-        ) * streams
+    @property
+    def chain(self) -> str | tuple[str, ...]:
+        """The chain as it was given."""
+        return self.config.chain
 
     def add(
         self,
@@ -129,7 +114,7 @@ class SharedJoin(StreamJoin):
 
         See ``SharedRun.add`` for the parameters and for adding a query to a running join.
         """
-        new = self.config.make_query(name, windows, where, on, streams)
+        new = make_query(self._join, name, windows, where, on, streams)
         self._set_queries(add_query(self.queries, new))
 
     def add_all(self, asked: Iterable[Mapping[str, Any]]) -> None:
@@ -138,9 +123,9 @@ class SharedJoin(StreamJoin):
         Spark checks all selections at once, which takes hardly longer than checking one.
         """
         asked, queries = list(asked), self.queries
-        judges = self.config.selection_analyzers(asked)
+        judges = selection_analyzers(self._join, asked)
         for each in asked:
-            queries = add_query(queries, self.config.make_query(**each, judges=judges))
+            queries = add_query(queries, make_query(self._join, **each, judges=judges))
         self._set_queries(queries)
 
     def remove(self, name: str) -> None:
@@ -153,7 +138,7 @@ class SharedJoin(StreamJoin):
         return self.config.queries
 
     def _set_queries(self, queries: Queries) -> None:
-        self.config = replace(self.config, queries=queries)
+        self._amend(queries=queries)
 
     def start(
         self,
@@ -178,11 +163,10 @@ class SharedJoin(StreamJoin):
                 "no query has been added; a shared join serves one or more: add(name, windows, "
                 "where)"
             )
-        store = RunStore(check_folder(path))
-        stored = check_settings(store.read_settings(), store.where)
-        if stored is not None and self._overhead is None:
-            self._set_slice_overhead(stored.get("settings", {}).get("overhead", 1.0))
-        elif self._parse_chain_mode() in ("cpu", "auto"):
+        known = read_settings(RunStore(check_folder(path)))
+        if known is not None and self._overhead is None:
+            self._set_slice_overhead(known.get("settings", {}).get("overhead", 1.0))
+        elif self.chain in ("cpu", "auto"):
             self._set_slice_overhead(
                 measure_slice_overhead() if self._overhead is None else self._overhead
             )
@@ -191,53 +175,36 @@ class SharedJoin(StreamJoin):
         return run
 
     def _set_slice_overhead(self, overhead: float) -> None:
-        placement = Chain(
-            self._parse_chain_mode(),
-            self._parse_slice_ends(len(self.streams)),
-            self.placement.hosts,
-        )
-        self.config = replace(self.config, placement=replace(placement, slice_overhead=overhead))
+        placement = self.placement
+        assert isinstance(placement, Chain)
+        self._amend(placement=replace(placement, slice_overhead=overhead))
 
-    @staticmethod
+    @classmethod
     def resume(
-        path: str | Path,
-        streams: Mapping[str, Any],
-        executor: str = "auto",
-        driver_memory: str | int | None = None,
-        durability: Durability = "power",
-        foreachBatch: Give | None = None,
-        keep: Span | None = None,
-        **trigger: Any,
+        cls, path: str | Path, streams: Mapping[str, Any], *options: Any, **named: Any
     ) -> SharedRun:
-        """Continue the shared run in ``path`` with the queries and chains of its last commit."""
-        store = RunStore(check_folder(path))
-        query = check_settings(store.read_settings(), store.where)
-        if query is None or "chain" not in query:
-            raise ValueError(f"{path} holds no shared run that could be resumed")
-        names = ("on", "time", "chain", "lateness", "ahead", "partitions", "check")
-        settings = {n: query[n] for n in names}
-        join = SharedJoin(
-            streams,
-            hosts=query["settings"]["hosts"],
-            executor=executor,
-            driver_memory=driver_memory,
-            shed=stored_shedder(query),
-            **settings,
-        )
-        join.config = replace(join.config, resumed=True)
-        join._set_queries(
-            tuple(
-                Query(n, tuple(ws), tuple(sql), bit, tuple(since))
-                for n, ws, sql, bit, since in query["queries"]
-            )
-        )
-        return join.start(
-            path, durability=durability, foreachBatch=foreachBatch, keep=keep, **trigger
-        )
+        """Continue the shared run in ``path``, as StreamJoin.resume does.
 
-    def _describe_settings(self) -> dict[str, Any]:
-        chain = self.chain if isinstance(self.chain, str) else list(self.chain)
-        return super()._describe_settings() | {
-            "chain": chain,
-            "queries": json.loads(json.dumps([astuple(q) for q in self.queries])),
-        }
+        It has the queries and chains of its last commit.
+        """
+        run = super().resume(path, streams, *options, **named)
+        assert isinstance(run, SharedRun)
+        return run
+
+
+def _parse_mode(chain: Any) -> Mode:
+    if isinstance(chain, str):
+        check_choice(chain, "chain", MODES, ", or ages as ['10 minutes']")
+        return chain  # type: ignore[return-value]
+    if not isinstance(chain, list | tuple):
+        raise ValueError(
+            f"chain is {format_value(chain)}; it must be one of {', '.join(MODES)}, or "
+            "ages as ['10 minutes']"
+        )
+    return "given"
+
+
+def _parse_ends(chain: str | Sequence[Span], streams: int) -> tuple[tuple[int, ...], ...]:
+    if isinstance(chain, str):
+        return ()
+    return (tuple(sorted({parse_duration(age, "end of a slice") for age in chain})),) * streams

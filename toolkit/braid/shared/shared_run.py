@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -13,16 +14,17 @@ from pyspark.sql import types as T
 
 from braid.core.events import QueryAdded, QueryRemoved
 from braid.core.query import Query
-from braid.core.reserved_columns import QUERIES
+from braid.core.reserved_columns import MARK, QUERIES
 from braid.core.stream_clocks import find_latest_times, find_watermarks
 from braid.join_run import JoinRun
+from braid.kernels.join_spec import JoinSpec
 from braid.papers.slices import chain as chains
 from braid.papers.slices.chain import MODES
 from braid.run_results import read_results
 from braid.shared.block_marking import plan_rewrite, rewrite_replicas
 from braid.shared.query_changes import Queries, add_query, remove_query
 from braid.shared.query_marks import BitmapTagger
-from braid.shared.shared_config import SharedJoinConfig
+from braid.shared.shared_config import SharedJoinConfig, make_query
 from braid.util.durations import Span, parse_duration
 
 V = TypeVar("V")
@@ -36,6 +38,25 @@ class SharedRun(JoinRun):
 
     config: SharedJoinConfig
     _marking: BitmapTagger | None = None
+
+    def _open_input(self) -> tuple[JoinSpec, Any]:
+        spec, union = super()._open_input()
+        marked = (replace(w, column_slots=(*w.column_slots, (MARK, MARK))) for w in spec.layouts)
+        return replace(spec, layouts=tuple(marked)), union
+
+    def make_query(
+        self,
+        name: str,
+        windows: Span | Mapping[str, Span],
+        where: Mapping[str, str] | None = None,
+        on: str | None = None,
+        streams: Sequence[str] | None = None,
+    ) -> Query:
+        """Return a query for this run without adding it; see ``add``.
+
+        Raises ValueError if this run cannot serve the query.
+        """
+        return make_query(self._join, name, windows, where, on, streams)
 
     def _make_start_events(self) -> list[Any]:
         return [
@@ -98,10 +119,10 @@ class SharedRun(JoinRun):
     ) -> DataFrame:
         served = self._list_query_files(name, since, end, merged=not ordered)
         spark, schema = (
-            self.config.spark,
-            T.StructType([*self._result_schema.fields, T.StructField(QUERIES, T.LongType())]),
+            self._spark,
+            T.StructType([*self._schema.fields, T.StructField(QUERIES, T.LongType())]),
         )
-        parts = [spark.createDataFrame([], self._result_schema)]
+        parts = [spark.createDataFrame([], self._schema)]
         for bit, files in served:
             serves_query = F.col(QUERIES).bitwiseAND(F.lit(1 << bit)) != 0
             results = read_results(spark, schema, files).where(serves_query)
@@ -217,7 +238,7 @@ class SharedRun(JoinRun):
         with self._turn:
             state, new = (
                 self._engine.state,
-                self.config.make_query(name, windows, where, on, streams),
+                self.make_query(name, windows, where, on, streams),
             )
             watermarks = find_watermarks(state.clocks, self._engine.lateness)
             queries = add_query(
@@ -286,9 +307,9 @@ class SharedRun(JoinRun):
         self._check_active()
         began, engine = clock.perf_counter(), self._engine
         new = tuple(q for q in queries if q not in engine.state.queries)
-        schemas = [f.dataType for f in self._schema.fields]
+        schemas = [self._schema[a].dataType for a in self.config.streams]
         job, partitions = plan_rewrite(engine, queries), engine.spec.partitions
-        lines = rewrite_replicas(self.config.spark, job, schemas, new, partitions)
+        lines = rewrite_replicas(self._spark, job, schemas, new, partitions)
         engine.commit_change(queries, engine.state.placement_state, lines, happened, began)
 
     def _check_active(self) -> None:

@@ -75,6 +75,9 @@ class ControllableSharedRun(ControllableRun, Protocol):
     def queries(self) -> Sequence[Any]:
         """Return the queries that the run serves now."""
 
+    def make_query(self, name: str, windows: Mapping[str, str], where: Mapping[str, str]) -> Any:
+        """Return a query without adding it. Raises ValueError if the run cannot serve it."""
+
     def add(self, name: str, windows: Mapping[str, str], where: Mapping[str, str]) -> None:
         """Add a query from the next batch on."""
 
@@ -257,7 +260,7 @@ def _serve_queries(run: ControllableSharedRun, asked: Sequence[QueryRow]) -> Non
     """
     streams, served = tuple(run.config.streams), {q.name: q for q in run.queries}
     wanted = {q.name: q.to_query(streams).to_arguments(streams) for q in asked if q.is_active}
-    new = {name: run.config.make_query(**what) for name, what in wanted.items()}
+    new = {name: run.make_query(**what) for name, what in wanted.items()}
     changed = {
         n
         for n in new.keys() & served.keys()

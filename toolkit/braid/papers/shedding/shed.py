@@ -12,7 +12,7 @@ import numpy as np
 from braid.core.facts import Facts
 from braid.core.placement import Shedder
 from braid.core.plan import Block, Plan, apply_derivations_and_drops
-from braid.core.shedding_plan import Item, SheddingOutcome, SheddingPlan
+from braid.core.shedding_plan import Item, ResultUtility, SheddingOutcome, SheddingPlan
 from braid.papers.shedding.budget import Budget, Floats, fill_budget
 from braid.papers.shedding.events import SheddingPlanned, ShedItem
 from braid.papers.shedding.productivity_profile import (
@@ -128,6 +128,11 @@ class Shed(Shedder):
     def processing_budget(self) -> Budget:
         """The budget as given."""
         return Budget.from_options(self.fraction, self.pairs, self.seconds, self.event_time_speed)
+
+    @property
+    def utility_rule(self) -> ResultUtility:
+        """The utility of results."""
+        return ResultUtility(bool(self.utility), self.method == "keys", self.combine)
 
     @property
     def basic_window_length(self) -> int | None:

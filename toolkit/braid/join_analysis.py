@@ -1,0 +1,80 @@
+"""Analyze a join for its streams: parse the condition, choose and check the placement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from braid.condition.parser import parse_predicate
+from braid.condition.predicate import Predicate
+from braid.condition.utility_expressions import parse_utilities
+from braid.core.placement import MOST_HOSTS, MOST_KEYS, Placement
+from braid.join_config import JoinConfig
+from braid.shedding_options import check_shedding
+from braid.simulation.auto_placement import FIRST, MOST, THEN, Auto
+from braid.simulation.placement_choice import JoinStatistics, PlacementChoice, choose_placement
+from braid.sources.stream_source import AnalyzedJoin, StreamSource, count_partitions
+
+
+def analyze_join(config: JoinConfig, source: StreamSource) -> AnalyzedJoin:
+    """Return a join with its condition parsed and its placement chosen.
+
+    Raises PredicateError for an unsupported condition, ValueError if the placement or the shedder
+    does not support the join.
+    """
+    predicate = parse_predicate(config.on, source.streams, config.window_limits)
+    if (placement := config.placement) is None:
+        chosen = choose_auto_placement(config, source, predicate)
+        placement = chosen.placement
+        config = replace(config, placement=placement, chosen=chosen)
+    check_placement(placement, predicate, config.on, config.shares_queries)
+    if (shed := config.shed) is None:
+        return AnalyzedJoin(config, source, predicate)
+    endless = any(not source.is_static(alias) for alias in config.streams)
+    limits, time = config.window_limits, config.time
+    check_shedding(shed, config.streams, config.on, limits, time, endless, predicate)
+    return AnalyzedJoin(config, source, predicate, parse_utilities(shed.utility, source.streams))
+
+
+def check_placement(placement: Placement, predicate: Predicate, on: str, shared: bool) -> None:
+    """Raise ValueError if the placement does not support this join."""
+    name = type(placement).__name__
+    if placement.max_hosts > MOST_HOSTS or placement.key_space_size > MOST_KEYS:
+        raise ValueError(
+            f"{name} has up to {placement.max_hosts:,} hosts and {placement.key_space_size:,} "
+            f"routing keys; at most {MOST_HOSTS:,} and {MOST_KEYS:,} are accepted"
+        )
+    if placement.routing_key_source != "tuple" and predicate.equality is None:
+        raise ValueError(
+            f"{name} partitions by the value that an equality joins on, but {on!r} has no equality "
+            "that links all streams; placements that route by tuple take any condition"
+        )
+    if placement.shares_queries and not shared:
+        raise ValueError(f"{name} serves the queries of a shared join; use SharedJoin")
+    placement.initial_state(len(predicate.aliases))
+
+
+def choose_auto_placement(
+    config: JoinConfig, source: StreamSource, predicate: Predicate
+) -> PlacementChoice:
+    """Return the placement for "auto", on as many hosts as tasks run at once.
+
+    If hash partitioning is chosen and a grid may become better, the result is an ``Auto``
+    placement, which can change.
+    """
+    step = predicate.next_step(frozenset([0]), 1)
+    statistics = JoinStatistics(
+        source.estimate_rows(),
+        tuple(None if limit is None else limit / 1e6 for limit in config.window_limits),
+        min(count_partitions(config, source), MOST_HOSTS),
+        predicate.equality is not None,
+        step.index_condition is not None,
+        most_frequent_share=source.most_frequent_share(predicate),
+        has_remote_hosts=source.has_remote_hosts(),
+    )
+    chosen = choose_placement(statistics)
+    name, hosts = type(chosen.placement).__name__, chosen.placement.hosts
+    if name != FIRST or len(config.streams) != 2 or not 1 < hosts <= MOST:
+        return chosen
+    why = f"{chosen.reason}; {THEN} once values turn out to be frequent enough"
+    placement = Auto(hosts, statistics.is_indexed, statistics.has_remote_hosts)
+    return chosen._replace(placement=placement, reason=why)

@@ -1,0 +1,164 @@
+"""Streams that are Arrow tables in this process, without Spark or a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import duckdb
+import pyarrow as pa
+
+from braid.condition.predicate import Predicate
+from braid.condition.sql_types import sql_type_of_arrow
+from braid.core.reserved_columns import WEIGHT
+from braid.execution.executors import check_executor
+from braid.join_config import Columns
+from braid.kernels.join_spec import StreamLayout
+from braid.sources import input_fingerprints
+from braid.sources.arrow_replay import (
+    ArrowFeed,
+    ArrowReplay,
+    measure_extent,
+    most_frequent_share,
+)
+from braid.sources.stream_source import AnalyzedJoin, StreamSource
+from braid.storage.run_store import RunStore
+from braid.util.machine import available_cores
+
+
+class ArrowStreams(StreamSource):
+    """Tables by alias. They are replayed, and all hosts are in this process."""
+
+    is_spark = False
+    most_batches = 100_000
+
+    def __init__(self, streams: Mapping[str, pa.Table]) -> None:
+        self.streams = dict(streams)
+
+    @property
+    def spark_session(self) -> NoReturn:
+        raise ValueError("a join of tables has no Spark session")
+
+    def read_columns(self) -> Columns:
+        return {
+            alias: {f.name: str(sql_type_of_arrow(f.type)) for f in rows.schema}
+            for alias, rows in self.streams.items()
+        }
+
+    def describe_schemas(self) -> dict[str, str]:
+        """Return the columns of each stream with Arrow's types. The alias "" has the routing hash.
+
+        The hash differs between DuckDB versions and Spark. State stored under one hash cannot be
+        read under another, so a run cannot be resumed with another hash.
+        """
+        routed = {"": f"tables, routed by DuckDB {duckdb.__version__}"}
+        return routed | {a: _format_columns(t.schema) for a, t in self.streams.items()}
+
+    def is_static(self, alias: str) -> bool:
+        return True
+
+    def measure_extent(self, alias: str, time: str | None) -> tuple[int, int]:
+        return measure_extent(self.streams[alias], time)
+
+    def count_parallel_tasks(self) -> int:
+        """Return the number of tasks that run at once: one for each core."""
+        return available_cores()
+
+    def has_remote_hosts(self) -> bool:
+        return False
+
+    def estimate_rows(self) -> tuple[float, ...]:
+        """Return the number of rows of each table."""
+        return tuple(float(max(1, rows.num_rows)) for rows in self.streams.values())
+
+    def most_frequent_share(self, predicate: Predicate) -> float:
+        """Return the share of the most frequent join value, in the stream where it is greatest."""
+        if predicate.equality is None:
+            return 0.0
+        return max(
+            most_frequent_share(alias, rows, predicate) for alias, rows in self.streams.items()
+        )
+
+    def check_execution(self, executor: Any, driver_memory: Any) -> str:
+        if check_executor(executor) == "spark":
+            raise ValueError("executor is 'spark', but the streams are tables; leave it out")
+        if driver_memory is not None:
+            raise ValueError(
+                f"driver_memory is {driver_memory!r}, but the streams are tables, which are in "
+                "memory; leave it out"
+            )
+        return "process"
+
+    def parse_trigger(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Raise ValueError if a trigger is given."""
+        if given:
+            raise ValueError(
+                f"a run of tables has no trigger; got {', '.join(given)}, leave it out"
+            )
+        return {}
+
+    def prepare_workers(self) -> None:
+        """Do nothing: there are no workers."""
+
+    def check_shared_folder(self, store: RunStore) -> None:
+        """Do nothing: there are no workers."""
+
+    def make_replay(self, batches: int | str, times: Mapping[str, str], memory: int) -> ArrowReplay:
+        return ArrowReplay(self.streams, times, batches)
+
+    def record_fingerprints(self) -> dict[str, Any]:
+        return {
+            "fingerprints": {
+                a: input_fingerprints.fingerprint_table(t).to_plain()
+                for a, t in self.streams.items()
+            }
+        }
+
+    def check_input(self, store: RunStore, known: Mapping[str, Any], resumed: bool) -> None:
+        for alias, rows in self.streams.items() if not resumed else ():
+            before = input_fingerprints.InputFingerprint.from_plain(known["fingerprints"][alias])
+            input_fingerprints.check_rows(
+                alias, store.where, before, input_fingerprints.fingerprint_table(rows)
+            )
+
+    def check_source_position(self, store: RunStore) -> None:
+        """Do nothing: there is no checkpoint, and the log alone has the position in the tables."""
+
+    def open_streams(self, store: RunStore) -> dict[str, pa.Schema]:
+        """Return the schemas of the copies; the feed reads them batch by batch."""
+        return {alias: store.input.stream_schema(alias) for alias in self.streams}
+
+    def list_column_names(self, streams: Mapping[str, pa.Schema]) -> list[list[str]]:
+        return [schema.names for schema in streams.values()]
+
+    def make_result_schema(self, streams: Mapping[str, pa.Schema], weighs: bool) -> pa.Schema:
+        nested = [pa.field(a, pa.struct(list(s))) for a, s in streams.items()]
+        return pa.schema([*nested, *([pa.field(WEIGHT, pa.float64())] if weighs else [])])
+
+    def union_streams(
+        self, join: AnalyzedJoin, streams: Mapping[str, pa.Schema]
+    ) -> tuple[ArrowFeed, tuple[StreamLayout, ...]]:
+        """Return the feed of tuples from the copies of the tables. It has no layouts."""
+        config, shed = join.config, join.config.shed
+        feed = ArrowFeed(
+            streams,
+            join.predicate,
+            {alias: _event_time_sql(join, alias) for alias in streams},
+            join.placement,
+            config.seed,
+            None if shed is None else join.utilities,
+            shed is not None and shed.method == "keys",
+        )
+        return feed, ()
+
+
+def _event_time_sql(join: AnalyzedJoin, alias: str) -> str:
+    """Return Spark SQL for the event time."""
+    if (name := join.config.event_time_columns.get(alias)) is None:
+        return "cast(0 as bigint)"
+    time = f"unix_micros(cast(`{name}` as timestamp))"
+    return time if join.config.window_texts else f"coalesce({time}, cast(0 as bigint))"
+
+
+def _format_columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{f.name}: {f.type}" for f in schema)

@@ -1,0 +1,225 @@
+"""Sources of a join's streams: whatever asks Spark, or the tables themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from braid.condition.predicate import Predicate
+from braid.core.placement import Placement
+from braid.join_config import Columns, JoinConfig
+from braid.kernels.join_spec import JoinSpec, StreamLayout
+from braid.storage.run_store import RunStore
+from braid.util.validation import check_int
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGES = {"parquet.page.verify-checksum.enabled": "true"}
+"""Spark option to verify the checksums of Parquet pages."""
+_FEW_BATCHES = 1_000
+"""Micro-batches allowed for any input. More are allowed up to the number of rows."""
+
+
+class ReplaySource(Protocol):
+    """Static streams that are checked but not written yet."""
+
+    def write_input(self, folder: Path, check: Callable[[], None] = ...) -> int:
+        """Write a run's input and return the number of micro-batches.
+
+        The input is written whole or as files of micro-batches.
+        """
+        ...
+
+
+class StreamSource(Protocol):
+    """The streams of a join, by alias: Spark's DataFrames, or Arrow tables.
+
+    - ``streams``: frames by alias.
+    - ``is_spark``: whether Spark holds the streams. Otherwise this process does.
+    - ``most_batches``: maximum number of micro-batches of static streams.
+    """
+
+    streams: Mapping[str, Any]
+    is_spark: bool
+    most_batches: int
+
+    @property
+    def spark_session(self) -> SparkSession:
+        """The Spark session of the streams. Raises ValueError for tables."""
+        ...
+
+    def read_columns(self) -> Columns:
+        """Return the columns of each stream with Spark's type names, by alias."""
+
+    def describe_schemas(self) -> dict[str, str]:
+        """Return, by alias, the columns with the source's own types.
+
+        A run is resumed only with streams that have the same.
+        """
+
+    def is_static(self, alias: str) -> bool:
+        """Return whether a stream is finite and replayed."""
+
+    def measure_extent(self, alias: str, time: str | None) -> tuple[int, int]:
+        """Return a static stream's number of rows and its event-time span in microseconds.
+
+        Reads the stream once. ``time``: event-time column; None: there is none.
+        """
+
+    def count_parallel_tasks(self) -> int:
+        """Return the number of tasks that run at once."""
+
+    def has_remote_hosts(self) -> bool:
+        """Return whether tasks run on several machines."""
+
+    def estimate_rows(self) -> tuple[float, ...]:
+        """Return the relative sizes of the streams; equal if unknown."""
+
+    def most_frequent_share(self, predicate: Predicate) -> float:
+        """Return the share of tuples with the most frequent join value; 0: unknown."""
+
+    def check_execution(self, executor: Any, driver_memory: Any) -> str:
+        """Return the executor. Raises ValueError unless these streams accept the two settings."""
+
+    def parse_trigger(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the trigger as Spark's arguments. Raises ValueError if it is invalid."""
+
+    def prepare_workers(self) -> None:
+        """Make Braid available to the workers. Raises ValueError if they cannot import it."""
+
+    def check_shared_folder(self, store: RunStore) -> None:
+        """Raise ValueError unless the workers can read and write the run's folder or bucket."""
+
+    def make_replay(
+        self, batches: int | str, times: Mapping[str, str], memory: int
+    ) -> ReplaySource:
+        """Return the static streams, ready to be written.
+
+        ``batches``: number of micro-batches, or the column that numbers them. ``times``:
+        event-time columns by alias. ``memory``: bytes that this process may hold.
+        """
+
+    def record_fingerprints(self) -> dict[str, Any]:
+        """Return the fingerprints of the streams, to recognize them when the run is resumed."""
+
+    def check_input(self, store: RunStore, known: Mapping[str, Any], resumed: bool) -> None:
+        """Raise ValueError unless the streams are those that the stored run began with.
+
+        ``resumed``: ignore the current content of static streams.
+        """
+
+    def check_source_position(self, store: RunStore) -> None:
+        """Raise DamagedRunError unless the source continues from the run's last commit."""
+
+    def open_streams(self, store: RunStore) -> Mapping[str, Any]:
+        """Return the streams as a run reads them; static ones from their copy in the folder."""
+
+    def list_column_names(self, streams: Mapping[str, Any]) -> list[list[str]]:
+        """Return the names of the columns of open streams."""
+
+    def make_result_schema(self, streams: Mapping[str, Any], weighs: bool) -> Any:
+        """Return the schema of results: a struct for each stream, and perhaps the weight."""
+
+    def union_streams(
+        self, join: AnalyzedJoin, streams: Mapping[str, Any]
+    ) -> tuple[Any, tuple[StreamLayout, ...]]:
+        """Return the streams as one source of batches, and the positions of their columns in it.
+
+        Tuples that can never match are removed. Tuples without event time are removed later, where
+        they are counted.
+        """
+
+
+@dataclass(frozen=True)
+class AnalyzedJoin:
+    """A join whose condition is analyzed for its streams.
+
+    - ``utilities``: by stream, Spark SQL for a tuple's utility, for load shedding.
+    """
+
+    config: JoinConfig
+    source: StreamSource
+    predicate: Predicate
+    utilities: tuple[str | None, ...] = ()
+
+    @property
+    def placement(self) -> Placement:
+        """The placement, which has been chosen."""
+        assert self.config.placement is not None
+        return self.config.placement
+
+    @property
+    def partitions(self) -> int:
+        """Number of partitions for the hosts: at most one for each."""
+        return min(count_partitions(self.config, self.source), self.placement.max_hosts)
+
+    @property
+    def static_streams(self) -> list[str]:
+        """The aliases of the static streams."""
+        return [alias for alias in self.config.streams if self.source.is_static(alias)]
+
+    def measure_extent(self, alias: str) -> tuple[int, int]:
+        """Return a static stream's number of rows and its event-time span in microseconds."""
+        return self.source.measure_extent(alias, self.config.event_time_columns.get(alias))
+
+    def make_spec(
+        self,
+        columns: Sequence[Sequence[str]],
+        layouts: tuple[StreamLayout, ...],
+        store: RunStore,
+    ) -> JoinSpec:
+        """Return the settings that stay the same for all batches of a run.
+
+        ``columns``: names of the columns by stream.
+        """
+        shed = self.config.shed
+        return JoinSpec(
+            self.predicate,
+            tuple(map(tuple, columns)),
+            layouts,
+            self.config.window_limits,
+            str(store.path),
+            self.partitions,
+            None if shed is None else shed.utility_rule,
+            object_store_url=store.url,
+        )
+
+    def check_batches(self, batches: Any) -> int | str:
+        """Return ``batches`` if it is a number of micro-batches, or text.
+
+        Raises ValueError if it is not.
+        """
+        if isinstance(batches, str):
+            return batches
+        most = self.source.most_batches
+        return check_int(batches, "batches", 1, most, ", or the name of a column")
+
+    def make_replay(self, batches: int | str) -> ReplaySource | None:
+        """Return the static streams, ready to be written; None: no stream is static.
+
+        ``batches``: number of micro-batches, or the name of the column that numbers them. Raises
+        ValueError if it is invalid.
+        """
+        if not isinstance(batches, str):
+            self._check_row_count(batches)
+        if not self.static_streams:
+            return None
+        config = self.config
+        return self.source.make_replay(batches, config.event_time_columns, config.driver_memory)
+
+    def _check_row_count(self, batches: int) -> None:
+        if batches > _FEW_BATCHES and self.static_streams:
+            rows = sum(self.measure_extent(alias)[0] for alias in self.static_streams)
+            if batches > max(rows, _FEW_BATCHES):
+                raise ValueError(
+                    f"batches is {batches}, but the static streams have {rows:,} rows; it must be "
+                    f"at most as many, or {_FEW_BATCHES:,}"
+                )
+
+
+def count_partitions(config: JoinConfig, source: StreamSource) -> int:
+    """Return the number of partitions without a placement. Default: tasks that run at once."""
+    return source.count_parallel_tasks() if config.partitions is None else config.partitions
