@@ -38,10 +38,10 @@ def test_an_old_folder_refuses_other_rows(spark: SparkSession, tmp_path: Path) -
 
 
 def test_a_negative_zero_is_another_value(spark: SparkSession) -> None:
-    def fingerprint(zero: str) -> InputFingerprint:
-        return fingerprint_frame(spark.sql(f"SELECT cast({zero} AS double) AS x"))
+    def fingerprint(zero: float) -> InputFingerprint:
+        return fingerprint_frame(spark.createDataFrame([(zero,)], "x double"))
 
-    assert fingerprint("'0.0'") == fingerprint("0") != fingerprint("'-0.0'")
+    assert fingerprint(0.0) == fingerprint(0.0) != fingerprint(-0.0)
 
 
 def test_files_that_stay_are_not_scanned_again(
