@@ -323,6 +323,24 @@ def test_asleep_while_a_repair_goes_back(change: str) -> None:
     assert sleeps(change, begin, late, back)
 
 
+@pytest.mark.parametrize("goes_back_to", [-2, -1])
+def test_asleep_at_any_change_of_a_repair(goes_back_to: int) -> None:
+    """A repair to the batch before the last one, or to the beginning."""
+
+    def repair() -> None:
+        to = -1 if goes_back_to == -1 else RunStore(RUN).log.committed_batches()[goes_back_to]
+        repair_run(RUN, to)
+
+    for at in range(100):
+        machine = Machine()
+        sink = TransactionalSink(lambda operation: False)
+        give = partial(begin, foreachBatch=sink.give)
+        if not sleeps(at, repair, lambda machine: True, give, stop_early, machine=machine):
+            assert at > 5
+            return
+    raise AssertionError("it never ends")
+
+
 @pytest.mark.skipif(not EVERY, reason="BRAID_SLEEP_EVERY says how often")
 @pytest.mark.parametrize("second", [go_on, back])
 def test_asleep_at_any_change_of_a_commit(second: Callable[[], None]) -> None:

@@ -7,9 +7,10 @@ buffer with their checksums. So the last entry of a hub verifies everything that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ import msgspec
 from braid.core.run_state import FileChecksum, check_version
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.log_entries import CommitRecord
+from braid.storage.log_entries import CommitRecord, Manifest
 from braid.storage.run_store import RunStore
 from braid.util.file_system import current_file_system
 
@@ -97,7 +98,7 @@ def read_last_hub_state(store: RunStore) -> bytes:
     while True:
         names = current_file_system().list_names(store.log.folder)
         entries = sorted((int(n[:-5]) for n in names if n[:-5].isdecimal()), reverse=True)
-        commit = next((m for n in entries if (m := store.log.read_entry(n)).state), None)
+        commit = _find_last_commit(map(store.log.read_entry, entries))
         if commit is None:
             raise DamagedRunError(f"{store.log.folder} has no commit of the hub in {store.path}")
         try:
@@ -106,6 +107,17 @@ def read_last_hub_state(store: RunStore) -> bytes:
             if current_file_system().list_names(store.log.folder) == names:
                 raise
             continue  # the hub has committed meanwhile and removed this state
+
+
+def _find_last_commit(entries: Iterable[Manifest]) -> Manifest | None:
+    """Return the last commit among entries, the latest first, that no later start goes back of."""
+    last = inf
+    for entry in entries:
+        if entry.state is None:
+            last = min(last, entry.batch)
+        elif entry.batch <= last:
+            return entry
+    return None
 
 
 def read_hub_files(store: RunStore, commit: CommitRecord) -> HubFiles:
@@ -184,20 +196,14 @@ def _check_blocks(operator: RunStore, batch: int) -> None:
             operator.blocks.check_files(operator.states.read_state(commit))
 
 
-def restore_to_commit(store: RunStore, commit: CommitRecord | None) -> None:
-    """Remove all later commits of a hub; None: all of it, with the files of its operators.
+def remove_hub_files(store: RunStore) -> None:
+    """Remove the files of a hub's operators and its backfill buffer.
 
-    The next start restores each operator to the entry to which the last commit pins it.
+    The log has no commit any more. Until all are removed, no hub starts: ``check_no_earlier_hub``.
     """
-    epoch = -1 if commit is None else read_hub_files(store, commit).epoch
-    store.log.truncate(-1 if commit is None else commit.entry)
-    if commit is None:
-        for folder in (OPERATORS, HISTORY):
-            current_file_system().remove_folder(store.path / folder)
-    if epoch >= 0:
-        store.checkpoint.truncate(epoch)
-    else:
-        current_file_system().remove_folder(store.checkpoint.folder)
+    store.check_driver()
+    for folder in (OPERATORS, HISTORY):
+        current_file_system().remove_folder(store.path / folder)
 
 
 def _list_errors(check: Callable[[], None]) -> Iterator[str]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from braid.core.run_state import RunState
-from braid.errors import FencedError
 from braid.storage import durable_files, hub_files
 from braid.storage.file_repair import RepairableFile, find_repairable
 from braid.storage.hub_files import HubFiles, OperatorPin
@@ -18,7 +16,6 @@ from braid.storage.log_entries import CommitRecord
 from braid.storage.manifest_log import OLD
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore, open_store
-from braid.util.file_system import current_file_system
 
 
 def repair_hint(store: RunStore) -> str:
@@ -96,12 +93,14 @@ def repair_run(path: str | Path, batch: int | None = None) -> list[str]:
             )
         if batch is not None:
             _check_possible(store, batch, anew)
-        with suppress(ValueError, FencedError):  # no driver continues with a damaged log
+        is_readable = not isinstance(_result_or_error(store.log.read_new_entries), ValueError)
+        if is_readable:
             store.take_over()  # a suspended driver must find that it has lost the run
         for each in anew:
+            store.check_driver()
             each.rebuild()
         if batch is not None:
-            _restore_to_batch(store, batch)
+            _restore_to_batch(store, batch, is_readable)
         store.take_over()
         return [str(each) for each in anew]
     finally:
@@ -118,19 +117,30 @@ def _check_possible(store: RunStore, batch: int, anew: Sequence[RepairableFile])
         )
 
 
-def _restore_to_batch(store: RunStore, batch: int) -> None:
-    _result_or_error(store.log.read_new_entries)
+def _restore_to_batch(store: RunStore, batch: int, is_readable: bool) -> None:
+    """Make the log end at a batch, then remove what follows it in other files.
+
+    An entry of the log does so at once, and fails if another driver has taken over the run. If the
+    log is damaged, no driver goes on with it, and what follows the batch is removed.
+    """
     back = next((k for k in store.log.commits if k.batch == batch), None)
-    if _is_hub(store):
-        hub_files.restore_to_commit(store, back)
-        return
-    state = None if back is None else store.states.read_state(back)
-    store.sink_progress.truncate(batch)
-    store.log.truncate(-1 if back is None else back.entry)
-    if state is not None:
-        store.checkpoint.truncate(state.epoch)
+    is_hub = _is_hub(store)
+    epoch = -1
+    if back is not None:
+        epoch = (
+            hub_files.read_hub_files(store, back).epoch
+            if is_hub
+            else store.states.read_state(back).epoch
+        )
+    if not is_hub:  # before the log: results may be delivered twice, but are not left out
+        store.sink_progress.truncate(batch)
+    if is_readable:
+        store.take_over(batch)
     else:
-        current_file_system().remove_folder(store.checkpoint.folder)
+        store.log.truncate(-1 if back is None else back.entry)
+    if is_hub and back is None:
+        hub_files.remove_hub_files(store)
+    store.checkpoint.truncate(epoch, store.check_driver)
 
 
 def _read_run_settings(store: RunStore) -> dict[str, Any]:

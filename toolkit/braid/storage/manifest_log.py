@@ -240,6 +240,8 @@ class ManifestLog:
                 "the two is of another run or time"
             )
         if found.state is None:  # the driver goes on after this batch
+            if found.batch < 0:
+                self.merged, self.commits, self.checkpoint = [], [], None
             del self.commits[max(0, found.batch + 1 - self.first_uncompacted_batch) :]
         else:
             if found.batch != self.batch_count:
@@ -250,12 +252,15 @@ class ManifestLog:
         self.next_entry, self._before = found.entry + 1, crc
 
     def truncate(self, last: int) -> None:
-        """Remove everything after entry ``last``, the latest first."""
-        for entry in reversed([n for n in self._list_entries() if n > last]):
-            current_file_system().remove_file(self.entry_path(entry))
-        for file in self.checkpoints.list_files():
-            if checkpoint_entry(file) > last:
-                current_file_system().remove_file(file)
+        """Remove everything after entry ``last`` of a damaged log, the earliest entry first.
+
+        Until the last removal, entries are missing, so that no other driver goes on with the log.
+        For a log that is intact, an entry with ``last_batch`` does the same without a removal.
+        """
+        checkpoints = [f for f in self.checkpoints.list_files() if checkpoint_entry(f) > last]
+        entries = [self.entry_path(n) for n in self._list_entries() if n > last]
+        for file in [*reversed(checkpoints), *entries]:
+            current_file_system().remove_file(file)
         self.reset_log()
 
     def reset_log(self) -> None:

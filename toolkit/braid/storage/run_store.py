@@ -195,7 +195,7 @@ class RunStore:
         self.sweep()
 
     def _append_start(self, last_batch: int | None) -> None:
-        if not self.log.is_mine:
+        if not self.log.is_mine or last_batch is not None:
             if self.force:  # a killed driver may not have forced its last entry
                 durable_files.fsync_path(self.log.folder)
             self._append_entry(driver=Driver.from_environment(), last_batch=last_batch)

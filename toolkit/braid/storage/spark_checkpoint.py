@@ -159,13 +159,26 @@ class SparkCheckpoint:
         urls = [urlsplit(json.loads(line)["path"]) for line in mine]
         return [Path(unquote(url.path)) for url in urls if url.scheme == "file"]
 
-    def truncate(self, epoch: int) -> None:
-        """Let Spark continue after micro-batch ``epoch``."""
-        for log, last in (("commits", epoch), ("offsets", epoch + 1)):
-            folder = self.folder / log
-            for file in current_file_system().find_files(folder):
-                if _parse_micro_batch(file.name) > last:
-                    current_file_system().remove_file(file)
+    def truncate(self, epoch: int, check: Callable[[], None]) -> None:
+        """Let Spark continue after micro-batch ``epoch``; -1: remove the checkpoint.
+
+        Spark's finished micro-batches are removed last and the latest of them first. Until then
+        ``check_epoch`` fails, so no other driver goes on with a part of the checkpoint.
+
+        ``check`` raises FencedError if another driver has taken over the run.
+        """
+        files = current_file_system()
+        gone = [
+            file
+            for log, last in (("offsets", epoch + 1), ("commits", epoch))
+            for file in sorted(files.find_files(self.folder / log), key=_parse_file_number)[::-1]
+            if _parse_micro_batch(file.name) > last
+        ]
+        check()
+        for file in gone:
+            files.remove_file(file, missing_ok=True)
+        if epoch < 0:
+            files.remove_folder(self.folder)
 
 
 def _read_text(file: Path) -> str:
