@@ -256,8 +256,8 @@ class _Parser:
             spans = (abs(interval_microseconds(term) or Fraction(0)) for _, term in free)
             stays_whole = sum(spans) >= UNITS["day"]  # a local day can have 23 hours
         else:  # sides of one stream each stay whole, so that they fail if Spark's do
-            is_split_equality = op is exp.EQ and bool(sums) and self._is_exact(a, b)
-            stays_whole = is_split_equality and all(len(each) == 1 for each in named)
+            is_split = bool(sums) and (op is exp.EQ or not self._is_exact(a, b))
+            stays_whole = is_split and all(len(each) == 1 for each in named)
         if stays_whole:
             (a, b), free, sums = self._make_unsplit_sides(left, right), [], []
         nan = nan_may_satisfy(op, len(named[0]), len(named[1]), capped)
