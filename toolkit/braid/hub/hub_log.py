@@ -7,24 +7,20 @@ forced to disk; then the entry makes the change real. Of two drivers, one can ap
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
 from braid.core.event_io import encode_event
 from braid.core.events import Event
-from braid.core.run_state import FileChecksum
 from braid.errors import DamagedRunError
 from braid.hub.hub_state import HubState
 from braid.storage import durable_files
 from braid.storage.block_files import close_block_files
 from braid.storage.hub_files import HISTORY, OPERATORS, check_no_earlier_hub, read_hub_state
-from braid.storage.log_entries import FileRef
 from braid.storage.manifest_log import OLD
 from braid.storage.run_files import is_run_file
 from braid.storage.run_store import RunStore
-from braid.util.environment import current_environment
 from braid.util.file_system import current_file_system
 
 
@@ -70,11 +66,8 @@ class HubLog:
         Raises FencedError if another driver has taken over the hub, RuntimeError if one may have.
         """
         self.store.prepare_commit()
-        body = state.to_json()
-        name = f"state-{self.store.log.batch_count:06d}-{current_environment().make_token()}.json"
-        current_file_system().write_file(self.store.log.folder / name, body, force=True)
+        named = self.store.states.write_json(self.store.log.batch_count, state.to_json())
         durable_files.fsync_path(self.store.log.folder)
-        named = FileRef(name, FileChecksum(len(body), zlib.crc32(body)))
         self.store.log.append_entry(named, (), [encode_event(e)[:-1] for e in happened])
         both = [*self.states, state]
         self._expired, self.states = both[:-OLD], both[-OLD:]

@@ -40,16 +40,6 @@ class EventPrefix(NamedTuple):
     offsets: list[int]
 
 
-def extend_archive(archive: EventPrefix, lines: Sequence[bytes]) -> EventPrefix:
-    """Return the prefix extended by these lines."""
-    events, size, starts = archive.event_count, archive.size_bytes, [*archive.offsets]
-    for line in lines:
-        if events % _STRIDE == 0:
-            starts.append(size)
-        events, size = events + 1, size + len(line)
-    return EventPrefix(events, size, zlib.crc32(b"".join(lines), archive.crc32), starts)
-
-
 class EventLogEnd(NamedTuple):
     """End of a log's events: their number, bytes and crc32."""
 

@@ -82,10 +82,7 @@ def read_hub_state(store: RunStore, commit: CommitRecord) -> bytes:
 
     Raises DamagedRunError if it is missing or damaged, ValueError if another version wrote it.
     """
-    assert commit.state is not None, "the last commits are not in a checkpoint"
-    path = store.log.folder / commit.state.name
-    durable_files.check_file(path, commit.state.checksum)
-    body = current_file_system().read_file(path)
+    body = store.states.read_json(commit)
     check_version(msgspec.json.decode(body, type=_Versioned).v, f"the hub in {store.path}")
     return body
 

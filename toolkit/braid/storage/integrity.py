@@ -229,11 +229,12 @@ def _find_restorable_batches(store: RunStore, last: int) -> list[int]:
 
 
 def _has_intact_blocks(store: RunStore, commit: CommitRecord) -> bool:
-    def blocks() -> None:
-        for name, checksum in store.states.read_state(commit).block_files.items():
-            durable_files.check_file(store.blocks.folder / name, checksum)
+    def check() -> None:
+        if _is_hub(store):
+            hub_files.verify_commit(store, commit)
+        else:
+            store.blocks.check_files(store.states.read_state(commit))
 
-    check = partial(hub_files.verify_commit, store, commit) if _is_hub(store) else blocks
     return commit.state is not None and not isinstance(_result_or_error(check), ValueError)
 
 

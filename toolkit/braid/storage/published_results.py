@@ -20,6 +20,7 @@ from contextlib import suppress
 from braid.storage import durable_files
 from braid.storage.log_entries import CompactedResults
 from braid.storage.run_files import (
+    find_moved_file,
     is_run_file,
     remove_unnamed_files,
     result_file_batch,
@@ -47,11 +48,8 @@ class PublishedResults:
 
     def committed_path(self, name: str) -> str:
         """Return the path of a committed file, which a killed run may have left in staging/."""
-        file = self.medium.fetch_file(f"results/{name}")
-        moved = current_file_system().exists(file) or not current_file_system().exists(
-            self.new / name
-        )
-        return str(file if moved else self.new / name)
+        self.medium.fetch_file(f"results/{name}")
+        return str(find_moved_file(self.results, self.new, name))
 
     def published_files(self, end: int) -> list[list[str]]:
         """Return the published files of the batches before ``end``, in order."""

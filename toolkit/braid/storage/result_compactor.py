@@ -22,7 +22,7 @@ from braid.core.run_state import FileChecksum
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
 from braid.storage.log_entries import CommitRecord, CompactedResults, FileRef
-from braid.storage.run_files import remove_unnamed_files, result_file_sort_key
+from braid.storage.run_files import find_moved_file, remove_unnamed_files, result_file_sort_key
 from braid.storage.run_medium import RunMedium
 from braid.util.file_system import current_file_system
 
@@ -66,11 +66,7 @@ class ResultCompactor:
 
     def compacted_path(self, name: str) -> Path:
         """Return the path of a compacted file, which a killed run may have left in staging/."""
-        file = self.folder / name
-        moved = current_file_system().exists(file) or not current_file_system().exists(
-            self.new / name
-        )
-        return file if moved else self.new / name
+        return find_moved_file(self.folder, self.new, name)
 
     def linked_path(self, name: str) -> Path | None:
         """Return the link to an original file in compacted/; None if it was rewritten there."""

@@ -64,6 +64,12 @@ def is_compacted_file(name: str) -> bool:
     return re.fullmatch(r"\d{6,}-\d{6,}\.parquet", name) is not None
 
 
+def find_moved_file(folder: Path, staging: Path, name: str) -> Path:
+    """Return the path of a committed file, which a killed run may have left in ``staging``."""
+    exists = current_file_system().exists
+    return folder / name if exists(folder / name) or not exists(staging / name) else staging / name
+
+
 def remove_unnamed_files(
     folders: Iterable[Path], named: Container[str], check: Callable[[], None]
 ) -> None:

@@ -31,8 +31,11 @@ class StateFiles:
 
     def write_state(self, state: RunState) -> FileRef:
         """Write a state. It exists once a manifest names it."""
-        name = f"state-{state.batch:06d}-{current_environment().make_token()}.json"
-        body = state_to_json(state)
+        return self.write_json(state.batch, state_to_json(state))
+
+    def write_json(self, batch: int, body: bytes) -> Named:
+        """Write the JSON of a state after a batch. It exists once a manifest names it."""
+        name = f"state-{batch:06d}-{current_environment().make_token()}.json"
         self._medium.put_unique(f"commits/{name}", body)
         return FileRef(name, FileChecksum(len(body), zlib.crc32(body)))
 
@@ -44,11 +47,15 @@ class StateFiles:
         ``policy``, ``shedding``: types of the placement's and the shedder's state. Default: the
         plain stored values.
         """
+        return state_from_json(self.read_json(commit), policy, shedding)
+
+    def read_json(self, commit: CommitRecord) -> bytes:
+        """Return the JSON of the state after a commit. Raises as ``read_state`` does."""
         assert commit.state is not None, "the last commits are not in a checkpoint"
         name, checksum = commit.state
         file = self._medium.fetch_file(f"commits/{name}")
         durable_files.check_file(file, checksum)
-        return state_from_json(current_file_system().read_file(file), policy, shedding)
+        return current_file_system().read_file(file)
 
     def load_retained(self, commits: Sequence[CommitRecord]) -> None:
         """Read which block files the last states name.
