@@ -18,6 +18,7 @@ from braid.storage import durable_files
 from braid.storage.log_entries import CompactedResults, FileRef
 from braid.storage.manifest_log import ManifestLog
 from braid.storage.published_results import PublishedResults
+from braid.storage.remote_medium import RemoteMedium
 from braid.storage.result_compactor import ResultCompactor, read_verified_pages
 from braid.storage.run_files import is_compacted_file, result_file_batch, result_file_sort_key
 from braid.util.file_system import current_file_system
@@ -32,8 +33,9 @@ class CommittedResults:
     def __init__(
         self, log: ManifestLog, published: PublishedResults, compactor: ResultCompactor
     ) -> None:
-        self._medium, self._log = log.medium, log
-        self._path, self._sink_log = log.medium.folder, published.sink_log
+        self._log, medium = log, log.medium
+        self._remote = medium if isinstance(medium, RemoteMedium) else None
+        self._path, self._sink_log = medium.folder, published.sink_log
         self._published, self._compactor = published, compactor
         self.reading = threading.Lock()
         self.lost = set[str]()
@@ -83,7 +85,8 @@ class CommittedResults:
         Raises DamagedRunError if a file is missing or damaged, ValueError if some batches are no
         longer retained.
         """
-        self._prefetch(range(max(first or 0, 0), self._log.batch_count if end is None else end))
+        if self._remote:
+            self._prefetch(self._remote, first, end)
         with self.reading:
             self._log.read_new_entries()
             end = self._log.batch_count if end is None else end
@@ -100,18 +103,19 @@ class CommittedResults:
 
         A reader of every batch of a bucket would otherwise end up with all results on this disk.
         """
-        if not self._medium.url:
+        if not self._remote:
             return self.result_files(batch, batch + 1, deep, merged=False)
         files = self._log.commits[batch - self._log.first_uncompacted_batch].results
-        folder = self._medium.lend_results([f.name for f in files])
+        folder = self._remote.lend_results([f.name for f in files])
         for name, checksum in files:
             durable_files.check_file(folder / name, checksum, deep)
         return [str(folder / f.name) for f in files]
 
-    def _prefetch(self, wanted: range) -> None:
-        """Bring result files into the folder, several at a time, as far as they are known."""
+    def _prefetch(self, remote: RemoteMedium, first: int | None, end: int | None) -> None:
+        """Download result files, several at a time, without holding the lock."""
+        wanted = range(max(first or 0, 0), self._log.batch_count if end is None else end)
         names = (f.name for k in self._log.commits if k.batch in wanted for f in k.results)
-        self._medium.prefetch_files({f"results/{name}": f"results/{name}" for name in names})
+        remote.prefetch_files({f"results/{name}": f"results/{name}" for name in names})
 
     def _list_compacted_results(self, wanted: range, deep: bool, merged: bool) -> list[str]:
         """Return the files of the wanted batches that are compacted."""
@@ -247,7 +251,7 @@ class CommittedResults:
 
     def _first_retained_now(self) -> int:
         """Return the first batch retained now, as another process may have removed some."""
-        now = ManifestLog(self._medium)
+        now = ManifestLog(self._log.medium)
         now.read_new_entries()
         return now.first_retained_batch
 

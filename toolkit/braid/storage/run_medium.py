@@ -6,7 +6,7 @@ Files have the names of the run's layout, as ``commits/000012.json`` (see ``run_
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
@@ -53,12 +53,6 @@ class RunMedium(Protocol):
 
     def fetch_file(self, name: str) -> Path:
         """Return the path of a file, after bringing it into the folder if it is not there."""
-
-    def prefetch_files(self, files: Mapping[str, str]) -> None:
-        """Bring files into the folder by these names, if they exist and are not there."""
-
-    def lend_results(self, names: Collection[str]) -> Path:
-        """Return a folder with these result files, which the next call may replace."""
 
     def find_foreign_file(self) -> str | None:
         """Return the name of a file of a medium without a run; None: it is empty."""
@@ -109,13 +103,6 @@ class LocalMedium:
     def fetch_file(self, name: str) -> Path:
         """Return the path of a file, which may be missing."""
         return self.folder / name
-
-    def prefetch_files(self, files: Mapping[str, str]) -> None:
-        """Do nothing: the folder is the run."""
-
-    def lend_results(self, names: Collection[str]) -> Path:
-        """Return the folder of results."""
-        return self.folder / "results"
 
     def find_foreign_file(self) -> str | None:
         """Return the name of some file that is not hidden; None: there is none."""

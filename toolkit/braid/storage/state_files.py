@@ -33,7 +33,7 @@ class StateFiles:
         """Write a state. It exists once a manifest names it."""
         return self.write_json(state.batch, state_to_json(state))
 
-    def write_json(self, batch: int, body: bytes) -> Named:
+    def write_json(self, batch: int, body: bytes) -> FileRef:
         """Write the JSON of a state after a batch. It exists once a manifest names it."""
         name = f"state-{batch:06d}-{current_environment().make_token()}.json"
         self._medium.put_unique(f"commits/{name}", body)
