@@ -16,7 +16,7 @@ ROWS = pa.table({"id": [1, 2], "k": [1, 2], "n": [3, 4]})
 STREAMS = {"a": ROWS, "b": ROWS}
 
 
-@pytest.mark.parametrize("version", [3, 4, VERSION + 1, None, "5"])
+@pytest.mark.parametrize("version", [0, VERSION + 1, None, str(VERSION)])
 def test_a_run_of_another_version_is_refused(tmp_path: Path, version: int | str | None) -> None:
     join = StreamJoin(STREAMS, "a.k = b.k", Centralized())
     assert join.start(tmp_path).awaitTermination()

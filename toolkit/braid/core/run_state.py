@@ -15,8 +15,8 @@ from braid.core.shedding_plan import SheddingOutcome
 from braid.core.stream_clocks import IrregularCounts
 from braid.util.json_codec import from_plain
 
-VERSION = 5
-"""Version of the stored form. Other versions are refused."""
+VERSION = 1
+"""Version of the folder of a run or hub. Other versions are refused."""
 
 Place = tuple[int, int]
 """(block, host)."""
@@ -173,9 +173,9 @@ def state_from_json(body: bytes, policy: type = object, shedding: type = object)
     )
 
 
-def check_version(version: Any, what: str, read: int = VERSION) -> None:
+def check_version(version: Any, what: str) -> None:
     """Raise ValueError unless stored data have the supported version."""
-    if version != read:
+    if version != VERSION:
         raise ValueError(
-            f"{what} is of version {version!r}; this version of Braid reads version {read}"
+            f"{what} is of version {version!r}; this version of Braid reads version {VERSION}"
         )
