@@ -52,7 +52,9 @@ TAILS = (
     "LATERAL VIEW explode(array(1, 2)) e AS x", "PIVOT (count(*) FOR terminal IN ('A'))",
     "MINUS SELECT 1", "CONNECT BY 1 = 1", "SETTINGS x = 1", "FORMAT JSON",
 )  # fmt: skip
-AGGREGATES = ("count(*)", "count({0})", "sum({0})", "min({0})", "max({0})", "avg({0})", "count(DISTINCT {0})", "sum(DISTINCT {0})", "count(*) FILTER (WHERE {0} > 1)", "sum({0}) FILTER (WHERE {0} > 1)", "sum({0} + 1)", "max({0}) - min({0})", "first({0})", "count(ALL {0})", "any_value({0})", "sum({0}) OVER ()", "stddev({0})", "count({0}, {0})")  # fmt: skip
+AGGREGATES = ("count(*)", "count({0})", "sum({0})", "min({0})", "max({0})", "avg({0})", "count(DISTINCT {0})", "sum(DISTINCT {0})", "count(*) FILTER (WHERE {0} > 1)", "sum({0}) FILTER (WHERE {0} > 1)", "sum({0} + 1)", "max({0}) - min({0})", "first({0})", "count(ALL {0})", "any_value({0})", "sum({0}) OVER ()", "stddev({0})", "count({0}, {0})", "count(1)", "count(DISTINCT 1)", "count(DISTINCT 'x')", "count(NULL)", "count(DISTINCT *)", "min({0}) IGNORE NULLS", "max({0}) RESPECT NULLS", "count(DISTINCT {0}, {0})")  # fmt: skip
+UNANSWERED = ("first", "any_value", "OVER", "stddev", ", ", "DISTINCT *", "NULLS")
+"""Parts of aggregates that a hub of tables refuses."""
 NUMBERS = {"f": ("num", "id"), "c": ("seats", "flight"), "b": ("area",)}
 
 
@@ -167,7 +169,7 @@ def _choose_aggregates(draw: random.Random, parts: _Parts) -> None:
     other = draw.choice(parts.aliases)
     size = f"{other}.{draw.choice(NUMBERS[other])}"
     calls = [c.format(size) for c in draw.sample(AGGREGATES, draw.choice((1, 2)))]
-    if any(w in c for c in calls for w in ("first", "any_value", "OVER", "stddev", ", ")):
+    if any(w in c for c in calls for w in UNANSWERED):
         parts.is_answered = False
     parts.select = [*parts.groups, *(f"{c} AS n{n}" for n, c in enumerate(calls))]
     parts.truth_select = parts.select

@@ -22,6 +22,14 @@ from braid.hub.query_parser import StreamQuery
 from braid.hub.stream_reader import TickRange
 
 TICK = "tick"
+_SUFFIXES: dict[type[exp.Expr], str] = {
+    exp.Filter: "FILTER",
+    exp.IgnoreNulls: "IGNORE NULLS",
+    exp.RespectNulls: "RESPECT NULLS",
+    exp.Window: "OVER",
+    exp.WithinGroup: "WITHIN GROUP",
+}
+"""Words after an aggregate, by the class of the node that holds it."""
 
 
 class DuckDBAnswer:
@@ -75,8 +83,11 @@ class DuckDBAnswer:
         return columns
 
     def _compile_or_refuse(self, sql: str, types: Mapping[tuple[str, str], SqlType]) -> Typed:
+        return self._compile_tree(sqlglot.parse_one(sql, dialect=SparkSql), types)
+
+    def _compile_tree(self, tree: exp.Expr, types: Mapping[tuple[str, str], SqlType]) -> Typed:
         try:
-            return DuckDBCompiler(types).compile_text(sql)
+            return DuckDBCompiler(types).compile_expression(tree)
         except UnsupportedExpressionError as found:
             raise QueryError(
                 f"{found.text!r} in the query{found.why and found.why + ' and'} is not known to "
@@ -88,9 +99,8 @@ class DuckDBAnswer:
         """Return DuckDB SQL for a selected expression, aggregates included."""
         tree = sqlglot.parse_one(sql, dialect=SparkSql)
         calls = _Calls(self)
-        compiled = self._compile_or_refuse(
-            calls.replace_aggregates(tree).sql(SparkSql), self.types | calls.types
-        )[0]
+        columns = self.types | calls.types
+        compiled = self._compile_tree(calls.replace_aggregates(tree), columns)[0]
         for name, call in calls.found.items():
             compiled = compiled.replace(f'"{name}"', call)
         return compiled
@@ -157,9 +167,10 @@ class _Calls:
 
     def replace_aggregates(self, tree: exp.Expr) -> exp.Expr:
         """Return the expression with a column in place of each aggregate. Raises QueryError."""
-        if (chosen := tree.find(exp.Filter)) is not None:
+        if (chosen := tree.find(*_SUFFIXES)) is not None:
             raise QueryError(
-                f"{chosen.sql(SparkSql)} is an aggregate with FILTER, which needs Spark"
+                f"{chosen.sql(SparkSql)} is an aggregate with {_SUFFIXES[type(chosen)]}, which "
+                "needs Spark"
             )
         return tree.transform(
             lambda n: self._make_aggregate_column(n) if isinstance(n, exp.AggFunc) else n
@@ -178,10 +189,12 @@ class _Calls:
             (inner, *more), once = inner.expressions, "DISTINCT "
             if more:
                 raise QueryError("count(DISTINCT ...) takes one expression without Spark")
+        if once and isinstance(inner, exp.Star):
+            raise QueryError("count(DISTINCT *) needs Spark; name one expression")
         if isinstance(call, exp.Count):
-            star = inner is None or isinstance(inner, (exp.Star, exp.Literal))
-            what = "*" if star else once + self._compile_argument(inner)[0]
-            return f"count({what})", BIGINT
+            is_star = inner is None or isinstance(inner, exp.Star)
+            counted = "*" if is_star else once + self._compile_argument(inner)[0]
+            return f"count({counted})", BIGINT
         sql, kind = self._compile_argument(inner)
         if isinstance(call, (exp.Min, exp.Max)):
             return f"{type(call).__name__.lower()}({sql})", kind
