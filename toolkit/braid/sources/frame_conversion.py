@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isnan
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 
 from braid.condition.sql_types import MOST_DIGITS
 from braid.errors import RefusedColumnError
+from braid.sources.python_objects import check_objects, is_missing
 from braid.util.validation import format_value
 
 _MOST_KINDS = 4
@@ -85,9 +85,20 @@ def _convert_column(stream: str, name: str, values: Any) -> pa.ChunkedArray:
             raise RefusedColumnError(stream, name, f"holds {_join_words(held)}", remedy) from error
         problem = f"cannot be read by Arrow: {_take_first_line(error)}"
         raise RefusedColumnError(stream, name, problem, "give it another type") from error
+    if type(values).__module__.partition(".")[0] == "pandas":
+        _check_pandas_objects(stream, name, values, column)
     column = _cast_to_plain_type(stream, name, column)
     _check_storable(stream, name, column)
     return column
+
+
+def _check_pandas_objects(stream: str, name: str, values: Any, column: pa.ChunkedArray) -> None:
+    """Raise RefusedColumnError if Arrow changes an object of a column, or of its categories."""
+    categories = getattr(values.dtype, "categories", None)
+    if categories is not None:
+        values, column = categories, _convert_to_arrow(categories)
+    if str(values.dtype) == "object":
+        check_objects(stream, name, values, column)
 
 
 def _convert_to_arrow(values: Any) -> pa.ChunkedArray:
@@ -146,17 +157,11 @@ def _list_held_types(values: Any) -> list[str]:
     """Return the names of the Python types in a column, in order of appearance."""
     kinds: dict[str, None] = {}
     for value in values:
-        if not _is_missing(value):
+        if not is_missing(value):
             kinds.setdefault(type(value).__name__)
         if len(kinds) == _MOST_KINDS:
             break
     return [*kinds]
-
-
-def _is_missing(value: Any) -> bool:
-    """Return whether pandas or Polars treats the value as NULL."""
-    is_nan = isinstance(value, float) and isnan(value)
-    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _join_words(words: list[str]) -> str:
