@@ -88,19 +88,55 @@ def _literal(text: str) -> Typed:
 # What is not evaluated where what stands before it decides.
 
 
+def _known(tree: Tree) -> bool | None:
+    """Return the truth of a condition that Spark's optimizer replaces by a constant; else None."""
+    name, *operands = tree
+    if name == "lit":
+        return {"true": True, "false": False}.get(operands[0])
+    if name in ("and", "or"):
+        sides, deciding = [*map(_known, operands)], name == "or"
+        if deciding in sides:
+            return deciding
+        return None if None in sides else not deciding
+    if name in ("not", "bang"):
+        inner = _known(operands[0])
+        return None if inner is None else not inner
+    if name in ("if", "case") and (chosen := _known(operands[0])) is not None:
+        return _known(operands[1 if chosen else 2])
+    return None
+
+
+def _after_null(left: Tree, right: Tree, row: Row) -> bool | None:
+    """Return the value of the side after one that does not decide.
+
+    Where NULL counts as FALSE, Spark's optimizer drops what follows a literal NULL.
+    """
+    try:
+        found: bool | None = evaluate(right, row).value
+        return found
+    except EvaluationError:
+        if left == ["lit", "NULL"]:
+            raise Unsupported("an error after NULL") from None
+        raise
+
+
 def _both(operands: list[Tree], row: Row) -> Typed:
+    if _known(operands[1]) is False:
+        return Typed("boolean", False)
     left = evaluate(operands[0], row).value
     if left is False:
         return Typed("boolean", False)
-    right = evaluate(operands[1], row).value
+    right = _after_null(*operands, row)
     return Typed("boolean", False if right is False else None if None in (left, right) else True)
 
 
 def _either(operands: list[Tree], row: Row) -> Typed:
+    if _known(operands[1]) is True:
+        return Typed("boolean", True)
     left = evaluate(operands[0], row).value
     if left is True:
         return Typed("boolean", True)
-    right = evaluate(operands[1], row).value
+    right = _after_null(*operands, row)
     return Typed("boolean", True if right is True else None if None in (left, right) else False)
 
 

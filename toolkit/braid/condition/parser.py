@@ -17,6 +17,7 @@ from braid.condition.column_names import (
     quote_condition,
     resolve_columns,
 )
+from braid.condition.constant_folding import fold_constants
 from braid.condition.overflow_guards import (
     GuardedSum,
     describe_failure,
@@ -90,7 +91,7 @@ def parse_predicate(
         analyser = analyser or make_analyzer(frames)
         tree = resolve_columns(parse_condition(on), analyser.names)
         analyser.check_condition(tree, on)
-        return with_windows(_Parser(analyser).parse_predicate(tree), windows)
+        return with_windows(_Parser(analyser).parse_predicate(fold_constants(tree)), windows)
 
 
 def make_analyzer(streams: Mapping[str, Any]) -> Analyzer:

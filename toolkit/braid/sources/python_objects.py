@@ -67,7 +67,7 @@ def _is_carried_unchanged(given: Any, carried: Any) -> bool:
         return isinstance(carried, dict) and all(
             _is_carried_unchanged(given.get(name), carried.get(name)) for name in {*given, *carried}
         )
-    if isinstance(given, _NESTED) or getattr(given, "ndim", 0):
+    if isinstance(given, _NESTED) or getattr(given, "ndim", False):
         return (
             isinstance(carried, list)
             and len(given) == len(carried)
