@@ -43,18 +43,33 @@ def _drop_not(negate: Any) -> Any:
 
 
 def _keep_negated(turn: Any) -> Any:
-    """Keep both sides of a comparison of floats negated, which leaves NaN the largest."""
+    """Keep both sides of a comparison of floats negated, which leaves NaN the largest.
 
-    def replacement(*given: Any) -> Any:
-        is_first_time = sys._getframe(1).f_code.co_name == "_compile_comparison"
-        return given if is_first_time else turn(*given)
+    Raises LookupError if another function than the two known ones turns a comparison.
+    """
+    turns = {"_try_add_comparison_link": False, "_try_add_key_bound": True}
+
+    def replacement(comparison: Any) -> Any:
+        caller = sys._getframe(1).f_code.co_name
+        if caller not in turns:
+            raise LookupError(f"{caller} turns a comparison; this fault knows {[*turns]}")
+        return turn(comparison) if turns[caller] else comparison
 
     return replacement
 
 
 def _reading(kind: type[exp.Expr], *names: str) -> Callable[[Any], Any]:
-    """Accept statements with words that no rule reads."""
-    return lambda table: {**table, kind: (*table[kind], *names)}
+    """Accept statements with words that no rule reads.
+
+    Raises LookupError if the table has them.
+    """
+
+    def accept(table: Any) -> Any:
+        if {*names} <= {*table[kind]}:
+            raise LookupError(f"{kind.__name__} is read with {names}: the fault changes nothing")
+        return {**table, kind: (*table[kind], *names)}
+
+    return accept
 
 
 _STATEMENT = "braid.hub.query_dialect.STATEMENT"
@@ -68,7 +83,7 @@ FAULTS = (
     SeededFault("TABLESAMPLE", _STATEMENT, _reading(exp.Table, "sample"), "hub", "TABLESAMPLE"),
     SeededFault("alias columns", _STATEMENT, _reading(exp.TableAlias, "columns"), "hub", r"\w\(id"),
     SeededFault(
-        "NaN turned", "braid.condition.parser._negate_comparison", _keep_negated, "tables", "too many|lost"
+        "NaN turned", "braid.condition.parser._Comparison.negate", _keep_negated, "tables", "too many|lost"
     ),
     SeededFault(
         "overflow", "braid.condition.parser.find_sums", lambda find: lambda *given: [], "tables", "results where Spark fails"

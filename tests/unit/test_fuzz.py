@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pkgutil import resolve_name
 from typing import Any
+from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 from braid.condition import duckdb_compiler
+from braid.condition.parser import parse_predicate
 from fuzz.brute_force import brute_force, matches
 from fuzz.campaign import Campaign
 from fuzz.cases import Case, Stream, load, save
@@ -29,6 +33,7 @@ from fuzz.shrinking import shrink
 from fuzz.statements import random_statement
 from hypothesis import given, settings
 from msgspec.structs import replace
+from mutations.fuzzed import FAULTS, SeededFault
 from sqlglot import exp
 
 pytestmark = pytest.mark.unit
@@ -201,6 +206,27 @@ def test_a_case_is_the_same_after_it_was_kept(tmp_path: Any) -> None:
 @given(condition(random_schemas(random.Random(0))))
 def test_hypothesis_draws_conditions(tree: Any) -> None:
     assert count_nodes(tree) >= 1
+
+
+SHOWN = {
+    "NOT LIKE": ("a.s NOT LIKE b.s", pa.string()),
+    "NaN turned": ("b.s > a.s", pa.float64()),
+    "overflow": ("a.s + 1 > b.s", pa.int32()),
+}
+"""A condition that a fault of conditions parses otherwise, and the type of its columns."""
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_that_is_put_back_changes_what_it_names(fault: SeededFault) -> None:
+    before = resolve_name(fault.at)
+    assert fault.fault(before) != before
+    if fault.name not in SHOWN:
+        return
+    on, kind = SHOWN[fault.name]
+    schemas = {alias: pa.schema({"s": kind}) for alias in "ab"}
+    right = parse_predicate(on, schemas, [None, None])
+    with patch(fault.at, fault.fault(before)):
+        assert parse_predicate(on, schemas, [None, None]) != right
 
 
 def test_a_statement_that_is_answered_wrongly_is_told() -> None:
