@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import suppress
 from pkgutil import resolve_name
 from typing import Any
 from unittest.mock import patch
@@ -11,7 +12,10 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 from braid.condition import duckdb_compiler
+from braid.condition.column_names import parse_condition
+from braid.condition.duckdb_functions import CALLS
 from braid.condition.parser import parse_predicate
+from braid.errors import PredicateError
 from fuzz.brute_force import brute_force, matches
 from fuzz.campaign import Campaign
 from fuzz.cases import Case, Stream, load, save
@@ -26,7 +30,7 @@ from fuzz.grammar import (
     write_tree,
 )
 from fuzz.hub_campaign import StatementCampaign, wrong_answers
-from fuzz.operators import LENGTHENING, OPERATORS
+from fuzz.operators import ANY_CLASSES, LENGTHENING, OPERATORS
 from fuzz.outcomes import Answer, Truth, answer_of, judge
 from fuzz.routes import table_kernels
 from fuzz.shrinking import shrink
@@ -79,6 +83,18 @@ def test_conditions_use_every_operator_and_most_are_over_two_streams() -> None:
             count(case.tree)
     assert not {*OPERATORS} - {*used}
     assert crossing > 3000
+
+
+def test_all_that_tables_accept_is_drawn() -> None:
+    """A function that the compiler learns has to be added to the grammar."""
+    draw = random.Random(1)
+    maker, drawn = ExpressionMaker(draw, random_schemas(draw)), set[type]()
+    for name in [name for name in OPERATORS for _ in range(5)]:
+        shared = draw.choice(ANY_CLASSES)
+        operands = (maker.operand(what, shared, 0, ["a"]) for what in OPERATORS[name].takes)
+        with suppress(PredicateError):  # a text that Spark's grammar lacks
+            drawn |= {type(n) for n in parse_condition(write_tree([name, *operands])).walk()}
+    assert {*duckdb_compiler._RULES, *CALLS} - drawn == set()
 
 
 @pytest.mark.parametrize("name", [*TYPES, *(decimal_name(*d) for d in DECIMALS)])
