@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 import pytest
+from braid.kernels.probe import BlockJoiner
 from mutations.world import WORLD_FAULTS
+from world import invariants
 from world.playing import play, played
 from world.scenario import FAULTS
 
@@ -24,6 +27,21 @@ def test_whatever_happens_each_result_is_there_once_or_a_sentence_says_why() -> 
         wrong += [str(verdict)] if verdict.wrong else []
     assert not wrong, "\n\n".join(wrong)
     assert happened == {*FAULTS}
+
+
+def test_a_result_that_a_kernel_loses_is_found_by_the_recomputation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The model of the world itself is made to lose the same results."""
+    real = BlockJoiner.probe_blocks
+    monkeypatch.setattr(
+        BlockJoiner,
+        "probe_blocks",
+        lambda self, *given, **more: islice(real(self, *given, **more), 1, None),
+    )
+    monkeypatch.setattr(invariants, "check_all", lambda world, run: None)
+    wrong = [verdict.wrong for verdict in map(play, range(1, 8)) if verdict.wrong]
+    assert any(" missing, 0 wrong" in told for told in wrong)
 
 
 @pytest.mark.parametrize("seed", [18, 15])

@@ -259,6 +259,7 @@ class World:
                 self.is_calm = True
                 for driver in self.drivers:
                     driver.end()
+        wrong = wrong or self._recompute_answers()
         return Verdict(
             self.scenario.seed,
             self.scenario,
@@ -331,6 +332,9 @@ class World:
 
     def _check_left(self) -> None:
         invariants.check_left(self)
+
+    def _recompute_answers(self) -> str:
+        return invariants.recompute_answers(self)
 
     def check_all(self, run: Any) -> None:
         """Raise Wrong unless everything is right after the last resume."""
