@@ -331,6 +331,39 @@ def test_a_hub_goes_back_by_a_commit_or_to_its_beginning(tmp_path: Path, back: i
     assert check_run(tmp_path)[0] == []
 
 
+def test_files_of_a_user_in_the_folder_of_a_hub_remain(tmp_path: Path) -> None:
+    run_hub(tmp_path, queries={"wide": WIDE})
+    folders = ("history", "operators", "blocks", "results", "commits", "input")
+    mine = [tmp_path / folder / "notes.txt" for folder in folders]
+    left = [
+        tmp_path / "history" / "000001-flights-0000cafe.parquet",
+        tmp_path / "operators" / "0007-000-0000cafe",
+    ]
+    for file in [*mine, *left]:
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+    run_hub(tmp_path)
+    assert [file.exists() for file in mine] == [True] * len(mine)
+    assert [file.exists() for file in left] == [False, False]
+
+
+def test_an_old_hub_refuses_queries_that_it_was_not_asked(tmp_path: Path) -> None:
+    run_hub(tmp_path, queries={"wide": WIDE, "long": {"sql": LONG}})
+    run_hub(tmp_path, queries={"wide": WIDE, "long": LONG})
+    run_hub(tmp_path)
+    refused: dict[str, dict[str, Any]] = {
+        "holds a hub with another query 'wide': sql is ": {"wide": LONG},
+        "holds a hub with another query 'wide': lifetime is None there and ": {
+            "wide": {"sql": WIDE, "lifetime": "1 hour"}
+        },
+        "has not been asked query 'new'; start it without": {"wide": WIDE, "new": LONG},
+        "nonsense": {"wide": "nonsense"},
+    }
+    for sentence, queries in refused.items():
+        with pytest.raises(ValueError, match=sentence):
+            run_hub(tmp_path, queries=queries)
+
+
 def test_the_log_of_a_hub_is_put_into_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

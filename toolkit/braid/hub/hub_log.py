@@ -17,7 +17,13 @@ from braid.errors import DamagedRunError
 from braid.hub.hub_state import HubState
 from braid.storage import durable_files
 from braid.storage.block_files import close_block_files
-from braid.storage.hub_files import HISTORY, OPERATORS, check_no_earlier_hub, read_hub_state
+from braid.storage.hub_files import (
+    HISTORY,
+    OPERATORS,
+    check_no_earlier_hub,
+    is_hub_file,
+    read_hub_state,
+)
 from braid.storage.manifest_log import OLD
 from braid.storage.run_files import is_run_file
 from braid.storage.run_store import RunStore
@@ -97,7 +103,10 @@ class HubLog:
                 current_file_system().remove_file(path, missing_ok=True)
 
     def _list_unnamed_files(self, operators: Collection[str]) -> Iterator[Path]:
-        """Yield states, files of the backfill buffer and folders of operators without a name."""
+        """Yield states, files of the backfill buffer and folders of operators without a name.
+
+        A user's files are none of them.
+        """
         states = {k.state.name for k in self.store.log.commits[-OLD:] if k.state is not None}
         for name in current_file_system().list_names(self.store.log.folder):
             if name.startswith("state-") and is_run_file(name) and name not in states:
@@ -106,7 +115,8 @@ class HubLog:
         files = {file.name for file in chain.from_iterable(buffers)}
         for folder, named in ((HISTORY, files), (OPERATORS, operators)):
             there = current_file_system().find_files(self.store.path / folder)
-            yield from (path for path in there if path.name not in named)
+            ours = (path for path in there if is_hub_file(folder, path.name))
+            yield from (path for path in ours if path.name not in named)
 
     def _list_blocks(self, operators: Collection[str]) -> Iterator[Path]:
         """Yield the folders of blocks that these operators have."""

@@ -56,6 +56,8 @@ class HubRun(RunLifecycle):
         self._desk = QueryRegistry(store, reader, settings)
         if self.state.epoch < 0:
             self._submit_initial_queries(queries)
+        else:
+            self._check_initial_queries(queries)
         self._start_batches(
             reader.make_driver(store.path, self.state.epoch, trigger, self._stopping.is_set)
         )
@@ -76,6 +78,27 @@ class HubRun(RunLifecycle):
         )
         for name, arguments in given.items():
             self.submit(name=name, **arguments)
+
+    def _check_initial_queries(self, queries: Mapping[str, str | Mapping[str, Any]]) -> None:
+        """Raise ValueError unless the hub in the folder has been asked these queries.
+
+        They may have ended since.
+        """
+        there = {q.name: q for q in self.state.queries}
+        for name, given in queries.items():
+            arguments = {"sql": given} if isinstance(given, str) else dict(given)
+            here = self._desk.parse_query(name=name, **arguments)
+            if name not in there:
+                raise ValueError(
+                    f"{self.store.path} holds a hub that has not been asked query {name!r}; start "
+                    "it without the query, then submit it to the running hub"
+                )
+            for field, value in here.items():
+                if (before := getattr(there[name], field)) != value:
+                    raise ValueError(
+                        f"{self.store.path} holds a hub with another query {name!r}: {field} is "
+                        f"{before!r} there and {value!r} here; use another name or a new folder"
+                    )
 
     @property
     def state(self) -> HubState:

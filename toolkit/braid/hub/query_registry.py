@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import msgspec
+
 from braid.core import events
 from braid.core.event_io import log_events
 from braid.errors import ExpressionError, LostTuples, PlanningError, QueryError
@@ -146,6 +148,18 @@ class QueryRegistry:
         if new.lifetime is not None and progress is not None:
             new = replace(new, parsed=replace(new.parsed, ends_at=progress + new.lifetime))
         return new
+
+    def parse_query(
+        self, sql: str, name: str, sink: str | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """Return the fields of ``RegisteredQuery`` that a query's arguments set.
+
+        Raises QueryError if it is invalid.
+        """
+        new = self.asking.admit_query(sql, name, self._check_sink(sink), **more)
+        found = {"sql": new.parsed.sql, "windows": new.windows, "slide": new.slide}
+        found |= {"sink": new.parsed.sink, "lifetime": new.lifetime}
+        return {field: msgspec.to_builtins(value) for field, value in found.items()}
 
     def _check_sink(self, sink: str | None) -> str:
         network = self.settings.network

@@ -7,6 +7,7 @@ buffer with their checksums. So the last entry of a hub verifies everything that
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
@@ -25,6 +26,15 @@ from braid.util.file_system import current_file_system
 
 OPERATORS, HISTORY = "operators", "history"
 """Folders of a hub: one for each operator version, and the backfill buffer."""
+_OURS = {
+    OPERATORS: re.compile(r"\d{4,}-\d{3,}-[0-9a-f]{8}"),
+    HISTORY: re.compile(r"\d{6,}-.+-[0-9a-f]{8}\.parquet", re.DOTALL),
+}
+
+
+def is_hub_file(folder: str, name: str) -> bool:
+    """Return whether a name in a hub's folder is one that Braid gives there."""
+    return _OURS[folder].fullmatch(name) is not None or durable_files.is_temporary(name)
 
 
 class OperatorPin(NamedTuple):
