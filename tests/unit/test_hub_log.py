@@ -419,7 +419,7 @@ def test_a_hub_whose_entry_may_not_be_on_disk_is_started_again(
     with pytest.raises(OSError, match="disk error"):
         hub.submit(WIDE, "wide")
     for act in (hub.step, lambda: hub.submit(WIDE, "wide")):
-        with pytest.raises(RuntimeError, match="was appended, but may not be on disk: writing it"):
+        with pytest.raises(RuntimeError, match="was appended, but may not be on disk; start again"):
             act()
     again = SteppedHub(tmp_path, DATA)
     assert step_to(again, BATCHES - 1).answered("wide") == expected(DATA, WIDE)

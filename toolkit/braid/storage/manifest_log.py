@@ -287,19 +287,15 @@ class ManifestLog:
     ) -> None:
         """Append an entry: a commit, or the start of a driver. ``events`` are JSON.
 
-        ``last_batch``: the batch after which the driver goes on, so that later ones do not count;
-        None: the last one.
-
+        ``last_batch``: batch after which a driver goes on; later ones do not count. None: the last.
         Raises FencedError if another driver has taken over the run.
         """
         if not self.next_entry:
             self.read_new_entries()
         with self._appending:
             if self._put and self._has_next_entry() and self._has_put():
-                raise RuntimeError(
-                    f"{self.entry_path(self.next_entry)} was appended, but may not be on disk: "
-                    "writing it failed; start again"
-                )
+                path = self.entry_path(self.next_entry)
+                raise RuntimeError(f"{path} was appended, but may not be on disk; start again")
             batch = self.batch_count - (state is None) if last_batch is None else last_batch
             raw = [*map(msgspec.Raw, events)]
             found = Manifest(
