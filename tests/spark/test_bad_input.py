@@ -388,3 +388,33 @@ def test_a_failing_placement_is_told(
     )
     assert "block 1 meets 0 of 1 due combinations" in failed(run)
     assert run.status["tuples"] == 0
+
+
+def test_chars_of_other_lengths_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark pads them with blanks to compare them."""
+    frames = {}
+    for alias, length in (("a", 5), ("b", 8)):
+        name = f"chars_of_{length}"
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+        spark.sql(
+            f"CREATE TABLE {name} (id BIGINT, c CHAR({length}), s STRING) USING parquet "
+            f"LOCATION '{tmp_path / name}'"
+        )
+        spark.sql(f"INSERT INTO {name} VALUES (0, 'ab', 'ab'), (1, '{alias}', 'ab')")
+        frames[alias] = spark.table(name)
+    for on in ("a.c = b.c", "b.c <> a.c AND a.id = b.id", "a.id = b.id AND a.c IN ('ab')"):
+        with pytest.raises(ValueError, match=r"compares CHAR with another length or a constant"):
+            StreamJoin(frames, on, Centralized())
+    run = StreamJoin(frames, "rpad(a.c, 8, ' ') = b.c", Centralized(), executor="process")
+    started = run.start(tmp_path / "run", batches=1)
+    started.awaitTermination()
+    assert [(row.a.id, row.b.id) for row in started.results().collect()] == [(0, 0)]
+
+
+def test_structs_of_other_fields_are_refused(spark: SparkSession) -> None:
+    """Spark compares their fields by position, and DuckDB by name."""
+    a = spark.sql("SELECT 1L AS id, named_struct('k', 1L, 's', 2L) AS x")
+    b = spark.sql("SELECT 1L AS id, named_struct('s', 1L, 'k', 2L) AS x")
+    for on in ("a.x = b.x", "a.x <=> b.x"):
+        with pytest.raises(ValueError, match=r"brings together struct<k:.* and struct<s:"):
+            StreamJoin({"a": a, "b": b}, on, Centralized())

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import duckdb
@@ -127,3 +128,40 @@ def test_every_operator_has_sparks_values_on_edges(spark: SparkSession, seed: in
             wrong |= {text: pairs} if pairs else {}
     assert not wrong
     assert compared > 250
+
+
+EDGES = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -3.0, 1e300, 1e-300)
+COUNTS = (-(2**31), -3, -1, 0, 1, 2, 5, 2**31 - 1)
+OF_TWO = (
+    *("power(a.f, a.g)", "atan2(a.f, a.g)", "a.f % 2.5D", "greatest(a.f, a.g)", "least(a.f, a.g)"),
+    *(
+        f"{name}(a.f)"
+        for name in ("sin", "cos", "tan", "asin", "acos", "atan", "exp", "ln", "sqrt")
+    ),
+    *("substring(a.s, a.i, a.j)", "left(a.s, a.i)", "right(a.s, a.i)", "substring('abc', a.i, 2)"),
+)
+
+
+def test_functions_of_two_numbers_have_sparks_values_on_all_edges(spark: SparkSession) -> None:
+    reals, counts = list(product(EDGES, EDGES)), list(product(COUNTS, COUNTS))
+    counts = [counts[n % len(counts)] for n in range(len(reals))]
+    columns = {"f": pa.float64(), "g": pa.float64(), "i": pa.int32(), "j": pa.int32()}
+    values = [[*a, *b] for a, b in zip(reals, counts, strict=True)]
+    made = [
+        pa.array(v, k) for v, k in zip(zip(*values, strict=True), columns.values(), strict=True)
+    ]
+    rows = pa.table([range(len(reals)), *made, ["aé💡"] * len(reals)], ["id", *columns, "s"])
+    types = {("a", field.name): sql_type_of_arrow(field.type) for field in rows.schema}
+    compiler = DuckDBCompiler(types)
+    theirs = by_spark(spark, spark.createDataFrame(rows).alias("a"), OF_TWO)
+    with duckdb_cursor() as db:
+        db.register("a", rows)
+        for text, expected in zip(OF_TWO, theirs, strict=True):
+            mine = by_duckdb(db, compiler.compile_text(text)[0], rows.num_rows)
+            assert expected is not None
+            wrong = [
+                (values[n], pair)
+                for n, pair in enumerate(zip(mine, expected, strict=True))
+                if not is_same(*pair)
+            ]
+            assert not wrong, (text, wrong[:5])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 from typing import Any
@@ -17,12 +18,16 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from sqlglot import exp
 
 from braid.condition.column_names import parse_condition, quote_condition, resolve_columns
+from braid.condition.duckdb_functions import COMPARISONS
 from braid.condition.spark_dialect import SparkSql, to_sql
 from braid.condition.sql_types import UTC, SqlType
 from braid.condition.syntax_arguments import has_supported_syntax
 from braid.core.reserved_columns import make_nullable
 from braid.errors import PredicateError
 from braid.util.error_summary import summarize_error
+
+_CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+"""Spark's metadata of a column that is declared with CHAR or VARCHAR."""
 
 
 class SparkAnalyzer:
@@ -36,6 +41,12 @@ class SparkAnalyzer:
         self.is_ansi = conf.get("spark.sql.ansi.enabled") == "true"
         self.sized_null = not self.is_ansi and conf.get("spark.sql.legacy.sizeOfNull") == "true"
         self.has_time_zone = conf.get("spark.sql.session.timeZone") not in UTC
+        self._padded = {
+            (alias, field.name): text
+            for alias, frame in frames.items()
+            for field in frame.schema
+            if re.search(r"\bchar\(", text := str(field.metadata.get(_CHAR_TYPE, "")))
+        }
         self._taken = set[str]()
         self._fields: dict[tuple[str, str], StructField] = {}
 
@@ -49,7 +60,7 @@ class SparkAnalyzer:
             trees = [resolve_columns(parse_condition(text), self.names) for text in conditions]
         except (PredicateError, RecursionError):
             return []
-        if not all(map(has_supported_syntax, trees)):
+        if not all(map(has_supported_syntax, trees)) or any(map(self._find_padding, trees)):
             return []
         texts = [_to_spark_sql(tree) for tree in trees]
         each = ", ".join(f"'{k}', ({text})" for k, text in enumerate(texts))
@@ -68,6 +79,12 @@ class SparkAnalyzer:
         """Raise PredicateError for a condition that Spark refuses or that is not deterministic."""
         if _to_spark_sql(tree) in self._taken:
             return
+        if (comparison := self._find_padding(tree)) is not None:
+            raise PredicateError(
+                f"{quote_condition(comparison.sql(dialect=SparkSql).replace('`', ''))} in the join "
+                "condition compares CHAR with another length or a constant, which Spark pads with "
+                "blanks first; write rpad(column, length, ' ') for the CHAR"
+            )
         joined = self._join_streams
         try:
             filtered = joined.filter(_to_spark_sql(tree))
@@ -105,6 +122,25 @@ class SparkAnalyzer:
                 "that a task that is done again would lose or double results; write what it needs "
                 "into a column of the stream"
             )
+
+    def _find_padding(self, tree: exp.Expr) -> exp.Expr | None:
+        """Return a comparison whose sides Spark pads to one length; None: there is none."""
+        for node in tree.find_all(*COMPARISONS, exp.In, exp.Between, exp.Nullif, exp.Case):
+            sides = [side.unnest() for side in node.iter_expressions()]
+            sides = [side.this.unnest() if isinstance(side, exp.If) else side for side in sides]
+            kinds = {kind for side in sides if (kind := self._find_padded_type(side))}
+            has_constant = any(side.find(exp.Column) is None for side in sides)
+            if len(kinds) > 1 or (kinds and has_constant):
+                return node
+        return None
+
+    def _find_padded_type(self, side: exp.Expr) -> str | None:
+        """Return the type with a CHAR of a column or of a field; None for other expressions."""
+        while isinstance(side, exp.Dot):
+            side = side.this
+        if not isinstance(side, exp.Column):
+            return None
+        return self._padded.get((side.table, side.name))
 
     @cached_property
     def _join_streams(self) -> DataFrame:
