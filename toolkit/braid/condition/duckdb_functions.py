@@ -56,10 +56,10 @@ _LEVENSHTEIN = (
 both texts.
 """
 _POWER = (
-    "(CASE WHEN isnan({1}) OR (abs({0}) = 1 AND isinf({1})) THEN 'nan'::DOUBLE "
+    "(CASE WHEN isnan({1}) OR (abs({0}) = 1 AND isinf({1})) THEN {0} * 'nan'::DOUBLE "
     "ELSE pow({0}, {1}) END)"
 )
-"""To Java, a power of 1 to NaN or infinity is NaN, and to C it is 1."""
+"""To Java, a power of 1 to NaN or infinity is NaN, and to C it is 1. That of NULL is NULL."""
 _SIGN = "(CASE WHEN isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END)"
 
 CALLS: dict[type[exp.Expr], FunctionRule] = {
