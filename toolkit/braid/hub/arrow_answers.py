@@ -99,8 +99,8 @@ class DuckDBAnswer:
         """Return DuckDB SQL for a selected expression, aggregates included."""
         tree = sqlglot.parse_one(sql, dialect=SparkSql)
         calls = _Calls(self)
-        columns = self.types | calls.types
-        compiled = self._compile_tree(calls.replace_aggregates(tree), columns)[0]
+        replaced = calls.replace_aggregates(tree)
+        compiled = self._compile_tree(replaced, self.types | calls.types)[0]
         for name, call in calls.found.items():
             compiled = compiled.replace(f'"{name}"', call)
         return compiled
