@@ -75,7 +75,7 @@ def with_query(folder: Path, **changed: Any) -> None:
     assert query is not None
     durable_files.write_atomically(
         store.settings.path,
-        durable_files.encode_checksummed({"v": VERSION, **query, **changed}),
+        durable_files.encode_checksummed({"format_version": VERSION, **query, **changed}),
         False,
     )
 

@@ -283,7 +283,9 @@ def test_list_tells_what_a_notebook_is_about_and_how_long_it_takes(
     assert told.startswith("sound: A small report · what it shows (about 2 min)\n")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "sound.json").write_text(json.dumps({"v": VERSION, "seconds": 75.0}))
+    (tmp_path / "runs" / "sound.json").write_text(
+        json.dumps({"format_version": VERSION, "seconds": 75.0})
+    )
     assert braid(tmp_path, "list") == 0
     assert "(about 2 min) (the last took 1 min 15 s)\n" in capfd.readouterr().out
 

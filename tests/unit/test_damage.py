@@ -219,7 +219,7 @@ def test_a_manifest_names_no_file_elsewhere(run: Path) -> None:
 
 def test_all_that_can_be_made_again_is(run: Path) -> None:
     """Files that only other readers need."""
-    (run / "events.jsonl").write_text('{"v":')
+    (run / "events.jsonl").write_text('{"format_version":')
     shutil.rmtree(run / "results" / "_spark_metadata")
     shutil.rmtree(run / "staging")
     assert resumed(run) == ""

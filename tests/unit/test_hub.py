@@ -501,7 +501,7 @@ def test_odd_arguments_are_refused_before_anything_is_written(
 
 
 def test_a_hub_of_another_version_is_refused(tmp_path: Path) -> None:
-    store, body = RunStore(tmp_path), b'{"v": 9}'
+    store, body = RunStore(tmp_path), b'{"format_version": 9}'
     store.create_run({})
     store.log.folder.joinpath("state-000000-0a1b2c3d.json").write_bytes(body)
     seal = FileChecksum(len(body), zlib.crc32(body))

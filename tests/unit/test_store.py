@@ -124,7 +124,7 @@ def test_another_version_is_refused_in_one_sentence(
     commit(store, 0, [B[0]], [R[0]])
     file = next(store.log.folder.glob("state-*")) if part == "state" else store.path / part
     changed = {k: v for k, v in json.loads(file.read_text()).items() if k != "crc"}
-    body = json.dumps(changed | {"v": version}).encode()
+    body = json.dumps(changed | {"format_version": version}).encode()
     file.write_bytes(durable_files.encode_checksummed(body) if whole else body)
     sentence = rf"^(a|the|entry) .* is of version {version}; this version of Braid reads version 1$"
     with pytest.raises(ValueError, match=sentence):

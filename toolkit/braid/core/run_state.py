@@ -119,7 +119,7 @@ class _Matched(NamedTuple):
 class _Stored(msgspec.Struct):
     """The stored form of a state. Mappings whose keys JSON cannot express are lists."""
 
-    v: int
+    format_version: int
     state: RunState
     blocks: list[Block]
     files: list[tuple[str, FileChecksum]]
@@ -153,7 +153,7 @@ def state_from_json(body: bytes, policy: type = object, shedding: type = object)
 
     Raises ValueError for another version or type.
     """
-    check_version(msgspec.json.decode(body).get("v"), "a state")
+    check_version(msgspec.json.decode(body).get("format_version"), "a state")
     stored = msgspec.json.decode(body, type=_Stored)
     return replace(
         stored.state,

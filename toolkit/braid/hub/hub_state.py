@@ -100,7 +100,7 @@ class HubState:
         """Return the state from its JSON. Raises ValueError for JSON of another shape."""
         stored = msgspec.json.decode(body, type=dict[str, Any])
         deployment = deployment_from_plain(stored.pop("deployment"))
-        del stored["v"]
+        del stored["format_version"]
         state = from_plain({**stored, "deployment": {"stream_nodes": {}}}, cls, "the hub's state")
         state.deployment = deployment
         return state
@@ -109,7 +109,11 @@ class HubState:
         """Return the state as JSON."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return msgspec.json.encode(
-            {"v": VERSION, **values, "deployment": deployment_to_plain(self.deployment)}
+            {
+                "format_version": VERSION,
+                **values,
+                "deployment": deployment_to_plain(self.deployment),
+            }
         )
 
     def copy_mutable(self) -> HubState:

@@ -47,7 +47,7 @@ class CommittedResults:
 
     def named_files(self) -> list[FileRef]:
         """Return the result files that the log names: compacted parts, then original files."""
-        parts = [part for merged in self._log.merged for part in merged.parts]
+        parts = [part for merged in self._log.merged for part in merged.part_files]
         return parts + [named for commit in self._log.commits for named in commit.results]
 
     def verified_path(self, named: FileRef, deep: bool = False) -> str:
@@ -121,9 +121,9 @@ class CommittedResults:
         """Return the files of the wanted batches that are compacted."""
         found = list[str]()
         for group in self._log.merged:
-            within = range(max(group.first, wanted.start), min(group.end, wanted.stop))
-            if merged and within == range(group.first, group.end):
-                found += [self.verified_path(part, deep) for part in group.parts]
+            within = range(max(group.first_batch, wanted.start), min(group.end_batch, wanted.stop))
+            if merged and within == range(group.first_batch, group.end_batch):
+                found += [self.verified_path(part, deep) for part in group.part_files]
             elif within:
                 listed = self.published_files()
                 if within.start < self._gone:
@@ -196,15 +196,19 @@ class CommittedResults:
             [] for _ in range(self._log.first_retained_batch)
         ]
         for merged in self._log.merged:
-            there = [name for names in found[merged.first : merged.end] for name in names]
-            wanted = sum(names[batch] for batch in range(merged.first, merged.end))
+            there = [
+                name for names in found[merged.first_batch : merged.end_batch] for name in names
+            ]
+            wanted = sum(names[batch] for batch in range(merged.first_batch, merged.end_batch))
             if len(there) == merged.files and sum(n in known for n in there) == wanted:
                 continue
             self._gone = self._first_retained_now()
-            if merged.end > self._gone:
+            if merged.end_batch > self._gone:
                 self._substitute_compacted(merged, found)
             else:
-                found[merged.first : merged.end] = [[] for _ in range(merged.first, merged.end)]
+                found[merged.first_batch : merged.end_batch] = [
+                    [] for _ in range(merged.first_batch, merged.end_batch)
+                ]
         return found
 
     def _substitute_compacted(self, merged: CompactedResults, found: list[list[str]]) -> None:
@@ -213,22 +217,24 @@ class CommittedResults:
         Spark's sink log tells which files are lost, and which existing ones belong to no batch.
         Raises DamagedRunError if their numbers do not match.
         """
-        batches = range(merged.first, merged.end)
+        batches = range(merged.first_batch, merged.end_batch)
         logged = {
-            n for n in self._sink_log.logged_files(merged.end) if result_file_batch(n) in batches
+            n
+            for n in self._sink_log.logged_files(merged.end_batch)
+            if result_file_batch(n) in batches
         }
         there = {name for batch in batches for name in found[batch]}
         if len(logged) == merged.files:
             there &= logged
-            found[merged.first : merged.end] = [
+            found[merged.first_batch : merged.end_batch] = [
                 [name for name in found[batch] if name in logged] for batch in batches
             ]
         lost = logged - there
         amiss = len(there) + len(lost) != merged.files
-        if amiss or (lost and any(map(self._is_damaged, merged.parts))):
+        if amiss or (lost and any(map(self._is_damaged, merged.part_files))):
             raise DamagedRunError(
                 f"{self._published.results} is damaged: it has {len(there)} files of the batches "
-                f"{merged.first} to {merged.end - 1}, {merged.files} were written"
+                f"{merged.first_batch} to {merged.end_batch - 1}, {merged.files} were written"
             )
         for name in lost:
             found[result_file_batch(name)] = sorted(
@@ -241,8 +247,8 @@ class CommittedResults:
                 *(
                     self._published.results,
                     len(lost),
-                    merged.first,
-                    merged.end - 1,
+                    merged.first_batch,
+                    merged.end_batch - 1,
                     min(lost),
                     self._path,
                 ),

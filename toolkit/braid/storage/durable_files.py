@@ -199,11 +199,11 @@ def is_intact(body: bytes) -> bool:
 
 
 class _Versioned(msgspec.Struct):
-    v: Any = None
+    format_version: Any = None
 
 
 def _decode_version(body: bytes) -> Any:
-    return msgspec.json.decode(body, type=_Versioned).v
+    return msgspec.json.decode(body, type=_Versioned).format_version
 
 
 def _check_other(body: bytes, what: str) -> None:

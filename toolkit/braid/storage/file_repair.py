@@ -53,7 +53,7 @@ def _find_damaged_results(store: RunStore) -> Iterator[RepairableFile]:
     store.log.read_new_entries()
     counts: dict[int, int] = {}
     for group in store.log.merged:
-        for part in group.parts:
+        for part in group.part_files:
             if _is_damaged(partial(store.results.verified_path, part, deep=True)):
                 continue
             if not is_compacted_file(part.name):
@@ -147,7 +147,7 @@ def _find_damaged_compacted(store: RunStore) -> Iterator[tuple[FileRef, list[lis
     """Yield damaged compacted files whose original files are intact."""
     store.log.read_new_entries()
     for group in store.log.merged:
-        for part in filter(lambda part: is_compacted_file(part.name), group.parts):
+        for part in filter(lambda part: is_compacted_file(part.name), group.part_files):
             if _is_damaged(partial(store.results.verified_path, part, deep=True)):
                 files = _list_part_files(store, group, part)
                 whole = (
@@ -162,7 +162,9 @@ def _find_damaged_compacted(store: RunStore) -> Iterator[tuple[FileRef, list[lis
 def _list_part_files(store: RunStore, group: CompactedResults, part: FileRef) -> list[list[str]]:
     """Return the original files of a part's batches. Its name has the first and last batch."""
     first, last = (int(number) for number in Path(part.name).stem.split("-"))
-    return store.results.published_files()[max(first, group.first) : min(last + 1, group.end)]
+    return store.results.published_files()[
+        max(first, group.first_batch) : min(last + 1, group.end_batch)
+    ]
 
 
 def _make_recompact_repair(

@@ -84,7 +84,7 @@ def operator_key(operator: int, version: int) -> str:
 
 
 class _Versioned(msgspec.Struct):
-    v: int
+    format_version: int
 
 
 def read_hub_state(store: RunStore, commit: CommitRecord) -> bytes:
@@ -93,7 +93,9 @@ def read_hub_state(store: RunStore, commit: CommitRecord) -> bytes:
     Raises DamagedRunError if it is missing or damaged, ValueError if another version wrote it.
     """
     body = store.states.read_json(commit)
-    check_version(msgspec.json.decode(body, type=_Versioned).v, f"the hub in {store.path}")
+    check_version(
+        msgspec.json.decode(body, type=_Versioned).format_version, f"the hub in {store.path}"
+    )
     return body
 
 

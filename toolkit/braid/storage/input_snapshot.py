@@ -26,7 +26,7 @@ class _Noted(msgspec.Struct):
     ``staged``: checksums of the staged files of streams that are not split yet.
     """
 
-    v: int
+    format_version: int
     files: InputChecksums
     staged: dict[str, FileChecksum] = {}
 

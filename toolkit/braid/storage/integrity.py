@@ -212,7 +212,7 @@ def _find_last_intact_batch(store: RunStore, anew: Sequence[RepairableFile]) -> 
     if isinstance(_result_or_error(store.results.compacted_files), ValueError):
         return -1
     made = {each.name for each in anew}
-    first = [(m.first, part) for m in store.log.merged for part in m.parts]
+    first = [(m.first_batch, part) for m in store.log.merged for part in m.part_files]
     later = [(commit.batch, named) for commit in store.log.commits for named in commit.results]
     for batch, named in (*first, *later):
         if named.name not in made and isinstance(

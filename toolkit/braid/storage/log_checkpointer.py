@@ -74,7 +74,7 @@ class LogCheckpointer:
         """
         if self.keep is None:
             return 0
-        end = merged[-1].end if merged else 0
+        end = merged[-1].end_batch if merged else 0
         later = sum(
             f.checksum.size_bytes for k in self._log.commits if k.batch >= end for f in k.results
         )

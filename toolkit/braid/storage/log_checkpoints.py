@@ -77,18 +77,20 @@ class LogCheckpoints:
             before = self.read_checkpoint(file)
         except DamagedRunError:  # another checkpoint replaces it
             return
-        if (merged := change(before.merged)) != before.merged:
-            self.write_checkpoint(msgspec.structs.replace(before, merged=merged))
+        if (merged := change(before.compacted)) != before.compacted:
+            self.write_checkpoint(msgspec.structs.replace(before, compacted=merged))
 
 
 def _drop_older_groups(since: int, merged: list[CompactedResults]) -> list[CompactedResults]:
     """Return the groups from batch ``since`` on, or an empty one at the end if there are none."""
-    end = merged[-1].end if merged else 0
-    return [m for m in merged if m.first >= since] or (
+    end = merged[-1].end_batch if merged else 0
+    return [m for m in merged if m.first_batch >= since] or (
         [CompactedResults(end, end, 0, ())] if end else []
     )
 
 
 def _replace_part(part: FileRef, group: CompactedResults) -> CompactedResults:
     """Return a group with the part of this name replaced."""
-    return group._replace(parts=tuple(part if p.name == part.name else p for p in group.parts))
+    return group._replace(
+        part_files=tuple(part if p.name == part.name else p for p in group.part_files)
+    )

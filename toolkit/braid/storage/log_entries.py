@@ -19,8 +19,8 @@ class FileRef(NamedTuple):
     checksum: FileChecksum
 
 
-class Driver(msgspec.Struct, frozen=True):
-    """Driver that writes a log. ``token`` identifies it."""
+class DriverIdentity(msgspec.Struct, frozen=True):
+    """DriverIdentity that writes a log. ``token`` identifies it."""
 
     host: str
     process: int
@@ -28,7 +28,7 @@ class Driver(msgspec.Struct, frozen=True):
     token: str = ""
 
     @classmethod
-    def from_environment(cls) -> Driver:
+    def from_environment(cls) -> DriverIdentity:
         """Return a record of this process."""
         here = current_environment()
         since = datetime.fromtimestamp(here.read_time(), UTC).isoformat(" ", "seconds")
@@ -41,21 +41,21 @@ class Driver(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Entry of the log: the commit of a batch, or the start of a driver.
 
-    - ``before``: checksum of the previous entry.
+    - ``previous_checksum``: checksum of the previous entry.
     - ``batch``: committed batch, or the one after which the driver goes on. Later commits before it
       do not count.
     - ``state``, ``results``, ``events``: those of the commit; state None: no commit.
     - ``driver``: driver that started.
     """
 
-    v: int
+    format_version: int
     entry: int
-    before: str
+    previous_checksum: str
     batch: int
     state: FileRef | None = None
     results: tuple[FileRef, ...] = ()
     events: list[msgspec.Raw] = []
-    driver: Driver | None = None
+    driver: DriverIdentity | None = None
 
 
 class CommitRecord(NamedTuple):
@@ -68,18 +68,18 @@ class CommitRecord(NamedTuple):
 
 
 class CompactedResults(NamedTuple):
-    """Compacted results of the batches from ``first`` up to, excluding, ``end``.
+    """Compacted results of the batches from ``first_batch`` up to, excluding, ``end_batch``.
 
     - ``files``: number of their original files in results/.
-    - ``parts``: files in compacted/.
+    - ``part_files``: files in compacted/.
     - ``bytes``: bytes of all of these files.
     - ``time``: when they were compacted, in microseconds since 1970.
     """
 
-    first: int
-    end: int
+    first_batch: int
+    end_batch: int
     files: int
-    parts: tuple[FileRef, ...]
+    part_files: tuple[FileRef, ...]
     bytes: int = 0
     time: int = 0
 
@@ -87,16 +87,16 @@ class CompactedResults(NamedTuple):
 class LogCheckpoint(msgspec.Struct, frozen=True):
     """Checkpoint of the log, which replaces all entries up to ``entry``.
 
-    - ``before``: checksum of that entry.
+    - ``previous_checksum``: checksum of that entry.
     - ``results``: result files of the batches after the compacted ones, by batch.
     - ``archive``: their events in events.jsonl, after ``opening`` others.
-    - ``merged``: retained compacted results of the first batches.
+    - ``compacted``: retained compacted results of the first batches.
     """
 
-    v: int
+    format_version: int
     entry: int
-    before: str
+    previous_checksum: str
     results: list[tuple[FileRef, ...]]
     archive: EventPrefix
     opening: int
-    merged: list[CompactedResults] = []
+    compacted: list[CompactedResults] = []

@@ -22,7 +22,7 @@ from braid.storage.log_checkpoints import LogCheckpoints, checkpoint_entry
 from braid.storage.log_entries import (
     CommitRecord,
     CompactedResults,
-    Driver,
+    DriverIdentity,
     FileRef,
     LogCheckpoint,
     Manifest,
@@ -59,12 +59,12 @@ class ManifestLog:
     @property
     def first_uncompacted_batch(self) -> int:
         """First batch whose results are not compacted."""
-        return self.merged[-1].end if self.merged else 0
+        return self.merged[-1].end_batch if self.merged else 0
 
     @property
     def first_retained_batch(self) -> int:
         """First batch whose results are retained."""
-        return self.merged[0].first if self.merged else 0
+        return self.merged[0].first_batch if self.merged else 0
 
     @property
     def batch_count(self) -> int:
@@ -151,12 +151,12 @@ class ManifestLog:
                 continue
             if file == files[-1] and not self._is_followed(checkpoint, is_first=not left):
                 continue
-            self.checkpoint, self.merged = checkpoint, checkpoint.merged
+            self.checkpoint, self.merged = checkpoint, checkpoint.compacted
             self.commits = [
                 CommitRecord(-1, b, None, r)
                 for b, r in enumerate(checkpoint.results, self.first_uncompacted_batch)
             ]
-            self.next_entry, self._before = checkpoint.entry + 1, checkpoint.before
+            self.next_entry, self._before = checkpoint.entry + 1, checkpoint.previous_checksum
             return
 
     def _is_followed(self, checkpoint: LogCheckpoint, is_first: bool) -> bool:
@@ -170,10 +170,13 @@ class ManifestLog:
         if current_file_system().exists(last):
             return (
                 durable_files.read_checksum(current_file_system().read_file(last))
-                == checkpoint.before
+                == checkpoint.previous_checksum
             )
         if current_file_system().exists(after):
-            return self.read_entry(checkpoint.entry + 1).before == checkpoint.before
+            return (
+                self.read_entry(checkpoint.entry + 1).previous_checksum
+                == checkpoint.previous_checksum
+            )
         return is_first and not current_file_system().exists(self.entry_path(0))
 
     def write_checkpoint(
@@ -188,7 +191,7 @@ class ManifestLog:
         """
         last = self.commits[-OLD].entry - 1
         crc = durable_files.read_checksum(current_file_system().read_file(self.entry_path(last)))
-        end = merged[-1].end if merged else 0
+        end = merged[-1].end_batch if merged else 0
         recent = [k for k in self.commits if k.batch >= end]
         results = [k.results for k in recent[:-OLD]]
         checkpoint = LogCheckpoint(VERSION, last, crc, results, archive, opening, [*merged])
@@ -234,7 +237,7 @@ class ManifestLog:
         )
 
     def _apply_manifest(self, found: Manifest, crc: str) -> None:
-        if found.before != self._before:
+        if found.previous_checksum != self._before:
             raise DamagedRunError(
                 f"{self.entry_path(found.entry)} does not follow the entry before it, so one of "
                 "the two is of another run or time"
@@ -282,7 +285,7 @@ class ManifestLog:
         state: FileRef | None = None,
         results: tuple[FileRef, ...] = (),
         events: Sequence[bytes] = (),
-        driver: Driver | None = None,
+        driver: DriverIdentity | None = None,
         last_batch: int | None = None,
     ) -> None:
         """Append an entry: a commit, or the start of a driver. ``events`` are JSON.
@@ -394,7 +397,7 @@ class ManifestLog:
 
     def _make_fenced_error(self) -> FencedError:
         try:
-            who: Driver | str = self.read_entry(self.next_entry).driver or "another driver"
+            who: DriverIdentity | str = self.read_entry(self.next_entry).driver or "another driver"
         except ValueError:  # the entry is damaged but exists
             who = "another driver"
         return FencedError(f"{who} has taken over the run in {self.run}; this driver stops")

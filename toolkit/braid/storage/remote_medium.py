@@ -87,7 +87,7 @@ class RemoteMedium:
             self.upload_files(
                 {f"{self._input}{f.relative_to(self.folder / 'input')}": f for f in files}
             )
-        body = {"v": VERSION, **settings, "input": self.snapshot}
+        body = {"format_version": VERSION, **settings, "input": self.snapshot}
         try:
             (self.put_new if new else self.put_file)(
                 "run.json", durable_files.encode_checksummed(body)

@@ -160,7 +160,7 @@ class ResultCompactor:
         """
         self.medium.check_driver()
         current_file_system().make_folder(self.folder)
-        names = [part.name for each in merged for part in each.parts]
+        names = [part.name for each in merged for part in each.part_files]
         new = [name for name in names if current_file_system().exists(self.new / name)]
         for name in names:
             if not current_file_system().exists(self.folder / name):
@@ -175,7 +175,7 @@ class ResultCompactor:
     def recover_compacted(self, merged: Sequence[CompactedResults]) -> None:
         """Complete what a crash may have interrupted, and remove parts that no checkpoint names."""
         self.publish_compacted(merged)
-        named = {part.name for each in merged for part in each.parts}
+        named = {part.name for each in merged for part in each.part_files}
         remove_unnamed_files([self.folder], named, self.medium.check_driver)
 
 

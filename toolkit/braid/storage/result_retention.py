@@ -54,6 +54,6 @@ def count_expired_groups(
     for n, group in enumerate(merged[:-1]):
         young = keep.max_age is not None and now - group.time <= keep.max_age
         small = keep.max_bytes is not None and sum(sizes[n:]) + later <= keep.max_bytes
-        if young or small or group.end > promised:
+        if young or small or group.end_batch > promised:
             return n
     return max(0, len(merged) - 1)

@@ -102,7 +102,7 @@ class SettingsFile:
             return None
         body = durable_files.read_checksummed(self.path, f"the run in {self._medium.where}")
         found = msgspec.json.decode(body, type=dict[str, Any])
-        return {k: v for k, v in found.items() if k not in ("v", "crc")}
+        return {k: v for k, v in found.items() if k not in ("format_version", "crc")}
 
     def _exists(self) -> bool:
         if current_file_system().exists(self.path) or self._medium.has_file(self.path.name):
@@ -121,7 +121,7 @@ class SettingsFile:
 
         Raises RuntimeError if another driver has created the run since ``read``.
         """
-        body = durable_files.encode_checksummed({"v": VERSION, **settings})
+        body = durable_files.encode_checksummed({"format_version": VERSION, **settings})
         new = not current_file_system().exists(self.path)
         try:
             durable_files.write_atomically(

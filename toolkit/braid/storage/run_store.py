@@ -26,7 +26,7 @@ from braid.storage.durable_files import Durability
 from braid.storage.event_archive import EventArchive
 from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.log_checkpointer import LogCheckpointer
-from braid.storage.log_entries import Driver, FileRef
+from braid.storage.log_entries import DriverIdentity, FileRef
 from braid.storage.manifest_log import OLD, ManifestLog
 from braid.storage.published_results import PublishedResults
 from braid.storage.remote_medium import RemoteMedium, is_object_store_url
@@ -198,7 +198,7 @@ class RunStore:
         if not self.log.is_mine or last_batch is not None:
             if self.force:  # a killed driver may not have forced its last entry
                 durable_files.fsync_path(self.log.folder)
-            self._append_entry(driver=Driver.from_environment(), last_batch=last_batch)
+            self._append_entry(driver=DriverIdentity.from_environment(), last_batch=last_batch)
 
     def _append_entry(self, *commit: Any, **start: Any) -> None:
         self.log.append_entry(*commit, **start)

@@ -11,7 +11,7 @@ from braid.util.file_system import current_file_system
 
 
 class _Delivered(msgspec.Struct, frozen=True):
-    v: int
+    format_version: int
     batch: int
 
 

@@ -114,7 +114,7 @@ class SparkCheckpoint:
                     (f for f in files if _parse_micro_batch(f.name) >= 0), key=_parse_file_number
                 )[-last:]
             found |= {f.relative_to(self.folder).as_posix(): _read_text(f) for f in files}
-        return durable_files.encode_checksummed({"v": VERSION, "files": found})
+        return durable_files.encode_checksummed({"format_version": VERSION, "files": found})
 
     def restore_from(self, saved: Path) -> None:
         """Replace the checkpoint by a saved one. Raises DamagedRunError if that is damaged."""

@@ -109,7 +109,7 @@ class SparkSinkLog:
         self, merged: Sequence[CompactedResults], later: Sequence[Sequence[str]]
     ) -> bool:
         """Return whether the log names these files; compacted batches are only counted."""
-        first = merged[-1].end if merged else 0
+        first = merged[-1].end_batch if merged else 0
         last = first + len(later) - 1
         names = filter(is_log_file_name, current_file_system().list_names(self.folder))
         sizes = {name: current_file_system().read_size(self.folder / name) for name in names}
@@ -141,11 +141,11 @@ class SparkSinkLog:
         self, merged: Sequence[CompactedResults], later: Sequence[Sequence[str]]
     ) -> bool:
         """Return whether the last compact file has as many lines as its batches have files."""
-        first = merged[-1].end if merged else 0
+        first = merged[-1].end_batch if merged else 0
         end = last_compact_batch(first + len(later) - 1) + 1
         some = sum(map(len, later[: max(0, end - first)]))
-        least = some + sum(m.files for m in merged if m.end <= end)
-        most = some + sum(m.files for m in merged if m.first < end)
+        least = some + sum(m.files for m in merged if m.end_batch <= end)
+        most = some + sum(m.files for m in merged if m.first_batch < end)
         begin = f'{_VERSION}\n{{"path":"{self._uri}'.encode()
         lines, begun, last = (
             _count_lines(self._log_file_path(end - 1), len(begin)) if end else (0, b"", b"")

@@ -38,7 +38,7 @@ def make_outcome(
     """Return the outcome of report ``name``; ``claims`` are those that its notebook checked."""
     checks = [*_list_asserting_cells(ran), *_list_required_claims(claims)]
     return {
-        "v": VERSION,
+        "format_version": VERSION,
         "report": name,
         "title": title,
         "parameters": dict(parameters),
@@ -132,7 +132,7 @@ def read_outcome(file: Path) -> Outcome | None:
         stored = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{file} is no outcome of a report: {error}") from None
-    return stored if isinstance(stored, dict) and stored.get("v") == VERSION else None
+    return stored if isinstance(stored, dict) and stored.get("format_version") == VERSION else None
 
 
 Difference = tuple[str, str, str]
