@@ -500,7 +500,7 @@ BROKEN = [
         "state that travels is given up at once, by PSP-I",
         "braid.papers.psp.ring._Planner._relocate_blocks",
         lambda move: (
-            lambda self, stream, moves, reason, kept: move(self, stream, moves, reason, False)
+            lambda self, stream, moves, reason, is_delayed: move(self, stream, moves, reason, False)
         ),
         RING + "test_delayed_purge_keeps_a_block_on_two_nodes_for_one_batch",
         "Wang 2008, Fig. 12.5",

@@ -102,4 +102,4 @@ def test_text_is_a_number_by_one_function() -> None:
     assert len(known) > 200
     for file, text in known.items():
         names = {n.attr for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Attribute)}
-        assert not names & DIGITS, f"{file} asks {names & DIGITS}; use accept.read_natural"
+        assert not names & DIGITS, f"{file} asks {names & DIGITS}; use validation.read_natural"

@@ -174,7 +174,7 @@ def skewed(rows: int, batches: int) -> dict[str, pa.Table]:
 def test_a_join_changes_is_killed_and_goes_on_with_what_it_changed_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("braid.arrow_join.available_cores", lambda: 4)
+    monkeypatch.setattr("braid.sources.arrow_streams.available_cores", lambda: 4)
     monkeypatch.setattr("braid.simulation.auto_placement.CLEARLY", 2.0)
     streams, on = skewed(600, 9), "a.k = b.k AND a.n < b.n"
     for killed in (3, 4, 6):

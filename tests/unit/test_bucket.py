@@ -25,7 +25,7 @@ from braid.papers.shedding.shed import Shed
 from braid.run_inspector import inspect_run
 from braid.storage import entry_bundles, task_files
 from braid.storage.integrity import check_run, repair_run
-from braid.storage.log_entries import Driver
+from braid.storage.log_entries import DriverIdentity
 from braid.storage.object_store import ObjectStore, open_object_store
 from braid.storage.run_medium import LocalMedium
 from braid.storage.run_store import open_store
@@ -391,7 +391,7 @@ def test_a_bundle_that_is_refused_fails_no_commit(
     store = open_store(url)
     store.create_run({})
     for n in range(1, 5):
-        store._append_entry(driver=Driver.from_environment())
+        store._append_entry(driver=DriverIdentity.from_environment())
         assert len(entries_of(url)) == n
         assert len(bundles_of(url)) == (2 if n == 4 else 0)
         assert len(caplog.records) == min(n - 1, 2)

@@ -251,5 +251,5 @@ def test_a_source_of_other_types_is_refused(run: Path, kind: pa.DataType) -> Non
 
 
 def test_other_cores_make_no_other_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("braid.arrow_join.available_cores", lambda: 7)
+    monkeypatch.setattr("braid.sources.arrow_streams.available_cores", lambda: 7)
     assert resumed(run) == ""

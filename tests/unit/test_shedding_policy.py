@@ -103,7 +103,7 @@ def test_algorithm_1_falls_when_input_is_left_and_rises_by_the_boost_at_most(r, 
 
 
 def test_the_fraction_that_fits_is_known_beforehand():
-    """A burst of five times the tuples in both streams is 25 times the work.
+    r"""A burst of five times the tuples in both streams is 25 times the work.
 
     No batch is lost to learning that.
 

@@ -12,7 +12,7 @@ import pytest
 from braid.core.run_state import RunState
 from braid.errors import DamagedRunError, FencedError
 from braid.storage.event_archive import EventArchive
-from braid.storage.log_entries import CommitRecord, Driver
+from braid.storage.log_entries import CommitRecord, DriverIdentity
 from braid.storage.manifest_log import ManifestLog
 from braid.storage.run_medium import LocalMedium
 from braid.storage.run_settings import SettingsFile
@@ -112,7 +112,7 @@ def test_events_alone(medium: LocalMedium) -> None:
     log = ManifestLog(medium)
     archive = EventArchive(log)
     archive.begin_log()
-    log.append_entry(driver=Driver.from_environment())
+    log.append_entry(driver=DriverIdentity.from_environment())
     assert archive.has_begun and archive.committed_events() == []
     assert archive.file.path.read_bytes() == b""
 

@@ -104,7 +104,7 @@ NO_RULES = {
         "Predicate",
         "Query",
     ),
-    *("Subquery", "Window"),
+    *("IgnoreNulls", "RespectNulls", "Subquery", "Window", "WithinGroup"),
 }
 """Kinds of classes, and classes that are only checked to be refused or left unchanged."""
 SCHEMA = pa.schema(

@@ -22,7 +22,9 @@ def test_a_run_of_another_version_is_refused(tmp_path: Path, version: int | str 
     assert join.start(tmp_path).awaitTermination()
     query = RunStore(tmp_path).read_settings()
     assert query is not None
-    (tmp_path / "run.json").write_bytes(durable_files.encode_checksummed({"v": version, **query}))
+    (tmp_path / "run.json").write_bytes(
+        durable_files.encode_checksummed({"format_version": version, **query})
+    )
     says = f"of version {version!r}; this version of Braid reads version {VERSION}"
     for go_on in (lambda: join.start(tmp_path), lambda: StreamJoin.resume(tmp_path, STREAMS)):
         with pytest.raises(ValueError, match=says):

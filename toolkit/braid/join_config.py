@@ -111,7 +111,7 @@ class JoinConfig:
     @property
     def time(self) -> Time | None:
         """The event-time column of all streams, or columns by alias; None: no event time."""
-        return _merge_equal(self.event_time_columns) if self.event_time_columns else None
+        return merge_equal(self.event_time_columns) if self.event_time_columns else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings that ``run.json`` holds. ``from_json`` restores them."""
@@ -123,7 +123,7 @@ class JoinConfig:
                     "streams": list(self.streams),
                     "windows": self.window_texts,
                     "time": self.time,
-                    "lateness": _merge_equal(dict(zip(self.streams, slack, strict=True))),
+                    "lateness": merge_equal(dict(zip(self.streams, slack, strict=True))),
                     "ahead": format_duration(self.ahead_microseconds, exact=True),
                     "placement": type(self.placement).__name__,
                     "settings": self.placement,
@@ -287,7 +287,7 @@ def placement_from_json(stored: Mapping[str, Any]) -> Placement:
     return Placement.class_by_name(stored["placement"]).from_settings(stored["settings"])
 
 
-def _merge_equal(by_alias: Mapping[str, str]) -> str | dict[str, str]:
+def merge_equal(by_alias: Mapping[str, str]) -> str | dict[str, str]:
     """Return the value that all aliases have; the mapping if they differ."""
     values = {*by_alias.values()}
     return values.pop() if len(values) == 1 else dict(by_alias)

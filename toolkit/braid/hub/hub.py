@@ -20,6 +20,7 @@ from braid.join_config import (
     AHEAD,
     LONGEST_PACE,
     check_times,
+    merge_equal,
     parse_lateness,
     parse_time_columns,
 )
@@ -107,10 +108,8 @@ class QueryHub:
         parse_predicate("1 = 1", self.streams, [None] * len(self.streams))
         self.time, self.reuse, self.network = time, reuse, network
         self._slack = parse_lateness(lateness, [*self.streams])
-        self.lateness: str | dict[str, str] = (
+        self.lateness = merge_equal(
             {s: format_duration(t, exact=True) for s, t in self._slack.items()}
-            if isinstance(lateness, Mapping)
-            else normalize_duration(lateness, "lateness", zero=True)
         )
         self.ahead = normalize_duration(ahead, "ahead")
         self.history = normalize_duration(history, "history", zero=True)

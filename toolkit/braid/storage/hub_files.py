@@ -23,6 +23,7 @@ from braid.storage import durable_files
 from braid.storage.log_entries import CommitRecord, Manifest
 from braid.storage.run_store import RunStore
 from braid.util.file_system import current_file_system
+from braid.util.validation import read_natural
 
 OPERATORS, HISTORY = "operators", "history"
 """Folders of a hub: one for each operator version, and the backfill buffer."""
@@ -106,7 +107,8 @@ def read_last_hub_state(store: RunStore) -> bytes:
     """
     while True:
         names = current_file_system().list_names(store.log.folder)
-        entries = sorted((int(n[:-5]) for n in names if n[:-5].isdecimal()), reverse=True)
+        numbers = (read_natural(n.removesuffix(".json")) for n in names)
+        entries = sorted((n for n in numbers if n is not None), reverse=True)
         commit = _find_last_commit(map(store.log.read_entry, entries))
         if commit is None:
             raise DamagedRunError(f"{store.log.folder} has no commit of the hub in {store.path}")
