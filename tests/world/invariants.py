@@ -162,7 +162,7 @@ def _check_folder(world: World, expected: dict[tuple[int, ...], int], since: int
     check_same("blocks/", set(disk.list_names(store.blocks.folder)), blocks)
     there = {n for n in disk.list_names(store.log.folder) if n.startswith("state-")}
     check_same("states", there, {k.state.name for k in states if k.state is not None})
-    parts = {part.name for m in store.log.merged for part in m.parts}
+    parts = {part.name for m in store.log.merged for part in m.part_files}
     merged = store.path / "compacted"
     check_same("compacted/", set(disk.list_names(merged)) if disk.exists(merged) else set(), parts)
     check_no_temporaries(world)
