@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -37,6 +38,7 @@ FROM_JAVA = (PySparkException, Py4JJavaError)
 """Spark's exceptions as Python receives them."""
 Keys = list[tuple[int, ...]]
 """The rows of the streams in each row of the cross join."""
+_CONSTANT = re.compile(r"\b(true|false|null)\b", re.IGNORECASE)
 
 
 def cross_join(streams: dict[str, Stream]) -> tuple[pa.Table, Keys]:
@@ -85,13 +87,23 @@ class SparkOracle:
         return self._truth_of([found], case)
 
     def with_errors(self, case: Case) -> Truth:
-        """Return the truth from each conjunct on each row, some of which raise an error."""
+        """Return the truth from each conjunct on each row, some of which raise an error.
+
+        A query decides about a condition with a constant part: Spark's optimizer folds
+        ``x AND false`` before it evaluates x.
+        """
         if self._evaluated(case) is None:
             return UNKNOWN
         conjuncts = self._conjuncts(self._parsed(case.on))
         columns = self._columns(_Held(case.streams), conjuncts)
         known = [column for column in columns if column is not None]
-        return self._truth_of(known, case) if len(known) == len(columns) else UNKNOWN
+        if len(known) < len(columns):
+            return UNKNOWN
+        found = self._truth_of(known, case)
+        if not found.must_fail or not _CONSTANT.search(case.on):
+            return found
+        folded = self.by_query(case)
+        return found if folded.may_fail else replace(folded, may_fail=True)
 
     def _truth_of(self, columns: list[list[Outcome]], case: Case) -> Truth:
         rows = [list(values) for values in zip(*columns, strict=True)]

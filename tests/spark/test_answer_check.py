@@ -33,7 +33,9 @@ def test_answers_with_functions_that_spark_alone_knows(spark: SparkSession, tmp_
         "on": "a.n <= b.n + 50 AND soundex(a.s) = soundex(b.s)"
     }
     durable_files.write_atomically(
-        store.settings.path, durable_files.encode_checksummed({"v": VERSION, **query}), False
+        store.settings.path,
+        durable_files.encode_checksummed({"format_version": VERSION, **query}),
+        False,
     )
     changed = check_answers(tmp_path / "run")
     assert changed.missing > 0 and changed.wrong == 0 and len(changed.examples) == 5

@@ -229,7 +229,8 @@ def test_a_folder_of_something_else_is_left_alone(
     (tmp_path / "thesis.tex").write_text("precious")
     join = StreamJoin(streams, "a.x = b.x", Centralized())
     with pytest.raises(
-        ValueError, match="holds files but no run of Braid; a new run needs a new or empty folder"
+        ValueError,
+        match="holds files but no run of Braid, as thesis.tex; a new run needs a new or empty folder",
     ):
         join.start(tmp_path)
     with pytest.raises(ValueError, match="holds files but no run"):

@@ -169,7 +169,7 @@ def test_conditions_that_are_drawn_and_cut_up_are_read_only_if_spark_parses_them
 ) -> None:
     """Each condition has a word added, removed or moved, so that most are invalid."""
     parser, draw = spark._jsparkSession.sessionState().sqlParser(), random.Random(39)
-    words = re.compile(r"'[^']*'|\w+(?:\.\w+)?|<=>|[<>=!]=|<>|\S")
+    words = re.compile(r"'(?:[^'\\]|\\.)*'|\w+(?:\.\w+)?|<=>|[<>=!]=|<>|\S")
     wrong, counts = [], Counter[bool]()
     for _ in range(1500):
         parts = words.findall(random_case(draw, random_streams(draw)).on)

@@ -279,8 +279,8 @@ def test_what_spark_does_not_hand_over_goes_to_spark(
 
 def rows_of(join: StreamJoin, way: str) -> str:
     """Return the rows of a join's explanation about its executor."""
-    told = replace(join.config, executor=way)
-    return next(how for what, _, how in explain_join(told).rows if what == "executor")
+    changed = replace(join._join, config=replace(join.config, executor=way))
+    return next(how for what, _, how in explain_join(changed).rows if what == "executor")
 
 
 def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> None:
