@@ -179,7 +179,7 @@ def soak_on(
     found = sum(e.results for e in happened if isinstance(e, BatchCommitted))
     files = RunStore(folder).results.result_files()
     wanted, missing = compare(files, batches, rows, window)
-    assert found == wanted, "the results are as many as DuckDB's"
+    assert found == wanted, "DuckDB has other results"
     assert sum(pq.read_metadata(file).num_rows for file in files) == wanted, "and are all there"
     assert not missing, "and are the same"
 

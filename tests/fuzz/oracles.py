@@ -87,7 +87,7 @@ class SparkOracle:
         return self._truth_of([found], case)
 
     def with_errors(self, case: Case) -> Truth:
-        """Return the truth from each conjunct on each row, some of which raise an error.
+        """Return the truth from each conjunct on each row. Some of them raise an error.
 
         A query decides about a condition with a constant part: Spark's optimizer folds
         ``x AND false`` before it evaluates x.

@@ -33,7 +33,7 @@ SHARED = (
 
 
 class CountingRun(RunLifecycle):
-    """A run of ``total`` batches, each of which is a call of ``act`` with its number."""
+    """A run of ``total`` batches. Each batch calls ``act`` with its number."""
 
     def __init__(self, folder: Path, total: int, act: Callable[[CountingRun, int], None]) -> None:
         store = RunStore(folder)

@@ -56,7 +56,7 @@ def check_placement(placement: Placement, predicate: Predicate, on: str, shared:
 def choose_auto_placement(
     config: JoinConfig, source: StreamSource, predicate: Predicate
 ) -> PlacementChoice:
-    """Return the placement for "auto", on as many hosts as tasks run at once.
+    """Return the placement for "auto", with one host for each task that runs at once.
 
     If hash partitioning is chosen and a grid may become better, the result is an ``Auto``
     placement, which can change.

@@ -35,7 +35,7 @@ def check_objects(stream: str, name: str, values: Iterable[Any], column: pa.Chun
     for given, carried in zip(values, column.to_pylist(), strict=True):
         if not _is_carried_unchanged(given, carried):
             before, after = map(_quote_short_value, (given, carried))
-            problem = f"has the value {before}, of which Arrow makes {after}"
+            problem = f"has the value {before}, which Arrow would store as {after}"
             remedy = "give its values one type (times: pandas.to_datetime)"
             raise RefusedColumnError(stream, name, problem, remedy)
 

@@ -26,8 +26,8 @@ from braid.util.durations import parse_duration
 from braid.util.validation import format_value
 
 COPIES = 3
-"""How many copies of static streams this process may hold: as they arrive, sorted, and in the file
-being written.
+"""Maximum number of copies of the static streams in this process: as they arrive, sorted, and in
+the file being written.
 """
 
 

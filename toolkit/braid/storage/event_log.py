@@ -52,7 +52,7 @@ class EventLog:
     """Event log of a run. Thread-safe.
 
     ``begin_log`` or ``open_prefix`` opens it. Until then, reading, appending and trimming raise
-    RuntimeError: the file may have events of which the log knows none.
+    RuntimeError: the file may have events that the log has not read.
 
     - ``path``: file of the log.
     - ``most``: recent events to hold in memory.

@@ -12,6 +12,7 @@ i, where T is their latest time (Wang 2008, Fig. 3.1 and 3.2).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
@@ -117,7 +118,7 @@ Stored = tuple[tuple[tuple[str, ...], ...], ...]
 Rows = tuple[tuple[str, ...], ...]
 
 
-class Stepper:
+class Stepper(ABC):
     """The base of the reference models: it records the steps of a run with the state after each.
 
     A subclass sets these attributes, and returns its state by the methods.
@@ -131,9 +132,9 @@ class Stepper:
     now: object
     clock: int
 
+    @abstractmethod
     def list_stored(self) -> Stored:
         """Return the names of the stored tuples, by node and stream."""
-        raise NotImplementedError
 
     def list_queued(self) -> Rows:
         """Return what waits, by node."""
@@ -179,9 +180,9 @@ class TupleStepper(Stepper):
         self.trace = Trace(title, len(windows), nodes)
         self.now, self.clock = Tuple(0, 0, 0), 0
 
+    @abstractmethod
     def process_tuple(self, t: Tuple) -> None:
         """Run the steps that an input tuple causes."""
-        raise NotImplementedError
 
     def run_tuples(self, tuples: Iterable[Tuple]) -> Trace:
         """Return the steps of tuples in the order of their arrival."""

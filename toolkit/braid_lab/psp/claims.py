@@ -160,7 +160,7 @@ def adaptation_claim(curves: pd.DataFrame, panel: str, figure: str) -> Finding:
 
 @CLAIMS.claim("12", "the streams are those of the model", is_required=True)
 def same_streams_claim(both: pd.DataFrame) -> Finding:
-    """Chapter 12: a run takes in as many tuples as its model."""
+    """Chapter 12: a run receives the same number of tuples as its model."""
     count = both.set_index("what").loc["tuples in"]
     return judge(f"{count['measured']:,.0f} tuples in", count["measured"] == count["modelled"])
 

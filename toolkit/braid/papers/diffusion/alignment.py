@@ -74,7 +74,7 @@ class BlockRoles:
         self.old: dict[int, Ids] = {}
         self.new: dict[int, Ids] = {}
         self.marked: list[Ids] = [()] * streams
-        """Of the old master, the blocks since t_s; of the new one, those before. Only in a
+        """Blocks of the old master since t_s, and of the new master before it. Only in a
         transition.
         """
 
