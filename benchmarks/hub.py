@@ -22,7 +22,7 @@ import pandas as pd
 from _common import Measure, arguments, both, leave, scratch, seconds, steady, stream
 from braid.hub.hub import QueryHub
 from braid.hub.hub_run import HubRun
-from braid.papers.reuse.events import QuerySubmitted
+from braid.papers.reuse.hub_events import QuerySubmitted
 from braid.shared.shared_join import SharedJoin
 from braid.spark_session import session
 from pyspark.sql import SparkSession

@@ -13,14 +13,14 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from braid.core import event_io
-from braid_lab.launches import recordings
+from braid.core import event_jsonl
+from braid_lab.launches import notebook_recordings
 from braid_widgets.cockpit.page import recorded_page, save_run_page
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
 
 HERE = Path(__file__).parent
-RECORDING = recordings.recording_path("fluct")
+RECORDING = notebook_recordings.recording_path("fluct")
 SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu"]
 SIZE = (1000, 1400)  # all of it: what is below would be scrolled to
 HOLD, LAST = 450, 2500  # milliseconds that a batch, and the last one, is shown
@@ -58,7 +58,9 @@ def _shot(page: Page, position: int) -> Image.Image:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = save_run_page(RECORDING, Path(folder) / "replay.html")
-        frames = shots(page, range(len(recorded_page(event_io.read_events(RECORDING))["frames"])))
+        frames = shots(
+            page, range(len(recorded_page(event_jsonl.read_events(RECORDING))["frames"]))
+        )
     durations = [HOLD] * (len(frames) - 1) + [LAST]
     target = HERE / "fluct.webp"
     frames[0].save(

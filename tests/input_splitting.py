@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from braid.core.run_state import FileChecksum
-from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.staged_input import StagedStream
+from braid.storage.static_input_copy import InputSnapshot
 from oracle import wait_until
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from braid.condition.spark_analyzer import make_arrow_schema
+from braid.condition.spark_type_checker import make_arrow_schema
 from braid.core.placement import Placement
 from braid.core.reserved_columns import make_nullable
-from braid.execution.driver_collect import collect_batch
+from braid.execution.batch_collection import collect_batch
 from braid.execution.engine import Engine
 from braid.kernels.block_builder import replace_column
 from braid.kernels.join_spec import JoinSpec

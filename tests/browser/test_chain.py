@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from braid.core import event_io, events
+from braid.core import event_jsonl, events
 from playwright.sync_api import expect
 from unit.test_view_chain import Recorded
 
 SHOWN = """# A recorded chain that can be clicked, and what was clicked
 import ipywidgets as W
-from braid.core import event_io, events
+from braid.core import event_jsonl, events
 from braid_widgets.slices.chain import ChainPlayer
 
-view, told = ChainPlayer(event_io.read_events("chain.jsonl"), pick=True), W.Label()
+view, told = ChainPlayer(event_jsonl.read_events("chain.jsonl"), pick=True), W.Label()
 view.observe(lambda c: setattr(told, "value", "{act} {stream} {age}".format(**c["new"])), "picked")
 W.VBox([view, told])"""
 
@@ -31,7 +31,7 @@ def test_a_click_on_a_boundary_merges_and_one_inside_a_slice_splits(
     start = run.events.pop(
         next(k for k, e in enumerate(run.events) if isinstance(e, events.RunStarted))
     )
-    event_io.write_events(lab.folder / "chain.jsonl", [start, *run.events])
+    event_jsonl.write_events(lab.folder / "chain.jsonl", [start, *run.events])
     kernel = dict(kernelspec=dict(name="python3", display_name="Python 3", language="python"))
     cells = [nbformat.v4.new_code_cell(SHOWN)]
     nbformat.write(

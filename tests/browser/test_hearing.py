@@ -15,13 +15,13 @@ from .conftest import LATE, READY
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 MADE = """# Widgets, of which each changes before it can be on the page
 import ipywidgets as W
-from braid.core import event_io
+from braid.core import event_jsonl
 from braid_widgets.base.clickable_html import ClickableHTML
 from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.slices.chain import ChainPlayer
 
 picture, cockpit = ClickableHTML(value="<p>a picture</p>"), Cockpit("fluct.jsonl")
-chain = ChainPlayer(event_io.read_events("slices.jsonl"))
+chain = ChainPlayer(event_jsonl.read_events("slices.jsonl"))
 display(W.VBox([picture, cockpit, chain]))
 picture.value, chain.position = "<p>missed</p>", 2"""
 CHANGED = """# Later on

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from braid.core import event_io
+from braid.core import event_jsonl
 from braid_widgets.base import colors
 from braid_widgets.cockpit.page import recorded_page, save_run_page
 from playwright.sync_api import Browser, Page, expect
 
 RECORDING = Path(__file__).parents[2] / "data" / "recordings" / "fluct.jsonl"
 WIDTH = 1000
-PAGE = recorded_page(event_io.read_events(RECORDING))
+PAGE = recorded_page(event_jsonl.read_events(RECORDING))
 BOXES = """(canvas, [colours, left, right]) => {
   const c = canvas.getContext("2d"), w = canvas.width, data = c.getImageData(0, 0, w, canvas.height).data, found = {};
   for (let y = 0; y < canvas.height; y++) for (let x = Math.round(left * w); x < right * w; x++) {

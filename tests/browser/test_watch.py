@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.event_io import read_events, write_events
+from braid.core.event_jsonl import read_events, write_events
 from braid.core.events import BatchCommitted
 from braid_widgets.cockpit import server
 from playwright.sync_api import Browser, expect

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from braid.core.event_io import LOGGER
+from braid.core.event_jsonl import LOGGER
 
 from fuzz.campaign import Campaign, Finding, Report
 from fuzz.cases import Case, encode, load, save

@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 from typing import Any
 from unittest.mock import patch
 
-from braid.core.event_io import LOGGER
+from braid.core.event_jsonl import LOGGER
 from mutations.fuzzed import FAULTS, SeededFault
 
 from fuzz.campaign import Campaign

@@ -18,7 +18,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from braid.condition.arrow_analyzer import ArrowAnalyzer
+from braid.condition.arrow_type_checker import ArrowAnalyzer
 from braid.condition.column_names import parse_condition, resolve_columns
 from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.sql_types import BOOLEAN, sql_type_of_arrow

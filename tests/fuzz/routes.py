@@ -167,7 +167,7 @@ class SparkKernels:
     """
 
     def __init__(self, spark: Any, case: Case) -> None:
-        from braid.condition.spark_analyzer import SparkAnalyzer
+        from braid.condition.spark_type_checker import SparkAnalyzer
 
         self.spark = spark
         self.frames = {a: spark.createDataFrame(table(s)) for a, s in case.streams.items()}

@@ -15,7 +15,7 @@ from braid_lab.diffusion import claim_frames as frames
 from braid_lab.diffusion import claims as gu
 from braid_lab.diffusion import experiments as study
 from braid_lab.diffusion import figures as figures
-from braid_lab.diffusion import plan_costs as plans
+from braid_lab.diffusion import planning_costs as plans
 from braid_lab.diffusion import tradeoff_claims as trades
 from braid_lab.diffusion.exact_cover import exact_cover
 from braid_lab.diffusion.experiments import DiffusionSetting
@@ -143,7 +143,7 @@ def counted() -> Tries:
     """Return Fig. 9 and 10 with windows of a thirtieth, by a clock that counts calls."""
 
     def times() -> dict[float, pd.DataFrame]:
-        with call_counting_clock("braid_lab.diffusion.plan_costs.perf_counter"):
+        with call_counting_clock("braid_lab.diffusion.planning_costs.perf_counter"):
             return {w: plans.routing_time(w / 30, 2) for w in (60.0, 120.0)}
 
     claims = [
@@ -292,7 +292,7 @@ MUTATIONS = [
     ),
     Mutation(
         "covers of the hosts that have most to do",
-        "braid_lab.diffusion.plan_costs.greedy_cover",
+        "braid_lab.diffusion.planning_costs.greedy_cover",
         heaviest,
         covered,
         ("a greedy cover weighs at most", "with a bound on copies the greedy cover"),
@@ -362,7 +362,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a plan that is made far away",
-        "braid_lab.diffusion.plan_costs.perf_counter",
+        "braid_lab.diffusion.planning_costs.perf_counter",
         asked_far_away,
         routed,
         (

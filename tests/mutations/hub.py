@@ -56,7 +56,7 @@ BROKEN = [
     ),
     Broken(
         "a hub goes on with any log of an operator",
-        "braid.hub.operator_runtime.check_pin",
+        "braid.hub.running_operators.check_pin",
         unchecked,
         LOG + "test_an_operator_of_another_hub_is_not_taken_for_the_one_that_a_pin_names",
         "",

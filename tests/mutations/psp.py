@@ -13,11 +13,11 @@ from braid.core.plan import Plan
 from braid_lab.common.claims import Claim
 from braid_lab.common.result_cache import CachedOutcome
 from braid_lab.psp import claims as closed
-from braid_lab.psp import comparison as psp_comparison
 from braid_lab.psp import contest_claims as contests
 from braid_lab.psp import experiments as psp_experiments
 from braid_lab.psp import rival_claims as paper
-from braid_lab.psp import rivals as psp_rivals
+from braid_lab.psp import scheme_comparison as psp_rivals
+from braid_lab.psp import scheme_properties as psp_comparison
 
 from mutations import Mutation, Tries, cached_run, lazy_figures, run_in_process
 
@@ -257,7 +257,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rings that route as ATR does",
-        "braid_lab.psp.rivals.competitors",
+        "braid_lab.psp.scheme_comparison.competitors",
         instead(psp_rivals.LONG, *psp_rivals.RINGS),
         contest,
         (
@@ -270,7 +270,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rings that store a tuple on half of their nodes",
-        "braid_lab.psp.rivals.competitors",
+        "braid_lab.psp.scheme_comparison.competitors",
         instead(psp_rivals.HALF, "PSP", "PSP-D"),
         contest,
         ("State of PSP is flat in N", "ATR (T = W) and CTR store more"),
@@ -286,7 +286,7 @@ MUTATIONS = [
     ),
     Mutation(
         "CTR routes as ATR does, in the table",
-        "braid_lab.psp.rivals.Coordinated",
+        "braid_lab.psp.scheme_comparison.Coordinated",
         as_atr,
         table,
         ("Routing Cost", "Per Segment Metadata"),
@@ -301,7 +301,7 @@ MUTATIONS = [
     ),
     Mutation(
         "hops that are not counted",
-        "braid_lab.psp.rivals.add_response_times",
+        "braid_lab.psp.scheme_comparison.add_response_times",
         unpriced,
         lengths,
         ("The best ring has an interior length (counted)",),

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from braid_lab.reuse import airport
+from braid_lab.reuse import airport_day
 from braid_lab.reuse import claims as seshadri
 from braid_lab.reuse import experiments as study
 from braid_lab.reuse.hierarchy import HierarchicalPlanner
@@ -23,8 +23,10 @@ from mutations import Mutation, Tries, call_counting_clock
 def deployed(batches: int = 5) -> Tries:
     """Return E4: a short morning at the airport, with some queries submitted again."""
     with TemporaryDirectory() as folder:
-        day = airport.repeat_queries(airport.play_day(Path(folder) / "day", 20, batches))
-        told = seshadri.CLAIMS.test_claims(deployments=airport.deployment_times({"relaxed": day}))
+        day = airport_day.repeat_queries(airport_day.play_day(Path(folder) / "day", 20, batches))
+        told = seshadri.CLAIMS.test_claims(
+            deployments=airport_day.deployment_times({"relaxed": day})
+        )
     return [lambda: told]
 
 
@@ -170,7 +172,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a hub that reuses nothing",
-        "braid_lab.reuse.airport.HubSettings",
+        "braid_lab.reuse.airport_day.HubSettings",
         alone,
         contained,
         ("A contained query is deployed in less time", "A contained query is deployed by planning"),

@@ -11,7 +11,7 @@ from braid.papers.shedding.shed import Method, Shed
 from braid_lab.shedding import claims as gedik
 from braid_lab.shedding import experiments as study
 from braid_lab.shedding import measured as measured
-from braid_lab.shedding.closed_forms import newest_output_share
+from braid_lab.shedding.paper_algorithms import newest_output_share
 from braid_lab.workloads.set_streams import SetStreams
 
 from mutations import Mutation, Tries, cached_run, run_in_process
@@ -254,7 +254,7 @@ MUTATIONS = [
     ),
     Mutation(
         "tuples that are drawn more often than their share, on made-up sets for the flights",
-        "braid.kernels.pair_sampling.draw_numbers",
+        "braid.kernels.shedding_sampler.draw_numbers",
         likelier,
         weighed,
         ("weights estimate what the full join has",),
@@ -275,21 +275,21 @@ MUTATIONS = [
     ),
     Mutation(
         "a fraction that is never adapted",
-        "braid_lab.shedding.closed_forms.adapt_fraction",
+        "braid_lab.shedding.paper_algorithms.adapt_fraction",
         lambda adapt: lambda r, *rest: r,
         adapted,
         ("r falls in a burst",),
     ),
     Mutation(
         "a burst that nobody foresees",
-        "braid_lab.shedding.closed_forms.affordable_fraction",
+        "braid_lab.shedding.paper_algorithms.affordable_fraction",
         lambda forward: lambda *given: 1.0,
         adapted,
         ("rate adaptation keeps the join within",),
     ),
     Mutation(
         "a feed-forward rule that processes hardly anything",
-        "braid_lab.shedding.closed_forms.affordable_fraction",
+        "braid_lab.shedding.paper_algorithms.affordable_fraction",
         lambda forward: lambda *given: forward(*given) / 10,
         adapted,
         ("rate adaptation keeps the join within",),

@@ -11,8 +11,8 @@ import pandas as pd
 from braid.papers.slices.chain_optimizer import ChainStatistics
 from braid_lab.slices import chain_claims
 from braid_lab.slices import claims as paper
-from braid_lab.slices import cost_tree as tree
 from braid_lab.slices import experiments as slices_experiments
+from braid_lab.slices import join_tree_costs as tree
 from braid_lab.slices.cost import Savings
 
 from mutations import Mutation, Tries
@@ -146,7 +146,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a chain that compares what one slice of all does",
-        "braid_lab.slices.chain_counting.ChainExperiment.comparisons",
+        "braid_lab.slices.counted_chains.ChainExperiment.comparisons",
         lambda compared: (
             lambda self, plan, *rest, **more: compared(
                 self, "pull-up" if plan == "state-slice" else plan, *rest, **more
@@ -158,7 +158,7 @@ MUTATIONS = [
     ),
     Mutation(
         "results are stored beside tuples",
-        "braid_lab.slices.chain_counting.ChainExperiment.stored_tuples",
+        "braid_lab.slices.counted_chains.ChainExperiment.stored_tuples",
         lambda stored: (
             lambda self, *plan: (1 + self.queries.join_selectivity) * stored(self, *plan)
         ),
@@ -218,14 +218,14 @@ MUTATIONS = [
     ),
     Mutation(
         "selections are not pushed into the chains of a tree",
-        "braid_lab.slices.cost_tree.memory_ratios",
+        "braid_lab.slices.join_tree_costs.memory_ratios",
         unselective,
         trees,
         ("the chains hold least for all m, n", "trees: 20% to 30% of memory saved"),
     ),
     Mutation(
         "Eq. 6.7 without the probing of C3 by AB3, as Eq. 6.8 is printed",
-        "braid_lab.slices.cost_tree.slice_cpu",
+        "braid_lab.slices.join_tree_costs.slice_cpu",
         lambda work: lambda t: work(t) | {"probe AB3": 0.0},
         trees,
         ("the joins of a tree's chains compare less", "by the whole of Eq. 6.7"),

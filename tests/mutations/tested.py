@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from braid_lab.slices import cost, cost_tree
+from braid_lab.slices import cost, join_tree_costs
 
 from mutations import Broken
 from mutations.slices import halved
@@ -397,21 +397,21 @@ BROKEN = [
     ),
     Broken(
         "trees without intermediate states",
-        "braid_lab.slices.cost_tree._compute_state_sizes",
+        "braid_lab.slices.join_tree_costs._compute_state_sizes",
         lacking("AB"),
         SHARED + "test_memory_of_chapter_6_as_printed",
         "Wang 2008, Eq. 6.1 and 6.2, Table 6.2, Fig. 6.1 and 6.2",
     ),
     Broken(
         "a tree's chains without the state AB3",
-        "braid_lab.slices.cost_tree.slice_memory",
+        "braid_lab.slices.join_tree_costs.slice_memory",
         lacking("AB3"),
         SHARED + "test_memory_of_chapter_6_as_printed",
         "Wang 2008, Eq. 6.3, Fig. 6.3",
     ),
     Broken(
         "a tree's chains without the state AB3, in ratios",
-        "braid_lab.slices.cost_tree.slice_memory",
+        "braid_lab.slices.join_tree_costs.slice_memory",
         lacking("AB3"),
         SHARED + "test_equation_6_4_follows_from_the_states_ab_and_windows_of_30_and_30_n",
         "Wang 2008, Eq. 6.4",
@@ -419,22 +419,22 @@ BROKEN = [
     ),
     Broken(
         "trees that purge for nothing",
-        "braid_lab.slices.cost_tree._compute_isolated_cpu",
+        "braid_lab.slices.join_tree_costs._compute_isolated_cpu",
         lacking("probe"),
         SHARED + "test_work_of_chapter_6_as_printed",
         "Wang 2008, Eq. 6.5",
     ),
     Broken(
         "trees pulled up that route for nothing",
-        "braid_lab.slices.cost_tree.pull_up_cpu",
+        "braid_lab.slices.join_tree_costs.pull_up_cpu",
         lacking("route"),
         SHARED + "test_work_of_chapter_6_as_printed",
         "Wang 2008, Eq. 6.6",
     ),
     Broken(
         "Eq. 6.8 with the probing by AB3",
-        "braid_lab.slices.cost_tree.printed_cpu_ratios",
-        lambda printed: cost_tree.cpu_ratios,
+        "braid_lab.slices.join_tree_costs.printed_cpu_ratios",
+        lambda printed: join_tree_costs.cpu_ratios,
         SHARED + "test_equation_6_8_lacks_the_probing_by_ab3",
         "Wang 2008, Eq. 6.8",
         {"m": 0.5, "n": 0.5},
@@ -600,7 +600,7 @@ BROKEN = [
     ),
     Broken(
         "a fraction that stays, whatever is left in the input",
-        "braid_lab.shedding.closed_forms.adapt_fraction",
+        "braid_lab.shedding.paper_algorithms.adapt_fraction",
         lambda adapt: lambda r, beta, boost=1.2: r,
         POLICY + "test_algorithm_1_falls_when_input_is_left_and_rises_by_the_boost_at_most",
         "Gedik 2007, Algorithm 1",

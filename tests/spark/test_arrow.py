@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from braid.condition.arrow_analyzer import ArrowAnalyzer
+from braid.condition.arrow_type_checker import ArrowAnalyzer
 from braid.condition.sql_types import SqlType
 from braid.condition.term_normalizer import key_sql
 from pyspark.sql import SparkSession

@@ -13,13 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.core import event_io, events
+from braid.core import event_jsonl, events
 from braid.core.placement import Placement
 from braid.core.plan import Route
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.baselines.join_biclique import JoinBiclique
-from braid.papers.common.routes import local_routes
+from braid.papers.common.route_builders import local_routes
 from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid, StaticGrid
 from braid.stream_join import JoinRun, StreamJoin
@@ -274,7 +274,7 @@ def test_the_life_of_a_run(streams: dict[str, DataFrame], tmp_path: Path) -> Non
         *[events.BatchPlanned, events.BatchCommitted] * 4,
         events.RunEnded,
     ]
-    assert event_io.read_events(path / "events.jsonl") == told
+    assert event_jsonl.read_events(path / "events.jsonl") == told
     assert run.events(since=len(told) - 1) == [events.RunEnded(3, "completed")]
     metrics = run.metrics()
     assert (len(metrics), metrics["results"].sum()) == (16, 80)

@@ -137,7 +137,7 @@ def test_what_would_be_read_otherwise_than_by_spark_is_refused(
 ) -> None:
     rows = spark.sql(f"SELECT * FROM VALUES {ROWS} AS v(i, j, d, s, t, e, l, p, b)")
     monkeypatch.setattr(
-        "braid.condition.spark_analyzer.to_sql", lambda _: "a.s = 'A_B' AND a.i = b.i"
+        "braid.condition.spark_type_checker.to_sql", lambda _: "a.s = 'A_B' AND a.i = b.i"
     )
     with pytest.raises(
         PredicateError, match=r"was understood as a\.s = 'A_B' AND a\.i = b\.i, which"

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 from braid.hub.hub import HubRun, QueryHub
-from braid.papers.reuse.events import HistoryLost, HubBatchCommitted
+from braid.papers.reuse.hub_events import HistoryLost, HubBatchCommitted
 from damages import DAMAGES, list_files
 from hub_cases import WIDE, expected, frames, query_rows, tables
 from py4j.protocol import Py4JJavaError

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from braid.condition.spark_analyzer import make_spark_nullable
+from braid.condition.spark_type_checker import make_spark_nullable
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.sources import static_replay
 from braid.stream_join import StreamJoin

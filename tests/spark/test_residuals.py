@@ -13,7 +13,7 @@ from braid.condition.column_names import parse_condition, resolve_columns
 from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.residual_evaluation import duckdb_cursor, evaluate_residual
 from braid.condition.residuals import ResidualBuilder
-from braid.condition.spark_analyzer import SparkAnalyzer
+from braid.condition.spark_type_checker import SparkAnalyzer
 from braid.condition.sql_types import INT
 from braid.errors import PredicateError
 from oracle import tables

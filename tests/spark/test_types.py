@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.condition.parser import parse_predicate
-from braid.condition.spark_analyzer import SparkAnalyzer
+from braid.condition.spark_type_checker import SparkAnalyzer
 from braid.condition.sql_types import SqlType
 from braid.core.events import BatchCommitted
 from braid.papers.baselines.centralized import Centralized

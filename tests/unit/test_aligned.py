@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from braid.core import event_io
+from braid.core import event_jsonl
 from braid.core.coverage import CoverageChecker
 from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.facts import Facts, HostUsage
@@ -427,8 +427,8 @@ def test_pace():
 def test_events_survive_a_file(tmp_path):
     run = simulate(Aligned(20, 8, step_batches=4), [(20, 1)] * 20 + [(1, 20)] * 60, windows=(3, 3))
     assert all(told(run, kind) for kind in (SegmentPlaced, MasterSwitched, SegmentLengthTuned))
-    event_io.write_events(tmp_path / "run.jsonl", run)
-    assert event_io.read_events(tmp_path / "run.jsonl") == run
+    event_jsonl.write_events(tmp_path / "run.jsonl", run)
+    assert event_jsonl.read_events(tmp_path / "run.jsonl") == run
 
 
 def lost(hosts, streams):

@@ -9,11 +9,11 @@ from braid.core.run_state import FileChecksum
 from braid.errors import DamagedRunError
 from braid.sources.arrow_replay import ArrowReplay
 from braid.storage import durable_files, log_checkpointer
-from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.manifest_log import ManifestLog
 from braid.storage.published_results import PublishedResults
 from braid.storage.run_medium import LocalMedium
 from braid.storage.run_store import RunStore
+from braid.storage.static_input_copy import InputSnapshot
 from braid.stream_join import StreamJoin
 from oracle import describe_difference, expected, result_ids, tables
 from scatter import Scatter

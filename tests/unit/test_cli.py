@@ -21,7 +21,7 @@ from braid_lab.reports.notebook_runner import (
     list_notebooks,
     run_notebook,
 )
-from braid_lab.reports.outcome import VERSION
+from braid_lab.reports.report_outcome import VERSION
 from braid_lab.reports.report_page import find_external_urls
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from oracle import wait_until

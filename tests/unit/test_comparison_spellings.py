@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.condition.arrow_analyzer import ArrowAnalyzer
+from braid.condition.arrow_type_checker import ArrowAnalyzer
 from braid.condition.parser import parse_predicate
 from braid.condition.predicate import computed_columns
 from braid.condition.residual_evaluation import query_table

@@ -17,10 +17,10 @@ import pytest
 from braid.cli import main
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.integrity import check_run, repair_run
 from braid.storage.log_entries import Manifest
 from braid.storage.run_store import RunStore
+from braid.storage.static_input_copy import InputSnapshot
 from braid.stream_join import StreamJoin
 from oracle import describe_difference, expected, killed_before, result_ids, tables
 from scatter import Scatter

@@ -8,7 +8,7 @@ from math import ceil
 
 import pytest
 from braid import AdaptiveGrid
-from braid.core import event_io, events
+from braid.core import event_jsonl, events
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
@@ -19,7 +19,7 @@ from braid.core.events import (
 )
 from braid.papers.diffusion.events import JoinOrder, PathChosen, SegmentLengthTuned
 from braid.papers.psp.events import TailMoved
-from braid.papers.reuse.events import HubBatchCommitted, HubStarted
+from braid.papers.reuse.hub_events import HubBatchCommitted, HubStarted
 from braid.papers.slices.events import SliceContents
 from braid.papers.theta.events import MappingChanged, MigrationAdvanced, MigrationStarted
 from braid.papers.theta.mapping import input_load_factor
@@ -67,7 +67,7 @@ def test_what_a_placement_decides_is_told_in_words(placement):
 def test_every_kind_of_event_is_a_decision_or_bookkeeping():
     silent = {
         k
-        for k in event_io.event_types().values()
+        for k in event_jsonl.event_types().values()
         if k.describe_decision is events.Event.describe_decision
     }
     assert silent == BOOKKEEPING

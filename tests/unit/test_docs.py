@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pytest
 from braid.core.placement import PLACEMENTS, registered_placements
 from braid_lab.common.claims import Verdict
-from braid_lab.common.printed_figures import PrintedFigure
+from braid_lab.common.printed_numbers import PrintedFigure
 from braid_lab.reports.notebook_runner import NotebookRun
 from mutations import mutations
 from placement_checks import check_placement

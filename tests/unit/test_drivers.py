@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.event_io import EventTail
+from braid.core.event_jsonl import EventTail
 from braid.core.events import RunEnded
 from braid.core.run_state import RunState
 from braid.errors import FencedError

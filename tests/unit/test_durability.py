@@ -22,10 +22,10 @@ from braid.execution.thread_executor import ThreadExecutor
 from braid.join_run import JoinRun
 from braid.sources.arrow_replay import ArrowReplay
 from braid.storage import durable_files
-from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.published_results import PublishedResults
 from braid.storage.run_store import RunStore
 from braid.storage.spark_checkpoint import SparkCheckpoint
+from braid.storage.static_input_copy import InputSnapshot
 from braid.stream_join import StreamJoin
 from oracle import describe_difference, expected, result_ids, tables
 from scatter import Scatter

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core import batch_history, batch_report, event_io, events
+from braid.core import batch_history, batch_report, event_jsonl, events
 from braid.core.plan import Block, Derivation, Hop, ReplicaCopy, Route
 from braid.core.shedding_plan import ItemYield
 from braid.papers.diffusion import events as diffusion
 from braid.papers.psp import events as psp
-from braid.papers.reuse import events as reuse
+from braid.papers.reuse import hub_events as reuse
 from braid.papers.reuse.network import Network, Node
 from braid.papers.shedding import events as shedding
 from braid.papers.slices import events as slices
@@ -149,25 +149,25 @@ del events.EVENTS.classes["Surprise"]
 
 
 def test_every_kind_is_here() -> None:
-    assert {type(e).__name__ for e in ALL} == set(event_io.event_types())
+    assert {type(e).__name__ for e in ALL} == set(event_jsonl.event_types())
 
 
 def test_events_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    event_io.write_events(path, ALL[:3])
-    event_io.write_events(path, ALL[3:], append=True)
-    assert event_io.read_events(path) == ALL
+    event_jsonl.write_events(path, ALL[:3])
+    event_jsonl.write_events(path, ALL[3:], append=True)
+    assert event_jsonl.read_events(path) == ALL
     assert all(
-        json.loads(line)["format_version"] == event_io.VERSION
+        json.loads(line)["format_version"] == event_jsonl.VERSION
         for line in path.read_text().splitlines()
     )
 
 
 def test_writing_whole_replaces(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    event_io.write_events(path, ALL)
-    event_io.write_events(path, ALL[:1])
-    assert event_io.read_events(path) == ALL[:1]
+    event_jsonl.write_events(path, ALL)
+    event_jsonl.write_events(path, ALL[:1])
+    assert event_jsonl.read_events(path) == ALL[:1]
 
 
 @pytest.mark.parametrize(
@@ -175,20 +175,20 @@ def test_writing_whole_replaces(tmp_path: Path) -> None:
 )
 def test_another_version_or_kind_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"this version of Braid reads version 1 of RunStarted, "):
-        event_io.event_from_dict(event_io.event_to_dict(ALL[-1]) | change)
+        event_jsonl.event_from_dict(event_jsonl.event_to_dict(ALL[-1]) | change)
 
 
 def test_another_version_is_refused_in_one_sentence() -> None:
     with pytest.raises(ValueError, match=r"^event of kind 'RunEnded', version 2; [^;.]*$"):
-        event_io.event_from_dict(event_io.event_to_dict(ALL[-1]) | {"format_version": 2})
+        event_jsonl.event_from_dict(event_jsonl.event_to_dict(ALL[-1]) | {"format_version": 2})
 
 
 def test_what_a_line_lacks_or_has_of_another_type_is_refused() -> None:
-    line = event_io.event_to_dict(ALL[-1])
+    line = event_jsonl.event_to_dict(ALL[-1])
     with pytest.raises(ValueError, match="Expected `int`, got `str` - at `\\$.batch`"):
-        event_io.event_from_dict(line | {"batch": "three"})
+        event_jsonl.event_from_dict(line | {"batch": "three"})
     with pytest.raises(ValueError, match="missing required field `outcome`"):
-        event_io.event_from_dict({k: v for k, v in line.items() if k != "outcome"})
+        event_jsonl.event_from_dict({k: v for k, v in line.items() if k != "outcome"})
 
 
 def test_a_paper_adds_a_kind_in_its_own_file_and_two_of_one_name_are_refused() -> None:
@@ -196,7 +196,7 @@ def test_a_paper_adds_a_kind_in_its_own_file_and_two_of_one_name_are_refused() -
     surprise = Surprise(3, (ReplicaCopy(1, 2, 3),))
     try:
         assert (
-            event_io.event_from_dict(json.loads(json.dumps(event_io.event_to_dict(surprise))))
+            event_jsonl.event_from_dict(json.loads(json.dumps(event_jsonl.event_to_dict(surprise))))
             == surprise
         )
         with pytest.raises(

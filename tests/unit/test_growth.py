@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.core.event_io import encode_event
+from braid.core.event_jsonl import encode_event
 from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
 from braid.core.run_state import RunState
 from braid.errors import DamagedRunError

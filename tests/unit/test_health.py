@@ -13,7 +13,7 @@ from braid.core.batch_history import PHASE_COLUMNS
 from braid.health import RunHealth, read_health
 from braid.hub.hub import HubRun, QueryHub
 from braid.stream_join import StreamJoin
-from braid.util.environment import current_environment
+from braid.util.clock_and_threads import current_environment
 from braid.util.file_system import current_file_system
 from oracle import killed_before, paused_after_two, tables, wait_until
 from prometheus_client.parser import text_string_to_metric_families

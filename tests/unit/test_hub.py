@@ -21,14 +21,14 @@ import pytest
 from braid.core.run_state import FileChecksum
 from braid.errors import QueryError
 from braid.hub import hub_run as hub_run
-from braid.hub import operator_moves, operator_runtime
+from braid.hub import operator_moves, running_operators
 from braid.hub.flat_results import rename_columns
 from braid.hub.hub import QueryHub
 from braid.hub.hub_log import HubLog
 from braid.hub.operator_instance import OperatorInstance
-from braid.hub.operator_runtime import OperatorRuntime
 from braid.hub.query_registry import QueryRegistry
 from braid.hub.reoptimizer import Reoptimizer
+from braid.hub.running_operators import OperatorRuntime
 from braid.papers.reuse.deployment_codec import deployment_from_plain, deployment_to_plain
 from braid.papers.reuse.network import Network, Node
 from braid.storage.log_entries import FileRef
@@ -385,7 +385,7 @@ def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
         done.add(self.spec.operator)
 
     monkeypatch.setattr(Reoptimizer, "review_next", lambda *_: None)
-    monkeypatch.setattr(operator_runtime, "available_cores", lambda: 2)
+    monkeypatch.setattr(running_operators, "available_cores", lambda: 2)
     monkeypatch.setattr(OperatorInstance, "run_batch", run)
     for _ in range(BATCHES):
         done.clear()

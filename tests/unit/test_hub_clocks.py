@@ -11,7 +11,7 @@ import pytest
 from braid.core.events import ClockJumped
 from braid.health import read_health
 from braid.hub.hub import HubRun, QueryHub
-from braid.papers.reuse.events import HubBatchCommitted
+from braid.papers.reuse.hub_events import HubBatchCommitted
 from hub_cases import query_rows
 
 pytestmark = pytest.mark.unit

@@ -16,7 +16,7 @@ import pytest
 from braid.health import read_health
 from braid.hub.hub import QueryHub
 from braid.hub.hub_run import HubRun
-from braid.papers.reuse.events import HistoryLost, HubBatchCommitted, HubStarted, QuerySubmitted
+from braid.papers.reuse.hub_events import HistoryLost, HubBatchCommitted, HubStarted, QuerySubmitted
 from braid.storage import event_log
 from braid.storage.integrity import check_run, repair_run
 from damages import DAMAGES, flip_a_bit, list_files, remove

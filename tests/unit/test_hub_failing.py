@@ -17,10 +17,10 @@ import pytest
 from braid.condition.sql_types import SqlType
 from braid.errors import QueryError
 from braid.hub.delivery import DeliveryRule
+from braid.hub.expression_properties import depends_on_time_zone, may_fail
 from braid.hub.query_answers import answer_query
-from braid.hub.query_expressions import depends_on_time_zone, may_fail
 from braid.hub.query_requests import QueryReader
-from braid.papers.reuse.events import OperatorBuilt, QueryEnded
+from braid.papers.reuse.hub_events import OperatorBuilt, QueryEnded
 from hub_cases import (
     ARRIVES,
     AT,

@@ -13,7 +13,7 @@ from braid.errors import DamagedRunError, FencedError
 from braid.hub.hub import QueryHub
 from braid.hub.hub_log import HubLog
 from braid.hub.hub_run import HubRun
-from braid.papers.reuse.events import HubBatchCommitted
+from braid.papers.reuse.hub_events import HubBatchCommitted
 from braid.storage import durable_files, event_log, log_checkpointer
 from braid.storage.durable_files import is_temporary
 from braid.storage.hub_files import open_operator

@@ -11,10 +11,10 @@ from typing import Any
 
 import duckdb
 import pytest
-from braid.hub import hub_metrics, operator_moves, operator_runtime
+from braid.hub import hub_metrics, operator_moves, running_operators
 from braid.hub.hub import QueryHub
-from braid.hub.operator_runtime import OperatorRuntime
 from braid.hub.reoptimizer import Reoptimizer
+from braid.hub.running_operators import OperatorRuntime
 from braid.papers.reuse.deployment import with_operator_moved
 from braid_lab.reuse.paper_example import Q1, Q2, figure_1_example
 from braid_lab.workloads import airport
@@ -133,7 +133,7 @@ def test_what_cannot_be_built_from_the_tuples_that_came_stays_as_it_is(
     before = hub.desk.current_deployment
 
     def fails(self: OperatorRuntime, operators: Any, *_: Any) -> Any:
-        raise operator_runtime.ExpressionError(duckdb.OutOfRangeException("too large"))
+        raise running_operators.ExpressionError(duckdb.OutOfRangeException("too large"))
 
     other = with_operator_moved(before, next(iter(before.operators)), "N4")
     (id,) = (o.id for o in other.operators.values() if o.node == "N4")

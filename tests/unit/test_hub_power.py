@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from braid.hub.hub import QueryHub
 from braid.hub.hub_run import HubRun
-from braid.papers.reuse.events import HistoryLost, HubBatchCommitted
+from braid.papers.reuse.hub_events import HistoryLost, HubBatchCommitted
 from braid.storage import durable_files
 from hub_cases import (
     BATCHES,

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from braid.core.events import RunEnded
 from braid.join_run import JoinRun
-from braid.storage.input_snapshot import InputSnapshot
-from braid.storage.input_splitting import InputSplitter
+from braid.storage.background_splitter import InputSplitter
 from braid.storage.integrity import check_run
 from braid.storage.run_store import RunStore
+from braid.storage.static_input_copy import InputSnapshot
 from braid.stream_join import StreamJoin
 from input_splitting import SplitterGate, failing, hooked_splitter, left, threads
 from oracle import describe_difference, expected, result_ids, tables, wait_until

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 from braid import run_inspector
 from braid.cli import main
-from braid.core import event_io, narrative
+from braid.core import event_jsonl, narrative
 from braid.core.batch_report import HostMetrics
-from braid.core.event_index import EventIndex
+from braid.core.block_history_index import EventIndex
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
@@ -270,7 +270,7 @@ def test_a_folder_and_a_recording_say_the_same(
     Only the start and the end are not in the folder.
     """
     assert any(isinstance(e, MigrationEnded) for e in ran.events())
-    event_io.write_events(tmp_path / "run.jsonl", ran.events())
+    event_jsonl.write_events(tmp_path / "run.jsonl", ran.events())
     for question in ([], ["--batch", "2"], ["--block", "0"], ["--why", "3", "0"]):
         said = []
         for path in (ran.store.path, tmp_path / "run.jsonl"):

@@ -27,7 +27,7 @@ from braid_lab.diffusion import long_runs as kept
 from braid_lab.diffusion.experiments import DiffusionSetting
 from braid_lab.psp import cached_runs
 from braid_lab.psp import experiments as psp_experiments
-from braid_lab.psp import rivals as psp_rivals
+from braid_lab.psp import scheme_comparison as psp_rivals
 
 SMALL = DiffusionSetting(3, 2.0, hosts=4, seconds=2)
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from braid.core.batch_history import LiveBlocks
 from braid.core.batch_report import HostMetrics
-from braid.core.event_io import EventTail, encode_event
+from braid.core.event_jsonl import EventTail, encode_event
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,

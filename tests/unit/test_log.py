@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
-from braid.core.event_io import log_events
+from braid.core.event_jsonl import log_events
 from braid.core.events import RunEnded
 from braid.papers.theta.events import MigrationEnded, MigrationStarted
 from unit.scripted import committed

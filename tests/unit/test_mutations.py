@@ -12,7 +12,7 @@ from typing import Any
 import mutations as faults
 import pytest
 from braid_lab.common.claims import Claim
-from braid_lab.slices import chain_counting
+from braid_lab.slices import counted_chains
 from braid_lab.theta import cluster_model
 from hypothesis import Phase, settings
 from mutations import (
@@ -49,7 +49,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Return counts that studies share between their figures, cached like other runs."""
     grids, chains = (
         cluster_model._simulate_batches.__wrapped__,
-        chain_counting._simulate_slice_counts.__wrapped__,
+        counted_chains._simulate_slice_counts.__wrapped__,
     )
 
     def of_grids(name: str, hosts: int, sizes: Any, *rest: Any) -> Any:
@@ -58,7 +58,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(cluster_model, "_simulate_batches", of_grids)
     monkeypatch.setattr(
-        chain_counting, "_simulate_slice_counts", lambda *run: cached_run(run, lambda: chains(*run))
+        counted_chains, "_simulate_slice_counts", lambda *run: cached_run(run, lambda: chains(*run))
     )
 
 

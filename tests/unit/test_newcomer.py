@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from braid.core.placement import Placement
 from braid.core.plan import Plan
-from braid.papers.common.routes import local_routes
+from braid.papers.common.route_builders import local_routes
 
 
 @dataclass(frozen=True, slots=True)

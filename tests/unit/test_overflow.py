@@ -14,7 +14,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 from braid import Centralized
-from braid.condition.arrow_analyzer import ArrowAnalyzer
+from braid.condition.arrow_type_checker import ArrowAnalyzer
 from braid.errors import OverflowFailure, PredicateError
 from braid.stream_join import StreamJoin
 from braid.util.validation import read_natural

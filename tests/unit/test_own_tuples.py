@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from braid_lab.common.trace import Trace, brute_force_join, parse_tuples
+from braid_lab.common.tuple_models import Trace, brute_force_join, parse_tuples
 from braid_lab.psp import reference as ring
 from braid_lab.slices import reference as chain
 from braid_lab.theta import reference as grid

@@ -17,7 +17,7 @@ from braid_lab.diffusion import tradeoff_claims as trades
 from braid_lab.psp import claims as ring
 from braid_lab.psp import contest_claims as contests
 from braid_lab.psp import experiments as psp_experiments
-from braid_lab.psp import rival_claims as rivals
+from braid_lab.psp import rival_claims as scheme_comparison
 from braid_lab.shared_ring import claims as shared
 from braid_lab.shared_ring import experiments as shared_ring_experiments
 from braid_lab.slices import chain_claims, live_chain
@@ -97,10 +97,10 @@ def test_state_that_does_not_grow_breaks_the_claim_of_15_1() -> None:
         names = ["nodes", "segment", "seed", "live_modelled", "left_modelled", "formula_modelled"]
         return pd.DataFrame(rows, columns=names)
 
-    assert rivals.atr_state_growth_claim(kept([10.0, 20.0])).holds == "under reading"
-    assert rivals.atr_state_growth_claim(kept([10.0, 12.0])).holds == "no"
-    assert rivals.atr_memory_formula_claim(kept([10.0, 20.0])).holds == "no"
-    assert rivals.atr_memory_formula_claim(kept([25.0, 30.0])).holds == "yes"
+    assert scheme_comparison.atr_state_growth_claim(kept([10.0, 20.0])).holds == "under reading"
+    assert scheme_comparison.atr_state_growth_claim(kept([10.0, 12.0])).holds == "no"
+    assert scheme_comparison.atr_memory_formula_claim(kept([10.0, 20.0])).holds == "no"
+    assert scheme_comparison.atr_memory_formula_claim(kept([25.0, 30.0])).holds == "yes"
 
 
 def test_more_nodes_that_process_less_at_once_break_the_claim_of_16_3() -> None:
@@ -110,11 +110,17 @@ def test_more_nodes_that_process_less_at_once_break_the_claim_of_16_3() -> None:
             [*rows, (4, "15", 9.0)], columns=["nodes", "tuples", "response_modelled"]
         )
 
-    assert rivals.concurrency_claim(many(1.0, 1.5, 2.0)).holds == "yes"
-    assert rivals.concurrency_claim(many(1.0, 2.5, 4.0)).holds == "no", "fewer are served"
-    assert rivals.concurrency_claim(many(1.0, 2.5, 3.0)).holds == "no", "fewer at first"
-    assert rivals.concurrency_claim(many(1.0, 0.9, 0.8)).holds == "no", "they answer sooner"
-    assert rivals.concurrency_claim(many(1.0)).holds == "not tried", "nothing is beside it"
+    assert scheme_comparison.concurrency_claim(many(1.0, 1.5, 2.0)).holds == "yes"
+    assert scheme_comparison.concurrency_claim(many(1.0, 2.5, 4.0)).holds == "no", (
+        "fewer are served"
+    )
+    assert scheme_comparison.concurrency_claim(many(1.0, 2.5, 3.0)).holds == "no", "fewer at first"
+    assert scheme_comparison.concurrency_claim(many(1.0, 0.9, 0.8)).holds == "no", (
+        "they answer sooner"
+    )
+    assert scheme_comparison.concurrency_claim(many(1.0)).holds == "not tried", (
+        "nothing is beside it"
+    )
 
 
 def outcomes(ratio: np.ndarray, **factors: float) -> pd.DataFrame:

@@ -18,7 +18,7 @@ import braid.simulation
 import pytest
 from braid import plugins
 from braid.cli import main
-from braid.core import event_io, provider
+from braid.core import event_jsonl, plugin_provider
 from braid.core.events import EVENTS, Event
 from braid.core.placement import (
     PLACEMENTS,
@@ -125,7 +125,7 @@ def test_nothing_below_the_plugins_imports_by_text() -> None:
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Return a function that installs a package: its code, and its entry points by group."""
-    monkeypatch.setattr(provider, "_provider", plugins.Plugins())
+    monkeypatch.setattr(plugin_provider, "_provider", plugins.Plugins())
     monkeypatch.setattr(PLACEMENTS, "classes", dict(PLACEMENTS.classes))
     monkeypatch.setattr(EVENTS, "classes", dict(EVENTS.classes))
     monkeypatch.syspath_prepend(tmp_path)
@@ -155,8 +155,8 @@ def test_an_installed_placement_is_imported_on_first_use(install: Install) -> No
 
 def test_an_installed_event_is_read(install: Install) -> None:
     install("turns_pack", TURNS, events="turns = turns_pack")
-    line = {"format_version": event_io.VERSION, "type": "TurnTaken", "batch": 3}
-    assert event_io.event_from_dict(line).batch == 3
+    line = {"format_version": event_jsonl.VERSION, "type": "TurnTaken", "batch": 3}
+    assert event_jsonl.event_from_dict(line).batch == 3
 
 
 @pytest.mark.parametrize(
@@ -195,11 +195,11 @@ def test_a_broken_module_of_events_is_logged_and_named_for_unknown_events(
 ) -> None:
     install("turns_pack", "1 / 0", events="turns = turns_pack")
     with caplog.at_level(logging.WARNING):
-        assert "BatchCommitted" in event_io.event_types()
+        assert "BatchCommitted" in event_jsonl.event_types()
     assert [r.name for r in caplog.records] == ["braid.plugins"]
-    line = {"format_version": event_io.VERSION, "type": "TurnTaken", "batch": 3}
+    line = {"format_version": event_jsonl.VERSION, "type": "TurnTaken", "batch": 3}
     with pytest.raises(ValueError, match=r"'TurnTaken'.*; turns of braid.events .*: division by"):
-        event_io.event_from_dict(line)
+        event_jsonl.event_from_dict(line)
 
 
 def test_one_name_of_two_packages_is_refused_with_both(install: Install) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from braid_lab.common.printed_figures import PrintedFigure
+from braid_lab.common.printed_numbers import PrintedFigure
 from braid_widgets.base import line_charts
 from braid_widgets.base.charts import Chart
 from braid_widgets.base.printed_values import LABEL, READ, add_printed_values

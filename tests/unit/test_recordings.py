@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.event_io import read_events, write_events
+from braid.core.event_jsonl import read_events, write_events
 from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, RunStarted
 from braid.core.facts import Facts
 from braid.core.placement import Placement
@@ -16,21 +16,21 @@ from braid.papers.slices.events import ChainChanged
 from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.simulation.simulator import simulate
-from braid_lab.launches import recordings
+from braid_lab.launches import notebook_recordings
 from braid_lab.theta.experiments import RIVALS, competitor_name
 from braid_lab.workloads.dashboards import DASHBOARDS
 
 PICTURE = Path(__file__).parents[2] / "docs" / "fluct.webp"
 
 
-@pytest.fixture(params=recordings.SETTINGS)
+@pytest.fixture(params=notebook_recordings.SETTINGS)
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
 @pytest.fixture
 def events(name: str) -> list[Any]:
-    return read_events(recordings.recording_path(name))
+    return read_events(notebook_recordings.recording_path(name))
 
 
 def recorded(start: RunStarted) -> Placement:
@@ -47,21 +47,23 @@ def mappings(events: list[Any]) -> list[tuple[int, int, Any, Any]]:
 
 
 def test_every_recording_is_shipped_and_nothing_else() -> None:
-    named = (*recordings.SETTINGS, *recordings.SHARED)
-    assert {p.name for p in recordings.FOLDER.iterdir()} == {f"{n}.jsonl" for n in named}
+    named = (*notebook_recordings.SETTINGS, *notebook_recordings.SHARED)
+    assert {p.name for p in notebook_recordings.FOLDER.iterdir()} == {f"{n}.jsonl" for n in named}
     with pytest.raises(ValueError, match="no recording is named 'eq9'; there are: fluct, "):
-        recordings.recording_path("eq9")
+        notebook_recordings.recording_path("eq9")
 
 
-@pytest.mark.parametrize("name", (*recordings.SETTINGS, *recordings.SHARED))
+@pytest.mark.parametrize("name", (*notebook_recordings.SETTINGS, *notebook_recordings.SHARED))
 def test_a_recording_is_of_today_s_format(name: str, tmp_path: Path) -> None:
     """No field is missing, and none is unknown to the format."""
-    write_events(tmp_path / "again.jsonl", recordings.recorded_events(name))
-    assert (tmp_path / "again.jsonl").read_bytes() == recordings.recording_path(name).read_bytes()
+    write_events(tmp_path / "again.jsonl", notebook_recordings.recorded_events(name))
+    assert (tmp_path / "again.jsonl").read_bytes() == notebook_recordings.recording_path(
+        name
+    ).read_bytes()
 
 
 def test_a_recording_has_today_s_settings_and_key_space(name: str, events: list[Any]) -> None:
-    start, chosen = events[0], recordings.SETTINGS[name]
+    start, chosen = events[0], notebook_recordings.SETTINGS[name]
     kind = Placement.class_by_name(chosen["placement"])
     settings = {k: chosen[k] for k in ("hosts", "epsilon") if k in kind.setting_names()}
     if (
@@ -75,12 +77,12 @@ def test_a_recording_has_today_s_settings_and_key_space(name: str, events: list[
 
 
 @pytest.mark.parametrize(
-    ("name", "queries"), (("slices", recordings.ASKED), ("shared_ring", DASHBOARDS))
+    ("name", "queries"), (("slices", notebook_recordings.ASKED), ("shared_ring", DASHBOARDS))
 )
 def test_a_recorded_shared_run_has_today_s_settings_queries_and_slices(
     name: str, queries: tuple[Query, ...]
 ) -> None:
-    events, chosen = recordings.recorded_events(name), recordings.SHARED[name]
+    events, chosen = notebook_recordings.recorded_events(name), notebook_recordings.SHARED[name]
     assert (events[0].hosts, events[0].planned_batches) == (chosen["hosts"], chosen["batches"])
     assert events[-1].outcome == "completed" and len(events) > chosen["batches"]
     added = {e.name: tuple(e.windows.values()) for e in events if isinstance(e, QueryAdded)}
@@ -108,12 +110,12 @@ def test_the_grid_changes_when_it_would_today(events: list[Any]) -> None:
 
 
 def test_the_recorded_rivals_are_those_of_the_paper() -> None:
-    assert list(recordings.recorded_competitors()) == [
-        competitor_name(n, z) for z in recordings.SKEWS for n in RIVALS
+    assert list(notebook_recordings.recorded_competitors()) == [
+        competitor_name(n, z) for z in notebook_recordings.SKEWS for n in RIVALS
     ]
 
 
 def test_the_picture_is_of_the_recording() -> None:
     """docs/picture.py stores the recording's digest in the picture."""
-    digest = hashlib.sha256(recordings.recording_path("fluct").read_bytes()).hexdigest()
+    digest = hashlib.sha256(notebook_recordings.recording_path("fluct").read_bytes()).hexdigest()
     assert digest.encode() in PICTURE.read_bytes()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from braid_lab.common import trace as reference
-from braid_lab.common.trace import Tuple, brute_force_join, merge_arrivals
+from braid_lab.common import tuple_models as reference
+from braid_lab.common.tuple_models import Tuple, brute_force_join, merge_arrivals
 from braid_lab.diffusion import reference_atr as reference_aligned
 from braid_lab.diffusion import reference_ctr as reference_coordinated
 from braid_lab.psp import reference as reference_ring

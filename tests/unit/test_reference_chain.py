@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from braid.core.query import Query
-from braid_lab.common.trace import Tuple, brute_force_join, merge_arrivals
+from braid_lab.common.tuple_models import Tuple, brute_force_join, merge_arrivals
 from braid_lab.slices import reference as chains
 from braid_lab.slices.reference import ReferenceChain, symmetric_query
 from hypothesis import given, settings

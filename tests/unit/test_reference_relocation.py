@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from braid.papers.psp.slice_table import insertion_points
 from braid_lab.psp.cost import relocated_shares
-from braid_lab.psp.reference_relocation import relocation_example
+from braid_lab.psp.relocation_steps import relocation_example
 
 GROWN = [(3, 1), (3, 2), (2, 3), (4, 4), (5, 1)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from braid.papers.theta.mapping import input_load_factor, optimal_mapping
-from braid_lab.common.trace import Tuple, brute_force_join
+from braid_lab.common.tuple_models import Tuple, brute_force_join
 from braid_lab.theta.reference import (
     MARKS,
     find_partition,

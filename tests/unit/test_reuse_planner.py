@@ -28,7 +28,7 @@ from braid.papers.reuse.network import Network, make_figure_1, transit_stub
 from braid.papers.reuse.planner import REUSES, Planner, PlanningService, Reuse
 from braid.papers.reuse.stream_rates import Rates
 from braid_lab.reuse.hierarchy import HierarchicalPlanner, build_hierarchy, count_plans
-from braid_lab.reuse.rivals import (
+from braid_lab.reuse.rival_planners import (
     enumerate_plans,
     plan_all_at_sink,
     plan_exactly,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from braid.core import event_io
+from braid.core import event_jsonl
 from braid.core.events import BatchCommitted, BatchPlanned
 from braid.papers.psp.events import (
     HeadMoved,
@@ -114,8 +114,8 @@ def test_events_survive_a_file(tmp_path_factory, join):
         simulate(ring, counts, windows=windows),
         tmp_path_factory.mktemp("run") / "run.jsonl",
     )
-    event_io.write_events(path, run)
-    assert event_io.read_events(path) == run
+    event_jsonl.write_events(path, run)
+    assert event_jsonl.read_events(path) == run
 
 
 def test_the_head_moves_and_nothing_else():

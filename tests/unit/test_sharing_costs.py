@@ -13,9 +13,9 @@ import pytest
 from braid_lab.psp import cost as ring_cost
 from braid_lab.shared_ring.cost import node_latency, shared_ring_workload
 from braid_lab.slices import cost as costs
-from braid_lab.slices import cost_tree as tree_costs
+from braid_lab.slices import join_tree_costs as tree_costs
 from braid_lab.slices.cost import SharedLoad
-from braid_lab.slices.cost_tree import MEGABYTES, JoinTree
+from braid_lab.slices.join_tree_costs import MEGABYTES, JoinTree
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -18,8 +18,8 @@ from braid.papers.shedding.budget import Budget, fill_budget
 from braid.papers.shedding.productivity_profile import ProductivityProfile
 from braid.papers.shedding.shed import METHODS, ShedState
 from braid.util.json_codec import from_plain, round_trip, to_plain
-from braid_lab.shedding import closed_forms
-from braid_lab.shedding.closed_forms import fill_by_heap, split_directions
+from braid_lab.shedding import paper_algorithms
+from braid_lab.shedding.paper_algorithms import fill_by_heap, split_directions
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,7 +96,7 @@ def test_algorithm_4_as_printed_would_compare_twice_as_much():
 
 @given(st.floats(1e-3, 1), st.floats(0, 2))
 def test_algorithm_1_falls_when_input_is_left_and_rises_by_the_boost_at_most(r, beta):
-    following = closed_forms.adapt_fraction(r, beta)
+    following = paper_algorithms.adapt_fraction(r, beta)
     assert 0 <= following <= 1
     assert (following < r) == (beta < 1)
     assert following <= 1.2 * r
@@ -109,10 +109,10 @@ def test_the_fraction_that_fits_is_known_beforehand():
 
     pairs:  ____/^^^^\____      r:  1 1 1 0.16 ... 1
     """
-    assert closed_forms.affordable_fraction(1.0, 0.1, 1e-6, 200_000) == 1.0
-    assert closed_forms.affordable_fraction(1.0, 0.1, 1e-6, 5_000_000) == pytest.approx(0.16)
-    assert closed_forms.affordable_fraction(1.0, 0.95, 1e-6, 1) == 0.0
-    assert closed_forms.affordable_fraction(1.0, 0.1, 1e-6, 0) == 1.0
+    assert paper_algorithms.affordable_fraction(1.0, 0.1, 1e-6, 200_000) == 1.0
+    assert paper_algorithms.affordable_fraction(1.0, 0.1, 1e-6, 5_000_000) == pytest.approx(0.16)
+    assert paper_algorithms.affordable_fraction(1.0, 0.95, 1e-6, 1) == 0.0
+    assert paper_algorithms.affordable_fraction(1.0, 0.1, 1e-6, 0) == 1.0
 
 
 @pytest.mark.parametrize("width", [0.02, 0.05, 0.2])
@@ -121,7 +121,7 @@ def test_whole_basic_windows_are_never_better_than_the_best_part_of_a_window(wid
     """Gedik 2007, section 5.1.1; small ones come close."""
     age = np.linspace(0, 1, 2000)
     f = np.exp(-((age - 0.7) ** 2) / (2 * width**2))
-    phi = [closed_forms.output_optimality(f, basic, share) for basic in (0.002, 0.05, 0.5)]
+    phi = [paper_algorithms.output_optimality(f, basic, share) for basic in (0.002, 0.05, 0.5)]
     assert phi[0] > 0.97 and all(p < 1.001 for p in phi)
     assert phi[0] > phi[2]
 
@@ -132,14 +132,14 @@ def test_age_based_reduction_needs_an_early_peak():
     """
     age = np.linspace(0, 1, 1000)
     early, late = np.exp(-5 * age), np.exp(-((age - 0.8) ** 2) / 0.005)
-    assert closed_forms.newest_output_share(early, 0.3) == pytest.approx(
-        closed_forms.best_output_share(early, 0.3), abs=1e-3
+    assert paper_algorithms.newest_output_share(early, 0.3) == pytest.approx(
+        paper_algorithms.best_output_share(early, 0.3), abs=1e-3
     )
     assert (
-        closed_forms.newest_output_share(late, 0.3)
+        paper_algorithms.newest_output_share(late, 0.3)
         < 0.01
         < 0.99
-        < closed_forms.best_output_share(late, 0.3)
+        < paper_algorithms.best_output_share(late, 0.3)
     )
 
 

@@ -29,7 +29,7 @@ from braid.execution import path_probing
 from braid.execution.engine import Engine
 from braid.kernels.exact_sums import sketch_values
 from braid.kernels.hashing import distinct_hashes, sampling_hashes
-from braid.kernels.pair_sampling import PairSampler
+from braid.kernels.shedding_sampler import PairSampler
 from braid.papers.shedding.budget import LEAST
 from braid.papers.shedding.events import SheddingPlanned
 from braid.simulation.simulator import simulate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, Ring, Shed, StaticGrid
-from braid.core import event_io
+from braid.core import event_jsonl
 from braid.core.cluster_model import CostParameters, HostCapacity
 from braid.core.events import BatchCommitted, BatchPlanned, BatchShed, RunEnded, RunStarted
 from braid.core.plan import Block, Plan, Route
@@ -12,7 +12,7 @@ from braid.errors import CoverageError
 from braid.papers.shedding.events import SheddingPlanned
 from braid.papers.theta.events import MigrationEnded, MigrationStarted
 from braid.simulation.simulator import simulate
-from braid_lab.common.cluster_run import iter_cluster_simulation
+from braid_lab.common.simulated_cluster import iter_cluster_simulation
 
 BATCHES = [(40, 10), (0, 80), (30, 30), (0, 90)]
 
@@ -38,8 +38,8 @@ def test_a_run_starts_ends_and_tells_every_batch():
 
 def test_events_survive_a_file(tmp_path):
     run = simulate(AdaptiveGrid(4), BATCHES)
-    event_io.write_events(tmp_path / "run.jsonl", run)
-    assert event_io.read_events(tmp_path / "run.jsonl") == run
+    event_jsonl.write_events(tmp_path / "run.jsonl", run)
+    assert event_jsonl.read_events(tmp_path / "run.jsonl") == run
 
 
 def test_the_same_seed_gives_the_same_run():

@@ -13,7 +13,7 @@ from braid.core.events import BatchCommitted
 from braid_lab.common.result_cache import CachedOutcome
 from braid_lab.diffusion import experiments as study
 from braid_lab.diffusion import figures as figures
-from braid_lab.diffusion import plan_costs as plans
+from braid_lab.diffusion import planning_costs as plans
 from braid_lab.diffusion.experiments import (
     ALIGNED_OR_COORDINATED,
     PLACEMENTS,

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from braid.core.events import BatchCommitted
-from braid_lab.psp import comparison as psp_comparison
 from braid_lab.psp import experiments as psp_experiments
-from braid_lab.psp import rivals as psp_rivals
-from braid_lab.psp.rivals import HALF, LONG, PAIR, SHORT
+from braid_lab.psp import scheme_comparison as psp_rivals
+from braid_lab.psp import scheme_properties as psp_comparison
+from braid_lab.psp.scheme_comparison import HALF, LONG, PAIR, SHORT
 
 QUICK = psp_experiments.RingSetting(sigma=0.05, rate=20.0, seconds=20.0)
 

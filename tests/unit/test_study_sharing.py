@@ -12,9 +12,9 @@ from braid.papers.slices import chain_optimizer as slices
 from braid_lab.common.claims import check_claims
 from braid_lab.slices import claims as paper
 from braid_lab.slices import experiments as sharing
-from braid_lab.slices.chain_counting import ChainExperiment
 from braid_lab.slices.cost import SharedLoad, unfiltered_statistics
-from braid_lab.slices.counting import TupleCounts, plan_joins
+from braid_lab.slices.counted_chains import ChainExperiment
+from braid_lab.slices.counted_plans import TupleCounts, plan_joins
 
 SMALL = SharedLoad(6.0, (1.0, 2.0, 5.0), 0.4, 0.3)
 

@@ -12,7 +12,7 @@ import pytest
 from braid.hub import hub_metrics, operator_moves
 from braid.hub.hub import QueryHub
 from braid.papers.reuse.deployment import DeployedQuery, add_query
-from braid.papers.reuse.events import (
+from braid.papers.reuse.hub_events import (
     HubBatchCommitted,
     HubStarted,
     OperatorMetrics,
@@ -20,7 +20,7 @@ from braid.papers.reuse.events import (
     QuerySubmitted,
 )
 from braid.papers.reuse.reuse_lattice import LEVELS, ReuseLattice
-from braid_lab.reuse import airport
+from braid_lab.reuse import airport_day
 from braid_lab.reuse import claims as paper
 from braid_widgets.reuse.console import Console
 from braid_widgets.reuse.hub_figures import HubFigures
@@ -342,23 +342,25 @@ def test_the_figures_of_a_hub_tell_what_reuse_spares_the_queries_of_now() -> Non
 
 
 def test_a_day_at_the_airport_answers_every_query_as_a_hub_of_its_own(tmp_path: Path) -> None:
-    day = airport.play_day(tmp_path / "day", 40, 14)
+    day = airport_day.play_day(tmp_path / "day", 40, 14)
     assert {e.node for e in day.hub_events if type(e).__name__ == "NodeFailed"} == {"N1"}
-    own = airport.isolated_results(tmp_path / "alone", 40, 14)
-    assert {name: airport.count_rows(day.query_result(name)) for name in airport.ASKED} == own
+    own = airport_day.isolated_results(tmp_path / "alone", 40, 14)
+    assert {
+        name: airport_day.count_rows(day.query_result(name)) for name in airport_day.ASKED
+    } == own
     assert own["display"] and own["late"]
-    other = airport.play_day(tmp_path / "separate", 40, 14, "separate")
-    found = airport.measured_costs({"relaxed": day, "separate": other}).set_index("reuse")
+    other = airport_day.play_day(tmp_path / "separate", 40, 14, "separate")
+    found = airport_day.measured_costs({"relaxed": day, "separate": other}).set_index("reuse")
     assert found["bytes_measured"]["relaxed"] < found["bytes_measured"]["separate"]
-    took = airport.deployment_times({"relaxed": day, "separate": other})
-    assert list(took["query"]) == [*airport.ASKED] * 2
+    took = airport_day.deployment_times({"relaxed": day, "separate": other})
+    assert list(took["query"]) == [*airport_day.ASKED] * 2
     assert (took["built_counted"] > 0).all()
-    once = airport.deployment_times(
-        {"relaxed": airport.repeat_queries(airport.repeat_queries(day))}
+    once = airport_day.deployment_times(
+        {"relaxed": airport_day.repeat_queries(airport_day.repeat_queries(day))}
     )
     assert list(once["query"]) == [
-        *airport.ASKED,
-        *(q + " again" for q in airport.ASKED if q != "manager"),
+        *airport_day.ASKED,
+        *(q + " again" for q in airport_day.ASKED if q != "manager"),
     ]
     assert (once["built_counted"][once["match"] == "holds"] == 0).all()
     assert "holds" in set(once["match"])

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from braid import AdaptiveGrid, watch
 from braid.core.batch_report import HostMetrics
-from braid.core.event_index import EventIndex
-from braid.core.event_io import write_events
+from braid.core.block_history_index import EventIndex
+from braid.core.event_jsonl import write_events
 from braid.core.events import EventsTrimmed, QueryAdded, RunEnded
 from braid.simulation.placement_choice import simulate_alternative
 from braid.simulation.simulator import simulate

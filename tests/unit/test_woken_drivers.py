@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.event_io import decode_event
+from braid.core.event_jsonl import decode_event
 from braid.core.events import BatchCommitted
 from braid.core.run_state import RunState
 from braid.errors import FencedError

@@ -15,7 +15,7 @@ from braid.errors import DamagedRunError
 from braid.hub import hub, hub_batches, query_registry, reoptimizer
 from braid.hub.hub_run import HubRun
 from braid.hub.hub_state import HubState
-from braid.papers.reuse.events import HistoryLost, HubBatchCommitted, QuerySubmitted
+from braid.papers.reuse.hub_events import HistoryLost, HubBatchCommitted, QuerySubmitted
 from braid.storage.hub_files import HISTORY, OPERATORS
 from hub_cases import stored_state
 

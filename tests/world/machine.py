@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from braid.storage import block_files
 from braid.storage import object_store as buckets
-from braid.util.environment import replace_environment, replace_workers
+from braid.util.clock_and_threads import replace_environment, replace_workers
 from braid.util.file_system import replace_file_system
 
 from world.disk import SimulatedDisk

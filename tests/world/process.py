@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
-from braid.util.environment import Environment, WorkerThreads
+from braid.util.clock_and_threads import Environment, WorkerThreads
 
 from world.drivers import current
 

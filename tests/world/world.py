@@ -19,9 +19,9 @@ from unittest.mock import patch
 from braid.execution import thread_executor
 from braid.storage import block_files, log_checkpointer
 from braid.storage import object_store as buckets
-from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.staged_input import StagedStream
-from braid.util.environment import replace_environment, replace_workers
+from braid.storage.static_input_copy import InputSnapshot
+from braid.util.clock_and_threads import replace_environment, replace_workers
 from braid.util.file_system import replace_file_system
 
 from world import invariants

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from braid.core.provider import set_provider
+from braid.core.plugin_provider import set_provider
 from braid.plugins import PLACEMENTS, Plugins
 
-TYPE_CHECKING = False  # see braid.core.provider
+TYPE_CHECKING = False  # see braid.core.plugin_provider
 if TYPE_CHECKING:
     from typing import Any
 

@@ -4,7 +4,7 @@
 module verifies that its results are right. It shares no code with the kernels, the compiler of
 conditions, or any placement, except for parsing:
 
-- For a run of tables, DuckDB evaluates the condition, translated by ``braid.answer_condition``.
+- For a run of tables, DuckDB evaluates the condition, translated by ``braid.answer_check_sql``.
 - For a run on Spark, Spark's batch join evaluates it.
 
 Windows are applied to all pairs at once, and rows are compared as multisets. A late tuple may meet
@@ -22,15 +22,15 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from braid.answer_condition import translate_condition
+from braid.answer_check_sql import translate_condition
 from braid.answer_report import AnswerReport, DifferingRow
 from braid.core.events import BatchCommitted
 from braid.join_config import parse_lateness
 from braid.storage import micro_batch_files
-from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.run_files import result_file_batch
 from braid.storage.run_store import RunStore, open_store
 from braid.storage.staged_input import StagedStream
+from braid.storage.static_input_copy import InputSnapshot
 from braid.util.durations import parse_duration
 from braid.util.validation import format_value
 

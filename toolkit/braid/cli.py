@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from braid import __version__
-from braid.core.event_io import EventTail
+from braid.core.event_jsonl import EventTail
 from braid.plugins import load_commands
 from braid.run_views import load_view_module
 from braid.util.git_checkout import git_commit

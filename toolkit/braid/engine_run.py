@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from braid.batch_sink import BatchSink, Give
-from braid.core.event_io import log_events
+from braid.core.event_jsonl import log_events
 from braid.core.events import BatchCommitted, PlacementChosen, RunStarted
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor, make_executor

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
-from braid.core.event_io import decode_event
+from braid.core.event_jsonl import decode_event
 from braid.core.events import BatchCommitted, RunEnded, RunStarted
 from braid.core.stream_clocks import IrregularCounts
-from braid.papers.reuse.events import HubBatchCommitted
+from braid.papers.reuse.hub_events import HubBatchCommitted
 from braid.storage.hub_files import read_last_hub_state
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore

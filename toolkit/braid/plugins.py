@@ -15,9 +15,9 @@ from __future__ import annotations
 from functools import cached_property
 from importlib import import_module
 
-from braid.core.provider import Provider
+from braid.core.plugin_provider import Provider
 
-TYPE_CHECKING = False  # see braid.core.provider
+TYPE_CHECKING = False  # see braid.core.plugin_provider
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from importlib.metadata import EntryPoint
@@ -45,7 +45,7 @@ EVENT_MODULES = (
     "braid.core.events",
     "braid.papers.diffusion.events",
     "braid.papers.psp.events",
-    "braid.papers.reuse.events",
+    "braid.papers.reuse.hub_events",
     "braid.papers.shedding.events",
     "braid.papers.slices.events",
     "braid.papers.theta.events",

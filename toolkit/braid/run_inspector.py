@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from braid.core.event_index import EventIndex
-from braid.core.event_io import decode_event, read_events
+from braid.core.block_history_index import EventIndex
+from braid.core.event_jsonl import decode_event, read_events
 from braid.core.events import Event, RunEnded, RunStarted
 from braid.core.narrative import (
     describe_batch_plan,

@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
-from braid.core.event_io import LOGGER, log_events
+from braid.core.event_jsonl import LOGGER, log_events
 from braid.core.events import RunEnded
 from braid.errors import FencedError
 from braid.health import RunHealth, read_health
@@ -14,7 +14,7 @@ from braid.sources.batch_drivers import BatchDriver
 from braid.storage.event_log import EventLog
 from braid.storage.run_store import RunStore
 from braid.util.cancellation import wait_interruptibly
-from braid.util.environment import current_environment, current_workers
+from braid.util.clock_and_threads import current_environment, current_workers
 from braid.util.error_summary import summarize_error, with_cause
 
 

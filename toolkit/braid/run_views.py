@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-from braid.core.provider import current_provider
+from braid.core.plugin_provider import current_provider
 from braid.util.optional_imports import missing_dependency_message
 
 _NEEDS = ("anywidget", "ipywidgets", "plotly", "IPython")

@@ -19,7 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from braid.core.event_io import LOGGER
+from braid.core.event_jsonl import LOGGER
 from braid.spark_workers import add_python_path, is_this_python
 from braid.storage.checkpoint_files import register_private_file_system
 from braid.util import machine
@@ -94,7 +94,7 @@ def session(
 
     Temporary files are in a private folder of the system's temporary directory, which is removed
     with this process. Spark's errors go to stderr. Braid logs under the logger ``braid`` (see
-    ``braid.core.event_io``).
+    ``braid.core.event_jsonl``).
 
     Parameters
     ----------

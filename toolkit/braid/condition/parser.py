@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from braid.condition.arrow_analyzer import ArrowAnalyzer
+from braid.condition.arrow_type_checker import ArrowAnalyzer
 from braid.condition.column_names import (
     limit_recursion,
     parse_condition,
@@ -98,7 +98,7 @@ def make_analyzer(streams: Mapping[str, Any]) -> Analyzer:
     """Return the analyzer for these streams: Spark's, or the one for tables."""
     if all(isinstance(s, (pa.Table, pa.Schema)) for s in streams.values()):
         return ArrowAnalyzer(streams)
-    from braid.condition.spark_analyzer import SparkAnalyzer
+    from braid.condition.spark_type_checker import SparkAnalyzer
 
     return SparkAnalyzer(streams)
 

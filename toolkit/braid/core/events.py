@@ -1,8 +1,8 @@
 """The events of a run: typed, ordered, and the only input of views.
 
-Each event is a frozen dataclass and one line of JSON (``core.event_io``). A class registers itself
-by deriving from ``Event``. The events of a paper are in ``papers/<paper>/events.py``. A live run, a
-replay and a report all read lists of events.
+Each event is a frozen dataclass and one line of JSON (``core.event_jsonl``). A class registers
+itself by deriving from ``Event``. The events of a paper are in
+``papers/<paper>/events.py``. A live run, a replay and a report all read lists of events.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from braid.core.stream_clocks import IrregularCounts
 from braid.util.durations import format_duration, format_instant
 
 EVENTS: ClassRegistry[Event] = ClassRegistry("event")
-"""Event classes of the imported modules, by name; ``core.event_io.event_types`` returns all."""
+"""Event classes of the imported modules, by name; ``core.event_jsonl.event_types`` returns all."""
 
 
 class Event:
@@ -35,7 +35,7 @@ class Event:
 
     __slots__ = ()
     level: ClassVar[int] = DEBUG
-    """Level at which ``core.event_io`` logs the event."""
+    """Level at which ``core.event_jsonl`` logs the event."""
     retention_key: ClassVar[tuple[str, ...] | None] = None
     """Fields that identify a lasting event; None: none of this kind is retained. If earlier events
     are trimmed, the last event with each combination of these fields' values is retained.

@@ -10,8 +10,8 @@ from dataclasses import fields
 from typing import Any
 
 from braid.core import plan_sentences
+from braid.core.block_history_index import BlockMeeting, EventIndex
 from braid.core.coverage import may_join
-from braid.core.event_index import BlockMeeting, EventIndex
 from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
 from braid.core.plan import Block
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from braid.core.facts import Facts
 from braid.core.plan import Coverage, Keying, KeySpace, Plan
-from braid.core.provider import current_provider
+from braid.core.plugin_provider import current_provider
 from braid.core.registry import ClassRegistry
 from braid.core.shedding_plan import SheddingOutcome
 from braid.errors import PluginError

@@ -33,7 +33,7 @@ from braid.kernels.join_spec import BatchSpec, JoinSpec
 from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.storage.log_entries import FileRef
 from braid.storage.run_store import RunStore
-from braid.util.environment import current_environment
+from braid.util.clock_and_threads import current_environment
 
 
 class Engine:

@@ -18,10 +18,10 @@ from braid.kernels import join_spec
 from braid.kernels.block_builder import build_block, describe_times, merge_blocks, sort_positions
 from braid.kernels.block_rows import BlockRows, take_block_rows, value_bytes
 from braid.kernels.join_spec import BatchSpec
-from braid.kernels.pair_sampling import utility_types
+from braid.kernels.shedding_sampler import utility_types
 from braid.storage.block_files import BlockFileWriter, keep_open_only, open_replica
 from braid.storage.task_files import TaskFiles
-from braid.util.environment import current_environment
+from braid.util.clock_and_threads import current_environment
 
 Counts = dict[int, dict[int, int]]
 """Number of occurrences of each value, by stream."""

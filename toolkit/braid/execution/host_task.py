@@ -14,10 +14,10 @@ from braid.execution.host_replicas import FreshBlockBuilder, ReplicaStore
 from braid.execution.path_probing import PathProber
 from braid.kernels.block_rows import BlockRows
 from braid.kernels.join_spec import BatchSpec
-from braid.kernels.pair_sampling import PairSampler
+from braid.kernels.shedding_sampler import PairSampler
 from braid.storage.block_files import ResultFileWriter
 from braid.storage.task_files import TaskFiles
-from braid.util.environment import current_environment
+from braid.util.clock_and_threads import current_environment
 
 
 class HostTask:

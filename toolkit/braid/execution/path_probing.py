@@ -15,10 +15,10 @@ from braid.execution.host_replicas import ReplicaStore
 from braid.kernels.block_builder import gather_blocks
 from braid.kernels.block_rows import BlockRows, PartialMatches
 from braid.kernels.exact_sums import OrderIndependentSum
-from braid.kernels.pair_sampling import PairSampler, SampledMeeting
 from braid.kernels.probe import BYTES, BlockJoiner, ProbeInput
+from braid.kernels.shedding_sampler import PairSampler, SampledMeeting
 from braid.storage.block_files import ResultFileWriter
-from braid.util.environment import current_environment
+from braid.util.clock_and_threads import current_environment
 
 Place = tuple[int, int, int]
 """Position of partial results in the plan: route, path, and next hop, each by number."""

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from braid.core.batch_report import TaskReport, report_from_json
-from braid.execution.driver_collect import announced_bytes
+from braid.execution.batch_collection import announced_bytes
 from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
 from braid.execution.host_task import HostTask
 from braid.execution.wire_format import (
@@ -35,7 +35,7 @@ from braid.execution.wire_format import (
     split_by_stream,
 )
 from braid.kernels.join_spec import BatchSpec
-from braid.util.environment import current_environment
+from braid.util.clock_and_threads import current_environment
 
 SHIPPED = (
     T.StructType()

@@ -23,7 +23,7 @@ from braid.execution.host_replicas import FreshBlock
 from braid.execution.host_task import HostTask
 from braid.execution.wire_format import complete_tuples, select_arrivals, split_columns_by_stream
 from braid.kernels.join_spec import BatchSpec
-from braid.util.environment import current_environment, current_workers
+from braid.util.clock_and_threads import current_environment, current_workers
 from braid.util.machine import available_cores, retain_freed_memory
 
 T = TypeVar("T")
@@ -167,7 +167,7 @@ def _to_record_batches(frame: Any) -> list[pa.RecordBatch]:
         return list(frame.to_batches())
     if isinstance(frame, list):
         return frame
-    from braid.execution.driver_collect import collect_batch
+    from braid.execution.batch_collection import collect_batch
 
     return collect_batch(frame)
 

@@ -21,7 +21,7 @@ from braid.core.reserved_columns import COIN, MARK, ROUTING, TIME, WEIGHT
 from braid.kernels.block_builder import replace_column
 from braid.kernels.block_rows import BlockRows, PartialMatches, take_block_rows
 from braid.kernels.join_spec import BatchSpec, take_rows
-from braid.kernels.pair_sampling import sample_arrivals
+from braid.kernels.shedding_sampler import sample_arrivals
 
 
 def count_shuffles(batch: BatchSpec) -> int:

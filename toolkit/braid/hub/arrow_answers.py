@@ -13,13 +13,13 @@ import sqlglot
 from sqlglot import exp
 
 from braid.condition.duckdb_compiler import DuckDBCompiler
-from braid.condition.duckdb_expressions import Typed
+from braid.condition.duckdb_typed_expressions import Typed
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import BIGINT, BOOLEAN, DOUBLE, INTEGRAL, REAL, SqlType
 from braid.errors import QueryError, UnsupportedExpressionError
+from braid.hub.hub_backend import TickRange
 from braid.hub.query_conditions import Schemas
 from braid.hub.query_parser import StreamQuery
-from braid.hub.stream_reader import TickRange
 
 TICK = "tick"
 _SUFFIXES: dict[type[exp.Expr], str] = {

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from braid.errors import ExpressionError
 from braid.hub.flat_results import filter_demand, flat_column_name, flat_columns, microseconds_sql
-from braid.hub.operator_runtime import OperatorRuntime
+from braid.hub.running_operators import OperatorRuntime
 from braid.papers.reuse.definition import Column
 
 

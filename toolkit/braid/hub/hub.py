@@ -12,10 +12,10 @@ import pyarrow as pa
 from braid.condition.parser import parse_predicate
 from braid.errors import DamagedRunError
 from braid.hub.arrow_reader import ArrowStreamReader
+from braid.hub.hub_backend import StreamReader
 from braid.hub.hub_run import HubRun
 from braid.hub.hub_settings import HubSettings
 from braid.hub.query_handle import HubQuery
-from braid.hub.stream_reader import StreamReader
 from braid.join_config import (
     AHEAD,
     LONGEST_PACE,

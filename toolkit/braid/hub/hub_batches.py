@@ -13,17 +13,17 @@ from braid.core.events import ClockJumped
 from braid.core.reserved_columns import TIME
 from braid.core.stream_clocks import IrregularCounts, StreamClock, advance_clock, needs_spread
 from braid.errors import ExpressionError
-from braid.hub.backfill import trim_backfill
 from braid.hub.delivery import deliver_batch
 from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HubState
 from braid.hub.network_flows import count_flows
 from braid.hub.query_registry import QueryRegistry, first_line
+from braid.hub.recent_tuples import trim_backfill
 from braid.kernels.block_builder import describe_times
 from braid.papers.reuse import deployment_changes as pure
 from braid.papers.reuse.definition import UNBOUNDED
 from braid.papers.reuse.deployment import remove_queries
-from braid.papers.reuse.events import HubBatchCommitted, QueryEnded
+from braid.papers.reuse.hub_events import HubBatchCommitted, QueryEnded
 from braid.util.durations import format_duration
 
 

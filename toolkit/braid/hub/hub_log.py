@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from braid.core.event_io import encode_event
+from braid.core.event_jsonl import encode_event
 from braid.core.events import Event
 from braid.errors import DamagedRunError
 from braid.hub.hub_state import HubState

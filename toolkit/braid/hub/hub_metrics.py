@@ -10,7 +10,7 @@ import pandas as pd
 
 from braid.core.events import BatchCommitted
 from braid.hub.operator_instance import operator_metrics, read_operator_spec
-from braid.papers.reuse.events import (
+from braid.papers.reuse.hub_events import (
     FlowMetrics,
     HubBatchCommitted,
     HubStarted,

@@ -10,6 +10,7 @@ import pandas as pd
 
 from braid.core.plan import Block
 from braid.hub import hub_metrics, operator_moves
+from braid.hub.hub_backend import StreamReader
 from braid.hub.hub_batches import run_batch
 from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HubState
@@ -17,14 +18,13 @@ from braid.hub.query_answers import answer_query
 from braid.hub.query_handle import HubQuery
 from braid.hub.query_registry import QueryRegistry
 from braid.hub.reuse_planning import explain_decision
-from braid.hub.stream_reader import StreamReader
 from braid.papers.reuse.deployment import Deployment
 from braid.run_lifecycle import RunLifecycle, RunProgress
 from braid.storage.block_files import close_block_files
 from braid.storage.event_log import EventLog
 from braid.storage.run_store import RunStore
+from braid.util.clock_and_threads import current_environment
 from braid.util.durations import Span
-from braid.util.environment import current_environment
 from braid.util.html_table import render_html_table
 
 Windows = Mapping[str, Span] | Span | None

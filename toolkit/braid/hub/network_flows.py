@@ -9,9 +9,9 @@ import pyarrow as pa
 from braid.core.reserved_columns import TIME
 from braid.hub.flat_results import flat_column_name
 from braid.hub.operator_instance import ArrivedRows
-from braid.hub.operator_runtime import OperatorRuntime
+from braid.hub.running_operators import OperatorRuntime
 from braid.papers.reuse.deployment import DeployedQuery, Deployment
-from braid.papers.reuse.events import FlowMetrics
+from braid.papers.reuse.hub_events import FlowMetrics
 
 
 def count_flows(

@@ -22,14 +22,14 @@ from braid.errors import DamagedRunError
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor
 from braid.hub.flat_results import Shape
-from braid.hub.stream_reader import StreamReader
+from braid.hub.hub_backend import StreamReader
 from braid.kernels.join_spec import JoinSpec
 from braid.papers.reuse.definition import Column
-from braid.papers.reuse.events import OperatorMetrics
+from braid.papers.reuse.hub_events import OperatorMetrics
 from braid.papers.slices.chain import Chain
 from braid.storage.hub_files import OperatorPin
 from braid.storage.run_store import RunStore
-from braid.util.environment import current_environment
+from braid.util.clock_and_threads import current_environment
 from braid.util.json_codec import from_plain, to_plain
 
 

@@ -11,7 +11,7 @@ from braid.errors import PlanningError
 from braid.hub.query_registry import QueryRegistry
 from braid.papers.reuse import deployment_changes as pure
 from braid.papers.reuse.deployment import with_operator_moved
-from braid.papers.reuse.events import NodeFailed, NodeRestored
+from braid.papers.reuse.hub_events import NodeFailed, NodeRestored
 from braid.papers.reuse.reoptimization import best_replan
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from braid.errors import DamagedRunError, QueryError
+from braid.hub.hub_backend import AnswerPart, TickRange
 from braid.hub.hub_state import RegisteredQuery, ServingInterval
 from braid.hub.operator_instance import read_operator_spec
 from braid.hub.query_parser import StreamQuery
 from braid.hub.query_registry import QueryRegistry, first_line
-from braid.hub.stream_reader import AnswerPart, TickRange
 from braid.papers.reuse.definition import UNBOUNDED
 from braid.storage.hub_files import check_pin, open_operator, operator_key
 

@@ -13,18 +13,18 @@ from typing import Any, TypeVar
 import msgspec
 
 from braid.core import events
-from braid.core.event_io import log_events
+from braid.core.event_jsonl import log_events
 from braid.errors import ExpressionError, LostTuples, PlanningError, QueryError
-from braid.hub.backfill import remove_lost_file
 from braid.hub.flat_results import Texts, compensation_sql
+from braid.hub.hub_backend import StreamReader
 from braid.hub.hub_log import HubLog
 from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HubState, RegisteredQuery, ServingInterval
-from braid.hub.operator_runtime import BuiltOperator, OperatorRuntime
 from braid.hub.query_requests import AdmittedQuery, QueryReader
+from braid.hub.recent_tuples import remove_lost_file
 from braid.hub.reoptimizer import Reoptimizer
 from braid.hub.reuse_planning import SITE, make_cost_model
-from braid.hub.stream_reader import StreamReader
+from braid.hub.running_operators import BuiltOperator, OperatorRuntime
 from braid.papers.reuse import deployment_changes as pure
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import UNBOUNDED, Definition
@@ -35,7 +35,7 @@ from braid.papers.reuse.deployment import (
     add_query,
     remove_queries,
 )
-from braid.papers.reuse.events import (
+from braid.papers.reuse.hub_events import (
     HistoryLost,
     HubStarted,
     OperatorBuilt,

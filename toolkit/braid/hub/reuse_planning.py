@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from braid.hub.backfill import BackfillBuffer
 from braid.hub.hub_state import HubState
+from braid.hub.recent_tuples import BackfillBuffer
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition, JoinCondition
 from braid.papers.reuse.deployment import Deployment, NewOperator, ReusedOperator, Tree

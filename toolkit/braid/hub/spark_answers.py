@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from braid.errors import QueryError
+from braid.hub.hub_backend import TickRange
 from braid.hub.query_parser import StreamQuery
-from braid.hub.stream_reader import TickRange
 
 TICK = "tick"
 """Column of a ticked answer that has the time at which a row held."""

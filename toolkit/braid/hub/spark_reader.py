@@ -16,16 +16,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from braid.condition.spark_analyzer import make_arrow_schema, make_spark_nullable
+from braid.condition.spark_type_checker import make_arrow_schema, make_spark_nullable
 from braid.condition.sql_types import UTC, SqlType
 from braid.core.reserved_columns import QUERIES
 from braid.errors import OverflowFailure, SparkResultLimitExceeded
-from braid.execution.driver_collect import LIMIT, collect_batch
+from braid.execution.batch_collection import LIMIT, collect_batch
 from braid.execution.stream_layout import make_layouts, project_stream
 from braid.hub.flat_results import flat_column_name, flat_columns
+from braid.hub.hub_backend import AnswerPart, StreamReader, TickRange
 from braid.hub.query_parser import StreamQuery
 from braid.hub.spark_answers import answer_query, check_query
-from braid.hub.stream_reader import AnswerPart, StreamReader, TickRange
 from braid.kernels.join_spec import StreamLayout
 from braid.papers.reuse.definition import Column
 from braid.run_results import read_results

@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from braid.condition.column_names import parse_condition
 from braid.condition.parser import parse_predicate
-from braid.condition.spark_analyzer import SparkAnalyzer
 from braid.condition.spark_dialect import SparkSql
+from braid.condition.spark_type_checker import SparkAnalyzer
 from braid.condition.sql_types import Analyzer
 from braid.condition.term_normalizer import split_conjuncts
 from braid.core.query import Query

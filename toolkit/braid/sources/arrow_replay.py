@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot
 
-from braid.condition.arrow_analyzer import ArrowAnalyzer
+from braid.condition.arrow_type_checker import ArrowAnalyzer
 from braid.condition.evaluation_order import is_safe
 from braid.condition.predicate import Predicate
 from braid.condition.residual_evaluation import query_table, raise_failure

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from braid.util.cancellation import wait_interruptibly
-from braid.util.environment import current_workers
+from braid.util.clock_and_threads import current_workers
 
 RunBatch = Callable[[Any, int], None]
 """A bound method that runs a batch, given its source and its number."""

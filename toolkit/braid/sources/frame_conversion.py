@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from braid.condition.sql_types import MOST_DIGITS
 from braid.errors import RefusedColumnError
-from braid.sources.python_objects import check_objects, is_missing
+from braid.sources.object_column_check import check_objects, is_missing
 from braid.util.validation import format_value
 
 _MOST_KINDS = 4

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from braid.condition.predicate import Predicate
-from braid.condition.spark_analyzer import make_spark_nullable
+from braid.condition.spark_type_checker import make_spark_nullable
 from braid.core.reserved_columns import DRAW, TIME, WEIGHT, WORTH
 from braid.execution.executors import check_executor
 from braid.execution.stream_layout import make_layouts, project_stream

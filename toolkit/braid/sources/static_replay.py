@@ -13,14 +13,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from braid.condition.spark_analyzer import make_arrow_schema, make_spark_nullable
+from braid.condition.spark_type_checker import make_arrow_schema, make_spark_nullable
 from braid.core.reserved_columns import make_nullable
 from braid.errors import CollectLimitExceeded
-from braid.execution.driver_collect import ByteBudget, collect_batch, scanned_bytes
+from braid.execution.batch_collection import ByteBudget, collect_batch, scanned_bytes
 from braid.storage import durable_files, micro_batch_files, staged_input
 from braid.storage.checkpoint_files import make_own_path
-from braid.storage.input_snapshot import InputSnapshot
-from braid.util.environment import current_environment, current_workers
+from braid.storage.static_input_copy import InputSnapshot
+from braid.util.clock_and_threads import current_environment, current_workers
 from braid.util.file_system import current_file_system
 
 _NUMBER = "__batch"

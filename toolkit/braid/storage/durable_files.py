@@ -14,7 +14,7 @@ import msgspec
 
 from braid.core.run_state import FileChecksum, check_version
 from braid.errors import DamagedRunError
-from braid.util.environment import current_environment, current_workers
+from braid.util.clock_and_threads import current_environment, current_workers
 from braid.util.file_system import current_file_system
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import count
 from pathlib import Path, PurePosixPath
 
-from braid.core.event_io import LOGGER
+from braid.core.event_jsonl import LOGGER
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
 from braid.storage.object_store import ObjectStore, map_concurrently

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from braid.core.event_io import LOGGER, decode_event
+from braid.core.event_jsonl import LOGGER, decode_event
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
 from braid.storage.event_log import EventLog, EventLogEnd, EventPrefix

@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from braid.core.event_io import decode_event, encode_event
+from braid.core.event_jsonl import decode_event, encode_event
 from braid.errors import DamagedRunError
 from braid.storage import durable_files, event_log_head
 from braid.storage.durable_files import skip_check

@@ -14,7 +14,7 @@ import msgspec
 from braid.core import events
 from braid.core.batch_history import LiveBlocks
 from braid.core.batch_report import HostMetrics
-from braid.core.event_io import decode_event, event_to_dict, event_types
+from braid.core.event_jsonl import decode_event, event_to_dict, event_types
 from braid.core.events import BatchCommitted, EventsTrimmed
 from braid.core.plan import Block
 from braid.core.stream_clocks import IrregularCounts

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from braid.core.event_io import LOGGER
+from braid.core.event_jsonl import LOGGER
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
 from braid.storage.committed_results import CommittedResults
@@ -18,7 +18,7 @@ from braid.storage.manifest_log import OLD, ManifestLog
 from braid.storage.result_compactor import ResultCompactor
 from braid.storage.result_retention import RetentionPolicy, count_expired_groups
 from braid.storage.sink_progress import SinkProgress
-from braid.util.environment import current_environment, current_workers
+from braid.util.clock_and_threads import current_environment, current_workers
 
 _EVERY = 500
 """Commits between two checkpoints, whose results are compacted together."""

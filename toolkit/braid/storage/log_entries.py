@@ -9,7 +9,7 @@ import msgspec
 
 from braid.core.run_state import FileChecksum
 from braid.storage.event_log import EventPrefix
-from braid.util.environment import current_environment
+from braid.util.clock_and_threads import current_environment
 
 
 class FileRef(NamedTuple):

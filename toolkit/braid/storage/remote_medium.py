@@ -36,7 +36,7 @@ from braid.storage.object_store import map_concurrently, open_object_store
 from braid.storage.run_files import is_run_file
 from braid.storage.run_medium import make_lost_start_error
 from braid.util import temp_dirs
-from braid.util.environment import current_environment
+from braid.util.clock_and_threads import current_environment
 from braid.util.file_system import current_file_system
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO
 
-from braid.util.environment import current_environment
+from braid.util.clock_and_threads import current_environment
 from braid.util.file_system import current_file_system
 
 _ASKING = 0.05

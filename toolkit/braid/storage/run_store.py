@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from braid.core.batch_report import BatchReport
-from braid.core.event_io import LOGGER, encode_event
+from braid.core.event_jsonl import LOGGER, encode_event
 from braid.core.run_state import FileChecksum, RunState
 from braid.errors import FencedError
 from braid.storage import durable_files
 from braid.storage.committed_results import CommittedResults
 from braid.storage.durable_files import Durability
 from braid.storage.event_archive import EventArchive
-from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.log_checkpointer import LogCheckpointer
 from braid.storage.log_entries import DriverIdentity, FileRef
 from braid.storage.manifest_log import OLD, ManifestLog
@@ -38,6 +37,7 @@ from braid.storage.run_settings import SettingsFile
 from braid.storage.sink_progress import SinkProgress
 from braid.storage.spark_checkpoint import SparkCheckpoint
 from braid.storage.state_files import BlockFolder, StateFiles
+from braid.storage.static_input_copy import InputSnapshot
 from braid.util.file_system import current_file_system
 
 _OPENING = "opening.jsonl"

@@ -4,7 +4,7 @@
 
 The log has Spark's format (CompactibleFileStreamLog): one file per batch, with the version and a
 line of JSON for each result file. Some files have the lines of all batches (see
-``sink_log_files``).
+``sink_log_retention``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from braid.storage import durable_files
 from braid.storage.log_entries import CompactedResults
 from braid.storage.run_files import is_run_file, result_file_batch
 from braid.storage.run_medium import RunMedium
-from braid.storage.sink_log_files import (
+from braid.storage.sink_log_retention import (
     is_compact_batch,
     is_log_file_name,
     last_compact_batch,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence, Set
 from concurrent.futures import Future
 from functools import partial
 
-from braid.core.event_io import LOGGER
+from braid.core.event_jsonl import LOGGER
 from braid.core.run_state import FileChecksum, RunState, state_from_json, state_to_json
 from braid.errors import DamagedRunError
 from braid.storage import block_files, durable_files
@@ -15,7 +15,7 @@ from braid.storage.log_entries import CommitRecord, FileRef
 from braid.storage.manifest_log import OLD
 from braid.storage.run_files import is_run_file
 from braid.storage.run_medium import RunMedium
-from braid.util.environment import current_environment
+from braid.util.clock_and_threads import current_environment
 from braid.util.file_system import current_file_system
 
 

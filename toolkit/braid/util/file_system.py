@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from braid.util.environment import Replaceable
+from braid.util.clock_and_threads import Replaceable
 
 Place = str | Path
 

@@ -1,6 +1,6 @@
 """The data frames behind the claims of Gu, Yu and Wang 2007, section 5.
 
-The frames are those of ``figures`` and ``plan_costs``.
+The frames are those of ``figures`` and ``planning_costs``.
 """
 
 from __future__ import annotations

@@ -34,9 +34,9 @@ from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.diffusion.semantics_unaware import SemanticsUnaware
 from braid.simulation.expected_work import Selects
 
-from braid_lab.common.cluster_run import iter_cluster_simulation
 from braid_lab.common.result_cache import CachedOutcome
-from braid_lab.diffusion.cluster import GU_SCANNED, gu_host_capacities
+from braid_lab.common.simulated_cluster import iter_cluster_simulation
+from braid_lab.diffusion.simulated_hosts import GU_SCANNED, gu_host_capacities
 from braid_lab.workloads.poisson_arrivals import Arrivals, draw_rates
 
 PLACEMENTS = (

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from braid_lab.common.trace import (
+from braid_lab.common.tuple_models import (
     NAMES,
     Rows,
     Stored,

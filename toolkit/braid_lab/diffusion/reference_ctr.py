@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
-from braid_lab.common.trace import (
+from braid_lab.common.tuple_models import (
     NAMES,
     Group,
     Rows,

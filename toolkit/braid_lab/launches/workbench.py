@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from braid.core import event_io
+from braid.core import event_jsonl
 from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
 from braid.papers.baselines.centralized import Centralized
@@ -232,7 +232,7 @@ def simulate_run(board: WorkbenchSettings) -> list[Any]:
     """Return the events of the modelled run, or those of the recording. Raises ValueError."""
     if board.is_recording:
         try:
-            return event_io.read_events(board.data)
+            return event_jsonl.read_events(board.data)
         except OSError as error:
             raise ValueError(f"{board.data} cannot be read: {error.strerror}") from None
     given = load_streams(board)

@@ -20,7 +20,7 @@ from braid_lab.common.result_cache import (
     run_cache_command,
 )
 from braid_lab.psp.experiments import JOINS, RingSetting
-from braid_lab.psp.rivals import compare_schemes, competitors, count_scheme
+from braid_lab.psp.scheme_comparison import compare_schemes, competitors, count_scheme
 
 LENGTHS, WAYS, SIGMAS, SEEDS = (4, 8, 12, 16), (3, 5, 7, 9), (0.05, 0.1, 0.5), (0, 1, 2)
 CACHED_SETTING = RingSetting(seconds=60.0)

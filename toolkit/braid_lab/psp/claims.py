@@ -1,7 +1,7 @@
 """The claims of Wang 2008, Part II, chapters 13 and 16, against ``braid_lab.psp.experiments``.
 
-Those of ``braid_lab.psp.rivals`` are in ``rival_claims``. All is modelled, except the run on Spark.
-Claims that hold are required.
+Those of ``braid_lab.psp.scheme_comparison`` are in ``rival_claims``. All is modelled, except
+the run on Spark. Claims that hold are required.
 """
 
 from __future__ import annotations

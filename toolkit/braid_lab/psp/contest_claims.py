@@ -1,4 +1,4 @@
-"""The claims of Wang 2008, Fig. 16.2 to 16.5, against ``rivals.compare_schemes``.
+"""The claims of Wang 2008, Fig. 16.2 to 16.5, against ``scheme_comparison.compare_schemes``.
 
 Rings, ATR and CTR are compared. All is counted on the policies and priced, so modelled. Claims that
 hold are required; ``tests/mutations`` has the faults that break them.
@@ -19,7 +19,7 @@ from braid_lab.common.claims import (
     leave_untested,
 )
 from braid_lab.psp.experiments import HOPS
-from braid_lab.psp.rivals import (
+from braid_lab.psp.scheme_comparison import (
     HALF,
     LONG,
     PAIR,

@@ -1,10 +1,10 @@
 """The experiments on the PSP ring: Wang 2008, Fig. 16.1, 16.2, 16.6 and 16.7, all modelled.
 
-``rivals`` compares the ring with ATR and CTR.
+``scheme_comparison`` compares the ring with ATR and CTR.
 
 There are two models. The closed forms are those of ``papers.psp.cost`` (chapter 13, section 15.1).
 The counted ones run the placements without tuples (``simulate``) and price what every node does:
-pairs, sends and receipts by ``psp.cluster.wang_cost_parameters``.
+pairs, sends and receipts by ``psp.simulated_hosts.wang_cost_parameters``.
 
 The book prints neither times nor values for its cost terms. A pair takes 1 ns for a pixel and a
 tuple 50 microseconds to send or to receive, as in ``wang_cost_parameters``. T_n is a parameter:
@@ -33,7 +33,7 @@ from braid.papers.psp.ring import Ring
 from braid.simulation.simulator import simulate
 
 from braid_lab.psp import cost
-from braid_lab.psp.cluster import wang_cost_parameters, wang_host_capacities
+from braid_lab.psp.simulated_hosts import wang_cost_parameters, wang_host_capacities
 from braid_lab.workloads.poisson_arrivals import Arrivals
 
 JOINS = {"small": 5.0, "middle": 10.0, "large": 20.0}

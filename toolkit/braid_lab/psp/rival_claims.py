@@ -1,4 +1,4 @@
-"""The claims of Wang 2008, section 15.1, Fig. 14.1, 15.1 and 16.3, against ``rivals``.
+"""The claims of Wang 2008, section 15.1, Fig. 14.1, 15.1 and 16.3, against ``scheme_comparison``.
 
 Those of Fig. 16.2 to 16.5 are in ``contest_claims``. All is counted on the policies and priced, so
 modelled. Claims that hold are required; ``tests/mutations`` has the faults that break them.
@@ -23,7 +23,7 @@ from braid_lab.psp import contest_claims
 
 CLAIMS = ClaimRegistry("Wang 2008, II")
 
-# Chapter 14 and section 15.1: ``comparison``, ``rivals.replica_table``
+# Chapter 14 and section 15.1: ``scheme_properties``, ``scheme_comparison.replica_table``
 
 
 @CLAIMS.claim("15.1, Fig. 16.4", "State of ATR grows with N as MEM_ATR does", is_required=True)
@@ -102,7 +102,7 @@ def relocated_state_claim(moves: pd.DataFrame) -> Finding:
     return judge_reading(result, off < 0.01, reading)
 
 
-# Fig. 16.3: ``rivals.concurrency_table``
+# Fig. 16.3: ``scheme_comparison.concurrency_table``
 
 
 @CLAIMS.claim("Fig. 16.3", "Response time of PSP-I is pretty stable in N")

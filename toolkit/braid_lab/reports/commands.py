@@ -9,7 +9,7 @@ from typing import Any
 
 from braid.util.durations import UNITS, format_duration
 
-from braid_lab.reports import notebook_runner, outcome
+from braid_lab.reports import notebook_runner, report_outcome
 from braid_lab.reports import report as reports
 from braid_lab.reports.notebook_parameters import NotebookError, read_parameters
 
@@ -59,5 +59,5 @@ def list_notebooks(options: argparse.Namespace) -> int:
 
 def _format_last_duration(name: str) -> str:
     """Return how long the last report took, if the default place has it as JSON."""
-    last = outcome.read_outcome(reports.FOLDER / f"{name}.json")
+    last = report_outcome.read_outcome(reports.FOLDER / f"{name}.json")
     return f" (the last took {format_duration(last['seconds'] * UNITS['second'])})" if last else ""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from braid_lab.reports import notebook_runner as files
-from braid_lab.reports import outcome, report_summary
+from braid_lab.reports import report_outcome, report_summary
 from braid_lab.reports.notebook_parameters import NotebookError, parse_values, read_parameters
 from braid_lab.reports.report_page import render_page
 
@@ -73,29 +73,29 @@ def run_report(options: argparse.Namespace) -> int:
         output = options.output or FOLDER / f"{name}.html"
         _check_output(output, options.force)
         aside = output.with_suffix(".json")
-        last = outcome.read_outcome(aside)
+        last = report_outcome.read_outcome(aside)
     except (NotebookError, ValueError) as error:
         return _print_refusal(str(error), 2)
     defaults = {n: p.default for n, p in accepted.items()}
     about = files.read_notebook_info(notebook)
     expected = about.expected_minutes and 60 * about.expected_minutes
     ran, claims = _run_with_claims(notebook, values, options.verbose, last, expected)
-    report_outcome = outcome.make_outcome(name, about.title, defaults | values, ran, claims)
+    outcome = report_outcome.make_outcome(name, about.title, defaults | values, ran, claims)
     try:
         html = render_page(
             ran.notebook,
-            report_outcome["title"] or name,
+            outcome["title"] or name,
             notebook.parent,
-            report_summary.render_head(report_outcome, defaults, last, options.compare),
+            report_summary.render_head(outcome, defaults, last, options.compare),
         )
     except NotebookError as error:
         return _print_refusal(f"{name}: {error}", 1)
     _write_page(output, html)
     if options.json or options.compare:
-        outcome.write_outcome(report_outcome, aside)
+        report_outcome.write_outcome(outcome, aside)
     print(
         f"wrote {output} ({len(html.encode()) / 1e6:.1f} MB); "
-        f"{report_summary.format_verdict(report_outcome)}"
+        f"{report_summary.format_verdict(outcome)}"
     )
     if options.open:
         webbrowser.open(output.resolve().as_uri())
@@ -134,7 +134,7 @@ def _run_with_claims(
     notebook: Path,
     values: Mapping[str, Any],
     verbose: bool,
-    last: outcome.Outcome | None,
+    last: report_outcome.Outcome | None,
     expected: float | None,
 ) -> tuple[files.NotebookRun, list[Any]]:
     """Run the notebook. Return the run and the claims that it checked."""
@@ -146,11 +146,16 @@ def _run_with_claims(
             (_write_to_stderr, _write_to_stderr) if verbose else (line.show_text, _ignore_text)
         )
         ran = files.run_notebook(
-            notebook, values, *writers, before, outcome.claim_environment(claims_file), expected
+            notebook,
+            values,
+            *writers,
+            before,
+            report_outcome.claim_environment(claims_file),
+            expected,
         )
-        outcome.forward_claims(claims_file, os.environ.get("BRAID_CLAIMS"))
+        report_outcome.forward_claims(claims_file, os.environ.get("BRAID_CLAIMS"))
         line.clear_line()
-        return ran, outcome.read_claims(claims_file)
+        return ran, report_outcome.read_claims(claims_file)
 
 
 class _Line:

@@ -8,7 +8,7 @@ from typing import Any
 
 from braid.util.durations import UNITS, format_duration
 
-from braid_lab.reports.outcome import Difference, Outcome
+from braid_lab.reports.report_outcome import Difference, Outcome
 
 STYLE = """<style>
 .braid-head { font: 14px/1.5 system-ui, sans-serif; margin: 1em 0 2em; padding: 0.8em 1.2em;
@@ -69,7 +69,7 @@ def _format_parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -
 
 
 def _format_differences(found: Outcome, last: Outcome | None) -> str:
-    from braid_lab.reports.outcome import compare_outcomes
+    from braid_lab.reports.report_outcome import compare_outcomes
 
     if last is None:
         return "<p>There is no earlier run to compare with.</p>"

@@ -28,7 +28,7 @@ from braid.papers.reuse.stream_rates import Rates, StreamRate
 
 from braid_lab.reuse.hierarchy import HierarchicalPlanner, count_plans
 from braid_lab.reuse.reference import linear_search
-from braid_lab.reuse.rivals import (
+from braid_lab.reuse.rival_planners import (
     plan_all_at_sink,
     plan_exactly,
     plan_then_deploy,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from braid_lab.common.trace import (
+from braid_lab.common.tuple_models import (
     NAMES,
     Group,
     Rows,

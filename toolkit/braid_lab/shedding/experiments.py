@@ -18,9 +18,13 @@ import numpy.typing as npt
 import pandas as pd
 from braid.papers.shedding.budget import fill_budget
 
-from braid_lab.shedding import closed_forms
-from braid_lab.shedding.closed_forms import best_output_share, newest_output_share, split_directions
-from braid_lab.shedding.closed_forms import output_optimality as phi
+from braid_lab.shedding import paper_algorithms
+from braid_lab.shedding.paper_algorithms import (
+    best_output_share,
+    newest_output_share,
+    split_directions,
+)
+from braid_lab.shedding.paper_algorithms import output_optimality as phi
 from braid_lab.workloads.set_streams import SetStreams
 
 Floats = npt.NDArray[np.float64]
@@ -127,11 +131,13 @@ def adaptation_curves(window: float = 20.0, boost: float = 1.2) -> pd.DataFrame:
             stored = rates[max(0, second - int(window)) : second].sum()
             if rule == "forward":
                 expected_pairs = rates[max(0, second - 1)] * stored
-                r = closed_forms.affordable_fraction(1.0, 0.0, 1 / CAPACITY, float(expected_pairs))
+                r = paper_algorithms.affordable_fraction(
+                    1.0, 0.0, 1 / CAPACITY, float(expected_pairs)
+                )
             load = r * lam * stored / CAPACITY
             rows.append((rule, second, lam, r, load))
             if rule == "Algorithm 1":
-                r = closed_forms.adapt_fraction(r, min(1.0, 1 / load) if load else 1.0, boost)
+                r = paper_algorithms.adapt_fraction(r, min(1.0, 1 / load) if load else 1.0, boost)
     return pd.DataFrame(
         rows, columns=["rule", "second", "rate", "fraction_modelled", "load_modelled"]
     )

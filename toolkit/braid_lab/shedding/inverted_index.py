@@ -18,7 +18,7 @@ from heapq import heappop as pop
 from math import ceil, log2
 from typing import Literal
 
-from braid_lab.common.trace import Trace, TraceStep
+from braid_lab.common.tuple_models import Trace, TraceStep
 
 Order = Literal["identifier", "time"]
 Entry = tuple[int, int]

@@ -16,7 +16,16 @@ from math import ceil
 from random import Random
 from typing import Literal, NamedTuple
 
-from braid_lab.common.trace import NAMES, Group, Rows, Stepper, Stored, Trace, TraceMove, Tuple
+from braid_lab.common.tuple_models import (
+    NAMES,
+    Group,
+    Rows,
+    Stepper,
+    Stored,
+    Trace,
+    TraceMove,
+    Tuple,
+)
 from braid_lab.shedding.inverted_index import InvertedIndex, Order
 
 Predicate = Literal["equal", "subset", "superset", "overlap", "inner"]

@@ -21,10 +21,10 @@ from braid_lab.common.claims import (
 from braid_lab.slices import chain_claims, live_chain
 from braid_lab.slices import cost as costs
 from braid_lab.slices.chain_claims import judge_average
-from braid_lab.slices.chain_counting import ChainExperiment
 from braid_lab.slices.cost import SharedLoad
-from braid_lab.slices.cost_tree import isolated_ratios
+from braid_lab.slices.counted_chains import ChainExperiment
 from braid_lab.slices.experiments import GRID, cpu_savings
+from braid_lab.slices.join_tree_costs import isolated_ratios
 
 CLAIMS = ClaimRegistry("Wang 2008, I")
 """All claims of Part I."""

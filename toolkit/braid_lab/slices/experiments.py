@@ -21,10 +21,10 @@ from braid.papers.slices import chain_optimizer as slices
 from braid.papers.slices.chain_optimizer import Chain
 
 from braid_lab.slices import cost as costs
-from braid_lab.slices import cost_tree as tree_costs
-from braid_lab.slices.chain_counting import ChainExperiment
+from braid_lab.slices import join_tree_costs as tree_costs
 from braid_lab.slices.cost import SharedLoad, unfiltered_statistics
-from braid_lab.slices.counting import plan_joins
+from braid_lab.slices.counted_chains import ChainExperiment
+from braid_lab.slices.counted_plans import plan_joins
 
 WINDOWS = {
     "mostly small": (5.0, 10.0, 30.0),
@@ -111,7 +111,7 @@ def tree_ratios(grid: Sequence[float] = GRID) -> pd.DataFrame:
     """Return Fig. 6.4 to 6.7: m, n, resource, against, ratio_modelled, printed_modelled.
 
     Ratios are the chains' costs over those of the other strategy. ``printed_modelled`` is Eq. 6.4
-    and 6.8 as printed; for CPU they differ (``cost_tree``).
+    and 6.8 as printed; for CPU they differ (``join_tree_costs``).
     """
     rows = []
     for m, n in product(grid, repeat=2):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braid_lab.common.printed_figures import PrintedFigure
+from braid_lab.common.printed_numbers import PrintedFigure
 
 FIG_8_1 = (
     PrintedFigure(

@@ -28,7 +28,7 @@ from itertools import pairwise
 
 from braid.core.query import Query
 
-from braid_lab.common.trace import (
+from braid_lab.common.tuple_models import (
     NAMES,
     Group,
     Rows,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braid_lab.common.printed_figures import PrintedFigure
+from braid_lab.common.printed_numbers import PrintedFigure
 
 GROWTH = {"SHJ": 27.0, "StaticMid": 14.0, "Dynamic": 2.0}
 """Fig. 5a as in section 5.2: MB on a machine for each percent of the input."""

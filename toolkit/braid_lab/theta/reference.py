@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from braid.papers.theta.mapping import Mapping, input_load_factor, optimal_mapping, square_mapping
 
-from braid_lab.common.trace import (
+from braid_lab.common.tuple_models import (
     NAMES,
     Group,
     Rows,

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 import ipywidgets as W
-from braid.core.event_io import LOGGER
+from braid.core.event_jsonl import LOGGER
 from IPython.display import HTML, display
 
 from braid_widgets.base.charts import Chart

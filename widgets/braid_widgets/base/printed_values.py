@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import plotly.graph_objects as go
-from braid_lab.common.printed_figures import PrintedFigure
+from braid_lab.common.printed_numbers import PrintedFigure
 
 from braid_widgets.base.axes import as_list
 from braid_widgets.base.charts import GREY, Chart

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any, TypedDict
 
-from braid_lab.common.trace import NAMES, Trace, TraceStep, group_name
+from braid_lab.common.tuple_models import NAMES, Trace, TraceStep, group_name
 
 from braid_widgets.base.player import Player, read_bundle
 

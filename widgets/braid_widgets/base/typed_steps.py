@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ipywidgets as W
-from braid_lab.common.trace import Trace
+from braid_lab.common.tuple_models import Trace
 
 from braid_widgets.base import controls
 from braid_widgets.base.charts import STYLE, WIDTH

@@ -8,7 +8,7 @@ from typing import Any, NotRequired, TypedDict
 
 from braid.core.events import BatchCommitted, BatchShed, RunEnded, RunStarted
 from braid.core.plan_sentences import format_count
-from braid.papers.reuse.events import HubStarted
+from braid.papers.reuse.hub_events import HubStarted
 from braid.util.durations import UNITS, format_duration
 
 from braid_widgets.base.block_map import BlockMapFrame

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
-from braid.core.event_io import read_events
+from braid.core.event_jsonl import read_events
 from braid.core.events import BatchCommitted
 
 from braid_widgets.base import colors

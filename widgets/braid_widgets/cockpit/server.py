@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from braid.core.event_io import EventTail
+from braid.core.event_jsonl import EventTail
 from braid.core.events import RunStarted
 from braid.util.validation import format_value, read_natural
 

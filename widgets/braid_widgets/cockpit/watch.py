@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from braid.core.event_io import EventTail
+from braid.core.event_jsonl import EventTail
 from braid.core.events import RunStarted
 
 from braid_widgets.base.live_updates import ObservableRun

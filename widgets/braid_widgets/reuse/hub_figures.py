@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from math import isfinite
 from typing import Any
 
-from braid.papers.reuse.events import HubBatchCommitted, HubStarted, QueryEnded, QuerySubmitted
+from braid.papers.reuse.hub_events import HubBatchCommitted, HubStarted, QueryEnded, QuerySubmitted
 
 from braid_widgets.base.key_figures import RECENT, KeyFigure
 

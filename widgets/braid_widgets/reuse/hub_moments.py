@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from braid.core.events import EventContext
-from braid.papers.reuse.events import (
+from braid.papers.reuse.hub_events import (
     HubBatchCommitted,
     HubStarted,
     NodeFailed,

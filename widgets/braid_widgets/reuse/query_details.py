@@ -9,7 +9,7 @@ from typing import Any
 from braid.core import plan_sentences
 from braid.core.plan import Block
 from braid.papers.reuse.deployment import DeployedQuery, Deployment
-from braid.papers.reuse.events import HubBatchCommitted
+from braid.papers.reuse.hub_events import HubBatchCommitted
 from braid.papers.reuse.relaxation import format_window
 
 from braid_widgets.base.text import format_held_blocks

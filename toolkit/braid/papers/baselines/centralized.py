@@ -8,7 +8,7 @@ from typing import Any
 from braid.core.facts import Facts
 from braid.core.placement import Placement
 from braid.core.plan import Plan
-from braid.papers.common.routes import local_routes
+from braid.papers.common.route_builders import local_routes
 
 
 @dataclass(frozen=True)

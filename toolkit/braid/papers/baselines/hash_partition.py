@@ -11,7 +11,7 @@ from typing import Any, Self
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan
-from braid.papers.common.routes import local_routes
+from braid.papers.common.route_builders import local_routes
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan, ReplicaCopy, Route
 from braid.core.plan_builder import PlanBuilder
-from braid.papers.common.routes import hopping_routes
+from braid.papers.common.route_builders import hopping_routes
 from braid.papers.psp.events import (
     HeadMoved,
     RingResized,

@@ -25,7 +25,7 @@ from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Derivation, Plan
 from braid.core.plan_builder import PlanBuilder
 from braid.core.query import MOST
-from braid.papers.common.routes import hopping_routes
+from braid.papers.common.route_builders import hopping_routes
 from braid.papers.slices.chain_optimizer import (
     StreamPosition,
     chain_cost,

@@ -19,8 +19,8 @@ from braid.papers.psp.slice_table import (
     plan_relocation,
 )
 
-from braid_lab.common.trace import NAMES, Group, Stepper, Stored, Trace
-from braid_lab.common.trace import TraceMove as Shown
+from braid_lab.common.tuple_models import NAMES, Group, Stepper, Stored, Trace
+from braid_lab.common.tuple_models import TraceMove as Shown
 from braid_lab.psp.cost import relocated_shares
 
 SECOND = 1_000_000

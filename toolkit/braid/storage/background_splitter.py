@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from braid.core.run_state import FileChecksum
 from braid.storage.staged_input import StagedStream
 from braid.util.cancellation import PART
-from braid.util.environment import current_workers
+from braid.util.clock_and_threads import current_workers
 
 InputChecksums = dict[str, list[FileChecksum]]
 

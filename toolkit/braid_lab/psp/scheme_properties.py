@@ -24,7 +24,7 @@ from braid.simulation.simulator import simulate
 
 from braid_lab.psp import cost
 from braid_lab.psp.experiments import RingSetting, steady_batches
-from braid_lab.psp.rivals import PAIR, SHORT, competitors, sent_copies, with_fine_batches
+from braid_lab.psp.scheme_comparison import PAIR, SHORT, competitors, sent_copies, with_fine_batches
 
 ROWS: Mapping[str, tuple[tuple[str, str, str], str]] = {
     "Routing Cost": (("Low", "High", "Low"), "covers looked for, a new segment"),

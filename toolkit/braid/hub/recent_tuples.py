@@ -20,7 +20,7 @@ from braid.hub.hub_state import HubState
 from braid.storage import durable_files
 from braid.storage.block_files import read_parquet
 from braid.storage.hub_files import HistoryFile
-from braid.util.environment import current_environment
+from braid.util.clock_and_threads import current_environment
 from braid.util.file_system import current_file_system
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from braid.core.events import EVENTS, Event, RunEnded
-from braid.core.provider import current_provider
+from braid.core.plugin_provider import current_provider
 
 VERSION = 1
 """Version of the line format. Other versions are refused."""

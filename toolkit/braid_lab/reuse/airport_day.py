@@ -22,12 +22,12 @@ from braid.hub.hub_batches import run_batch
 from braid.hub.hub_settings import HubSettings
 from braid.hub.query_answers import answer_query
 from braid.hub.query_registry import QueryRegistry
-from braid.papers.reuse.events import HubBatchCommitted, OperatorBuilt, QuerySubmitted
+from braid.papers.reuse.hub_events import HubBatchCommitted, OperatorBuilt, QuerySubmitted
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import Reuse
 from braid.sources.arrow_replay import ArrowReplay
-from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.run_store import RunStore
+from braid.storage.static_input_copy import InputSnapshot
 from braid.util.durations import UNITS
 
 from braid_lab.reuse.paper_example import Q1, Q2, figure_1_example

@@ -1,7 +1,8 @@
 """The recorded runs that notebooks open on: their settings, their files, and how to make them.
 
-``python -m braid_lab.launches.recordings`` makes all of them, or the named ones, with Spark. They
-are runs of fixed settings, so another machine makes the same plans and counts; only times differ.
+``python -m braid_lab.launches.notebook_recordings`` makes all of them, or the named ones, with
+Spark. They are runs of fixed settings, so another machine makes the same plans and
+counts; only times differ.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from braid.core.event_io import read_events, write_events
+from braid.core.event_jsonl import read_events, write_events
 from braid.core.query import Query
 
 from braid_lab.theta.experiments import RIVALS
@@ -115,7 +116,7 @@ def start_recorded_run(name: str) -> JoinRun | SharedRun:
 
 def main() -> None:
     """Make the named recordings, or all."""
-    parser = ArgumentParser("python -m braid_lab.launches.recordings", description=__doc__)
+    parser = ArgumentParser("python -m braid_lab.launches.notebook_recordings", description=__doc__)
     parser.add_argument("names", nargs="*", help="by default all")
     for name in parser.parse_args().names or (*SETTINGS, *SHARED):
         print(make_recording(name), flush=True)

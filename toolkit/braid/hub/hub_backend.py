@@ -15,9 +15,9 @@ from braid.condition.residual_evaluation import query_table
 from braid.condition.sql_types import BIGINT
 from braid.core.reserved_columns import QUERIES
 from braid.errors import UnsupportedExpressionError
+from braid.hub.expression_properties import depends_on_time_zone, has_float, may_fail
 from braid.hub.flat_results import Shape
 from braid.hub.query_conditions import Schemas
-from braid.hub.query_expressions import depends_on_time_zone, has_float, may_fail
 from braid.hub.query_parser import StreamQuery
 from braid.papers.reuse.definition import Column
 from braid.sources.batch_drivers import BatchDriver

@@ -4,7 +4,7 @@ The simulation runs ``papers.slices.Chain`` over the Poisson arrivals of two str
 of its slices, and the pairs that its plans let meet, are added up slice by slice. Pull-up is a
 chain of one slice (section 7.2). A partition is two of them: one for tuples that pass the
 selection, one for those that fail it. A slice is a whole number of micro-batches, so short batches
-count finer. ``counting`` counts the same tuple by tuple, without a chain.
+count finer. ``counted_plans`` counts the same tuple by tuple, without a chain.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from braid.papers.slices.events import SliceContents
 from braid.simulation.simulator import simulate
 
 from braid_lab.slices.cost import SharedLoad
-from braid_lab.slices.counting import ALL, FAIL, PASS, PlanJoin, TupleCounts, plan_joins
+from braid_lab.slices.counted_plans import ALL, FAIL, PASS, PlanJoin, TupleCounts, plan_joins
 
 SECOND = 1_000_000
 Floats = npt.NDArray[np.float64]

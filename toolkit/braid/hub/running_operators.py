@@ -13,8 +13,8 @@ import pyarrow as pa
 from braid.core.reserved_columns import MARK, TIME
 from braid.errors import ExpressionError
 from braid.execution.executors import make_executor
-from braid.hub.backfill import BackfillBuffer, HistoryWrite
 from braid.hub.flat_results import Texts, latest_time_sql, microseconds_sql, read_flat
+from braid.hub.hub_backend import StreamReader
 from braid.hub.hub_state import HubState
 from braid.hub.operator_instance import (
     ArrivedRows,
@@ -26,7 +26,7 @@ from braid.hub.operator_instance import (
     read_operator_spec,
 )
 from braid.hub.operator_specs import OperatorSpecBuilder
-from braid.hub.stream_reader import StreamReader
+from braid.hub.recent_tuples import BackfillBuffer, HistoryWrite
 from braid.papers.reuse.definition import UNBOUNDED
 from braid.papers.reuse.deployment import Deployment, Operator
 from braid.storage.hub_files import (
@@ -38,7 +38,7 @@ from braid.storage.hub_files import (
     operator_key,
 )
 from braid.storage.run_store import RunStore
-from braid.util.environment import current_environment, current_workers
+from braid.util.clock_and_threads import current_environment, current_workers
 from braid.util.file_system import current_file_system
 from braid.util.machine import available_cores
 
