@@ -15,7 +15,6 @@ differs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 
 from braid.storage import durable_files
 from braid.storage.log_entries import CompactedResults
@@ -157,8 +156,15 @@ class PublishedResults:
         """Link files into results/.
 
         The link in staging/ remains until the new one is on disk, so a power cut leaves one of
-        them.
+        them. A driver that starts between a commit and this call links the file, and removes
+        the link in staging/.
         """
         for name in names:
-            with suppress(FileExistsError):
+            try:
                 current_file_system().link_file(self.new / name, self.results / name)
+            except FileExistsError:
+                pass
+            except FileNotFoundError:
+                if not current_file_system().exists(self.results / name):
+                    self.medium.check_driver()
+                    raise
