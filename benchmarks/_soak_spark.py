@@ -19,7 +19,7 @@ import _soak_disk
 import duckdb
 import psutil
 from braid import HashPartition
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.spark_session import session
 from braid.storage.run_store import RunStore
 from braid.stream_join import JoinRun, StreamJoin

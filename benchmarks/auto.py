@@ -28,8 +28,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from _common import Measure, arguments, leave, scratch
-from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
+from braid.core.run_events import BatchCommitted
 from braid.stream_join import StreamJoin
 from braid.util.machine import available_cores
 

@@ -34,8 +34,8 @@ from _common import (
     stream,
 )
 from braid import Aligned, Centralized, Coordinated, Ring
-from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
+from braid.core.run_events import BatchCommitted
 from braid.spark_session import session
 from braid.stream_join import StreamJoin
 from pyspark.sql import Column, DataFrame, SparkSession

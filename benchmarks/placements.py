@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pandas as pd
 from _common import arguments, leave, scratch, seconds, steady
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.spark_session import session
 from braid_lab.launches.launching import launch_join, make_placement, make_workload
 

@@ -24,7 +24,7 @@ from _common import (
     steady,
     stream,
 )
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.shared.shared_join import SharedJoin
 from braid.spark_session import session
 from pyspark.sql import DataFrame, SparkSession

@@ -37,7 +37,7 @@ from braid import Centralized, Shed, StaticGrid, StreamJoin
 from braid.core import batch_step
 from braid.core.batch_report import BatchReport, BlockSize
 from braid.core.batch_step import RunRules
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.core.run_state import RunState
 from braid.kernels.set_overlap import SetColumn, pairs_sharing
 from braid.spark_session import session

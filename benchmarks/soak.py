@@ -42,8 +42,8 @@ import pyarrow.parquet as pq
 from _common import Measure, arguments, leave, scratch
 from braid import HashPartition
 from braid.condition.predicate import IndexCondition, Predicate
-from braid.core.events import BatchCommitted
 from braid.core.reserved_columns import ROUTING, TIME
+from braid.core.run_events import BatchCommitted
 from braid.execution.engine import Engine
 from braid.execution.thread_executor import ThreadExecutor
 from braid.kernels.join_spec import JoinSpec

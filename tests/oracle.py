@@ -25,7 +25,7 @@ from braid.condition.predicate import Predicate
 from braid.core.placement import Placement
 from braid.core.reserved_columns import WEIGHT
 from braid.kernels.block_builder import build_block
-from braid.kernels.block_rows import BlockRows, PartialMatches
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.probe import BlockJoiner
 from braid.storage.run_store import RunStore
 from braid.stream_join import JoinRun, StreamJoin

@@ -18,10 +18,10 @@ import scatter  # noqa: F401 (placements of the tests' own, that register themse
 from braid.core import batch_step
 from braid.core.batch_report import BatchReport, BlockSize
 from braid.core.batch_step import RunRules
-from braid.core.events import BatchCommitted
 from braid.core.placement import registered_placements
 from braid.core.plan import Plan
 from braid.core.query import Query
+from braid.core.run_events import BatchCommitted
 from braid.core.run_state import RunState, state_from_json, state_to_json
 from braid.util.json_codec import round_trip
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from braid.core.events import BatchPlanned
 from braid.core.reserved_columns import DRAW, ROUTING, WORTH
+from braid.core.run_events import BatchPlanned
 from braid.core.shedding_plan import LOWEST
 from braid.kernels.hashing import draw_numbers
-from braid.papers.shedding.events import SheddingPlanned
+from braid.papers.shedding.run_events import SheddingPlanned
 from oracle import Ids
 
 Weights = dict[tuple[int, int], float]

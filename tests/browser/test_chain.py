@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from braid.core import event_jsonl, events
+from braid.core import event_jsonl, run_events
 from playwright.sync_api import expect
 from unit.test_view_chain import Recorded
 
 SHOWN = """# A recorded chain that can be clicked, and what was clicked
 import ipywidgets as W
-from braid.core import event_jsonl, events
+from braid.core import event_jsonl, run_events
 from braid_widgets.slices.chain import ChainPlayer
 
 view, told = ChainPlayer(event_jsonl.read_events("chain.jsonl"), pick=True), W.Label()
@@ -29,7 +29,7 @@ def test_a_click_on_a_boundary_merges_and_one_inside_a_slice_splits(
     run = Recorded(str(tmp_path / "run"))
     run.some(20)
     start = run.events.pop(
-        next(k for k, e in enumerate(run.events) if isinstance(e, events.RunStarted))
+        next(k for k, e in enumerate(run.events) if isinstance(e, run_events.RunStarted))
     )
     event_jsonl.write_events(lab.folder / "chain.jsonl", [start, *run.events])
     kernel = dict(kernelspec=dict(name="python3", display_name="Python 3", language="python"))

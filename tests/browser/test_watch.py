@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from braid.core.event_jsonl import read_events, write_events
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid_widgets.cockpit import server
 from playwright.sync_api import Browser, expect
 

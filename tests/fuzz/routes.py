@@ -21,7 +21,7 @@ from braid.condition.parser import parse_predicate
 from braid.condition.predicate import Predicate
 from braid.core.reserved_columns import TIME
 from braid.kernels.block_builder import build_block
-from braid.kernels.block_rows import BlockRows, PartialMatches
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.probe import BlockJoiner
 from braid.papers.baselines.centralized import Centralized
 from braid.sources.arrow_replay import _PLACE, ArrowFeed, _make_select_sql

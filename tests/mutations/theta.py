@@ -12,8 +12,8 @@ import pyarrow as pa
 from braid.core.placement import Placement
 from braid.papers.theta.host_groups import HostGroup
 from braid_lab.theta import claims as told
+from braid_lab.theta import compared_operators as theta_experiments
 from braid_lab.theta import dynamics as dynamics
-from braid_lab.theta import experiments as theta_experiments
 from braid_lab.theta import figures as figures
 from braid_lab.theta.cluster_model import JOINER, OPERATORS, ModelledMachine, simulate_progress
 from braid_lab.theta.join_inputs import JoinInput

@@ -13,15 +13,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.core import event_jsonl, events
+from braid.core import event_jsonl, run_events
 from braid.core.placement import Placement
 from braid.core.plan import Route
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.baselines.join_biclique import JoinBiclique
 from braid.papers.common.route_builders import local_routes
-from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid, StaticGrid
+from braid.papers.theta.run_events import MappingChanged
 from braid.stream_join import JoinRun, StreamJoin
 from oracle import EPOCH, list_files
 from pyspark.sql import DataFrame, SparkSession
@@ -270,12 +270,12 @@ def test_the_life_of_a_run(streams: dict[str, DataFrame], tmp_path: Path) -> Non
     }
     told = run.events()
     assert [type(e) for e in told if not isinstance(e, MappingChanged)] == [
-        events.RunStarted,
-        *[events.BatchPlanned, events.BatchCommitted] * 4,
-        events.RunEnded,
+        run_events.RunStarted,
+        *[run_events.BatchPlanned, run_events.BatchCommitted] * 4,
+        run_events.RunEnded,
     ]
     assert event_jsonl.read_events(path / "events.jsonl") == told
-    assert run.events(since=len(told) - 1) == [events.RunEnded(3, "completed")]
+    assert run.events(since=len(told) - 1) == [run_events.RunEnded(3, "completed")]
     metrics = run.metrics()
     assert (len(metrics), metrics["results"].sum()) == (16, 80)
     assert metrics["received_tuples"].sum() == 80  # a 2 x 2 grid sends each tuple to two hosts
@@ -295,7 +295,7 @@ def failed(run: JoinRun) -> str:
     error: BaseException | None = run.exception()
     assert error is raised.value
     last = run.events()[-1]
-    assert isinstance(last, events.RunEnded)
+    assert isinstance(last, run_events.RunEnded)
     assert last.outcome == run.status["state"] == "failed"
     assert last.error.startswith(type(error).__name__)
     assert "\n" not in last.error and last.error.endswith(str(error).splitlines()[0])

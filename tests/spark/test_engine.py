@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, StaticGrid
-from braid.core import events
+from braid.core import run_events
 from braid.core.placement import Placement
-from braid.papers.theta.events import MigrationAdvanced, MigrationEnded, MigrationStarted
+from braid.papers.theta.run_events import MigrationAdvanced, MigrationEnded, MigrationStarted
 from braid.stream_join import JoinRun, StreamJoin
 from local_runs import LocalRun
 from oracle import (
@@ -153,7 +153,7 @@ def test_all_placements_give_the_same_results(
             got, happened = run.run(placement, tmp_path / name, stops=(1,))
             wrong[name] = describe_difference(got, want)
             assert (
-                sum(e.results for e in happened if isinstance(e, events.BatchCommitted))
+                sum(e.results for e in happened if isinstance(e, run_events.BatchCommitted))
                 == want.total()
                 > 0
             )
@@ -208,7 +208,7 @@ def test_migrations_lose_and_double_nothing(
     assert "Advanced" in kinds
     if placement.max_hosts > placement.hosts:
         assert (
-            max(len(e.host_metrics) for e in happened if isinstance(e, events.BatchCommitted))
+            max(len(e.host_metrics) for e in happened if isinstance(e, run_events.BatchCommitted))
             == placement.max_hosts
         )
 
@@ -256,7 +256,7 @@ def test_late_tuples(spark: SparkSession, tmp_path: Path) -> None:
         run = LocalRun(make(spark, streams, on, windows, Centralized(), lateness=lateness))
         results[name], happened = run.run(placement, tmp_path / name)
         late[name] = sum(
-            sum(e.late_tuples) for e in happened if isinstance(e, events.BatchCommitted)
+            sum(e.late_tuples) for e in happened if isinstance(e, run_events.BatchCommitted)
         )
     assert late["scatter"] == 0
     assert describe_difference(results["scatter"], want) == ""

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pytest
 from braid import AdaptiveGrid, Auto, Coordinated, Ring, SharedJoin
 from braid.core.batch_history import PHASE_COLUMNS, PHASES
-from braid.core.events import BatchCommitted, PlacementChanged
 from braid.core.placement import Placement
+from braid.core.run_events import BatchCommitted, PlacementChanged
 from braid.errors import SparkResultLimitExceeded
 from braid.execution.executors import Executor, make_executor
 from braid.execution.spark_executor import SparkExecutor

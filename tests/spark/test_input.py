@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.storage.integrity import check_run
 from braid.storage.run_store import RunStore
 from braid.stream_join import JoinRun, StreamJoin

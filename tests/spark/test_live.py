@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from braid.core.events import RunEnded
+from braid.core.run_events import RunEnded
 from braid_lab.launches import live_runs
 from pyspark.sql import SparkSession
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from braid import HashPartition
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.execution.executor_choice import COPIES
 from braid.stream_join import JoinRun, StreamJoin
 from pyspark.sql import DataFrame, SparkSession

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid import Aligned, Centralized, Coordinated, Ring, SemanticsUnaware
-from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
+from braid.core.run_events import BatchCommitted
 from braid.errors import PredicateError
 from braid.simulation.simulator import simulate
 from braid.stream_join import JoinRun, StreamJoin

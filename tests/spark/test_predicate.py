@@ -15,7 +15,7 @@ from braid.condition.parser import parse_predicate
 from braid.condition.predicate import Predicate
 from braid.core.reserved_columns import TIME
 from braid.kernels.block_builder import build_block
-from braid.kernels.block_rows import BlockRows
+from braid.kernels.host_block_rows import BlockRows
 from oracle import Ids, describe_difference, frames, kernel_pairs, tables
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from braid import spark_session
 from braid.spark_session import _ASKED, _cache_java_names, _fork_settings
-from braid.storage.checkpoint_files import SCHEME, make_own_path
+from braid.storage.jvm_file_scheme import SCHEME, make_own_path
 from py4j.java_gateway import JavaClass, JavaPackage, JVMView
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F

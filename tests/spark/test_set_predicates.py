@@ -12,7 +12,7 @@ import pytest
 from braid import Centralized, inner_product
 from braid.condition.predicate import CommonElements
 from braid.kernels.block_builder import build_block
-from braid.kernels.block_rows import BlockRows
+from braid.kernels.host_block_rows import BlockRows
 from braid.stream_join import StreamJoin
 from input_splitting import cut
 from oracle import Ids, describe_difference, kernel_join, kernel_pairs

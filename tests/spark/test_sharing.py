@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from braid.core.events import BatchCommitted, BatchQueryResults, QueryAdded
-from braid.papers.slices.events import ChainChanged
+from braid.core.run_events import BatchCommitted, BatchQueryResults, QueryAdded
+from braid.papers.slices.run_events import ChainChanged
 from braid.shared.shared_join import SharedJoin, SharedRun
 from oracle import Ids, describe_difference, expected, frames, tables, wait_until
 from pyspark.sql import DataFrame, SparkSession

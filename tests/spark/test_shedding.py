@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from braid import AdaptiveGrid, SharedJoin, Shed
-from braid.core.events import BatchShed
 from braid.core.reserved_columns import DRAW
+from braid.core.run_events import BatchShed
 from braid.sources.spark_streams import shedding_columns
 from braid.stream_join import StreamJoin
 from oracle import committed_ids, expected, frames, result_weights, tables

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.errors import DamagedRunError
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.theta.grid import AdaptiveGrid

@@ -15,7 +15,7 @@ import pytest
 from braid.condition.parser import parse_predicate
 from braid.condition.spark_type_checker import SparkAnalyzer
 from braid.condition.sql_types import SqlType
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.theta.grid import AdaptiveGrid

@@ -11,7 +11,8 @@ from typing import Any
 
 from braid.core.batch_history import LiveBlocks, split_batch_seconds
 from braid.core.batch_report import HostMetrics
-from braid.core.events import (
+from braid.core.plan import Block, Derivation, Hop, ReplicaCopy, Route
+from braid.core.run_events import (
     BatchCommitted,
     BatchPlanned,
     EventsTrimmed,
@@ -19,9 +20,8 @@ from braid.core.events import (
     RunEnded,
     RunStarted,
 )
-from braid.core.plan import Block, Derivation, Hop, ReplicaCopy, Route
-from braid.papers.slices.events import ChainChanged
-from braid.papers.theta.events import (
+from braid.papers.slices.run_events import ChainChanged
+from braid.papers.theta.run_events import (
     Cell,
     MappingChanged,
     MigrationAdvanced,

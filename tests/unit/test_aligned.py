@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from braid.core import event_jsonl
 from braid.core.coverage import CoverageChecker
-from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.facts import Facts, HostUsage
 from braid.core.plan import Block
+from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.papers.baselines.centralized import Centralized
-from braid.papers.common.event_time_rate import EventTimeRate
 from braid.papers.common.load_balance import LoadBalance
+from braid.papers.common.window_batches import EventTimeRate
 from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.alignment import BlockRoles, MasterTenure, Segment
-from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
+from braid.papers.diffusion.run_events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 from braid.papers.diffusion.segment_length import LengthSearch, atr_overhead
 from braid.papers.diffusion.semantics_unaware import SemanticsUnaware
 from braid.simulation.simulator import simulate

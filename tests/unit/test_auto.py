@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from braid import Auto
 from braid.core.batch_report import BlockSize, ReplicaReport, TaskReport
-from braid.core.events import BatchCommitted, BatchPlanned, PlacementChanged
 from braid.core.facts import Facts
 from braid.core.plan import Plan
+from braid.core.run_events import BatchCommitted, BatchPlanned, PlacementChanged
 from braid.execution.engine import Engine
 from braid.papers.shedding.shed import Shed
 from braid.simulation.auto_placement import AutoState, _is_review_due

@@ -15,10 +15,10 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.core.events import BatchCommitted
 from braid.core.query import MOST, Query, longest_windows
 from braid.core.reserved_columns import MARK, TIME
-from braid.kernels.block_rows import BlockRows, PartialMatches
+from braid.core.run_events import BatchCommitted
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.probe import BlockJoiner
 from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.papers.slices.chain import Chain

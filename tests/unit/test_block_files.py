@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from braid import Centralized
 from braid.core import compaction
-from braid.core.events import BatchCommitted, BatchPlanned
+from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.execution import path_probing
 from braid.kernels import probe
 from braid.kernels.block_builder import merge_blocks
-from braid.kernels.block_rows import BlockRows, PartialMatches
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.join_spec import GeneratedColumn, StreamLayout
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.storage import block_files

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from braid.core import event_jsonl
-from braid.core.events import BatchCommitted, RunEnded
+from braid.core.run_events import BatchCommitted, RunEnded
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.simulation.simulator import iter_simulation, simulate

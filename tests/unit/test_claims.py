@@ -19,8 +19,8 @@ from braid_lab.common.claims import (
     leave_untested,
 )
 from braid_lab.theta import claims as theta_claims
+from braid_lab.theta import compared_operators as theta_experiments
 from braid_lab.theta import dynamics as dynamics
-from braid_lab.theta import experiments as theta_experiments
 
 HELD = Claim("Wang 2008", "Fig. 8.1", "the chain holds least", "12% less", "yes", is_required=True)
 

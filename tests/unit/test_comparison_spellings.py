@@ -23,7 +23,7 @@ from braid.condition.predicate import computed_columns
 from braid.condition.residual_evaluation import query_table
 from braid.core.reserved_columns import TIME
 from braid.kernels.block_builder import build_block
-from braid.kernels.block_rows import BlockRows
+from braid.kernels.host_block_rows import BlockRows
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import kernel_pairs

@@ -12,14 +12,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.facts import Facts, HostUsage
 from braid.core.plan import Block
+from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.papers.common.join_orders import IntermediateGrowth
 from braid.papers.diffusion import coordinated
 from braid.papers.diffusion.coordinated import Coordinated
-from braid.papers.diffusion.events import PathChosen
 from braid.papers.diffusion.routing_table import greedy_cover, random_cover
+from braid.papers.diffusion.run_events import PathChosen
 from braid.simulation.simulator import simulate
 from braid_lab.diffusion.exact_cover import exact_cover
 from hypothesis import given, settings

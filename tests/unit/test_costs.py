@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid_lab.diffusion.experiments import make_arrivals, setting_from_controls
 from braid_lab.launches import run_estimates, workbench
 from braid_lab.launches.notebook_recordings import SETTINGS, SHARED, recorded_events

@@ -8,8 +8,8 @@ from math import ceil
 
 import pytest
 from braid import AdaptiveGrid
-from braid.core import event_jsonl, events
-from braid.core.events import (
+from braid.core import event_jsonl, run_events
+from braid.core.run_events import (
     BatchCommitted,
     BatchPlanned,
     BatchQueryResults,
@@ -17,12 +17,12 @@ from braid.core.events import (
     EventsTrimmed,
     RunStarted,
 )
-from braid.papers.diffusion.events import JoinOrder, PathChosen, SegmentLengthTuned
-from braid.papers.psp.events import TailMoved
+from braid.papers.diffusion.run_events import JoinOrder, PathChosen, SegmentLengthTuned
+from braid.papers.psp.run_events import TailMoved
 from braid.papers.reuse.hub_events import HubBatchCommitted, HubStarted
-from braid.papers.slices.events import SliceContents
-from braid.papers.theta.events import MappingChanged, MigrationAdvanced, MigrationStarted
+from braid.papers.slices.run_events import SliceContents
 from braid.papers.theta.mapping import input_load_factor
+from braid.papers.theta.run_events import MappingChanged, MigrationAdvanced, MigrationStarted
 from braid.simulation.simulator import simulate
 from braid_widgets.cockpit.decision_sentences import (
     DecisionCollector,
@@ -56,7 +56,7 @@ def test_what_a_placement_decides_is_told_in_words(placement):
     counts = [(c * streams)[:streams] for c in SWING[:8]]
     small = [tuple(min(n, 3) for n in c) for c in counts]
     run = check_meetings(placement, small, random.Random(1))
-    moment = events.EventContext(("r", "s", "t", "u")[:streams], None, run.events)
+    moment = run_events.EventContext(("r", "s", "t", "u")[:streams], None, run.events)
     told = [e.describe_decision(moment) for e in run.events if type(e) not in BOOKKEEPING]
     assert not run.events or any(told), "it decided something, and nothing was told"
     for text in filter(None, told):
@@ -68,14 +68,14 @@ def test_every_kind_of_event_is_a_decision_or_bookkeeping():
     silent = {
         k
         for k in event_jsonl.event_types().values()
-        if k.describe_decision is events.Event.describe_decision
+        if k.describe_decision is run_events.Event.describe_decision
     }
     assert silent == BOOKKEEPING
 
 
 def test_all_sentences_are_one_line():
     started = next(e for e in ALL if isinstance(e, RunStarted))
-    moment = events.EventContext((*started.streams, "c"), None, ())
+    moment = run_events.EventContext((*started.streams, "c"), None, ())
     told = [e.describe_decision(moment) for e in ALL]
     assert sum(map(bool, told)) > 8
     assert all("\n" not in text and not text.endswith(".") for text in told)
@@ -104,7 +104,7 @@ def test_a_migration_that_pays_nothing_back_does_not_say_that_it_does():
     change = MappingChanged(4, 0, (8, 2), (4, 4), (), (10, 10))
     moved = MigrationStarted(4, 0, 70, 5)
     before = commit(3, received=(900, 0))
-    moment = events.EventContext(("r", "s"), before, (change, moved))
+    moment = run_events.EventContext(("r", "s"), before, (change, moved))
     assert "pays" in moved.describe_decision(
         moment._replace(previous_commit=commit(3, received=(0, 900)))
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from braid.core.event_jsonl import EventTail
-from braid.core.events import RunEnded
+from braid.core.run_events import RunEnded
 from braid.core.run_state import RunState
 from braid.errors import FencedError
 from braid.join_run import JoinRun

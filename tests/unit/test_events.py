@@ -8,24 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core import batch_history, batch_report, event_jsonl, events
+from braid.core import batch_history, batch_report, event_jsonl, run_events
 from braid.core.plan import Block, Derivation, Hop, ReplicaCopy, Route
 from braid.core.shedding_plan import ItemYield
-from braid.papers.diffusion import events as diffusion
-from braid.papers.psp import events as psp
+from braid.papers.diffusion import run_events as diffusion
+from braid.papers.psp import run_events as psp
 from braid.papers.reuse import hub_events as reuse
 from braid.papers.reuse.network import Network, Node
-from braid.papers.shedding import events as shedding
-from braid.papers.slices import events as slices
-from braid.papers.theta import events as theta
+from braid.papers.shedding import run_events as shedding
+from braid.papers.slices import run_events as slices
+from braid.papers.theta import run_events as theta
 
 NEW, OLD = Block(1, 0, (0, 8), 0, (0,), 3, 24, (5, 9)), Block(3, 1, (0, 8), 0, (0, 1))
 
 ALL: list[Any] = [
-    events.RunStarted(
+    run_events.RunStarted(
         ("a", "b"), "a.k = b.k", {"a": "60 seconds"}, "AdaptiveGrid", {"hosts": 4}, 4, 16, None
     ),
-    events.BatchPlanned(
+    run_events.BatchPlanned(
         0,
         (
             Route(NEW, ((Hop(1, {1: (2,)}),),), deferred_blocks=(4,)),
@@ -34,7 +34,7 @@ ALL: list[Any] = [
         (Derivation(replace(OLD, key_range=(0, 4)), (2,), {0: 1}),),
         {2: (1,)},
     ),
-    events.BatchCommitted(
+    run_events.BatchCommitted(
         0,
         (1, 2),
         (3, 4),
@@ -70,10 +70,10 @@ ALL: list[Any] = [
     psp.TailMoved(1, 0, None, 2),
     psp.StateRelocated(1, 0, "aged", (ReplicaCopy(5, 0, 1),), 20, True),
     psp.RingResized(1, 3, 5, "load", "passive"),
-    events.QueryAdded(
+    run_events.QueryAdded(
         2, "trend", 1, {"a": 60, "b": 30}, {"a": "v > 3", "b": None}, {"a": 17, "b": None}
     ),
-    events.QueryRemoved(5, "trend"),
+    run_events.QueryRemoved(5, "trend"),
     shedding.SheddingPlanned(
         3,
         "selective",
@@ -88,17 +88,17 @@ ALL: list[Any] = [
         ((0, 23), ()),
         {9: 120.5},
     ),
-    events.BatchQueryResults(3, {"late": 4, "all": 0}),
-    events.BatchShed(
+    run_events.BatchQueryResults(3, {"late": 4, "all": 0}),
+    run_events.BatchShed(
         3, 100.0, 300.0, 17.5, None, 3.0, 4.5, (ItemYield(0, 1, 2, (1.0,), (2.0,), (3.0,), 4.0),)
     ),
     slices.ChainChanged(
         2, 0, "memory", (30, 60), (slices.HostAgeRange(45, 1), slices.HostAgeRange(60, 0))
     ),
     slices.SliceContents(3, 0, ((4, 5), ())),
-    events.PlacementChosen("AdaptiveGrid", "it costs least", {"AdaptiveGrid": 1.0}),
-    events.PlacementChanged(3, "HashPartition", "AdaptiveGrid", 0.5, 0.25, 0.7, 90),
-    events.EventsTrimmed(
+    run_events.PlacementChosen("AdaptiveGrid", "it costs least", {"AdaptiveGrid": 1.0}),
+    run_events.PlacementChanged(3, "HashPartition", "AdaptiveGrid", 0.5, 0.25, 0.7, 90),
+    run_events.EventsTrimmed(
         41,
         160,
         3,
@@ -111,8 +111,8 @@ ALL: list[Any] = [
         batch_report.HostMetrics(received_tuples=9),
         {"A": 1},
     ),
-    events.ClockJumped(7, "a", 1_000_000, 32_472_144_000_000_000, 8),
-    events.ClockJumped(0, "b", None, 32_472_144_000_000_000, 1),
+    run_events.ClockJumped(7, "a", 1_000_000, 32_472_144_000_000_000, 8),
+    run_events.ClockJumped(0, "b", None, 32_472_144_000_000_000, 1),
     reuse.HubStarted(
         ("a", "b"), "ts", "relaxed", Network((Node("S"),)).to_dict(), {"a": "S", "b": "S"}, 60
     ),
@@ -135,17 +135,17 @@ ALL: list[Any] = [
         1.5,
         0.5,
     ),
-    events.RunEnded(3, "failed", "ValueError: no"),
+    run_events.RunEnded(3, "failed", "ValueError: no"),
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Surprise(events.Event):
+class Surprise(run_events.Event):
     batch: int
     places: tuple[ReplicaCopy, ...]
 
 
-del events.EVENTS.classes["Surprise"]
+del run_events.EVENTS.classes["Surprise"]
 
 
 def test_every_kind_is_here() -> None:
@@ -192,7 +192,7 @@ def test_what_a_line_lacks_or_has_of_another_type_is_refused() -> None:
 
 
 def test_a_paper_adds_a_kind_in_its_own_file_and_two_of_one_name_are_refused() -> None:
-    events.EVENTS.classes["Surprise"] = Surprise
+    run_events.EVENTS.classes["Surprise"] = Surprise
     surprise = Surprise(3, (ReplicaCopy(1, 2, 3),))
     try:
         assert (
@@ -202,9 +202,9 @@ def test_a_paper_adds_a_kind_in_its_own_file_and_two_of_one_name_are_refused() -
         with pytest.raises(
             TypeError, match="event Surprise is defined in .* and again in elsewhere"
         ):
-            type("Surprise", (events.Event,), {"__module__": "elsewhere"})
+            type("Surprise", (run_events.Event,), {"__module__": "elsewhere"})
     finally:
-        del events.EVENTS.classes["Surprise"]
+        del run_events.EVENTS.classes["Surprise"]
 
 
 def test_what_all_hosts_did_is_the_sum_of_each() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.core.events import RunStarted
+from braid.core.run_events import RunStarted
 from braid.core.run_state import RunState
 from braid.errors import DamagedRunError
 from braid.papers.baselines.centralized import Centralized

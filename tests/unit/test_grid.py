@@ -10,15 +10,9 @@ from math import log
 
 import pytest
 from braid import AdaptiveGrid, StaticGrid, StaticOpt
-from braid.core.events import BatchCommitted
 from braid.core.facts import Facts
 from braid.core.plan import Block
-from braid.papers.theta.events import (
-    MappingChanged,
-    MigrationAdvanced,
-    MigrationEnded,
-    MigrationStarted,
-)
+from braid.core.run_events import BatchCommitted
 from braid.papers.theta.grid import (
     MappingDecision,
     input_load_factor,
@@ -29,6 +23,12 @@ from braid.papers.theta.grid import (
 )
 from braid.papers.theta.host_groups import HostGroup
 from braid.papers.theta.migration import PlanBuilder, begin_migration
+from braid.papers.theta.run_events import (
+    MappingChanged,
+    MigrationAdvanced,
+    MigrationEnded,
+    MigrationStarted,
+)
 from braid.simulation.simulator import simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from braid.core.event_jsonl import encode_event
-from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
+from braid.core.run_events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
 from braid.core.run_state import RunState
 from braid.errors import DamagedRunError
-from braid.papers.theta.events import MigrationEnded
+from braid.papers.theta.run_events import MigrationEnded
 from braid.run_inspector import inspect_run, load_run
 from braid.storage import block_files, durable_files, log_checkpointer
 from braid.storage.event_log import EventLog

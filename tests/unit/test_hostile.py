@@ -27,9 +27,9 @@ import plotly.graph_objects as go
 import pyarrow as pa
 import pytest
 from braid import QueryHub, Shed, StreamJoin
-from braid.core.events import QueryAdded, QueryRemoved, RunEnded
 from braid.core.placement import registered_placements
 from braid.core.query import Query
+from braid.core.run_events import QueryAdded, QueryRemoved, RunEnded
 from braid.papers.slices.chain import Chain
 from braid.simulation.simulator import simulate
 from braid_lab.diffusion import reference_atr

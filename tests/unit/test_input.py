@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.events import RunEnded
+from braid.core.run_events import RunEnded
 from braid.join_run import JoinRun
 from braid.storage.background_splitter import InputSplitter
 from braid.storage.integrity import check_run

@@ -20,7 +20,8 @@ from braid.cli import main
 from braid.core import event_jsonl, narrative
 from braid.core.batch_report import HostMetrics
 from braid.core.block_history_index import EventIndex
-from braid.core.events import (
+from braid.core.plan import Block, Derivation, Hop, Route
+from braid.core.run_events import (
     BatchCommitted,
     BatchPlanned,
     Event,
@@ -29,11 +30,10 @@ from braid.core.events import (
     RunEnded,
     RunStarted,
 )
-from braid.core.plan import Block, Derivation, Hop, Route
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.psp.ring import Ring
-from braid.papers.theta.events import MigrationEnded
 from braid.papers.theta.grid import AdaptiveGrid
+from braid.papers.theta.run_events import MigrationEnded
 from braid.simulation.auto_placement import Auto
 from braid.simulation.simulator import simulate
 from braid.stream_join import JoinRun, StreamJoin

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.core.events import EventsTrimmed
+from braid.core.run_events import EventsTrimmed
 from braid.storage import log_checkpointer
 from braid.storage.integrity import check_run
 from braid.storage.log_entries import CompactedResults

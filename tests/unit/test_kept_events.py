@@ -21,7 +21,8 @@ import pytest
 from braid.core.batch_history import LiveBlocks
 from braid.core.batch_report import HostMetrics
 from braid.core.event_jsonl import EventTail, encode_event
-from braid.core.events import (
+from braid.core.plan import Block
+from braid.core.run_events import (
     BatchCommitted,
     BatchPlanned,
     EventsTrimmed,
@@ -31,12 +32,11 @@ from braid.core.events import (
     RunStarted,
     count_event_numbers,
 )
-from braid.core.plan import Block
 from braid.core.run_state import RunState
 from braid.errors import DamagedRunError
 from braid.health import read_health
-from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid
+from braid.papers.theta.run_events import MappingChanged
 from braid.run_inspector import inspect_run, load_run
 from braid.shared.shared_run import SharedRun
 from braid.simulation.simulator import simulate

@@ -24,9 +24,9 @@ from braid.condition.predicate import (
 from braid.condition.residual_evaluation import evaluate_residual
 from braid.core.reserved_columns import TIME
 from braid.kernels.block_builder import build_block, gather_blocks, merge_blocks, sort_positions
-from braid.kernels.block_rows import BlockRows, PartialMatches, variable_width_columns
 from braid.kernels.candidate_pairs import _search_equal_ranges
 from braid.kernels.hashing import xxhash64
+from braid.kernels.host_block_rows import BlockRows, PartialMatches, variable_width_columns
 from braid.kernels.join_spec import RoutingHash
 from braid.kernels.probe import BlockJoiner, ProbeInput
 from hypothesis import given

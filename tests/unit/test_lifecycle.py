@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from braid.arrow_join import ArrowJoinRun
-from braid.core.events import Event, RunEnded
+from braid.core.run_events import Event, RunEnded
 from braid.hub.hub_run import HubRun
 from braid.join_run import JoinRun
 from braid.run_lifecycle import RunLifecycle, RunProgress

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 from braid.core.event_jsonl import log_events
-from braid.core.events import RunEnded
-from braid.papers.theta.events import MigrationEnded, MigrationStarted
+from braid.core.run_events import RunEnded
+from braid.papers.theta.run_events import MigrationEnded, MigrationStarted
 from unit.scripted import committed
 
 

@@ -6,8 +6,8 @@ import json
 from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
-from braid.core.events import BatchCommitted, RunStarted
 from braid.core.placement import PLACEMENTS, Placement, registered_placements
+from braid.core.run_events import BatchCommitted, RunStarted
 from braid.simulation.simulator import simulate
 from braid.util.json_codec import to_plain
 from braid_lab.diffusion import experiments as diffusion_experiments

@@ -86,6 +86,24 @@ def test_each_committed_file_is_seen_once_and_others_are_not(tmp_path: Path) -> 
         assert logged(out) == listed(out) == upto(batch)
 
 
+def test_a_batch_that_another_driver_has_published_is_seen_once(tmp_path: Path) -> None:
+    """The driver that committed it continues after another one has recovered the folder."""
+    out = made(tmp_path / "run")
+    for batch in range(3):
+        out.publish_batch(batch, written(out, batch))
+    names = written(out, 3)
+    output(tmp_path / "run").recover_published([], BATCHES[:4], list)
+    assert not [*out.new.iterdir()]
+    out.publish_batch(3, names)
+    assert logged(out) == listed(out) == upto(3)
+
+
+def test_a_committed_file_that_is_nowhere_is_not_published(tmp_path: Path) -> None:
+    out = made(tmp_path / "run")
+    with pytest.raises(FileNotFoundError):
+        out.publish_batch(0, ["000000-0-0000dead.parquet"])
+
+
 def test_the_log_stays_in_proportion(tmp_path: Path) -> None:
     """Total bytes written and bytes present, as the run grows from 100 batches to 450."""
     out, written_bytes, real = made(tmp_path / "run"), [0], SparkSinkLog._put_entry

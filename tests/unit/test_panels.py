@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from braid import Aligned, Ring
-from braid.core.events import BatchCommitted
 from braid.core.placement import placements_for
+from braid.core.run_events import BatchCommitted
 from braid.simulation.simulator import simulate
 from braid_widgets.base import display as showing
 from braid_widgets.base import static_fallback

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from braid.core.events import BatchPlanned, QueryAdded, QueryRemoved
+from braid.core.run_events import BatchPlanned, QueryAdded, QueryRemoved
 from braid_lab.diffusion import claim_frames as frames
 from braid_lab.diffusion import claims as gu
 from braid_lab.diffusion import experiments as diffusion_experiments

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from braid import Auto, Centralized, HashPartition
-from braid.core.events import PlacementChosen
 from braid.core.plan_sentences import format_count
+from braid.core.run_events import PlacementChosen
 from braid.simulation.placement_choice import (
     BATCHES,
     JoinStatistics,

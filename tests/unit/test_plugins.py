@@ -19,13 +19,13 @@ import pytest
 from braid import plugins
 from braid.cli import main
 from braid.core import event_jsonl, plugin_provider
-from braid.core.events import EVENTS, Event
 from braid.core.placement import (
     PLACEMENTS,
     Placement,
     placement_names,
     registered_placements,
 )
+from braid.core.run_events import EVENTS, Event
 from braid.errors import PluginError
 from words import ROOT
 
@@ -35,7 +35,7 @@ ABOVE = ("__init__.py", "plugins.py", "cli.py")
 BY_TEXT = {"import_module", "find_spec", "walk_packages", "iter_modules", "__import__"}
 TURNS = """
 from dataclasses import dataclass
-from braid.core.events import Event
+from braid.core.run_events import Event
 from braid.core.placement import Placement
 from braid.core.plan import Plan
 
@@ -76,7 +76,7 @@ def test_the_table_has_every_placement_of_the_package() -> None:
 
 
 def test_the_table_has_every_module_of_events() -> None:
-    assert {*_defined(Event).values(), "braid.core.events"} == set(plugins.EVENT_MODULES)
+    assert {*_defined(Event).values(), "braid.core.run_events"} == set(plugins.EVENT_MODULES)
 
 
 def test_the_names_of_the_front_door_are_those_that_type_checkers_read() -> None:

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 from braid.core.event_jsonl import read_events, write_events
-from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, RunStarted
 from braid.core.facts import Facts
 from braid.core.placement import Placement
 from braid.core.query import Query
-from braid.papers.slices.events import ChainChanged
-from braid.papers.theta.events import MappingChanged
+from braid.core.run_events import BatchCommitted, BatchPlanned, QueryAdded, RunStarted
+from braid.papers.slices.run_events import ChainChanged
 from braid.papers.theta.grid import AdaptiveGrid
+from braid.papers.theta.run_events import MappingChanged
 from braid.simulation.simulator import simulate
 from braid_lab.launches import notebook_recordings
-from braid_lab.theta.experiments import RIVALS, competitor_name
+from braid_lab.theta.compared_operators import RIVALS, competitor_name
 from braid_lab.workloads.dashboards import DASHBOARDS
 
 PICTURE = Path(__file__).parents[2] / "docs" / "fluct.webp"

@@ -9,15 +9,15 @@ from itertools import pairwise
 
 import pytest
 from braid.core import event_jsonl
-from braid.core.events import BatchCommitted, BatchPlanned
-from braid.papers.psp.events import (
+from braid.core.run_events import BatchCommitted, BatchPlanned
+from braid.papers.psp.ring import Ring
+from braid.papers.psp.run_events import (
     HeadMoved,
     RingResized,
     SliceTableChanged,
     StateRelocated,
     TailMoved,
 )
-from braid.papers.psp.ring import Ring
 from braid.simulation.simulator import simulate
 from braid_lab.psp.cost import relocated_shares
 from hypothesis import given, settings

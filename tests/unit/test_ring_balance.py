@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.papers.psp.ring import Ring
 from braid.simulation.simulator import simulate
 from braid.stream_join import StreamJoin

@@ -10,7 +10,7 @@ import pytest
 from braid import Centralized, inner_product
 from braid.condition.predicate import CommonElements
 from braid.kernels import set_overlap as kernel
-from braid.kernels.block_rows import BlockRows, PartialMatches
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.set_overlap import SetColumn, pairs_sharing, pairwise_overlap
 from braid.stream_join import StreamJoin
 from hypothesis import given, settings

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, Ring, Shed, StaticGrid
-from braid.core.events import BatchCommitted, BatchShed
 from braid.core.reserved_columns import DRAW, ROUTING, TIME
+from braid.core.run_events import BatchCommitted, BatchShed
 from braid.core.shedding_plan import (
     ItemYield,
     ResultUtility,
@@ -31,7 +31,7 @@ from braid.kernels.exact_sums import sketch_values
 from braid.kernels.hashing import distinct_hashes, sampling_hashes
 from braid.kernels.shedding_sampler import PairSampler
 from braid.papers.shedding.budget import LEAST
-from braid.papers.shedding.events import SheddingPlanned
+from braid.papers.shedding.run_events import SheddingPlanned
 from braid.simulation.simulator import simulate
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin

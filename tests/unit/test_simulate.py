@@ -6,11 +6,11 @@ import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, Ring, Shed, StaticGrid
 from braid.core import event_jsonl
 from braid.core.cluster_model import CostParameters, HostCapacity
-from braid.core.events import BatchCommitted, BatchPlanned, BatchShed, RunEnded, RunStarted
 from braid.core.plan import Block, Plan, Route
+from braid.core.run_events import BatchCommitted, BatchPlanned, BatchShed, RunEnded, RunStarted
 from braid.errors import CoverageError
-from braid.papers.shedding.events import SheddingPlanned
-from braid.papers.theta.events import MigrationEnded, MigrationStarted
+from braid.papers.shedding.run_events import SheddingPlanned
+from braid.papers.theta.run_events import MigrationEnded, MigrationStarted
 from braid.simulation.simulator import simulate
 from braid_lab.common.simulated_cluster import iter_cluster_simulation
 

@@ -21,11 +21,11 @@ from braid.core.batch_report import (
     merge_reports,
     report_from_json,
 )
-from braid.core.events import BatchCommitted, BatchPlanned, Event
 from braid.core.facts import AGES, Facts
 from braid.core.placement import Placement
 from braid.core.plan import Block, Hop, Plan, Route
 from braid.core.query import Query
+from braid.core.run_events import BatchCommitted, BatchPlanned, Event
 from braid.core.run_state import ReplicaAddress
 from braid.errors import CoverageError
 from braid.simulation.simulator import simulate

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.events import RunEnded
 from braid.core.facts import HostUsage
 from braid.core.plan import Block
 from braid.core.query import Query
+from braid.core.run_events import RunEnded
 from braid.core.run_state import (
     FileChecksum,
     ReplicaAddress,
@@ -24,7 +24,7 @@ from braid.core.run_state import (
     state_to_json,
 )
 from braid.core.stream_clocks import IrregularCounts
-from braid.papers.theta.events import MigrationEnded
+from braid.papers.theta.run_events import MigrationEnded
 from braid.storage import durable_files
 from braid.storage.run_store import RunStore
 from hypothesis import given

@@ -9,7 +9,7 @@ from math import inf
 
 import pytest
 from braid.core.cluster_model import REFERENCE_MIPS
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid_lab.common.result_cache import CachedOutcome
 from braid_lab.diffusion import experiments as study
 from braid_lab.diffusion import figures as figures

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid_lab.psp import experiments as psp_experiments
 from braid_lab.psp import scheme_comparison as psp_rivals
 from braid_lab.psp import scheme_properties as psp_comparison

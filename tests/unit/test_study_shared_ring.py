@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.core.events import BatchCommitted
 from braid.core.query import Query
+from braid.core.run_events import BatchCommitted
 from braid_lab.shared_ring import experiments as study
 from braid_lab.workloads.base import Workload
 from braid_lab.workloads.dashboards import SharedWorkload

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid_lab.launches import notebook_recordings
 from braid_lab.theta import claims as theta_claims
 from braid_lab.theta import cluster_model, join_inputs

@@ -26,7 +26,7 @@ from braid import AdaptiveGrid, Centralized, Shed
 from braid.condition.parser import parse_predicate
 from braid.core import batch_step
 from braid.core.batch_history import PHASE_COLUMNS, PHASES
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.errors import OverflowFailure, PredicateError
 from braid.execution import thread_executor
 from braid.execution.engine import Engine

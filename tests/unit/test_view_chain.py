@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 from braid import Centralized
-from braid.core.events import BatchCommitted, QueryAdded, QueryRemoved, RunStarted
 from braid.core.query import Query
+from braid.core.run_events import BatchCommitted, QueryAdded, QueryRemoved, RunStarted
 from braid.papers.slices import chain as chains
 from braid.papers.slices import chain_optimizer as slices
 from braid.papers.slices.chain import Chain as Placement

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from braid.core.events import BatchPlanned, RunEnded, RunStarted
-from braid.papers.theta.events import MappingChanged
+from braid.core.run_events import BatchPlanned, RunEnded, RunStarted
+from braid.papers.theta.run_events import MappingChanged
 from braid_widgets.base import run_totals
 from braid_widgets.base.run_view import HISTORY, RunView, fold_events
 from braid_widgets.theta import grid, matrix

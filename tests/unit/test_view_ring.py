@@ -12,8 +12,8 @@ from braid import Centralized
 from braid import Ring as Placement
 from braid.core.batch_history import LiveBlocks
 from braid.core.batch_report import HostMetrics
-from braid.core.events import BatchCommitted, EventsTrimmed
-from braid.papers.psp.events import HeadMoved, StateRelocated
+from braid.core.run_events import BatchCommitted, EventsTrimmed
+from braid.papers.psp.run_events import HeadMoved, StateRelocated
 from braid.simulation.simulator import simulate
 from braid_lab.diffusion import reference_atr as reference_aligned
 from braid_lab.diffusion import reference_ctr as reference_coordinated

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from braid import Aligned, Coordinated
-from braid.core.events import BatchPlanned
 from braid.core.plan import Block, Derivation, Hop, Route
-from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
+from braid.core.run_events import BatchPlanned
+from braid.papers.diffusion.run_events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 from braid.simulation.simulator import simulate
 from braid_widgets.base import line_charts
 from braid_widgets.diffusion import arrival_matrix, host_load, routing_path, segments

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from braid.core.events import BatchQueryResults, QueryAdded, QueryRemoved, RunStarted
-from braid.papers.slices.events import ChainChanged
+from braid.core.run_events import BatchQueryResults, QueryAdded, QueryRemoved, RunStarted
+from braid.papers.slices.run_events import ChainChanged
 from braid_lab.reports.report_page import find_external_urls
 from braid_widgets.base.query_table import QueryRow
 from braid_widgets.slices import query_details

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from braid import Shed
-from braid.core.events import BatchCommitted, BatchShed, RunStarted
+from braid.core.run_events import BatchCommitted, BatchShed, RunStarted
 from braid.papers.shedding.budget import fill_budget
-from braid.papers.shedding.events import SheddingPlanned
+from braid.papers.shedding.run_events import SheddingPlanned
 from braid_lab.shedding import runs as shedding_runs
 from braid_widgets.shedding import charts
 from braid_widgets.shedding.panel import ShedPanel

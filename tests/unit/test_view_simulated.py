@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from braid import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid
-from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.plan import Block
-from braid.papers.theta.events import MappingChanged, MigrationAdvanced
+from braid.core.run_events import BatchCommitted, BatchPlanned
+from braid.papers.theta.run_events import MappingChanged, MigrationAdvanced
 from braid.simulation.simulator import simulate
 from braid_widgets.base import run_totals
 from braid_widgets.base.join_matrix import JoinMatrix, tile_rectangles

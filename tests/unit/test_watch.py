@@ -20,7 +20,7 @@ from urllib.request import Request, urlopen
 import pytest
 from braid.cli import main
 from braid.core.event_jsonl import EventTail, write_events
-from braid.core.events import RunStarted
+from braid.core.run_events import RunStarted
 from braid.papers.reuse.hub_events import HubStarted
 from braid_widgets.cockpit import server
 from braid_widgets.cockpit.page import recorded_page

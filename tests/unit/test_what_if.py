@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from braid import AdaptiveGrid, Aligned, Ring, StaticGrid
-from braid.core.events import BatchCommitted, RunStarted
+from braid.core.run_events import BatchCommitted, RunStarted
 from braid.simulation.placement_choice import (
     comparable_placements,
     observed_input,

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from braid.core.event_jsonl import decode_event
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.core.run_state import RunState
 from braid.errors import FencedError
 from braid.storage import entry_bundles, log_checkpointer, run_store

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from braid.arrow_join import ArrowJoinRun
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 
 
 def repeating(draw: random.Random, told: Callable[[int], None]) -> type[ArrowJoinRun]:

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from braid.answer_check_sql import translate_condition
 from braid.answer_report import AnswerReport, DifferingRow
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.join_config import parse_lateness
 from braid.storage import micro_batch_files
 from braid.storage.run_files import result_file_batch

@@ -10,7 +10,7 @@ import pandas as pd
 
 from braid.batch_sink import BatchSink, Give
 from braid.core.event_jsonl import log_events
-from braid.core.events import BatchCommitted, PlacementChosen, RunStarted
+from braid.core.run_events import BatchCommitted, PlacementChosen, RunStarted
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor, make_executor
 from braid.kernels.join_spec import JoinSpec

@@ -8,9 +8,9 @@ from math import inf
 from typing import Any
 
 from braid.condition.predicate import IndexCondition
-from braid.core.events import BatchCommitted
 from braid.core.query import longest_windows
 from braid.core.reserved_columns import TIME
+from braid.core.run_events import BatchCommitted
 from braid.execution.executor_choice import format_megabytes
 from braid.execution.executors import available_parallelism
 from braid.join_config import JoinConfig

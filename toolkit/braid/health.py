@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import msgspec
 
 from braid.core.event_jsonl import decode_event
-from braid.core.events import BatchCommitted, RunEnded, RunStarted
+from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
 from braid.core.stream_clocks import IrregularCounts
 from braid.papers.reuse.hub_events import HubBatchCommitted
 from braid.storage.hub_files import read_last_hub_state

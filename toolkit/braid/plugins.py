@@ -42,13 +42,13 @@ PLACEMENTS = {
 }
 """The modules of the built-in placements, by class name."""
 EVENT_MODULES = (
-    "braid.core.events",
-    "braid.papers.diffusion.events",
-    "braid.papers.psp.events",
+    "braid.core.run_events",
+    "braid.papers.diffusion.run_events",
+    "braid.papers.psp.run_events",
     "braid.papers.reuse.hub_events",
-    "braid.papers.shedding.events",
-    "braid.papers.slices.events",
-    "braid.papers.theta.events",
+    "braid.papers.shedding.run_events",
+    "braid.papers.slices.run_events",
+    "braid.papers.theta.run_events",
 )
 """The modules of the built-in events."""
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from braid.core.block_history_index import EventIndex
 from braid.core.event_jsonl import decode_event, read_events
-from braid.core.events import Event, RunEnded, RunStarted
 from braid.core.narrative import (
     describe_batch_plan,
     describe_block_history,
     describe_run,
     explain_meeting,
 )
+from braid.core.run_events import Event, RunEnded, RunStarted
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore, open_store
 from braid.util.file_system import current_file_system

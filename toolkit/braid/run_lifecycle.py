@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 from braid.core.event_jsonl import LOGGER, log_events
-from braid.core.events import RunEnded
+from braid.core.run_events import RunEnded
 from braid.errors import FencedError
 from braid.health import RunHealth, read_health
 from braid.sources.batch_drivers import BatchDriver
@@ -239,6 +239,6 @@ class RunLifecycle(ABC):
 
         The last thousand are in memory; all retained ones are in the run's folder. One
         ``EventsTrimmed`` replaces the trimmed ones (see ``keep``). It occupies several numbers;
-        ``core.events.count_event_numbers`` counts them.
+        ``core.run_events.count_event_numbers`` counts them.
         """
         return self._event_log.read_since(since)

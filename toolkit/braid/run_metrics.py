@@ -9,7 +9,7 @@ import msgspec
 import pandas as pd
 
 from braid.core.batch_history import PHASE_COLUMNS
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 
 
 def metrics_table(commits: Iterable[BatchCommitted], by: str) -> pd.DataFrame:

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from braid.condition.predicate import Predicate
-from braid.core.events import BatchCommitted, BatchShed
 from braid.core.reserved_columns import WEIGHT
+from braid.core.run_events import BatchCommitted, BatchShed
 from braid.core.shedding_plan import estimate_variances, sum_sketches
-from braid.papers.shedding.events import SheddingPlanned
+from braid.papers.shedding.run_events import SheddingPlanned
 from braid.papers.shedding.shed import Shed
 from braid.util.durations import format_duration
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from braid.core.event_jsonl import LOGGER
 from braid.spark_workers import add_python_path, is_this_python
-from braid.storage.checkpoint_files import register_private_file_system
+from braid.storage.jvm_file_scheme import register_private_file_system
 from braid.util import machine
 from braid.util.temp_dirs import make_temp_dir
 

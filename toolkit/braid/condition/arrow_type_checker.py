@@ -11,7 +11,7 @@ from sqlglot import exp
 from braid.condition.column_names import quote_condition
 from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.duckdb_typed_expressions import Typed
-from braid.condition.evaluation_order import find_fallible_parts
+from braid.condition.failure_guards import find_fallible_parts
 from braid.condition.overflow_guards import describe_with_type
 from braid.condition.predicate import FallibleExpression
 from braid.condition.set_similarity import rewrite_to_overlap

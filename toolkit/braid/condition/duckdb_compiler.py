@@ -32,7 +32,7 @@ from sqlglot import exp
 
 from braid.condition.duckdb_functions import BITS, CALLS, COMPARISONS, PARTS, WIDENS
 from braid.condition.duckdb_typed_expressions import CLOCK, TIMES, ArrayCompiler, Typed
-from braid.condition.evaluation_order import compare_left_first, is_safe, short_circuit
+from braid.condition.failure_guards import compare_left_first, is_safe, short_circuit
 from braid.condition.set_similarity import is_call_to
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import (

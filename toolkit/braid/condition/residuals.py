@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from braid.condition.column_names import quote_condition
 from braid.condition.duckdb_compiler import DuckDBCompiler
-from braid.condition.evaluation_order import find_fallible_parts, is_skipped, marks_skipped
+from braid.condition.failure_guards import find_fallible_parts, is_skipped, marks_skipped
 from braid.condition.overflow_guards import describe_with_type
 from braid.condition.predicate import (
     FUNCTIONS,

@@ -8,9 +8,9 @@ from itertools import chain
 import msgspec
 
 from braid.core.batch_report import HostMetrics
-from braid.core.events import BatchCommitted
 from braid.core.facts import AgedMatches, HostUsage, Matches
 from braid.core.plan import Block, Plan
+from braid.core.run_events import BatchCommitted
 
 PHASES = ("source", "planning", "transfer", "kernels", "commit")
 """Phases of a batch, in order.

@@ -22,11 +22,11 @@ from braid.core.batch_report import (
 from braid.core.compaction import plan_compaction
 from braid.core.coverage import CoverageChecker, UncoveredCombinations, check_key_partition
 from braid.core.event_time import advance_clocks, count_irregular, count_jumps, find_jumps
-from braid.core.events import BatchCommitted, BatchPlanned, BatchQueryResults, BatchShed, Event
 from braid.core.facts import Facts, block_ages
 from braid.core.placement import Placement, Shedder
 from braid.core.plan import Block, Plan, apply_derivations_and_drops, combine_plans
 from braid.core.plan_sentences import describe_block_state
+from braid.core.run_events import BatchCommitted, BatchPlanned, BatchQueryResults, BatchShed, Event
 from braid.core.run_state import Place, RunState
 from braid.core.shedding_plan import SheddingOutcome, estimate_variances
 from braid.core.stream_clocks import ClockAdvance, find_watermarks

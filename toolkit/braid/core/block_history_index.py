@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from braid.core.events import (
+from braid.core.placement import Placement
+from braid.core.plan import Block, Keying, Route
+from braid.core.run_events import (
     BatchCommitted,
     BatchPlanned,
     EventsTrimmed,
     PlacementChanged,
     RunStarted,
 )
-from braid.core.placement import Placement
-from braid.core.plan import Block, Keying, Route
 
 
 @dataclass(frozen=True, slots=True)

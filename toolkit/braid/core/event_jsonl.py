@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from braid.core.events import EVENTS, Event, RunEnded
 from braid.core.plugin_provider import current_provider
+from braid.core.run_events import EVENTS, Event, RunEnded
 
 VERSION = 1
 """Version of the line format. Other versions are refused."""

@@ -12,8 +12,8 @@ from typing import Any
 from braid.core import plan_sentences
 from braid.core.block_history_index import BlockMeeting, EventIndex
 from braid.core.coverage import may_join
-from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
 from braid.core.plan import Block
+from braid.core.run_events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
 
 
 def describe_run(run: EventIndex) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from braid.core.events import BatchPlanned
 from braid.core.plan import Block, Derivation, Plan, Route
+from braid.core.run_events import BatchPlanned
 
 Names = Sequence[str]
 """Names of the streams, by index."""

@@ -23,9 +23,9 @@ from braid.core.batch_report import (
     with_reported_size,
 )
 from braid.core.batch_step import BatchStep, BatchWork, RunRules
-from braid.core.events import BatchCommitted, Event
 from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows
+from braid.core.run_events import BatchCommitted, Event
 from braid.core.run_state import FileChecksum, RunState
 from braid.execution.executor_choice import ExecutionResult
 from braid.execution.executors import Executor

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from braid.core.batch_report import TaskReport
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 
 COPIES = 4
 """Bytes that this process holds during a batch, as a multiple of the bytes of its tuples.

@@ -16,7 +16,7 @@ from braid.core.run_state import ReplicaAddress
 from braid.core.stream_clocks import TimeSpread, needs_spread
 from braid.kernels import join_spec
 from braid.kernels.block_builder import build_block, describe_times, merge_blocks, sort_positions
-from braid.kernels.block_rows import BlockRows, take_block_rows, value_bytes
+from braid.kernels.host_block_rows import BlockRows, take_block_rows, value_bytes
 from braid.kernels.join_spec import BatchSpec
 from braid.kernels.shedding_sampler import utility_types
 from braid.storage.block_files import BlockFileWriter, keep_open_only, open_replica

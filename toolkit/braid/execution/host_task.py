@@ -12,7 +12,7 @@ from braid.core.batch_report import KeyCount, MatchCount, TaskReport
 from braid.core.shedding_plan import SheddingOutcome
 from braid.execution.host_replicas import FreshBlockBuilder, ReplicaStore
 from braid.execution.path_probing import PathProber
-from braid.kernels.block_rows import BlockRows
+from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.join_spec import BatchSpec
 from braid.kernels.shedding_sampler import PairSampler
 from braid.storage.block_files import ResultFileWriter

@@ -13,8 +13,8 @@ from braid.core.facts import AgedMatches, Visit
 from braid.core.plan import Hop
 from braid.execution.host_replicas import ReplicaStore
 from braid.kernels.block_builder import gather_blocks
-from braid.kernels.block_rows import BlockRows, PartialMatches
 from braid.kernels.exact_sums import OrderIndependentSum
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.probe import BYTES, BlockJoiner, ProbeInput
 from braid.kernels.shedding_sampler import PairSampler, SampledMeeting
 from braid.storage.block_files import ResultFileWriter

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from braid.core.reserved_columns import COIN, MARK, ROUTING, TIME, WEIGHT
 from braid.kernels.block_builder import replace_column
-from braid.kernels.block_rows import BlockRows, PartialMatches, take_block_rows
+from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_block_rows
 from braid.kernels.join_spec import BatchSpec, take_rows
 from braid.kernels.shedding_sampler import sample_arrivals
 

@@ -8,7 +8,7 @@ import sqlglot
 from sqlglot import exp
 
 from braid.condition.duckdb_compiler import DuckDBCompiler
-from braid.condition.evaluation_order import is_safe
+from braid.condition.failure_guards import is_safe
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import SqlType
 from braid.errors import UnsupportedExpressionError

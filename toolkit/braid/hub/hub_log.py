@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from braid.core.event_jsonl import encode_event
-from braid.core.events import Event
+from braid.core.run_events import Event
 from braid.errors import DamagedRunError
 from braid.hub.hub_state import HubState
 from braid.storage import durable_files

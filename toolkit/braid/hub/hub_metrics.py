@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.hub.operator_instance import operator_metrics, read_operator_spec
 from braid.papers.reuse.hub_events import (
     FlowMetrics,

@@ -12,12 +12,12 @@ from braid.core.plan import Block
 from braid.hub import hub_metrics, operator_moves
 from braid.hub.hub_backend import StreamReader
 from braid.hub.hub_batches import run_batch
+from braid.hub.hub_cost_model import explain_decision
 from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HubState
 from braid.hub.query_answers import answer_query
 from braid.hub.query_handle import HubQuery
 from braid.hub.query_registry import QueryRegistry
-from braid.hub.reuse_planning import explain_decision
 from braid.papers.reuse.deployment import Deployment
 from braid.run_lifecycle import RunLifecycle, RunProgress
 from braid.storage.block_files import close_block_files

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from braid.condition.parser import parse_predicate
 from braid.condition.predicate import Predicate, computed_columns
-from braid.core.events import BatchCommitted
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, ROUTING, TIME
+from braid.core.run_events import BatchCommitted
 from braid.errors import DamagedRunError
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor

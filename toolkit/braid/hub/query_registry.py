@@ -12,18 +12,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from braid.core import events
+from braid.core import run_events
 from braid.core.event_jsonl import log_events
 from braid.errors import ExpressionError, LostTuples, PlanningError, QueryError
 from braid.hub.flat_results import Texts, compensation_sql
 from braid.hub.hub_backend import StreamReader
+from braid.hub.hub_cost_model import SITE, make_cost_model
 from braid.hub.hub_log import HubLog
 from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HubState, RegisteredQuery, ServingInterval
 from braid.hub.query_requests import AdmittedQuery, QueryReader
 from braid.hub.recent_tuples import remove_lost_file
 from braid.hub.reoptimizer import Reoptimizer
-from braid.hub.reuse_planning import SITE, make_cost_model
 from braid.hub.running_operators import BuiltOperator, OperatorRuntime
 from braid.papers.reuse import deployment_changes as pure
 from braid.papers.reuse.cost import CostModel
@@ -66,7 +66,7 @@ class QueryRegistry:
         self.asking = QueryReader(reader, settings.network is None)
         self.works = OperatorRuntime(store.path, reader, settings.lateness)
         self.resting = Reoptimizer(self)
-        self._losses: list[events.Event] = []
+        self._losses: list[run_events.Event] = []
         current_file_system().make_folder(self.works.history.folder)
         state = self.log.open_log()
         self.ledger = state or HubState(deployment=Deployment(dict(settings.stream_nodes)))
@@ -125,7 +125,7 @@ class QueryRegistry:
         last = self.reader.last_batch
         return last is not None and self.ledger.epoch >= last
 
-    def all_events(self) -> list[events.Event]:
+    def all_events(self) -> list[run_events.Event]:
         """Return all events in order."""
         return self.log.store.events.read_since(0)
 
@@ -275,7 +275,7 @@ class QueryRegistry:
 
     # Changes of the deployment.
 
-    def migration_events(self, new: Deployment) -> list[events.Event]:
+    def migration_events(self, new: Deployment) -> list[run_events.Event]:
         """Return events for the operators that a new deployment moves with their state."""
         found = pure.diff_deployments(self.current_deployment, new).move
         held = {id: self.works.instances[id].live_bytes for id, _, _ in found}
@@ -288,9 +288,9 @@ class QueryRegistry:
     def switch_deployment(
         self,
         new: Deployment,
-        happened: Sequence[events.Event],
+        happened: Sequence[run_events.Event],
         served: RegisteredQuery | None = None,
-        describe_submission: Callable[[], events.Event] | None = None,
+        describe_submission: Callable[[], run_events.Event] | None = None,
         asked: AdmittedQuery | None = None,
         reasons: Mapping[str, str] | None = None,
     ) -> None:
@@ -363,7 +363,7 @@ class QueryRegistry:
     def commit_change(
         self,
         after: HubState,
-        happened: Sequence[events.Event],
+        happened: Sequence[run_events.Event],
         built: Sequence[BuiltOperator] = (),
         dropped: Sequence[int] = (),
     ) -> None:

@@ -15,7 +15,7 @@ from braid.hub.expression_properties import may_fail
 from braid.hub.flat_results import Texts, flat_column_name, rename_columns
 from braid.hub.hub_backend import StreamReader
 from braid.hub.hub_state import RegisteredQuery
-from braid.hub.operator_specs import selection_texts
+from braid.hub.operator_definitions import selection_texts
 from braid.hub.query_parser import StreamQuery, parse_stream_query
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import DeployedQuery

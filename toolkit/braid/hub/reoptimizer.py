@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from braid.core.events import Event
+from braid.core.run_events import Event
 from braid.errors import QueryError
 from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HubState

@@ -16,6 +16,7 @@ from braid.execution.executors import make_executor
 from braid.hub.flat_results import Texts, latest_time_sql, microseconds_sql, read_flat
 from braid.hub.hub_backend import StreamReader
 from braid.hub.hub_state import HubState
+from braid.hub.operator_definitions import OperatorSpecBuilder
 from braid.hub.operator_instance import (
     ArrivedRows,
     OperatorInput,
@@ -25,7 +26,6 @@ from braid.hub.operator_instance import (
     operator_predicate,
     read_operator_spec,
 )
-from braid.hub.operator_specs import OperatorSpecBuilder
 from braid.hub.recent_tuples import BackfillBuffer, HistoryWrite
 from braid.papers.reuse.definition import UNBOUNDED
 from braid.papers.reuse.deployment import Deployment, Operator

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from braid.core.stream_clocks import SUPPORT, TimeSpread
-from braid.kernels.block_rows import BlockRows, take_block_rows
+from braid.kernels.host_block_rows import BlockRows, take_block_rows
 
 _DIGIT, _MOST_BITS = 16, 32
 """NumPy sorts 16-bit integers by counting, in a third of the time of a comparison sort. Integers of

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from braid.condition.predicate import CommonElements, GuardedStep, IndexCondition, OverflowGuard
-from braid.kernels.block_rows import BlockRows, PartialMatches
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.set_overlap import SetColumn, pairs_sharing
 
 _ROUNDING = 1e-6

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.core.reserved_columns import DRAW
-from braid.kernels.block_rows import take_block_rows
+from braid.kernels.host_block_rows import take_block_rows
 
 Floats = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]

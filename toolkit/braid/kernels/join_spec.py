@@ -16,8 +16,8 @@ from braid.core.plan import Derivation, KeySpace, Route
 from braid.core.reserved_columns import ROUTING, make_column_nullable
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
 from braid.core.shedding_plan import ResultUtility, SheddingPlan
-from braid.kernels.block_rows import take_block_rows
 from braid.kernels.hashing import xxhash64
+from braid.kernels.host_block_rows import take_block_rows
 from braid.kernels.query_bitmaps import QueryBitmaps
 
 

@@ -16,7 +16,6 @@ from braid.condition.predicate import GuardedStep, Measure, Predicate, ProbeStep
 from braid.condition.residual_evaluation import evaluate_residual
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.errors import OverflowFailure
-from braid.kernels.block_rows import BlockRows, PartialMatches, variable_width_columns
 from braid.kernels.candidate_pairs import (
     evaluate_condition,
     find_candidate_pairs,
@@ -25,6 +24,7 @@ from braid.kernels.candidate_pairs import (
     may_overflow,
     split_into_chunks,
 )
+from braid.kernels.host_block_rows import BlockRows, PartialMatches, variable_width_columns
 from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.kernels.set_overlap import pairwise_inner_product, pairwise_overlap
 from braid.kernels.vectors import pairwise_measure

@@ -21,7 +21,7 @@ from braid.core.query import Query
 from braid.core.reserved_columns import MARK, TIME
 
 if TYPE_CHECKING:
-    from braid.kernels.block_rows import BlockRows, PartialMatches
+    from braid.kernels.host_block_rows import BlockRows, PartialMatches
 
 
 @dataclass(frozen=True)

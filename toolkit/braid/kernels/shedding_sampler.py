@@ -23,9 +23,9 @@ from braid.core.shedding_plan import (
     WeightedTerm,
     utility_of_type,
 )
-from braid.kernels.block_rows import BlockRows, PartialMatches, take_block_rows
 from braid.kernels.exact_sums import SIGNS, OrderIndependentSum, sketch_values
 from braid.kernels.hashing import Uint64, distinct_hashes, draw_numbers, sampling_hashes
+from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_block_rows
 
 Floats = npt.NDArray[np.float64]
 _COMES_IN = (1 << 64) - 1

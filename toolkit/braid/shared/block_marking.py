@@ -27,7 +27,7 @@ from braid.core import batch_report
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
 from braid.core.stream_clocks import find_watermarks
 from braid.execution.engine import Engine
-from braid.kernels.block_rows import BlockRows
+from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.join_spec import take_rows
 from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.shared.query_changes import Queries, queries_by_selection, query_bitmap, rewrite_bitmaps

@@ -12,7 +12,7 @@ from braid.condition.predicate import IndexCondition, Predicate, with_windows
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, ROUTING, TIME
 from braid.kernels.block_builder import build_block
-from braid.kernels.block_rows import BlockRows, PartialMatches
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.probe import BlockJoiner
 from braid.kernels.query_bitmaps import QueryBitmaps
 

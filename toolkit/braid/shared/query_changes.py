@@ -14,7 +14,7 @@ import pyarrow as pa
 from braid.core.query import MOST, Query
 from braid.core.reserved_columns import MARK, ROUTING, TIME
 from braid.kernels.block_builder import build_block, replace_column
-from braid.kernels.block_rows import BlockRows
+from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.query_bitmaps import QueryBitmaps
 
 Queries = tuple[Query, ...]

@@ -12,9 +12,9 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from braid.core.events import QueryAdded, QueryRemoved
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, QUERIES
+from braid.core.run_events import QueryAdded, QueryRemoved
 from braid.core.stream_clocks import find_latest_times, find_watermarks
 from braid.join_run import JoinRun
 from braid.kernels.join_spec import JoinSpec

@@ -20,11 +20,11 @@ from typing import Any, Self
 import numpy as np
 
 from braid.core.batch_step import RunRules
-from braid.core.events import PlacementChanged
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Derivation, Hop, Ids, KeySpace, Plan, Route
 from braid.core.plan_builder import PlanBuilder
+from braid.core.run_events import PlacementChanged
 from braid.core.run_state import RunState
 from braid.simulation.placement_choice import modelled_work
 from braid.simulation.simulated_run import SimulatedRun

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from braid.core.batch_history import LiveBlocks
 from braid.core.batch_report import HostMetrics
-from braid.core.events import BatchCommitted, BatchPlanned, EventsTrimmed, RunStarted
 from braid.core.placement import Placement, placements_for
 from braid.core.plan import Block
 from braid.core.plan_sentences import format_count
+from braid.core.run_events import BatchCommitted, BatchPlanned, EventsTrimmed, RunStarted
 from braid.simulation.simulator import simulate
 from braid.util.durations import parse_duration
 

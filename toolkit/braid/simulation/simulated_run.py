@@ -13,8 +13,8 @@ from braid.core import batch_step
 from braid.core.batch_history import count_hosts
 from braid.core.batch_report import BatchReport, BlockSize, HostMetrics, with_reported_size
 from braid.core.batch_step import BatchWork, RunRules
-from braid.core.events import BatchCommitted, Event
 from braid.core.plan import Block, Plan
+from braid.core.run_events import BatchCommitted, Event
 from braid.core.run_state import RunState
 from braid.simulation.expected_work import ExpectedSampling, ExpectedWork, PathCounts, Selects
 from braid.util.cancellation import check_cancelled

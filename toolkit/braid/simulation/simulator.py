@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from braid.core.batch_step import RunRules
-from braid.core.events import RunEnded, RunStarted
 from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows
+from braid.core.run_events import RunEnded, RunStarted
 from braid.core.run_state import RunState
 from braid.errors import CoverageError
 from braid.simulation.expected_work import Selects

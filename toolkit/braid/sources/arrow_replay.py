@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import sqlglot
 
 from braid.condition.arrow_type_checker import ArrowAnalyzer
-from braid.condition.evaluation_order import is_safe
+from braid.condition.failure_guards import is_safe
 from braid.condition.predicate import Predicate
 from braid.condition.residual_evaluation import query_table, raise_failure
 from braid.condition.spark_dialect import SparkSql

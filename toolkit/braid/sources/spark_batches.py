@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from braid.execution.spark_executor import disable_adaptive_execution, weak_callback
 from braid.sources.batch_drivers import RunBatch
-from braid.storage.checkpoint_files import make_own_path
+from braid.storage.jvm_file_scheme import make_own_path
 
 
 class SparkBatches:

@@ -18,7 +18,7 @@ from braid.core.reserved_columns import make_nullable
 from braid.errors import CollectLimitExceeded
 from braid.execution.batch_collection import ByteBudget, collect_batch, scanned_bytes
 from braid.storage import durable_files, micro_batch_files, staged_input
-from braid.storage.checkpoint_files import make_own_path
+from braid.storage.jvm_file_scheme import make_own_path
 from braid.storage.static_input_copy import InputSnapshot
 from braid.util.clock_and_threads import current_environment, current_workers
 from braid.util.file_system import current_file_system

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from braid.core.plan import Keys
 from braid.core.reserved_columns import QUERIES, WEIGHT
 from braid.core.run_state import FileChecksum, ReplicaAddress
-from braid.kernels.block_rows import BlockRows, PartialMatches, take_block_rows
+from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_block_rows
 from braid.kernels.join_spec import (
     GeneratedColumn,
     JoinSpec,

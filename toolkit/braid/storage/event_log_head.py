@@ -11,12 +11,12 @@ from typing import IO, Any
 
 import msgspec
 
-from braid.core import events
+from braid.core import run_events
 from braid.core.batch_history import LiveBlocks
 from braid.core.batch_report import HostMetrics
 from braid.core.event_jsonl import decode_event, event_to_dict, event_types
-from braid.core.events import BatchCommitted, EventsTrimmed
 from braid.core.plan import Block
+from braid.core.run_events import BatchCommitted, EventsTrimmed
 from braid.core.stream_clocks import IrregularCounts
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
@@ -108,7 +108,7 @@ class EventLogHeader:
         """Yield the header's events between two numbers."""
         number = 0
         for event in map(decode_event, self.lines):
-            after = number + events.count_event_numbers([event])
+            after = number + run_events.count_event_numbers([event])
             if first < after and number < end:
                 if isinstance(event, EventsTrimmed):
                     event = replace(event, trimmed_events=after - max(first, number))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
 from braid.storage.log_entries import CompactedResults, FileRef

@@ -23,13 +23,13 @@ from braid.errors import FencedError
 from braid.storage import durable_files
 from braid.storage.committed_results import CommittedResults
 from braid.storage.durable_files import Durability
-from braid.storage.event_archive import EventArchive
 from braid.storage.log_checkpointer import LogCheckpointer
 from braid.storage.log_entries import DriverIdentity, FileRef
 from braid.storage.manifest_log import OLD, ManifestLog
 from braid.storage.published_results import PublishedResults
 from braid.storage.remote_medium import RemoteMedium, is_object_store_url
 from braid.storage.result_compactor import ResultCompactor
+from braid.storage.run_event_archive import EventArchive
 from braid.storage.run_files import remove_unnamed_files
 from braid.storage.run_lock import RunLock
 from braid.storage.run_medium import LocalMedium, RunMedium

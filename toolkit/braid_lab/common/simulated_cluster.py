@@ -20,10 +20,10 @@ from braid.core.cluster_model import (
     HostCapacity,
     check_cluster,
 )
-from braid.core.events import Event
 from braid.core.facts import HostUsage
 from braid.core.placement import Placement
 from braid.core.plan import Block
+from braid.core.run_events import Event
 from braid.simulation.expected_work import ExpectedWork
 from braid.simulation.simulated_run import SimulatedRun
 from braid.simulation.simulator import iter_simulation

@@ -26,8 +26,8 @@ from braid.core.cluster_model import (
     CostParameters,
     HostCapacity,
 )
-from braid.core.events import BatchCommitted
 from braid.core.placement import Placement, placements_for
+from braid.core.run_events import BatchCommitted
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.coordinated import Coordinated

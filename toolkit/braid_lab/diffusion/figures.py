@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 
 from braid_lab.diffusion.experiments import (
     ALIGNED_OR_COORDINATED,

@@ -13,13 +13,13 @@ from typing import Any
 
 import pandas as pd
 from braid.core.cluster_model import CostParameters
-from braid.core.events import BatchCommitted
 from braid.core.facts import Facts
 from braid.core.placement import Placement
 from braid.core.plan import Plan
+from braid.core.run_events import BatchCommitted
 from braid.papers.diffusion.coordinated import Coordinated, initial_cover_problems
-from braid.papers.diffusion.events import PathChosen
 from braid.papers.diffusion.routing_table import greedy_cover
+from braid.papers.diffusion.run_events import PathChosen
 from braid.papers.diffusion.segment_length import atr_overhead
 
 from braid_lab.diffusion.exact_cover import chvatal_bound, exact_cover

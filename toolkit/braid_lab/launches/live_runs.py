@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
 from braid.core.query import Query
+from braid.core.run_events import BatchCommitted
 
 from braid_lab.common.run_folders import new_run_folder
 

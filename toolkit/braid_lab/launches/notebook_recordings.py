@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from braid.core.event_jsonl import read_events, write_events
 from braid.core.query import Query
 
-from braid_lab.theta.experiments import RIVALS
+from braid_lab.theta.compared_operators import RIVALS
 
 if TYPE_CHECKING:
     from braid.join_run import JoinRun

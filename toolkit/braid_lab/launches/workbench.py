@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from braid.core import event_jsonl
-from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
+from braid.core.run_events import BatchCommitted
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
 from braid.simulation.simulator import simulate

@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from braid.core.events import BatchCommitted
 from braid.core.facts import HostUsage
 from braid.core.placement import Placement
-from braid.papers.psp.events import RingResized
+from braid.core.run_events import BatchCommitted
 from braid.papers.psp.ring import Ring
+from braid.papers.psp.run_events import RingResized
 from braid.simulation.simulator import simulate
 
 from braid_lab.psp import cost

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
+from braid.core.run_events import BatchCommitted
 from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.psp.ring import Ring

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from braid.core.batch_history import LiveBlocks
-from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.plan import Block, Route
+from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.papers.diffusion.coordinated import Coordinated
-from braid.papers.diffusion.events import PathChosen
-from braid.papers.psp.events import SliceTableChanged, StateRelocated
+from braid.papers.diffusion.run_events import PathChosen
 from braid.papers.psp.ring import Ring
+from braid.papers.psp.run_events import SliceTableChanged, StateRelocated
 from braid.papers.psp.slice_table import insertion_points
 from braid.simulation.simulator import simulate
 

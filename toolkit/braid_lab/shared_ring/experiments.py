@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from braid.core.batch_history import LiveBlocks
-from braid.core.events import BatchCommitted
 from braid.core.query import Query
-from braid.papers.slices.events import ChainChanged
+from braid.core.run_events import BatchCommitted
+from braid.papers.slices.run_events import ChainChanged
 from braid.util.durations import format_duration
 
 from braid_lab.psp import cost as ring_cost

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
 

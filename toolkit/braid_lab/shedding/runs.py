@@ -15,8 +15,8 @@ import numpy as np
 from braid.core import batch_step
 from braid.core.batch_report import BatchReport, BlockSize, HostMetrics
 from braid.core.batch_step import BatchWork, RunRules
-from braid.core.events import BatchCommitted, RunEnded, RunStarted
 from braid.core.plan import Block
+from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
 from braid.core.run_state import RunState
 from braid.core.shedding_plan import ItemYield, SheddingOutcome
 from braid.papers.baselines.centralized import Centralized

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from braid.core.batch_history import LiveBlocks
-from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.plan import Block, Route
 from braid.core.query import Query
+from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.papers.slices import chain as chains
 from braid.papers.slices.chain_optimizer import Chain
-from braid.papers.slices.events import SliceContents
+from braid.papers.slices.run_events import SliceContents
 from braid.simulation.simulator import simulate
 
 from braid_lab.slices.cost import SharedLoad

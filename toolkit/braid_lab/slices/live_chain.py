@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from braid.core.events import BatchPlanned, QueryAdded, QueryRemoved
 from braid.core.query import Query
+from braid.core.run_events import BatchPlanned, QueryAdded, QueryRemoved
 from braid.util.durations import format_duration
 
 from braid_lab.common.claims import ClaimRegistry, Finding, judge

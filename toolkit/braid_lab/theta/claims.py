@@ -19,13 +19,13 @@ from braid_lab.common.claims import (
     judge,
     judge_reading,
 )
-from braid_lab.theta import dynamics, experiments
+from braid_lab.theta import compared_operators, dynamics
 from braid_lab.theta.figures import MB, TIMED, final_batches
 from braid_lab.theta.printed import GROWTH
 
-CLAIMS = ClaimRegistry(experiments.PAPER)
+CLAIMS = ClaimRegistry(compared_operators.PAPER)
 """All claims: of one run, of the competitors, and of the modelled cluster."""
-CLAIMS.include_claims(experiments.CLAIMS)
+CLAIMS.include_claims(compared_operators.CLAIMS)
 CLAIMS.include_claims(dynamics.CLAIMS)
 
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.placement import Placement
+from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.papers.baselines.hash_partition import HashPartition
-from braid.papers.theta.events import MigrationEnded, MigrationStarted
 from braid.papers.theta.grid import AdaptiveGrid, StaticGrid, StaticOpt
+from braid.papers.theta.run_events import MigrationEnded, MigrationStarted
 from braid.simulation.simulator import iter_simulation
 
 from braid_lab.theta.join_inputs import JoinInput

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from braid.core.batch_history import PHASES
-from braid.core.events import BatchCommitted, EventsTrimmed
-from braid.papers.theta.events import MigrationStarted
+from braid.core.run_events import BatchCommitted, EventsTrimmed
 from braid.papers.theta.mapping import input_load_factor, optimal_ilf, powers_of_two, square_mapping
+from braid.papers.theta.run_events import MigrationStarted
 
 
 @dataclass(frozen=True, slots=True)

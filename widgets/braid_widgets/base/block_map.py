@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, NamedTuple, TypedDict
 
-from braid.core.events import RunStarted
 from braid.core.plan import Block
+from braid.core.run_events import RunStarted
 from braid.util.durations import format_duration
 
 from braid_widgets.base.columnar import Columns

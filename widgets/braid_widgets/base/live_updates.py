@@ -7,7 +7,7 @@ from collections.abc import Callable
 from html import escape
 from typing import Any, Protocol, runtime_checkable
 
-from braid.core.events import count_event_numbers
+from braid.core.run_events import count_event_numbers
 from braid.util.error_summary import summarize_error
 
 from braid_widgets.base.progress import input_batches

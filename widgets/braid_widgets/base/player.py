@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import anywidget
 import plotly.graph_objects as go
 import traitlets
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from braid.util.error_summary import summarize_error
 
 from braid_widgets.base import colors, svg_chart

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from braid.core.events import count_event_numbers
+from braid.core.run_events import count_event_numbers
 from IPython import get_ipython
 
 from braid_widgets.base.interactivity import is_headless

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 from plotly.subplots import make_subplots
 
 from braid_widgets.base import colors

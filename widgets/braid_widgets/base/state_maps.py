@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Any, ClassVar
 
-from braid.core.events import RunStarted
+from braid.core.run_events import RunStarted
 
 from braid_widgets.base.run_view import RunView
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from braid.core.events import RunStarted
 from braid.core.plan import Block
+from braid.core.run_events import RunStarted
 
 MODELLED = "modelled run"
 MOST = 12

@@ -8,7 +8,7 @@ from typing import Any
 from braid.core import narrative, plan_sentences
 from braid.core.batch_history import LiveBlocks
 from braid.core.block_history_index import EventIndex, route_meetings
-from braid.core.events import BatchCommitted, BatchPlanned, EventsTrimmed, RunStarted
+from braid.core.run_events import BatchCommitted, BatchPlanned, EventsTrimmed, RunStarted
 
 from braid_widgets.base.text import missing_batch_text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from braid.core.events import (
+from braid.core.run_events import (
     BatchCommitted,
     Event,
     EventContext,

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
-from braid.core.events import BatchCommitted, BatchShed, RunEnded, RunStarted
 from braid.core.plan_sentences import format_count
+from braid.core.run_events import BatchCommitted, BatchShed, RunEnded, RunStarted
 from braid.papers.reuse.hub_events import HubStarted
 from braid.util.durations import UNITS, format_duration
 

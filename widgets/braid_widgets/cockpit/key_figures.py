@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from braid.core.events import BatchShed
+from braid.core.run_events import BatchShed
 
 from braid_widgets.base.batch_figures import BatchFigures
 from braid_widgets.base.key_figures import RECENT, KeyFigure

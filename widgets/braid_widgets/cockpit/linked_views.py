@@ -8,7 +8,7 @@ from typing import Any
 
 import anywidget
 import traitlets
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 
 from braid_widgets.base import colors
 from braid_widgets.base.player import read_bundle, read_styles

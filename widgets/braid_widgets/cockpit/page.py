@@ -12,7 +12,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 from braid.core.event_jsonl import read_events
-from braid.core.events import BatchCommitted
+from braid.core.run_events import BatchCommitted
 
 from braid_widgets.base import colors
 from braid_widgets.base.charts import save_page

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from braid.core.event_jsonl import EventTail
-from braid.core.events import RunStarted
+from braid.core.run_events import RunStarted
 from braid.util.validation import format_value, read_natural
 
 from braid_widgets.base.player import thin

@@ -9,7 +9,7 @@ from typing import Any
 
 import anywidget
 import traitlets
-from braid.core.events import BatchCommitted, RunEnded, RunStarted, count_event_numbers
+from braid.core.run_events import BatchCommitted, RunEnded, RunStarted, count_event_numbers
 from braid.util.error_summary import summarize_error
 from IPython.display import HTML, display
 

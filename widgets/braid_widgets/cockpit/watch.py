@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from braid.core.event_jsonl import EventTail
-from braid.core.events import RunStarted
+from braid.core.run_events import RunStarted
 
 from braid_widgets.base.live_updates import ObservableRun
 from braid_widgets.cockpit.view import Cockpit, Imagine

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.events import BatchPlanned, RunStarted
-from braid.papers.diffusion.events import SegmentPlaced
+from braid.core.run_events import BatchPlanned, RunStarted
+from braid.papers.diffusion.run_events import SegmentPlaced
 
 from braid_widgets.base import colors
 from braid_widgets.base.charts import TEMPLATE, Chart

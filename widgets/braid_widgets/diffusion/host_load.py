@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.events import BatchCommitted, RunStarted
 from braid.core.plan_sentences import format_count
+from braid.core.run_events import BatchCommitted, RunStarted
 from plotly.subplots import make_subplots
 
 from braid_widgets.base import colors

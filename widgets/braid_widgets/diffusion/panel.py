@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import ipywidgets as W
-from braid.core.events import BatchCommitted
 from braid.core.plan_sentences import format_count
+from braid.core.run_events import BatchCommitted
 
 from braid_widgets.base import controls
 from braid_widgets.base.charts import Chart

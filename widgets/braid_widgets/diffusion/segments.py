@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.events import BatchPlanned, RunStarted
 from braid.core.plan_sentences import format_count
-from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
+from braid.core.run_events import BatchPlanned, RunStarted
+from braid.papers.diffusion.run_events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 
 from braid_widgets.base import colors
 from braid_widgets.base.charts import BELOW, GREY, TEMPLATE, Chart

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
 from braid.core.batch_history import LiveBlocks
-from braid.core.events import BatchCommitted, EventsTrimmed, RunStarted
-from braid.papers.psp.events import RingResized, SliceTableChanged, StateRelocated, TailMoved
+from braid.core.run_events import BatchCommitted, EventsTrimmed, RunStarted
+from braid.papers.psp.run_events import RingResized, SliceTableChanged, StateRelocated, TailMoved
 from braid.util.durations import format_duration
 
 from braid_widgets.base.columnar import Columns

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from braid.core.events import RunStarted
-from braid.papers.psp.events import SliceTableChanged
+from braid.core.run_events import RunStarted
+from braid.papers.psp.run_events import SliceTableChanged
 
 from braid_widgets.base.run_view import RunView
 from braid_widgets.base.state_maps import StateMap

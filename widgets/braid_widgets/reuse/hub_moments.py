@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from braid.core.events import EventContext
+from braid.core.run_events import EventContext
 from braid.papers.reuse.hub_events import (
     HubBatchCommitted,
     HubStarted,

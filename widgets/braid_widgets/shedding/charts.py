@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.events import BatchCommitted, BatchPlanned, BatchShed, RunStarted
-from braid.papers.shedding.events import SheddingPlanned
+from braid.core.run_events import BatchCommitted, BatchPlanned, BatchShed, RunStarted
+from braid.papers.shedding.run_events import SheddingPlanned
 from braid.util.durations import format_duration
 from plotly.subplots import make_subplots
 

@@ -15,7 +15,7 @@ import sqlglot
 import traitlets
 from braid.condition.spark_dialect import SparkSql
 from braid.core.batch_history import LiveBlocks
-from braid.core.events import (
+from braid.core.run_events import (
     BatchCommitted,
     BatchPlanned,
     EventsTrimmed,
@@ -23,7 +23,7 @@ from braid.core.events import (
     QueryRemoved,
     RunStarted,
 )
-from braid.papers.slices.events import ChainChanged, SliceContents
+from braid.papers.slices.run_events import ChainChanged, SliceContents
 from braid.util.durations import format_duration
 
 from braid_widgets.base.player import MOST, Player, collect_frames, read_bundle

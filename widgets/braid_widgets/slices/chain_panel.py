@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import ipywidgets as W
 import pandas as pd
-from braid.papers.slices.events import ChainChanged
+from braid.papers.slices.run_events import ChainChanged
 
 from braid_widgets.base import controls
 from braid_widgets.base.launcher import PICTURE, ControllableRun, LaunchPanel

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from braid.core import plan_sentences
-from braid.core.events import BatchCommitted, BatchQueryResults, EventsTrimmed, QueryAdded
 from braid.core.plan import Block
+from braid.core.run_events import BatchCommitted, BatchQueryResults, EventsTrimmed, QueryAdded
 from braid.util.durations import format_duration
 
 from braid_widgets.base.text import format_held_blocks, missing_batch_text

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple, TypedDict
 
-from braid.core.events import QueryAdded
+from braid.core.run_events import QueryAdded
 from braid.util.durations import format_duration
 
 from braid_widgets.base.columnar import Columns

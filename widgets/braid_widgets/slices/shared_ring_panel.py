@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import ipywidgets as W
-from braid.papers.slices.events import ChainChanged
+from braid.papers.slices.run_events import ChainChanged
 
 from braid_widgets.base import controls
 from braid_widgets.base.launcher import PICTURE, ControllableRun, LaunchPanel, State

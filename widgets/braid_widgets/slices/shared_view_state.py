@@ -10,14 +10,14 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from braid.core.batch_history import LiveBlocks
-from braid.core.events import (
+from braid.core.run_events import (
     BatchCommitted,
     EventsTrimmed,
     QueryAdded,
     QueryRemoved,
     RunStarted,
 )
-from braid.papers.slices.events import ChainChanged, SliceContents
+from braid.papers.slices.run_events import ChainChanged, SliceContents
 
 
 class SlicePiece(NamedTuple):

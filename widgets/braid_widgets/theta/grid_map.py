@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TypedDict
 
-from braid.core.events import RunStarted
+from braid.core.run_events import RunStarted
 
 from braid_widgets.base.state_maps import StateMap
 from braid_widgets.theta import grid, matrix

@@ -13,7 +13,7 @@ from typing import Any, NotRequired, TypedDict
 import pandas as pd
 import plotly.graph_objects as go
 from braid.core.batch_history import PHASES
-from braid.core.events import BatchCommitted, RunStarted
+from braid.core.run_events import BatchCommitted, RunStarted
 from plotly.subplots import make_subplots
 
 from braid_widgets.base import colors

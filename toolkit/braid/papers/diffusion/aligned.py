@@ -20,10 +20,10 @@ from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan
 from braid.core.plan_builder import PlanBuilder
-from braid.papers.common.event_time_rate import EventTimeRate
 from braid.papers.common.load_balance import GU_PRICES, Cluster, LoadBalance, Prices, Weights
+from braid.papers.common.window_batches import EventTimeRate
 from braid.papers.diffusion.alignment import Alignment, MasterTenure, Segment
-from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned
+from braid.papers.diffusion.run_events import MasterSwitched, SegmentLengthTuned
 from braid.papers.diffusion.segment_length import LengthSearch, atr_overhead
 
 GAIN = 0.2

@@ -17,7 +17,7 @@ from braid.core.facts import Facts
 from braid.core.plan import Block, Hop, Ids, Route
 from braid.core.plan_builder import PlanBuilder
 from braid.papers.common.join_orders import IntermediateGrowth, Order
-from braid.papers.diffusion.events import SegmentPlaced
+from braid.papers.diffusion.run_events import SegmentPlaced
 
 Box = tuple[int, dict[int, Ids]]
 """A host, and by stream the blocks whose every combination it joins. Boxes do not overlap."""

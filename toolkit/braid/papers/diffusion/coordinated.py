@@ -30,7 +30,6 @@ from braid.papers.common.load_balance import (
     stack_capacities,
     stack_usage,
 )
-from braid.papers.diffusion.events import JoinOrder, PathChosen
 from braid.papers.diffusion.routing_table import (
     Probes,
     RoutingTable,
@@ -38,6 +37,7 @@ from braid.papers.diffusion.routing_table import (
     greedy_cover,
     random_cover,
 )
+from braid.papers.diffusion.run_events import JoinOrder, PathChosen
 
 EARLIER_WEIGHT = 0.75
 """Weight of a host's earlier loads beside that of the last batch."""

@@ -12,8 +12,8 @@ from braid.core.cluster_model import check_cluster, check_weights
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Hop, Ids, Plan, Route
-from braid.papers.common.event_time_rate import EventTimeRate
 from braid.papers.common.load_balance import Cluster, LoadBalance, Weights
+from braid.papers.common.window_batches import EventTimeRate
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan, ReplicaCopy, Route
 from braid.core.plan_builder import PlanBuilder
 from braid.papers.common.route_builders import hopping_routes
-from braid.papers.psp.events import (
+from braid.papers.psp.run_events import (
     HeadMoved,
     RingResized,
     SliceTableChanged,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from logging import INFO, WARNING
 from typing import Any, NamedTuple
 
-from braid.core.events import Event, EventContext
+from braid.core.run_events import Event, EventContext
 from braid.core.stream_clocks import IrregularCounts
 
 

@@ -14,13 +14,13 @@ from braid.core.placement import Shedder
 from braid.core.plan import Block, Plan, apply_derivations_and_drops
 from braid.core.shedding_plan import Item, ResultUtility, SheddingOutcome, SheddingPlan
 from braid.papers.shedding.budget import Budget, Floats, fill_budget
-from braid.papers.shedding.events import SheddingPlanned, ShedItem
 from braid.papers.shedding.productivity_profile import (
     ProductivityProfile,
     basic_window_ends,
     basic_window_length,
     locate_basic_window,
 )
+from braid.papers.shedding.run_events import SheddingPlanned, ShedItem
 from braid.util.durations import parse_duration
 from braid.util.validation import checks_field_types
 

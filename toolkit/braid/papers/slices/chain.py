@@ -35,7 +35,7 @@ from braid.papers.slices.chain_optimizer import (
     measure_chain_statistics,
     memory_chain,
 )
-from braid.papers.slices.events import ChainChanged, HostAgeRange, SliceContents
+from braid.papers.slices.run_events import ChainChanged, HostAgeRange, SliceContents
 from braid.util.durations import format_duration
 
 Mode = Literal["memory", "cpu", "auto", "given"]

@@ -13,7 +13,6 @@ from typing import Any, Literal
 from braid.core.facts import Facts
 from braid.core.plan import Block, Plan, Route
 from braid.core.plan_builder import PlanBuilder
-from braid.papers.theta.events import MigrationAdvanced, MigrationEnded, MigrationStarted
 from braid.papers.theta.host_groups import HostGroup, blocks_by_group, grid_routes, mapping_event
 from braid.papers.theta.mapping import MappingDecision
 from braid.papers.theta.migration import (
@@ -24,6 +23,7 @@ from braid.papers.theta.migration import (
     arrival_routes,
     begin_migration,
 )
+from braid.papers.theta.run_events import MigrationAdvanced, MigrationEnded, MigrationStarted
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import count
 
 from braid.core.plan import Block, Hop, Ids, Keys, Path, Route
-from braid.papers.theta.events import Cell, MappingChanged
 from braid.papers.theta.mapping import Mapping, powers_of_two
+from braid.papers.theta.run_events import Cell, MappingChanged
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from logging import INFO
 
-from braid.core.events import Event, EventContext
 from braid.core.plan import ReplicaCopy
 from braid.core.plan_sentences import format_hosts
+from braid.core.run_events import Event, EventContext
 from braid.util.durations import format_duration
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from braid.core.events import Event, EventContext
+from braid.core.run_events import Event, EventContext
 
 
 class ShedItem(NamedTuple):

@@ -2,7 +2,7 @@
 
 Each event is a frozen dataclass and one line of JSON (``core.event_jsonl``). A class registers
 itself by deriving from ``Event``. The events of a paper are in
-``papers/<paper>/events.py``. A live run, a replay and a report all read lists of events.
+``papers/<paper>/run_events.py``. A live run, a replay and a report all read lists of events.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from logging import INFO
 from math import ceil
 from typing import NamedTuple
 
-from braid.core.events import Event, EventContext
 from braid.core.plan import ReplicaCopy
+from braid.core.run_events import Event, EventContext
 from braid.papers.theta.mapping import input_load_factor
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from logging import INFO
 from typing import NamedTuple
 
-from braid.core.events import Event, EventContext
+from braid.core.run_events import Event, EventContext
 from braid.util.durations import format_duration
 
 
