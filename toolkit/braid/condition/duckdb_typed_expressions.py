@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from sqlglot import exp
 
 from braid.condition.duckdb_functions import BITS, CAPPED, ROUNDED, WHOLE
+from braid.condition.failure_guards import is_safe, list_operands
 from braid.condition.overflow_guards import infer_number_type
 from braid.condition.set_similarity import INNER, OVERLAP, is_call_to, size_argument
 from braid.condition.spark_dialect import SparkSql
@@ -105,6 +106,14 @@ class ArithmeticCompiler(TypedSql):
     """Compilation rules for arithmetic."""
 
     def _compile_arithmetic(self, node: Any) -> Typed:
+        """Compile a sum, difference or product. If its left side is NULL, Spark skips the right."""
+        sql, kind = self._compile_both_sides(node)
+        if is_safe(node.expression) or not (operands := list_operands(node.this)):
+            return sql, kind
+        left = " AND ".join(f"{self.compile_expression(n)[0]} IS NOT NULL" for n in operands)
+        return f"(CASE WHEN {left} THEN {sql} END)", kind
+
+    def _compile_both_sides(self, node: Any) -> Typed:
         sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(node)]
         left, right = self.compile_expression(node.this), self.compile_expression(node.expression)
         names = {left[1].name, right[1].name}

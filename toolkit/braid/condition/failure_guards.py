@@ -102,6 +102,14 @@ def _is_time(node: exp.Expr) -> bool:
     return isinstance(node, exp.UnixMicros)
 
 
+def list_operands(node: exp.Expr) -> list[exp.Expr]:
+    """Return the operands, constants excepted, that must have a value for arithmetic to have one."""
+    node = node.unnest()
+    if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)):
+        return [operand for side in node.iter_expressions() for operand in list_operands(side)]
+    return [] if isinstance(node, exp.Literal) else [node]
+
+
 def short_circuit(parts: Sequence[str], both: bool) -> str:
     """Return SQL for AND (``both``) or OR of the parts.
 
