@@ -46,7 +46,7 @@ world-faults: $(READY) ## see that simulated worlds find ten faults that are put
 	@cd tests && PYTHONHASHSEED=0 PYTHONPATH=..:. ../$(BIN)/python -m world.faults $(ARGS)
 
 recordings: $(READY) java chromium ## make data/recordings anew, and the picture of the README
-	@$(BIN)/python -m braid_lab.launches.notebook_recordings
+	@$(BIN)/python -m braid_lab.launches.recorded_runs
 	@$(BIN)/python docs/picture.py
 
 cluster: $(READY) java ## run a small Spark cluster on this machine until it is interrupted

@@ -14,13 +14,13 @@ import tempfile
 from pathlib import Path
 
 from braid.core import event_jsonl
-from braid_lab.launches import notebook_recordings
+from braid_lab.launches import recorded_runs
 from braid_widgets.cockpit.page import recorded_page, save_run_page
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
 
 HERE = Path(__file__).parent
-RECORDING = notebook_recordings.recording_path("fluct")
+RECORDING = recorded_runs.recording_path("fluct")
 SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu"]
 SIZE = (1000, 1400)  # all of it: what is below would be scrolled to
 HOLD, LAST = 450, 2500  # milliseconds that a batch, and the last one, is shown

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import sqlglot
 from braid.condition.sql_types import SqlType
-from braid.hub.arrow_reader import ArrowStreamReader
+from braid.hub.arrow_backend import ArrowStreamReader
 from braid.hub.hub_batches import run_batch
 from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HubState, RegisteredQuery

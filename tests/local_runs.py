@@ -16,8 +16,8 @@ import pyarrow as pa
 from braid.condition.spark_type_checker import make_arrow_schema
 from braid.core.placement import Placement
 from braid.core.reserved_columns import make_nullable
-from braid.execution.batch_collection import collect_batch
 from braid.execution.engine import Engine
+from braid.execution.spark_to_arrow import collect_batch
 from braid.kernels.block_builder import replace_column
 from braid.kernels.join_spec import JoinSpec
 from braid.storage.block_files import read_parquet

@@ -19,7 +19,7 @@ from braid.papers.reuse.hub_events import (
     OperatorMetrics,
     QuerySubmitted,
 )
-from braid_lab.launches import notebook_recordings
+from braid_lab.launches import recorded_runs
 from braid_widgets.base.player import Player, read_bundle
 from braid_widgets.reuse.hub_map import HubMap
 from braid_widgets.slices.chain import ChainPlayer
@@ -97,7 +97,7 @@ def ring_and_chain(page: Page, folder: Path, film: Locator, told: Locator) -> No
     open_film(
         page,
         folder / "ring.html",
-        ring := SharedRingPlayer(notebook_recordings.recorded_events("shared_ring")),
+        ring := SharedRingPlayer(recorded_runs.recorded_events("shared_ring")),
     )
     expect(told).to_be_hidden()
     last = len(ring.frames)
@@ -122,7 +122,7 @@ def ring_and_chain(page: Page, folder: Path, film: Locator, told: Locator) -> No
     open_film(
         page,
         folder / "chain.html",
-        chain := ChainPlayer(notebook_recordings.recorded_events("slices"), pick=True),
+        chain := ChainPlayer(recorded_runs.recorded_events("slices"), pick=True),
     )
     expect(film.locator("[data-split], [data-merge]")).to_have_count(0)
     stream = chain.frames[-1]["streams"][0]

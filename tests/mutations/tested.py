@@ -593,7 +593,7 @@ BROKEN = [
     ),
     Broken(
         "a merge that does not stop",
-        "braid_lab.shedding.inverted_index.InvertedIndex.merge_lists",
+        "braid_lab.shedding.set_indexes.InvertedIndex.merge_lists",
         lambda merge: lambda self, query, since=None: merge(self, query),
         SHED + "test_the_index_goes_step_by_step",
         "Gedik 2007, Fig. 4",

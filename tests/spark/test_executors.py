@@ -226,7 +226,7 @@ def test_what_is_too_large_for_the_driver_goes_to_spark(
         frames(spark, streams), on, Scatter(), partitions=2, check=True, driver_memory="60 kB"
     )
     if not told:
-        monkeypatch.setattr("braid.execution.batch_collection.announced_bytes", lambda frame: 0)
+        monkeypatch.setattr("braid.execution.spark_to_arrow.announced_bytes", lambda frame: 0)
     run = join.start(tmp_path / "run", batches="batch")
     run.awaitTermination()
     assert describe_difference(committed_ids(run), expected(streams, on)) == ""
@@ -339,7 +339,7 @@ def test_a_shared_join_goes_either_way(
         chosen = way("threads stages process one")
         monkeypatch.setattr("braid.engine_run.make_executor", lambda *_: chosen)
     else:
-        monkeypatch.setattr("braid.execution.batch_collection.announced_bytes", lambda frame: 0)
+        monkeypatch.setattr("braid.execution.spark_to_arrow.announced_bytes", lambda frame: 0)
     run = join.start(tmp_path / "run", batches="batch")
     run.awaitTermination()
     asked = {"short": ({"a": 40, "b": 40}, f"{on} AND a.n > 0"), "long": ({"a": 100, "b": 70}, on)}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from braid.core.reserved_columns import ROUTING, TIME
-from braid.execution.batch_collection import collect_batch
+from braid.execution.spark_to_arrow import collect_batch
 from braid.kernels.hashing import xxhash64
 from braid.kernels.join_spec import StreamLayout
 from braid.papers.baselines.hash_partition import HashPartition

@@ -72,7 +72,7 @@ def test_ten_times_what_the_driver_may_hold_goes_to_spark(
     bound = ROWS * TUPLE * COPIES // 10  # a batch has half of both streams
     join = StreamJoin(streams, "a.id = b.id", HashPartition(4), partitions=2, driver_memory=bound)
     if not told:
-        monkeypatch.setattr("braid.execution.batch_collection.announced_bytes", lambda frame: 0)
+        monkeypatch.setattr("braid.execution.spark_to_arrow.announced_bytes", lambda frame: 0)
     run, growth = grown(join, tmp_path / "run")
     assert run.results().count() == ROWS // 1000
     assert [e.executor for e in commits(run)] == ["spark", "spark"]

@@ -23,7 +23,7 @@ from braid.health import read_health
 from braid.join_run import JoinRun
 from braid.papers.shedding.shed import Shed
 from braid.run_inspector import inspect_run
-from braid.storage import entry_bundles, task_files
+from braid.storage import entry_bundles, task_file_access
 from braid.storage.integrity import check_run, repair_run
 from braid.storage.log_entries import DriverIdentity
 from braid.storage.object_store import ObjectStore, open_object_store
@@ -224,7 +224,7 @@ def test_workers_have_folders_of_their_own(
     def elsewhere(executor: ThreadExecutor, frame: Any, batch: Any) -> Any:
         spec = replace(batch.spec, folder=str(tmp_path / "on another machine"))
         done = real(executor, frame, replace(batch, spec=spec))
-        own = task_files._make_process_folder(url)
+        own = task_file_access._make_process_folder(url)
         assert own.stat().st_mode & 0o777 == 0o700
         named = {f"{batch.batch:06d}", *(name[:6] for name in batch.files)}
         assert {f.name[:6] for f in (own / "blocks").iterdir()} <= named
@@ -239,7 +239,7 @@ def test_workers_have_folders_of_their_own(
     run = start(url, pace=0.02)
     wait_until(lambda: run.status["batch"] >= 2, "two batches")
     run.stop()
-    task_files._make_process_folder.cache_clear()  # workers of an earlier run
+    task_file_access._make_process_folder.cache_clear()  # workers of an earlier run
     monkeypatch.setattr(ObjectStore, "download", counted)
     ends_equal(StreamJoin.resume(url, STREAMS))
     blocks = [name for name in brought if name.startswith("blocks/")]

@@ -6,7 +6,7 @@ import pytest
 from braid.core.run_events import BatchCommitted
 from braid_lab.diffusion.experiments import make_arrivals, setting_from_controls
 from braid_lab.launches import run_estimates, workbench
-from braid_lab.launches.notebook_recordings import SETTINGS, SHARED, recorded_events
+from braid_lab.launches.recorded_runs import SETTINGS, SHARED, recorded_events
 from braid_lab.shedding import runs as shedding_runs
 from braid_widgets.theta.panel import ThetaPanel
 from unit.test_widgets import MIGRATION, Cockpit, FakeRun

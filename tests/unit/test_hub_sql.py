@@ -11,7 +11,7 @@ import sqlglot
 from braid.condition.sql_types import SqlType
 from braid.errors import QueryError
 from braid.hub.arrow_answers import DuckDBAnswer
-from braid.hub.arrow_reader import ArrowStreamReader
+from braid.hub.arrow_backend import ArrowStreamReader
 from braid.hub.hub_state import RegisteredQuery
 from braid.hub.query_dialect import parse_query
 from braid.hub.query_parser import StreamQuery, parse_stream_query

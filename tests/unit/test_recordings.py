@@ -16,21 +16,21 @@ from braid.papers.slices.run_events import ChainChanged
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.papers.theta.run_events import MappingChanged
 from braid.simulation.simulator import simulate
-from braid_lab.launches import notebook_recordings
+from braid_lab.launches import recorded_runs
 from braid_lab.theta.compared_operators import RIVALS, competitor_name
 from braid_lab.workloads.dashboards import DASHBOARDS
 
 PICTURE = Path(__file__).parents[2] / "docs" / "fluct.webp"
 
 
-@pytest.fixture(params=notebook_recordings.SETTINGS)
+@pytest.fixture(params=recorded_runs.SETTINGS)
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
 @pytest.fixture
 def events(name: str) -> list[Any]:
-    return read_events(notebook_recordings.recording_path(name))
+    return read_events(recorded_runs.recording_path(name))
 
 
 def recorded(start: RunStarted) -> Placement:
@@ -47,23 +47,23 @@ def mappings(events: list[Any]) -> list[tuple[int, int, Any, Any]]:
 
 
 def test_every_recording_is_shipped_and_nothing_else() -> None:
-    named = (*notebook_recordings.SETTINGS, *notebook_recordings.SHARED)
-    assert {p.name for p in notebook_recordings.FOLDER.iterdir()} == {f"{n}.jsonl" for n in named}
+    named = (*recorded_runs.SETTINGS, *recorded_runs.SHARED)
+    assert {p.name for p in recorded_runs.FOLDER.iterdir()} == {f"{n}.jsonl" for n in named}
     with pytest.raises(ValueError, match="no recording is named 'eq9'; there are: fluct, "):
-        notebook_recordings.recording_path("eq9")
+        recorded_runs.recording_path("eq9")
 
 
-@pytest.mark.parametrize("name", (*notebook_recordings.SETTINGS, *notebook_recordings.SHARED))
+@pytest.mark.parametrize("name", (*recorded_runs.SETTINGS, *recorded_runs.SHARED))
 def test_a_recording_is_of_today_s_format(name: str, tmp_path: Path) -> None:
     """No field is missing, and none is unknown to the format."""
-    write_events(tmp_path / "again.jsonl", notebook_recordings.recorded_events(name))
-    assert (tmp_path / "again.jsonl").read_bytes() == notebook_recordings.recording_path(
+    write_events(tmp_path / "again.jsonl", recorded_runs.recorded_events(name))
+    assert (tmp_path / "again.jsonl").read_bytes() == recorded_runs.recording_path(
         name
     ).read_bytes()
 
 
 def test_a_recording_has_today_s_settings_and_key_space(name: str, events: list[Any]) -> None:
-    start, chosen = events[0], notebook_recordings.SETTINGS[name]
+    start, chosen = events[0], recorded_runs.SETTINGS[name]
     kind = Placement.class_by_name(chosen["placement"])
     settings = {k: chosen[k] for k in ("hosts", "epsilon") if k in kind.setting_names()}
     if (
@@ -77,12 +77,12 @@ def test_a_recording_has_today_s_settings_and_key_space(name: str, events: list[
 
 
 @pytest.mark.parametrize(
-    ("name", "queries"), (("slices", notebook_recordings.ASKED), ("shared_ring", DASHBOARDS))
+    ("name", "queries"), (("slices", recorded_runs.ASKED), ("shared_ring", DASHBOARDS))
 )
 def test_a_recorded_shared_run_has_today_s_settings_queries_and_slices(
     name: str, queries: tuple[Query, ...]
 ) -> None:
-    events, chosen = notebook_recordings.recorded_events(name), notebook_recordings.SHARED[name]
+    events, chosen = recorded_runs.recorded_events(name), recorded_runs.SHARED[name]
     assert (events[0].hosts, events[0].planned_batches) == (chosen["hosts"], chosen["batches"])
     assert events[-1].outcome == "completed" and len(events) > chosen["batches"]
     added = {e.name: tuple(e.windows.values()) for e in events if isinstance(e, QueryAdded)}
@@ -110,12 +110,12 @@ def test_the_grid_changes_when_it_would_today(events: list[Any]) -> None:
 
 
 def test_the_recorded_rivals_are_those_of_the_paper() -> None:
-    assert list(notebook_recordings.recorded_competitors()) == [
-        competitor_name(n, z) for z in notebook_recordings.SKEWS for n in RIVALS
+    assert list(recorded_runs.recorded_competitors()) == [
+        competitor_name(n, z) for z in recorded_runs.SKEWS for n in RIVALS
     ]
 
 
 def test_the_picture_is_of_the_recording() -> None:
     """docs/picture.py stores the recording's digest in the picture."""
-    digest = hashlib.sha256(notebook_recordings.recording_path("fluct").read_bytes()).hexdigest()
+    digest = hashlib.sha256(recorded_runs.recording_path("fluct").read_bytes()).hexdigest()
     assert digest.encode() in PICTURE.read_bytes()

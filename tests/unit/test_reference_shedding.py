@@ -6,10 +6,10 @@ import math
 from dataclasses import asdict
 
 import pytest
-from braid_lab.shedding import inverted_index as inverted
 from braid_lab.shedding import reference
-from braid_lab.shedding.inverted_index import InvertedIndex
+from braid_lab.shedding import set_indexes as inverted
 from braid_lab.shedding.reference import SetTuple, brute_force
+from braid_lab.shedding.set_indexes import InvertedIndex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

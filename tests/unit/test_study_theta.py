@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from braid.core.run_events import BatchCommitted
-from braid_lab.launches import notebook_recordings
+from braid_lab.launches import recorded_runs
 from braid_lab.theta import claims as theta_claims
 from braid_lab.theta import cluster_model, join_inputs
 from braid_lab.theta import figures as theta_figures
@@ -22,8 +22,8 @@ FEW = JoinInput(
 
 def test_counts_are_those_of_the_runs_on_spark():
     """Table 1: tuples and results of EQ5 as recorded, with and without skew."""
-    for z in notebook_recordings.SKEWS:
-        events = notebook_recordings.recorded_competitors()[f"SHJ, z={z}"]
+    for z in recorded_runs.SKEWS:
+        events = recorded_runs.recorded_competitors()[f"SHJ, z={z}"]
         done = [e for e in events if isinstance(e, BatchCommitted)]
         of = count_input("EQ5", float(z))
         assert (of.r_tuples, of.s_tuples) == done[-1].total_received_tuples

@@ -14,7 +14,7 @@ from braid.papers.psp.ring import Ring as PSP
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.simulation.simulator import simulate
 from braid_lab.diffusion import experiments as diffusion_experiments
-from braid_lab.launches import notebook_recordings
+from braid_lab.launches import recorded_runs
 from braid_lab.theta import reference
 from braid_widgets.base import axes, colors, line_charts, run_comparison, svg_chart
 from braid_widgets.base.charts import Chart
@@ -171,8 +171,8 @@ def of_all() -> list[Chart]:
         dict(x=[1, 2, 3] * 4, y=range(12), a=list("pq") * 6, b=["u"] * 6 + ["v"] * 6)
     )
     return [
-        run_comparison.comparison_chart(notebook_recordings.recorded_competitors()),
-        timeline.timeline_chart(notebook_recordings.recorded_events("fluct")),
+        run_comparison.comparison_chart(recorded_runs.recorded_competitors()),
+        timeline.timeline_chart(recorded_runs.recorded_events("fluct")),
         segments.segment_chart(ran),
         arrival_matrix.arrival_matrix(ran),
         routing_path.route_chart(ran),
@@ -209,8 +209,8 @@ def heights(html: str) -> list[float]:
 
 def test_films_without_javascript_are_what_is_held_where_or_all_steps_in_words():
     chain, ring = (
-        ChainPlayer(notebook_recordings.recorded_events("slices")),
-        SharedRingPlayer(notebook_recordings.recorded_events("shared_ring")),
+        ChainPlayer(recorded_runs.recorded_events("slices")),
+        SharedRingPlayer(recorded_runs.recorded_events("shared_ring")),
     )
     rows = [each["rows"] for stream in chain.frames[-1]["streams"] for each in stream["slices"]]
     tall = heights(chain.to_html())
@@ -226,14 +226,14 @@ def test_films_without_javascript_are_what_is_held_where_or_all_steps_in_words()
 
 
 def test_the_bound_that_is_checked_is_inside_the_picture():
-    plot = timeline.timeline_chart(notebook_recordings.recorded_events("fluct")).figure
+    plot = timeline.timeline_chart(recorded_runs.recorded_events("fluct")).figure
     (bound,) = [t for t in plot.data if t.name == "bound"]
     assert max(v for v in bound.y if v is not None) <= plot.layout.yaxis.range[1]
-    assert notebook_recordings.recorded_events("fluct")[0].placement == AdaptiveGrid.__name__
+    assert recorded_runs.recorded_events("fluct")[0].placement == AdaptiveGrid.__name__
 
 
 def test_a_run_without_javascript_has_a_bar_for_each_host():
-    html = page_html(recorded_page(notebook_recordings.recorded_events("eq5-SHJ-z1")))
+    html = page_html(recorded_page(recorded_runs.recorded_events("eq5-SHJ-z1")))
     root = ElementTree.fromstring(html[html.index("<svg") : html.index("</svg>") + 6])
     assert "Tuples stored by each host (counted)" in words(root)
     assert len(boxes(root, colors.RATIO)) == 16

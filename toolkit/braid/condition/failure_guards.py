@@ -103,7 +103,7 @@ def _is_time(node: exp.Expr) -> bool:
 
 
 def list_operands(node: exp.Expr) -> list[exp.Expr]:
-    """Return the operands, constants excepted, that must have a value for arithmetic to have one."""
+    """Return the operands, but for constants, that need a value for arithmetic to have one."""
     node = node.unnest()
     if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)):
         return [operand for side in node.iter_expressions() for operand in list_operands(side)]

@@ -57,7 +57,7 @@ class AutoExecutor:
 
         A batch that exceeds the memory limit moves to Spark.
         """
-        from braid.execution.batch_collection import ByteBudget, announced_bytes, collect_batch
+        from braid.execution.spark_to_arrow import ByteBudget, announced_bytes, collect_batch
 
         self._machine = machine = self._machine or available_parallelism(
             frame.sparkSession, self.memory
@@ -94,7 +94,7 @@ def available_parallelism(spark: SparkSession, memory: int) -> Parallelism:
 
     Spark's setting ``spark.driver.maxResultSize`` also limits the memory.
     """
-    from braid.execution.batch_collection import driver_result_limit
+    from braid.execution.spark_to_arrow import driver_result_limit
 
     context = spark.sparkContext
     if (most := driver_result_limit(spark)) > 0:

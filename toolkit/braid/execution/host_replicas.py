@@ -20,7 +20,7 @@ from braid.kernels.host_block_rows import BlockRows, take_block_rows, value_byte
 from braid.kernels.join_spec import BatchSpec
 from braid.kernels.shedding_sampler import utility_types
 from braid.storage.block_files import BlockFileWriter, keep_open_only, open_replica
-from braid.storage.task_files import TaskFiles
+from braid.storage.task_file_access import TaskFiles
 from braid.util.clock_and_threads import current_environment
 
 Counts = dict[int, dict[int, int]]

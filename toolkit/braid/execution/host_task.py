@@ -16,7 +16,7 @@ from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.join_spec import BatchSpec
 from braid.kernels.shedding_sampler import PairSampler
 from braid.storage.block_files import ResultFileWriter
-from braid.storage.task_files import TaskFiles
+from braid.storage.task_file_access import TaskFiles
 from braid.util.clock_and_threads import current_environment
 
 

@@ -21,9 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from braid.core.batch_report import TaskReport, report_from_json
-from braid.execution.batch_collection import announced_bytes
 from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
 from braid.execution.host_task import HostTask
+from braid.execution.spark_to_arrow import announced_bytes
 from braid.execution.wire_format import (
     count_shuffles,
     decode_partials,

@@ -167,7 +167,7 @@ def _to_record_batches(frame: Any) -> list[pa.RecordBatch]:
         return list(frame.to_batches())
     if isinstance(frame, list):
         return frame
-    from braid.execution.batch_collection import collect_batch
+    from braid.execution.spark_to_arrow import collect_batch
 
     return collect_batch(frame)
 

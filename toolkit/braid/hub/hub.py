@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from braid.condition.parser import parse_predicate
 from braid.errors import DamagedRunError
-from braid.hub.arrow_reader import ArrowStreamReader
+from braid.hub.arrow_backend import ArrowStreamReader
 from braid.hub.hub_backend import StreamReader
 from braid.hub.hub_run import HubRun
 from braid.hub.hub_settings import HubSettings
@@ -285,7 +285,7 @@ class QueryHub:
             store.input.check_files(0, deep=True)
             plain = {s: pa.schema(list(store.input.stream_schema(s))) for s in self.streams}
             return ArrowStreamReader(plain, self.time, store.input.folder, batches)
-        from braid.hub.spark_reader import SparkStreamReader
+        from braid.hub.spark_backend import SparkStreamReader
 
         frames = dict(self._source.open_streams(store))
         return SparkStreamReader(frames, self.time, batches)

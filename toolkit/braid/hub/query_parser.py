@@ -12,7 +12,7 @@ from braid.condition.term_normalizer import split_conjuncts
 from braid.errors import PredicateError, QueryError
 from braid.hub.query_conditions import QueryConditions, Schemas, to_sql
 from braid.hub.query_dialect import ACCEPTED, parse_query
-from braid.hub.query_windows import interval_windows, parse_windows
+from braid.hub.query_window_parser import interval_windows, parse_windows
 from braid.papers.reuse.definition import Definition
 from braid.util.durations import Span
 

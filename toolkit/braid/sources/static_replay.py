@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from braid.condition.spark_type_checker import make_arrow_schema, make_spark_nullable
 from braid.core.reserved_columns import make_nullable
 from braid.errors import CollectLimitExceeded
-from braid.execution.batch_collection import ByteBudget, collect_batch, scanned_bytes
+from braid.execution.spark_to_arrow import ByteBudget, collect_batch, scanned_bytes
 from braid.storage import durable_files, micro_batch_files, staged_input
 from braid.storage.jvm_file_scheme import make_own_path
 from braid.storage.static_input_copy import InputSnapshot

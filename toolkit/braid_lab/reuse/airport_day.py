@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 from braid.hub import operator_moves
-from braid.hub.arrow_reader import ArrowStreamReader
+from braid.hub.arrow_backend import ArrowStreamReader
 from braid.hub.hub_batches import run_batch
 from braid.hub.hub_settings import HubSettings
 from braid.hub.query_answers import answer_query

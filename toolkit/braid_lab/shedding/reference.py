@@ -26,7 +26,7 @@ from braid_lab.common.tuple_models import (
     TraceMove,
     Tuple,
 )
-from braid_lab.shedding.inverted_index import InvertedIndex, Order
+from braid_lab.shedding.set_indexes import InvertedIndex, Order
 
 Predicate = Literal["equal", "subset", "superset", "overlap", "inner"]
 

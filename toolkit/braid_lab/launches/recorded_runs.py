@@ -1,6 +1,6 @@
 """The recorded runs that notebooks open on: their settings, their files, and how to make them.
 
-``python -m braid_lab.launches.notebook_recordings`` makes all of them, or the named ones, with
+``python -m braid_lab.launches.recorded_runs`` makes all of them, or the named ones, with
 Spark. They are runs of fixed settings, so another machine makes the same plans and
 counts; only times differ.
 """
@@ -116,7 +116,7 @@ def start_recorded_run(name: str) -> JoinRun | SharedRun:
 
 def main() -> None:
     """Make the named recordings, or all."""
-    parser = ArgumentParser("python -m braid_lab.launches.notebook_recordings", description=__doc__)
+    parser = ArgumentParser("python -m braid_lab.launches.recorded_runs", description=__doc__)
     parser.add_argument("names", nargs="*", help="by default all")
     for name in parser.parse_args().names or (*SETTINGS, *SHARED):
         print(make_recording(name), flush=True)

@@ -20,7 +20,7 @@ from braid.condition.spark_type_checker import make_arrow_schema, make_spark_nul
 from braid.condition.sql_types import UTC, SqlType
 from braid.core.reserved_columns import QUERIES
 from braid.errors import OverflowFailure, SparkResultLimitExceeded
-from braid.execution.batch_collection import LIMIT, collect_batch
+from braid.execution.spark_to_arrow import LIMIT, collect_batch
 from braid.execution.stream_layout import make_layouts, project_stream
 from braid.hub.flat_results import flat_column_name, flat_columns
 from braid.hub.hub_backend import AnswerPart, StreamReader, TickRange
