@@ -41,7 +41,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from _common import Measure, arguments, leave, scratch
 from braid import HashPartition
-from braid.condition.predicate import IndexCondition, Predicate
+from braid.condition.access_paths import IndexCondition
+from braid.condition.predicate import Predicate
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.core.run_events import BatchCommitted
 from braid.execution.engine import Engine

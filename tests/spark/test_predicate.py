@@ -233,7 +233,7 @@ def test_kernels_agree_with_spark(
     kind, on = line.split(" | ", 1)
     predicate = predicates[on]
     assert describe_difference(kernel_pairs(predicate, *blocks[on]), truth[on]) == ""
-    assert kind == ("index" if predicate.next_step(frozenset({0}), 1).index_condition else "scan")
+    assert kind == ("index" if predicate.next_step(frozenset({0}), 1).access_path else "scan")
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])

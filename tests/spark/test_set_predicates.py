@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid import Centralized, inner_product
-from braid.condition.predicate import CommonElements
+from braid.condition.access_paths import CommonElements
 from braid.kernels.block_builder import build_block
 from braid.kernels.host_block_rows import BlockRows
 from braid.stream_join import StreamJoin
@@ -120,7 +120,7 @@ def test_sets_agree_with_spark(
     join = StreamJoin(given, on, Centralized())
     assert truth[on], "a condition that nothing fulfils shows nothing"
     assert describe_difference(kernel_join(join), truth[on]) == ""
-    index = join.predicate.next_step(frozenset({0}), 1).index_condition
+    index = join.predicate.next_step(frozenset({0}), 1).access_path
     found = "index" if isinstance(index, CommonElements) else "link" if index else "scan"
     assert found == kind
 
@@ -161,7 +161,7 @@ def test_without_ansi_the_size_of_null_is_what_spark_says(
             kind, on = line.split(" | ", 1)
             join = StreamJoin(given, on, Centralized())
             assert describe_difference(kernel_join(join), truth[on]) == "", on
-            index = join.predicate.next_step(frozenset({0}), 1).index_condition
+            index = join.predicate.next_step(frozenset({0}), 1).access_path
             assert isinstance(index, CommonElements) == (kind == "index"), on
     finally:
         spark.conf.set("spark.sql.ansi.enabled", ansi)

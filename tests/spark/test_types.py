@@ -212,7 +212,7 @@ def test_null_never_matches_and_equal_values_do(spark: SparkSession, column: str
     """
     streams = {"a": wide(spark, 0), "b": wide(spark, 0)}
     join = StreamJoin(streams, f"a.{column} = b.{column}", HashPartition(2))
-    assert join.predicate.next_step(frozenset({0}), 1).index_condition is not None
+    assert join.predicate.next_step(frozenset({0}), 1).access_path is not None
     assert kernel_join(join) == EQUAL
 
 

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.condition.predicate import FUNCTIONS
+from braid.condition.residual_predicate import FUNCTIONS
 from braid.kernels.vectors import VectorColumn, pairwise_measure
 
 

@@ -15,13 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.condition.predicate import (
-    IndexCondition,
-    Predicate,
-    ResidualPredicate,
-    window_conditions,
-)
+from braid.condition.access_paths import IndexCondition
+from braid.condition.predicate import Predicate, window_conditions
 from braid.condition.residual_evaluation import evaluate_residual
+from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.reserved_columns import TIME
 from braid.kernels.block_builder import build_block, gather_blocks, merge_blocks, sort_positions
 from braid.kernels.candidate_pairs import _search_equal_ranges

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid import Centralized, inner_product
-from braid.condition.predicate import CommonElements
+from braid.condition.access_paths import CommonElements
 from braid.kernels import set_overlap as kernel
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.set_overlap import SetColumn, pairs_sharing, pairwise_overlap
@@ -195,7 +195,7 @@ def test_inner_products_of_weighted_sets_are_found_by_common_elements(tmp_path):
     for op, index in ((">= 0.5", True), ("> 0", True), ("< 0.25", False), (">= 0", False)):
         join = StreamJoin(tables, f"{inner_product('a.w', 'b.w')} {op}", Centralized())
         assert (
-            isinstance(join.predicate.next_step(frozenset({0}), 1).index_condition, CommonElements)
+            isinstance(join.predicate.next_step(frozenset({0}), 1).access_path, CommonElements)
             == index
         )
         run = join.start(tmp_path / f"run {op}", batches=2)

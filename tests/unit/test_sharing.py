@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from braid.condition.predicate import IndexCondition, Predicate
+from braid.condition.access_paths import IndexCondition
+from braid.condition.predicate import Predicate
 from braid.core.plan import Block
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, QUERIES, ROUTING, TIME

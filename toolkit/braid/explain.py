@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from braid.condition.predicate import IndexCondition
+from braid.condition.access_paths import IndexCondition
 from braid.core.query import longest_windows
 from braid.core.reserved_columns import TIME
 from braid.core.run_events import BatchCommitted

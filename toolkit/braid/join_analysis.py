@@ -67,7 +67,7 @@ def choose_auto_placement(
         tuple(None if limit is None else limit / 1e6 for limit in config.window_limits),
         min(count_partitions(config, source), MOST_HOSTS),
         predicate.equality is not None,
-        step.index_condition is not None,
+        step.access_path is not None,
         most_frequent_share=source.most_frequent_share(predicate),
         has_remote_hosts=source.has_remote_hosts(),
     )

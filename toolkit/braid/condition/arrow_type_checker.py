@@ -13,7 +13,7 @@ from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.duckdb_typed_expressions import Typed
 from braid.condition.failure_guards import find_fallible_parts
 from braid.condition.overflow_guards import describe_with_type
-from braid.condition.predicate import FallibleExpression
+from braid.condition.residual_predicate import FallibleExpression
 from braid.condition.set_similarity import rewrite_to_overlap
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import (

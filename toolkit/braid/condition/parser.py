@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from braid.condition.access_paths import CommonElements, IndexCondition
 from braid.condition.arrow_type_checker import ArrowAnalyzer
 from braid.condition.column_names import (
     limit_recursion,
@@ -18,6 +19,14 @@ from braid.condition.column_names import (
     resolve_columns,
 )
 from braid.condition.constant_folding import fold_constants
+from braid.condition.key_equalities import (
+    End,
+    add_key_column,
+    combine_equalities,
+    common_equality_key,
+    implied_equalities,
+    intersect_conditions,
+)
 from braid.condition.overflow_guards import (
     GuardedSum,
     describe_failure,
@@ -25,19 +34,7 @@ from braid.condition.overflow_guards import (
     refuse_constant,
     scale_limits,
 )
-from braid.condition.predicate import (
-    CommonElements,
-    End,
-    IndexCondition,
-    OverflowGuard,
-    Predicate,
-    add_key_column,
-    combine_equalities,
-    common_equality_key,
-    implied_equalities,
-    intersect_conditions,
-    with_windows,
-)
+from braid.condition.predicate import OverflowGuard, Predicate, with_windows
 from braid.condition.residuals import ResidualBuilder
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import REAL, TIMESTAMP, Analyzer, SqlType

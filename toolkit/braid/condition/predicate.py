@@ -20,102 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf
-from typing import Literal, get_args
 
+from braid.condition.access_paths import AccessPath, CommonElements, IndexCondition
+from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.reserved_columns import TIME
-
-VectorFunction = Literal["vector_l2_distance", "vector_inner_product", "vector_cosine_similarity"]
-Function = VectorFunction | Literal["set_overlap", "set_inner"]
-FUNCTIONS: dict[str, Function] = {name: name for name in get_args(VectorFunction)}
-
-
-@dataclass(frozen=True)
-class IndexCondition:
-    """The condition ``lower <= left - right <= upper`` between key columns of two streams.
-
-    - ``left``, ``right``: (stream index, key column); the left stream comes first.
-    - ``lower``, ``upper``: bounds; infinite: unbounded.
-    - ``open_bounds``: whether each bound is open. Floats only; bounds of integers are closed.
-    - ``is_exact``: whether it admits matches only. If not (text by its hash, rounded floats), it
-      finds a superset, and a residual decides.
-    """
-
-    left: tuple[int, str]
-    right: tuple[int, str]
-    lower: float
-    upper: float
-    open_bounds: tuple[bool, bool] = (False, False)
-    is_exact: bool = True
-
-    @property
-    def cost_rank(self) -> int:
-        """0 for an equality, 1 for a band or a window, 2 for one open side."""
-        return (
-            0
-            if self.lower == self.upper and self.left[1] != TIME
-            else 1
-            if -inf < self.lower and self.upper < inf
-            else 2
-        )
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A function of vectors or sets, applied to two streams' (stream, column)."""
-
-    function: Function
-    left: tuple[int, str]
-    right: tuple[int, str]
-
-
-@dataclass(frozen=True)
-class FallibleExpression:
-    """A part of an expression that has no value for some tuples, as in Spark.
-
-    - ``sql``: its DuckDB SQL.
-    - ``display_text``: its text and type for a message.
-    - ``is_ansi``: whether the session's SQL is ANSI.
-    """
-
-    sql: str
-    display_text: str
-    is_ansi: bool = True
-
-
-@dataclass(frozen=True)
-class ResidualPredicate:
-    """A residual: DuckDB SQL over columns named "alias.column".
-
-    - ``streams``: the streams that it names.
-    - ``columns``: (stream, column) pairs that it reads.
-    - ``measures``: functions of vectors or sets, computed in advance. They are the columns "0",
-      "1", ... of its SQL.
-    - ``equal_columns``: the two columns if the residual is an equality of two text or binary
-      columns; otherwise None.
-    - ``fallible_parts``: parts that may fail, innermost first.
-    """
-
-    sql: str
-    streams: frozenset[int]
-    columns: tuple[tuple[int, str], ...]
-    measures: tuple[Measure, ...] = ()
-    equal_columns: tuple[tuple[int, str], tuple[int, str]] | None = None
-    fallible_parts: tuple[FallibleExpression, ...] = ()
-
-
-@dataclass(frozen=True)
-class CommonElements:
-    """The condition that sets of two streams share at least ``min_elements`` elements.
-
-    - ``left``, ``right``: (stream, column).
-    - ``equivalent_residual``: the residual that this condition is equivalent to; None: a residual
-      decides in addition.
-    """
-
-    left: tuple[int, str]
-    right: tuple[int, str]
-    min_elements: int
-    equivalent_residual: ResidualPredicate | None = None
 
 
 @dataclass(frozen=True)
@@ -145,12 +53,12 @@ class OverflowGuard:
 class GuardedStep:
     """The pairs for which Spark computes a guarded sum.
 
-    They are the pairs that ``index`` finds (None: all) and that ``required_links`` and the step's
-    residuals admit. The index condition of the sum itself is not among them.
+    They are the pairs that ``access_path`` finds (None: all) and that ``required_links`` and the
+    step's residuals admit. The index condition of the sum itself is not among them.
     """
 
     guard: OverflowGuard
-    index: IndexCondition | CommonElements | None
+    access_path: AccessPath | None
     required_links: tuple[IndexCondition, ...]
 
 
@@ -158,13 +66,13 @@ class GuardedStep:
 class ProbeStep:
     """How a partial result is joined with one more stream.
 
-    - ``index_condition``: finds candidates; None: all pairs are candidates.
+    - ``access_path``: finds candidates; None: all pairs are candidates.
     - ``conditions``, ``residuals``: conditions to check on candidates.
     - ``guarded_steps``: sums that may overflow in this step.
     """
 
     stream: int
-    index_condition: IndexCondition | CommonElements | None
+    access_path: AccessPath | None
     conditions: tuple[IndexCondition, ...]
     residuals: tuple[ResidualPredicate, ...]
     guarded_steps: tuple[GuardedStep, ...] = ()
@@ -227,7 +135,7 @@ class Predicate:
         self,
         visited: frozenset[int],
         stream: int,
-        index: IndexCondition | CommonElements | None,
+        index: AccessPath | None,
         links: Sequence[IndexCondition],
     ) -> tuple[GuardedStep, ...]:
         """Return the guarded sums of a step with these index and exact conditions."""
@@ -292,101 +200,3 @@ def computed_columns(predicate: Predicate) -> list[dict[str, str]]:
     return [
         {**k, **c} for k, c in zip(predicate.key_columns, predicate.computed_columns, strict=True)
     ]
-
-
-End = tuple[int, str]
-"""A key column: the stream, and the column's name."""
-
-Equal = Sequence[tuple[End, End]]
-"""Pairs of key columns that a condition requires to be equal."""
-
-
-def add_key_column(columns: dict[str, str], prefix: str, sql: str) -> str:
-    """Return the name of the column with this Spark SQL, adding it if needed."""
-    for name, text in columns.items():
-        if text == sql:
-            return name
-    name = f"{prefix}{len(columns)}"
-    columns[name] = sql
-    return name
-
-
-def combine_equalities(equal: Equal, keys: Sequence[dict[str, str]]) -> list[IndexCondition]:
-    """Return, for streams with several equalities, one condition on the hash of all their keys.
-
-    It is more selective. The new key columns are added to ``keys``, Spark SQL by name and stream.
-    """
-    pairs: dict[tuple[int, int], list[tuple[str, str]]] = {}
-    for (a, left), (b, right) in equal:
-        pairs.setdefault((a, b), []).append((left, right))
-    links: list[IndexCondition] = []
-    for (a, b), names in pairs.items():
-        if len(names) > 1:
-            left, right = (
-                _add_hash_key(keys[stream], columns)
-                for stream, columns in zip((a, b), zip(*names, strict=True), strict=True)
-            )
-            links.insert(0, IndexCondition((a, left), (b, right), 0, 0, is_exact=False))
-    return links
-
-
-def _add_hash_key(keys: dict[str, str], columns: Sequence[str]) -> str:
-    sqls = ", ".join(keys[c] for c in columns)
-    nulls = " or ".join(f"({keys[c]}) is null" for c in columns)
-    return add_key_column(keys, "__k", f"if({nulls}, null, xxhash64({sqls}))")
-
-
-def equality_classes(equal: Equal) -> list[set[End]]:
-    """Return the classes of keys that chains of equalities make equal."""
-    classes: list[set[End]] = []
-    for pair in equal:
-        touched = [c for c in classes if c & set(pair)]
-        classes = [c for c in classes if c not in touched] + [set(pair).union(*touched)]
-    return classes
-
-
-def implied_equalities(equal: Equal) -> list[IndexCondition]:
-    """Return implied equalities, such as a = c from a = b and b = c.
-
-    They find candidates; the stated ones decide.
-    """
-    stated = {frozenset(pair) for pair in equal}
-    return [
-        IndexCondition(left, right, 0, 0, is_exact=False)
-        for same in equality_classes(equal)
-        for left, right in combinations(sorted(same), 2)
-        if left[0] != right[0] and frozenset((left, right)) not in stated
-    ]
-
-
-def common_equality_key(equal: Equal, streams: int) -> tuple[str, ...] | None:
-    """Return, by stream, the key that one chain of equalities links over all streams.
-
-    It is used to partition by value. None: there is none.
-    """
-    for same in equality_classes(equal):
-        by_stream = dict(sorted(same, reverse=True))
-        if len(by_stream) == streams:
-            return tuple(by_stream[s] for s in range(streams))
-    return None
-
-
-def intersect_conditions(links: Sequence[IndexCondition]) -> list[IndexCondition]:
-    """Return one condition for each pair of keys: the intersection of its bounds.
-
-    If it is inexact, the exact ones are kept beside it.
-    """
-    groups: dict[tuple[End, End], list[IndexCondition]] = {}
-    for link in links:
-        groups.setdefault((link.left, link.right), []).append(link)
-    conditions = []
-    for group in groups.values():
-        lo, hi = max(k.lower for k in group), min(k.upper for k in group)
-        strict = (
-            any(k.open_bounds[0] for k in group if k.lower == lo),
-            any(k.open_bounds[1] for k in group if k.upper == hi),
-        )
-        exact = all(k.is_exact for k in group)
-        conditions.append(replace(group[0], lower=lo, upper=hi, open_bounds=strict, is_exact=exact))
-        conditions += [] if exact else [k for k in group if k.is_exact]
-    return conditions

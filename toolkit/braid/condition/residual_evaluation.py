@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.condition.overflow_guards import OVERFLOW, describe_failure
-from braid.condition.predicate import FallibleExpression, ResidualPredicate
+from braid.condition.residual_predicate import FallibleExpression, ResidualPredicate
 from braid.errors import OverflowFailure
 
 _FEW = 10_000

@@ -8,19 +8,19 @@ from typing import NoReturn
 import pyarrow as pa
 from sqlglot import exp
 
+from braid.condition.access_paths import CommonElements
 from braid.condition.column_names import quote_condition
 from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.failure_guards import find_fallible_parts, is_skipped, marks_skipped
+from braid.condition.key_equalities import add_key_column
 from braid.condition.overflow_guards import describe_with_type
-from braid.condition.predicate import (
+from braid.condition.residual_evaluation import evaluate_residual
+from braid.condition.residual_predicate import (
     FUNCTIONS,
-    CommonElements,
     FallibleExpression,
     Measure,
     ResidualPredicate,
-    add_key_column,
 )
-from braid.condition.residual_evaluation import evaluate_residual
 from braid.condition.set_similarity import (
     MEASURES,
     check_element_types,

@@ -26,7 +26,7 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from braid.condition.predicate import Function
+from braid.condition.residual_predicate import Function
 from braid.condition.spark_dialect import SparkSql
 from braid.errors import PredicateError
 

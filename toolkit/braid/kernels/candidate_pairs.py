@@ -12,7 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from braid.condition.predicate import CommonElements, GuardedStep, IndexCondition, OverflowGuard
+from braid.condition.access_paths import AccessPath, CommonElements, IndexCondition
+from braid.condition.predicate import GuardedStep, OverflowGuard
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.set_overlap import SetColumn, pairs_sharing
 
@@ -212,7 +213,7 @@ def find_candidate_pairs(
     partial: PartialMatches,
     rows: BlockRows,
     stream: int,
-    index: IndexCondition | CommonElements | None,
+    index: AccessPath | None,
     most: int,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the pairs that the index admits, in chunks.
@@ -260,8 +261,8 @@ def find_pairs_at_risk(
     They are those of an index. Without one, they are all pairs whose sum may overflow, judging by
     the ``bounds`` of its columns.
     """
-    if danger.index is not None:
-        yield from find_candidate_pairs(partial, rows, stream, danger.index, most)
+    if danger.access_path is not None:
+        yield from find_candidate_pairs(partial, rows, stream, danger.access_path, most)
         return
     columns = [
         (bound, rows.numpy_column(n)) if s == stream else (partial.column_values(s, n), bound)

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from braid.condition.predicate import GuardedStep, Measure, Predicate, ProbeStep, ResidualPredicate
+from braid.condition.predicate import GuardedStep, Predicate, ProbeStep
 from braid.condition.residual_evaluation import evaluate_residual
+from braid.condition.residual_predicate import Measure, ResidualPredicate
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.errors import OverflowFailure
 from braid.kernels.candidate_pairs import (
@@ -166,7 +167,7 @@ class BlockJoiner:
             for danger in step.guarded_steps:
                 self._check_danger(partial, rows, stored, step, danger)
         for left, right in find_candidate_pairs(
-            partial, rows, step.stream, step.index_condition, CHUNK
+            partial, rows, step.stream, step.access_path, CHUNK
         ):
             pairs = CandidatePairs(partial, left, rows, right, step.stream).keep_in_key_range()
             if not len(pairs.left):

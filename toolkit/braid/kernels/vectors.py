@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.condition.predicate import VectorFunction
+from braid.condition.residual_predicate import VectorFunction
 
 Reals = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]

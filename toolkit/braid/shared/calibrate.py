@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 
-from braid.condition.predicate import IndexCondition, Predicate, with_windows
+from braid.condition.access_paths import IndexCondition
+from braid.condition.predicate import Predicate, with_windows
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, ROUTING, TIME
 from braid.kernels.block_builder import build_block
