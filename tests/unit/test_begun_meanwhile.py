@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from braid.core.run_state import FileChecksum
-from braid.errors import DamagedRunError
+from braid.errors import DamagedRunError, FencedError
 from braid.sources.arrow_replay import ArrowReplay
 from braid.storage import durable_files, log_checkpointer
 from braid.storage.manifest_log import ManifestLog
@@ -70,6 +70,21 @@ def test_who_takes_over_after_all_input_was_cut_does_not_cut_it_again(tmp_path: 
     store.take_over()
     store.input.split_all(force=False)
     store.input.check_files(deep=True)
+
+
+def test_a_driver_that_lost_the_run_leaves_files_that_its_successor_writes(tmp_path: Path) -> None:
+    before = written(tmp_path / "input")
+
+    def check() -> None:
+        raise FencedError("another driver has the run")
+
+    before.check_driver = check
+    (tmp_path / "input" / "a").mkdir(exist_ok=True)
+    left = durable_files.name_temporary(tmp_path / "input" / "a" / "000002.parquet")
+    left.touch()
+    with pytest.raises(FencedError):
+        before.start_splitting(0, force=False)
+    assert left.exists()
 
 
 def test_a_result_that_another_driver_moves_meanwhile_is_not_missing(

@@ -74,8 +74,6 @@ class StagedStream:
         Spark lists the files when it starts, and reads each in its turn.
         """
         current_file_system().make_folder(self.folder)
-        for left in current_file_system().find_files(self.folder, ".*"):
-            current_file_system().remove_file(left)
         micro_batch_files.order_by_mtime(
             self.folder, len(self.ends), current_file_system().read_status(self.file).st_mtime
         )

@@ -148,6 +148,8 @@ class InputSnapshot:
         for file in gone:
             current_file_system().remove_file(file, missing_ok=True)
         if self._streams:
+            folders = [stream.folder for stream in self._streams.values()]
+            durable_files.remove_temporary_files(folders, self.check_driver)
             done = partial(self._finish_splitting, force=force)
             self._cutting = InputSplitter(self._streams, first, force, done)
 
