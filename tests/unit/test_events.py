@@ -11,6 +11,7 @@ import pytest
 from braid.core import batch_history, batch_report, event_jsonl, run_events
 from braid.core.plan import Block, Derivation, Hop, ReplicaCopy, Route
 from braid.core.shedding_plan import ItemYield
+from braid.errors import DamagedRunError
 from braid.papers.diffusion import run_events as diffusion
 from braid.papers.psp import run_events as psp
 from braid.papers.reuse import hub_events as reuse
@@ -189,6 +190,13 @@ def test_what_a_line_lacks_or_has_of_another_type_is_refused() -> None:
         event_jsonl.event_from_dict(line | {"batch": "three"})
     with pytest.raises(ValueError, match="missing required field `outcome`"):
         event_jsonl.event_from_dict({k: v for k, v in line.items() if k != "outcome"})
+
+
+@pytest.mark.parametrize("line", [b'{"type":"RunEnded,"batch":3}', b"[]", b"\xff", b'{"a":'])
+def test_a_damaged_line_is_refused_with_the_name_of_its_file(tmp_path: Path, line: bytes) -> None:
+    (tmp_path / "events.jsonl").write_bytes(line + b"\n")
+    with pytest.raises(DamagedRunError, match=r"events\.jsonl is damaged: the line that begins"):
+        event_jsonl.read_events(tmp_path / "events.jsonl")
 
 
 def test_a_paper_adds_a_kind_in_its_own_file_and_two_of_one_name_are_refused() -> None:

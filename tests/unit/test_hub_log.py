@@ -390,9 +390,9 @@ def test_new_events_cost_what_is_new_however_long_the_log_is(
         log.append_events([event] * 100)
     decoded, real = list[bytes](), event_log.decode_event
 
-    def count(line: bytes) -> Any:
+    def count(line: bytes, *source: object) -> Any:
         decoded.append(line)
-        return real(line)
+        return real(line, *source)
 
     monkeypatch.setattr(event_log, "decode_event", count)
     assert log.read_since(4000) == [] and log.read_since(3998) == [event] * 2

@@ -14,6 +14,7 @@ import msgspec
 
 from braid.core.plugin_provider import current_provider
 from braid.core.run_events import EVENTS, Event, RunEnded
+from braid.errors import DamagedRunError
 
 VERSION = 1
 """Version of the line format. Other versions are refused."""
@@ -61,9 +62,18 @@ def encode_event(event: Event) -> bytes:
     return msgspec.json.encode(event_to_dict(event)) + b"\n"
 
 
-def decode_event(line: bytes | msgspec.Raw) -> Any:
-    """Return the event of a line. Raises ValueError as ``event_from_dict`` does."""
-    return event_from_dict(msgspec.json.decode(line))
+def decode_event(line: bytes | msgspec.Raw, source: object = "the event log") -> Any:
+    """Return the event of a line of ``source``.
+
+    Raises DamagedRunError if the line is not one, ValueError as ``event_from_dict`` does.
+    """
+    try:
+        return event_from_dict(msgspec.json.decode(line, type=dict[str, Any]))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        found = bytes(line)[:80].decode(errors="replace")
+        raise DamagedRunError(
+            f"{source} is damaged: the line that begins with {found!r} is no event ({error})"
+        ) from error
 
 
 def write_events(path: str | Path, events: Iterable[Event], append: bool = False) -> None:
@@ -75,7 +85,7 @@ def write_events(path: str | Path, events: Iterable[Event], append: bool = False
 def read_events(path: str | Path) -> list[Any]:
     """Return the events of a JSONL file, in order."""
     with open(path, "rb") as file:
-        return [decode_event(line) for line in file if line.strip()]
+        return [decode_event(line, path) for line in file if line.strip()]
 
 
 class EventTail:
@@ -112,7 +122,7 @@ class EventTail:
             text = self._begun + file.read()
         *lines, self._begun = text.split(b"\n")
         self._offset += len(text) - len(self._begun)
-        return [decode_event(line) for line in lines if line.strip()]
+        return [decode_event(line, self.file) for line in lines if line.strip()]
 
 
 LOGGER = logging.getLogger("braid")

@@ -199,8 +199,9 @@ class EventLog:
         with self._open_with_header() as (file, begin):
             at, start = self._find_indexed_event(begin, max(first, begin.first_event_number))
             lines = islice(begin.read_lines(file, start, self._size), max(0, end - at))
-            later = map(decode_event, islice(lines, max(0, first - at), None))
-            return [*begin.read_events(first, end), *later]
+            later = islice(lines, max(0, first - at), None)
+            decoded = (decode_event(line, self.path) for line in later)
+            return [*begin.read_events(first, end), *decoded]
 
     def _find_indexed_event(self, begin: EventLogHeader, number: int) -> tuple[int, int]:
         """Return the number and file offset of an indexed event at or before this number."""
@@ -236,7 +237,9 @@ class EventLog:
                     ]
                     both = both if begin.first_event_number <= kept else both[:kept]
                     older = [
-                        decode_event(line) for line in both if any(m in line[:64] for m in marks)
+                        decode_event(line, self.path)
+                        for line in both
+                        if any(m in line[:64] for m in marks)
                     ]
             else:
                 older = []
