@@ -63,8 +63,20 @@ def evaluate(tree: Tree, row: Row) -> Typed:
         return _LAZY[name](operands, row)
     if name not in _RULES:
         raise Unsupported(name)
-    found = [evaluate(o, row) for o in operands]
-    return _RULES[name](*found)
+    if name in _ARITHMETIC and (after := _after_null_operand(name, operands, row)) is not None:
+        return after
+    return _RULES[name](*(evaluate(o, row) for o in operands))
+
+
+def _after_null_operand(name: str, operands: list[Tree], row: Row) -> Typed | None:
+    """Return NULL if the left side is NULL and the right one fails: Spark skips it."""
+    left = evaluate(operands[0], row)
+    try:
+        if left.value is None:
+            evaluate(operands[1], row)
+    except EvaluationError:
+        return Typed("boolean" if name in _DISTANCES else left.type, None)
+    return None
 
 
 def _literal(text: str) -> Typed:
@@ -327,11 +339,12 @@ _RULES: dict[str, Callable[..., Typed]] = {
 
 _MOST_DIGITS = 38
 """Maximum digits of a decimal in Spark."""
+_DISTANCES = {"within", "within_real", "farther"}
 _ARITHMETIC = {
     f"{operation}{kind}"
     for operation in ("add", "subtract", "multiply")
     for kind in ("", "_real", "_decimal")
-} | {"within", "within_real", "farther"}
+} | _DISTANCES
 
 
 def supports(tree: Tree) -> bool:

@@ -183,7 +183,8 @@ class DuckDBCompiler(ArrayCompiler):
     def _compile_case(self, node: Any) -> Typed:
         """Compile if, CASE and nullif."""
         if isinstance(node, exp.Nullif):
-            same = exp.EQ(this=node.this, expression=node.expression)
+            same = exp.EQ(this=node.this.copy(), expression=node.expression.copy())
+            exp.paren(same, copy=False)  # a nested comparison
             sql, kind = self.compile_expression(node.this)
             return f"(CASE WHEN {self._compile_comparison(same)[0]} THEN NULL ELSE {sql} END)", kind
         ifs = node.args["ifs"] if isinstance(node, exp.Case) else [node]

@@ -56,7 +56,16 @@ def find_skipped(node: exp.Expr) -> list[exp.Expr]:
         return [] if default is None else [default]
     if isinstance(node, exp.Between):
         return [node.args["high"]]
+    if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Nullif)) or _is_nested_comparison(node):
+        return [node.expression]  # skipped if the left side is NULL
     return list(node.expressions) if isinstance(node, exp.Coalesce) else []
+
+
+def _is_nested_comparison(node: exp.Expr) -> bool:
+    """Return whether the node is a comparison, but not itself a condition of the join."""
+    null_safe = (exp.NullSafeEQ, exp.NullSafeNEQ)
+    is_comparison = isinstance(node, tuple(COMPARISONS)) and not isinstance(node, null_safe)
+    return is_comparison and node.parent is not None
 
 
 def marks_skipped(tree: exp.Expr) -> bool:
@@ -126,9 +135,9 @@ def compare_left_first(
 ) -> str:
     """Return SQL for a comparison that skips the ``right`` sides if its left side is NULL.
 
-    A comparison over several streams is unchanged, because it is the join condition itself.
+    A comparison over several streams that is itself a condition of the join is unchanged.
     """
     several = len({column.table for column in node.find_all(exp.Column)}) > 1
-    if several or all(map(is_safe, right)):
+    if (several and node.parent is None) or all(map(is_safe, right)):
         return comparison
     return f"(CASE WHEN {left} IS NOT NULL THEN {comparison} END)"
