@@ -27,6 +27,7 @@ ORDER = (
     "growth",
     "soak",
     "theta",
+    "conditions",
     "peers",
     "placements",
     "auto",

@@ -1,0 +1,160 @@
+"""Conditions that benchmarks/conditions.py joins by, with their input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+Columns = dict[str, np.ndarray]
+Make = Callable[[np.random.Generator, int], Columns]
+"""A function of a generator and a number of rows that returns the columns of a stream."""
+PARTNERS = 5
+"""Approximate number of results for each row of a stream."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A condition, and the input of both streams.
+
+    - ``on``: the condition, as users write it. DuckDB reads it, too.
+    - ``a``, ``b``: make the columns of the streams.
+    - ``rewrite``: a faster statement for DuckDB over tables ``{a}`` and ``{b}``; None: the
+      condition itself.
+    - ``most_rows``: rows of a stream up to which DuckDB's one join of the whole input takes less
+      than a minute.
+    """
+
+    name: str
+    on: str
+    a: Make
+    b: Make
+    rewrite: str | None = None
+    most_rows: int = 1_000_000
+
+    def statement(self, a: str, b: str) -> str:
+        """Return DuckDB's best statement over these tables."""
+        if self.rewrite is None:
+            return f"SELECT a, b FROM {a} a JOIN {b} b ON {self.on}"
+        return self.rewrite.format(a=a, b=b)
+
+
+def _points(**widths: int) -> Make:
+    """Return a maker of whole numbers below ``width`` times the rows."""
+
+    def make(random: np.random.Generator, rows: int) -> Columns:
+        return {
+            name: random.integers(0, max(1, width * rows), rows) for name, width in widths.items()
+        }
+
+    return make
+
+
+def _intervals(mean: int, pareto: bool = False) -> Make:
+    """Return a maker of intervals [s, e] of this mean length, starting 10 apart."""
+
+    def make(random: np.random.Generator, rows: int) -> Columns:
+        s = random.integers(0, 10 * rows, rows)
+        lengths = (
+            np.minimum(random.pareto(1.2, rows) * mean / 5, 10 * rows).astype(np.int64)
+            if pareto
+            else random.integers(0, 2 * mean, rows)
+        )
+        return {"s": s, "e": s + lengths}
+
+    return make
+
+
+def _plane(random: np.random.Generator, rows: int) -> Columns:
+    """Points of which few dominate one of the other stream by half of the side."""
+    side = 1_000_000
+    return {"x": random.integers(0, side, rows), "y": random.integers(0, side, rows)}
+
+
+def _shifted_plane(random: np.random.Generator, rows: int) -> Columns:
+    """Points above those of ``_plane``, but for a share that falls with the rows."""
+    plane = _plane(random, rows)
+    lowest = 1_000_000 - int(1_000_000 * (4 * PARTNERS / rows) ** 0.5)
+    return {"x": plane["x"], "y": plane["y"] + lowest}
+
+
+def _keyed(keys: int) -> Make:
+    """Return a maker of keys, and times of which ``PARTNERS`` of a key are in reach of another."""
+
+    def make(random: np.random.Generator, rows: int) -> Columns:
+        chosen = random.integers(0, keys, rows)
+        spread = max(1, 1000 * rows // keys)
+        return {"k": chosen, "t": random.integers(0, spread, rows)}
+
+    return make
+
+
+def _keyed_intervals(random: np.random.Generator, rows: int) -> Columns:
+    s = random.integers(0, rows // 10, rows)
+    return {"k": random.integers(0, 100, rows), "s": s, "e": s + random.integers(0, 30, rows)}
+
+
+_REACH = 1000 * PARTNERS // 2
+_BAND = f"a.k = b.k AND a.t BETWEEN b.t - {_REACH} AND b.t + {_REACH}"
+_CELLS = (
+    "SELECT a, c.b FROM {a} a JOIN (SELECT b, unnest([-1, 0, 1]) + b.t // "
+    f"{_REACH} AS cell FROM {{b}} b) c ON a.k = c.b.k AND a.t // {_REACH} = c.cell "
+    f"AND a.t BETWEEN c.b.t - {_REACH} AND c.b.t + {_REACH}"
+)
+OVERLAP = "a.s <= b.e AND b.s <= a.e"
+CASES = (
+    Case("overlap", OVERLAP, _intervals(50), _intervals(50)),
+    Case("overlap, Pareto lengths", OVERLAP, _intervals(50, True), _intervals(50, True)),
+    Case("point in interval", "b.s <= a.x AND a.x <= b.e", _points(x=10), _intervals(50)),
+    Case("containment", "a.s <= b.s AND b.e <= a.e", _intervals(100), _intervals(30)),
+    Case("dominance", "a.x < b.x AND a.y > b.y", _plane, _shifted_plane),
+    Case(
+        "two ranges and a bound",
+        "a.x < b.x AND a.y > b.y AND a.x > b.x - 50",
+        _points(x=5, y=1),
+        _points(x=5, y=1),
+        most_rows=100_000,
+    ),
+    Case(
+        "two bands",
+        "abs(a.x - b.x) <= 500 AND abs(a.y - b.y) <= 500",
+        lambda random, rows: {
+            c: random.integers(0, int(1000 * (rows / PARTNERS) ** 0.5), rows) for c in "xy"
+        },
+        lambda random, rows: {
+            c: random.integers(0, int(1000 * (rows / PARTNERS) ** 0.5), rows) for c in "xy"
+        },
+        most_rows=30_000,
+    ),
+    Case(
+        "equality OR equality",
+        "a.k = b.k OR a.v = b.v",
+        _points(k=1, v=1),
+        _points(k=1, v=1),
+        "SELECT a, b FROM {a} a JOIN {b} b ON a.k = b.k UNION ALL "
+        "SELECT a, b FROM {a} a JOIN {b} b ON a.v = b.v WHERE a.k <> b.k",
+    ),
+    *(
+        Case(
+            f"equality and band, {keys:,} keys",
+            _BAND,
+            _keyed(keys),
+            _keyed(keys),
+            _CELLS,
+        )
+        for keys in (3, 100, 10_000)
+    ),
+    Case("equality and overlap", f"a.k = b.k AND {OVERLAP}", _keyed_intervals, _keyed_intervals),
+)
+
+
+def make_tables(case: Case, rows: int, batches: int) -> dict[str, pa.Table]:
+    """Return both streams, with the id of each row and the number of its batch."""
+    tables = {}
+    for seed, (alias, make) in enumerate((("a", case.a), ("b", case.b))):
+        columns = make(np.random.default_rng(seed), rows)
+        number = np.arange(rows)
+        tables[alias] = pa.table({"id": number, "batch": number * batches // rows, **columns})
+    return tables
