@@ -238,7 +238,9 @@ class Script:
             deployment_from_plain(deployment_to_plain(self.desk.current_deployment))
             == self.desk.current_deployment
         )
-        assert before_it is not None and len(self.desk.all_events()) == _count_events(self.desk)
+        assert before_it is not None and len(
+            self.desk.log.store.events.read_since(0)
+        ) == _count_events(self.desk)
 
     def play(self) -> None:
         for epoch in range(BATCHES):

@@ -69,7 +69,11 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
         r"it failed in batch 3: .*[Oo]verflow", selects.end_reason
     )
     assert [q.name for q in hub.desk.ledger.serving_queries] == ["wide", "three"]
-    ended = {e.name: e.reason for e in hub.desk.all_events() if isinstance(e, QueryEnded)}
+    ended = {
+        e.name: e.reason
+        for e in hub.desk.log.store.events.read_since(0)
+        if isinstance(e, QueryEnded)
+    }
     assert ended == {q.name: q.end_reason for q in (arrives, meets, selects)}
     early = {k: t.filter(pc.less(t["batch"], 3)) for k, t in data.items()}
     for name in ("arrives", "selects"):
@@ -80,9 +84,9 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
         ):
             hub.submit(WIDE + " AND unix_micros(c.ts) * 40000000000 > 5", "again", at)
     last = sorted(f.name for f in (tmp_path / "hub" / "operators").iterdir())[-1]
-    assert {e.operator for e in hub.desk.all_events() if isinstance(e, OperatorBuilt)} == {
-        *range(1 + int(last[:4]))
-    }, "nothing is left of what was refused"
+    assert {
+        e.operator for e in hub.desk.log.store.events.read_since(0) if isinstance(e, OperatorBuilt)
+    } == {*range(1 + int(last[:4]))}, "nothing is left of what was refused"
 
 
 def test_windows_without_end_and_columns_of_one_name_are_told_as_duckdb_tells_them(

@@ -190,7 +190,7 @@ def counted_and_modelled(folder: Path, reuse: Any) -> dict[str, tuple[float, flo
     model, deployment = hub.desk.make_planner().model, hub.desk.current_deployment
     seconds = 60 * (BATCHES - 1)
     costs, did = (
-        hub_metrics.costs_table(list(hub.desk.all_events())),
+        hub_metrics.costs_table(list(hub.desk.log.store.events.read_since(0))),
         hub_metrics.metrics_table(hub.desk.path, hub.desk.ledger.operators.values()),
     )
     sent = costs[costs["batch"] > 0]["byte_seconds_measured"].sum()

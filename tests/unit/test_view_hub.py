@@ -61,7 +61,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> SteppedHub:
 
 
 def test_after_every_event_the_scene_is_what_is_deployed(hub: SteppedHub) -> None:
-    moments = hub_moments(hub.desk.all_events())
+    moments = hub_moments(hub.desk.log.store.events.read_since(0))
     now, deployment = moments[-1], hub.desk.current_deployment
     assert {id: b.node for id, b in now.operators.items()} == {
         o.id: o.node for o in deployment.operators.values()
@@ -79,7 +79,7 @@ def test_after_every_event_the_scene_is_what_is_deployed(hub: SteppedHub) -> Non
 
 
 def test_the_links_of_the_map_are_as_counted(hub: SteppedHub) -> None:
-    happened = hub.desk.all_events()
+    happened = hub.desk.log.store.events.read_since(0)
     counted = hub_metrics.link_traffic_table(happened)
     batches = [m for m in hub_moments(happened) if m.title.startswith("batch ")]
     for n, moment in enumerate(batches):
@@ -108,7 +108,10 @@ def test_the_links_of_the_map_are_as_counted(hub: SteppedHub) -> None:
 
 
 def test_what_a_map_tells_of_a_query_is_what_served_it_then(hub: SteppedHub) -> None:
-    happened, shown = hub.desk.all_events(), HubMap(hub.desk.all_events())
+    happened, shown = (
+        hub.desk.log.store.events.read_since(0),
+        HubMap(hub.desk.log.store.events.read_since(0)),
+    )
     moments = zip(hub_moments(happened), shown.frames, strict=True)
     second = next(f for m, f in moments if m.title == "batch 2")
     assert set(second["query_texts"]) == {"wide", "three"} and list(

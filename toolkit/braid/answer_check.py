@@ -134,14 +134,9 @@ class _Recomputation:
         )
         self.database.execute(
             f"CREATE TEMP VIEW results AS SELECT * FROM (SELECT {structs}, b.of AS batch FROM "
-            f"{source} r JOIN result_batches b ON b.file = r.{_FILE})"
-            f"{self._sample_results(self.structs[0])}"
+            f"{source} r JOIN result_batches b ON b.file = r.{_FILE}) "
+            f"WHERE {self.sample >= _PARTS} OR hash({self.structs[0]}) % {_PARTS} < {self.sample}"
         )
-
-    def _sample_results(self, struct: str) -> str:
-        if self.sample >= _PARTS:
-            return ""
-        return f" WHERE hash({struct}) % {_PARTS} < {self.sample}"
 
     # Streams
 
@@ -158,7 +153,8 @@ class _Recomputation:
         )
         packed = ", ".join(f"{_quote_text(n)} := {_quote_text(n)}" for n in names)
         struct = f"CAST(struct_pack({packed}) AS {self.kinds.get(alias, 'VARCHAR')})"
-        where = self._sample_results("__struct") if alias == self.aliases[0] and self.kinds else ""
+        is_sampled = alias == self.aliases[0] and self.kinds and self.sample < _PARTS
+        where = f" WHERE hash(__struct) % {_PARTS} < {self.sample}" if is_sampled else ""
         self.database.execute(
             f"CREATE TEMP VIEW __stream_{self.aliases.index(alias)} AS SELECT * FROM (SELECT *, "
             f"{micros_of_row} AS __time, {struct} AS __struct FROM ({source})){where}"

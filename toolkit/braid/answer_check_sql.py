@@ -24,14 +24,8 @@ _UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK
 def translate_condition(text: str, type_name: Callable[[str], str]) -> str:
     """Return a condition of Spark SQL as DuckDB SQL.
 
-    Parameters
-    ----------
-    text
-        The condition.
-    type_name
-        Returns DuckDB's name of the type of DuckDB SQL.
-
-    Raises ValueError, which names the part, if DuckDB may evaluate it differently.
+    ``type_name`` returns DuckDB's name of the type of DuckDB SQL. Raises ValueError, which names
+    the part, if DuckDB may evaluate it differently.
     """
     return _Translation(type_name).translate(sqlglot.parse_one(text, dialect=SparkSql))
 

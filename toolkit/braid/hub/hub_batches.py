@@ -17,7 +17,7 @@ from braid.hub.delivery import deliver_batch
 from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HubState
 from braid.hub.network_flows import count_flows
-from braid.hub.query_registry import QueryRegistry, first_line
+from braid.hub.query_registry import QueryRegistry
 from braid.hub.recent_tuples import trim_backfill
 from braid.kernels.block_builder import describe_times
 from braid.papers.reuse import deployment_changes as pure
@@ -25,6 +25,7 @@ from braid.papers.reuse.definition import UNBOUNDED
 from braid.papers.reuse.deployment import remove_queries
 from braid.papers.reuse.hub_events import HubBatchCommitted, QueryEnded
 from braid.util.durations import format_duration
+from braid.util.error_summary import take_first_line
 
 
 def run_batch(desk: QueryRegistry, source: Any, epoch: int) -> None:
@@ -49,7 +50,7 @@ def _end_failed_queries(desk: QueryRegistry, fault: ExpressionError, epoch: int)
         names = pure.queries_reading(desk.current_deployment, [fault.operator])
     else:
         names = pure.queries_using_demand(desk.current_deployment, fault.operator, fault.bit)
-    reason = f"it failed in batch {epoch}: {first_line(fault.error)}"
+    reason = f"it failed in batch {epoch}: {take_first_line(fault.error)}"
     after = remove_queries(desk.current_deployment, *names)
     ended = [QueryEnded(desk.ledger.epoch, name, reason) for name in names]
     desk.switch_deployment(after, [*ended], reasons=dict.fromkeys(names, reason))

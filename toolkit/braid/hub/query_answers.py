@@ -9,9 +9,10 @@ from braid.hub.hub_backend import AnswerPart, TickRange
 from braid.hub.hub_state import RegisteredQuery, ServingInterval
 from braid.hub.operator_instance import read_operator_spec
 from braid.hub.query_parser import StreamQuery
-from braid.hub.query_registry import QueryRegistry, first_line
+from braid.hub.query_registry import QueryRegistry
 from braid.papers.reuse.definition import UNBOUNDED
 from braid.storage.hub_files import check_pin, open_operator, operator_key
+from braid.util.error_summary import take_first_line
 
 
 def answer_query(desk: QueryRegistry, served: RegisteredQuery) -> Any:
@@ -38,7 +39,8 @@ def answer_query(desk: QueryRegistry, served: RegisteredQuery) -> Any:
     try:
         return desk.reader.answer_query(query, parts, ticks)
     except desk.reader.evaluation_errors as error:
-        raise QueryError(f"the answer to {served.name!r} fails: {first_line(error)}") from error
+        reason = take_first_line(error)
+        raise QueryError(f"the answer to {served.name!r} fails: {reason}") from error
 
 
 def _make_answer_part(desk: QueryRegistry, span: ServingInterval, past: bool) -> AnswerPart:

@@ -48,6 +48,7 @@ from braid.papers.reuse.network import ONE_SITE
 from braid.papers.reuse.planner import Decision, Planner
 from braid.storage.hub_files import operator_key
 from braid.storage.run_store import RunStore
+from braid.util.error_summary import take_first_line
 from braid.util.file_system import current_file_system
 
 T = TypeVar("T")
@@ -113,8 +114,8 @@ class QueryRegistry:
 
     def make_planner(self) -> Planner:
         """Return a planner for the current state."""
-        several = self.settings.network is not None
-        return Planner(self.cost_model(), self.settings.reuse, fuse=True, parts=several)
+        s = self.settings
+        return Planner(self.cost_model(), s.reuse, fuse=True, parts=s.network is not None)
 
     def event_time_progress(self, streams: Sequence[str]) -> int | None:
         """Return the event time that all these streams have passed; None if one has not begun."""
@@ -124,10 +125,6 @@ class QueryRegistry:
         """Return whether all streams are finite and the last batch is committed."""
         last = self.reader.last_batch
         return last is not None and self.ledger.epoch >= last
-
-    def all_events(self) -> list[run_events.Event]:
-        """Return all events in order."""
-        return self.log.store.events.read_since(0)
 
     # Queries.
 
@@ -237,16 +234,11 @@ class QueryRegistry:
         self.switch_deployment(after, [], served, describe_submission, new)
         return served
 
-    def _complete_since(self, new: AdmittedQuery) -> dict[str, int | None]:
-        """Return when history becomes complete for a query: event time by stream; None: always.
+    def _find_missing_history(self, definition: Definition) -> dict[str, int]:
+        """Return the start of history by stream, if a query could use earlier tuples of it.
 
         Existing operators were built from at least this much history.
         """
-        definition = new.query.definition
-        return dict.fromkeys(definition.streams) | self._find_missing_history(definition)
-
-    def _find_missing_history(self, definition: Definition) -> dict[str, int]:
-        """Return the start of history by stream, if a query could use earlier tuples of it."""
         progress, lacking = self.event_time_progress(definition.streams), dict[str, int]()
         for stream, window in zip(definition.streams, definition.windows, strict=True):
             floor = self.ledger.backfill_start.get(stream)
@@ -304,7 +296,7 @@ class QueryRegistry:
             )
         except ExpressionError as fault:
             raise QueryError(
-                f"the query fails on tuples received so far: {first_line(fault.error)}"
+                f"the query fails on tuples received so far: {take_first_line(fault.error)}"
             ) from None
         after = self.ledger.copy_mutable()
         after.deployment = new
@@ -312,7 +304,9 @@ class QueryRegistry:
             self._limit_completeness(after, rebuilt)
         if served is not None:
             assert asked is not None, "a query that comes was asked"
-            served.complete_since = self._complete_since(asked)
+            definition = asked.query.definition
+            missing = self._find_missing_history(definition)
+            served.complete_since = dict.fromkeys(definition.streams) | missing
             after.queries.append(served)
         for name, reason in (reasons or {}).items():
             self._end_query(after, name, reason)
@@ -402,8 +396,3 @@ def _classify_reuse(old: Deployment, asked: DeployedQuery, decision: Decision) -
         held = old.operators[tree.operator].serving_demand(asked.definition) is not None
         return "holds" if held else "relaxed"
     return "derived" if decision.reused_operators else "new"
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an error that is not blank."""
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from braid.condition.sql_types import MOST_DIGITS
 from braid.errors import RefusedColumnError
 from braid.sources.object_column_check import check_objects, is_missing
+from braid.util.error_summary import take_first_line
 from braid.util.validation import format_value
 
 _MOST_KINDS = 4
@@ -83,7 +84,7 @@ def _convert_column(stream: str, name: str, values: Any) -> pa.ChunkedArray:
         if len(held) > 1:
             remedy = "give it one type"
             raise RefusedColumnError(stream, name, f"holds {_join_words(held)}", remedy) from error
-        problem = f"cannot be read by Arrow: {_take_first_line(error)}"
+        problem = f"cannot be read by Arrow: {take_first_line(error)}"
         raise RefusedColumnError(stream, name, problem, "give it another type") from error
     if type(values).__module__.partition(".")[0] == "pandas":
         _check_pandas_objects(stream, name, values, column)
@@ -124,7 +125,7 @@ def _cast_to_plain_type(stream: str, name: str, column: pa.ChunkedArray) -> pa.C
     try:
         return _cast_column(column, wanted)
     except pa.ArrowException as error:
-        problem = f"is of type {column.type} and does not fit {wanted}: {_take_first_line(error)}"
+        problem = f"is of type {column.type} and does not fit {wanted}: {take_first_line(error)}"
         raise RefusedColumnError(stream, name, problem, "cast it") from None
 
 
@@ -146,7 +147,7 @@ def _check_storable(stream: str, name: str, column: pa.ChunkedArray) -> None:
         read = pq.read_table(pa.BufferReader(written.getvalue()))
         rows.take(pa.array([0] * rows.num_rows, pa.int64()))
     except (pa.ArrowException, NotImplementedError) as error:
-        problem = f"is of type {column.type}, which a run cannot store: {_take_first_line(error)}"
+        problem = f"is of type {column.type}, which a run cannot store: {take_first_line(error)}"
         raise RefusedColumnError(stream, name, problem, "cast it, or leave it out") from None
     if read.schema.field(0).type != column.type:
         problem = f"is of type {column.type}, which a run stores as {read.schema.field(0).type}"
@@ -166,10 +167,6 @@ def _list_held_types(values: Any) -> list[str]:
 
 def _join_words(words: list[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def _take_first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def has_nanoseconds(kind: pa.DataType) -> bool:

@@ -63,9 +63,23 @@ def check_file(path: Path, known: FileChecksum, deep: bool = True) -> None:
         found = checksum_file(path, False) if deep and size == known.size_bytes else known
     except FileNotFoundError:
         raise DamagedRunError(f"{path} is missing") from None
-    if size != known.size_bytes:
+    _compare_checksums(path, found if size == known.size_bytes else FileChecksum(size, 0), known)
+
+
+def read_verified(path: Path, known: FileChecksum) -> bytes:
+    """Return a file's content. Raises DamagedRunError unless it matches its checksum."""
+    try:
+        body = current_file_system().read_file(path)
+    except FileNotFoundError:
+        raise DamagedRunError(f"{path} is missing") from None
+    _compare_checksums(path, FileChecksum(len(body), zlib.crc32(body)), known)
+    return body
+
+
+def _compare_checksums(path: Path, found: FileChecksum, known: FileChecksum) -> None:
+    if found.size_bytes != known.size_bytes:
         raise DamagedRunError(
-            f"{path} is damaged: it has {size} bytes, {known.size_bytes} were written"
+            f"{path} is damaged: it has {found.size_bytes} bytes, {known.size_bytes} were written"
         )
     if found != known:
         raise DamagedRunError(

@@ -32,10 +32,7 @@ from braid.storage.run_medium import RunMedium
 from braid.util.file_system import current_file_system
 
 OLD = 2
-"""Number of retained states, with their blocks and entries, and of checkpoints.
-
-With more than one, a damaged one can be replaced.
-"""
+"""Number of retained states and checkpoints. If one is damaged, the other replaces it."""
 
 
 class ManifestLog:
@@ -307,7 +304,7 @@ class ManifestLog:
             body = self._put = durable_files.encode_checksummed(found)
             self._check_follows()
             try:
-                self.medium.put_new(_entry_name(found.entry), body)
+                self.medium.put_new(f"commits/{entry_file_name(found.entry)}", body)
             except FileExistsError:
                 raise self._make_fenced_error() from None
             except FileNotFoundError:  # a driver that takes over removes temporary files
@@ -330,13 +327,9 @@ class ManifestLog:
         checkpoint covers the entry, it is a commit and stays.
         """
         covering = sum(checkpoint_entry(file) >= entry for file in self.checkpoints.list_files())
-        path = self.entry_path(entry)
-        if (
-            covering != 1
-            and current_file_system().exists(path)
-            and current_file_system().read_file(path) == body
-        ):
-            current_file_system().remove_file(path, missing_ok=True)
+        path, files = self.entry_path(entry), current_file_system()
+        if covering != 1 and files.exists(path) and files.read_file(path) == body:
+            files.remove_file(path, missing_ok=True)
 
     def check_fence(self) -> None:
         """Raise FencedError if another driver has taken over the run.
@@ -393,7 +386,7 @@ class ManifestLog:
 
     def _has_next_entry(self) -> bool:
         """Return whether the next entry exists, after bringing it into the folder."""
-        return self.medium.has_file(_entry_name(self.next_entry))
+        return self.medium.has_file(f"commits/{entry_file_name(self.next_entry)}")
 
     def _make_fenced_error(self) -> FencedError:
         try:
@@ -401,7 +394,3 @@ class ManifestLog:
         except ValueError:  # the entry is damaged but exists
             who = "another driver"
         return FencedError(f"{who} has taken over the run in {self.run}; this driver stops")
-
-
-def _entry_name(entry: int) -> str:
-    return f"commits/{entry_file_name(entry)}"

@@ -54,8 +54,7 @@ class StateFiles:
         assert commit.state is not None, "the last commits are not in a checkpoint"
         name, checksum = commit.state
         file = self._medium.fetch_file(f"commits/{name}")
-        durable_files.check_file(file, checksum)
-        return current_file_system().read_file(file)
+        return durable_files.read_verified(file, checksum)
 
     def load_retained(self, commits: Sequence[CommitRecord]) -> None:
         """Read which block files the last states name.

@@ -26,6 +26,11 @@ def summarize_error(error: BaseException) -> str:
     return (raised[:1] or thrown[-1:] or lines)[0].strip()
 
 
+def take_first_line(error: Exception) -> str:
+    """Return the first line of an error that is not blank."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
 def with_cause(error: BaseException, what: str) -> BaseException:
     """Return the error, or one that begins with ``what`` and names the cause.
 

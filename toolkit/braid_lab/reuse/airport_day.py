@@ -76,7 +76,7 @@ class AirportDay:
     @property
     def hub_events(self) -> list[Any]:
         """All events of the hub."""
-        return list(self.registry.all_events())
+        return list(self.registry.log.store.events.read_since(0))
 
     def query_result(self, name: str) -> pa.Table:
         """Return the results of a query."""

@@ -21,7 +21,7 @@ from braid_widgets.base.text import MODELLED
 from braid_widgets.cockpit.decision_sentences import DecisionCollector, describe_batch_decisions
 from braid_widgets.cockpit.key_figures import SheddingTotals, strip_figures
 from braid_widgets.psp.ring import RingFrame
-from braid_widgets.slices.chain import ChainFrame
+from braid_widgets.slices.chain_records import ChainFrame
 from braid_widgets.slices.shared_ring import SharedFrame
 from braid_widgets.theta import timeline
 from braid_widgets.theta.grid_map import GridFrame

@@ -11,7 +11,7 @@ from braid.papers.slices.run_events import ChainChanged
 from braid_widgets.base.run_view import RunView
 from braid_widgets.base.state_maps import StateMap
 from braid_widgets.slices import chain, shared_ring
-from braid_widgets.slices.chain import ChainFrame
+from braid_widgets.slices.chain_records import ChainFrame
 from braid_widgets.slices.shared_ring import SharedFrame
 from braid_widgets.slices.shared_view_state import SharedViewState
 
