@@ -68,20 +68,20 @@ def _intervals(mean: int, pareto: bool = False) -> Make:
 
 
 def _plane(random: np.random.Generator, rows: int) -> Columns:
-    """Points of which few dominate one of the other stream by half of the side."""
+    """Return random points of a square."""
     side = 1_000_000
     return {"x": random.integers(0, side, rows), "y": random.integers(0, side, rows)}
 
 
 def _shifted_plane(random: np.random.Generator, rows: int) -> Columns:
-    """Points above those of ``_plane``, but for a share that falls with the rows."""
+    """Return points so far above those of ``_plane`` that few of them are dominated."""
     plane = _plane(random, rows)
     lowest = 1_000_000 - int(1_000_000 * (4 * PARTNERS / rows) ** 0.5)
     return {"x": plane["x"], "y": plane["y"] + lowest}
 
 
 def _keyed(keys: int) -> Make:
-    """Return a maker of keys, and times of which ``PARTNERS`` of a key are in reach of another."""
+    """Return a maker of keys and times; about ``PARTNERS`` times of a key lie within the reach."""
 
     def make(random: np.random.Generator, rows: int) -> Columns:
         chosen = random.integers(0, keys, rows)

@@ -21,11 +21,11 @@ from braid.condition.residual_evaluation import evaluate_residual
 from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.reserved_columns import TIME
 from braid.kernels.block_builder import build_block, gather_blocks, merge_blocks, sort_positions
-from braid.kernels.candidate_pairs import _search_equal_ranges
 from braid.kernels.hashing import xxhash64
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, variable_width_columns
 from braid.kernels.join_spec import RoutingHash
 from braid.kernels.probe import BlockJoiner, ProbeInput
+from braid.kernels.range_search import _search_equal_ranges
 from hypothesis import given
 from hypothesis import strategies as st
 

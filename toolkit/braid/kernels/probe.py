@@ -17,17 +17,12 @@ from braid.condition.residual_evaluation import evaluate_residual
 from braid.condition.residual_predicate import Measure, ResidualPredicate
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.errors import OverflowFailure
-from braid.kernels.candidate_pairs import (
-    evaluate_condition,
-    find_candidate_pairs,
-    find_overflows,
-    find_pairs_at_risk,
-    may_overflow,
-    split_into_chunks,
-)
+from braid.kernels.candidate_pairs import find_candidate_pairs, find_pairs_at_risk
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, variable_width_columns
 from braid.kernels.query_bitmaps import QueryBitmaps
+from braid.kernels.range_search import evaluate_condition, split_into_chunks
 from braid.kernels.set_overlap import pairwise_inner_product, pairwise_overlap
+from braid.kernels.sum_overflows import find_overflows, may_overflow
 from braid.kernels.vectors import pairwise_measure
 
 CHUNK = 1 << 20
