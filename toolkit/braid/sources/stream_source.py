@@ -213,10 +213,10 @@ class AnalyzedJoin:
     def _check_row_count(self, batches: int) -> None:
         if batches > _FEW_BATCHES and self.static_streams:
             rows = sum(self.measure_extent(alias)[0] for alias in self.static_streams)
-            if batches > max(rows, _FEW_BATCHES):
+            if batches > (most := max(rows, _FEW_BATCHES)):
                 raise ValueError(
                     f"batches is {batches}, but the static streams have {rows:,} rows; it must be "
-                    f"at most as many, or {_FEW_BATCHES:,}"
+                    f"at most {most:,}"
                 )
 
 

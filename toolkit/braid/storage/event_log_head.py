@@ -129,7 +129,7 @@ class EventLogHeader:
             crc = zlib.crc32(line, crc)
             sums.add_event(line)
             lasting.add_event(line)
-        opening, stay = self.lines[: self.opening_events], lasting.to_lines
+        opening, stay = self.lines[: self.opening_events], lasting.lines
         dropped = EventsTrimmed(
             batch,
             count - len(opening) - len(stay),
@@ -173,7 +173,7 @@ class _Lasting:
         self._last = dict[tuple[Any, ...], bytes]()
 
     @property
-    def to_lines(self) -> list[bytes]:
+    def lines(self) -> list[bytes]:
         """Lines in order."""
         return [*self._last.values()]
 

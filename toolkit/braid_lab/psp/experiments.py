@@ -2,7 +2,7 @@
 
 ``scheme_comparison`` compares the ring with ATR and CTR.
 
-There are two models. The closed forms are those of ``papers.psp.cost`` (chapter 13, section 15.1).
+There are two models. The closed forms are those of ``braid_lab.psp.cost`` (chapter 13, section 15.1).
 The counted ones run the placements without tuples (``simulate``) and price what every node does:
 pairs, sends and receipts by ``psp.simulated_hosts.wang_cost_parameters``.
 

@@ -178,7 +178,7 @@ function drawServed(
   top: number,
   row: number,
 ): void {
-  const title = "Who is served by which ages of which host (Lemma 9)";
+  const title = "Which queries each age of each host serves (Lemma 9)";
   make(svg, "text", { x: RIGHT, y: top - 14, class: "strong" }, title);
   const left = RIGHT + 128;
   const wide = (WIDE - left - 12) / frame.streams.length;
