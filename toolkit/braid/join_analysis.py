@@ -18,10 +18,11 @@ from braid.sources.stream_source import AnalyzedJoin, StreamSource, count_partit
 def analyze_join(config: JoinConfig, source: StreamSource) -> AnalyzedJoin:
     """Return a join with its condition parsed and its placement chosen.
 
-    Raises PredicateError for an unsupported condition, ValueError if the placement or the shedder
-    does not support the join.
+    Raises PredicateError for an unsupported condition or one that event times cannot satisfy,
+    ValueError if the placement or the shedder does not support the join.
     """
-    predicate = parse_predicate(config.on, source.streams, config.window_limits)
+    times = None if config.shares_queries else config.event_time_columns
+    predicate = parse_predicate(config.on, source.streams, config.window_limits, times=times)
     if (placement := config.placement) is None:
         chosen = choose_auto_placement(config, source, predicate)
         placement = chosen.placement

@@ -34,6 +34,7 @@ class ArrowAnalyzer:
         self.schemas = {a: s if isinstance(s, pa.Schema) else s.schema for a, s in streams.items()}
         self.names: Mapping[str, Sequence[str]] = {a: s.names for a, s in self.schemas.items()}
         self.is_ansi, self.sized_null, self.has_time_zone = True, False, False
+        self.zone_spread = 0
 
     def check_condition(self, tree: exp.Expr, on: str) -> None:
         """Raise PredicateError for an unsupported condition.

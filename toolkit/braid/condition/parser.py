@@ -54,6 +54,8 @@ from braid.condition.term_normalizer import (
     sum_constants,
     sum_type,
 )
+from braid.condition.time_bounds import find_time_bounds
+from braid.condition.time_readings import TimeColumn
 from braid.errors import PredicateError
 from braid.util.durations import UNITS
 
@@ -70,14 +72,15 @@ def parse_predicate(
     frames: Mapping[str, Any],
     windows: Sequence[int | None],
     analyser: Analyzer | None = None,
+    times: Mapping[str, str] | None = None,
 ) -> Predicate:
     """Return the parsed condition for streams of these schemas and windows (microseconds).
 
     Only the schemas of ``frames`` are read. ``analyser`` checks the condition; default: one for the
-    streams.
+    streams. ``times`` are event-time columns by alias; default: none.
 
-    Raises PredicateError for an unknown column, alias or function, and for a condition that is not
-    boolean.
+    Raises PredicateError for an unknown column, alias or function, for a condition that is not
+    boolean, and for one whose bounds of event times exclude each other.
     """
     if not isinstance(on, str) or not on.strip():
         raise PredicateError(
@@ -88,7 +91,22 @@ def parse_predicate(
         analyser = analyser or make_analyzer(frames)
         tree = resolve_columns(parse_condition(on), analyser.names)
         analyser.check_condition(tree, on)
-        return with_windows(_Parser(analyser).parse_predicate(fold_constants(tree)), windows)
+        tree = fold_constants(tree)
+        predicate = with_windows(_Parser(analyser).parse_predicate(tree), windows)
+        return _with_time_bounds(predicate, tree, analyser, times) if times else predicate
+
+
+def _with_time_bounds(
+    predicate: Predicate, tree: exp.Expr, analyser: Analyzer, times: Mapping[str, str]
+) -> Predicate:
+    """Return the predicate with the bounds of event times that the condition implies."""
+    columns = {}
+    for stream, alias in enumerate(predicate.aliases):
+        if (name := times.get(alias)) is not None:
+            kind = analyser.infer_type(alias, exp.to_identifier(name, quoted=True).sql(SparkSql))
+            columns[alias, name] = TimeColumn(stream, str(kind))
+    bounds = find_time_bounds(tree, len(predicate.aliases), columns, analyser.zone_spread)
+    return replace(predicate, time_bounds=bounds)
 
 
 def make_analyzer(streams: Mapping[str, Any]) -> Analyzer:

@@ -23,6 +23,7 @@ from math import inf
 
 from braid.condition.access_paths import AccessPath, CommonElements, IndexCondition
 from braid.condition.residual_predicate import ResidualPredicate
+from braid.core.horizon import TimeBounds
 from braid.core.reserved_columns import TIME
 
 
@@ -93,6 +94,7 @@ class Predicate:
     - ``equality``: by stream, the key that an equality links over all streams; None: there is none.
     - ``common_elements``: conditions that find pairs by an inverted index.
     - ``guards``: limits of the sums that index conditions took apart.
+    - ``time_bounds``: bounds of event times that it implies; None: no event time.
     """
 
     aliases: tuple[str, ...]
@@ -104,6 +106,7 @@ class Predicate:
     equality: tuple[str, ...] | None = None
     common_elements: tuple[CommonElements, ...] = ()
     guards: tuple[OverflowGuard, ...] = ()
+    time_bounds: TimeBounds | None = None
 
     def next_step(self, visited: frozenset[int], stream: int) -> ProbeStep:
         """Return the step from the visited streams to the next.

@@ -20,11 +20,12 @@ from sqlglot import exp
 from braid.condition.column_names import parse_condition, quote_condition, resolve_columns
 from braid.condition.duckdb_functions import COMPARISONS
 from braid.condition.spark_dialect import SparkSql, to_sql
-from braid.condition.sql_types import UTC, SqlType
+from braid.condition.sql_types import SqlType
 from braid.condition.syntax_arguments import has_supported_syntax
 from braid.core.reserved_columns import make_nullable
 from braid.errors import PredicateError
 from braid.util.error_summary import summarize_error
+from braid.util.time_zones import UTC, find_zone_spread
 
 _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 """Spark's metadata of a column that is declared with CHAR or VARCHAR."""
@@ -40,7 +41,8 @@ class SparkAnalyzer:
         conf = next(iter(frames.values())).sparkSession.conf
         self.is_ansi = conf.get("spark.sql.ansi.enabled") == "true"
         self.sized_null = not self.is_ansi and conf.get("spark.sql.legacy.sizeOfNull") == "true"
-        self.has_time_zone = conf.get("spark.sql.session.timeZone") not in UTC
+        zone = conf.get("spark.sql.session.timeZone")
+        self.has_time_zone, self.zone_spread = zone not in UTC, find_zone_spread(zone)
         self._padded = {
             (alias, field.name): text
             for alias, frame in frames.items()

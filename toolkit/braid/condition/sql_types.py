@@ -166,12 +166,14 @@ class Analyzer(Protocol):
     - ``sized_null``: whether the size of a NULL array is -1, as in Spark without ANSI; otherwise it
       is NULL.
     - ``has_time_zone``: whether the session's time zone differs from UTC.
+    - ``zone_spread``: greatest less least offset of that zone, in microseconds.
     """
 
     names: Mapping[str, Sequence[str]]
     is_ansi: bool
     sized_null: bool
     has_time_zone: bool
+    zone_spread: int
 
     def check_condition(self, tree: exp.Expr, on: str) -> None:
         """Raise PredicateError if the condition is not supported."""
@@ -186,8 +188,6 @@ class Analyzer(Protocol):
         ...
 
 
-UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
-"""Names of UTC."""
 _CHOOSE = (exp.Paren, exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If, exp.Nullif)
 """Functions that return one of their operands unchanged."""
 _COMPARE = (exp.Predicate, exp.ArrayContains, exp.UnixMicros)

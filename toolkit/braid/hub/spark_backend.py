@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from braid.condition.spark_type_checker import make_arrow_schema, make_spark_nullable
-from braid.condition.sql_types import UTC, SqlType
+from braid.condition.sql_types import SqlType
 from braid.core.reserved_columns import QUERIES
 from braid.errors import OverflowFailure, SparkResultLimitExceeded
 from braid.execution.spark_to_arrow import LIMIT, collect_batch
@@ -31,6 +31,7 @@ from braid.papers.reuse.definition import Column
 from braid.run_results import read_results
 from braid.sources.spark_batches import SparkBatches
 from braid.storage.spark_checkpoint import SparkCheckpoint
+from braid.util.time_zones import UTC
 
 
 @dataclass(frozen=True)

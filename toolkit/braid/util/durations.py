@@ -39,7 +39,7 @@ _SIZES = UNITS | SYMBOLS | {"us": 1} | {short: UNITS[name] for short, name in _S
 _SIZES |= {f"{name}s": _SIZES[name] for name in (*UNITS, *_SHORT)}
 _PART = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([a-zµ]+)")
 _INTERVAL = re.compile(r"interval\s+'?([^']*)'?(\s+[a-z]+)?")
-_LONGEST = 10_000 * 366 * UNITS["day"]
+LONGEST = 10_000 * 366 * UNITS["day"]
 """Maximum distance of two event times."""
 _DIGITS, _ALL_DIGITS = 4, 15
 """Digits shown of a duration below a minute, and the maximum that a float holds."""
@@ -68,11 +68,7 @@ def parse_duration(span: Span, what: str, zero: bool = False) -> int:
         microseconds = span // timedelta(microseconds=1)
     elif isinstance(span, str):
         microseconds = _parse_duration_text(span.lower())
-    if (
-        microseconds is None
-        or not 0 <= microseconds <= _LONGEST
-        or (microseconds == 0 and not zero)
-    ):
+    if microseconds is None or not 0 <= microseconds <= LONGEST or (microseconds == 0 and not zero):
         raise ValueError(
             f"the {what} is {format_value(span)}; it must be a positive span such as '60 seconds' "
             "or '1 hour 30 minutes', of at most 10,000 years"
