@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from fuzz.cases import Case, Stream, Tree
 from fuzz.column_types import DECIMALS, LETTERS, column_type, decimal_name, random_value
-from fuzz.operators import ANY_CLASSES, FUNCTIONS, LENGTHENING, LITERALS, NUMBERS, OPERATORS
+from fuzz.operators import (
+    ANY_CLASSES,
+    FUNCTIONS,
+    LENGTHENING,
+    LINKS,
+    LITERALS,
+    NUMBERS,
+    OPERATORS,
+)
 
 Schemas = Mapping[str, Mapping[str, str]]
 """The types of columns by stream and name."""
@@ -75,8 +83,11 @@ class ExpressionMaker:
         return tree
 
     def _conjunct(self) -> Tree:
-        if self.draw.random() < 0.1:
+        way = self.draw.random()
+        if way < 0.1:
             return self._any_function()
+        if way < 0.25:
+            return self._disjunction()
         return self.tree("bool", self.draw.choice((1, 2, 2, 3)), list(self.schemas))
 
     def tree(self, kind: str, depth: int, aliases: Sequence[str]) -> Tree:
@@ -96,6 +107,43 @@ class ExpressionMaker:
                 for o, owner in zip(operands, owners, strict=True)
             ),
         ]
+
+    def _disjunction(self) -> Tree:
+        """Return an OR that indexes may find: of comparisons between columns of two streams.
+
+        Some branches are repeated, have a second literal, or are negated.
+        """
+        pair = self.draw.sample(list(self.schemas), 2)
+        branches = [self._branch(pair) for _ in range(self.draw.choice((2, 2, 2, 3, 4)))]
+        if self.draw.random() < 0.2:
+            branches.append(self.draw.choice(branches))
+        tree = branches[0]
+        for branch in branches[1:]:
+            tree = ["or", tree, branch]
+        return ["not", ["not", tree]] if self.draw.random() < 0.1 else tree
+
+    def _branch(self, pair: Sequence[str]) -> Tree:
+        """Return a comparison between two streams, sometimes with another literal."""
+        tree = self._link(pair)
+        if self.draw.random() < 0.4:
+            way = self.draw.random()
+            more = (
+                self._link(pair)
+                if way < 0.5
+                else self.tree("bool", 1, pair[:1] if way < 0.8 else pair)
+            )
+            tree = ["and", tree, more] if self.draw.random() < 0.7 else ["and", more, tree]
+        if self.draw.random() < 0.1:
+            tree = ["not", ["not", tree]]
+        return tree
+
+    def _link(self, pair: Sequence[str]) -> Tree:
+        name = self.draw.choice(LINKS)
+        kind, operator = self.draw.choice(ANY_CLASSES), OPERATORS[name]
+        owners = self.draw.sample(list(pair), 2)
+        owners.append(owners[1])
+        operands = zip(operator.takes, owners, strict=False)
+        return [name, *(self.operand(what, kind, 0, [owner]) for what, owner in operands)]
 
     def _owners(self, count: int, aliases: Sequence[str]) -> list[Sequence[str]]:
         """Return the streams that each operand may read: mostly one each, so that they can be

@@ -30,6 +30,12 @@ def _op(gives: str, template: str, *takes: str, weight: float = 1.0) -> Operator
     return Operator(gives, template, takes, weight)
 
 
+LINKS = (
+    *("eq", "eq", "eq", "eq_numbers", "null_eq", "not_distinct", "in", "between", "within"),
+    *("within_real", "lt", "ge", "lt_numbers", "ne", "near", "startswith", "until"),
+)
+"""Operators that compare columns of two streams; most of them can be found by an index."""
+
 OPERATORS: dict[str, Operator] = {
     # Truth.
     "and": _op("bool", "({0} AND {1})", "bool", "bool", weight=1.5),

@@ -65,7 +65,7 @@ index | a.f BETWEEN b.f - 0.5 AND b.f + 0.5
 index | a.f - b.f BETWEEN -0.5 AND 0.5
 index | a.f <= b.f + 1
 index | b.f > a.f
-scan | NOT b.f <= a.f
+index | NOT b.f <= a.f
 index | -b.f > -a.f
 index | 1 - b.f > 2 - a.f
 index | b.f + 1 > 2 - a.f
@@ -113,9 +113,9 @@ index | abs(unix_timestamp(a.ts) - unix_timestamp(b.ts)) <= 2
 index | year(a.d) * 400 + dayofyear(a.d) = year(b.d) * 400 + dayofyear(b.d)
 scan | a.k <> b.k
 scan | a.s < b.s
-scan | a.s <=> b.s
-scan | a.k = b.k OR a.s = b.s
-scan | a.n IN (b.n, b.k)
+index | a.s <=> b.s
+index | a.k = b.k OR a.s = b.s
+index | a.n IN (b.n, b.k)
 scan | a.s LIKE concat(b.s, '%') AND length(b.s) > 1
 scan | concat(a.s, b.s) = 'ab'
 scan | a.s || b.s = 'abc'
@@ -130,20 +130,20 @@ scan | power(a.n - b.n, 2) + power(a.k - b.k, 2) < 50
 scan | (a.n - b.n) * (a.k - b.k) > 5000
 scan | a.d > b.ts
 scan | a.ts > b.ts + INTERVAL 1 MONTH OR a.d = b.d
-scan | hour(a.ts) = b.k OR minute(a.ts) = minute(b.ts) AND a.k = b.k
-scan | dayofweek(a.d) = 1 AND a.k = b.k OR a.n = b.n
-scan | cast(a.m AS int) = b.k OR a.s = b.s AND a.n = b.n
-scan | to_date(a.ts) = b.d OR a.n = b.n
-scan | date_format(a.d, 'E') = b.s OR a.n = b.n
+index | hour(a.ts) = b.k OR minute(a.ts) = minute(b.ts) AND a.k = b.k
+index | dayofweek(a.d) = 1 AND a.k = b.k OR a.n = b.n
+index | cast(a.m AS int) = b.k OR a.s = b.s AND a.n = b.n
+index | to_date(a.ts) = b.d OR a.n = b.n
+index | date_format(a.d, 'E') = b.s OR a.n = b.n
 scan | round(a.f * b.f, 1) = 1.5
 scan | a.m * b.m > 500
-scan | a.m + b.m = 1.25 OR a.m = b.m
+index | a.m + b.m = 1.25 OR a.m = b.m
 scan | CASE WHEN a.flag THEN b.n > 0 WHEN a.n > b.n THEN true ELSE b.k = 3 END
 scan | CASE a.k WHEN b.k THEN true WHEN 3 THEN b.flag END
 scan | (a.n - b.n) % 7 = -3 OR (a.n + b.n) div 50 = -2
 scan | a.s ILIKE b.s OR a.n / b.n > 100
 scan | a.f - b.f >= -0.5 OR a.f - b.f <= b.n
-scan | datediff(a.d, b.d) = 3 OR a.d > b.d AND a.n = b.n
+index | datediff(a.d, b.d) = 3 OR a.d > b.d AND a.n = b.n
 scan | sqrt(power(a.n - b.n, 2)) < 3 AND round(sin(a.n + b.n), 3) > 0.5
 scan | a.n = b.n OR current_date() < a.d
 scan | isnan(a.f) AND isnan(b.f) OR a.n = b.n

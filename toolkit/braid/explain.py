@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from braid.condition.access_paths import IndexCondition
+from braid.condition.predicate import computed_columns
 from braid.core.query import longest_windows
 from braid.core.reserved_columns import TIME
 from braid.core.run_events import BatchCommitted
@@ -121,7 +122,13 @@ def _describe_index_conditions(join: AnalyzedJoin) -> Iterator[tuple[str, str, s
             _join_aliases(join, (c.left[0], c.right[0])),
             f"index: common elements: >= {c.min_elements}",
         )
-    if not pairs and not p.common_elements:
+    for either in p.disjunctions:
+        branches = (
+            f"{_classify_index_condition(b)}: {_format_bounds(join, b)}" for b in either.branches
+        )
+        streams = _join_aliases(join, either.residual.streams)
+        yield "index condition", streams, f"index: any of: {'; '.join(branches)}"
+    if not pairs and not p.common_elements and not p.disjunctions:
         yield "index condition", "none", "all pairs are candidates"
 
 
@@ -144,7 +151,8 @@ def _format_key(join: AnalyzedJoin, end: tuple[int, str]) -> str:
     stream, name = end
     if name == TIME:
         return f"time of {list(join.config.streams)[stream]} (µs)"
-    return f"{list(join.config.streams)[stream]}: {join.predicate.key_columns[stream][name]}"
+    columns = computed_columns(join.predicate)[stream]
+    return f"{list(join.config.streams)[stream]}: {columns[name]}"
 
 
 def _join_aliases(join: AnalyzedJoin, streams: tuple[int, ...] | frozenset[int]) -> str:

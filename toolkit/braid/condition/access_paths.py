@@ -28,6 +28,11 @@ class IndexCondition:
     is_exact: bool = True
 
     @property
+    def ends(self) -> tuple[tuple[int, str], tuple[int, str]]:
+        """Its two key columns."""
+        return self.left, self.right
+
+    @property
     def cost_rank(self) -> int:
         """0 for an equality, 1 for a band or a window, 2 for one open side."""
         return (
@@ -54,5 +59,52 @@ class CommonElements:
     equivalent_residual: ResidualPredicate | None = None
 
 
-AccessPath = IndexCondition | CommonElements
+@dataclass(frozen=True)
+class OverflowGuard:
+    """Limits of a sum of keys, given by the type in which Spark computes it.
+
+    A pair whose sum is below ``lower_limit`` or above ``upper_limit`` fails the run with
+    ``sentence``.
+
+    - ``weighted_columns``: (stream, key column, factor).
+    - ``link``: ends of the index condition that was made from the comparison with the sum.
+    """
+
+    weighted_columns: tuple[tuple[int, str, int], ...]
+    lower_limit: int
+    upper_limit: int
+    sentence: str
+    link: tuple[tuple[int, str], tuple[int, str]]
+
+    @property
+    def guarded_streams(self) -> set[int]:
+        """The streams of the pairs for which Spark computes the sum."""
+        return {self.link[0][0], self.link[1][0]}
+
+
+@dataclass(frozen=True)
+class Disjunction:
+    """The condition that one of several index conditions between two streams holds: an OR.
+
+    Their key columns may be NULL; such a row has no partner by that branch.
+
+    - ``branches``: each finds all pairs that satisfy its branch of the OR.
+    - ``residual``: the whole OR.
+    - ``is_exact``: whether the branches admit matches only, so that the residual is not needed.
+    - ``guards``: limits of sums that the branches took apart. The residual fails for pairs beyond
+      them.
+    """
+
+    branches: tuple[IndexCondition, ...]
+    residual: ResidualPredicate
+    is_exact: bool
+    guards: tuple[OverflowGuard, ...] = ()
+
+    @property
+    def cost_rank(self) -> int:
+        """The cost rank of its most expensive branch."""
+        return max(branch.cost_rank for branch in self.branches)
+
+
+AccessPath = IndexCondition | CommonElements | Disjunction
 """A condition that finds candidate pairs."""

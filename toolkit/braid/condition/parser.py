@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from braid.condition.access_paths import CommonElements, IndexCondition
+from braid.condition.access_paths import CommonElements, IndexCondition, OverflowGuard
 from braid.condition.arrow_type_checker import ArrowAnalyzer
+from braid.condition.branch_indexes import DisjunctionBuilder, ParsedBranch
 from braid.condition.column_names import (
     limit_recursion,
     parse_condition,
@@ -19,6 +20,8 @@ from braid.condition.column_names import (
     resolve_columns,
 )
 from braid.condition.constant_folding import fold_constants
+from braid.condition.disjunctions import BranchSplitter, Literals
+from braid.condition.key_comparisons import MIRRORED, KeyComparison, make_guards
 from braid.condition.key_equalities import (
     End,
     add_key_column,
@@ -29,17 +32,14 @@ from braid.condition.key_equalities import (
 )
 from braid.condition.overflow_guards import (
     GuardedSum,
-    describe_failure,
     find_sums,
-    refuse_constant,
-    scale_limits,
 )
-from braid.condition.predicate import OverflowGuard, Predicate, with_windows
+from braid.condition.predicate import Predicate, with_windows
+from braid.condition.residual_predicate import ResidualPredicate
 from braid.condition.residuals import ResidualBuilder
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import REAL, TIMESTAMP, Analyzer, SqlType
 from braid.condition.term_normalizer import (
-    Term,
     TermSum,
     comparison_domain,
     hash_type,
@@ -47,6 +47,7 @@ from braid.condition.term_normalizer import (
     key_sql,
     nan_may_satisfy,
     negate_terms,
+    null_safe_key_sql,
     offset_interval,
     split_conjuncts,
     split_summands,
@@ -58,13 +59,6 @@ from braid.condition.time_bounds import find_time_bounds
 from braid.condition.time_readings import TimeColumn
 from braid.errors import PredicateError
 from braid.util.durations import UNITS
-
-_TURNED: dict[type, type] = {
-    exp.LT: exp.GT,
-    exp.LTE: exp.GTE,
-    exp.GT: exp.LT,
-    exp.GTE: exp.LTE,
-}
 
 
 def parse_predicate(
@@ -118,30 +112,6 @@ def make_analyzer(streams: Mapping[str, Any]) -> Analyzer:
     return SparkAnalyzer(streams)
 
 
-@dataclass(frozen=True)
-class _Comparison:
-    """The comparison ``A - B + free op 0``; A and B are sums over one stream each.
-
-    - ``source``: the conjunct that it follows from.
-    - ``sums``: the sums of the conjunct that it takes apart.
-    - ``nan``: whether sides that sum to NaN may satisfy it; None: the order of keys decides.
-    """
-
-    op: type
-    a: TermSum
-    b: TermSum
-    free: list[Term]
-    source: exp.Expr
-    sums: Sequence[GuardedSum]
-    nan: bool | None
-
-    def negate(self) -> _Comparison:
-        """Return the same comparison with all signs reversed."""
-        a, b = (TermSum(side.stream, negate_terms(side.terms)) for side in (self.a, self.b))
-        op = _TURNED.get(self.op, self.op)
-        return replace(self, op=op, a=a, b=b, free=negate_terms(self.free))
-
-
 class _Parser:
     def __init__(self, analyser: Analyzer) -> None:
         self.analyser = analyser
@@ -152,33 +122,57 @@ class _Parser:
         self.equal: list[tuple[End, End]] = []
         self.commons: list[CommonElements] = []
         self.guards: list[OverflowGuard] = []
+        self.parts: list[tuple[int, exp.Expr]] = []
+        self.splitter = BranchSplitter(self._find_streams, self._find_type)
 
     def parse_predicate(self, tree: exp.Expr) -> Predicate:
+        conjuncts = split_conjuncts(tree)
+        return self.parse_conjuncts(c for each in conjuncts for c in self.splitter.split(each))
+
+    def parse_conjuncts(self, conjuncts: Iterable[exp.Expr]) -> Predicate:
         filters: list[list[str]] = [[] for _ in self.aliases]
-        for conjunct in split_conjuncts(tree):
+        residuals: list[tuple[exp.Expr, ResidualPredicate]] = []
+        for conjunct in conjuncts:
             streams = self._find_streams(conjunct)
             if len(streams) == 1:
-                filters[next(iter(streams))].append(f"({strip_alias(_make_boolean(conjunct))})")
+                stream = next(iter(streams))
+                filters[stream].append(f"({strip_alias(_make_boolean(conjunct))})")
+                self.parts.append((stream, conjunct))
             elif not streams:
                 filters[0].append(f"({_make_boolean(conjunct).sql(dialect=SparkSql)})")
             elif not any(rule(self, conjunct) for rule in LINKING):
-                self.residuals.add_conjunct(conjunct)
-        links = [
-            *combine_equalities(self.equal, self.keys),
-            *self.links,
-            *implied_equalities(self.equal),
-        ]
+                residuals.append((conjunct, self.residuals.add_conjunct(conjunct)))
+        links = intersect_conditions(
+            [
+                *combine_equalities(self.equal, self.keys),
+                *self.links,
+                *implied_equalities(self.equal),
+            ]
+        )
+        builder = DisjunctionBuilder(self.keys, self.residuals.computed, self._parse_branch)
+        split = ((self.splitter.find_branches(c), residual) for c, residual in residuals)
+        disjunctions = builder.build_disjunctions(split, links)
+        for stream, sql in builder.make_filters(disjunctions):
+            filters[stream].append(sql)
         return Predicate(
             self.aliases,
             tuple(" AND ".join(f) or None for f in filters),
             self.keys,
             self.residuals.computed,
-            tuple(intersect_conditions(links)),
+            tuple(links),
             tuple(self.residuals.found),
             common_equality_key(self.equal, len(self.aliases)),
             tuple(self.commons),
             tuple(dict.fromkeys(self.guards)),
+            disjunctions,
         )
+
+    def _parse_branch(self, literals: Literals) -> ParsedBranch | None:
+        parser = _Parser(self.analyser)
+        try:
+            return ParsedBranch(parser.parse_conjuncts(literals), parser.parts)
+        except PredicateError:  # such as a constant that Spark does not reach
+            return None
 
     def _try_add_common_elements(self, conjunct: exp.Expr) -> bool:
         """Add a condition such as ``size(array_intersect(left, right)) >= c``."""
@@ -213,7 +207,7 @@ class _Parser:
     def _try_add_distance(self, conjunct: exp.Expr) -> bool:
         """Add ``abs(left - right) < bound``, or its mirrored form, as two comparisons."""
         if isinstance(conjunct, (exp.GT, exp.GTE)) and isinstance(conjunct.expression, exp.Abs):
-            mirror = _TURNED[type(conjunct)]
+            mirror = MIRRORED[type(conjunct)]
             conjunct = mirror(this=conjunct.expression, expression=conjunct.this)
         if not isinstance(conjunct, (exp.LT, exp.LTE)) or not isinstance(conjunct.this, exp.Abs):
             return False
@@ -224,7 +218,7 @@ class _Parser:
         sums = self._find_sums(inner, is_absolute=True) + self._find_sums(bound)
         return self._try_add_comparison_link(
             kind, inner, bound, conjunct, sums
-        ) and self._try_add_comparison_link(_TURNED[kind], inner, low, conjunct, sums, capped=True)
+        ) and self._try_add_comparison_link(MIRRORED[kind], inner, low, conjunct, sums, capped=True)
 
     def _try_add_comparison(self, conjunct: exp.Expr) -> bool:
         """Add a comparison such as ``left < right``, except for distances."""
@@ -278,7 +272,7 @@ class _Parser:
             (a, b), free, sums = self._make_unsplit_sides(left, right), [], []
         nan = nan_may_satisfy(op, len(named[0]), len(named[1]), capped)
         b = TermSum(b.stream, negate_terms(b.terms))
-        comparison = _Comparison(op, a, b, free, source, sums, nan)
+        comparison = KeyComparison(op, a, b, free, source, sums, nan)
         if named[0] == {b.stream}:  # NaN is the largest value of an original side
             comparison = comparison.negate()
         return self._try_add_key_bound(comparison)
@@ -304,7 +298,7 @@ class _Parser:
         a, b = sorted(sides, key=lambda side: side.stream)
         return a, b
 
-    def _try_add_key_bound(self, c: _Comparison) -> bool:
+    def _try_add_key_bound(self, c: KeyComparison) -> bool:
         """Add a comparison as an index condition between keys."""
         ta, tb = self._infer_side_type(c.a), self._infer_side_type(c.b)
         if ta is None or tb is None:
@@ -333,36 +327,15 @@ class _Parser:
         self.links.append(IndexCondition(left, right, lo, hi, strict, exact))
         if not exact:
             self.residuals.add_conjunct(c.source)
-        guards = [] if kind == "float" else self._make_guards(c.sums, kind, scale, (left, right))
+        add = partial(self._add_numeric_key, kind=kind, scale=scale)
+        made = make_guards(c.sums, kind, scale, (left, right), add, self.analyser.is_ansi)
+        guards = [] if kind == "float" else [*made]
         self.guards += guards
         if c.op is exp.EQ and offset == 0 and exact and not guards:
             self.equal.append((left, right))
         return True
 
-    def _make_guards(
-        self, sums: Sequence[GuardedSum], kind: str, scale: int, link: tuple[End, End]
-    ) -> list[OverflowGuard]:
-        """Return the guards for the sums that the index condition between two keys took apart."""
-        unit = 10**scale if kind == "decimal" else 1
-        guards = []
-        for each in sums:
-            factors: dict[End, int] = {}
-            moved = sum_constants(kind, [(sign, t) for sign, t, owner in each.terms if not owner])
-            for sign, term, owner in each.terms:
-                if owner:
-                    key = self._add_numeric_key(TermSum(min(owner), [(1, term)]), kind, scale)
-                    factors[key] = factors.get(key, 0) + sign
-            low, high = each.find_limits(kind)
-            if moved is None or not factors:
-                if moved is not None and not low <= moved <= high:
-                    refuse_constant(each.display_text)
-                continue
-            ends = tuple((*end, factor) for end, factor in factors.items())
-            text = describe_failure(each.display_text, ansi=self.analyser.is_ansi)
-            guards.append(OverflowGuard(ends, *scale_limits(low, high, moved, unit), text, link))
-        return guards
-
-    def _try_add_text_equality(self, c: _Comparison, common: str | None) -> bool:
+    def _try_add_text_equality(self, c: KeyComparison, common: str | None) -> bool:
         """Add an equality of text, binary or wide decimals, which are hashed as type ``common``.
 
         It becomes an index condition on hashes, and a residual on the values. A hash of NULL is
@@ -380,6 +353,30 @@ class _Parser:
         self.equal.append((left, right))
         return True
 
+    def _try_add_null_safe_equality(self, conjunct: exp.Expr) -> bool:
+        """Add ``left <=> right`` as an index condition on hashes, and a residual on the values.
+
+        The hash of NULL is a number like others.
+        """
+        if not isinstance(conjunct, exp.NullSafeEQ):
+            return False
+        nodes = (conjunct.this, conjunct.expression)
+        owners = [self._find_streams(node) for node in nodes]
+        if [*map(len, owners)] != [1, 1] or owners[0] == owners[1]:
+            return False
+        sides = [TermSum(min(each), [(1, n)]) for each, n in zip(owners, nodes, strict=True)]
+        one, other = map(self._infer_side_type, sides)
+        if one is None or other is None:
+            return False
+        keys = [(s, key) for s in sides if (key := null_safe_key_sql(one, other, s.to_sql()))]
+        if not keys:
+            return False
+        left, right = sorted(self._add_key(side, key) for side, key in keys)
+        self.links.append(IndexCondition(left, right, 0, 0, is_exact=False))
+        self.residuals.add_conjunct(conjunct)
+        self.equal.append((left, right))
+        return True
+
     def _infer_side_type(self, side: TermSum) -> SqlType | None:
         alias = self.aliases[side.stream]
         kinds = [
@@ -393,6 +390,7 @@ class _Parser:
 
     def _add_key(self, side: TermSum, sql: str) -> End:
         """Return the key column with this SQL, adding it if needed."""
+        self.parts += [(side.stream, term) for _, term in side.terms]
         return side.stream, add_key_column(self.keys[side.stream], "__k", sql)
 
 
@@ -407,6 +405,7 @@ LINKING: tuple[Callable[[_Parser, exp.Expr], bool], ...] = (
     _Parser._try_add_edit_distance,
     _Parser._try_add_distance,
     _Parser._try_add_comparison,
+    _Parser._try_add_null_safe_equality,
     _Parser._try_add_common_elements,
 )
 """Rules that make index conditions of a conjunct over two streams. They are tried in this order

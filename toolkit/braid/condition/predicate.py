@@ -7,11 +7,14 @@ Every conjunct of the condition is one of the following.
   right <= upper``. Equality, bands, BETWEEN and inequalities are index conditions, over integers,
   floats, decimals, dates and timestamps. Spark computes the numbers (*keys*), blocks are sorted by
   them, and a probe is two binary searches.
+- A *disjunction* is a conjunct with OR over two streams. Each of its branches is found by an index
+  condition of its own (see ``branch_indexes``).
 - A *residual* is any other conjunct. DuckDB evaluates it on candidate pairs. Spark computes its
   parts over one stream in advance, so that DuckDB only compares and calculates. NumPy evaluates
   functions of two vectors.
 
-NULL never matches: a tuple whose key is NULL does not take part in the join.
+NULL never matches: a tuple whose key is NULL does not take part in the join. The keys of branches
+are computed columns instead, which may be NULL. A tuple that no branch can find is filtered.
 """
 
 from __future__ import annotations
@@ -21,33 +24,16 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf
 
-from braid.condition.access_paths import AccessPath, CommonElements, IndexCondition
+from braid.condition.access_paths import (
+    AccessPath,
+    CommonElements,
+    Disjunction,
+    IndexCondition,
+    OverflowGuard,
+)
 from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.horizon import TimeBounds
 from braid.core.reserved_columns import TIME
-
-
-@dataclass(frozen=True)
-class OverflowGuard:
-    """Limits of a sum of keys, given by the type in which Spark computes it.
-
-    A pair whose sum is below ``lower_limit`` or above ``upper_limit`` fails the run with
-    ``sentence``.
-
-    - ``weighted_columns``: (stream, key column, factor).
-    - ``link``: ends of the index condition that was made from the comparison with the sum.
-    """
-
-    weighted_columns: tuple[tuple[int, str, int], ...]
-    lower_limit: int
-    upper_limit: int
-    sentence: str
-    link: tuple[tuple[int, str], tuple[int, str]]
-
-    @property
-    def guarded_streams(self) -> set[int]:
-        """The streams of the pairs for which Spark computes the sum."""
-        return {self.link[0][0], self.link[1][0]}
 
 
 @dataclass(frozen=True)
@@ -56,11 +42,14 @@ class GuardedStep:
 
     They are the pairs that ``access_path`` finds (None: all) and that ``required_links`` and the
     step's residuals admit. The index condition of the sum itself is not among them.
+
+    ``fails_in_residual``: whether a residual contains the sum, and fails by itself.
     """
 
     guard: OverflowGuard
     access_path: AccessPath | None
     required_links: tuple[IndexCondition, ...]
+    fails_in_residual: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,6 +83,8 @@ class Predicate:
     - ``equality``: by stream, the key that an equality links over all streams; None: there is none.
     - ``common_elements``: conditions that find pairs by an inverted index.
     - ``guards``: limits of the sums that index conditions took apart.
+    - ``disjunctions``: conditions with OR that find pairs by several sorted keys, which are among
+      ``computed_columns``.
     - ``time_bounds``: bounds of event times that it implies; None: no event time.
     """
 
@@ -106,6 +97,7 @@ class Predicate:
     equality: tuple[str, ...] | None = None
     common_elements: tuple[CommonElements, ...] = ()
     guards: tuple[OverflowGuard, ...] = ()
+    disjunctions: tuple[Disjunction, ...] = ()
     time_bounds: TimeBounds | None = None
 
     def next_step(self, visited: frozenset[int], stream: int) -> ProbeStep:
@@ -122,6 +114,13 @@ class Predicate:
         residuals = tuple(
             r for r in self.residuals if stream in r.streams and r.streams <= visited | {stream}
         )
+        either = self._choose_disjunction(visited, stream)
+        if either is not None and either.cost_rank < (ends[0].cost_rank if ends else 3):
+            left = tuple(r for r in residuals if not either.is_exact or r != either.residual)
+            links = tuple(k for k in ends if k.is_exact)
+            return ProbeStep(
+                stream, either, links, left, self._guard_step(visited, stream, either, links)
+            )
         common = self._choose_common_elements(visited, stream)
         if common is not None and not (ends and ends[0].cost_rank == 0):
             left = tuple(r for r in residuals if r != common.equivalent_residual)
@@ -143,9 +142,12 @@ class Predicate:
     ) -> tuple[GuardedStep, ...]:
         """Return the guarded sums of a step with these index and exact conditions."""
         dangers = []
+        if isinstance(index, Disjunction):
+            dangers = [GuardedStep(g, None, tuple(links), True) for g in index.guards]
         for guard in self.guards:
             if stream in guard.guarded_streams and guard.guarded_streams <= visited | {stream}:
-                finder = None if (index and (index.left, index.right) == guard.link) else index
+                is_own = isinstance(index, IndexCondition) and guard.link == index.ends
+                finder = None if is_own else index
                 others = tuple(k for k in links if (k.left, k.right) != guard.link)
                 dangers.append(GuardedStep(guard, finder, others))
         return tuple(dangers)
@@ -161,6 +163,15 @@ class Predicate:
         ]
         return max(usable, key=lambda c: c.min_elements, default=None)
 
+    def _choose_disjunction(self, visited: frozenset[int], stream: int) -> Disjunction | None:
+        """Return the most selective OR between the stream and a visited one."""
+        usable = [
+            d
+            for d in self.disjunctions
+            if stream in d.residual.streams and d.residual.streams <= visited | {stream}
+        ]
+        return min(usable, key=lambda d: d.cost_rank, default=None)
+
     def index_columns(self, stream: int) -> tuple[str, ...]:
         """Return the key columns by which a probe may search a block of the stream.
 
@@ -172,8 +183,10 @@ class Predicate:
                 other = link.left[0] if link.right[0] == stream else link.right[0]
                 best.setdefault(other, link)
         ordered = sorted(best.values(), key=lambda k: k.cost_rank)
-        names = [k.right[1] if k.right[0] == stream else k.left[1] for k in ordered]
-        return tuple(dict.fromkeys(names)) or (TIME,)
+        names = [k.right[1] if k.right[0] == stream else k.left[1] for k in ordered] or [TIME]
+        branches = [b for d in self.disjunctions for b in d.branches]
+        names += [name for b in branches for s, name in (b.left, b.right) if s == stream]
+        return tuple(dict.fromkeys(names))
 
 
 def with_windows(predicate: Predicate, windows: Sequence[int | None]) -> Predicate:

@@ -182,10 +182,15 @@ class ResidualBuilder:
     def _find_fallible_parts(
         self, flat: exp.Expr, columns: Sequence[tuple[int, str]], measures: int
     ) -> Iterator[FallibleExpression]:
-        """Yield the parts of an expression that may fail, innermost first."""
+        """Yield the parts of an expression that may fail, innermost first.
+
+        Arithmetic of floats does not overflow.
+        """
         compiler = self._make_compiler(self._find_column_types(columns, measures))
         for node in find_fallible_parts(flat):
             sql, kind = compiler.compile_expression(node)
+            if isinstance(node, _ARITHMETIC) and kind.name in REAL:
+                continue
             text = self._restore_original_text(describe_with_type(node, kind), columns).replace(
                 "`", ""
             )

@@ -218,6 +218,19 @@ def key_sql(kind: str, sql: str, scale: int) -> str:
     }[kind]
 
 
+def null_safe_key_sql(a: SqlType, b: SqlType, sql: str) -> str | None:
+    """Return Spark SQL for a BIGINT that is equal for equal values of two types, and for NULL.
+
+    None: the types are not compared by such a key.
+    """
+    kind, hashed = comparison_domain(a, b), hash_type(a, b)
+    if kind == "float":  # 0.0 equals -0.0
+        return f"xxhash64(cast({sql} as double) + cast(0 as double))"
+    if kind is not None:
+        return f"xxhash64({key_sql(kind, sql, max(a.scale, b.scale))})"
+    return None if hashed is None else f"xxhash64(cast({sql} as {hashed}))"
+
+
 def offset_interval(
     op: type, offset: Fraction, real: bool
 ) -> tuple[float, float, tuple[bool, bool]]:

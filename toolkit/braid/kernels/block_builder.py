@@ -72,9 +72,19 @@ def build_block(
             columns, np.argsort(key, kind="stable") if runs else sort_positions(key)
         )
     for name in indexes[1:]:
-        order = np.argsort(columns.column(name).to_numpy(zero_copy_only=False), kind="stable")
+        order = _sort_column(columns.column(name))
         columns = replace_column(columns, f"__p:{name}", pa.array(order.astype(np.int32)))
     return columns
+
+
+def _sort_column(column: pa.Array) -> npt.NDArray[np.intp]:
+    """Return the positions that sort a column. NULL comes last."""
+    if not column.null_count:
+        return np.argsort(column.to_numpy(zero_copy_only=False), kind="stable")
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    there = np.flatnonzero(valid)
+    order = np.argsort(column.drop_null().to_numpy(), kind="stable")
+    return np.concatenate([there[order], np.flatnonzero(~valid)])
 
 
 def replace_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from braid.condition.access_paths import AccessPath, CommonElements
-from braid.condition.predicate import GuardedStep, OverflowGuard
+from braid.condition.access_paths import AccessPath, CommonElements, Disjunction, OverflowGuard
+from braid.condition.predicate import GuardedStep
+from braid.kernels.disjunction_pairs import find_disjunction_pairs
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.range_search import expand_ranges, search_ranges, split_into_chunks
 from braid.kernels.set_overlap import SetColumn, pairs_sharing
@@ -36,6 +37,9 @@ def find_candidate_pairs(
         yield from find_sharing_pairs(
             *partial.set_column(*other), rows.set_column(here[1]), index.min_elements
         )
+        return
+    if isinstance(index, Disjunction):
+        yield from find_disjunction_pairs(partial, rows, stream, index, most)
         return
     if index is None:
         first = np.zeros(len(partial), np.int64)

@@ -214,7 +214,8 @@ class BlockJoiner:
             columns = [pairs.column_values(s, n) for s, n, _ in ends]
             pairs = pairs.take_positions(np.flatnonzero(find_overflows(danger.guard, columns)))
             required = replace(step, conditions=danger.required_links)
-            if len(pairs.left) and self._is_computed(pairs, required, stored):
+            is_computed = len(pairs.left) and self._is_computed(pairs, required, stored)
+            if is_computed and not danger.fails_in_residual:
                 raise self._make_failure(danger.guard.sentence, (s for s, _, _ in ends))
 
     def _is_computed(self, pairs: CandidatePairs, step: ProbeStep, stored: bool) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from braid.condition.predicate import OverflowGuard
+from braid.condition.access_paths import OverflowGuard
 
 Bounds = tuple[int, int]
 """The least and the greatest value of a column."""
