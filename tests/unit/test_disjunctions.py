@@ -113,7 +113,7 @@ CONJUNCTS = {
 
 @pytest.mark.parametrize("text", CONJUNCTS)
 def test_shared_literals_become_conjuncts(text: str) -> None:
-    found = [e.sql(dialect=SparkSql) for e in SPLITTER.split(parsed(text))]
+    found = [e.sql(dialect=SparkSql) for e in SPLITTER.split_conjunct(parsed(text))]
     assert found == CONJUNCTS[text]
 
 
@@ -180,7 +180,7 @@ def random_text(draw: random.Random, depth: int) -> str:
 @given(st.randoms(use_true_random=False))
 def test_branches_and_conjuncts_are_true_where_the_condition_is(draw: random.Random) -> None:
     node = parsed(random_text(draw, 3))
-    branches, conjuncts = SPLITTER.find_branches(node), SPLITTER.split(node)
+    branches, conjuncts = SPLITTER.find_branches(node), SPLITTER.split_conjunct(node)
     for values in product((None, 0, 1), repeat=4):
         row = dict(zip(COLUMNS, values, strict=True))
         truth = decide(node, row) is True

@@ -49,7 +49,7 @@ class BranchSplitter:
     def __init__(self, find_streams: Streams, find_type: TypeOf) -> None:
         self.find_streams, self.find_type = find_streams, find_type
 
-    def split(self, node: exp.Expr) -> list[exp.Expr]:
+    def split_conjunct(self, node: exp.Expr) -> list[exp.Expr]:
         """Return conjuncts that together are equivalent to a conjunct.
 
         They are itself, unless negations or literals that all branches share can be taken out.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -127,7 +128,9 @@ class _Parser:
 
     def parse_predicate(self, tree: exp.Expr) -> Predicate:
         conjuncts = split_conjuncts(tree)
-        return self.parse_conjuncts(c for each in conjuncts for c in self.splitter.split(each))
+        return self.parse_conjuncts(
+            c for each in conjuncts for c in self.splitter.split_conjunct(each)
+        )
 
     def parse_conjuncts(self, conjuncts: Iterable[exp.Expr]) -> Predicate:
         filters: list[list[str]] = [[] for _ in self.aliases]
