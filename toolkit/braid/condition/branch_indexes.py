@@ -95,14 +95,14 @@ class DisjunctionBuilder:
         None: no index below the cost rank ``least`` finds one of them, or a part may fail.
         """
         parsed = [branch for b in branches if (branch := self.parse_branch(b)) is not None]
-        if len(parsed) < len(branches) or not all(self._is_usable(b, least) for b in parsed):
+        if len(parsed) < len(branches) or not all(self._is_branch_usable(b, least) for b in parsed):
             return None
-        indexes = tuple(index for b in parsed if (index := self._add_index(b)) is not None)
-        guards = tuple(g for b in parsed for g in self._add_guards(b))
+        indexes = tuple(index for b in parsed if (index := self._add_branch_index(b)) is not None)
+        guards = tuple(g for b in parsed for g in self._add_branch_guards(b))
         is_exact = all(b.is_exact for b in parsed)
         return Disjunction(indexes, residual, is_exact, tuple(dict.fromkeys(guards)))
 
-    def make_filters(self, disjunctions: Iterable[Disjunction]) -> Iterator[tuple[int, str]]:
+    def make_tuple_filters(self, disjunctions: Iterable[Disjunction]) -> Iterator[tuple[int, str]]:
         """Yield, by stream, Spark SQL for the tuples that some branch may find a partner for."""
         for either in disjunctions:
             ends = dict.fromkeys(end for branch in either.branches for end in branch.ends)
@@ -112,32 +112,32 @@ class DisjunctionBuilder:
                     columns = (self.computed[stream][name] for name in names)
                     yield stream, f"({' OR '.join(f'({sql}) IS NOT NULL' for sql in columns)})"
 
-    def _is_usable(self, branch: ParsedBranch, least: int) -> bool:
+    def _is_branch_usable(self, branch: ParsedBranch, least: int) -> bool:
         is_indexed = branch.index is not None and branch.index.cost_rank < least
         may_fail = any(residual.fallible_parts for residual in branch.predicate.residuals)
-        return is_indexed and not may_fail and all(self._is_computed(*p) for p in branch.parts)
+        return is_indexed and not may_fail and all(self._is_part_computed(*p) for p in branch.parts)
 
-    def _is_computed(self, stream: int, part: exp.Expr) -> bool:
+    def _is_part_computed(self, stream: int, part: exp.Expr) -> bool:
         return is_safe(part) or strip_alias(part) in self.computed[stream].values()
 
-    def _add_index(self, branch: ParsedBranch) -> IndexCondition | None:
+    def _add_branch_index(self, branch: ParsedBranch) -> IndexCondition | None:
         """Return the index condition of a branch, over columns of the whole condition."""
         if (index := branch.index) is None:
             return None
-        left, right = (self._add_key(branch.predicate, *end) for end in index.ends)
+        left, right = (self._add_branch_key(branch.predicate, *end) for end in index.ends)
         return replace(index, left=left, right=right)
 
-    def _add_key(self, branch: Predicate, stream: int, name: str) -> End:
+    def _add_branch_key(self, branch: Predicate, stream: int, name: str) -> End:
         sql, passes = branch.key_columns[stream][name], branch.filters[stream]
         if passes is None:
             existing = next((n for n, text in self.keys[stream].items() if text == sql), None)
-            return stream, existing or self._add_column(stream, sql)
-        return stream, self._add_column(stream, f"if({passes}, {sql}, null)")
+            return stream, existing or self._add_nullable_column(stream, sql)
+        return stream, self._add_nullable_column(stream, f"if({passes}, {sql}, null)")
 
-    def _add_column(self, stream: int, sql: str) -> str:
+    def _add_nullable_column(self, stream: int, sql: str) -> str:
         return add_key_column(self.computed[stream], "__v", sql)
 
-    def _add_guards(self, branch: ParsedBranch) -> Iterator[OverflowGuard]:
+    def _add_branch_guards(self, branch: ParsedBranch) -> Iterator[OverflowGuard]:
         """Yield the guards of a branch, over columns of the whole condition.
 
         For NULL they have 0. This only finds more pairs, and the residual decides on them.
@@ -145,7 +145,7 @@ class DisjunctionBuilder:
         keys = branch.predicate.key_columns
         for guard in branch.predicate.guards:
             columns = tuple(
-                (s, self._add_column(s, f"coalesce({keys[s][name]}, 0)"), factor)
+                (s, self._add_nullable_column(s, f"coalesce({keys[s][name]}, 0)"), factor)
                 for s, name, factor in guard.weighted_columns
             )
             yield replace(guard, weighted_columns=columns)

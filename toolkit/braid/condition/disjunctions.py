@@ -63,25 +63,25 @@ class BranchSplitter:
         if not shared:
             return [node]
         rests = [[e for e in branch if e not in shared] for branch in branches]
-        return [*shared, *([_join_branches(rests)] if all(rests) else [])]
+        return [*shared, *([_join_branches_by_or(rests)] if all(rests) else [])]
 
     def find_branches(self, node: exp.Expr, is_negated: bool = False) -> list[Literals]:
         """Return the branches of a condition or of its negation; empty: there are too many."""
         node = node.unnest()
         if len(self.find_streams(node)) < 2:
-            return [(_negate(node) if is_negated else node,)]
+            return [(_negate_condition(node) if is_negated else node,)]
         if isinstance(node, exp.Not):
             return self.find_branches(node.this, not is_negated)
         if isinstance(node, exp.Is) and node.expression == exp.true() and not is_negated:
             return self.find_branches(node.this)
-        if not (parts := self._list_parts(node)):
-            return [(_negate(node) if is_negated else node,)]
+        if not (parts := self._list_combined_conditions(node)):
+            return [(_negate_condition(node) if is_negated else node,)]
         sides = [self.find_branches(part, is_negated) for part in parts]
         is_conjunction = isinstance(node, (exp.And, exp.Between)) != is_negated
         combine = _intersect_branches if is_conjunction else _unite_branches
         return reduce(combine, sides)
 
-    def _list_parts(self, node: exp.Expr) -> list[exp.Expr]:
+    def _list_combined_conditions(self, node: exp.Expr) -> list[exp.Expr]:
         """Return the conditions that a node combines; empty: it is a literal."""
         if isinstance(node, (exp.And, exp.Or)):
             return [node.this, node.expression]
@@ -102,7 +102,7 @@ class BranchSplitter:
         return None not in kinds and (are_integers or len(kinds) == 1)
 
 
-def _negate(node: exp.Expr) -> exp.Expr:
+def _negate_condition(node: exp.Expr) -> exp.Expr:
     opposite = _OPPOSITES.get(type(node))
     if opposite is None:
         return exp.Not(this=exp.paren(node.copy()))
@@ -114,7 +114,7 @@ def _unite_branches(left: list[Literals], right: list[Literals]) -> list[Literal
         return []
     branches = [*dict.fromkeys([*left, *right])]
     for equality in [b[0] for b in branches if len(b) == 1 and isinstance(b[0], exp.EQ)]:
-        both_null = {_null_test(equality.this), _null_test(equality.expression)}
+        both_null = {_make_null_test(equality.this), _make_null_test(equality.expression)}
         if nulls := next((b for b in branches if len(b) == 2 and {*b} == both_null), None):
             branches.remove(nulls)
             same = exp.NullSafeEQ(this=equality.this.copy(), expression=equality.expression.copy())
@@ -122,7 +122,7 @@ def _unite_branches(left: list[Literals], right: list[Literals]) -> list[Literal
     return _limit_branches(branches)
 
 
-def _null_test(node: exp.Expr) -> exp.Expr:
+def _make_null_test(node: exp.Expr) -> exp.Expr:
     return exp.Is(this=node.copy(), expression=exp.Null())
 
 
@@ -136,7 +136,7 @@ def _limit_branches(branches: list[Literals]) -> list[Literals]:
     return branches if is_within else []
 
 
-def _join_branches(branches: Iterable[Sequence[exp.Expr]]) -> exp.Expr:
+def _join_branches_by_or(branches: Iterable[Sequence[exp.Expr]]) -> exp.Expr:
     sides: list[exp.Expr] = [exp.paren(reduce(_join_by_and, branch)) for branch in branches]
     return reduce(lambda a, b: exp.Or(this=a, expression=b), sides)
 

@@ -155,7 +155,7 @@ class _Parser:
         builder = DisjunctionBuilder(self.keys, self.residuals.computed, self._parse_branch)
         split = ((self.splitter.find_branches(c), residual) for c, residual in residuals)
         disjunctions = builder.build_disjunctions(split, links)
-        for stream, sql in builder.make_filters(disjunctions):
+        for stream, sql in builder.make_tuple_filters(disjunctions):
             filters[stream].append(sql)
         return Predicate(
             self.aliases,

@@ -60,27 +60,27 @@ def _search_branch(
     partial: PartialMatches, rows: BlockRows, stream: int, branch: IndexCondition
 ) -> BranchRanges:
     here, other = branch.ends[:: 1 if branch.left[0] == stream else -1]
-    stored, order = _sort_keys(rows, here[1])
+    stored, order = _sort_valid_keys(rows, here[1])
     if not len(stored):
         nothing = np.zeros(len(partial), np.int64)
         return BranchRanges(nothing, nothing, order)
     probing, at = partial.parts[other[0]]
-    keys, valid = _fill_nulls(probing, other[1]), _find_valid(probing, other[1])
+    keys, valid = _fill_null_keys(probing, other[1]), _find_valid_keys(probing, other[1])
     first, last = search_ranges(keys[at], stored, branch, here == branch.left)
     counts = np.maximum(last - first, 0)
     return BranchRanges(first, counts if valid is None else counts * valid[at], order)
 
 
-def _sort_keys(rows: BlockRows, name: str) -> tuple[np.ndarray, npt.NDArray[np.int32] | None]:
+def _sort_valid_keys(rows: BlockRows, name: str) -> tuple[np.ndarray, npt.NDArray[np.int32] | None]:
     """Return a key's values in order and their positions, without those that are NULL."""
     column = rows.batch.column(name)
     if not column.null_count:
         return rows.sorted_keys(name)
     order = rows.numpy_column(f"__p:{name}")[: len(column) - column.null_count]
-    return rows.cached_column(f"ordered {name}", lambda: _fill_nulls(rows, name)[order]), order
+    return rows.cached_column(f"ordered {name}", lambda: _fill_null_keys(rows, name)[order]), order
 
 
-def _fill_nulls(rows: BlockRows, name: str) -> np.ndarray:
+def _fill_null_keys(rows: BlockRows, name: str) -> np.ndarray:
     """Return a key with 0 for NULL."""
     column = rows.batch.column(name)
     if not column.null_count:
@@ -88,7 +88,7 @@ def _fill_nulls(rows: BlockRows, name: str) -> np.ndarray:
     return rows.cached_column(f"filled {name}", lambda: pc.fill_null(column, 0).to_numpy())
 
 
-def _find_valid(rows: BlockRows, name: str) -> npt.NDArray[np.bool_] | None:
+def _find_valid_keys(rows: BlockRows, name: str) -> npt.NDArray[np.bool_] | None:
     """Return where a key is not NULL; None: everywhere."""
     column = rows.batch.column(name)
     if not column.null_count:
