@@ -110,6 +110,7 @@ class EngineRun(RunLifecycle):
             placement.key_space_size,
             self._settings["batches"],
             resumed=config.resumed,
+            condition_parts=tuple(part.text for part in self._join.predicate.parts),
         )
         if (chosen := self._settings.get("chosen_placement")) is None:
             return [started]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import escape
 from math import inf
 from typing import Any
 
 from braid.condition.access_paths import IndexCondition
 from braid.condition.predicate import computed_columns
+from braid.core.condition_tree import TreeLine, build_condition_tree, format_condition_tree
 from braid.core.query import longest_windows
 from braid.core.reserved_columns import TIME
 from braid.core.run_events import BatchCommitted
 from braid.execution.executor_choice import format_megabytes
 from braid.execution.executors import available_parallelism
 from braid.join_config import JoinConfig
+from braid.kernels.step_tally import StepTally
 from braid.simulation.simulator import simulate
 from braid.sources.stream_source import AnalyzedJoin
 from braid.util.durations import UNITS, format_duration
@@ -45,20 +48,25 @@ _WIDTHS = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """Rows of (subject, object, detail). Prints as text, and as a table in a notebook."""
+    """Rows of (subject, object, detail), and the tree of the condition.
+
+    Prints as text, and as a table in a notebook.
+    """
 
     title: str
     rows: tuple[tuple[str, str, str], ...]
+    tree: tuple[TreeLine, ...] = ()
 
     def __str__(self) -> str:
         widths = [max((len(row[k]) for row in self.rows), default=0) for k in (0, 1)]
         lines = (f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in self.rows)
-        return "\n".join([self.title, *lines])
+        return "\n".join([self.title, *lines, *format_condition_tree(self.tree)])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return render_html_table(self.title, self.rows)
+        tree = "\n".join(format_condition_tree(self.tree))
+        return render_html_table(self.title, self.rows) + f"<pre>{escape(tree)}</pre>"
 
 
 def explain_join(join: AnalyzedJoin, count: bool = False) -> Explanation:
@@ -69,12 +77,24 @@ def explain_join(join: AnalyzedJoin, count: bool = False) -> Explanation:
     rows = (
         *_describe_streams(join),
         *_describe_index_conditions(join),
-        *(("residual", _join_aliases(join, r.streams), r.sql) for r in join.predicate.residuals),
         *_describe_event_time(join),
         *_describe_placement(join),
         *_describe_storage_cost(join, count),
     )
-    return Explanation(f"{' ⋈ '.join(join.config.streams)} on {join.config.on}", rows)
+    title = f"{' ⋈ '.join(join.config.streams)} on {join.config.on}"
+    return Explanation(title, rows, tuple(_plan_condition_tree(join)))
+
+
+def _plan_condition_tree(join: AnalyzedJoin) -> list[TreeLine]:
+    """Return the tree of the condition, for tuples of the first stream joined in order."""
+    predicate, streams = join.predicate, [*join.config.streams]
+    joined = [frozenset(range(s)) for s in range(1, len(streams))]
+    steps = [
+        StepTally(predicate.next_step(before, len(before))).count_steps(before, predicate.parts)
+        for before in joined
+    ]
+    texts = [part.text for part in predicate.parts]
+    return build_condition_tree(streams, texts, steps, counted=False)
 
 
 def _describe_streams(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:

@@ -2,64 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from braid.condition.access_paths import CommonElements, IndexCondition, OverflowGuard
 from braid.condition.arrow_type_checker import ArrowAnalyzer
-from braid.condition.branch_indexes import DisjunctionBuilder, ParsedBranch
 from braid.condition.column_names import (
     limit_recursion,
     parse_condition,
     quote_condition,
     resolve_columns,
 )
+from braid.condition.conjunct_parser import ConjunctParser
 from braid.condition.constant_folding import fold_constants
-from braid.condition.disjunctions import BranchSplitter, Literals
-from braid.condition.key_comparisons import MIRRORED, KeyComparison, make_guards
-from braid.condition.key_equalities import (
-    End,
-    add_key_column,
-    combine_equalities,
-    common_equality_key,
-    implied_equalities,
-    intersect_conditions,
-)
-from braid.condition.overflow_guards import (
-    GuardedSum,
-    find_sums,
-)
 from braid.condition.predicate import Predicate, with_windows
-from braid.condition.residual_predicate import ResidualPredicate
-from braid.condition.residuals import ResidualBuilder
 from braid.condition.spark_dialect import SparkSql
-from braid.condition.sql_types import REAL, TIMESTAMP, Analyzer, SqlType
-from braid.condition.term_normalizer import (
-    TermSum,
-    comparison_domain,
-    hash_type,
-    interval_microseconds,
-    key_sql,
-    nan_may_satisfy,
-    negate_terms,
-    null_safe_key_sql,
-    offset_interval,
-    split_conjuncts,
-    split_summands,
-    strip_alias,
-    sum_constants,
-    sum_type,
-)
+from braid.condition.sql_types import Analyzer
 from braid.condition.time_bounds import find_time_bounds
 from braid.condition.time_readings import TimeColumn
 from braid.errors import PredicateError
-from braid.util.durations import UNITS
 
 
 def parse_predicate(
@@ -87,7 +51,7 @@ def parse_predicate(
         tree = resolve_columns(parse_condition(on), analyser.names)
         analyser.check_condition(tree, on)
         tree = fold_constants(tree)
-        predicate = with_windows(_Parser(analyser).parse_predicate(tree), windows)
+        predicate = with_windows(ConjunctParser(analyser).parse_predicate(tree), windows)
         return _with_time_bounds(predicate, tree, analyser, times) if times else predicate
 
 
@@ -111,306 +75,3 @@ def make_analyzer(streams: Mapping[str, Any]) -> Analyzer:
     from braid.condition.spark_type_checker import SparkAnalyzer
 
     return SparkAnalyzer(streams)
-
-
-class _Parser:
-    def __init__(self, analyser: Analyzer) -> None:
-        self.analyser = analyser
-        self.aliases = tuple(analyser.names)
-        self.keys: tuple[dict[str, str], ...] = tuple({} for _ in self.aliases)
-        self.links: list[IndexCondition] = []
-        self.residuals = ResidualBuilder(analyser)
-        self.equal: list[tuple[End, End]] = []
-        self.commons: list[CommonElements] = []
-        self.guards: list[OverflowGuard] = []
-        self.parts: list[tuple[int, exp.Expr]] = []
-        self.splitter = BranchSplitter(self._find_streams, self._find_type)
-
-    def parse_predicate(self, tree: exp.Expr) -> Predicate:
-        conjuncts = split_conjuncts(tree)
-        return self.parse_conjuncts(
-            c for each in conjuncts for c in self.splitter.split_conjunct(each)
-        )
-
-    def parse_conjuncts(self, conjuncts: Iterable[exp.Expr]) -> Predicate:
-        filters: list[list[str]] = [[] for _ in self.aliases]
-        residuals: list[tuple[exp.Expr, ResidualPredicate]] = []
-        for conjunct in conjuncts:
-            streams = self._find_streams(conjunct)
-            if len(streams) == 1:
-                stream = next(iter(streams))
-                filters[stream].append(f"({strip_alias(_make_boolean(conjunct))})")
-                self.parts.append((stream, conjunct))
-            elif not streams:
-                filters[0].append(f"({_make_boolean(conjunct).sql(dialect=SparkSql)})")
-            elif not any(rule(self, conjunct) for rule in LINKING):
-                residuals.append((conjunct, self.residuals.add_conjunct(conjunct)))
-        links = intersect_conditions(
-            [
-                *combine_equalities(self.equal, self.keys),
-                *self.links,
-                *implied_equalities(self.equal),
-            ]
-        )
-        builder = DisjunctionBuilder(self.keys, self.residuals.computed, self._parse_branch)
-        split = ((self.splitter.find_branches(c), residual) for c, residual in residuals)
-        disjunctions = builder.build_disjunctions(split, links)
-        for stream, sql in builder.make_tuple_filters(disjunctions):
-            filters[stream].append(sql)
-        return Predicate(
-            self.aliases,
-            tuple(" AND ".join(f) or None for f in filters),
-            self.keys,
-            self.residuals.computed,
-            tuple(links),
-            tuple(self.residuals.found),
-            common_equality_key(self.equal, len(self.aliases)),
-            tuple(self.commons),
-            tuple(dict.fromkeys(self.guards)),
-            disjunctions,
-        )
-
-    def _parse_branch(self, literals: Literals) -> ParsedBranch | None:
-        parser = _Parser(self.analyser)
-        try:
-            return ParsedBranch(parser.parse_conjuncts(literals), parser.parts)
-        except PredicateError:  # such as a constant that Spark does not reach
-            return None
-
-    def _try_add_common_elements(self, conjunct: exp.Expr) -> bool:
-        """Add a condition such as ``size(array_intersect(left, right)) >= c``."""
-        if (common := self.residuals.common_elements(conjunct)) is None:
-            return False
-        self.commons.append(common)
-        return True
-
-    def _find_streams(self, node: exp.Expr) -> set[int]:
-        return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
-
-    def _try_add_edit_distance(self, conjunct: exp.Expr) -> bool:
-        """Add ``levenshtein(left, right) < bound``.
-
-        It becomes an index condition on the difference of lengths, and a residual.
-        """
-        if not isinstance(conjunct, (exp.LT, exp.LTE)):
-            return False
-        if not isinstance(conjunct.this, exp.Levenshtein) or self._find_streams(
-            conjunct.expression
-        ):
-            return False
-        texts = (conjunct.this.this, conjunct.this.expression)
-        left, right = (exp.Length(this=text.copy()) for text in texts)
-        length_difference = exp.Abs(this=exp.Sub(this=left, expression=right))
-        self._try_add_distance(
-            type(conjunct)(this=length_difference, expression=conjunct.expression.copy())
-        )
-        self.residuals.add_conjunct(conjunct)
-        return True
-
-    def _try_add_distance(self, conjunct: exp.Expr) -> bool:
-        """Add ``abs(left - right) < bound``, or its mirrored form, as two comparisons."""
-        if isinstance(conjunct, (exp.GT, exp.GTE)) and isinstance(conjunct.expression, exp.Abs):
-            mirror = MIRRORED[type(conjunct)]
-            conjunct = mirror(this=conjunct.expression, expression=conjunct.this)
-        if not isinstance(conjunct, (exp.LT, exp.LTE)) or not isinstance(conjunct.this, exp.Abs):
-            return False
-        kind, inner, bound = type(conjunct), conjunct.this.this, conjunct.expression
-        if self._find_streams(bound):
-            return False
-        low = exp.Neg(this=bound)
-        sums = self._find_sums(inner, is_absolute=True) + self._find_sums(bound)
-        return self._try_add_comparison_link(
-            kind, inner, bound, conjunct, sums
-        ) and self._try_add_comparison_link(MIRRORED[kind], inner, low, conjunct, sums, capped=True)
-
-    def _try_add_comparison(self, conjunct: exp.Expr) -> bool:
-        """Add a comparison such as ``left < right``, except for distances."""
-        if not isinstance(conjunct, (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE)):
-            return False
-        left, right = conjunct.this, conjunct.expression
-        if isinstance(left, exp.Abs) and isinstance(conjunct, (exp.LT, exp.LTE)):
-            return False
-        if isinstance(right, exp.Abs) and isinstance(conjunct, (exp.GT, exp.GTE)):
-            return False
-        sums = self._find_sums(left) + self._find_sums(right)
-        return self._try_add_comparison_link(
-            type(conjunct), left, right, conjunct, sums, "capped" in conjunct.meta
-        )
-
-    def _try_add_comparison_link(
-        self,
-        op: type,
-        left: exp.Expr,
-        right: exp.Expr,
-        source: exp.Expr,
-        sums: list[GuardedSum],
-        capped: bool = False,
-    ) -> bool:
-        """Add ``left op right`` as an index condition.
-
-        ``sums`` are the sums that it takes apart. ``capped``: another comparison bounds ``left``
-        from above.
-        """
-        terms = [
-            *split_summands(left, 1, self._find_streams),
-            *split_summands(right, -1, self._find_streams),
-        ]
-        streams = sorted(set().union(*(owner for _, _, owner in terms)))
-        if len(streams) != 2 or any(len(owner) == 2 for _, _, owner in terms):
-            return False
-        a, b = (
-            TermSum(s, [(g, term) for g, term, owner in terms if owner == {s}]) for s in streams
-        )
-        free = [(sign, term) for sign, term, owner in terms if not owner]
-        named = [self._find_streams(side) for side in (left, right)]
-        if self.analyser.has_time_zone and self._infer_side_type(a) == TIMESTAMP:
-            if any(len(each) == 2 for each in named):
-                return False  # the difference of two times depends on the zone
-            spans = (abs(interval_microseconds(term) or Fraction(0)) for _, term in free)
-            stays_whole = sum(spans) >= UNITS["day"]  # a local day can have 23 hours
-        else:  # sides of one stream each stay whole, so that they fail if Spark's do
-            is_split = bool(sums) and (op is exp.EQ or not self._is_exact(a, b))
-            stays_whole = is_split and all(len(each) == 1 for each in named)
-        if stays_whole:
-            (a, b), free, sums = self._make_unsplit_sides(left, right), [], []
-        nan = nan_may_satisfy(op, len(named[0]), len(named[1]), capped)
-        b = TermSum(b.stream, negate_terms(b.terms))
-        comparison = KeyComparison(op, a, b, free, source, sums, nan)
-        if named[0] == {b.stream}:  # NaN is the largest value of an original side
-            comparison = comparison.negate()
-        return self._try_add_key_bound(comparison)
-
-    def _is_exact(self, *sides: TermSum) -> bool:
-        """Return whether no side is a float."""
-        kinds = [self._infer_side_type(side) for side in sides]
-        return all(kind is not None and kind.name not in REAL for kind in kinds)
-
-    def _find_sums(self, node: exp.Expr, is_absolute: bool = False) -> list[GuardedSum]:
-        return find_sums(node, self._find_streams, self._find_type, is_absolute)
-
-    def _find_type(self, node: exp.Expr, owners: set[int]) -> SqlType | None:
-        alias = self.aliases[min(owners, default=0)]
-        return self.analyser.infer_type(alias, f"({strip_alias(node)})")
-
-    def _make_unsplit_sides(self, left: exp.Expr, right: exp.Expr) -> tuple[TermSum, TermSum]:
-        """Return each side whole, as terms on the left of the comparison.
-
-        The first stream's side comes first. Spark computes the sides.
-        """
-        sides = (TermSum(min(self._find_streams(s)), [(g, s)]) for g, s in ((1, left), (-1, right)))
-        a, b = sorted(sides, key=lambda side: side.stream)
-        return a, b
-
-    def _try_add_key_bound(self, c: KeyComparison) -> bool:
-        """Add a comparison as an index condition between keys."""
-        ta, tb = self._infer_side_type(c.a), self._infer_side_type(c.b)
-        if ta is None or tb is None:
-            return False
-        kind = comparison_domain(ta, tb)
-        if kind == "float" and (c.nan or len(c.a.terms) > 1 or len(c.b.terms) > 1):
-            return False
-        turned = c.a.terms[0][0] < 0 and c.b.terms[0][0] < 0  # both sides negated
-        if turned and (kind != "float" or c.nan is not None):  # -NaN is the largest value, too
-            c = c.negate()
-        plain = c.a.is_plain and c.b.is_plain
-        if plain and self._try_add_text_equality(c, hash_type(ta, tb)):
-            return True
-        if kind is None or (kind not in ("int", "decimal", "float") and not plain):
-            return False
-        if (constant := sum_constants(kind, c.free)) is None:
-            return False
-        offset = -constant
-        if kind == "int":
-            offset += c.b.complement_negated_bits(tb) - c.a.complement_negated_bits(ta)
-        scale = max(ta.scale, tb.scale)
-        unit = 10**scale if kind == "decimal" else 1
-        left, right = (self._add_numeric_key(side, kind, scale) for side in (c.a, c.b))
-        lo, hi, strict = offset_interval(c.op, offset * unit, kind == "float")
-        exact = kind != "float" or (not c.free and c.nan is None)
-        self.links.append(IndexCondition(left, right, lo, hi, strict, exact))
-        if not exact:
-            self.residuals.add_conjunct(c.source)
-        add = partial(self._add_numeric_key, kind=kind, scale=scale)
-        made = make_guards(c.sums, kind, scale, (left, right), add, self.analyser.is_ansi)
-        guards = [] if kind == "float" else [*made]
-        self.guards += guards
-        if c.op is exp.EQ and offset == 0 and exact and not guards:
-            self.equal.append((left, right))
-        return True
-
-    def _try_add_text_equality(self, c: KeyComparison, common: str | None) -> bool:
-        """Add an equality of text, binary or wide decimals, which are hashed as type ``common``.
-
-        It becomes an index condition on hashes, and a residual on the values. A hash of NULL is
-        NULL.
-        """
-        if c.op is not exp.EQ or c.free or common is None:
-            return False
-        left, right = (
-            self._add_key(side, f"if(({sql}) is null, null, xxhash64(cast({sql} as {common})))")
-            for side in (c.a, c.b)
-            for sql in (side.to_sql(),)
-        )
-        self.links.append(IndexCondition(left, right, 0, 0, is_exact=False))
-        self.residuals.add_conjunct(c.source)
-        self.equal.append((left, right))
-        return True
-
-    def _try_add_null_safe_equality(self, conjunct: exp.Expr) -> bool:
-        """Add ``left <=> right`` as an index condition on hashes, and a residual on the values.
-
-        The hash of NULL is a number like others.
-        """
-        if not isinstance(conjunct, exp.NullSafeEQ):
-            return False
-        nodes = (conjunct.this, conjunct.expression)
-        owners = [self._find_streams(node) for node in nodes]
-        if [*map(len, owners)] != [1, 1] or owners[0] == owners[1]:
-            return False
-        sides = [TermSum(min(each), [(1, n)]) for each, n in zip(owners, nodes, strict=True)]
-        one, other = map(self._infer_side_type, sides)
-        if one is None or other is None:
-            return False
-        keys = [(s, key) for s in sides if (key := null_safe_key_sql(one, other, s.to_sql()))]
-        if not keys:
-            return False
-        left, right = sorted(self._add_key(side, key) for side, key in keys)
-        self.links.append(IndexCondition(left, right, 0, 0, is_exact=False))
-        self.residuals.add_conjunct(conjunct)
-        self.equal.append((left, right))
-        return True
-
-    def _infer_side_type(self, side: TermSum) -> SqlType | None:
-        alias = self.aliases[side.stream]
-        kinds = [
-            self.analyser.infer_type(alias, f"({strip_alias(term)})") for _, term in side.terms
-        ]
-        return sum_type([k for k in kinds if k is not None]) if all(kinds) else None
-
-    def _add_numeric_key(self, side: TermSum, kind: str, scale: int) -> End:
-        """Return the key column of a side for comparisons of this kind, adding it if needed."""
-        return self._add_key(side, key_sql(kind, side.to_sql(kind, scale), scale))
-
-    def _add_key(self, side: TermSum, sql: str) -> End:
-        """Return the key column with this SQL, adding it if needed."""
-        self.parts += [(side.stream, term) for _, term in side.terms]
-        return side.stream, add_key_column(self.keys[side.stream], "__k", sql)
-
-
-def _make_boolean(conjunct: exp.Expr) -> exp.Expr:
-    """Return a conjunct as a boolean, because Spark does not filter by an untyped NULL."""
-    if all(isinstance(null.parent, exp.Is) for null in conjunct.find_all(exp.Null)):
-        return conjunct
-    return exp.And(this=exp.paren(conjunct), expression=exp.true())
-
-
-LINKING: tuple[Callable[[_Parser, exp.Expr], bool], ...] = (
-    _Parser._try_add_edit_distance,
-    _Parser._try_add_distance,
-    _Parser._try_add_comparison,
-    _Parser._try_add_null_safe_equality,
-    _Parser._try_add_common_elements,
-)
-"""Rules that make index conditions of a conjunct over two streams. They are tried in this order
-until one returns True. A conjunct that no rule accepts is a residual.
-"""

@@ -31,6 +31,7 @@ from braid.condition.access_paths import (
     IndexCondition,
     OverflowGuard,
 )
+from braid.condition.condition_parts import ConditionPart
 from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.horizon import TimeBounds
 from braid.core.reserved_columns import TIME
@@ -86,6 +87,7 @@ class Predicate:
     - ``disjunctions``: conditions with OR that find pairs by several sorted keys, which are among
       ``computed_columns``.
     - ``time_bounds``: bounds of event times that it implies; None: no event time.
+    - ``parts``: the conjuncts as written.
     """
 
     aliases: tuple[str, ...]
@@ -99,6 +101,7 @@ class Predicate:
     guards: tuple[OverflowGuard, ...] = ()
     disjunctions: tuple[Disjunction, ...] = ()
     time_bounds: TimeBounds | None = None
+    parts: tuple[ConditionPart, ...] = ()
 
     def next_step(self, visited: frozenset[int], stream: int) -> ProbeStep:
         """Return the step from the visited streams to the next.

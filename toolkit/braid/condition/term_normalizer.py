@@ -51,6 +51,14 @@ def split_name(column: exp.Expr) -> tuple[str, str]:
     return alias, name
 
 
+def split_parts(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the conditions that AND combines."""
+    tree = tree.unnest()
+    if isinstance(tree, exp.And):
+        return [*split_parts(tree.this), *split_parts(tree.expression)]
+    return [tree]
+
+
 def split_conjuncts(tree: exp.Expr) -> list[exp.Expr]:
     """Return the conditions that AND and BETWEEN combine."""
     tree = tree.unnest()

@@ -12,6 +12,7 @@ from braid.core.facts import AgedMatches, Visit
 from braid.core.plan import Block
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
 from braid.core.shedding_plan import SheddingOutcome, merge_outcomes
+from braid.core.step_counts import StepCounts, sum_step_counts
 from braid.core.stream_clocks import TimeSpread
 
 
@@ -113,6 +114,7 @@ class TaskReport(msgspec.Struct):
     - ``worker_id``: machine that it ran on.
     - ``results_by_query``: results by the query's bit.
     - ``untimed``: by stream, tuples skipped because they have no event time.
+    - ``step_counts``: pairs of each probe step.
     """
 
     hosts: dict[int, HostMetrics]
@@ -129,6 +131,7 @@ class TaskReport(msgspec.Struct):
     worker_id: str = ""
     results_by_query: dict[int, int] = {}
     untimed: dict[int, int] = {}
+    step_counts: list[StepCounts] = []
 
     def to_json(self) -> bytes:
         """Return the report as JSON."""
@@ -159,6 +162,7 @@ class BatchReport:
     - ``workers``: by file, the worker that wrote it.
     - ``results_by_query``: results by the query's bit; None: unknown.
     - ``untimed``: by stream, tuples without an event time.
+    - ``step_counts``: pairs of each probe step.
     """
 
     block_sizes: dict[int, BlockSize] = field(default_factory=dict)
@@ -176,6 +180,7 @@ class BatchReport:
     workers: dict[str, str] = field(default_factory=dict)
     results_by_query: dict[int, int] | None = None
     untimed: dict[int, int] = field(default_factory=dict)
+    step_counts: tuple[StepCounts, ...] = ()
 
 
 def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
@@ -184,6 +189,7 @@ def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
     stages: dict[int, float] = {}
     harvested: list[SheddingOutcome] = []
     served = outcome.results_by_query = dict[int, int]()
+    counted: list[StepCounts] = []
     for report in reports:
         harvested += [] if report.shedding is None else [report.shedding]
         outcome.source_seconds = max(outcome.source_seconds, report.source_seconds)
@@ -191,6 +197,7 @@ def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
         outcome.tasks += report.stage == 0 and bool(report.hosts)
         stages[report.stage] = max(stages.get(report.stage, 0.0), report.kernel_seconds)
         outcome.results += report.results
+        counted += report.step_counts
         _add_replica_report(outcome, report)
         for host, counts in report.hosts.items():
             outcome.hosts.setdefault(host, HostMetrics()).add_counts(counts)
@@ -205,6 +212,7 @@ def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
         for stream, tuples in report.untimed.items():
             outcome.untimed[stream] = outcome.untimed.get(stream, 0) + tuples
     outcome.key_counts, outcome.kernel_seconds = keys, sum(stages.values())
+    outcome.step_counts = sum_step_counts(counted)
     outcome.shedding = merge_outcomes(harvested) if harvested else None
     return outcome
 

@@ -366,4 +366,5 @@ def make_commit_event(
         ahead=irregular.ahead,
         irregular_counts=new.irregular,
         clocks=new.clocks,
+        step_counts=outcome.step_counts,
     )

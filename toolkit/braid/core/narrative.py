@@ -5,12 +5,14 @@ Batches are numbered as in the run's display, from ``first_batch_number``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import fields
+from itertools import chain
 from typing import Any
 
 from braid.core import plan_sentences
 from braid.core.block_history_index import BlockMeeting, EventIndex
+from braid.core.condition_tree import build_condition_tree, format_condition_tree
 from braid.core.coverage import may_join
 from braid.core.plan import Block
 from braid.core.run_events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
@@ -28,12 +30,20 @@ def describe_run(run: EventIndex) -> str:
     ]
     if run.commits_by_batch:
         lines += _describe_progress(run)
+        lines += _describe_condition(run, run.commits_by_batch.values())
     else:
         lines.append("no batch has been committed")
     ends = [e for e in run.events if isinstance(e, RunEnded)]
     lines += [run.describe_retention] if run.describe_retention else []
     lines.append(f"{ends[-1].outcome} {ends[-1].error}".rstrip() if ends else "not ended")
     return "\n".join(lines)
+
+
+def _describe_condition(run: EventIndex, commits: Iterable[BatchCommitted]) -> list[str]:
+    """Return the tree of the condition with the pairs of some batches, indented."""
+    steps = chain.from_iterable(commit.step_counts for commit in commits)
+    lines = build_condition_tree(run.stream_names, run.start.condition_parts, steps)
+    return [f"  {line}" for line in format_condition_tree(lines)] if lines else []
 
 
 def _describe_progress(run: EventIndex) -> list[str]:
@@ -79,6 +89,7 @@ def describe_batch_plan(run: EventIndex, batch: int) -> str:
             f"{n:,} of {a}" for a, n in zip(run.stream_names, commit.received_tuples, strict=True)
         )
         lines[0] += f": {arrivals} in, {commit.results:,} results"
+        lines += _describe_condition(run, [commit])
     lines += [
         f"  {plan_sentences.describe_derivation(d, run.stream_names, run.first_batch_number)}"
         for d in planned.derivations

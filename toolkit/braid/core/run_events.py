@@ -18,6 +18,7 @@ from braid.core.batch_report import HostMetrics
 from braid.core.plan import Block, Derivation, Route
 from braid.core.registry import ClassRegistry
 from braid.core.shedding_plan import ItemYield
+from braid.core.step_counts import StepCounts
 from braid.core.stream_clocks import IrregularCounts
 from braid.util.durations import format_duration, format_instant
 
@@ -75,6 +76,7 @@ class RunStarted(Event):
     - ``time_source``: "measured" for a run on Spark, "modelled" for a simulated one.
     - ``resumed``: whether the run continues with its original input. The streams passed to the
       resume are then not read.
+    - ``condition_parts``: the conjuncts of the condition, which ``StepCounts`` refers to.
     """
 
     level = INFO
@@ -89,6 +91,7 @@ class RunStarted(Event):
     planned_batches: int | None
     time_source: str = "measured"
     resumed: bool = False
+    condition_parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +224,7 @@ class BatchCommitted(Event):
     received_bytes: tuple[int, ...] = ()
     """By stream, bytes of the batch's tuples as blocks hold them, without replicas."""
     executor: str = ""
-    """Executor of the batch, "process" or "spark". Empty for a simulated batch, or one that only
-    adds or removes queries.
-    """
+    """"process" or "spark". Empty for a simulated batch, or one that only changes queries."""
     executor_reason: str = ""
     """Reason for the executor."""
     announced_bytes: int = 0
@@ -233,13 +234,13 @@ class BatchCommitted(Event):
     task_count: int = 0
     """Tasks of the first stage that had work."""
     parallelism: str = ""
-    """The available parallelism when the executor was chosen. Empty if the caller set the
-    executor.
-    """
+    """Available parallelism when the executor was chosen. Empty if the caller set the executor."""
     previous_commit_seconds: float = 0.0
     """Duration of the previous commit: manifest, publishing of result files, Spark's sink log,
     events, and removal of old files. Not part of "total". 0: first batch of this process.
     """
+    step_counts: tuple[StepCounts, ...] = ()
+    """Pairs of each probe step; empty for a simulated batch."""
 
     def describe_decision(self, moment: EventContext) -> str:
         """Return the executor and its reason if the batch before ran on another one."""

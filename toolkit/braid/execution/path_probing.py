@@ -144,6 +144,8 @@ class PathProber:
     def probe_hop(self, partial: PartialMatches, place: Place, hosts: Sequence[int]) -> None:
         """Probe one hop on these hosts. Matches are results, or wait for the next hop."""
         began = current_environment().read_clock()
+        tally = self.joiner.find_tally(frozenset(partial.parts), self._find_hop(place).stream)
+        tally.rows += len(partial)
         met = self._make_probe_batches(partial, place, hosts)
         for host in hosts:
             self.replicas.host_metrics(host).probes += len(partial)
@@ -153,7 +155,8 @@ class PathProber:
             seconds = (current_environment().read_clock() - since) / len(at)
             for host in at:
                 self.replicas.host_metrics(host).seconds += seconds
-        self.seconds += current_environment().read_clock() - began
+        took = current_environment().read_clock() - began
+        self.seconds, tally.seconds = self.seconds + took, tally.seconds + took
 
     def _make_probe_batches(
         self, partial: PartialMatches, place: Place, hosts: Sequence[int]

@@ -16,14 +16,17 @@ from braid.condition.predicate import GuardedStep, Predicate, ProbeStep
 from braid.condition.residual_evaluation import evaluate_residual
 from braid.condition.residual_predicate import Measure, ResidualPredicate
 from braid.core.reserved_columns import ROUTING, TIME
+from braid.core.step_counts import StepCounts
 from braid.errors import OverflowFailure
 from braid.kernels.candidate_pairs import find_candidate_pairs, find_pairs_at_risk
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, variable_width_columns
 from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.kernels.range_search import evaluate_condition, split_into_chunks
 from braid.kernels.set_overlap import pairwise_inner_product, pairwise_overlap
+from braid.kernels.step_tally import StepTally
 from braid.kernels.sum_overflows import find_overflows, may_overflow
 from braid.kernels.vectors import pairwise_measure
+from braid.util.clock_and_threads import current_environment
 
 CHUNK = 1 << 20
 """Maximum number of candidate pairs in memory."""
@@ -109,7 +112,7 @@ class BlockJoiner:
     watermarks: Sequence[int | None]
     bitmaps: QueryBitmaps | None = None
     batch_number: int = 0
-    steps: dict[tuple[frozenset[int], int], ProbeStep] = field(default_factory=dict)
+    tallies: dict[tuple[frozenset[int], int], StepTally] = field(default_factory=dict)
     variable_width_columns: dict[int, list[str]] = field(default_factory=dict)
 
     def probe_block(
@@ -138,9 +141,11 @@ class BlockJoiner:
         waiting: list[tuple[int, PartialMatches]] = []
         pairs = size = 0
         for n, meet in enumerate(several):
-            step = self._find_step(frozenset(meet.partial.parts), stream)
-            for admitted in self._find_candidates(meet, step):
+            tally = self.find_tally(frozenset(meet.partial.parts), stream)
+            step = tally.step
+            for admitted in self._find_candidates(meet, tally):
                 if not step.residuals:
+                    tally.matches += len(admitted)
                     yield from self._split_for_output(n, admitted)
                     continue
                 for matches, more in self._split_for_residuals(admitted, step):
@@ -151,9 +156,10 @@ class BlockJoiner:
                     pairs, size = pairs + len(matches), size + more
         yield from self._filter_by_residuals(waiting, stream)
 
-    def _find_candidates(self, meet: ProbeInput, step: ProbeStep) -> Iterator[PartialMatches]:
+    def _find_candidates(self, meet: ProbeInput, tally: StepTally) -> Iterator[PartialMatches]:
         """Yield the pairs that index, conditions and windows admit, in chunks."""
         partial, rows, stored, count = meet
+        step = tally.step
         if self.bitmaps is not None and rows.batch.num_rows:
             partial = self.bitmaps.filter_wanted(partial, rows, step.stream)
         if not len(partial):
@@ -168,15 +174,17 @@ class BlockJoiner:
             if not len(pairs.left):
                 continue
             count.compared_pairs += rows.count_by_block(pairs.right)
-            admitted = self._admit_pairs(pairs, step, stored)
+            tally.candidate_pairs += len(pairs.left)
+            admitted = self._admit_pairs(pairs, tally, stored)
             if admitted is not None:
                 yield admitted
 
     def _admit_pairs(
-        self, pairs: CandidatePairs, step: ProbeStep, stored: bool
+        self, pairs: CandidatePairs, tally: StepTally, stored: bool
     ) -> PartialMatches | None:
         """Return the pairs that conditions, windows and queries admit; None: there is none."""
-        holding = self._evaluate_conditions(pairs, step, stored)
+        step = tally.step
+        holding = self._evaluate_conditions(pairs, tally, stored)
         if holding is not None:
             pairs = pairs.take_positions(np.flatnonzero(holding))
         if not len(pairs.left):
@@ -220,9 +228,10 @@ class BlockJoiner:
 
     def _is_computed(self, pairs: CandidatePairs, step: ProbeStep, stored: bool) -> bool:
         """Return whether the step's conditions and residuals admit one of these pairs."""
-        admitted = self._admit_pairs(pairs, step, stored)
+        tally = StepTally(step)
+        admitted = self._admit_pairs(pairs, tally, stored)
         pieces = () if admitted is None else self._split_for_residuals(admitted, step)
-        return any(self._apply_residuals([(0, piece)], step) for piece, _ in pieces)
+        return any(self._apply_residuals([(0, piece)], tally) for piece, _ in pieces)
 
     def _make_failure(self, text: str, streams: Iterable[int]) -> OverflowFailure:
         names = [self.predicate.aliases[s] for s in sorted(set(streams))]
@@ -235,8 +244,9 @@ class BlockJoiner:
         """Yield the partial results for which the residuals hold."""
         if not found:
             return
-        step = self._find_step(frozenset(found[0][1].parts) - {stream}, stream)
-        for n, fulfilled in self._apply_residuals(found, step):
+        tally = self.find_tally(frozenset(found[0][1].parts) - {stream}, stream)
+        for n, fulfilled in self._apply_residuals(found, tally):
+            tally.matches += len(fulfilled)
             yield from self._split_for_output(n, fulfilled)
 
     def _split_for_output(
@@ -267,19 +277,28 @@ class BlockJoiner:
             )
         return self.variable_width_columns[stream]
 
-    def _find_step(self, visited: frozenset[int], stream: int) -> ProbeStep:
-        if (visited, stream) not in self.steps:
-            self.steps[visited, stream] = self.predicate.next_step(visited, stream)
-        return self.steps[visited, stream]
+    def find_tally(self, visited: frozenset[int], stream: int) -> StepTally:
+        """Return the tally of the step from the visited streams to the next, with its plan."""
+        if (visited, stream) not in self.tallies:
+            self.tallies[visited, stream] = StepTally(self.predicate.next_step(visited, stream))
+        return self.tallies[visited, stream]
+
+    def count_steps(self) -> list[StepCounts]:
+        """Return the counts of all steps so far."""
+        return [t.count_steps(at[0], self.predicate.parts) for at, t in self.tallies.items()]
 
     def _evaluate_conditions(
-        self, pairs: CandidatePairs, step: ProbeStep, stored: bool
+        self, pairs: CandidatePairs, tally: StepTally, stored: bool
     ) -> np.ndarray | None:
         """Return a mask of the pairs that fulfil the conditions and are not expired; None: all."""
         keep: np.ndarray | None = None
-        for link in step.conditions:
+        step, left = tally.step, len(pairs.left)
+        for link, check in zip(step.conditions, tally.conditions, strict=True):
             a, b = pairs.column_values(*link.left), pairs.column_values(*link.right)
             keep = _and_masks(keep, evaluate_condition(a, b, link))
+            check.pairs_in += left
+            left = int(np.count_nonzero(keep))
+            check.pairs_out += left
         window, watermark = self.windows[step.stream], self.watermarks[step.stream]
         if not stored or window is None or watermark is None:
             return keep
@@ -291,11 +310,15 @@ class BlockJoiner:
         return _and_masks(keep, rows.numpy_column(TIME)[pairs.right] > limit)
 
     def _apply_residuals(
-        self, pairs: list[tuple[int, PartialMatches]], step: ProbeStep
+        self, pairs: list[tuple[int, PartialMatches]], tally: StepTally
     ) -> list[tuple[int, PartialMatches]]:
         """Return the candidate pairs, by block, for which all residuals of a step hold."""
-        for residual in step.residuals:
+        for residual, check in zip(tally.step.residuals, tally.residuals, strict=True):
+            began = current_environment().read_clock()
+            check.pairs_in += sum(len(found) for _, found in pairs)
             pairs = self._apply_residual(pairs, residual) if pairs else []
+            check.pairs_out += sum(len(found) for _, found in pairs)
+            check.seconds += current_environment().read_clock() - began
         return pairs
 
     def _apply_residual(

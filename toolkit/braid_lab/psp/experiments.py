@@ -2,9 +2,9 @@
 
 ``scheme_comparison`` compares the ring with ATR and CTR.
 
-There are two models. The closed forms are those of ``braid_lab.psp.cost`` (chapter 13, section 15.1).
-The counted ones run the placements without tuples (``simulate``) and price what every node does:
-pairs, sends and receipts by ``psp.simulated_hosts.wang_cost_parameters``.
+There are two models. The closed forms are those of ``braid_lab.psp.cost`` (chapter 13, section
+15.1). The counted ones run the placements without tuples (``simulate``) and price what every node
+does: pairs, sends and receipts by ``psp.simulated_hosts.wang_cost_parameters``.
 
 The book prints neither times nor values for its cost terms. A pair takes 1 ns for a pixel and a
 tuple 50 microseconds to send or to receive, as in ``wang_cost_parameters``. T_n is a parameter:

@@ -1,8 +1,8 @@
 """Shared plans counted on the chain placement itself: Wang 2008, Fig. 8.1 to 8.3. No Spark.
 
-The simulation runs ``papers.slices.chain.Chain`` over the Poisson arrivals of two streams. The contents
-of its slices, and the pairs that its plans let meet, are added up slice by slice. Pull-up is a
-chain of one slice (section 7.2). A partition is two of them: one for tuples that pass the
+The simulation runs ``papers.slices.chain.Chain`` over the Poisson arrivals of two streams. The
+contents of its slices, and the pairs that its plans let meet, are added up slice by slice. Pull-up
+is a chain of one slice (section 7.2). A partition is two of them: one for tuples that pass the
 selection, one for those that fail it. A slice is a whole number of micro-batches, so short batches
 count finer. ``counted_plans`` counts the same tuple by tuple, without a chain.
 """

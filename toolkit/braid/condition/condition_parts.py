@@ -1,0 +1,86 @@
+"""Parts of a join condition: the conjuncts as written, and what each has become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from braid.condition.access_paths import AccessPath, CommonElements, Disjunction, IndexCondition
+from braid.condition.residual_predicate import ResidualPredicate
+from braid.core.reserved_columns import TIME
+
+KeyPair = tuple[tuple[int, str], tuple[int, str]]
+"""The two (stream, key column) that a condition compares."""
+
+
+@dataclass(frozen=True)
+class ConditionPart:
+    """A conjunct of a condition.
+
+    - ``id``: its position in the condition.
+    - ``text``: the conjunct as written.
+    - ``key_pairs``: keys of the index conditions that were made of it.
+    - ``residual_sqls``: SQL of the residuals that were made of it.
+    """
+
+    id: int
+    text: str
+    key_pairs: frozenset[KeyPair] = frozenset()
+    residual_sqls: frozenset[str] = frozenset()
+
+
+def add_derived_conditions(
+    parts: Sequence[ConditionPart], derived: Iterable[IndexCondition]
+) -> tuple[ConditionPart, ...]:
+    """Return the parts with conditions that follow from several of them.
+
+    Such a condition belongs to the parts that compare one of its streams' keys by equality: several
+    equalities of two streams have a common hash, and a = b and b = c imply a = c.
+    """
+    found = [*parts]
+    for condition in derived:
+        pair = condition.left, condition.right
+        streams = {condition.left[0], condition.right[0]}
+        for n, part in enumerate(found):
+            ends = {end for pair in part.key_pairs for end in pair}
+            is_between = any({a[0], b[0]} == streams for a, b in part.key_pairs)
+            if is_between or ends & {*pair}:
+                found[n] = replace(part, key_pairs=part.key_pairs | {pair})
+    return tuple(found)
+
+
+def find_condition_parts(
+    parts: Sequence[ConditionPart], conditions: Iterable[IndexCondition | CommonElements]
+) -> tuple[int, ...]:
+    """Return the ids of the parts from which these conditions were made; empty for windows."""
+    pairs = {(each.left, each.right) for each in conditions}
+    return tuple(part.id for part in parts if pairs & part.key_pairs)
+
+
+def find_residual_parts(
+    parts: Sequence[ConditionPart], residual: ResidualPredicate
+) -> tuple[int, ...]:
+    """Return the ids of the parts that a residual decides."""
+    return tuple(part.id for part in parts if residual.sql in part.residual_sqls)
+
+
+def find_access_parts(parts: Sequence[ConditionPart], path: AccessPath | None) -> tuple[int, ...]:
+    """Return the ids of the parts by which an access path finds candidates."""
+    if path is None:
+        return ()
+    if isinstance(path, Disjunction):
+        return find_residual_parts(parts, path.residual)
+    return find_condition_parts(parts, [path])
+
+
+def describe_access(path: AccessPath | None) -> str:
+    """Return how an access path finds candidates, in a few words."""
+    if path is None:
+        return "all pairs"
+    if isinstance(path, CommonElements):
+        return "common elements"
+    if isinstance(path, Disjunction):
+        return "any branch"
+    if path.left[1] == TIME == path.right[1]:
+        return "window"
+    return ("equality", "band", "inequality")[path.cost_rank]
