@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
+from braid.core.comparison_watch import describe_comparisons
 from braid.core.event_jsonl import decode_event
 from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
 from braid.core.stream_clocks import IrregularCounts
@@ -44,6 +45,7 @@ class RunHealth:
     - ``late_tuples``, ``untimed``, ``ahead``: by stream, since the start (see
       ``core.stream_clocks.IrregularCounts``).
     - ``irregular_counts``: these counts and the jumps of clocks, in words.
+    - ``comparisons``: the part of the condition that compares many pairs for a match, in words.
     - ``seconds_by_phase``: durations of the last batch by phase, and "total"; for a hub, by
       operator.
     - ``error``: error of a failed run.
@@ -64,6 +66,7 @@ class RunHealth:
     untimed_tuples: dict[str, int] = field(default_factory=dict)
     ahead_tuples: dict[str, int] = field(default_factory=dict)
     irregular_counts: str = ""
+    comparisons: str = ""
     seconds_by_phase: dict[str, float] = field(default_factory=dict)
     error: str = ""
     queries: int | None = None
@@ -90,13 +93,13 @@ class RunHealth:
             else ""
         )
         error = f": {self.error}" if self.error else ""
-        irregular = f"; {self.irregular_counts}" if self.irregular_counts else ""
+        notes = "".join(f"; {note}" for note in (self.irregular_counts, self.comparisons) if note)
         asked = f"; {self.queries:,} queries" if self.queries is not None else ""
         return (
             f"{self.run}, {self.placement}: {self.state}{error}; batch "
             f"{self.committed_batches:,}{of}{lag}"
             f"{took}{asked}; {self.received_tuples:,} tuples so far, {self.live_tuples:,} "
-            f"held{irregular}"
+            f"held{notes}"
         )
 
     def to_json(self) -> str:
@@ -159,12 +162,15 @@ def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> Run
     if store.read_settings() is None or not file.exists():
         raise ValueError(f"{path} holds no run that has begun")
     held = store.lock.is_held()  # before the events: a run that ends now has then logged its end
-    start, last, end = _read_start_and_last_commit(file)
+    start, commits, end = _read_start_and_last_commits(file)
+    last = commits[-1] if commits else None
     state: State = "running" if held else "died" if end is None else cast(State, end.outcome)
     joined = isinstance(start, RunStarted)
     did = _read_hub_counts(store) if not joined else {"planned_batches": start.planned_batches}
     if isinstance(last, BatchCommitted):
         did |= _join_batch_counts(last, start.streams)
+        steps = [e.step_counts for e in commits if isinstance(e, BatchCommitted)]
+        did["comparisons"] = describe_comparisons(steps, start.condition_parts)
     elif last is not None:
         did |= _hub_batch_counts(last, sorted(start.streams))
     return RunHealth(
@@ -238,10 +244,10 @@ def _read_hub_counts(store: RunStore) -> dict[str, Any]:
     }
 
 
-def _read_start_and_last_commit(
+def _read_start_and_last_commits(
     file: Path,
-) -> tuple[Any, BatchCommitted | HubBatchCommitted | None, RunEnded | None]:
-    """Return the start, the last commit, and the end if it is the last event."""
+) -> tuple[Any, Sequence[BatchCommitted | HubBatchCommitted], RunEnded | None]:
+    """Return the start, the last commits, and the end if it is the last event."""
     with open(file, "rb") as lines:
         first = decode_event(lines.readline())
         size, tail = os.fstat(lines.fileno()).st_size, _TAIL
@@ -254,4 +260,4 @@ def _read_start_and_last_commit(
                 break
             tail *= 4
     end = told[-1] if told and isinstance(told[-1], RunEnded) else None
-    return first, commits[-1] if commits else None, end
+    return first, commits, end

@@ -20,6 +20,7 @@ from braid.core.batch_report import (
     with_reported_size,
 )
 from braid.core.compaction import plan_compaction
+from braid.core.comparison_watch import watch_comparisons
 from braid.core.coverage import CoverageChecker, UncoveredCombinations, check_key_partition
 from braid.core.event_time import advance_clocks, count_irregular, count_jumps, find_jumps
 from braid.core.facts import Facts, block_ages
@@ -49,6 +50,7 @@ class RunRules:
       distance.
     - ``checks_coverage``: whether plans are checked against the cover rule. Default: True.
     - ``shedder``: the load shedder; None: no load is shed.
+    - ``condition_parts``: conjuncts of the condition as written, for reports.
     """
 
     placement: Placement
@@ -58,6 +60,7 @@ class RunRules:
     ahead: int | None = None
     checks_coverage: bool = True
     shedder: Shedder | None = None
+    condition_parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -208,6 +211,10 @@ def commit_batch(
     following = _make_next_state(rules, state, work, outcome, blocks, fresh, advances)
     jumps = tuple(find_jumps(rules.streams, state, following, advances, rules.ahead))
     following = count_jumps(following, rules.streams, jumps)
+    history, reports = watch_comparisons(
+        state.comparisons, following.batch, outcome.step_counts, rules.condition_parts
+    )
+    following = replace(following, comparisons=history)
     following = replace(following, epoch=state.epoch if epoch is None else epoch)
     rows = {id: size.rows for id, size in outcome.block_sizes.items()} | {
         b.id: b.rows for b in work.facts.blocks
@@ -224,6 +231,7 @@ def commit_batch(
             planned,
             *work.plan.events,
             *jumps,
+            *reports,
             *_make_shedding_events(following),
             *_make_query_events(state, following, outcome),
             committed,

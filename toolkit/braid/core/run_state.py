@@ -12,6 +12,7 @@ from braid.core.facts import AgedMatches, HostUsage
 from braid.core.plan import Block, Keys
 from braid.core.query import Query
 from braid.core.shedding_plan import SheddingOutcome
+from braid.core.step_counts import ComparisonHistory
 from braid.core.stream_clocks import IrregularCounts
 from braid.util.json_codec import from_plain
 
@@ -78,6 +79,8 @@ class RunState:
     """The shedder's own state."""
     last_shedding: SheddingOutcome | None = None
     """Outcome of the last batch's shedding."""
+    comparisons: ComparisonHistory = field(default_factory=ComparisonHistory)
+    """Candidate pairs and matches of recent batches."""
 
     @classmethod
     def initial(

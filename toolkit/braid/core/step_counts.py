@@ -69,6 +69,24 @@ class StepCounts(NamedTuple):
         )
 
 
+class RecentPairs(NamedTuple):
+    """Candidate pairs and matches of one batch."""
+
+    candidate_pairs: int
+    matches: int
+
+
+class ComparisonHistory(NamedTuple):
+    """Pairs of recent batches, and the level at which they were reported.
+
+    - ``recent``: the oldest batch first.
+    - ``level``: 0: not reported; each level has ten times the pairs for a match.
+    """
+
+    recent: tuple[RecentPairs, ...] = ()
+    level: int = 0
+
+
 def sum_step_counts(counts: Iterable[StepCounts]) -> tuple[StepCounts, ...]:
     """Return the sums by step, and by access and checks if these differ, in order of the steps."""
     sums: dict[tuple[object, ...], StepCounts] = {}

@@ -113,6 +113,7 @@ class Engine:
             self.ahead,
             self.check,
             self.shedder,
+            tuple(part.text for part in self.spec.predicate.parts),
         )
 
     def run_batch(

@@ -1,0 +1,130 @@
+"""The tree of a condition: parts, how they are reached, and the pairs that a run has counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from braid.core.comparison_watch import ManyComparisons, describe_comparisons, watch_comparisons
+from braid.core.condition_tree import build_condition_tree, format_condition_tree
+from braid.core.run_events import BatchCommitted, RunStarted
+from braid.core.step_counts import CheckCounts, ComparisonHistory, StepCounts, sum_step_counts
+from braid.health import read_health
+from braid.papers.baselines.centralized import Centralized
+from braid.papers.theta.grid import StaticGrid
+from braid.run_inspector import inspect_run
+from braid.stream_join import StreamJoin
+
+RANDOM = np.random.default_rng(5)
+ON = "a.k = b.k AND a.v BETWEEN b.v - 10 AND b.v + 10 AND concat(a.s, b.s) <> 'x1x1' AND a.v > 3"
+
+
+def rows(n: int) -> pa.Table:
+    texts = [f"x{i}" for i in RANDOM.integers(0, 4, n)]
+    numbers = {name: RANDOM.integers(0, most, n) for name, most in (("k", 40), ("v", 60))}
+    return pa.table({**numbers, "s": texts})
+
+
+STREAMS = {"a": rows(500), "b": rows(400)}
+
+
+def counted(run: object) -> list[StepCounts]:
+    events = run.events()  # type: ignore[attr-defined]
+    commits = [e for e in events if isinstance(e, BatchCommitted)]
+    return [*sum_step_counts(step for e in commits for step in e.step_counts)]
+
+
+@pytest.mark.parametrize("placement", [Centralized(), StaticGrid(hosts=4)], ids=repr)
+def test_the_pairs_of_each_part_are_those_of_nested_loops(
+    tmp_path: Path, placement: Centralized | StaticGrid
+) -> None:
+    join = StreamJoin(STREAMS, ON, placement)
+    run = join.start(tmp_path, batches=3)
+    assert run.awaitTermination()
+    both = [
+        step._replace(joined_streams=(0,), stream=1, rows=0, seconds=0.0) for step in counted(run)
+    ]
+    (total,) = sum_step_counts(both)
+    a, b = (STREAMS[s].to_pylist() for s in "ab")
+    equal = [(x, y) for x in a for y in b if x["k"] == y["k"] and x["v"] > 3]
+    near = [(x, y) for x, y in equal if abs(x["v"] - y["v"]) <= 10]
+    found = [(x, y) for x, y in near if x["s"] + y["s"] != "x1x1"]
+    assert total.access == "equality" and total.index_parts == (0,)
+    assert total.candidate_pairs == len(equal) and total.matches == len(found)
+    assert [(c.parts, c.reached, c.pairs_in, c.pairs_out) for c in total.checks] == [
+        ((1,), "check", len(equal), len(near)),
+        ((2,), "residual", len(near), len(found)),
+    ]
+    hosts = [e for e in run.events() if isinstance(e, BatchCommitted)]
+    assert total.candidate_pairs == sum(e.total_host_metrics.compared_pairs for e in hosts)
+    assert total.matches == sum(e.results for e in hosts) == len(run.results())
+
+
+def test_a_join_of_three_streams_counts_each_hop(tmp_path: Path) -> None:
+    streams = {**STREAMS, "c": rows(50)}
+    run = StreamJoin(streams, "a.k = b.k AND b.k = c.k", Centralized()).start(tmp_path, batches=2)
+    assert run.awaitTermination()
+    last = Counter({True: 0, False: 0})
+    for step in counted(run):
+        last[len(step.streams) == 3] += step.matches
+    assert last[True] == len(run.results()) and last[False] > 0
+
+
+def test_inspect_and_explain_show_the_same_parts(tmp_path: Path) -> None:
+    join = StreamJoin(STREAMS, ON, Centralized())
+    assert str(join.explain()).splitlines()[-5:] == [
+        "a.v > 3                              filter",
+        "a ⋈ b",
+        "├ a.k = b.k                          equality",
+        "├ a.v BETWEEN b.v - 10 AND b.v + 10  check",
+        "└ CONCAT(a.s, b.s) <> 'x1x1'         residual",
+    ]
+    run = join.start(tmp_path, batches=2)
+    assert run.awaitTermination()
+    (start,) = [e for e in run.events() if isinstance(e, RunStarted)]
+    assert start.condition_parts[0] == "a.k = b.k" and len(start.condition_parts) == 4
+    for text in (inspect_run(tmp_path), inspect_run(tmp_path, batch=1)):
+        assert "rows in  candidates" in text and "├ a.k = b.k" in text
+
+
+def step(pairs: int, matches: int) -> StepCounts:
+    checks = (CheckCounts((1,), "residual", pairs, matches),)
+    return StepCounts((0,), 1, "all pairs", (), 10, pairs, matches, 0.5, checks)
+
+
+def test_a_tree_has_headings_if_it_has_counts() -> None:
+    lines = build_condition_tree(("a", "b"), ("a.v > 3", "f(a, b)"), [step(2_000, 7)])
+    assert format_condition_tree(lines) == [
+        "                        rows in  candidates    out  seconds",
+        "a.v > 3      filter",
+        "a ⋈ b                        10       2,000      7     0.50",
+        "├ all pairs  all pairs                       2,000",
+        "└ f(a, b)    residual                 2,000      7     0.00",
+    ]
+    assert build_condition_tree(("a", "b"), (), []) == format_condition_tree([]) == []
+
+
+def test_many_pairs_for_a_match_are_reported_once_and_at_each_tenfold() -> None:
+    history, levels = ComparisonHistory(), []
+    for batch, (pairs, matches) in enumerate(
+        [(900_000, 9), (200_000, 0), (10**7, 0), (10, 9), (10**9, 0)]
+    ):
+        history, reports = watch_comparisons(history, batch, [step(pairs, matches)], ("", "f"))
+        levels += [report.batch for report in reports]
+    assert levels == [1, 2, 4]
+    for batch in range(10):
+        history, reports = watch_comparisons(history, batch, [step(10, 10)], ())
+    assert sum(each.candidate_pairs for each in history.recent) == 100
+
+
+def test_a_run_that_compares_all_pairs_says_so_in_its_health(tmp_path: Path) -> None:
+    streams = {s: pa.table({"k": RANDOM.integers(1, 4096, 1100)}) for s in "ab"}
+    run = StreamJoin(streams, "(a.k & b.k) = 4095", Centralized()).start(tmp_path, batches=2)
+    assert run.awaitTermination()
+    (report,) = [e for e in run.events() if isinstance(e, ManyComparisons)]
+    assert report.sentence.endswith("pairs for a match in (a.k & b.k) = 4095 (all pairs)")
+    assert report.sentence in str(read_health(tmp_path))
+    assert describe_comparisons([[step(10, 10)]], ()) == ""
