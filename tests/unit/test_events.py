@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from braid.core import batch_history, batch_report, event_jsonl, run_events
+from braid.core.comparison_watch import ManyComparisons
 from braid.core.plan import Block, Derivation, Hop, ReplicaCopy, Route
 from braid.core.shedding_plan import ItemYield
 from braid.errors import DamagedRunError
@@ -136,6 +137,7 @@ ALL: list[Any] = [
         1.5,
         0.5,
     ),
+    ManyComparisons(5, "f(a.s, b.s)", "all pairs", 2_000_000, 7),
     run_events.RunEnded(3, "failed", "ValueError: no"),
 ]
 

@@ -6,6 +6,7 @@ A placeholder tells readers the first batch with events.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -176,6 +177,10 @@ def test_totals_are_of_all_batches_whatever_is_kept(tmp_path: Path) -> None:
         assert gone.event_counts["MigrationStarted"] > 0
 
 
+def _without_seconds(text: str) -> str:
+    return re.sub(r" *\d+\.\d\d$", "", text, flags=re.MULTILINE)
+
+
 def test_readers_say_from_which_batch_on_there_are_events(pair: tuple[Path, Path]) -> None:
     since = told(pair[1])[1].batch + 1
     says = f"events are kept from batch {since} on"
@@ -183,7 +188,8 @@ def test_readers_say_from_which_batch_on_there_are_events(pair: tuple[Path, Path
     assert inspect_run(pair[1]).splitlines()[2] == inspect_run(pair[0]).splitlines()[2], (
         "all results"
     )
-    assert inspect_run(pair[1], batch=since) == inspect_run(pair[0], batch=since)
+    first, second = (inspect_run(each, batch=since) for each in pair)
+    assert _without_seconds(first) == _without_seconds(second)
     with pytest.raises(ValueError, match=f"of batch 2 no events are kept: {says}"):
         inspect_run(pair[1], batch=2)
     old = min(b.id for b in load_run(pair[1]).dropped.live_blocks)  # type: ignore[union-attr]

@@ -65,21 +65,21 @@ def watch_comparisons(
     """
     pairs, matches = sum(s.candidate_pairs for s in steps), sum(s.matches for s in steps)
     recent = (*history.recent, RecentPairs(pairs, matches))[-_BATCHES:]
-    compared, found = (sum(each) for each in zip(*recent, strict=True))
-    level = _count_levels(compared, found)
+    compared, matched = (sum(each) for each in zip(*recent, strict=True))
+    level = _count_levels(compared, matched)
     if level <= history.level:
         return ComparisonHistory(recent, history.level), ()
     worst = max(steps, key=lambda step: step.candidate_pairs - step.matches, default=None)
     ids = () if worst is None else sorted({id for ids in worst.part_ids for id in ids})
     text = " AND ".join(parts[id] for id in ids if id < len(parts))
     access = "all pairs" if worst is None else worst.access
-    report = ManyComparisons(batch, text, access, compared, found)
+    report = ManyComparisons(batch, text, access, compared, matched)
     return ComparisonHistory(recent, level), (report,)
 
 
-def _count_levels(compared: int, found: int) -> int:
+def _count_levels(compared: int, matched: int) -> int:
     """Return 0 for few pairs for a match, 1 from the limit on, and one more at each tenfold."""
-    limit, level = _PAIRS_PER_MATCH * max(1, found), 0
+    limit, level = _PAIRS_PER_MATCH * max(1, matched), 0
     while compared > max(limit, _FEWEST_PAIRS):
         limit, level = 10 * limit, level + 1
     return level

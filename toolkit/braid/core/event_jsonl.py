@@ -70,9 +70,9 @@ def decode_event(line: bytes | msgspec.Raw, source: object = "the event log") ->
     try:
         return event_from_dict(msgspec.json.decode(line, type=dict[str, Any]))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        found = bytes(line)[:80].decode(errors="replace")
+        text = bytes(line)[:80].decode(errors="replace")
         raise DamagedRunError(
-            f"{source} is damaged: the line that begins with {found!r} is no event ({error})"
+            f"{source} is damaged: the line that begins with {text!r} is no event ({error})"
         ) from error
 
 

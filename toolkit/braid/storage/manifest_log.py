@@ -327,9 +327,10 @@ class ManifestLog:
         checkpoint covers the entry, it is a commit and stays.
         """
         covering = sum(checkpoint_entry(file) >= entry for file in self.checkpoints.list_files())
-        path, files = self.entry_path(entry), current_file_system()
-        if covering != 1 and files.exists(path) and files.read_file(path) == body:
-            files.remove_file(path, missing_ok=True)
+        path = self.entry_path(entry)
+        is_there = covering != 1 and current_file_system().exists(path)
+        if is_there and current_file_system().read_file(path) == body:
+            current_file_system().remove_file(path, missing_ok=True)
 
     def check_fence(self) -> None:
         """Raise FencedError if another driver has taken over the run.
