@@ -128,3 +128,18 @@ def test_a_run_that_compares_all_pairs_says_so_in_its_health(tmp_path: Path) -> 
     assert report.sentence.endswith("pairs for a match in (a.k & b.k) = 4095 (all pairs)")
     assert report.sentence in str(read_health(tmp_path))
     assert describe_comparisons([[step(10, 10)]], ()) == ""
+
+
+def test_several_equalities_and_an_or_name_their_parts() -> None:
+    both = StreamJoin(STREAMS, "a.k = b.k AND a.v = b.v", Centralized())
+    assert str(both.explain()).splitlines()[-4:] == [
+        "a ⋈ b",
+        "├ a.k = b.k AND a.v = b.v  equality",
+        "├ a.k = b.k                check",
+        "└ a.v = b.v                check",
+    ]
+    either = StreamJoin(STREAMS, "a.k = b.k OR a.v = b.v", Centralized())
+    assert str(either.explain()).splitlines()[-2:] == [
+        "a ⋈ b",
+        "└ a.k = b.k OR a.v = b.v  any branch",
+    ]

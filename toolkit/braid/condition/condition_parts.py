@@ -37,16 +37,16 @@ def add_derived_conditions(
     Such a condition belongs to the parts that compare one of its streams' keys by equality: several
     equalities of two streams have a common hash, and a = b and b = c imply a = c.
     """
-    found = [*parts]
+    extended = [*parts]
     for condition in derived:
         pair = condition.left, condition.right
         streams = {condition.left[0], condition.right[0]}
-        for n, part in enumerate(found):
+        for n, part in enumerate(extended):
             ends = {end for pair in part.key_pairs for end in pair}
             is_between = any({a[0], b[0]} == streams for a, b in part.key_pairs)
             if is_between or ends & {*pair}:
-                found[n] = replace(part, key_pairs=part.key_pairs | {pair})
-    return tuple(found)
+                extended[n] = replace(part, key_pairs=part.key_pairs | {pair})
+    return tuple(extended)
 
 
 def find_condition_parts(

@@ -78,12 +78,12 @@ class ConjunctParser:
             residuals, equal = len(self.residuals.found), len(self.equal)
             for conjunct in split_conjuncts(part):
                 yield from self.splitter.split_conjunct(conjunct)
-            made = [(c.left, c.right) for c in self.links[links:]]
-            made += [(c.left, c.right) for c in self.commons[commons:]]
+            pairs = [(c.left, c.right) for c in self.links[links:]]
+            pairs += [(c.left, c.right) for c in self.commons[commons:]]
             sqls = frozenset(residual.sql for residual in self.residuals.found[residuals:])
             text = part.sql(dialect=SparkSql).replace("`", "")
-            pairs = frozenset([*made, *self.equal[equal:]])
-            self.written.append(ConditionPart(number, text, pairs, sqls))
+            key_pairs = frozenset([*pairs, *self.equal[equal:]])
+            self.written.append(ConditionPart(number, text, key_pairs, sqls))
 
     def parse_conjuncts(self, conjuncts: Iterable[exp.Expr]) -> Predicate:
         """Return the predicate of these conjuncts."""
