@@ -183,7 +183,7 @@ def kernel_join(join: StreamJoin) -> Ids:
     stream = rows.column("__stream").to_numpy()
     for i in range(len(join.streams)):
         batch = where[i].extract_rows(rows, np.flatnonzero(stream == i))
-        blocks.append(BlockRows(build_block(batch, join.predicate.index_columns(i))))
+        blocks.append(BlockRows(build_block(batch, join.predicate.stream_orders(i))))
     return kernel_pairs(join.predicate, *blocks)
 
 

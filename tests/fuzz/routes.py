@@ -94,7 +94,7 @@ def _block(rows: pa.Table, predicate: Predicate, place: int) -> BlockRows:
             [pa.array([], f.type) for f in whole.schema], schema=whole.schema
         )
     ]
-    return BlockRows(build_block(batches[0], predicate.index_columns(place)))
+    return BlockRows(build_block(batches[0], predicate.stream_orders(place)))
 
 
 def _met(predicate: Predicate, blocks: Sequence[BlockRows]) -> Ids:

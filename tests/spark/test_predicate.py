@@ -202,7 +202,7 @@ def _block(
         passed = pc.and_(passed, pc.is_valid(mine[name]))
     rows = pa.table(own | mine | {TIME: pa.array([0] * len(passed), pa.int64())})
     return BlockRows(
-        build_block(rows.filter(passed).combine_chunks().to_batches()[0], p.index_columns(s))
+        build_block(rows.filter(passed).combine_chunks().to_batches()[0], p.stream_orders(s))
     )
 
 
@@ -265,7 +265,7 @@ def test_what_is_moved_across_a_comparison_does_not_overflow(
             ]
             rows = (
                 BlockRows(
-                    build_block(t.combine_chunks().to_batches()[0], predicate.index_columns(i))
+                    build_block(t.combine_chunks().to_batches()[0], predicate.stream_orders(i))
                 )
                 for i, t in enumerate(found)
             )

@@ -143,7 +143,7 @@ def test_tables_are_joined_on_sets_without_spark(
     feed, *_ = join.source.union_streams(join._join, {a: t.schema for a, t in tables.items()})
     parts = [p for _, (p,) in sorted(feed.read_batch(tmp_path, 0).items())]
     a, b = (
-        BlockRows(build_block(part, join.predicate.index_columns(i)))
+        BlockRows(build_block(part, join.predicate.stream_orders(i)))
         for i, part in enumerate(parts)
     )
     assert describe_difference(kernel_pairs(join.predicate, a, b), truth[on]) == ""

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from braid import Centralized
+from braid.condition.access_paths import Order
 from braid.core import compaction
 from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.execution import path_probing
@@ -65,7 +66,7 @@ def test_echoes_of_columns_are_not_stored_and_there_when_a_block_is_read(tmp_pat
 def test_blocks_of_before_that_have_echoes_are_read_and_merged_with_others(tmp_path: Path) -> None:
     old = stored(tmp_path, "000000-0-0000cafe", tuples([1, 7]))
     new = stored(tmp_path, "000001-0-0000cafe", tuples([2, 9]), echoes=lambda stream: ECHOES)
-    merged = merge_blocks([old, new], ("__k",))
+    merged = merge_blocks([old, new], (Order("__k"),))
     again = stored(tmp_path, "000002-0-0000cafe", merged, echoes=lambda stream: ECHOES).batch
     assert again.equals(merged) and again.schema.names == tuples([]).schema.names
     for name in ("k", "__k"):

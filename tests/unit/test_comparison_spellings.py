@@ -117,7 +117,7 @@ def found(on: str, **streams: pa.Table) -> Counter[Any]:
         ]
         for name in ("__key", TIME):
             batch = batch.append_column(name, pa.array(np.zeros(batch.num_rows, np.int64)))
-        blocks.append(BlockRows(build_block(batch, predicate.index_columns(stream))))
+        blocks.append(BlockRows(build_block(batch, predicate.stream_orders(stream))))
     return kernel_pairs(predicate, *blocks)
 
 

@@ -238,7 +238,7 @@ def test_each_pair_of_some_branch_is_found_once(data: st.DataObject) -> None:
             ROUTING: pa.array([0] * size, pa.int32()),
             TIME: pa.array([0] * size, pa.int64()),
         }
-        sides.append((pa.record_batch(base | columns), p.index_columns(stream)))
+        sides.append((pa.record_batch(base | columns), p.stream_orders(stream)))
     (left, names), (right, indexes) = sides
     want = {
         (i, j)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from braid.condition.residual_predicate import ResidualPredicate
@@ -42,6 +42,15 @@ class IndexCondition:
             if -inf < self.lower and self.upper < inf
             else 2
         )
+
+    def find_key(self, stream: int) -> str | None:
+        """Return the key column of this stream; None: the condition does not name it."""
+        return dict(self.ends).get(stream)
+
+    def find_bounded_sides(self, stream: int) -> tuple[bool, bool]:
+        """Return whether it bounds the key of this stream from below, and from above."""
+        is_bounded = self.lower > -inf, self.upper < inf
+        return is_bounded if stream == self.left[0] else is_bounded[::-1]
 
 
 @dataclass(frozen=True)
@@ -106,5 +115,66 @@ class Disjunction:
         return max(branch.cost_rank for branch in self.branches)
 
 
-AccessPath = IndexCondition | CommonElements | Disjunction
-"""A condition that finds candidate pairs."""
+@dataclass(frozen=True)
+class Order:
+    """How the rows of a stream's blocks are ordered, to be searched.
+
+    - ``column``: the column that sorts them.
+    - ``within``: the column that sorts rows of equal ``column``; None: there is none.
+    - ``ranked``: the column by whose ranks a tree over this order searches; None: there is none.
+    """
+
+    column: str
+    within: str | None = None
+    ranked: str | None = None
+
+    @property
+    def named_columns(self) -> tuple[str, ...]:
+        """The columns, without None."""
+        return tuple(c for c in (self.column, self.within, self.ranked) if c is not None)
+
+    @property
+    def name(self) -> str:
+        """The name of the order, from which those of its stored columns are made."""
+        within = "" if self.within is None else f",{self.within}"
+        return self.column + within + ("" if self.ranked is None else f";{self.ranked}")
+
+    def replaces_order(self, other: Order) -> bool:
+        """Return whether rows in this order can be searched as if they were in the other."""
+        return self.column == other.column and (
+            self == other
+            or other.named_columns == (self.column,)
+            or other == replace(self, ranked=None)
+        )
+
+
+@dataclass(frozen=True)
+class OrderSearch:
+    """Several index conditions that one order of the stored rows finds pairs by.
+
+    Rows are searched by ``Order.column`` with ``column_conditions``: an equality, or ranges that
+    are intersected. ``within_conditions`` and ``ranked_conditions`` are ranges of the order's other
+    columns.
+    """
+
+    order: Order
+    column_conditions: tuple[IndexCondition, ...]
+    within_conditions: tuple[IndexCondition, ...] = ()
+    ranked_conditions: tuple[IndexCondition, ...] = ()
+
+    @property
+    def all_conditions(self) -> tuple[IndexCondition, ...]:
+        """All conditions of the search."""
+        return self.column_conditions + self.within_conditions + self.ranked_conditions
+
+    def drop_condition(self, ends: tuple[tuple[int, str], tuple[int, str]]) -> OrderSearch | None:
+        """Return the search without the conditions on these two keys; None: nothing is left."""
+        groups = [
+            tuple(c for c in group if c.ends != ends)
+            for group in (self.column_conditions, self.within_conditions, self.ranked_conditions)
+        ]
+        return OrderSearch(self.order, *groups) if groups[0] else None
+
+
+AccessPath = IndexCondition | OrderSearch | CommonElements | Disjunction
+"""What finds candidate pairs."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from braid.condition.access_paths import AccessPath, CommonElements, Disjunction, IndexCondition
+from braid.condition.access_paths import (
+    AccessPath,
+    CommonElements,
+    Disjunction,
+    IndexCondition,
+    OrderSearch,
+)
 from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.reserved_columns import TIME
 
@@ -70,7 +76,8 @@ def find_access_parts(parts: Sequence[ConditionPart], path: AccessPath | None) -
         return ()
     if isinstance(path, Disjunction):
         return find_residual_parts(parts, path.residual)
-    return find_condition_parts(parts, [path])
+    made_of = path.all_conditions if isinstance(path, OrderSearch) else [path]
+    return find_condition_parts(parts, made_of)
 
 
 def describe_access(path: AccessPath | None) -> str:
@@ -81,6 +88,11 @@ def describe_access(path: AccessPath | None) -> str:
         return "common elements"
     if isinstance(path, Disjunction):
         return "any branch"
+    if isinstance(path, OrderSearch):
+        columns = (path.column_conditions, path.within_conditions, path.ranked_conditions)
+        ranges = sum(any(c.cost_rank for c in conditions) for conditions in columns)
+        is_equality = path.column_conditions[0].cost_rank == 0
+        return ("equality and " if is_equality else "") + ("range", "two ranges")[ranges - 1]
     if path.left[1] == TIME == path.right[1]:
         return "window"
     return ("equality", "band", "inequality")[path.cost_rank]

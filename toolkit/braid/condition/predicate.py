@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from math import inf
 
@@ -29,9 +30,12 @@ from braid.condition.access_paths import (
     CommonElements,
     Disjunction,
     IndexCondition,
+    Order,
+    OrderSearch,
     OverflowGuard,
 )
 from braid.condition.condition_parts import ConditionPart
+from braid.condition.order_choice import choose_order, search_by_order
 from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.horizon import TimeBounds
 from braid.core.reserved_columns import TIME
@@ -106,52 +110,79 @@ class Predicate:
     def next_step(self, visited: frozenset[int], stream: int) -> ProbeStep:
         """Return the step from the visited streams to the next.
 
-        The most selective condition is the index.
+        The most selective condition is the index, with those that its order also finds pairs by.
         """
+        ends = self._usable_conditions(visited, stream)
+        residuals = tuple(
+            r for r in self.residuals if stream in r.streams and r.streams <= visited | {stream}
+        )
+        either = self._choose_disjunction(visited, stream)
+        common = self._choose_common_elements(visited, stream)
+        path: AccessPath | None
+        searched: tuple[IndexCondition, ...] = ()
+        if either is not None and either.cost_rank < (ends[0].cost_rank if ends else 3):
+            path = either
+            residuals = tuple(r for r in residuals if not either.is_exact or r != either.residual)
+        elif common is not None and not (ends and ends[0].cost_rank == 0):
+            path = common
+            residuals = tuple(r for r in residuals if r != common.equivalent_residual)
+        else:
+            path = search = self._choose_search(ends, stream)
+            if search is not None:
+                searched = search.all_conditions
+                path = search if len(searched) > 1 else searched[0]
+        links = tuple(k for k in ends if k.is_exact and k not in searched)
+        guarded = self._guard_step(visited, stream, path, links)
+        return ProbeStep(stream, path, links, residuals, guarded)
+
+    def _usable_conditions(self, visited: frozenset[int], stream: int) -> list[IndexCondition]:
+        """Return the index conditions of a stream with the visited ones, most selective first."""
         ends = [
             k
             for k in self.index_conditions
             if stream in (k.left[0], k.right[0]) and {k.left[0], k.right[0]} <= visited | {stream}
         ]
-        ends.sort(key=lambda k: k.cost_rank)
-        residuals = tuple(
-            r for r in self.residuals if stream in r.streams and r.streams <= visited | {stream}
+        return sorted(ends, key=lambda k: k.cost_rank)
+
+    def _choose_search(self, ends: list[IndexCondition], stream: int) -> OrderSearch | None:
+        """Return the most selective search by one of the stream's orders.
+
+        It is the one that begins with an equality or bounds a key from both sides, then the one of
+        more conditions.
+        """
+        wanted = choose_order(ends, stream)
+        searches = [search_by_order(order, ends, stream) for order in self.stream_orders(stream)]
+        return min(
+            filter(None, searches),
+            key=lambda search: (
+                search.order.column != (wanted and wanted.column),
+                search.column_conditions[0].cost_rank,
+                -len(search.all_conditions),
+            ),
+            default=None,
         )
-        either = self._choose_disjunction(visited, stream)
-        if either is not None and either.cost_rank < (ends[0].cost_rank if ends else 3):
-            left = tuple(r for r in residuals if not either.is_exact or r != either.residual)
-            links = tuple(k for k in ends if k.is_exact)
-            return ProbeStep(
-                stream, either, links, left, self._guard_step(visited, stream, either, links)
-            )
-        common = self._choose_common_elements(visited, stream)
-        if common is not None and not (ends and ends[0].cost_rank == 0):
-            left = tuple(r for r in residuals if r != common.equivalent_residual)
-            links = tuple(k for k in ends if k.is_exact)
-            return ProbeStep(
-                stream, common, links, left, self._guard_step(visited, stream, common, links)
-            )
-        index = ends[0] if ends else None
-        links = tuple(k for k in ends[1:] if k.is_exact)
-        dangers = self._guard_step(visited, stream, index, links)
-        return ProbeStep(stream, index, links, residuals, dangers)
 
     def _guard_step(
         self,
         visited: frozenset[int],
         stream: int,
-        index: AccessPath | None,
+        path: AccessPath | None,
         links: Sequence[IndexCondition],
     ) -> tuple[GuardedStep, ...]:
-        """Return the guarded sums of a step with these index and exact conditions."""
+        """Return the guarded sums of a step with this access path and these exact conditions."""
         dangers = []
-        if isinstance(index, Disjunction):
-            dangers = [GuardedStep(g, None, tuple(links), True) for g in index.guards]
+        if isinstance(path, Disjunction):
+            dangers = [GuardedStep(g, None, tuple(links), True) for g in path.guards]
         for guard in self.guards:
             if stream in guard.guarded_streams and guard.guarded_streams <= visited | {stream}:
-                is_own = isinstance(index, IndexCondition) and guard.link == index.ends
-                finder = None if is_own else index
-                others = tuple(k for k in links if (k.left, k.right) != guard.link)
+                finder, required = path, [*links]
+                if isinstance(path, OrderSearch):
+                    finder = path.drop_condition(guard.link)
+                    searched = () if finder is None else finder.all_conditions
+                    required += [k for k in path.all_conditions if k.is_exact and k not in searched]
+                elif isinstance(path, IndexCondition) and guard.link == path.ends:
+                    finder = None
+                others = tuple(k for k in required if k.ends != guard.link)
                 dangers.append(GuardedStep(guard, finder, others))
         return tuple(dangers)
 
@@ -175,21 +206,36 @@ class Predicate:
         ]
         return min(usable, key=lambda d: d.cost_rank, default=None)
 
-    def index_columns(self, stream: int) -> tuple[str, ...]:
-        """Return the key columns by which a probe may search a block of the stream.
+    def stream_orders(self, stream: int) -> tuple[Order, ...]:
+        """Return the orders in which a probe may search a block of the stream.
 
-        Blocks are sorted by the first.
+        Blocks are sorted in the first. There is one for each other stream, and one for all of them
+        together, as an equality may come from one and a range from another.
         """
-        best: dict[int, IndexCondition] = {}
-        for link in sorted(self.index_conditions, key=lambda k: k.cost_rank):
-            if stream in (link.left[0], link.right[0]):
-                other = link.left[0] if link.right[0] == stream else link.right[0]
-                best.setdefault(other, link)
-        ordered = sorted(best.values(), key=lambda k: k.cost_rank)
-        names = [k.right[1] if k.right[0] == stream else k.left[1] for k in ordered] or [TIME]
-        branches = [b for d in self.disjunctions for b in d.branches]
-        names += [name for b in branches for s, name in (b.left, b.right) if s == stream]
-        return tuple(dict.fromkeys(names))
+        return self._orders[stream]
+
+    @cached_property
+    def _orders(self) -> tuple[tuple[Order, ...], ...]:
+        return tuple(self._choose_orders(stream) for stream in range(len(self.aliases)))
+
+    def _choose_orders(self, stream: int) -> tuple[Order, ...]:
+        others = [s for s in range(len(self.aliases)) if s != stream]
+        sets = [frozenset({other}) for other in others]
+        usable = [
+            self._usable_conditions(visited, stream) for visited in (*sets, frozenset(others))
+        ]
+        ranked = sorted((ends for ends in usable if ends), key=lambda ends: ends[0].cost_rank)
+        orders = [order for ends in ranked if (order := choose_order(ends, stream))]
+        distinct = list(dict.fromkeys(orders))
+        needed = [
+            order
+            for order in distinct
+            if not any(other.replaces_order(order) for other in distinct if other != order)
+        ]
+        branches = [branch for either in self.disjunctions for branch in either.branches]
+        columns = [name for branch in branches for s, name in branch.ends if s == stream]
+        alone = map(Order, columns)
+        return tuple(dict.fromkeys([*(needed or [Order(TIME)]), *alone]))
 
 
 def with_windows(predicate: Predicate, windows: Sequence[int | None]) -> Predicate:

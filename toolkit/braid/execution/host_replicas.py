@@ -15,9 +15,10 @@ from braid.core.run_state import Place as StoredAt
 from braid.core.run_state import ReplicaAddress
 from braid.core.stream_clocks import TimeSpread, needs_spread
 from braid.kernels import join_spec
-from braid.kernels.block_builder import build_block, describe_times, merge_blocks, sort_positions
+from braid.kernels.block_builder import build_block, describe_times, merge_blocks
 from braid.kernels.host_block_rows import BlockRows, take_block_rows, value_bytes
 from braid.kernels.join_spec import BatchSpec
+from braid.kernels.position_sort import sort_positions
 from braid.kernels.shedding_sampler import utility_types
 from braid.storage.block_files import BlockFileWriter, keep_open_only, open_replica
 from braid.storage.task_file_access import TaskFiles
@@ -92,7 +93,7 @@ class FreshBlockBuilder:
     def _split_by_route(
         self, whole: pa.RecordBatch, stream: int, routes: Sequence[Route]
     ) -> Iterator[tuple[Route, pa.RecordBatch]]:
-        """Yield the rows of each route's fresh block, sorted by the first index.
+        """Yield the rows of each route's fresh block, sorted by the column of the first order.
 
         The rows are copied once; every block is a view of the copy.
         """
@@ -106,7 +107,7 @@ class FreshBlockBuilder:
             number[slice(*route.block.key_range)] = n
         block = number[whole.column(ROUTING).to_numpy()]
         ends = np.cumsum(np.bincount(block, minlength=len(routes)))[: len(routes)]
-        key = whole.column(self.batch.spec.predicate.index_columns(stream)[0])
+        key = whole.column(self.batch.spec.predicate.stream_orders(stream)[0].column)
         key = key.to_numpy(zero_copy_only=False)
         if ends[-1] < len(block):
             at = np.flatnonzero(block < len(routes))
@@ -132,7 +133,7 @@ class FreshBlockBuilder:
         """
         block = route.block
         rows = BlockRows(
-            build_block(part, self.batch.spec.predicate.index_columns(block.stream), ordered=True)
+            build_block(part, self.batch.spec.predicate.stream_orders(block.stream), ordered=True)
         )
         if serves(block.hosts[0]):
             self._count_keys_and_types(rows, block.stream)
@@ -266,7 +267,7 @@ class ReplicaStore:
         if len(parts) == 1 and own and _is_dense(parts[0]):
             return found[0][0]._replace(key_range=parts[0].keys), parts[0]
         rows = BlockRows(
-            merge_blocks(parts, self.batch.spec.predicate.index_columns(d.block.stream))
+            merge_blocks(parts, self.batch.spec.predicate.stream_orders(d.block.stream))
         )
         some = rows.batch.num_rows
         return self.files.append_block(d.block.stream, rows.batch) if some else ReplicaAddress(

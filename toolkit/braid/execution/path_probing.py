@@ -218,8 +218,8 @@ class PathProber:
             return ProbeBatch(hosts, blocks, each[0], stored, sizes)
         key = tuple(map(id, each))
         if key not in self._gathers:
-            indexes = self.batch.spec.predicate.index_columns(self._find_hop(place).stream)
-            self._gathers[key] = (gather_blocks(each, indexes), each)
+            orders = self.batch.spec.predicate.stream_orders(self._find_hop(place).stream)
+            self._gathers[key] = (gather_blocks(each, orders), each)
         return ProbeBatch(hosts, blocks, self._gathers[key][0], stored, sizes)
 
     def _probe_batches(

@@ -9,10 +9,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from braid.condition.access_paths import AccessPath, CommonElements, Disjunction, OverflowGuard
+from braid.condition.access_paths import (
+    AccessPath,
+    CommonElements,
+    Disjunction,
+    OrderSearch,
+    OverflowGuard,
+)
 from braid.condition.predicate import GuardedStep
 from braid.kernels.disjunction_pairs import find_disjunction_pairs
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
+from braid.kernels.order_search import PairChunk, find_pairs_in_order
 from braid.kernels.range_search import expand_ranges, search_ranges, split_into_chunks
 from braid.kernels.set_overlap import SetColumn, pairs_sharing
 from braid.kernels.sum_overflows import Bounds, find_overflows
@@ -24,22 +31,24 @@ def find_candidate_pairs(
     stream: int,
     index: AccessPath | None,
     most: int,
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the pairs that the index admits, in chunks.
-
-    A pair is (position in the partial results, position in the block).
-    """
+) -> Iterator[PairChunk]:
+    """Yield the pairs that the index admits, in chunks."""
     size = rows.batch.num_rows
     if not size or not len(partial):
         return
+    if isinstance(index, OrderSearch):
+        yield from find_pairs_in_order(partial, rows, stream, index, most)
+        return
     if isinstance(index, CommonElements):
         here, other = (index.left, index.right)[:: 1 if index.left[0] == stream else -1]
-        yield from find_sharing_pairs(
+        for pair in find_sharing_pairs(
             *partial.set_column(*other), rows.set_column(here[1]), index.min_elements
-        )
+        ):
+            yield PairChunk(*pair)
         return
     if isinstance(index, Disjunction):
-        yield from find_disjunction_pairs(partial, rows, stream, index, most)
+        for pair in find_disjunction_pairs(partial, rows, stream, index, most):
+            yield PairChunk(*pair)
         return
     if index is None:
         first = np.zeros(len(partial), np.int64)
@@ -55,9 +64,9 @@ def find_candidate_pairs(
     hits = np.flatnonzero(counts)
     ends = np.cumsum(counts[hits])
     for start, stop in split_into_chunks(ends, most):
-        yield from expand_ranges(
-            hits[start:stop], first[hits[start:stop]], counts[hits[start:stop]], order, most
-        )
+        some = hits[start:stop]
+        for pair in expand_ranges(some, first[some], counts[some], order, most):
+            yield PairChunk(*pair)
 
 
 def find_pairs_at_risk(
@@ -67,7 +76,7 @@ def find_pairs_at_risk(
     bounds: Sequence[Bounds],
     stream: int,
     most: int,
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+) -> Iterator[PairChunk]:
     """Yield candidate pairs of a guarded sum, in chunks.
 
     They are those of an index. Without one, they are all pairs whose sum may overflow, judging by
@@ -87,7 +96,7 @@ def find_pairs_at_risk(
     for start, stop in split_into_chunks(np.cumsum(counts), most) if len(right) else ():
         first = np.zeros(stop - start, np.int64)
         for a, b in expand_ranges(np.arange(start, stop), first, counts[start:stop], None, most):
-            yield left[a], right[b]
+            yield PairChunk(left[a], right[b])
 
 
 def _find_rows_at_risk(

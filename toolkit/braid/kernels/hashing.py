@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.core.reserved_columns import DRAW
+from braid.kernels.block_orders import is_order_column
 from braid.kernels.host_block_rows import take_block_rows
 
 Floats = npt.NDArray[np.float64]
@@ -112,8 +113,8 @@ def distinct_hashes(rows: pa.RecordBatch) -> Uint64:
 def _order_by_content(rows: pa.RecordBatch) -> Int64:
     """Return the order of tuples by hash, then by all sortable columns."""
     names = [DRAW, *(f.name for f in rows.schema if f.name != DRAW and not _is_nested(f.type))]
-    # Permutations of other indexes depend on the order of the rows.
-    keys = [(name, "ascending") for name in names if not name.startswith("__p:")]
+    # Columns that store orders depend on the order of the rows.
+    keys = [(name, "ascending") for name in names if not is_order_column(name)]
     return np.asarray(pc.sort_indices(rows, sort_keys=keys).to_numpy(), np.int64)
 
 

@@ -1,8 +1,8 @@
 """The rows of a block on a host, and partial results that refer to them. NumPy and Arrow, no Spark.
 
-A block is an Arrow record batch sorted by its first index key. In addition to the user's columns it
-has ``__time`` (event time in microseconds), ``__key`` (routing key), the key columns of the
-predicate, and a permutation ``__p:key`` for every further index.
+A block is an Arrow record batch sorted in its first order. In addition to the user's columns it has
+``__time`` (event time in microseconds), ``__key`` (routing key), the key columns of the predicate,
+and the columns of ``block_orders``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.condition.access_paths import Order
 from braid.core.plan import Keys
 from braid.core.reserved_columns import ROUTING, TIME
+from braid.kernels.block_orders import OrderedRows, drop_order_columns, find_permutations
 from braid.kernels.set_overlap import SetColumn, WeightedSetColumn, map_keys
 from braid.kernels.vectors import VectorColumn
 
@@ -48,6 +50,7 @@ class BlockRows:
         self._nbytes: int | None = None
         self._longest: dict[str, int] = {}
         self._bounds: dict[str, tuple[int, int]] = {}
+        self._orders: dict[Order, OrderedRows | None] = {}
 
     def numpy_column(self, name: str) -> np.ndarray:
         """Return a column as a NumPy array; cached."""
@@ -138,33 +141,32 @@ class BlockRows:
             self._span = int(times.min()), int(times.max())
         return self._span
 
-    def find_bounds(self, name: str, is_index: bool = False) -> tuple[int, int]:
-        """Return the least and the greatest value of an integer column, over all rows of the batch.
-
-        For an index of a block they are the first and the last value. Otherwise they are computed
-        once.
-        """
+    def find_bounds(self, name: str) -> tuple[int, int]:
+        """Return the least and the greatest value of an integer column, over all rows; cached."""
         if name not in self._bounds:
             values = self.numpy_column(name)
-            order = (
-                self.numpy_column(f"__p:{name}")
-                if f"__p:{name}" in self.batch.schema.names
-                else None
-            )
-            if is_index:
-                ends = (values[0], values[-1]) if order is None else values[order[[0, -1]]]
-            else:
-                ends = values.min(), values.max()
-            self._bounds[name] = int(ends[0]), int(ends[1])
+            self._bounds[name] = int(values.min()), int(values.max())
         return self._bounds[name]
 
     def sorted_keys(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the values of an index key in order, and their positions (None: as stored)."""
-        permutation = f"__p:{name}"
-        if permutation not in self.batch.schema.names:
+        if (permutation := self._permutations.get(name)) is None:
             return self.numpy_column(name), None
         order = self.numpy_column(permutation)
         return self.cached_column(f"ordered {name}", lambda: self.numpy_column(name)[order]), order
+
+    @cached_property
+    def _permutations(self) -> dict[str, str]:
+        """Permutations by the column that they sort."""
+        return find_permutations(self.batch.schema.names)
+
+    def find_order(self, order: Order) -> OrderedRows | None:
+        """Return the rows in an order; cached. None: the block does not store it."""
+        if order not in self._orders:
+            self._orders[order] = OrderedRows.from_columns(
+                order, self.batch.schema.names, self.numpy_column
+            )
+        return self._orders[order]
 
     def cached_column(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
         """Return an array computed from columns; cached under a name that is no column name."""
@@ -383,5 +385,6 @@ def _value_offsets(column: pa.Array) -> np.ndarray:
 def _concat_parts(parts: list[tuple[BlockRows, np.ndarray]]) -> tuple[BlockRows, np.ndarray]:
     if all(rows is parts[0][0] for rows, _ in parts):
         return parts[0][0], np.concatenate([at for _, at in parts])
-    rows = BlockRows(pa.concat_batches([take_block_rows(rows.batch, at) for rows, at in parts]))
+    batches = [take_block_rows(drop_order_columns(rows.batch), at) for rows, at in parts]
+    rows = BlockRows(pa.concat_batches(batches))
     return rows, np.arange(rows.batch.num_rows)

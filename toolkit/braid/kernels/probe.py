@@ -15,13 +15,14 @@ import pyarrow as pa
 from braid.condition.predicate import GuardedStep, Predicate, ProbeStep
 from braid.condition.residual_evaluation import evaluate_residual
 from braid.condition.residual_predicate import Measure, ResidualPredicate
-from braid.core.reserved_columns import ROUTING, TIME
+from braid.core.reserved_columns import TIME
 from braid.core.step_counts import StepCounts
 from braid.errors import OverflowFailure
 from braid.kernels.candidate_pairs import find_candidate_pairs, find_pairs_at_risk
+from braid.kernels.compared_pairs import CandidatePairs
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, variable_width_columns
 from braid.kernels.query_bitmaps import QueryBitmaps
-from braid.kernels.range_search import evaluate_condition, split_into_chunks
+from braid.kernels.range_search import split_into_chunks
 from braid.kernels.set_overlap import pairwise_inner_product, pairwise_overlap
 from braid.kernels.step_tally import StepTally
 from braid.kernels.sum_overflows import find_overflows, may_overflow
@@ -65,34 +66,6 @@ class ProbeInput(NamedTuple):
     rows: BlockRows
     is_stored: bool
     counts: ComparisonCounter
-
-
-class CandidatePairs(NamedTuple):
-    """Pairs of a partial result and a row of a block of ``stream``, as positions in both."""
-
-    partial: PartialMatches
-    left: np.ndarray
-    rows: BlockRows
-    right: np.ndarray
-    stream: int
-
-    def take_positions(self, at: np.ndarray) -> CandidatePairs:
-        """Return some of the pairs."""
-        return self._replace(left=self.left[at], right=self.right[at])
-
-    def column_values(self, stream: int, name: str) -> np.ndarray:
-        """Return a number of each pair."""
-        if stream == self.stream:
-            return self.rows.numpy_column(name)[self.right]
-        return self.partial.values_at(stream, name, self.left)
-
-    def keep_in_key_range(self) -> CandidatePairs:
-        """Return the pairs whose stored row belongs to this host."""
-        if self.rows.keys is None:
-            return self
-        key = self.rows.numpy_column(ROUTING)[self.right]
-        low, high = self.rows.keys
-        return self.take_positions(np.flatnonzero((key >= low) & (key < high)))
 
 
 @dataclass
@@ -167,10 +140,8 @@ class BlockJoiner:
         if rows.batch.num_rows:
             for danger in step.guarded_steps:
                 self._check_danger(partial, rows, stored, step, danger)
-        for left, right in find_candidate_pairs(
-            partial, rows, step.stream, step.access_path, CHUNK
-        ):
-            pairs = CandidatePairs(partial, left, rows, right, step.stream).keep_in_key_range()
+        for chunk in find_candidate_pairs(partial, rows, step.stream, step.access_path, CHUNK):
+            pairs = CandidatePairs.from_chunk(chunk, partial, rows, step.stream)
             if not len(pairs.left):
                 continue
             count.compared_pairs += rows.count_by_block(pairs.right)
@@ -217,8 +188,8 @@ class BlockJoiner:
         ]
         if not may_overflow(danger.guard, bounds):
             return
-        for left, right in find_pairs_at_risk(partial, rows, danger, bounds, step.stream, CHUNK):
-            pairs = CandidatePairs(partial, left, rows, right, step.stream).keep_in_key_range()
+        for chunk in find_pairs_at_risk(partial, rows, danger, bounds, step.stream, CHUNK):
+            pairs = CandidatePairs.from_chunk(chunk, partial, rows, step.stream)
             columns = [pairs.column_values(s, n) for s, n, _ in ends]
             pairs = pairs.take_positions(np.flatnonzero(find_overflows(danger.guard, columns)))
             required = replace(step, conditions=danger.required_links)
@@ -292,10 +263,11 @@ class BlockJoiner:
     ) -> np.ndarray | None:
         """Return a mask of the pairs that fulfil the conditions and are not expired; None: all."""
         keep: np.ndarray | None = None
-        step, left = tally.step, len(pairs.left)
+        for link in pairs.unchecked:
+            keep = _and_masks(keep, pairs.evaluate_condition(link))
+        step, left = tally.step, len(pairs.left) if keep is None else int(np.count_nonzero(keep))
         for link, check in zip(step.conditions, tally.conditions, strict=True):
-            a, b = pairs.column_values(*link.left), pairs.column_values(*link.right)
-            keep = _and_masks(keep, evaluate_condition(a, b, link))
+            keep = _and_masks(keep, pairs.evaluate_condition(link))
             check.pairs_in += left
             left = int(np.count_nonzero(keep))
             check.pairs_out += left

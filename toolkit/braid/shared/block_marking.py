@@ -205,7 +205,6 @@ def _rewrite_replica(
 ) -> tuple[str | int, ...] | None:
     """Rewrite one replica. Return its line of the report, or None if no tuple is left."""
     stream = job.streams[block]
-    indexes = job.predicate.index_columns(stream)
     batch = rewrite_bitmaps(
         job.stored_rows(block, host),
         fresh,
@@ -213,7 +212,7 @@ def _rewrite_replica(
         job.bitmaps,
         stream,
         job.watermarks[stream],
-        indexes,
+        job.predicate.stream_orders(stream),
     )
     if batch is None:
         return None

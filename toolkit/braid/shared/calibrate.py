@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 
-from braid.condition.access_paths import IndexCondition
+from braid.condition.access_paths import IndexCondition, Order
 from braid.condition.predicate import Predicate, with_windows
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, ROUTING, TIME
@@ -35,12 +35,12 @@ def measure_slice_overhead() -> float:
     bitmaps = QueryBitmaps.from_queries([Query("q", (window, window), (None, None))])
     joiner = BlockJoiner(predicate, (window, window), (None, None), bitmaps)
     stored, probes = _make_sample_rows(_STORED, 0), _make_sample_rows(_PROBES, _STORED)
-    slices = [BlockRows(build_block(stored, ["k"]))]
+    slices = [BlockRows(build_block(stored, [Order("k")]))]
     sliced = [
-        BlockRows(build_block(stored.slice(at, _STORED // _SLICES), ["k"]))
+        BlockRows(build_block(stored.slice(at, _STORED // _SLICES), [Order("k")]))
         for at in range(0, _STORED, _STORED // _SLICES)
     ]
-    fresh = BlockRows(build_block(probes, ["k"]))
+    fresh = BlockRows(build_block(probes, [Order("k")]))
     one, pairs = _time_probes(joiner, fresh, slices)
     several, _ = _time_probes(joiner, fresh, sliced)
     return max(0.0, several - one) / (_SLICES - 1) / _PROBES / (one / pairs)

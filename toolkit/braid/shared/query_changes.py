@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from braid.condition.access_paths import Order
 from braid.core.query import MOST, Query
 from braid.core.reserved_columns import MARK, ROUTING, TIME
 from braid.kernels.block_builder import build_block, replace_column
@@ -93,7 +94,7 @@ def rewrite_bitmaps(
     bitmaps: QueryBitmaps,
     stream: int,
     limit: int | None,
-    indexes: Sequence[str],
+    orders: Sequence[Order],
 ) -> pa.RecordBatch | None:
     """Return a stored block for another set of queries; None if no tuple is left.
 
@@ -110,9 +111,7 @@ def rewrite_bitmaps(
     if limit is not None:
         alive &= batch.column(TIME).to_numpy() + bitmaps.lifetimes(stream)[ranks] > limit
     batch = replace_column(replace_column(batch, MARK, pa.array(marks)), ROUTING, pa.array(ranks))
-    return (
-        build_block(batch.filter(pa.array(alive)), indexes, ordered=True) if alive.any() else None
-    )
+    return build_block(batch.filter(pa.array(alive)), orders, ordered=True) if alive.any() else None
 
 
 def query_bitmap(queries: Iterable[Query]) -> int:

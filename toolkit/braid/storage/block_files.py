@@ -42,6 +42,8 @@ Arrow cannot read a struct's text if a row group has 2 GB of it.
 _ONES = pa.array(np.ones(_EMIT_ROWS))
 """Weights of results that load shedding never skips, made once."""
 _WEIGHT = pa.field(WEIGHT, pa.float64(), nullable=False)
+_FILES_APART = 1_000
+"""Added to the number of a stream in the name of each further file. A join has fewer streams."""
 _MOST_OPEN = 512
 """Open block files per process. Many systems allow a process 1,024 open files."""
 _SMALL = 1 << 18
@@ -51,8 +53,9 @@ _SMALL = 1 << 18
 class BlockFileWriter:
     """Writer of a task attempt's block files.
 
-    It writes one file per stream and one record batch per block and host, without ``echoes``:
-    columns that copy others. ``force``: force the files to disk.
+    It writes one record batch per block and host, without ``echoes``: columns that copy others.
+    Blocks of a stream are in one file if all store the same orders. ``force``: force the files to
+    disk.
     """
 
     def __init__(
@@ -63,29 +66,36 @@ class BlockFileWriter:
         echoes: Callable[[int], Sequence[GeneratedColumn]] = lambda _: (),
     ) -> None:
         self.folder, self.stem, self.force, self.echoes = folder, stem, force, echoes
-        self.writers: dict[int, Any] = {}
+        self.writers: dict[str, Any] = {}
         self.sinks: list[Any] = []
-        self.written: dict[int, int] = {}
+        self.written: dict[str, int] = {}
+        self._file_names: dict[tuple[int, tuple[str, ...]], str] = {}
         self._pending_checksums: dict[str, Future[FileChecksum]] | None = None
 
     def append_block(self, stream: int, batch: pa.RecordBatch) -> ReplicaAddress:
         """Append a block's rows to the file of their stream. Return their address."""
-        name, batch = (
-            f"{self.stem}-{stream}.arrow",
-            drop_generated_columns(batch, self.echoes(stream)),
-        )
-        if stream not in self.writers:
+        batch = drop_generated_columns(batch, self.echoes(stream))
+        name = self._name_file(stream, tuple(batch.schema.names))
+        if name not in self.writers:
             self.sinks.append(current_file_system().open_sink(self.folder / name))
-            self.writers[stream] = pa.ipc.new_file(self.sinks[-1], batch.schema)
-        self.writers[stream].write_batch(batch)
-        self.written[stream] = self.written.get(stream, 0) + 1
-        return ReplicaAddress(name, self.written[stream] - 1)
+            self.writers[name] = pa.ipc.new_file(self.sinks[-1], batch.schema)
+        self.writers[name].write_batch(batch)
+        self.written[name] = self.written.get(name, 0) + 1
+        return ReplicaAddress(name, self.written[name] - 1)
+
+    def _name_file(self, stream: int, columns: tuple[str, ...]) -> str:
+        """Return the name of the file of a stream's blocks with these columns."""
+        if (stream, columns) not in self._file_names:
+            others = sum(s == stream for s, _ in self._file_names)
+            number = stream + _FILES_APART * others
+            self._file_names[stream, columns] = f"{self.stem}-{number}.arrow"
+        return self._file_names[stream, columns]
 
     def finish_files(self) -> None:
         """Close all files and start to compute their checksums in the background."""
         for file in (*self.writers.values(), *self.sinks):
             file.close()
-        paths = [self.folder / f"{self.stem}-{stream}.arrow" for stream in self.writers]
+        paths = [self.folder / name for name in self.writers]
         _readers.mark_verified(map(str, paths))
         self._pending_checksums = {
             path.name: durable_files.run_in_background(
