@@ -30,7 +30,7 @@ def test_a_join_tells_what_it_will_do(streams, tmp_path: Path, monkeypatch):
     assert rows(found, "filter") == [("a", "(`name` LIKE '%x')")]
     assert [how for _, how in rows(found, "index condition")] == [
         "index: equality: a: cast((`k`) as bigint) = b: cast((`k`) as bigint)",
-        "check: band: -3 <= a: cast((`id`) as bigint) - b: cast((`id`) as bigint) <= 3",
+        "index: band: -3 <= a: cast((`id`) as bigint) - b: cast((`id`) as bigint) <= 3",
         "check: window: -89999999 <= time of a (µs) - time of b (µs)",
     ]
     assert len(rows(found, "residual")) == 1

@@ -8,7 +8,7 @@ from html import escape
 from math import inf
 from typing import Any
 
-from braid.condition.access_paths import IndexCondition
+from braid.condition.access_paths import IndexCondition, list_searched_conditions
 from braid.condition.predicate import computed_columns
 from braid.core.condition_tree import TreeLine, build_condition_tree, format_condition_tree
 from braid.core.query import longest_windows
@@ -123,14 +123,18 @@ def _describe_streams(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
 
 
 def _describe_index_conditions(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
-    """Yield the conditions between every two streams. The one that the index uses comes first."""
+    """Yield the conditions between every two streams. Those that the index uses come first."""
     p = join.predicate
     pairs: dict[tuple[int, int], list[IndexCondition]] = {}
     for link in sorted(p.index_conditions, key=lambda k: k.cost_rank):
         pairs.setdefault((link.left[0], link.right[0]), []).append(link)
-    for pair, links in pairs.items():
-        for n, link in enumerate(links):
-            role = "index" if n == 0 else "check" if link.is_exact else "left to a residual"
+    for (left, right), links in pairs.items():
+        pair = left, right
+        steps = p.next_step(frozenset({left}), right), p.next_step(frozenset({right}), left)
+        searched = [link for step in steps for link in list_searched_conditions(step.access_path)]
+        for link in sorted(links, key=lambda each: each not in searched):
+            checked = "check" if link.is_exact else "left to a residual"
+            role = "index" if link in searched else checked
             yield (
                 "index condition",
                 _join_aliases(join, pair),

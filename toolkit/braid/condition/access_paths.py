@@ -178,3 +178,10 @@ class OrderSearch:
 
 AccessPath = IndexCondition | OrderSearch | CommonElements | Disjunction
 """What finds candidate pairs."""
+
+
+def list_searched_conditions(path: AccessPath | None) -> tuple[IndexCondition, ...]:
+    """Return the index conditions that an access path finds pairs by, without those of an OR."""
+    if isinstance(path, OrderSearch):
+        return path.all_conditions
+    return (path,) if isinstance(path, IndexCondition) else ()
