@@ -33,7 +33,7 @@ def test_a_join_tells_what_it_will_do(streams, tmp_path: Path, monkeypatch):
         "index: band: -3 <= a: cast((`id`) as bigint) - b: cast((`id`) as bigint) <= 3",
         "check: window: -89999999 <= time of a (µs) - time of b (µs)",
     ]
-    assert len(rows(found, "residual")) == 1
+    assert str(found).endswith("residual")
     assert rows(found, "event time") == [("ts", "lateness: 5 s; ahead: 1 d")]
     assert [how for _, how in rows(found, "stream")] == [
         "static, replayed in micro-batches; window: 1 min 30 s",
@@ -49,7 +49,7 @@ def test_a_join_tells_what_it_will_do(streams, tmp_path: Path, monkeypatch):
 def test_what_one_host_holds_is_held_once(streams):
     found = StreamJoin(streams, "a.k < b.k", Centralized()).explain()
     assert all("; 1 copies" in how for _, how in rows(found, "stored"))
-    assert rows(found, "event time") == [] and rows(found, "residual") == []
+    assert rows(found, "event time") == [] and "residual" not in str(found)
 
 
 def test_a_placement_that_is_left_out_is_chosen(streams):
