@@ -8,6 +8,7 @@ import os
 import stat
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, Any
 
 import pyarrow as pa
@@ -154,7 +155,8 @@ class SimulatedDisk(FileSystem):
         for path, _ in [*self.files.walk(str(folder))]:
             self.remove_file(path, missing_ok=True)
         self.step("rmtree", str(folder))
-        self._remove(str(folder))
+        with suppress(OSError):  # a file that came meanwhile, as for shutil.rmtree
+            self._remove(str(folder))
 
     def _remove(self, folder: str) -> None:
         node = self.files.find(folder)
