@@ -20,6 +20,7 @@ from braid.join_config import JoinConfig
 from braid.kernels.step_tally import StepTally
 from braid.simulation.simulator import simulate
 from braid.sources.stream_source import AnalyzedJoin
+from braid.step_estimates import SAMPLED_TUPLES, estimate_steps
 from braid.util.durations import UNITS, format_duration
 from braid.util.html_table import render_html_table
 from braid.util.machine import available_cores
@@ -86,14 +87,21 @@ def explain_join(join: AnalyzedJoin, count: bool = False) -> Explanation:
 
 
 def _plan_condition_tree(join: AnalyzedJoin) -> list[TreeLine]:
-    """Return the tree of the condition, for tuples of the first stream joined in order."""
+    """Return the tree of the condition, for tuples of the first stream joined in order.
+
+    Its pairs are estimated from samples of tables, without windows.
+    """
     predicate, streams = join.predicate, [*join.config.streams]
+    texts = [part.text for part in predicate.parts]
+    times = join.config.event_time_columns
+    samples = join.source.sample_tuples(predicate, times, SAMPLED_TUPLES)
+    if steps := estimate_steps(predicate, samples):
+        return build_condition_tree(streams, texts, steps, estimated=True)
     joined = [frozenset(range(s)) for s in range(1, len(streams))]
     steps = [
         StepTally(predicate.next_step(before, len(before))).count_steps(before, predicate.parts)
         for before in joined
     ]
-    texts = [part.text for part in predicate.parts]
     return build_condition_tree(streams, texts, steps, counted=False)
 
 

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from braid.core.step_counts import CheckCounts, StepCounts, sum_step_counts
 
 _HEADINGS = ("rows in", "candidates", "out", "seconds")
+_ESTIMATED = "estimated"
+"""Word in the place of the seconds of a step whose pairs are estimated."""
 
 
 class TreeLine(NamedTuple):
@@ -30,18 +32,26 @@ class TreeLine(NamedTuple):
 
 
 def build_condition_tree(
-    streams: Sequence[str], parts: Sequence[str], steps: Iterable[StepCounts], counted: bool = True
+    streams: Sequence[str],
+    parts: Sequence[str],
+    steps: Iterable[StepCounts],
+    counted: bool = True,
+    estimated: bool = False,
 ) -> list[TreeLine]:
     """Return the tree of a condition.
 
     - ``parts``: its conjuncts, by id.
     - ``steps``: the probe steps of a run, or planned ones.
     - ``counted``: whether the steps have counts.
+    - ``estimated``: whether these are estimates, which have no seconds.
     """
     sums = _merge_directions(sum_step_counts(steps), len(streams))
     lines = [line for step in sums for line in _describe_step(streams, parts, step, counted)]
     used = {id for step in sums for ids in step.part_ids for id in ids}
     filters = [TreeLine(0, text, "filter") for id, text in enumerate(parts) if id not in used]
+    if estimated:
+        seconds = (_ESTIMATED if not line.depth else "" for line in lines)
+        lines = [line._replace(seconds=s) for line, s in zip(lines, seconds, strict=True)]
     return (filters if sums else []) + lines
 
 

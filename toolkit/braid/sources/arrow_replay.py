@@ -152,6 +152,7 @@ class ArrowFeed:
     It adds event time, routing key and the columns that the condition needs. Tuples that can never
     match are dropped, except those without event time, which are counted later.
 
+    - ``placement``: None: all routing keys are 0.
     - ``worth``: Spark SQL for the value of a tuple, by stream, in a run that sheds load.
     - ``by_value``: whether load is shed by the values that an equality joins on.
     """
@@ -161,7 +162,7 @@ class ArrowFeed:
         schemas: Mapping[str, pa.Schema],
         predicate: Predicate,
         times: Mapping[str, str],
-        placement: Placement,
+        placement: Placement | None,
         seed: int,
         worth: Sequence[str | None] | None = None,
         by_value: bool = False,
@@ -175,7 +176,8 @@ class ArrowFeed:
             columns = {n: analyser.compile_expression(alias, sql)[0] for n, sql in wanted.items()}
             whole, equality = list(map(_quote_identifier, schema.names)), predicate.equality
             value = columns[equality[i]] if equality else ""
-            columns[ROUTING] = f"CAST({_routing_key_sql(placement, seed, whole, value)} AS INTEGER)"
+            key = "0" if placement is None else _routing_key_sql(placement, seed, whole, value)
+            columns[ROUTING] = f"CAST({key} AS INTEGER)"
             if worth is not None:
                 nested = [f.name for f in schema if pa.types.is_nested(f.type)]
                 # The hash of a list ignores where it ends, and NULL hashes like an empty list.
@@ -205,22 +207,33 @@ class ArrowFeed:
         is 0.
         """
         found: dict[int, list[pa.RecordBatch]] = {}
-        for i, (alias, columns) in enumerate(self.columns.items()):
+        for i, alias in enumerate(self.columns):
             rows = read_parquet(micro_batch_files.batch_file(folder / alias, number))
             if not rows.num_rows:
                 continue
             all_take_part = harvest is not None and harvest.is_full_join(rows.num_rows)
-            asked = {n: sql for n, sql in columns.items() if n != DRAW or not all_take_part}
-            places = pa.array(np.arange(rows.num_rows))
-            query = _make_select_sql(asked, self.where[alias])
-            made = self._evaluate_columns(query, rows.append_column(_PLACE, places), alias, number)
-            undrawn = pa.array(np.zeros(made.num_rows, np.int64))
-            whole = rows.take(made[_PLACE])
-            for name in columns:
-                whole = whole.append_column(name, made[name] if name in asked else undrawn)
-            if whole.num_rows:
-                found[i] = whole.combine_chunks().to_batches()
+            tuples = self.compute_tuples(alias, rows, number, all_take_part)
+            if tuples.num_rows:
+                found[i] = tuples.combine_chunks().to_batches()
         return found
+
+    def compute_tuples(
+        self, alias: str, rows: pa.Table, number: int = 0, undrawn: bool = False
+    ) -> pa.Table:
+        """Return the rows of a stream that may match, with their computed columns.
+
+        ``undrawn``: sampling hashes are 0. Raises OverflowFailure if an expression has no value.
+        """
+        columns = self.columns[alias]
+        asked = {n: sql for n, sql in columns.items() if n != DRAW or not undrawn}
+        places = pa.array(np.arange(rows.num_rows))
+        query = _make_select_sql(asked, self.where[alias])
+        computed = self._evaluate_columns(query, rows.append_column(_PLACE, places), alias, number)
+        zeros = pa.array(np.zeros(computed.num_rows, np.int64))
+        tuples = rows.take(computed[_PLACE])
+        for name in columns:
+            tuples = tuples.append_column(name, computed[name] if name in asked else zeros)
+        return tuples
 
     def _evaluate_columns(self, query: str, rows: pa.Table, alias: str, number: int) -> pa.Table:
         """Return the computed columns of a micro-batch.

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from braid.condition.predicate import Predicate
 from braid.condition.sql_types import sql_type_of_arrow
 from braid.core.reserved_columns import WEIGHT
+from braid.errors import OverflowFailure
 from braid.execution.executors import check_executor
 from braid.join_config import Columns
 from braid.kernels.join_spec import StreamLayout
@@ -21,7 +23,7 @@ from braid.sources.arrow_replay import (
     measure_extent,
     most_frequent_share,
 )
-from braid.sources.stream_source import AnalyzedJoin, StreamSource
+from braid.sources.stream_source import AnalyzedJoin, StreamSource, TupleSample
 from braid.storage.run_store import RunStore
 from braid.util.machine import available_cores
 
@@ -78,6 +80,27 @@ class ArrowStreams(StreamSource):
         return max(
             most_frequent_share(alias, rows, predicate) for alias, rows in self.streams.items()
         )
+
+    def sample_tuples(
+        self, predicate: Predicate, times: Mapping[str, str], most: int
+    ) -> list[TupleSample]:
+        """Return evenly spaced tuples of each table; empty if some cannot be computed."""
+        schemas = {alias: rows.schema for alias, rows in self.streams.items()}
+        columns = {alias: _time_sql(times.get(alias), has_windows=False) for alias in schemas}
+        feed = ArrowFeed(schemas, predicate, columns, None, 0)
+        sampled: list[TupleSample] = []
+        for alias, rows in self.streams.items():
+            count = min(most, rows.num_rows)
+            places = np.linspace(0, rows.num_rows - 1, count).astype(np.int64)
+            try:
+                tuples = feed.compute_tuples(alias, rows.take(pa.array(places)))
+            except OverflowFailure:  # the run fails there too, and names the expression
+                return []
+            if not tuples.num_rows:
+                return []
+            batch = tuples.combine_chunks().to_batches()[0]
+            sampled.append(TupleSample(batch, rows.num_rows / count))
+        return sampled
 
     def check_execution(self, executor: Any, driver_memory: Any) -> str:
         if check_executor(executor) == "spark":
@@ -143,7 +166,10 @@ class ArrowStreams(StreamSource):
         feed = ArrowFeed(
             streams,
             join.predicate,
-            {alias: _event_time_sql(join, alias) for alias in streams},
+            {
+                alias: _time_sql(config.event_time_columns.get(alias), bool(config.window_texts))
+                for alias in streams
+            },
             join.placement,
             config.seed,
             None if shed is None else join.utilities,
@@ -152,12 +178,12 @@ class ArrowStreams(StreamSource):
         return feed, ()
 
 
-def _event_time_sql(join: AnalyzedJoin, alias: str) -> str:
-    """Return Spark SQL for the event time."""
-    if (name := join.config.event_time_columns.get(alias)) is None:
+def _time_sql(name: str | None, has_windows: bool) -> str:
+    """Return Spark SQL for the event time in a column."""
+    if name is None:
         return "cast(0 as bigint)"
     time = f"unix_micros(cast(`{name}` as timestamp))"
-    return time if join.config.window_texts else f"coalesce({time}, cast(0 as bigint))"
+    return time if has_windows else f"coalesce({time}, cast(0 as bigint))"
 
 
 def _format_columns(schema: pa.Schema) -> str:

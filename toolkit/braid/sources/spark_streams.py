@@ -18,7 +18,7 @@ from braid.execution.stream_layout import make_layouts, project_stream
 from braid.join_config import Columns
 from braid.kernels.join_spec import RoutingHash, StreamLayout
 from braid.sources import input_fingerprints, static_replay
-from braid.sources.stream_source import PAGES, AnalyzedJoin, StreamSource
+from braid.sources.stream_source import PAGES, AnalyzedJoin, StreamSource, TupleSample
 from braid.spark_workers import check_object_store, check_shared_folder, prepare_workers
 from braid.storage.object_store import store_environment
 from braid.storage.run_store import RunStore
@@ -76,6 +76,12 @@ class SparkStreams(StreamSource):
     def most_frequent_share(self, predicate: Predicate) -> float:
         """Return 0: the share is unknown."""
         return 0.0
+
+    def sample_tuples(
+        self, predicate: Predicate, times: Mapping[str, str], most: int
+    ) -> list[TupleSample]:
+        """Return nothing: Spark would read the frames."""
+        return []
 
     def check_execution(self, executor: Any, driver_memory: Any) -> str:
         return check_executor(executor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from braid.condition.predicate import Predicate
 from braid.core.placement import Placement
@@ -32,6 +32,13 @@ class ReplaySource(Protocol):
         The input is written whole or as files of micro-batches.
         """
         ...
+
+
+class TupleSample(NamedTuple):
+    """Tuples of a stream with their keys, and how many rows of the stream each one stands for."""
+
+    tuples: Any
+    rows_per_tuple: float
 
 
 class StreamSource(Protocol):
@@ -80,6 +87,14 @@ class StreamSource(Protocol):
 
     def most_frequent_share(self, predicate: Predicate) -> float:
         """Return the share of tuples with the most frequent join value; 0: unknown."""
+
+    def sample_tuples(
+        self, predicate: Predicate, times: Mapping[str, str], most: int
+    ) -> Sequence[TupleSample]:
+        """Return at most ``most`` tuples of each stream, with their keys; empty: unknown.
+
+        ``times``: event-time columns by alias.
+        """
 
     def check_execution(self, executor: Any, driver_memory: Any) -> str:
         """Return the executor. Raises ValueError unless these streams accept the two settings."""
