@@ -80,12 +80,15 @@ def test_a_join_of_three_streams_counts_each_hop(tmp_path: Path) -> None:
 
 def test_inspect_and_explain_show_the_same_parts(tmp_path: Path) -> None:
     join = StreamJoin(STREAMS, ON, Centralized())
-    assert str(join.explain()).splitlines()[-5:] == [
-        "a.v > 3                                                           filter",
-        "a ⋈ b",
-        "├ a.k = b.k AND a.v BETWEEN b.v - 10 AND b.v + 10 AND a.w <= b.w  equality and two ranges",
-        "├ a.u <= b.u                                                      check",
-        "└ CONCAT(a.s, b.s) <> 'x1x1'                                      residual",
+    assert [(line.text, line.reached) for line in join.explain().tree] == [
+        ("a.v > 3", "filter"),
+        ("a ⋈ b", ""),
+        (
+            "a.k = b.k AND a.v BETWEEN b.v - 10 AND b.v + 10 AND a.w <= b.w",
+            "equality and two ranges",
+        ),
+        ("a.u <= b.u", "check"),
+        ("CONCAT(a.s, b.s) <> 'x1x1'", "residual"),
     ]
     run = join.start(tmp_path, batches=2)
     assert run.awaitTermination()
@@ -136,15 +139,38 @@ def test_a_run_that_compares_all_pairs_says_so_in_its_health(tmp_path: Path) -> 
 
 
 def test_several_equalities_and_an_or_name_their_parts() -> None:
-    both = StreamJoin(STREAMS, "a.k = b.k AND a.v = b.v", Centralized())
-    assert str(both.explain()).splitlines()[-4:] == [
-        "a ⋈ b",
-        "├ a.k = b.k AND a.v = b.v  equality",
-        "├ a.k = b.k                check",
-        "└ a.v = b.v                check",
+    def reached(on: str) -> list[tuple[str, str]]:
+        tree = StreamJoin(STREAMS, on, Centralized()).explain().tree
+        return [(line.text, line.reached) for line in tree[1:]]
+
+    assert reached("a.k = b.k AND a.v = b.v") == [
+        ("a.k = b.k AND a.v = b.v", "equality"),
+        ("a.k = b.k", "check"),
+        ("a.v = b.v", "check"),
     ]
-    either = StreamJoin(STREAMS, "a.k = b.k OR a.v = b.v", Centralized())
-    assert str(either.explain()).splitlines()[-2:] == [
-        "a ⋈ b",
-        "└ a.k = b.k OR a.v = b.v  any branch",
-    ]
+    assert reached("a.k = b.k OR a.v = b.v") == [("a.k = b.k OR a.v = b.v", "any branch")]
+
+
+@pytest.mark.parametrize(
+    ("on", "share"),
+    [
+        ("a.k = b.k", 1 / 40),
+        ("a.v <= b.v", 0.5),
+        ("a.k = b.k AND concat(a.s, b.s) <> 'x1x1'", 1 / 40),
+        ("concat(a.s, b.s) = 'x1x1'", 1.0),
+    ],
+)
+def test_the_share_of_compared_pairs_is_estimated_from_samples(on: str, share: float) -> None:
+    streams = {"a": rows(9_000), "b": rows(3_000)}
+    lines = str(StreamJoin(streams, on).explain()).splitlines()
+    (total,) = (line.split() for line in lines if line.endswith("estimated"))
+    compared = int(total[4].replace(",", "")) / (9_000 * 3_000)
+    assert share / 1.3 < compared < share * 1.3
+
+
+def test_a_sample_without_tuples_or_with_a_failing_expression_gives_no_estimate() -> None:
+    none = StreamJoin(STREAMS, "a.k = b.k AND a.v > 99", Centralized())
+    assert "estimated" not in str(none.explain()) and "├" not in str(none.explain())
+    bits = {s: pa.table({"k": pa.array([2**31 - 1] * 9, pa.int32())}) for s in "ab"}
+    fails = StreamJoin(bits, "a.k + a.k = b.k", Centralized())
+    assert "estimated" not in str(fails.explain())

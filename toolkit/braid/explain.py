@@ -99,7 +99,9 @@ def _plan_condition_tree(join: AnalyzedJoin) -> list[TreeLine]:
         return build_condition_tree(streams, texts, steps, estimated=True)
     joined = [frozenset(range(s)) for s in range(1, len(streams))]
     steps = [
-        StepTally(predicate.next_step(before, len(before))).count_steps(before, predicate.parts)
+        StepTally(predicate.next_step(before, len(before))).make_step_counts(
+            before, predicate.parts
+        )
         for before in joined
     ]
     return build_condition_tree(streams, texts, steps, counted=False)

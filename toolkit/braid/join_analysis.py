@@ -13,6 +13,7 @@ from braid.shedding_options import check_shedding
 from braid.simulation.auto_placement import FIRST, MOST, THEN, Auto
 from braid.simulation.placement_choice import JoinStatistics, PlacementChoice, choose_placement
 from braid.sources.stream_source import AnalyzedJoin, StreamSource, count_partitions
+from braid.step_estimates import SAMPLED_TUPLES, estimate_steps
 
 
 def analyze_join(config: JoinConfig, source: StreamSource) -> AnalyzedJoin:
@@ -68,7 +69,7 @@ def choose_auto_placement(
         tuple(None if limit is None else limit / 1e6 for limit in config.window_limits),
         min(count_partitions(config, source), MOST_HOSTS),
         predicate.equality is not None,
-        step.access_path is not None,
+        1.0 if step.access_path is None else _estimate_compared_share(config, source, predicate),
         most_frequent_share=source.most_frequent_share(predicate),
         has_remote_hosts=source.has_remote_hosts(),
     )
@@ -77,5 +78,20 @@ def choose_auto_placement(
     if name != FIRST or len(config.streams) != 2 or not 1 < hosts <= MOST:
         return chosen
     why = f"{chosen.reason}; {THEN} once values turn out to be frequent enough"
-    placement = Auto(hosts, statistics.is_indexed, statistics.has_remote_hosts)
+    placement = Auto(hosts, statistics.compared_share, statistics.has_remote_hosts)
     return chosen._replace(placement=placement, reason=why)
+
+
+def _estimate_compared_share(
+    config: JoinConfig, source: StreamSource, predicate: Predicate
+) -> float:
+    """Return the share of the pairs of the first two streams that an index leaves to compare.
+
+    0 if it is unknown.
+    """
+    samples = source.sample_tuples(predicate, config.event_time_columns, SAMPLED_TUPLES)
+    steps = estimate_steps(predicate, samples)
+    if not steps:
+        return 0.0
+    rows = samples[0].count_rows() * samples[1].count_rows()
+    return min(1.0, steps[0].candidate_pairs / max(1.0, rows))

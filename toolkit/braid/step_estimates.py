@@ -39,14 +39,14 @@ def estimate_steps(predicate: Predicate, samples: Sequence[TupleSample]) -> list
     factor, steps = samples[0].rows_per_tuple, list[StepCounts]()
     for stream, (tuples, rows_per_tuple) in enumerate(samples[1:], 1):
         joined = frozenset(range(stream))
-        block = BlockRows(build_block(tuples, predicate.index_columns(stream)))
+        block = BlockRows(build_block(tuples, predicate.stream_orders(stream)))
         tally = joiner.find_tally(joined, stream)
         tally.rows = len(partial)
         try:
             found = [*joiner.probe_block(partial, block, stream, False, _Counter())]
         except OverflowFailure:  # the run fails there too, and names the expression
             return []
-        counts = tally.count_steps(joined, predicate.parts)
+        counts = tally.make_step_counts(joined, predicate.parts)
         steps.append(_scale_counts(counts, factor, rows_per_tuple))
         if not found:
             break
@@ -62,17 +62,17 @@ def estimate_steps(predicate: Predicate, samples: Sequence[TupleSample]) -> list
 def _scale_counts(counts: StepCounts, probing: float, stored: float) -> StepCounts:
     """Return counts of samples scaled to all tuples; ``probing``, ``stored``: their factors."""
 
-    def scale(pairs: int) -> int:
+    def scale_pair_count(pairs: int) -> int:
         return round(pairs * probing * stored)
 
     checks = (
-        CheckCounts(c.parts, c.reached, scale(c.pairs_in), scale(c.pairs_out))
+        CheckCounts(c.parts, c.reached, scale_pair_count(c.pairs_in), scale_pair_count(c.pairs_out))
         for c in counts.checks
     )
     return counts._replace(
         rows=round(counts.rows * probing),
-        candidate_pairs=scale(counts.candidate_pairs),
-        matches=scale(counts.matches),
+        candidate_pairs=scale_pair_count(counts.candidate_pairs),
+        matches=scale_pair_count(counts.matches),
         seconds=0.0,
         checks=tuple(checks),
     )

@@ -71,7 +71,7 @@ class HostTask:
             ],
             shedding=self._make_shedding_outcome(),
             results_by_query=self.results.served,
-            step_counts=self.probing.joiner.count_steps(),
+            step_counts=self.probing.joiner.make_step_counts(),
         )
 
     def _make_shedding_outcome(self) -> SheddingOutcome | None:

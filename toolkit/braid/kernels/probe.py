@@ -254,9 +254,9 @@ class BlockJoiner:
             self.tallies[visited, stream] = StepTally(self.predicate.next_step(visited, stream))
         return self.tallies[visited, stream]
 
-    def count_steps(self) -> list[StepCounts]:
+    def make_step_counts(self) -> list[StepCounts]:
         """Return the counts of all steps so far."""
-        return [t.count_steps(at[0], self.predicate.parts) for at, t in self.tallies.items()]
+        return [t.make_step_counts(at[0], self.predicate.parts) for at, t in self.tallies.items()]
 
     def _evaluate_conditions(
         self, pairs: CandidatePairs, tally: StepTally, stored: bool

@@ -44,7 +44,9 @@ class StepTally:
         self.conditions = [CheckTally() for _ in self.step.conditions]
         self.residuals = [CheckTally() for _ in self.step.residuals]
 
-    def count_steps(self, joined: frozenset[int], parts: Sequence[ConditionPart]) -> StepCounts:
+    def make_step_counts(
+        self, joined: frozenset[int], parts: Sequence[ConditionPart]
+    ) -> StepCounts:
         """Return the counts; ``joined``: the streams joined before the step."""
         conditions = (find_condition_parts(parts, [c]) for c in self.step.conditions)
         residuals = (find_residual_parts(parts, r) for r in self.step.residuals)

@@ -77,7 +77,8 @@ class Auto(Placement):
     and the cost of moving blocks. It joins two streams that an equality links.
 
     - ``hosts``: number of hosts, 1 to MOST.
-    - ``is_indexed``: whether an index finds partners. Default: True.
+    - ``compared_share``: share of the meeting pairs that are compared. Default: 0, as with an
+      equality.
     - ``has_remote_hosts``: whether hosts are on several machines. Default: False.
     - ``reviews_placement``: whether the placement may change. Default: True.
 
@@ -89,7 +90,7 @@ class Auto(Placement):
     label = "Auto (hash, then grid where values are frequent)"
 
     hosts: int
-    is_indexed: bool = True
+    compared_share: float = 0.0
     has_remote_hosts: bool = False
     reviews_placement: bool = True
 
@@ -236,7 +237,7 @@ class Auto(Placement):
         batches = min(max(facts.batch, AHEAD[0]), AHEAD[1])
         each = [round(n / facts.batch) for n in facts.received]
         events = (e for _ in range(batches) for e in model.run_batch(each))
-        return modelled_work(events, self.is_indexed, self.has_remote_hosts, matches)
+        return modelled_work(events, self.compared_share, self.has_remote_hosts, matches)
 
 
 @cache

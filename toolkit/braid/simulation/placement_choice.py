@@ -47,7 +47,7 @@ class JoinStatistics:
     - ``windows``: by stream, seconds; None: full history.
     - ``hosts``: tasks that run at once.
     - ``equality``: whether an equality links all streams.
-    - ``is_indexed``: whether an index finds partners.
+    - ``compared_share``: share of all pairs that are compared; 1: no index finds partners.
     - ``event_time_span``: seconds of event time that the rows cover; 0: unknown.
     - ``most_frequent_share``: share of tuples with the most frequent join value; 0: unknown.
     - ``has_remote_hosts``: whether hosts are on several machines.
@@ -57,7 +57,7 @@ class JoinStatistics:
     windows: tuple[float | None, ...]
     hosts: int
     equality: bool
-    is_indexed: bool
+    compared_share: float
     event_time_span: float = 0.0
     most_frequent_share: float = 0.0
     has_remote_hosts: bool = False
@@ -108,16 +108,16 @@ def simulate_cost(placement: Placement, known: JoinStatistics) -> float:
     )
     return modelled_work(
         _simulate_placement(placement, known),
-        known.is_indexed,
+        known.compared_share,
         known.has_remote_hosts,
         known.most_frequent_share**2 / factor,
     )
 
 
-def modelled_work(events: Iterable[Any], indexed: bool, apart: bool, matches: float) -> float:
+def modelled_work(events: Iterable[Any], compared: float, apart: bool, matches: float) -> float:
     """Return the modelled microseconds of the batches in some events.
 
-    ``matches`` is the share of meeting pairs that are results.
+    ``compared``, ``matches``: shares of meeting pairs that are compared, and that are results.
     """
     total = 0.0
     built_by_host: Counter[int] = Counter()
@@ -127,7 +127,7 @@ def modelled_work(events: Iterable[Any], indexed: bool, apart: bool, matches: fl
             built_by_host.update(h for d in event.derivations for h in d.block.hosts)
         elif isinstance(event, BatchCommitted):
             each = [
-                _compute_host_micros(metrics, built_by_host[h], indexed, matches)
+                _compute_host_micros(metrics, built_by_host[h], compared, matches)
                 for h, metrics in enumerate(event.host_metrics)
             ]
             busiest = max(each, default=0.0)
@@ -162,13 +162,13 @@ def _estimate_key_shares(placement: Placement, known: JoinStatistics) -> list[fl
     return [known.most_frequent_share + rest, *[rest] * (placement.key_space_size - 1)]
 
 
-def _compute_host_micros(did: HostMetrics, blocks: int, indexed: bool, matches: float) -> float:
+def _compute_host_micros(did: HostMetrics, blocks: int, compared: float, matches: float) -> float:
     """Return the modelled microseconds of a host's work.
 
     ``matches`` is the share of meeting pairs that are results.
     """
     tuples = did.received_tuples + did.received_partials + did.migrated_tuples
-    pairs = 0 if indexed else did.compared_pairs
+    pairs = compared * did.compared_pairs
     match_micros = FOUND * matches * did.compared_pairs
     return (
         RECEIVED * tuples + PROBED * did.probes + COMPARED * pairs + match_micros + BLOCK * blocks
@@ -185,7 +185,7 @@ def _explain_choice(known: JoinStatistics, best: str, ratios: dict[str, float]) 
     facts.append("an equality links all" if known.equality else "no equality links all")
     if known.most_frequent_share:
         facts.append(f"its most frequent value has {known.most_frequent_share:.1%} of the tuples")
-    if not known.is_indexed:
+    if known.compared_share == 1.0:
         facts.append("no index finds partners")
     than = f"; modelled work, compared with it: {others}" if others else ""
     return f"{best} for {', '.join(facts)}{than}"

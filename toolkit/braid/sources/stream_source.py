@@ -40,6 +40,10 @@ class TupleSample(NamedTuple):
     tuples: Any
     rows_per_tuple: float
 
+    def count_rows(self) -> float:
+        """Return the rows of the stream that the tuples stand for."""
+        return float(self.tuples.num_rows * self.rows_per_tuple)
+
 
 class StreamSource(Protocol):
     """The streams of a join, by alias: Spark's DataFrames, or Arrow tables.
