@@ -33,6 +33,7 @@ def _op(gives: str, template: str, *takes: str, weight: float = 1.0) -> Operator
 LINKS = (
     *("eq", "eq", "eq", "eq_numbers", "null_eq", "not_distinct", "in", "between", "within"),
     *("within_real", "lt", "ge", "lt_numbers", "ne", "near", "startswith", "until"),
+    *("near_product", "near_power", "near_root", "starts_pattern"),
 )
 """Operators that compare columns of two streams; most of them can be found by an index."""
 
@@ -77,6 +78,13 @@ OPERATORS: dict[str, Operator] = {
     "within": _op("bool", "(abs({0} - {1}) <= {2})", "int", "int", "=0|1|2|5", weight=1.5),
     "within_real": _op("bool", "(abs({0} - {1}) < {2})", "real", "real", "=0.5|1|2e0"),
     "farther": _op("bool", "(abs({0} - {1}) > {2})", "int", "int", "=0|1|2", weight=0.5),
+    "near_product": _op(
+        "bool", "(({0} - {1}) * ({0} - {1}) + ({2} - {1}) * ({2} - {1}) <= 4)", "real", "real", "real", weight=0.5
+    ),
+    "near_power": _op("bool", "(power({0} - {1}, 2) < {2})", "N", "N", "=0|1|6.25|9e0", weight=0.5),
+    "near_root": _op("bool", "(sqrt(power({0} - {1}, 2)) <= {2})", "real", "real", "=0|1|2.5", weight=0.3),
+    "starts_pattern": _op("bool", "({0} LIKE concat({1}, '%'))", "text", "text", weight=0.7),
+    "starts_bars": _op("bool", "({0} LIKE {1} || '%')", "text", "text", weight=0.5),
     "like": _op("bool", "({0} LIKE {1})", "text", "text"),
     "not_like": _op("bool", "({0} NOT LIKE {1})", "text", "text"),
     "like_escape": _op("bool", "({0} LIKE {1} ESCAPE '!')", "text", "text", weight=0.4),

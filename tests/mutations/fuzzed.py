@@ -86,7 +86,7 @@ FAULTS = (
         "NaN turned", "braid.condition.key_comparisons.KeyComparison.negate", _keep_negated, "tables", "too many|lost"
     ),
     SeededFault(
-        "overflow", "braid.condition.parser.find_sums", lambda find: lambda *given: [], "tables", "results where Spark fails"
+        "overflow", "braid.condition.comparison_indexer.find_sums", lambda find: lambda *given: [], "tables", "results where Spark fails"
     ),
     SeededFault(
         "NULL of a struct with a required field",

@@ -126,7 +126,7 @@ scan | least(a.f, b.f) > 3
 scan | coalesce(a.n, b.n) = 7
 scan | if(a.flag, a.n, b.n) = b.k
 scan | CASE WHEN a.n > b.n THEN a.flag WHEN a.n < b.n THEN b.flag END
-scan | power(a.n - b.n, 2) + power(a.k - b.k, 2) < 50
+index | power(a.n - b.n, 2) + power(a.k - b.k, 2) < 50
 scan | (a.n - b.n) * (a.k - b.k) > 5000
 scan | a.d > b.ts
 scan | a.ts > b.ts + INTERVAL 1 MONTH OR a.d = b.d
@@ -144,7 +144,7 @@ scan | (a.n - b.n) % 7 = -3 OR (a.n + b.n) div 50 = -2
 scan | a.s ILIKE b.s OR a.n / b.n > 100
 scan | a.f - b.f >= -0.5 OR a.f - b.f <= b.n
 index | datediff(a.d, b.d) = 3 OR a.d > b.d AND a.n = b.n
-scan | sqrt(power(a.n - b.n, 2)) < 3 AND round(sin(a.n + b.n), 3) > 0.5
+index | sqrt(power(a.n - b.n, 2)) < 3 AND round(sin(a.n + b.n), 3) > 0.5
 scan | a.n = b.n OR current_date() < a.d
 scan | isnan(a.f) AND isnan(b.f) OR a.n = b.n
 index | NOT (a.n < b.n) AND a.n < b.n + 5

@@ -12,7 +12,6 @@ from math import inf, nan
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -33,11 +32,11 @@ from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.stream_join import StreamJoin
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from indexed_runs import make_table, nested_loops, run
 from oracle import result_ids
 from sqlglot import exp
 
 pytestmark = pytest.mark.unit
-Ids = Counter[tuple[int, ...]]
 MOST = 2**31 - 1
 
 
@@ -265,50 +264,6 @@ def test_each_pair_of_some_branch_is_found_once(data: st.DataObject) -> None:
             )
             pairs = found if stream == 1 else Counter({pair[::-1]: n for pair, n in found.items()})
             assert pairs == Counter(want)
-
-
-# Runs
-
-
-def make_table(draw: random.Random, rows: int, spread: int = 6) -> pa.Table:
-    def column(values: list[Any], kind: pa.DataType) -> pa.Array:
-        return pa.array([draw.choice([None, *values]) for _ in range(rows)], kind)
-
-    numbers = [*range(spread)]
-    floats = [nan, -0.0, 0.0, 1.5, 2.0, inf]
-    return pa.table(
-        {
-            "id": pa.array(range(rows)),
-            "k": column(numbers, pa.int64()),
-            "v": column(numbers, pa.int32()),
-            "w": column(numbers, pa.int32()),
-            "f": column(floats, pa.float64()),
-            "s": column(["", "a", "ab", "b", "ä"], pa.string()),
-            "t": column([n * 1_000_000 for n in numbers], pa.timestamp("us")),
-        }
-    )
-
-
-def run(folder: Path, on: str, *streams: pa.Table, **more: Any) -> tuple[Ids, int]:
-    """Return the results and the number of pairs compared."""
-    names = dict(zip("abc", streams, strict=False))
-    done = StreamJoin(names, on, check=True, **more).start(str(folder / "run"), batches=4)
-    done.awaitTermination()
-    events = [e for e in done.events() if isinstance(e, BatchCommitted)]
-    compared = sum(e.total_host_metrics.compared_pairs for e in events)
-    return result_ids(done.results()), int(compared)
-
-
-def nested_loops(on: str, *streams: pa.Table) -> Ids:
-    """Return DuckDB's answer, in which <=> has another name."""
-    names = dict(zip("abc", streams, strict=False))
-    with duckdb.connect() as db:
-        for alias, rows in names.items():
-            db.register(f"t_{alias}", rows)
-        tables = ", ".join(f"t_{alias} AS {alias}" for alias in names)
-        ids = ", ".join(f"{alias}.id" for alias in names)
-        text = on.replace("<=>", "IS NOT DISTINCT FROM")
-        return Counter(db.sql(f"SELECT {ids} FROM {tables} WHERE {text}").fetchall())
 
 
 INDEXED = [

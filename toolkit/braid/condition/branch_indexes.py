@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from braid.condition.access_paths import Disjunction, IndexCondition, OverflowGuard
 from braid.condition.disjunctions import Literals
-from braid.condition.failure_guards import is_safe
+from braid.condition.failure_guards import has_value_in_spark
 from braid.condition.key_equalities import End, add_key_column
 from braid.condition.predicate import Predicate
 from braid.condition.residual_predicate import ResidualPredicate
@@ -114,11 +114,12 @@ class DisjunctionBuilder:
 
     def _is_branch_usable(self, branch: ParsedBranch, least: int) -> bool:
         is_indexed = branch.index is not None and branch.index.cost_rank < least
-        may_fail = any(residual.fallible_parts for residual in branch.predicate.residuals)
+        parts = [part for r in branch.predicate.residuals for part in r.fallible_parts]
+        may_fail = any(part.fails_in_spark for part in parts)
         return is_indexed and not may_fail and all(self._is_part_computed(*p) for p in branch.parts)
 
     def _is_part_computed(self, stream: int, part: exp.Expr) -> bool:
-        return is_safe(part) or strip_alias(part) in self.computed[stream].values()
+        return has_value_in_spark(part) or strip_alias(part) in self.computed[stream].values()
 
     def _add_branch_index(self, branch: ParsedBranch) -> IndexCondition | None:
         """Return the index condition of a branch, over columns of the whole condition."""

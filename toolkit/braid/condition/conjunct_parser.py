@@ -3,67 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from fractions import Fraction
-from functools import partial
 
 from sqlglot import exp
 
-from braid.condition.access_paths import CommonElements, IndexCondition, OverflowGuard
+from braid.condition.access_paths import CommonElements
 from braid.condition.branch_indexes import DisjunctionBuilder, ParsedBranch
+from braid.condition.comparison_indexer import ComparisonIndexer
 from braid.condition.condition_parts import ConditionPart, add_derived_conditions
 from braid.condition.disjunctions import BranchSplitter, Literals
-from braid.condition.key_comparisons import MIRRORED, KeyComparison, make_guards
+from braid.condition.key_comparisons import MIRRORED
 from braid.condition.key_equalities import (
-    End,
-    add_key_column,
     combine_equalities,
     common_equality_key,
     implied_equalities,
     intersect_conditions,
 )
-from braid.condition.overflow_guards import (
-    GuardedSum,
-    find_sums,
-)
 from braid.condition.predicate import Predicate
 from braid.condition.residual_predicate import ResidualPredicate
-from braid.condition.residuals import ResidualBuilder
 from braid.condition.spark_dialect import SparkSql
-from braid.condition.sql_types import REAL, TIMESTAMP, Analyzer, SqlType
+from braid.condition.sql_types import Analyzer
+from braid.condition.squared_distances import find_squared_distance
 from braid.condition.term_normalizer import (
-    TermSum,
-    comparison_domain,
-    hash_type,
-    interval_microseconds,
-    key_sql,
-    nan_may_satisfy,
-    negate_terms,
-    null_safe_key_sql,
-    offset_interval,
     split_conjuncts,
     split_parts,
-    split_summands,
     strip_alias,
-    sum_constants,
-    sum_type,
 )
 from braid.errors import PredicateError
-from braid.util.durations import UNITS
 
 
-class ConjunctParser:
+class ConjunctParser(ComparisonIndexer):
     """Sorts the conjuncts of a condition into filters, index conditions and residuals."""
 
     def __init__(self, analyser: Analyzer) -> None:
-        self.analyser = analyser
-        self.aliases = tuple(analyser.names)
-        self.keys: tuple[dict[str, str], ...] = tuple({} for _ in self.aliases)
-        self.links: list[IndexCondition] = []
-        self.residuals = ResidualBuilder(analyser)
-        self.equal: list[tuple[End, End]] = []
+        super().__init__(analyser)
         self.commons: list[CommonElements] = []
-        self.guards: list[OverflowGuard] = []
-        self.parts: list[tuple[int, exp.Expr]] = []
         self.splitter = BranchSplitter(self._find_streams, self._find_type)
         self.written: list[ConditionPart] = []
 
@@ -138,9 +111,6 @@ class ConjunctParser:
         self.commons.append(common)
         return True
 
-    def _find_streams(self, node: exp.Expr) -> set[int]:
-        return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
-
     def _try_add_edit_distance(self, conjunct: exp.Expr) -> bool:
         """Add ``levenshtein(left, right) < bound``.
 
@@ -159,6 +129,24 @@ class ConjunctParser:
             type(conjunct)(this=length_difference, expression=conjunct.expression.copy())
         )
         self.residuals.add_conjunct(conjunct)
+        return True
+
+    def _try_add_squared_distance(self, conjunct: exp.Expr) -> bool:
+        """Add ``power(left - right, 2) + ... <= bound`` as a residual, and a band for each square.
+
+        A product of numbers other than floats may overflow, where Spark fails: there is no band.
+        """
+        if (squared := find_squared_distance(conjunct)) is None:
+            return False
+        if any(is_product and not self._is_real_sum(base) for base, is_product in squared.bases):
+            return False
+        self.residuals.add_conjunct(conjunct)
+        radius = exp.Literal.number(repr(squared.radius))
+        for base, _ in squared.bases:
+            sums = self._find_sums(base)
+            for op, bound in ((exp.LTE, radius), (exp.GTE, exp.Neg(this=radius.copy()))):
+                is_capped = op is exp.GTE
+                self._try_add_comparison_link(op, base, bound, conjunct, sums, is_capped)
         return True
 
     def _try_add_distance(self, conjunct: exp.Expr) -> bool:
@@ -191,165 +179,6 @@ class ConjunctParser:
             type(conjunct), left, right, conjunct, sums, "capped" in conjunct.meta
         )
 
-    def _try_add_comparison_link(
-        self,
-        op: type,
-        left: exp.Expr,
-        right: exp.Expr,
-        source: exp.Expr,
-        sums: list[GuardedSum],
-        capped: bool = False,
-    ) -> bool:
-        """Add ``left op right`` as an index condition.
-
-        ``sums`` are the sums that it takes apart. ``capped``: another comparison bounds ``left``
-        from above.
-        """
-        terms = [
-            *split_summands(left, 1, self._find_streams),
-            *split_summands(right, -1, self._find_streams),
-        ]
-        streams = sorted(set().union(*(owner for _, _, owner in terms)))
-        if len(streams) != 2 or any(len(owner) == 2 for _, _, owner in terms):
-            return False
-        a, b = (
-            TermSum(s, [(g, term) for g, term, owner in terms if owner == {s}]) for s in streams
-        )
-        free = [(sign, term) for sign, term, owner in terms if not owner]
-        named = [self._find_streams(side) for side in (left, right)]
-        if self.analyser.has_time_zone and self._infer_side_type(a) == TIMESTAMP:
-            if any(len(each) == 2 for each in named):
-                return False  # the difference of two times depends on the zone
-            spans = (abs(interval_microseconds(term) or Fraction(0)) for _, term in free)
-            stays_whole = sum(spans) >= UNITS["day"]  # a local day can have 23 hours
-        else:  # sides of one stream each stay whole, so that they fail if Spark's do
-            is_split = bool(sums) and (op is exp.EQ or not self._is_exact(a, b))
-            stays_whole = is_split and all(len(each) == 1 for each in named)
-        if stays_whole:
-            (a, b), free, sums = self._make_unsplit_sides(left, right), [], []
-        nan = nan_may_satisfy(op, len(named[0]), len(named[1]), capped)
-        b = TermSum(b.stream, negate_terms(b.terms))
-        comparison = KeyComparison(op, a, b, free, source, sums, nan)
-        if named[0] == {b.stream}:  # NaN is the largest value of an original side
-            comparison = comparison.negate()
-        return self._try_add_key_bound(comparison)
-
-    def _is_exact(self, *sides: TermSum) -> bool:
-        """Return whether no side is a float."""
-        kinds = [self._infer_side_type(side) for side in sides]
-        return all(kind is not None and kind.name not in REAL for kind in kinds)
-
-    def _find_sums(self, node: exp.Expr, is_absolute: bool = False) -> list[GuardedSum]:
-        return find_sums(node, self._find_streams, self._find_type, is_absolute)
-
-    def _find_type(self, node: exp.Expr, owners: set[int]) -> SqlType | None:
-        alias = self.aliases[min(owners, default=0)]
-        return self.analyser.infer_type(alias, f"({strip_alias(node)})")
-
-    def _make_unsplit_sides(self, left: exp.Expr, right: exp.Expr) -> tuple[TermSum, TermSum]:
-        """Return each side whole, as terms on the left of the comparison.
-
-        The first stream's side comes first. Spark computes the sides.
-        """
-        sides = (TermSum(min(self._find_streams(s)), [(g, s)]) for g, s in ((1, left), (-1, right)))
-        a, b = sorted(sides, key=lambda side: side.stream)
-        return a, b
-
-    def _try_add_key_bound(self, c: KeyComparison) -> bool:
-        """Add a comparison as an index condition between keys."""
-        ta, tb = self._infer_side_type(c.a), self._infer_side_type(c.b)
-        if ta is None or tb is None:
-            return False
-        kind = comparison_domain(ta, tb)
-        if kind == "float" and (c.nan or len(c.a.terms) > 1 or len(c.b.terms) > 1):
-            return False
-        turned = c.a.terms[0][0] < 0 and c.b.terms[0][0] < 0  # both sides negated
-        if turned and (kind != "float" or c.nan is not None):  # -NaN is the largest value, too
-            c = c.negate()
-        plain = c.a.is_plain and c.b.is_plain
-        if plain and self._try_add_text_equality(c, hash_type(ta, tb)):
-            return True
-        if kind is None or (kind not in ("int", "decimal", "float") and not plain):
-            return False
-        if (constant := sum_constants(kind, c.free)) is None:
-            return False
-        offset = -constant
-        if kind == "int":
-            offset += c.b.complement_negated_bits(tb) - c.a.complement_negated_bits(ta)
-        scale = max(ta.scale, tb.scale)
-        unit = 10**scale if kind == "decimal" else 1
-        left, right = (self._add_numeric_key(side, kind, scale) for side in (c.a, c.b))
-        lo, hi, strict = offset_interval(c.op, offset * unit, kind == "float")
-        exact = kind != "float" or (not c.free and c.nan is None)
-        self.links.append(IndexCondition(left, right, lo, hi, strict, exact))
-        if not exact:
-            self.residuals.add_conjunct(c.source)
-        add = partial(self._add_numeric_key, kind=kind, scale=scale)
-        made = make_guards(c.sums, kind, scale, (left, right), add, self.analyser.is_ansi)
-        guards = [] if kind == "float" else [*made]
-        self.guards += guards
-        if c.op is exp.EQ and offset == 0 and exact and not guards:
-            self.equal.append((left, right))
-        return True
-
-    def _try_add_text_equality(self, c: KeyComparison, common: str | None) -> bool:
-        """Add an equality of text, binary or wide decimals, which are hashed as type ``common``.
-
-        It becomes an index condition on hashes, and a residual on the values. A hash of NULL is
-        NULL.
-        """
-        if c.op is not exp.EQ or c.free or common is None:
-            return False
-        left, right = (
-            self._add_key(side, f"if(({sql}) is null, null, xxhash64(cast({sql} as {common})))")
-            for side in (c.a, c.b)
-            for sql in (side.to_sql(),)
-        )
-        self.links.append(IndexCondition(left, right, 0, 0, is_exact=False))
-        self.residuals.add_conjunct(c.source)
-        self.equal.append((left, right))
-        return True
-
-    def _try_add_null_safe_equality(self, conjunct: exp.Expr) -> bool:
-        """Add ``left <=> right`` as an index condition on hashes, and a residual on the values.
-
-        The hash of NULL is a number like others.
-        """
-        if not isinstance(conjunct, exp.NullSafeEQ):
-            return False
-        nodes = (conjunct.this, conjunct.expression)
-        owners = [self._find_streams(node) for node in nodes]
-        if [*map(len, owners)] != [1, 1] or owners[0] == owners[1]:
-            return False
-        sides = [TermSum(min(each), [(1, n)]) for each, n in zip(owners, nodes, strict=True)]
-        one, other = map(self._infer_side_type, sides)
-        if one is None or other is None:
-            return False
-        keys = [(s, key) for s in sides if (key := null_safe_key_sql(one, other, s.to_sql()))]
-        if not keys:
-            return False
-        left, right = sorted(self._add_key(side, key) for side, key in keys)
-        self.links.append(IndexCondition(left, right, 0, 0, is_exact=False))
-        self.residuals.add_conjunct(conjunct)
-        self.equal.append((left, right))
-        return True
-
-    def _infer_side_type(self, side: TermSum) -> SqlType | None:
-        alias = self.aliases[side.stream]
-        kinds = [
-            self.analyser.infer_type(alias, f"({strip_alias(term)})") for _, term in side.terms
-        ]
-        return sum_type([k for k in kinds if k is not None]) if all(kinds) else None
-
-    def _add_numeric_key(self, side: TermSum, kind: str, scale: int) -> End:
-        """Return the key column of a side for comparisons of this kind, adding it if needed."""
-        return self._add_key(side, key_sql(kind, side.to_sql(kind, scale), scale))
-
-    def _add_key(self, side: TermSum, sql: str) -> End:
-        """Return the key column with this SQL, adding it if needed."""
-        self.parts += [(side.stream, term) for _, term in side.terms]
-        return side.stream, add_key_column(self.keys[side.stream], "__k", sql)
-
 
 def _make_boolean(conjunct: exp.Expr) -> exp.Expr:
     """Return a conjunct as a boolean, because Spark does not filter by an untyped NULL."""
@@ -360,6 +189,7 @@ def _make_boolean(conjunct: exp.Expr) -> exp.Expr:
 
 LINKING: tuple[Callable[[ConjunctParser, exp.Expr], bool], ...] = (
     ConjunctParser._try_add_edit_distance,
+    ConjunctParser._try_add_squared_distance,
     ConjunctParser._try_add_distance,
     ConjunctParser._try_add_comparison,
     ConjunctParser._try_add_null_safe_equality,

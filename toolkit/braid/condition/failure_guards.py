@@ -24,12 +24,24 @@ casts only if nothing is lost.
 """
 
 
+NEVER_FAILING = (
+    *(exp.Levenshtein, exp.Lower, exp.Upper, exp.Trim, exp.IsNan),
+    *(exp.Pow, exp.Sqrt, exp.Exp, exp.Ln, exp.Sign),
+    *(exp.Sin, exp.Cos, exp.Tan, exp.Asin, exp.Acos, exp.Atan, exp.Atan2),
+)
+"""Functions that have a value for all operands in Spark. DuckDB's versions may fail."""
+
 _SKIPPED = "is skipped"
 
 
 def is_safe(tree: exp.Expr) -> bool:
     """Return whether an expression that the compiler accepts never fails; False: unknown."""
     return all(type(n) in _SAFE or _is_safe(n) for n in tree.walk())
+
+
+def has_value_in_spark(tree: exp.Expr) -> bool:
+    """Return whether an expression never fails in Spark; False: unknown."""
+    return all(type(n) in _SAFE or _is_safe(n) or isinstance(n, NEVER_FAILING) for n in tree.walk())
 
 
 def find_fallible_parts(tree: exp.Expr) -> list[exp.Expr]:

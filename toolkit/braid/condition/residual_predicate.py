@@ -26,11 +26,13 @@ class FallibleExpression:
     - ``sql``: its DuckDB SQL.
     - ``display_text``: its text and type for a message.
     - ``is_ansi``: whether the session's SQL is ANSI.
+    - ``fails_in_spark``: False if only DuckDB's version of it may fail.
     """
 
     sql: str
     display_text: str
     is_ansi: bool = True
+    fails_in_spark: bool = True
 
 
 @dataclass(frozen=True)

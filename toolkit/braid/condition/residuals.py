@@ -11,7 +11,12 @@ from sqlglot import exp
 from braid.condition.access_paths import CommonElements
 from braid.condition.column_names import quote_condition
 from braid.condition.duckdb_compiler import DuckDBCompiler
-from braid.condition.failure_guards import find_fallible_parts, is_skipped, marks_skipped
+from braid.condition.failure_guards import (
+    NEVER_FAILING,
+    find_fallible_parts,
+    is_skipped,
+    marks_skipped,
+)
 from braid.condition.key_equalities import add_key_column
 from braid.condition.overflow_guards import describe_with_type
 from braid.condition.residual_evaluation import evaluate_residual
@@ -194,7 +199,8 @@ class ResidualBuilder:
             text = self._restore_original_text(describe_with_type(node, kind), columns).replace(
                 "`", ""
             )
-            yield FallibleExpression(sql, text, self.analyser.is_ansi)
+            may_fail = not isinstance(node, NEVER_FAILING)
+            yield FallibleExpression(sql, text, self.analyser.is_ansi, may_fail)
 
     def _restore_original_text(self, text: str, columns: Sequence[tuple[int, str]]) -> str:
         """Return text in which computed columns are replaced by their expressions."""
