@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 from braid.core.step_counts import CheckCounts, StepCounts, sum_step_counts
@@ -11,12 +10,14 @@ from braid.core.step_counts import CheckCounts, StepCounts, sum_step_counts
 _HEADINGS = ("rows in", "candidates", "out", "seconds")
 _ESTIMATED = "estimated"
 """Word in the place of the seconds of a step whose pairs are estimated."""
+_WIDEST = 70
+"""Most characters of a part in a line."""
 
 
 class TreeLine(NamedTuple):
     """A line of the tree.
 
-    - ``depth``: 0 for a step, 1 for a part of the condition.
+    - ``depth``: 0 for a step, 1 for what finds and checks its pairs, 2 for a part of the index.
     - ``text``: the streams of a step, or the part as written.
     - ``reached``: how its pairs are found, or that it checks them.
     - ``rows``, ``candidates``, ``out``, ``seconds``: counts as text; empty if there is none.
@@ -73,10 +74,17 @@ def _describe_step(
         first = TreeLine(
             0, title, "", *map(_format_count, (step.rows, step.candidate_pairs, step.matches))
         )._replace(seconds=seconds)
-    index = TreeLine(1, _join_texts(parts, step.index_parts, step.access), step.access)
-    if counted:
-        index = index._replace(out=_format_count(step.candidate_pairs))
-    return [first, index, *(_describe_check(parts, c, counted) for c in step.checks)]
+    checks = (_describe_check(parts, check, counted) for check in step.checks)
+    return [first, *_describe_index(parts, step, counted), *checks]
+
+
+def _describe_index(parts: Sequence[str], step: StepCounts, counted: bool) -> list[TreeLine]:
+    """Return the line of the index. If it has several parts, each has a line below."""
+    several = step.index_parts if len(step.index_parts) > 1 else ()
+    text = "index" if several else _join_texts(parts, step.index_parts, step.access)
+    pairs = _format_count(step.candidate_pairs) if counted else ""
+    below = (TreeLine(2, _join_texts(parts, [id], ""), "") for id in several)
+    return [TreeLine(1, text, step.access, out=pairs), *below]
 
 
 def _describe_check(parts: Sequence[str], check: CheckCounts, counted: bool) -> TreeLine:
@@ -101,7 +109,7 @@ def _format_count(count: float) -> str:
 
 def format_condition_tree(lines: Sequence[TreeLine]) -> list[str]:
     """Return the lines of a tree as aligned text, with headings if there are counts."""
-    drawn = [_draw_branch(line, last) for line, last in _mark_last(lines)]
+    drawn = _draw_branches(lines)
     table = [(text, line.reached, *line[3:]) for text, line in zip(drawn, lines, strict=True)]
     if any(any(row[2:]) for row in table):
         table.insert(0, ("", "", *_HEADINGS))
@@ -115,14 +123,22 @@ def format_condition_tree(lines: Sequence[TreeLine]) -> list[str]:
     ]
 
 
-def _mark_last(lines: Sequence[TreeLine]) -> list[tuple[TreeLine, bool]]:
-    """Return each line with whether it is the last part of its step."""
-    marked: list[tuple[TreeLine, bool]] = []
-    for _, group in groupby(lines, key=lambda line: line.depth):
-        several = list(group)
-        marked += [(line, n == len(several) - 1) for n, line in enumerate(several)]
-    return marked
+def _draw_branches(lines: Sequence[TreeLine]) -> list[str]:
+    """Return the texts of the lines with the branches of the tree, shortened if they are long."""
+    drawn = []
+    for place, line in enumerate(lines):
+        later = [after.depth for after in lines[place + 1 :]]
+        goes_on = [
+            depth in later[: next((n for n, d in enumerate(later) if d < depth), len(later))]
+            for depth in range(1, line.depth + 1)
+        ]
+        bars = "".join("│ " if more else "  " for more in goes_on[:-1])
+        branch = f"{'├' if goes_on[-1] else '└'} " if goes_on else ""
+        drawn.append(bars + branch + shorten_text(line.text, _WIDEST))
+    return drawn
 
 
-def _draw_branch(line: TreeLine, last: bool) -> str:
-    return line.text if not line.depth else f"{'└' if last else '├'} {line.text}"
+def shorten_text(text: str, most: int) -> str:
+    """Return a text of at most ``most`` characters, with an ellipsis in place of its middle."""
+    half = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - half]}…{text[-half:]}"
