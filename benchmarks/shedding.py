@@ -37,6 +37,7 @@ from braid import Centralized, Shed, StaticGrid, StreamJoin
 from braid.core import batch_step
 from braid.core.batch_report import BatchReport, BlockSize
 from braid.core.batch_step import RunRules
+from braid.core.horizon import reach_of_windows
 from braid.core.run_events import BatchCommitted
 from braid.core.run_state import RunState
 from braid.kernels.set_overlap import SetColumn, pairs_sharing
@@ -274,7 +275,13 @@ def plan(rows: int) -> Iterable[Measure]:
     batch = float(np.median(totals(happened, WINDOW)))
     placement, shed = StaticGrid(64), Shed(fraction=0.25)
     window = WINDOW * 10**6
-    rules = RunRules(placement, ("a", "b"), (window, window), checks_coverage=False, shedder=shed)
+    rules = RunRules(
+        placement,
+        ("a", "b"),
+        reach_of_windows((window, window)),
+        checks_coverage=False,
+        shedder=shed,
+    )
     state = RunState.initial(2, placement.initial_state(2), (), shed.initial_state(2))
     for b in range(WINDOW + 4):
         work = batch_step.plan_batch(rules, state)

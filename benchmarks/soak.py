@@ -43,6 +43,7 @@ from _common import Measure, arguments, leave, scratch
 from braid import HashPartition
 from braid.condition.access_paths import IndexCondition
 from braid.condition.predicate import Predicate
+from braid.core.horizon import reach_of_windows
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.core.run_events import BatchCommitted
 from braid.execution.engine import Engine
@@ -111,7 +112,9 @@ def opened(folder: Path, window: int, clock: Callable[[], float] | None = None) 
     links = (IndexCondition((0, "k"), (1, "k"), 0, 0),)
     predicate = Predicate(("a", "b"), (None, None), ({}, {}), ({}, {}), links, ())
     limit = window * MICRO
-    spec = JoinSpec(predicate, (("id", "k"),) * 2, (), (limit, limit), str(folder), 1)
+    spec = JoinSpec(
+        predicate, (("id", "k"),) * 2, (), reach_of_windows((limit, limit)), str(folder), 1
+    )
     ignore: Callable[[Any], None] = lambda happened: None  # noqa: E731
     return Engine(spec, HOSTS, store, (0, 0), False, ignore, ThreadExecutor(), clock=clock)
 

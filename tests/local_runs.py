@@ -85,7 +85,7 @@ class LocalRun:
             join.predicate,
             columns,
             self.where,
-            join.config.window_limits,
+            join._join.expiry_bounds,
             str(folder),
             min(2, placement.hosts),
         )

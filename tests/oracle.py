@@ -189,7 +189,7 @@ def kernel_join(join: StreamJoin) -> Ids:
 
 def kernel_pairs(predicate: Predicate, a: BlockRows, b: BlockRows) -> Ids:
     """Return the pairs that the kernels find in two blocks."""
-    joiner, found = BlockJoiner(predicate, (None, None), (None, None)), Ids()
+    joiner, found = BlockJoiner(predicate, (None, None)), Ids()
     for part in joiner.probe_block(
         PartialMatches({0: (a, np.arange(a.batch.num_rows))}),
         b,

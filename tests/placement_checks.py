@@ -18,6 +18,7 @@ import scatter  # noqa: F401 (placements of the tests' own, that register themse
 from braid.core import batch_step
 from braid.core.batch_report import BatchReport, BlockSize
 from braid.core.batch_step import RunRules
+from braid.core.horizon import reach_of_windows
 from braid.core.placement import registered_placements
 from braid.core.plan import Plan
 from braid.core.query import Query
@@ -110,7 +111,9 @@ class Cluster:
     def __init__(self, placement, streams):
         self.placement, self.streams = placement, streams
         window = WINDOWS[-1] if placement.shares_queries else None
-        self.rules = RunRules(placement, ("r", "s", "t", "u")[:streams], (window,) * streams)
+        self.rules = RunRules(
+            placement, ("r", "s", "t", "u")[:streams], reach_of_windows((window,) * streams)
+        )
         queries = tuple(
             Query(f"q{w}", (w,) * streams, (None,) * streams, bit, (None,) * streams)
             for bit, w in enumerate(WINDOWS)

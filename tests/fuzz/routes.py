@@ -100,7 +100,7 @@ def _block(rows: pa.Table, predicate: Predicate, place: int) -> BlockRows:
 def _met(predicate: Predicate, blocks: Sequence[BlockRows]) -> Ids:
     """Return the results of the kernels in a block of each stream, one after the other."""
     nothing = [None] * len(blocks)
-    joiner, counts = BlockJoiner(predicate, nothing, nothing), SimpleNamespace(compared_pairs=0)
+    joiner, counts = BlockJoiner(predicate, nothing), SimpleNamespace(compared_pairs=0)
     partials = [PartialMatches({0: (blocks[0], np.arange(blocks[0].batch.num_rows))})]
     for place in range(1, len(blocks)):
         partials = [

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from math import ceil, log
 
 import pytest
 from braid.core import compaction
-from braid.core.compaction import FANOUT, plan_compaction
+from braid.core.compaction import FANOUT, Retention
 from braid.core.coverage import CoverageChecker
 from braid.core.plan import Block, Plan, apply_derivations_and_drops
 from braid.core.stream_clocks import find_watermarks
@@ -16,6 +17,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 FULL = (None, None)
+
+
+def plan_compaction(
+    blocks: Iterable[Block],
+    next_id: int,
+    pinned: Collection[int],
+    windows: Sequence[int | None],
+    watermarks: Sequence[int | None],
+    slices: Sequence[Sequence[int]] = (),
+) -> Plan:
+    """Return the compaction for windows W_i and watermarks by stream."""
+    pairs = [*zip(windows, watermarks, strict=True)]
+    horizons = tuple(None if w is None or t is None else t - w + 1 for w, t in pairs)
+    waits = tuple(None if w is None else w - 1 for w in windows)
+    held = Retention(windows, watermarks, horizons, waits)
+    return compaction.plan_compaction(blocks, next_id, pinned, held, slices)
 
 
 def block(id: int, rows: int = 10, span: tuple[int, int] = (0, 0), **more: object) -> Block:

@@ -66,7 +66,7 @@ def block(p: Predicate, stream: int, **columns: Any) -> BlockRows:
 def join(p: Predicate, *blocks: BlockRows, **more: Any) -> Counter[tuple[int, ...]]:
     """Join the first block with the others, one hop after another."""
     none = (None,) * len(blocks)
-    joiner = BlockJoiner(p, more.get("windows", none), more.get("watermarks", none))
+    joiner = BlockJoiner(p, more.get("horizons", none))
     count = more.get("count", SimpleNamespace(compared_pairs=0))
     partials = [PartialMatches({0: (blocks[0], blocks[0].row_positions())})]
     for stream in range(1, len(blocks)):
@@ -269,7 +269,7 @@ def test_a_block_is_entered_by_any_of_its_indexes(b: list[tuple[int, int]], c: l
     p = predicate(links, streams=3)
     assert p.stream_orders(1) == (Order("x", within="y"), Order("y"))
     mine, theirs = block(p, 1, x=[r[0] for r in b], y=[r[1] for r in b]), block(p, 2, y=c)
-    joiner, found = BlockJoiner(p, (None,) * 3, (None,) * 3), Counter()
+    joiner, found = BlockJoiner(p, (None,) * 3), Counter()
     for f in joiner.probe_block(
         PartialMatches({2: (theirs, np.arange(len(c)))}),
         mine,
@@ -351,7 +351,7 @@ def test_chunks_do_not_change_the_results(monkeypatch: pytest.MonkeyPatch, chunk
     left, right, sizes = block(p, 0, x=a), block(p, 1, x=b), []
     monkeypatch.setattr("braid.kernels.probe.CHUNK", chunk)
     joiner, count, found = (
-        BlockJoiner(p, (None, None), (None, None)),
+        BlockJoiner(p, (None, None)),
         SimpleNamespace(compared_pairs=0),
         Counter(),
     )
@@ -410,7 +410,7 @@ def test_chunks_of_few_bytes_do_not_change_the_results(
         return evaluate_residual(residual, aliases, columns, measured)
 
     def found() -> list[PartialMatches]:
-        joiner = BlockJoiner(p, (None, None), (None, None))
+        joiner = BlockJoiner(p, (None, None))
         start, count = (
             PartialMatches({0: (left, left.row_positions())}),
             SimpleNamespace(compared_pairs=0),
@@ -528,7 +528,7 @@ def test_expired_rows_of_a_stored_block_no_longer_count() -> None:
     """
     p = predicate([link(0, 0)])
     a, b = block(p, 0, x=[1]), block(p, 1, x=[1] * 7, **{TIME: [0, 4, 5, 6, 7, 14, 20]})
-    more = {"windows": (None, 10), "watermarks": (None, 15)}
+    more = {"horizons": (None, 6)}
     assert join(p, a, b, stored=True, **more) == Counter((0, j) for j in (3, 4, 5, 6))
     assert join(p, a, b, stored=False, **more) == Counter((0, j) for j in range(7))
 

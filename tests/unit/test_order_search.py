@@ -93,7 +93,7 @@ def make_block(p: Predicate, stream: int, columns: Columns, first: int = 0) -> B
 def join_blocks(p: Predicate, *blocks: BlockRows) -> tuple[Counter[tuple[int, ...]], int]:
     """Return the ids of results, and the number of compared pairs."""
     none = [None] * len(blocks)
-    joiner, count = BlockJoiner(p, none, none), SimpleNamespace(compared_pairs=0)
+    joiner, count = BlockJoiner(p, none), SimpleNamespace(compared_pairs=0)
     partials = [PartialMatches({0: (blocks[0], blocks[0].row_positions())})]
     for stream, rows in enumerate(blocks[1:], 1):
         partials = [

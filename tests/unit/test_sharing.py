@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 from braid.condition.access_paths import IndexCondition
 from braid.condition.predicate import Predicate
+from braid.core.horizon import reach_of_windows
 from braid.core.plan import Block
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, QUERIES, ROUTING, TIME
@@ -97,7 +98,7 @@ class Shared:
             predicate,
             (("id",),) * self.streams,
             (layout,) * self.streams,
-            (None,) * self.streams,
+            reach_of_windows((None,) * self.streams),
             self.folder,
             2,
         )

@@ -18,6 +18,7 @@ from braid import Shed
 from braid.core import batch_step
 from braid.core.batch_report import BatchReport
 from braid.core.batch_step import RunRules
+from braid.core.horizon import reach_of_windows
 from braid.core.run_state import RunState, state_from_json, state_to_json
 from braid.core.shedding_plan import ItemYield, SheddingOutcome
 from braid.kernels.hashing import draw_numbers
@@ -47,7 +48,9 @@ class ShedCluster(Cluster):
     def __init__(self, placement, streams, shed):
         super().__init__(placement, streams)
         known = self.rules
-        self.rules = RunRules(placement, known.streams, known.windows, shedder=shed)
+        self.rules = RunRules(
+            placement, known.streams, reach_of_windows(known.windows), shedder=shed
+        )
         first = placement.initial_state(streams)
         self.now = RunState.initial(streams, first, self.now.queries, shed.initial_state(streams))
         self.selected, self.due, self.yields = Counter(), 0, {}

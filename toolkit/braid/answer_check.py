@@ -25,7 +25,7 @@ import pyarrow as pa
 from braid.answer_check_sql import translate_condition
 from braid.answer_report import AnswerReport, DifferingRow
 from braid.core.run_events import BatchCommitted
-from braid.join_config import parse_lateness
+from braid.join_config import UNBOUNDED, parse_lateness
 from braid.storage import micro_batch_files
 from braid.storage.run_files import result_file_batch
 from braid.storage.run_store import RunStore, open_store
@@ -104,7 +104,11 @@ class _Recomputation:
         state = store.last_state()
         self.epoch = -1 if state is None else state.epoch
         self.owes = state is not None and bool(state.pinned_blocks)
-        self.windows = {a: parse_duration(w, f"window of {a}") for a, w in query["windows"].items()}
+        self.windows = {
+            alias: parse_duration(span, f"window of {alias}")
+            for alias, span in query["windows"].items()
+            if span != UNBOUNDED
+        }
 
     def compare_results(self) -> AnswerReport:
         """Return the differences."""
@@ -304,7 +308,7 @@ class _Recomputation:
 
     def _make_late_sql(self, alias: str) -> str:
         """Return SQL for whether a stream's tuple was late."""
-        if not self.windows:
+        if not self.windows and not self.query.get("expires", False):
             return "false"
         own = f"{_quote_text(alias)}.__batch"
         place = self.aliases.index(alias)

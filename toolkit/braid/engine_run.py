@@ -60,10 +60,19 @@ class EngineRun(RunLifecycle):
             config.queries,
             config.shed,
             ahead=config.ahead_microseconds,
+            last_epochs=self._find_last_epochs(),
         )
         self._restore_budget()
         self._sink = None if give is None else BatchSink(give, store, self._read_batch_results)
         self._start_batches(self._make_driver(frame, trigger))
+
+    def _find_last_epochs(self) -> tuple[int | None, ...]:
+        """Return, by stream, the micro-batch with which it ends; empty if all end, or none."""
+        static, batches = self._join.static_streams, self._settings.get("static_batches")
+        aliases = list(self.config.streams)
+        if batches is None or len(static) == len(aliases) or self.config.shares_queries:
+            return ()
+        return tuple(batches - 1 if alias in static else None for alias in aliases)
 
     def _restore_budget(self) -> None:
         """Restore the budget that an earlier process of this run was adjusted to."""
@@ -103,7 +112,7 @@ class EngineRun(RunLifecycle):
         started = RunStarted(
             tuple(config.streams),
             config.on,
-            config.window_texts,
+            self._join.window_texts,
             name,
             self._settings["settings"],
             placement.hosts,

@@ -111,7 +111,7 @@ def _describe_streams(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
     config = join.config
     for i, alias in enumerate(config.streams):
         kind = "static, replayed in micro-batches" if alias in join.static_streams else "streaming"
-        limit = config.window_limits[i]
+        limit = join.effective_windows[i]
         window = (
             "per query"
             if config.shares_queries
@@ -260,7 +260,7 @@ def _describe_storage_cost(join: AnalyzedJoin, count: bool) -> Iterator[tuple[st
     With ``count``, also yield the state of static streams within their windows.
     """
     config = join.config
-    limits = longest_windows(config.queries) if config.queries else config.window_limits
+    limits = longest_windows(config.queries) if config.queries else join.effective_windows
     copies = None if config.shares_queries and not config.queries else _estimate_replication(join)
     within = "in the windows" if config.shares_queries else "full history"
     for s, alias in enumerate(config.streams):

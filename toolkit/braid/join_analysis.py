@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from braid.condition.parser import parse_predicate
-from braid.condition.predicate import Predicate
+from braid.condition.predicate import Predicate, with_derived_windows
 from braid.condition.utility_expressions import parse_utilities
+from braid.core.horizon import Reach, intersect_reach, reach_of_windows
 from braid.core.placement import MOST_HOSTS, MOST_KEYS, Placement
 from braid.join_config import JoinConfig
 from braid.shedding_options import check_shedding
@@ -24,17 +25,39 @@ def analyze_join(config: JoinConfig, source: StreamSource) -> AnalyzedJoin:
     """
     times = None if config.shares_queries else config.event_time_columns
     predicate = parse_predicate(config.on, source.streams, config.window_limits, times=times)
+    bounds = _intersect_bounds(config, predicate)
+    predicate = with_derived_windows(predicate, bounds)
+    join = AnalyzedJoin(config, source, predicate, bounds)
     if (placement := config.placement) is None:
-        chosen = choose_auto_placement(config, source, predicate)
+        chosen = choose_auto_placement(join)
         placement = chosen.placement
         config = replace(config, placement=placement, chosen=chosen)
+        join = replace(join, config=config)
     check_placement(placement, predicate, config.on, config.shares_queries)
     if (shed := config.shed) is None:
-        return AnalyzedJoin(config, source, predicate)
+        return join
     endless = any(not source.is_static(alias) for alias in config.streams)
-    limits, time = config.window_limits, config.time
-    check_shedding(shed, config.streams, config.on, limits, time, endless, predicate)
-    return AnalyzedJoin(config, source, predicate, parse_utilities(shed.utility, source.streams))
+    check_shedding(
+        shed, config.streams, config.on, join.effective_windows, config.time, endless, predicate
+    )
+    return replace(join, utilities=parse_utilities(shed.utility, source.streams))
+
+
+def _intersect_bounds(config: JoinConfig, predicate: Predicate) -> Reach:
+    """Return the bounds of event times that the condition and the windows imply together.
+
+    Raises ValueError if no event times satisfy both.
+    """
+    given = reach_of_windows(config.window_limits)
+    if (implied := predicate.time_bounds) is None:
+        return given
+    if (both := intersect_reach(implied.reach, given)) is None:
+        windows = ", ".join(f"{a} {w}" for a, w in config.window_texts.items())
+        raise ValueError(
+            f"no rows can satisfy {config.on!r} within the windows {windows}, so the join would "
+            "have no results"
+        )
+    return both
 
 
 def check_placement(placement: Placement, predicate: Predicate, on: str, shared: bool) -> None:
@@ -55,18 +78,17 @@ def check_placement(placement: Placement, predicate: Predicate, on: str, shared:
     placement.initial_state(len(predicate.aliases))
 
 
-def choose_auto_placement(
-    config: JoinConfig, source: StreamSource, predicate: Predicate
-) -> PlacementChoice:
+def choose_auto_placement(join: AnalyzedJoin) -> PlacementChoice:
     """Return the placement for "auto", with one host for each task that runs at once.
 
     If hash partitioning is chosen and a grid may become better, the result is an ``Auto``
     placement, which can change.
     """
+    config, source, predicate = join.config, join.source, join.predicate
     step = predicate.next_step(frozenset([0]), 1)
     statistics = JoinStatistics(
         source.estimate_rows(),
-        tuple(None if limit is None else limit / 1e6 for limit in config.window_limits),
+        tuple(None if limit is None else limit / 1e6 for limit in join.effective_windows),
         min(count_partitions(config, source), MOST_HOSTS),
         predicate.equality is not None,
         1.0 if step.access_path is None else _estimate_compared_share(config, source, predicate),

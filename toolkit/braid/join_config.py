@@ -21,6 +21,8 @@ Time = str | Mapping[str, str]
 Columns = Mapping[str, Mapping[str, str]]
 """By alias, the columns of a stream with Spark's type names."""
 
+UNBOUNDED = "unbounded"
+"""The word for a stream whose full history is asked for."""
 AHEAD = "1 day"
 """Default distance past its stream's clock up to which a single tuple advances it."""
 LONGEST_PACE = 86_400
@@ -69,7 +71,7 @@ class JoinConfig:
     - ``streams``: by alias, the columns with Spark's type names.
     - ``on``: the condition, in Spark SQL.
     - ``placement``: None: not chosen yet.
-    - ``window_limits``: by stream, microseconds; None: full history.
+    - ``window_limits``: by stream, microseconds; None: none is given.
     - ``event_time_columns``: by alias; empty: no event time.
     - ``lateness_microseconds``: by stream.
     - ``ahead_microseconds``: how far past its stream's clock a single tuple advances it.
@@ -79,6 +81,7 @@ class JoinConfig:
     - ``chosen``: the automatic choice of the placement; None: the caller gave one.
     - ``queries``: queries of a shared join.
     - ``resumed``: whether the current content of the streams is ignored.
+    - ``unbounded_streams``: aliases of streams whose full history is asked for.
     """
 
     shares_queries: ClassVar[bool] = False
@@ -101,10 +104,11 @@ class JoinConfig:
     chosen: PlacementChoice | None = None
     queries: tuple[Query, ...] = ()
     resumed: bool = False
+    unbounded_streams: tuple[str, ...] = ()
 
     @property
     def window_texts(self) -> dict[str, str]:
-        """The windows by alias, as text. A stream with full history has none."""
+        """The given windows by alias, as text."""
         limits = zip(self.streams, self.window_limits, strict=True)
         return {a: format_duration(w, exact=True) for a, w in limits if w is not None}
 
@@ -121,7 +125,7 @@ class JoinConfig:
                 {
                     "on": self.on,
                     "streams": list(self.streams),
-                    "windows": self.window_texts,
+                    "windows": self.window_texts | dict.fromkeys(self.unbounded_streams, UNBOUNDED),
                     "time": self.time,
                     "lateness": merge_equal(dict(zip(self.streams, slack, strict=True))),
                     "ahead": format_duration(self.ahead_microseconds, exact=True),
@@ -173,7 +177,7 @@ def parse_join(
     placement and the shedder suit the streams.
     """
     given, times = arguments, parse_time_columns(arguments.time, [*schemas])
-    windows = _parse_windows(given.windows, [*schemas])
+    windows, unbounded = _parse_windows(given.windows, [*schemas])
     if windows and not times:
         raise ValueError("windows are given but no event-time column: name it with time=")
     check_times(schemas, times)
@@ -192,6 +196,7 @@ def parse_join(
         given.executor,
         given.shed,
         parse_memory_limit(given.driver_memory),
+        unbounded_streams=unbounded,
     )
 
 
@@ -215,23 +220,28 @@ def parse_time_columns(time: Any, aliases: Sequence[str]) -> dict[str, str]:
     return {alias: time[alias] for alias in aliases}
 
 
-def _parse_windows(windows: Any, aliases: Sequence[str]) -> dict[str, int]:
-    """Return the windows by alias, in microseconds. One span applies to all streams.
+def _parse_windows(windows: Any, aliases: Sequence[str]) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Return the windows by alias, in microseconds, and the aliases that are unbounded.
+
+    One span applies to all streams.
 
     Raises ValueError if it is neither a span nor spans by alias.
     """
     if windows is None:
-        return {}
+        return {}, ()
     if isinstance(windows, str | timedelta):
         windows = dict.fromkeys(aliases, windows)
     if not isinstance(windows, Mapping):
         raise ValueError(
             f"windows is {format_value(windows)}; it must be a span such as '10 minutes' for all "
-            "streams, or spans by alias"
+            "streams, or spans by alias; 'unbounded' is full history"
         )
     if unknown := [a for a in windows if a not in aliases]:
         raise ValueError(f"windows are given for {unknown}; the streams are {', '.join(aliases)}")
-    return {a: parse_duration(windows[a], f"window of {a}") for a in aliases if a in windows}
+    spans = {a: windows[a] for a in aliases if a in windows}
+    unbounded = tuple(a for a, span in spans.items() if span == UNBOUNDED)
+    limits = {a: span for a, span in spans.items() if a not in unbounded}
+    return {a: parse_duration(w, f"window of {a}") for a, w in limits.items()}, unbounded
 
 
 def parse_lateness(lateness: Any, aliases: Sequence[str]) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from braid.core.horizon import is_timed
 from braid.errors import DamagedRunError
 from braid.sources.stream_source import AnalyzedJoin, ReplaySource
 from braid.storage.integrity import repair_hint
@@ -68,6 +69,10 @@ def prepare_run(
     count = None if replay is None else replay.write_input(store.input.folder, store.check_driver)
     ends = len(join.static_streams) == len(join.config.streams)
     settings = {**query, "batches": count if ends else None, "ready": True}
+    settings["static_batches"] = count
+    settings["expires"] = any(
+        is_timed(join.expiry_bounds, s) for s in range(len(join.expiry_bounds))
+    )
     settings |= join.source.record_fingerprints() | {"cut": batches if replay is not None else None}
     if (chosen := join.config.chosen) is not None:
         settings["chosen_placement"] = {

@@ -32,8 +32,7 @@ def estimate_steps(predicate: Predicate, samples: Sequence[TupleSample]) -> list
     """
     if not samples:
         return []
-    unbounded = [None] * len(samples)
-    joiner = BlockJoiner(predicate, unbounded, unbounded)
+    joiner = BlockJoiner(predicate, [None] * len(samples))
     first = BlockRows(samples[0].tuples)
     partial = PartialMatches({0: (first, first.row_positions())})
     factor, steps = samples[0].rows_per_tuple, list[StepCounts]()

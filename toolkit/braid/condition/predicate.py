@@ -37,7 +37,7 @@ from braid.condition.access_paths import (
 from braid.condition.condition_parts import ConditionPart
 from braid.condition.order_choice import choose_order, search_by_order
 from braid.condition.residual_predicate import ResidualPredicate
-from braid.core.horizon import TimeBounds
+from braid.core.horizon import Reach, TimeBounds
 from braid.core.reserved_columns import TIME
 
 
@@ -243,6 +243,22 @@ def with_windows(predicate: Predicate, windows: Sequence[int | None]) -> Predica
     return replace(
         predicate, index_conditions=predicate.index_conditions + window_conditions(windows)
     )
+
+
+def with_derived_windows(predicate: Predicate, bounds: Reach) -> Predicate:
+    """Return the condition with the bounds of event times that it implies.
+
+    They find candidates where no other condition of the two streams has the same bounds, and decide
+    nothing.
+    """
+    stated = {(k.left[0], k.right[0], k.lower, k.upper) for k in predicate.index_conditions}
+    derived = []
+    for i, j in combinations(range(len(bounds)), 2):
+        low, high = bounds[i][j], bounds[j][i]
+        lo, hi = -inf if low is None else -low, inf if high is None else high
+        if (lo, hi) != (-inf, inf) and (i, j, lo, hi) not in stated:
+            derived.append(IndexCondition((i, TIME), (j, TIME), lo, hi, is_exact=False))
+    return replace(predicate, index_conditions=(*predicate.index_conditions, *derived))
 
 
 def window_conditions(windows: Sequence[int | None]) -> tuple[IndexCondition, ...]:

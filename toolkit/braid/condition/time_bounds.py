@@ -87,9 +87,8 @@ class _BoundMatrix:
             self._tighten(bound.start, bound.end, bound.most, (bound.conjunct,))
         self._close()
 
-    @property
-    def reach(self) -> Reach:
-        """The matrix: by stream i and j, the greatest t_j - t_i; None: unbounded."""
+    def to_reach(self) -> Reach:
+        """Return the matrix: by stream i and j, the greatest t_j - t_i; None: unbounded."""
         return tuple(tuple(None if c >= LONGEST else int(c) for c in row) for row in self._most)
 
     def _tighten(self, i: int, j: int, most: float, why: tuple[str, ...]) -> None:
@@ -148,7 +147,7 @@ def find_time_bounds(
     except _ContradictionError as contradiction:
         conjuncts = sorted(contradiction.conjuncts, key=parser.texts.index)
         raise PredicateError(_describe_contradiction(conjuncts)) from None
-    return TimeBounds(closed.reach, closed.dropped)
+    return TimeBounds(closed.to_reach(), closed.dropped)
 
 
 def _describe_contradiction(conjuncts: Sequence[str]) -> str:

@@ -19,11 +19,18 @@ from braid.core.batch_report import (
     referenced_files,
     with_reported_size,
 )
-from braid.core.compaction import plan_compaction
+from braid.core.compaction import Retention, plan_compaction
 from braid.core.comparison_watch import watch_comparisons
 from braid.core.coverage import CoverageChecker, UncoveredCombinations, check_key_partition
 from braid.core.event_time import advance_clocks, count_irregular, count_jumps, find_jumps
 from braid.core.facts import Facts, block_ages
+from braid.core.horizon import (
+    Horizon,
+    Reach,
+    find_horizons,
+    shortest_reach,
+    windows_of_reach,
+)
 from braid.core.placement import Placement, Shedder
 from braid.core.plan import Block, Plan, apply_derivations_and_drops, combine_plans
 from braid.core.plan_sentences import describe_block_state
@@ -38,29 +45,50 @@ _MOST_DESCRIBED = 8
 """Maximum number of blocks that an error describes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunRules:
     """Settings that stay the same from batch to batch.
 
     - ``placement``: the placement policy.
     - ``streams``: names of the streams.
-    - ``windows``: by stream, microseconds; None: full history.
+    - ``reach``: bounds of event times; they say how long tuples are held.
     - ``lateness``: by stream, maximum delay in microseconds; empty: 0.
     - ``ahead``: how far past its clock, in microseconds, a single tuple advances it; None: any
       distance.
     - ``checks_coverage``: whether plans are checked against the cover rule. Default: True.
     - ``shedder``: the load shedder; None: no load is shed.
     - ``condition_parts``: conjuncts of the condition as written, for reports.
+    - ``last_epochs``: by stream, the micro-batch with which it ends; None: it is endless. Empty: no
+      tuples expire because of an end.
     """
 
     placement: Placement
     streams: tuple[str, ...]
-    windows: tuple[int | None, ...]
+    reach: Reach
     lateness: tuple[int, ...] = ()
     ahead: int | None = None
     checks_coverage: bool = True
     shedder: Shedder | None = None
     condition_parts: tuple[str, ...] = ()
+    last_epochs: tuple[int | None, ...] = ()
+
+    @cached_property
+    def windows(self) -> tuple[int | None, ...]:
+        """By stream, the window W_i in microseconds; None: full history."""
+        return windows_of_reach(self.reach)
+
+    def find_retention(self, state: RunState) -> Retention:
+        """Return how long tuples are held, as of the state after a batch."""
+        lateness = self.lateness or (0,) * len(self.streams)
+        ends = self.last_epochs or (None,) * len(self.streams)
+        endless = [end is None for end in ends]
+        ended = [end is not None and state.epoch >= end for end in ends]
+        return Retention(
+            self.windows,
+            find_watermarks(state.clocks, lateness),
+            find_horizons(state.clocks, lateness, self.reach, ended),
+            tuple(shortest_reach(self.reach, s, endless) for s in range(len(ends))),
+        )
 
 
 @dataclass(frozen=True)
@@ -71,6 +99,7 @@ class BatchWork:
     - ``compaction``, ``plan``: the two plans.
     - ``live_blocks``: blocks that can be probed, after both plans' derivations and drops.
     - ``block_ages``: their ages by id.
+    - ``horizons``: by stream, the event time below which stored tuples have expired.
     - ``pending_pairs``, ``uncovered``: deferred pairs and omitted combinations, from the coverage
       check.
     - ``shedder_state``: the shedder's next state.
@@ -81,6 +110,7 @@ class BatchWork:
     plan: Plan
     live_blocks: tuple[Block, ...]
     block_ages: Mapping[int, int]
+    horizons: tuple[Horizon, ...] = ()
     pending_pairs: frozenset[Place] = frozenset()
     uncovered: tuple[UncoveredCombinations, ...] = ()
     shedder_state: Any = None
@@ -105,23 +135,29 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
     concerned.
     """
     placement = rules.placement
-    watermarks = find_watermarks(state.clocks, rules.lateness or (0,) * len(rules.streams))
+    retention = rules.find_retention(state)
     policy = json_codec.round_trip(
         state.placement_state, placement.State
     )  # so a restart makes the same plan
     slices = _merge_slice_bounds(rules, placement.merge_boundaries(policy))
     blocks = tuple(state.blocks.values())
-    compaction = plan_compaction(
-        blocks, state.next_id, state.pinned_blocks, rules.windows, watermarks, slices
-    )
-    facts = _make_facts(rules, state, compaction, watermarks)
+    compaction = plan_compaction(blocks, state.next_id, state.pinned_blocks, retention, slices)
+    facts = _make_facts(rules, state, compaction, tuple(retention.watermarks))
     planned, shedding = placement.plan_batch(facts, policy), None
     if (shedder := rules.shedder) is not None:
         before = json_codec.round_trip(state.shedder_state, shedder.State)
         planned, shedding = shedder.plan_shedding(facts, planned, before, state.last_shedding)
     live = apply_derivations_and_drops(facts.blocks, planned)
     by_id = block_ages(live, facts.batch, rules.windows, state.clocks)
-    work = BatchWork(facts, compaction, planned, live, by_id, shedder_state=shedding)
+    work = BatchWork(
+        facts,
+        compaction,
+        planned,
+        live,
+        by_id,
+        tuple(retention.horizons),
+        shedder_state=shedding,
+    )
     return _check_work(rules, state, work) if rules.checks_coverage else work
 
 

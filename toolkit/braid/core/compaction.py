@@ -15,8 +15,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
+from math import inf
 from typing import NamedTuple
 
+from braid.core.horizon import Horizon
 from braid.core.plan import Block, Derivation, Keys, Plan
 
 FANOUT = 4
@@ -35,27 +37,20 @@ def plan_compaction(
     blocks: Iterable[Block],
     next_id: int,
     pinned: Collection[int],
-    windows: Sequence[int | None],
-    watermarks: Sequence[int | None],
+    retention: Retention,
     slices: Sequence[Sequence[int]] = (),
 ) -> Plan:
     """Return the drops and merges that are due before a batch.
 
-    ``windows`` and ``watermarks`` are by stream, in microseconds. A block has expired if now -
-    t_max >= W for every tuple that may still arrive. ``slices`` has, by stream, the ages across
-    which blocks are not merged; the last is the window.
+    A block has expired if all of its tuples are below the horizon of its stream. ``slices`` has, by
+    stream, the ages across which blocks are not merged; the last is the window.
     """
     drops: dict[int, tuple[int, ...]] = {}
     groups: dict[tuple[int, tuple[int, ...], int], list[Block]] = {}
-    slices = slices or tuple(() if w is None else (w,) for w in windows)
+    slices = slices or tuple(() if w is None else (w,) for w in retention.windows)
     for b in blocks:
-        window, limit = windows[b.stream], watermarks[b.stream]
-        if (
-            window is not None
-            and limit is not None
-            and b.event_time_range is not None
-            and b.event_time_range[1] + window <= limit
-        ):
+        limit = retention.watermarks[b.stream]
+        if has_expired(b, retention.horizons[b.stream]):
             if b.id not in pinned:
                 drops[b.id] = b.hosts
         elif b.id not in pinned:
@@ -66,13 +61,62 @@ def plan_compaction(
     for (stream, _, at), group in groups.items():
         if len(group) < FANOUT:
             continue
-        width = _slice_length(slices[stream], at)
+        spans = _limit_spans(retention, stream, _slice_length(slices[stream], at))
         for few in (
-            few for tier in _group_by_tier(group) for few in _find_mergeable_runs(tier, width)
+            few for tier in _group_by_tier(group) for few in _find_mergeable_runs(tier, spans)
         ):
             derivations.append(_make_merge_derivation(few, next_id + len(derivations)))
             drops |= {b.id: b.hosts for b in few}
     return Plan(derivations=tuple(derivations), drops=drops)
+
+
+class Retention(NamedTuple):
+    """How long tuples are held, by stream, in microseconds.
+
+    - ``windows``: W_i; None: full history.
+    - ``watermarks``: the earliest event time still expected of the other streams.
+    - ``horizons``: tuples below it have expired.
+    - ``waits``: how long a tuple waits for the partners that come first; None: no limit.
+    """
+
+    windows: Sequence[int | None]
+    watermarks: Sequence[int | None]
+    horizons: Sequence[Horizon]
+    waits: Sequence[int | None]
+
+
+def has_expired(b: Block, horizon: Horizon) -> bool:
+    """Return whether all tuples of a block are below the horizon of its stream."""
+    if horizon is None:
+        return False
+    return horizon == inf or (b.event_time_range is not None and b.event_time_range[1] < horizon)
+
+
+class _SpanLimit(NamedTuple):
+    """Maximum span of a merged block: a quarter of the time that it is held.
+
+    That time is ``held``, or more if its tuples are further ahead of ``since``, because another
+    stream is behind. Microseconds; ``since`` None: unknown.
+    """
+
+    held: int
+    since: float | None
+
+    def admits_span(self, span: _Times) -> bool:
+        held = self.held if self.since is None else max(self.held, span[0] - self.since)
+        return span[1] - span[0] <= held // FANOUT
+
+
+def _limit_spans(retention: Retention, stream: int, slice_length: int | None) -> _SpanLimit | None:
+    """Return the maximum span of merged blocks of a stream; None: any."""
+    wait, window = retention.waits[stream], retention.windows[stream]
+    if slice_length is None and wait is None:
+        return None
+    held = min(length for length in (slice_length, None if wait is None else wait + 1) if length)
+    horizon = retention.horizons[stream]
+    if horizon is None or window is None:
+        return _SpanLimit(held, None)
+    return _SpanLimit(held, horizon + window)
 
 
 def count_reached_ages(b: Block, ages: Sequence[int], watermark: int | None) -> int:
@@ -113,7 +157,7 @@ def _choose_tier(rows: int) -> int:
     return tier
 
 
-def _find_mergeable_runs(tier: list[Block], window: int | None) -> list[list[Block]]:
+def _find_mergeable_runs(tier: list[Block], limit: _SpanLimit | None) -> list[list[Block]]:
     """Return runs of four or more blocks to merge, oldest first; blocks of one batch by key."""
     if len(tier) < FANOUT:
         return []
@@ -122,7 +166,7 @@ def _find_mergeable_runs(tier: list[Block], window: int | None) -> list[list[Blo
     for b in sorted(tier, key=lambda b: (b.batch, b.key_range, b.id)):
         run, overlapping = _Run([b], b.key_range, b.event_time_range, b.size_bytes), []
         for other in runs:
-            if _can_merge(other, run, window):
+            if _can_merge(other, run, limit):
                 run = other.append_run(run)
             else:
                 overlapping.append(other)
@@ -148,16 +192,13 @@ class _Run(NamedTuple):
         return _Run(self.blocks + later.blocks, keys, _union_spans(self.span, later.span), size)
 
 
-def _can_merge(a: _Run, b: _Run, window: int | None) -> bool:
-    """Return whether the keys of two runs touch and their total size is allowed.
-
-    Within a window or slice, a run spans at most a quarter of it, so that it expires in time.
-    """
+def _can_merge(a: _Run, b: _Run, limit: _SpanLimit | None) -> bool:
+    """Return whether the keys of two runs touch and their total size and span are allowed."""
     (lo, hi), (low, high) = a.keys, b.keys
     if lo > high or low > hi or a.bytes + b.bytes > MOST_BYTES:
         return False
-    span = None if window is None else _union_spans(a.span, b.span)
-    return window is None or span is None or span[1] - span[0] <= window // FANOUT
+    span = None if limit is None else _union_spans(a.span, b.span)
+    return limit is None or span is None or limit.admits_span(span)
 
 
 def _union_spans(a: _Times | None, b: _Times | None) -> _Times | None:

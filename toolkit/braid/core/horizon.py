@@ -72,6 +72,17 @@ def intersect_reach(a: Reach, b: Reach) -> Reach | None:
     )
 
 
+def shortest_reach(reach: Reach, stream: int, endless: Sequence[bool]) -> int | None:
+    """Return how long a tuple waits for the partners that come first, in microseconds.
+
+    ``endless``: by stream, whether it never ends. None: some endless stream may send a partner at
+    any time, or none is endless.
+    """
+    row = [most for j, most in enumerate(reach[stream]) if j != stream and endless[j]]
+    waits = [max(0, most) for most in row if most is not None]
+    return min(waits, default=None) if len(waits) == len(row) else None
+
+
 def is_timed(reach: Reach, stream: int) -> bool:
     """Return whether some bound concerns the event time of a stream."""
     others = [j for j in range(len(reach)) if j != stream]
@@ -121,15 +132,11 @@ def _find_horizon(
     return earliest
 
 
-def find_late_limits(horizons: Sequence[Horizon], reach: Reach) -> tuple[int | None, ...]:
-    """Return, by stream, the event time below which an arriving tuple is late.
+def find_late_limit(stream: int, horizons: Sequence[Horizon], reach: Reach) -> int | None:
+    """Return the event time below which an arriving tuple of a stream is late.
 
     It may have missed partners, because these have expired. None: no tuple is late.
     """
-    return tuple(_find_late_limit(s, horizons, reach) for s in range(len(reach)))
-
-
-def _find_late_limit(stream: int, horizons: Sequence[Horizon], reach: Reach) -> int | None:
     limits = [
         int(horizon) + most
         for i, horizon in enumerate(horizons)

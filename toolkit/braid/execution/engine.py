@@ -23,6 +23,7 @@ from braid.core.batch_report import (
     with_reported_size,
 )
 from braid.core.batch_step import BatchStep, BatchWork, RunRules
+from braid.core.horizon import reach_of_windows
 from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows
 from braid.core.run_events import BatchCommitted, Event
@@ -63,6 +64,8 @@ class Engine:
         Returns seconds. Default: the clock of the environment.
     ahead
         Maximum lead with which a single tuple may advance a clock, in microseconds; see RunRules.
+    last_epochs
+        By stream, the micro-batch with which it ends; see RunRules.
     """
 
     def __init__(
@@ -78,12 +81,13 @@ class Engine:
         shedder: Shedder | None = None,
         clock: Callable[[], float] | None = None,
         ahead: int | None = None,
+        last_epochs: tuple[int | None, ...] = (),
     ) -> None:
         self.shedder, self.clock = shedder, clock or current_environment().read_clock
         self.committing = self.last_commit = 0.0
         self.alone = replace(spec, fsync=store.force)
         self.placement, self.store = placement, store
-        self.lateness, self.ahead = tuple(lateness), ahead
+        self.lateness, self.ahead, self.last_epochs = tuple(lateness), ahead, last_epochs
         self.publish, self.executor = publish, executor
         self.streams, self.check = len(spec.columns), check
         if not store.archive.has_begun:
@@ -102,18 +106,21 @@ class Engine:
         if queries:
             windows = longest_windows(queries)
             self.spec = replace(
-                self.alone, predicate=with_windows(self.alone.predicate, windows), windows=windows
+                self.alone,
+                predicate=with_windows(self.alone.predicate, windows),
+                reach=reach_of_windows(windows),
             )
             self.bitmaps = QueryBitmaps.from_queries(queries)
         self.rules = RunRules(
             self.placement,
             self.spec.predicate.aliases,
-            self.spec.windows,
+            self.spec.reach,
             self.lateness,
             self.ahead,
             self.check,
             self.shedder,
             tuple(part.text for part in self.spec.predicate.parts),
+            self.last_epochs,
         )
 
     def run_batch(
@@ -199,7 +206,7 @@ class Engine:
             routes=work.plan.routes,
             derivations=work.combined_plan.derivations,
             replica_addresses=self.state.replica_addresses,
-            watermarks=work.facts.watermarks,
+            horizons=work.horizons,
             block_ages=work.block_ages,
             clocks=self.state.clocks,
             ahead=self.rules.ahead,

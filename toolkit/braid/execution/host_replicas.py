@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from braid.core.batch_report import BlockSize, HostMetrics, ReplicaReport, TaskReport
+from braid.core.horizon import find_late_limit
 from braid.core.plan import Block, Derivation, Keys, Route
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.core.run_state import Place as StoredAt
@@ -154,14 +155,8 @@ class FreshBlockBuilder:
 
     def _count_late_rows(self, rows: BlockRows, stream: int) -> int:
         """Return the number of late rows. Their partners may have been dropped already."""
-        bounds = [
-            h
-            for s, (h, w) in enumerate(
-                zip(self.batch.watermarks, self.batch.spec.windows, strict=True)
-            )
-            if s != stream and h is not None and w is not None
-        ]
-        return int(np.count_nonzero(rows.numpy_column(TIME) < max(bounds))) if bounds else 0
+        limit = find_late_limit(stream, self.batch.horizons, self.batch.spec.reach)
+        return 0 if limit is None else int(np.count_nonzero(rows.numpy_column(TIME) < limit))
 
     def _summarize_event_times(self, rows: BlockRows, stream: int) -> TimeSpread | None:
         """Return the event times of a block; None if their span suffices for the stream's clock."""

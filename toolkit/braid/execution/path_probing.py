@@ -92,8 +92,7 @@ class PathProber:
         spec = self.batch.spec
         self.joiner = BlockJoiner(
             spec.predicate,
-            spec.windows,
-            self.batch.watermarks,
+            self.batch.horizons,
             self.batch.bitmaps,
             self.batch.batch,
         )

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from braid.condition.parser import parse_predicate
 from braid.condition.predicate import Predicate, computed_columns
+from braid.core.horizon import reach_of_windows
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, ROUTING, TIME
 from braid.core.run_events import BatchCommitted
@@ -128,7 +129,7 @@ class OperatorInstance:
         """
         self.spec, self.reader, self.store = spec, reader, store
         self.predicate = operator_predicate(spec, reader)
-        limits = (None,) * len(spec.inputs)
+        reach = reach_of_windows((None,) * len(spec.inputs))
         slacks = tuple(max(slack[s] for s in i.streams) for i in spec.inputs.values())
         computed = computed_columns(self.predicate)
         if (known := store.read_settings()) is None:
@@ -140,7 +141,7 @@ class OperatorInstance:
             )
         store.remove_unnamed_files()
         columns = tuple(tuple(i.stored_columns) for i in spec.inputs.values())
-        join_spec = JoinSpec(self.predicate, columns, (), limits, str(store.path), 1)
+        join_spec = JoinSpec(self.predicate, columns, (), reach, str(store.path), 1)
         self.last: BatchCommitted | None = None
         self.engine = Engine(
             join_spec,

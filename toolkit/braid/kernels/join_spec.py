@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from braid.condition.predicate import Predicate
+from braid.core.horizon import Horizon, Reach
 from braid.core.plan import Derivation, KeySpace, Route
 from braid.core.reserved_columns import ROUTING, make_column_nullable
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
@@ -135,6 +136,7 @@ class JoinSpec:
     """Constant settings of a join, sent to every task.
 
     - ``columns``: the user's column names by stream.
+    - ``reach``: bounds of event times; they say how long tuples are held.
     - ``folder``: folder of the run; with an object store, the driver's mirror of it.
     - ``utility_rule``: value of results, in a run that sheds load.
     - ``fsync``: whether tasks force files to disk before they report them.
@@ -144,7 +146,7 @@ class JoinSpec:
     predicate: Predicate
     columns: tuple[tuple[str, ...], ...]
     layouts: tuple[StreamLayout, ...]
-    windows: tuple[int | None, ...]
+    reach: Reach
     folder: str
     partitions: int
     utility_rule: ResultUtility | None = None
@@ -161,6 +163,7 @@ class BatchSpec:
     """Work of one batch, sent to every task.
 
     - ``key_space``: routing keys of arriving tuples.
+    - ``horizons``: by stream, the event time below which stored tuples have expired.
     - ``block_ages``: ages of the blocks that may be probed; 0 for fresh ones.
     - ``clocks``, ``ahead``: clocks of the streams, and the lead with which one tuple may advance
       them; see ``core.stream_clocks``.
@@ -176,7 +179,7 @@ class BatchSpec:
     routes: tuple[Route, ...]
     derivations: tuple[Derivation, ...]
     replica_addresses: Mapping[Place, ReplicaAddress]
-    watermarks: tuple[int | None, ...]
+    horizons: tuple[Horizon, ...]
     block_ages: Mapping[int, int]
     clocks: tuple[int | None, ...] = ()
     ahead: int | None = None

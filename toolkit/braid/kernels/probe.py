@@ -15,6 +15,7 @@ import pyarrow as pa
 from braid.condition.predicate import GuardedStep, Predicate, ProbeStep
 from braid.condition.residual_evaluation import evaluate_residual
 from braid.condition.residual_predicate import Measure, ResidualPredicate
+from braid.core.horizon import Horizon
 from braid.core.reserved_columns import TIME
 from braid.core.step_counts import StepCounts
 from braid.errors import OverflowFailure
@@ -72,17 +73,15 @@ class ProbeInput(NamedTuple):
 class BlockJoiner:
     """A joiner of partial results with blocks under one predicate.
 
-    - ``windows``: by stream, W_i in microseconds; None: full history.
-    - ``watermarks``: by stream, the earliest event time still expected of the other streams. A
-      stored tuple has expired if its time plus its window is not after it.
+    - ``horizons``: by stream, the event time below which stored tuples have expired, in
+      microseconds; None: none has.
     - ``bitmaps``: queries of a shared run. Only results that serve some query are found, and each
       carries its queries.
     - ``batch_number``: number of the micro-batch, for error messages.
     """
 
     predicate: Predicate
-    windows: Sequence[int | None]
-    watermarks: Sequence[int | None]
+    horizons: Sequence[Horizon]
     bitmaps: QueryBitmaps | None = None
     batch_number: int = 0
     tallies: dict[tuple[frozenset[int], int], StepTally] = field(default_factory=dict)
@@ -271,15 +270,14 @@ class BlockJoiner:
             check.pairs_in += left
             left = int(np.count_nonzero(keep))
             check.pairs_out += left
-        window, watermark = self.windows[step.stream], self.watermarks[step.stream]
-        if not stored or window is None or watermark is None:
+        horizon = self.horizons[step.stream]
+        if not stored or horizon is None:
             return keep
-        limit = watermark - window
         # Checking all rows once is faster than checking as many candidates.
         rows = pairs.rows
-        if len(pairs.right) >= rows.batch.num_rows and rows.event_time_range()[0] > limit:
+        if len(pairs.right) >= rows.batch.num_rows and rows.event_time_range()[0] >= horizon:
             return keep
-        return _and_masks(keep, rows.numpy_column(TIME)[pairs.right] > limit)
+        return _and_masks(keep, rows.numpy_column(TIME)[pairs.right] >= horizon)
 
     def _apply_residuals(
         self, pairs: list[tuple[int, PartialMatches]], tally: StepTally

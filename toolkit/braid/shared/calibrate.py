@@ -33,7 +33,7 @@ def measure_slice_overhead() -> float:
         Predicate(("a", "b"), (None, None), ({}, {}), ({}, {}), links, ()), (window, window)
     )
     bitmaps = QueryBitmaps.from_queries([Query("q", (window, window), (None, None))])
-    joiner = BlockJoiner(predicate, (window, window), (None, None), bitmaps)
+    joiner = BlockJoiner(predicate, (None, None), bitmaps)
     stored, probes = _make_sample_rows(_STORED, 0), _make_sample_rows(_PROBES, _STORED)
     slices = [BlockRows(build_block(stored, [Order("k")]))]
     sliced = [

@@ -21,6 +21,7 @@ import numpy as np
 
 from braid.core.batch_step import RunRules
 from braid.core.facts import Facts
+from braid.core.horizon import reach_of_windows
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Derivation, Hop, Ids, KeySpace, Plan, Route
 from braid.core.plan_builder import PlanBuilder
@@ -208,7 +209,9 @@ class Auto(Placement):
     ) -> float:
         """Return the modelled microseconds of future batches, assumed to be like the past ones."""
         held = replace(self, reviews_placement=False)
-        rules = RunRules(held, facts.streams, facts.windows, checks_coverage=False)
+        rules = RunRules(
+            held, facts.streams, reach_of_windows(facts.windows), checks_coverage=False
+        )
         now = RunState(
             facts.batch - 1,
             blocks={b.id: b for b in facts.blocks},

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from braid.core.batch_step import RunRules
+from braid.core.horizon import reach_of_windows
 from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows
 from braid.core.run_events import RunEnded, RunStarted
@@ -106,7 +107,7 @@ def iter_simulation(
         )
     micros = tuple(None if w is None else round(w * 1e6) for w in spread)
     model = make_run(
-        RunRules(placement, names, micros, shedder=shedder),
+        RunRules(placement, names, reach_of_windows(micros), shedder=shedder),
         RunState.initial(
             width,
             placement.initial_state(width),

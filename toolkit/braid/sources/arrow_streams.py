@@ -86,7 +86,7 @@ class ArrowStreams(StreamSource):
     ) -> list[TupleSample]:
         """Return evenly spaced tuples of each table; empty if some cannot be computed."""
         schemas = {alias: rows.schema for alias, rows in self.streams.items()}
-        columns = {alias: _time_sql(times.get(alias), has_windows=False) for alias in schemas}
+        columns = {alias: _time_sql(times.get(alias), is_needed=False) for alias in schemas}
         feed = ArrowFeed(schemas, predicate, columns, None, 0)
         sampled: list[TupleSample] = []
         for alias, rows in self.streams.items():
@@ -167,7 +167,7 @@ class ArrowStreams(StreamSource):
             streams,
             join.predicate,
             {
-                alias: _time_sql(config.event_time_columns.get(alias), bool(config.window_texts))
+                alias: _time_sql(config.event_time_columns.get(alias), join.needs_event_time(alias))
                 for alias in streams
             },
             join.placement,
@@ -178,12 +178,12 @@ class ArrowStreams(StreamSource):
         return feed, ()
 
 
-def _time_sql(name: str | None, has_windows: bool) -> str:
+def _time_sql(name: str | None, is_needed: bool) -> str:
     """Return Spark SQL for the event time in a column."""
     if name is None:
         return "cast(0 as bigint)"
     time = f"unix_micros(cast(`{name}` as timestamp))"
-    return time if has_windows else f"coalesce({time}, cast(0 as bigint))"
+    return time if is_needed else f"coalesce({time}, cast(0 as bigint))"
 
 
 def _format_columns(schema: pa.Schema) -> str:

@@ -265,12 +265,11 @@ def _routing_key_sql(join: AnalyzedJoin, i: int, frame: DataFrame) -> str:
 def _event_time_sql(join: AnalyzedJoin, alias: str, frame: DataFrame) -> str:
     """Return Spark SQL for the event time in microseconds.
 
-    Without windows, a tuple without event time gets 0.
+    A tuple without event time gets 0 if it may have results.
     """
     if (name := join.config.event_time_columns.get(alias)) is None:
         return "cast(0 as bigint)"
     column = f"(`{name}`)"
     is_instant = frame.schema[name].dataType.simpleString() == "timestamp"
     time = f"unix_micros({column if is_instant else f'cast({column} as timestamp)'})"
-    has_windows = join.config.window_texts or join.config.queries
-    return time if has_windows else f"coalesce({time}, cast(0 as bigint))"
+    return time if join.needs_event_time(alias) else f"coalesce({time}, cast(0 as bigint))"

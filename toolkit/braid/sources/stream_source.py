@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from braid.condition.predicate import Predicate
+from braid.core.horizon import Reach, is_timed, windows_of_reach
 from braid.core.placement import Placement
 from braid.join_config import Columns, JoinConfig
 from braid.kernels.join_spec import JoinSpec, StreamLayout
 from braid.storage.run_store import RunStore
+from braid.util.durations import format_duration
 from braid.util.validation import check_int
 
 if TYPE_CHECKING:
@@ -156,13 +158,43 @@ class StreamSource(Protocol):
 class AnalyzedJoin:
     """A join whose condition is analyzed for its streams.
 
+    - ``bounds``: bounds of event times that the condition and the windows imply together.
     - ``utilities``: by stream, Spark SQL for a tuple's utility, for load shedding.
     """
 
     config: JoinConfig
     source: StreamSource
     predicate: Predicate
+    bounds: Reach
     utilities: tuple[str | None, ...] = ()
+
+    @property
+    def expiry_bounds(self) -> Reach:
+        """The bounds by which tuples expire. An unbounded stream has none."""
+        nothing = (None,) * len(self.bounds)
+        return tuple(
+            nothing if alias in self.config.unbounded_streams else row
+            for alias, row in zip(self.config.streams, self.bounds, strict=True)
+        )
+
+    @property
+    def effective_windows(self) -> tuple[int | None, ...]:
+        """By stream, the window that results imply, in microseconds; None: full history."""
+        return windows_of_reach(self.expiry_bounds)
+
+    @property
+    def window_texts(self) -> dict[str, str]:
+        """The same by alias, as text. A stream with full history has none."""
+        given = zip(
+            self.config.streams, self.effective_windows, self.config.window_limits, strict=True
+        )
+        return {a: format_duration(w, exact=w == g) for a, w, g in given if w is not None}
+
+    def needs_event_time(self, alias: str) -> bool:
+        """Return whether a tuple of a stream without event time can have no result."""
+        if self.config.window_texts or self.config.shares_queries:
+            return True
+        return is_timed(self.bounds, list(self.config.streams).index(alias))
 
     @property
     def placement(self) -> Placement:
@@ -199,7 +231,7 @@ class AnalyzedJoin:
             self.predicate,
             tuple(map(tuple, columns)),
             layouts,
-            self.config.window_limits,
+            self.expiry_bounds,
             str(store.path),
             self.partitions,
             None if shed is None else shed.utility_rule,

@@ -15,6 +15,7 @@ import numpy as np
 from braid.core import batch_step
 from braid.core.batch_report import BatchReport, BlockSize, HostMetrics
 from braid.core.batch_step import BatchWork, RunRules
+from braid.core.horizon import reach_of_windows
 from braid.core.plan import Block
 from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
 from braid.core.run_state import RunState
@@ -88,7 +89,7 @@ def simulate_shedding(
     and a batch ``overhead`` seconds besides.
     """
     micros = round(sets.window * 1e6)
-    rules = RunRules(Centralized(), ("n", "m"), (micros, micros), shedder=shed)
+    rules = RunRules(Centralized(), ("n", "m"), reach_of_windows((micros, micros)), shedder=shed)
     state = RunState.initial(2, None, (), shed.initial_state(2))
     counts = sets.make_arrivals.batch_counts()
     spans = dict.fromkeys("nm", f"{sets.window:g} seconds")
