@@ -104,11 +104,8 @@ class _Recomputation:
         state = store.last_state()
         self.epoch = -1 if state is None else state.epoch
         self.owes = state is not None and bool(state.pinned_blocks)
-        self.windows = {
-            alias: parse_duration(span, f"window of {alias}")
-            for alias, span in query["windows"].items()
-            if span != UNBOUNDED
-        }
+        spans = {a: span for a, span in query["windows"].items() if span != UNBOUNDED}
+        self.windows = {a: parse_duration(span, f"window of {a}") for a, span in spans.items()}
 
     def compare_results(self) -> AnswerReport:
         """Return the differences."""
@@ -152,9 +149,9 @@ class _Recomputation:
         """
         source, names = self._read_input(alias)
         time = self._find_time_columns.get(alias)
-        micros_of_row = (
-            "NULL::BIGINT" if time is None else f"epoch_us({_quote_text(time)}::TIMESTAMP)"
-        )
+        micros_of_row = "NULL::BIGINT"
+        if time is not None:
+            micros_of_row = f"epoch_us({_quote_text(time)}::TIMESTAMP)"
         packed = ", ".join(f"{_quote_text(n)} := {_quote_text(n)}" for n in names)
         struct = f"CAST(struct_pack({packed}) AS {self.kinds.get(alias, 'VARCHAR')})"
         is_sampled = alias == self.aliases[0] and self.kinds and self.sample < _PARTS
