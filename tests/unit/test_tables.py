@@ -691,11 +691,11 @@ def test_a_run_shows_itself_and_escapes_names(tmp_path: Path) -> None:
     assert "<script>" not in page and "&lt;script&gt;" in page
 
 
-def test_the_state_of_tables_is_estimated_from_their_rows_and_windows() -> None:
+def test_the_state_of_tables_is_counted_from_their_event_times_and_windows() -> None:
     rows = pa.table({"id": range(101), "ts": pa.array([k * 10**6 for k in range(101)], US)})
     join = StreamJoin({"a": rows, "b": rows}, "a.id = b.id", Scatter(), {"a": "25 seconds"}, "ts")
-    a, b = (how for kind, _, how in join.explain(count=True).rows if kind == "state")
-    assert "estimated: 25 of 101 rows" in a and "estimated: 101 of 101 rows" in b
+    a, b = (how for kind, _, how in join.explain().rows if kind == "held")
+    assert a.startswith("25 rows, ") and b.startswith("101 rows, ")
     assert ("executor", "process") in [row[:2] for row in join.explain().rows]
 
 

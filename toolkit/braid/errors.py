@@ -25,6 +25,10 @@ class PredicateError(BraidError, ValueError):
     """A condition that is not supported. The message names what was found and what is accepted."""
 
 
+class NarrowWindow(UserWarning):
+    """A window is narrower than the condition, so that results which satisfy it are lost."""
+
+
 class QueryError(BraidError, ValueError):
     """A query is invalid. The message says what was found and what is accepted."""
 

@@ -2,49 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from math import inf
-from typing import Any
 
 from braid.condition.access_paths import IndexCondition, list_searched_conditions
 from braid.condition.predicate import computed_columns
 from braid.core.condition_tree import TreeLine, build_condition_tree, format_condition_tree
 from braid.core.query import longest_windows
 from braid.core.reserved_columns import TIME
-from braid.core.run_events import BatchCommitted
 from braid.execution.executor_choice import format_megabytes
 from braid.execution.executors import available_parallelism
 from braid.join_config import JoinConfig
 from braid.kernels.step_tally import StepTally
-from braid.simulation.simulator import simulate
 from braid.sources.stream_source import AnalyzedJoin
+from braid.state_forecast import (
+    HeldTuples,
+    check_rates,
+    estimate_replication,
+    estimate_row_bytes,
+    find_narrow_windows,
+    forecast_held_tuples,
+)
 from braid.step_estimates import SAMPLED_TUPLES, estimate_steps
-from braid.util.durations import UNITS, format_duration
+from braid.util.durations import format_duration
 from braid.util.html_table import render_html_table
 from braid.util.machine import available_cores
-
-_BATCHES, _PER_HOST = 4, 16
-"""Batches of the simulated run in which copies are counted; and tuples per host, stream and
-batch.
-"""
-_UNSIZED = 32
-"""Bytes assumed for a value of variable width (text, binary, nested)."""
-_WIDTHS = {
-    "boolean": 1,
-    "tinyint": 1,
-    "smallint": 2,
-    "int": 4,
-    "float": 4,
-    "date": 4,
-    "decimal": 16,
-    "bigint": 8,
-    "double": 8,
-    "timestamp": 8,
-    "timestamp_ntz": 8,
-}
-"""Bytes of a value in Arrow, by Spark's type."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +54,21 @@ class Explanation:
         return render_html_table(self.title, self.rows) + f"<pre>{escape(tree)}</pre>"
 
 
-def explain_join(join: AnalyzedJoin, count: bool = False) -> Explanation:
+def explain_join(
+    join: AnalyzedJoin, count: bool = False, rates: Mapping[str, float] | None = None
+) -> Explanation:
     """Return the explanation of a join.
 
-    With ``count``, read static streams once to estimate the state.
+    With ``count``, read static streams once to estimate the state. ``rates``: rows a second by
+    alias. Raises ValueError for a rate of an unknown stream, or one that is not above 0.
     """
     rows = (
         *_describe_streams(join),
         *_describe_index_conditions(join),
         *_describe_event_time(join),
         *_describe_placement(join),
-        *_describe_storage_cost(join, count),
+        *_describe_bounds(join),
+        *_describe_storage_cost(join, count, check_rates(join, rates)),
     )
     title = f"{' ⋈ '.join(join.config.streams)} on {join.config.on}"
     return Explanation(title, rows, tuple(_plan_condition_tree(join)))
@@ -111,14 +99,7 @@ def _describe_streams(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
     config = join.config
     for i, alias in enumerate(config.streams):
         kind = "static, replayed in micro-batches" if alias in join.static_streams else "streaming"
-        limit = join.effective_windows[i]
-        window = (
-            "per query"
-            if config.shares_queries
-            else "full history"
-            if limit is None
-            else format_duration(limit)
-        )
+        window = "per query" if config.shares_queries else _describe_window(join, i)
         yield "stream", alias, f"{kind}; window: {window}"
         if (condition := join.predicate.filters[i]) is not None:
             yield "filter", alias, condition
@@ -132,6 +113,27 @@ def _describe_streams(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
         yield "query", query.name, "; ".join(parts)
 
 
+def _describe_window(join: AnalyzedJoin, stream: int) -> str:
+    limit, given = join.effective_windows[stream], join.config.window_limits[stream]
+    if limit is None:
+        asked = [*join.config.streams][stream] in join.config.unbounded_streams
+        return "full history, as asked for" if asked else "full history"
+    if given is None:
+        return f"{format_duration(limit)}, from the condition"
+    if limit >= given:
+        return format_duration(limit)
+    return f"{format_duration(limit)}, as the condition is narrower than {format_duration(given)}"
+
+
+def _describe_bounds(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
+    """Yield the windows that lose results, and the branches that can never hold."""
+    for narrow in find_narrow_windows(join):
+        yield "narrow window", "", str(narrow)
+    bounds = join.predicate.time_bounds
+    for text in () if bounds is None else bounds.dropped:
+        yield "left out", "", f"a branch of `{text}` that contradicts the rest of the condition"
+
+
 def _describe_index_conditions(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
     """Yield the conditions between every two streams. Those that the index uses come first."""
     p = join.predicate
@@ -143,7 +145,7 @@ def _describe_index_conditions(join: AnalyzedJoin) -> Iterator[tuple[str, str, s
         steps = p.next_step(frozenset({left}), right), p.next_step(frozenset({right}), left)
         searched = [link for step in steps for link in list_searched_conditions(step.access_path)]
         for link in sorted(links, key=lambda each: each not in searched):
-            checked = "check" if link.is_exact else "left to a residual"
+            checked = "check" if link.is_exact else _name_inexact_role(link)
             role = "index" if link in searched else checked
             yield (
                 "index condition",
@@ -166,9 +168,13 @@ def _describe_index_conditions(join: AnalyzedJoin) -> Iterator[tuple[str, str, s
         yield "index condition", "none", "all pairs are candidates"
 
 
+def _name_inexact_role(link: IndexCondition) -> str:
+    return "not checked" if link.left[1] == TIME == link.right[1] else "left to a residual"
+
+
 def _classify_index_condition(link: IndexCondition) -> str:
     if link.left[1] == TIME == link.right[1]:
-        return "window"
+        return "window" if link.is_exact else "window, derived from the condition"
     return ("equality", "band", "inequality")[link.cost_rank]
 
 
@@ -254,25 +260,36 @@ def _describe_executor(join: AnalyzedJoin) -> str:
     )
 
 
-def _describe_storage_cost(join: AnalyzedJoin, count: bool) -> Iterator[tuple[str, str, str]]:
+def _describe_storage_cost(
+    join: AnalyzedJoin, count: bool, rates: Mapping[str, float]
+) -> Iterator[tuple[str, str, str]]:
     """Yield the storage for each tuple: bytes of its stored columns, and copies in a simulated run.
 
-    With ``count``, also yield the state of static streams within their windows.
+    Also yield what will be held. With ``count``, read static streams of Spark for that.
     """
     config = join.config
     limits = longest_windows(config.queries) if config.queries else join.effective_windows
-    copies = None if config.shares_queries and not config.queries else _estimate_replication(join)
+    copies = None if config.shares_queries and not config.queries else estimate_replication(join)
     within = "in the windows" if config.shares_queries else "full history"
     for s, alias in enumerate(config.streams):
-        size = _estimate_row_bytes(join, s)
+        size = estimate_row_bytes(join, s)
         stored = "" if copies is None else f"; {copies[s]:.3g} copies (modelled, {within})"
         yield "stored", alias, f"about {size} bytes a tuple{stored}"
-        if count and copies is not None and alias in join.static_streams:
+        if copies is None:
+            continue
+        if not config.shares_queries and (held := forecast_held_tuples(join, s, copies[s], rates)):
+            yield "held", alias, _describe_held_tuples(held)
+        elif count and alias in join.static_streams:
             yield (
                 "state",
                 alias,
                 _describe_state_size(*join.measure_extent(alias), limits[s], copies[s], size),
             )
+
+
+def _describe_held_tuples(held: HeldTuples) -> str:
+    kept = "every tuple, for ever: " if held.is_endless else ""
+    return f"{kept}{held.rows:,.0f} rows, {format_megabytes(round(held.size_bytes))}, {held.basis}"
 
 
 def _describe_state_size(rows: int, span: int, limit: int | None, copies: float, size: int) -> str:
@@ -284,46 +301,4 @@ def _describe_state_size(rows: int, span: int, limit: int | None, copies: float,
     return (
         f"about {live * copies * size / 1e6:,.3g} MB (estimated: {live:,.0f} of {rows:,} rows in "
         f"the window, times {copies:.3g} copies, times {size} bytes; no filter counted)"
-    )
-
-
-def _estimate_row_bytes(join: AnalyzedJoin, stream: int) -> int:
-    """Return the bytes of a row: user's columns, event time, routing key, and computed columns."""
-    kinds = list(join.config.streams.values())[stream].values()
-    fields = sum(_WIDTHS.get(kind.partition("(")[0], _UNSIZED) for kind in kinds)
-    made = len(join.predicate.key_columns[stream]) + len(join.predicate.computed_columns[stream])
-    return fields + _WIDTHS["bigint"] * (1 + made) + _WIDTHS["int"]
-
-
-def _estimate_replication(join: AnalyzedJoin) -> list[float]:
-    """Return, by stream, the mean number of hosts that hold a tuple after a few batches."""
-    batch = (_PER_HOST * join.placement.hosts,) * len(join.config.streams)
-    live: dict[int, tuple[int, int]] = {}
-    held, total = [0] * len(batch), batch
-    names = tuple(join.config.streams)
-    for event in simulate(
-        join.placement, [batch] * _BATCHES, streams=names, **_shared_simulation_options(join)
-    ):
-        if isinstance(event, BatchCommitted):
-            live |= {b.id: (b.stream, b.rows * len(b.hosts)) for b in event.changed_blocks}
-            for id in event.dropped_block_ids:
-                live.pop(id, None)
-            total = event.total_received_tuples
-    for stream, rows in live.values():
-        held[stream] += rows
-    return [held[s] / max(1, total[s]) for s in range(len(batch))]
-
-
-def _shared_simulation_options(join: AnalyzedJoin) -> dict[str, Any]:
-    """Return additional options to simulate a shared join.
-
-    The simulated run lasts as long as the shortest window, so that nothing expires.
-    """
-    if not join.config.queries:
-        return {}
-    shortest = min(min(q.windows) for q in join.config.queries)
-    return dict(
-        queries=join.config.queries,
-        windows=[window / UNITS["second"] for window in longest_windows(join.config.queries)],
-        seconds=shortest / UNITS["second"] / _BATCHES,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,7 @@ from braid.run_folder import (
 from braid.sources.input_fingerprints import check_batches
 from braid.sources.stream_arguments import check_streams, make_source
 from braid.sources.stream_source import AnalyzedJoin, StreamSource
+from braid.state_forecast import find_narrow_windows
 from braid.storage.durable_files import Durability
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.result_retention import parse_retention
@@ -198,16 +200,19 @@ class StreamJoin:
         """The Spark session of the streams."""
         return self.source.spark_session
 
-    def explain(self, count: bool = False) -> Explanation:
+    def explain(self, count: bool = False, rates: Mapping[str, float] | None = None) -> Explanation:
         """Return an explanation of the join, as text and a small table.
 
         Nothing is started or written.
 
         It lists filters, index conditions and residuals, windows, placement, executor, routing, and
-        the storage for each tuple. With ``count``, static streams are read once to estimate the
-        state.
+        the storage for each tuple, and the tuples that will be held. With ``count``, static streams
+        are read once to estimate the state. ``rates`` are rows a second by alias, for streams that
+        do not end; without them the forecast is for each 1,000 rows a second.
+
+        Raises ValueError for a rate of an unknown stream, or one that is not above 0.
         """
-        return explain_join(self._join, count)
+        return explain_join(self._join, count, rates)
 
     def __repr__(self) -> str:
         windows = "".join(f", {a} within {w}" for a, w in self.config.window_texts.items())
@@ -283,6 +288,9 @@ class StreamJoin:
             )
         query = self._describe_settings()
         known = stored_settings(store, query)
+        if known is None:
+            for narrow in find_narrow_windows(self._join):
+                warnings.warn(narrow, stacklevel=2)
         cut = self._join.check_batches(_BATCHES if batches is None else batches)
         replay = None if known is not None else self._join.make_replay(cut)
         self.source.prepare_workers()

@@ -38,6 +38,14 @@ def measure_extent(rows: pa.Table, time: str | None) -> tuple[int, int]:
     return rows.num_rows, (ends["max"] or 0) - (ends["min"] or 0)
 
 
+def read_event_times(rows: pa.Table, time: str | None) -> np.ndarray:
+    """Return the event times of a table in microseconds, without NULL; 0 if there is no column."""
+    if time is None:
+        return np.zeros(rows.num_rows, np.int64)
+    times = rows[time].cast(pa.timestamp("us")).cast(pa.int64()).drop_null()
+    return np.asarray(times.combine_chunks().to_numpy(zero_copy_only=False))
+
+
 def most_frequent_share(alias: str, rows: pa.Table, predicate: Predicate) -> float:
     """Return the share of the most frequent join value among the tuples that take part in the join.
 

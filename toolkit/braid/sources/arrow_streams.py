@@ -22,6 +22,7 @@ from braid.sources.arrow_replay import (
     ArrowReplay,
     measure_extent,
     most_frequent_share,
+    read_event_times,
 )
 from braid.sources.stream_source import AnalyzedJoin, StreamSource, TupleSample
 from braid.storage.run_store import RunStore
@@ -61,6 +62,9 @@ class ArrowStreams(StreamSource):
 
     def measure_extent(self, alias: str, time: str | None) -> tuple[int, int]:
         return measure_extent(self.streams[alias], time)
+
+    def read_event_times(self, alias: str, time: str | None) -> np.ndarray | None:
+        return read_event_times(self.streams[alias], time)
 
     def count_parallel_tasks(self) -> int:
         """Return the number of tasks that run at once: one for each core."""

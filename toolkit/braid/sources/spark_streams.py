@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
@@ -61,6 +62,10 @@ class SparkStreams(StreamSource):
 
     def measure_extent(self, alias: str, time: str | None) -> tuple[int, int]:
         return static_replay.measure_extent(self.streams[alias], time)
+
+    def read_event_times(self, alias: str, time: str | None) -> np.ndarray | None:
+        """Return None: Spark holds the rows."""
+        return None
 
     def count_parallel_tasks(self) -> int:
         """Return the number of tasks that run at once: the session's parallelism."""

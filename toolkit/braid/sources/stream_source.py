@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
 from braid.condition.predicate import Predicate
 from braid.core.horizon import Reach, is_timed, windows_of_reach
 from braid.core.placement import Placement
@@ -80,6 +82,12 @@ class StreamSource(Protocol):
         """Return a static stream's number of rows and its event-time span in microseconds.
 
         Reads the stream once. ``time``: event-time column; None: there is none.
+        """
+
+    def read_event_times(self, alias: str, time: str | None) -> np.ndarray | None:
+        """Return the event times of a stream that is in memory, in microseconds; None: it is not.
+
+        ``time``: event-time column; None: there is none, and all times are 0.
         """
 
     def count_parallel_tasks(self) -> int:
