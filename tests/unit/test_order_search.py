@@ -15,7 +15,7 @@ from braid.condition.predicate import Predicate, window_conditions
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.kernels import order_search
 from braid.kernels.block_builder import build_block, gather_blocks, merge_blocks
-from braid.kernels.block_orders import RANKED, WITHIN, rank_values
+from braid.kernels.block_orders import PERMUTATION, RANKS, rank_values
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.merge_sort_tree import MergeSortTree
 from braid.kernels.probe import BlockJoiner
@@ -208,7 +208,7 @@ def test_a_range_is_searched_within_frequent_keys_only() -> None:
     rare, frequent = ({"k": x % keys, "x": x} for keys in (500, 10))
     blocks = [make_block(p, 1, columns) for columns in (rare, frequent)]
     names = [block.batch.schema.names for block in blocks]
-    assert [WITHIN + order.name in each for each in names] == [False, True]
+    assert [RANKS + order.name in each for each in names] == [False, True]
     probes = make_block(p, 0, frequent)
     ids, compared = join_blocks(p, probes, blocks[1])
     assert compared == len(ids)
@@ -224,7 +224,7 @@ def test_two_probe_columns_bound_one_stored_column() -> None:
         IndexCondition((0, "x"), (1, "s"), 0, inf), IndexCondition((0, "x"), (1, "e"), -inf, 0)
     )
     assert p.stream_orders(0) == (Order("x"),)
-    assert p.stream_orders(1) == (Order("s", ranked="e"),)
+    assert p.stream_orders(1) == (Order("s"), Order("e"))
     draw = np.random.default_rng(0)
     s = draw.integers(0, 10_000, 1000)
     points, intervals = {"x": draw.integers(0, 10_000, 1000)}, {"s": s, "e": s + 20}
@@ -274,10 +274,7 @@ def test_every_order_of_a_block_is_searched() -> None:
         IndexCondition((1, "x"), (2, "x"), -1, 1),
         streams=3,
     )
-    orders = p.stream_orders(1)
-    assert {Order("k", within="x"), Order("e", ranked="s")} <= {
-        replace(o, ranked=None) if o.within else o for o in orders
-    }
+    assert {Order("k", "x"), Order("k", "e"), Order("e"), Order("s")} <= {*p.stream_orders(1)}
     draw = np.random.default_rng(0)
     s = draw.integers(0, 500, 80)
     b = {"s": s, "e": s + 5, "k": draw.integers(0, 3, 80), "x": draw.integers(0, 40, 80)}
@@ -311,7 +308,7 @@ def test_a_guarded_sum_is_not_among_what_finds_its_pairs() -> None:
     p = replace(make_predicate(*links), guards=(guard,))
     (guarded,) = p.next_step(frozenset({0}), 1).guarded_steps
     assert isinstance(guarded.access_path, OrderSearch)
-    assert guarded.access_path.all_conditions == (K,)
+    assert guarded.access_path == OrderSearch(K, ())
     p = replace(p, guards=(replace(guard, link=K.ends),))
     (guarded,) = p.next_step(frozenset({0}), 1).guarded_steps
     assert guarded.access_path is None
@@ -324,16 +321,39 @@ def test_a_window_is_a_range_within_keys_but_no_ranked_column() -> None:
     band = IndexCondition((0, "x"), (1, "x"), -1, 1)
     assert make_predicate(band, *windows).stream_orders(0) == (Order("x"),)
     below = IndexCondition((0, "x"), (1, "x"), -inf, 0)
-    assert make_predicate(below, *windows).stream_orders(0) == (Order(TIME, ranked="x"),)
+    assert make_predicate(below, *windows).stream_orders(0) == (Order(TIME), Order("x"))
 
 
 def test_ranks_of_a_source_are_not_those_of_the_merged_block() -> None:
-    p = make_predicate(*OVERLAP)
+    p = make_predicate(K, *OVERLAP)
     draw = np.random.default_rng(0)
     blocks = []
     for n in range(3):
         s = draw.integers(0, 100, 30)
-        blocks.append(make_block(p, 1, {"s": s, "e": s + draw.integers(0, 9, 30)}, 30 * n))
+        columns = {"k": draw.integers(0, 2, 30), "s": s, "e": s + draw.integers(0, 9, 30)}
+        blocks.append(make_block(p, 1, columns, 30 * n))
     merged = merge_blocks(blocks, p.stream_orders(1))
-    (order,) = p.stream_orders(1)
-    assert sorted(merged.column(RANKED + order.name).to_pylist()) == list(range(90))
+    stored = [n for n in merged.schema.names if n.startswith((PERMUTATION, RANKS))]
+    assert len(stored) == 3
+    for name in stored:
+        assert sorted(merged.column(name).to_pylist()) == list(range(90))
+
+
+@pytest.mark.parametrize("key", [(), (K,)], ids=["no key", "key"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_useless_range_finds_the_same_pairs_at_little_cost(
+    key: tuple[IndexCondition, ...], place: int
+) -> None:
+    useless = IndexCondition((0, "u"), (1, "u"), -inf, 10**6)
+    draw = np.random.default_rng(0)
+    s = draw.integers(0, 20_000, (2, 2000))
+    a, b = (
+        {"k": draw.integers(0, 2, 2000), "s": each, "e": each + 20, "u": draw.permutation(2000)}
+        for each in s
+    )
+    few = make_predicate(*key, *OVERLAP)
+    more = make_predicate(*key, *OVERLAP[:place], useless, *OVERLAP[place:])
+    ids, compared = join_blocks(few, make_block(few, 0, a), make_block(few, 1, b))
+    same, compared_more = join_blocks(more, make_block(more, 0, a), make_block(more, 1, b))
+    assert same == ids == expect_pairs(few, a, b)
+    assert compared_more <= 3 * compared <= 3 * 3 * (len(ids) + 4000)

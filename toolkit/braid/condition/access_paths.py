@@ -119,61 +119,57 @@ class Disjunction:
 class Order:
     """How the rows of a stream's blocks are ordered, to be searched.
 
-    - ``column``: the column that sorts them.
-    - ``within``: the column that sorts rows of equal ``column``; None: there is none.
-    - ``ranked``: the column by whose ranks a tree over this order searches; None: there is none.
+    - ``column``: the key that sorts them.
+    - ``within``: the key that sorts rows of equal ``column``; None: there is none.
     """
 
     column: str
     within: str | None = None
-    ranked: str | None = None
-
-    @property
-    def named_columns(self) -> tuple[str, ...]:
-        """The columns, without None."""
-        return tuple(c for c in (self.column, self.within, self.ranked) if c is not None)
 
     @property
     def name(self) -> str:
         """The name of the order, from which those of its stored columns are made."""
-        within = "" if self.within is None else f",{self.within}"
-        return self.column + within + ("" if self.ranked is None else f";{self.ranked}")
+        return self.column if self.within is None else f"{self.column},{self.within}"
 
-    def replaces_order(self, other: Order) -> bool:
-        """Return whether rows in this order can be searched as if they were in the other."""
-        return self.column == other.column and (
-            self == other
-            or other.named_columns == (self.column,)
-            or other == replace(self, ranked=None)
-        )
+
+@dataclass(frozen=True)
+class RangeSearch:
+    """Index conditions on one key of a stream: a search of rows in an order that sorts by it.
+
+    - ``order``: sorts by the key, or by that of an equality first.
+    - ``conditions``: a row fulfils all of them.
+    """
+
+    order: Order
+    conditions: tuple[IndexCondition, ...]
 
 
 @dataclass(frozen=True)
 class OrderSearch:
-    """Several index conditions that one order of the stored rows finds pairs by.
+    """A search by an equality, if there is one, and by ranges of several keys of a stream.
 
-    Rows are searched by ``Order.column`` with ``column_conditions``: an equality, or ranges that
-    are intersected. ``within_conditions`` and ``ranked_conditions`` are ranges of the order's other
-    columns.
+    The narrowest two of its ranges find the pairs; further ones are checked.
     """
 
-    order: Order
-    column_conditions: tuple[IndexCondition, ...]
-    within_conditions: tuple[IndexCondition, ...] = ()
-    ranked_conditions: tuple[IndexCondition, ...] = ()
+    equality: IndexCondition | None
+    ranges: tuple[RangeSearch, ...]
 
     @property
     def all_conditions(self) -> tuple[IndexCondition, ...]:
         """All conditions of the search."""
-        return self.column_conditions + self.within_conditions + self.ranked_conditions
+        ranges = tuple(c for each in self.ranges for c in each.conditions)
+        return ranges if self.equality is None else (self.equality, *ranges)
 
     def drop_condition(self, ends: tuple[tuple[int, str], tuple[int, str]]) -> OrderSearch | None:
         """Return the search without the conditions on these two keys; None: nothing is left."""
-        groups = [
-            tuple(c for c in group if c.ends != ends)
-            for group in (self.column_conditions, self.within_conditions, self.ranked_conditions)
-        ]
-        return OrderSearch(self.order, *groups) if groups[0] else None
+        if self.equality is not None and self.equality.ends == ends:
+            return None
+        others = (
+            replace(each, conditions=tuple(c for c in each.conditions if c.ends != ends))
+            for each in self.ranges
+        )
+        search = OrderSearch(self.equality, tuple(each for each in others if each.conditions))
+        return search if search.all_conditions else None
 
 
 AccessPath = IndexCondition | OrderSearch | CommonElements | Disjunction

@@ -89,10 +89,8 @@ def describe_access(path: AccessPath | None) -> str:
     if isinstance(path, Disjunction):
         return "any branch"
     if isinstance(path, OrderSearch):
-        columns = (path.column_conditions, path.within_conditions, path.ranked_conditions)
-        ranges = sum(any(c.cost_rank for c in conditions) for conditions in columns)
-        is_equality = path.column_conditions[0].cost_rank == 0
-        return ("equality and " if is_equality else "") + ("range", "two ranges")[ranges - 1]
+        ranges = "range" if len(path.ranges) == 1 else "ranges"
+        return ranges if path.equality is None else f"equality and {ranges}"
     if path.left[1] == TIME == path.right[1]:
         return "window"
     return ("equality", "band", "inequality")[path.cost_rank]

@@ -35,7 +35,7 @@ from braid.condition.access_paths import (
     OverflowGuard,
 )
 from braid.condition.condition_parts import ConditionPart
-from braid.condition.order_choice import choose_order, search_by_order
+from braid.condition.order_choice import choose_orders, choose_search
 from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.horizon import Reach, TimeBounds
 from braid.core.reserved_columns import TIME
@@ -127,7 +127,7 @@ class Predicate:
             path = common
             residuals = tuple(r for r in residuals if r != common.equivalent_residual)
         else:
-            path = search = self._choose_search(ends, stream)
+            path = search = choose_search(ends, stream, self.stream_orders(stream))
             if search is not None:
                 searched = search.all_conditions
                 path = search if len(searched) > 1 else searched[0]
@@ -143,24 +143,6 @@ class Predicate:
             if stream in (k.left[0], k.right[0]) and {k.left[0], k.right[0]} <= visited | {stream}
         ]
         return sorted(ends, key=lambda k: k.cost_rank)
-
-    def _choose_search(self, ends: list[IndexCondition], stream: int) -> OrderSearch | None:
-        """Return the most selective search by one of the stream's orders.
-
-        It is the one that begins with an equality or bounds a key from both sides, then the one of
-        more conditions.
-        """
-        wanted = choose_order(ends, stream)
-        searches = [search_by_order(order, ends, stream) for order in self.stream_orders(stream)]
-        return min(
-            filter(None, searches),
-            key=lambda search: (
-                search.order.column != (wanted and wanted.column),
-                search.column_conditions[0].cost_rank,
-                -len(search.all_conditions),
-            ),
-            default=None,
-        )
 
     def _guard_step(
         self,
@@ -225,13 +207,9 @@ class Predicate:
             self._usable_conditions(visited, stream) for visited in (*sets, frozenset(others))
         ]
         ranked = sorted((ends for ends in usable if ends), key=lambda ends: ends[0].cost_rank)
-        orders = [order for ends in ranked if (order := choose_order(ends, stream))]
-        distinct = list(dict.fromkeys(orders))
-        needed = [
-            order
-            for order in distinct
-            if not any(other.replaces_order(order) for other in distinct if other != order)
-        ]
+        distinct = dict.fromkeys(order for e in ranked for order in choose_orders(e, stream))
+        refined = {order.column for order in distinct if order.within is not None}
+        needed = [o for o in distinct if o.within is not None or o.column not in refined]
         branches = [branch for either in self.disjunctions for branch in either.branches]
         columns = [name for branch in branches for s, name in branch.ends if s == stream]
         alone = map(Order, columns)

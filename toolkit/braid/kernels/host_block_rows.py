@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.condition.access_paths import Order
 from braid.core.plan import Keys
 from braid.core.reserved_columns import ROUTING, TIME
-from braid.kernels.block_orders import OrderedRows, drop_order_columns, find_permutations
+from braid.kernels.block_orders import drop_order_columns
+from braid.kernels.ordered_rows import BlockOrders
 from braid.kernels.set_overlap import SetColumn, WeightedSetColumn, map_keys
 from braid.kernels.vectors import VectorColumn
 
@@ -50,7 +50,6 @@ class BlockRows:
         self._nbytes: int | None = None
         self._longest: dict[str, int] = {}
         self._bounds: dict[str, tuple[int, int]] = {}
-        self._orders: dict[Order, OrderedRows | None] = {}
 
     def numpy_column(self, name: str) -> np.ndarray:
         """Return a column as a NumPy array; cached."""
@@ -150,23 +149,12 @@ class BlockRows:
 
     def sorted_keys(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the values of an index key in order, and their positions (None: as stored)."""
-        if (permutation := self._permutations.get(name)) is None:
-            return self.numpy_column(name), None
-        order = self.numpy_column(permutation)
-        return self.cached_column(f"ordered {name}", lambda: self.numpy_column(name)[order]), order
+        return self.orders.sorted_keys(name)
 
     @cached_property
-    def _permutations(self) -> dict[str, str]:
-        """Permutations by the column that they sort."""
-        return find_permutations(self.batch.schema.names)
-
-    def find_order(self, order: Order) -> OrderedRows | None:
-        """Return the rows in an order; cached. None: the block does not store it."""
-        if order not in self._orders:
-            self._orders[order] = OrderedRows.from_columns(
-                order, self.batch.schema.names, self.numpy_column
-            )
-        return self._orders[order]
+    def orders(self) -> BlockOrders:
+        """The orders that the block stores."""
+        return BlockOrders(self.batch.schema.names, self.numpy_column)
 
     def cached_column(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
         """Return an array computed from columns; cached under a name that is no column name."""

@@ -1,8 +1,8 @@
 """Find candidate pairs by several index conditions on one order of a block's rows.
 
-The pairs of a probe are a range of positions in the order: the intersection of the ranges that its
-conditions admit. A condition on the ``ranked`` column keeps some rows of the range. If most are
-kept, they are checked one by one; otherwise a tree over the ranks finds them.
+The pairs of a probe are a range of positions in the order of its narrowest range. The next range
+admits some rows of it. If it admits many, they are checked one by one; otherwise a tree over their
+ranks finds them. Further ranges are checks.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from braid.condition.access_paths import IndexCondition, OrderSearch
-from braid.kernels.block_orders import OrderedRows
+from braid.condition.access_paths import IndexCondition, OrderSearch, RangeSearch
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
+from braid.kernels.ordered_rows import OrderedRows
 from braid.kernels.range_search import expand_ranges, search_ranges, split_into_chunks
 
+_WIDTHS = 256
+"""Probes that are sampled to choose between ranges."""
 _SAMPLED = 512
 """Candidates that are sampled to decide how to search for ranks."""
 _MOST_CHECKED = 3
@@ -51,52 +53,82 @@ class _Ranges(NamedTuple):
         return self.take_ranges(np.flatnonzero(self.first < self.last))
 
 
+class _Step(NamedTuple):
+    """A probe of a block's rows.
+
+    - ``most``: maximum number of pairs of a chunk.
+    """
+
+    partial: PartialMatches
+    rows: BlockRows
+    stream: int
+    most: int
+
+
 def find_pairs_in_order(
     partial: PartialMatches, rows: BlockRows, stream: int, search: OrderSearch, most: int
 ) -> Iterator[PairChunk]:
     """Yield the pairs that the search admits, in chunks of at most ``most``.
 
-    If the block does not store the order, it is searched by its column alone.
+    If the block does not store its orders, it is searched by the equality alone.
     """
-    keys, positions = rows.sorted_keys(search.order.column)
-    ordered = rows.find_order(search.order)
-    if ordered is not None:
-        keys, positions = ordered.sorted_keys, ordered.positions
-    everything = _Ranges(
-        np.arange(len(partial)), np.zeros(len(partial), np.int64), np.full(len(partial), len(keys))
-    )
-    ranges = _intersect_ranges(
-        everything, partial, keys, search.column_conditions, stream
-    ).keep_filled()
-    if ordered is None or not _has_single_runs(search, keys):
-        others = search.within_conditions + search.ranked_conditions
-        yield from _expand_chunks(ranges, positions, most, others)
-        return
-    if search.within_conditions:
-        ranges = _search_within(ranges, ordered, partial, search.within_conditions, stream)
-    if search.ranked_conditions:
-        yield from _search_ranks(ranges, ordered, partial, search.ranked_conditions, stream, most)
+    step = _Step(partial, rows, stream, most)
+    size, probes = rows.batch.num_rows, len(partial)
+    ranges = _Ranges(np.arange(probes), np.zeros(probes, np.int64), np.full(probes, size))
+    if search.equality is not None:
+        keys, positions = rows.sorted_keys(search.equality.find_key(stream) or "")
+        ranges = _intersect_ranges(ranges, step, keys, [search.equality]).keep_filled()
+        if not _can_search_within(search, rows, keys):
+            yield from _expand_chunks(ranges, positions, most, search.ranges)
+            return
+    best, *others = _sort_by_width(ranges, step, search.ranges)
+    ordered = rows.orders.find_order(best.order)
+    assert ordered is not None
+    ascending = ordered.ascending_values
+    if search.equality is None:
+        ranges = _intersect_ranges(ranges, step, ascending, best.conditions).keep_filled()
     else:
-        yield from _expand_chunks(ranges, positions, most)
+        ranges = _search_within(ranges, step, ordered, best.conditions)
+    if others:
+        yield from _search_ranks(ranges, step, best, others)
+    else:
+        yield from _expand_chunks(ranges, ordered.positions, most)
 
 
-def _has_single_runs(search: OrderSearch, keys: np.ndarray) -> bool:
-    """Return whether rows that an equality finds have one key. Slack for rounding finds more."""
-    equality = search.column_conditions[0]
-    return not search.within_conditions or equality.is_exact or keys.dtype.kind == "i"
+def _can_search_within(search: OrderSearch, rows: BlockRows, keys: np.ndarray) -> bool:
+    """Return whether the block stores the orders of ranges, and the equality finds one key."""
+    assert search.equality is not None
+    has_orders = all(rows.orders.find_order(each.order) for each in search.ranges)
+    has_slack = not search.equality.is_exact and keys.dtype.kind != "i"
+    return bool(search.ranges) and has_orders and not has_slack
+
+
+def _sort_by_width(
+    ranges: _Ranges, step: _Step, searches: Sequence[RangeSearch]
+) -> Sequence[RangeSearch]:
+    """Return the searches, those that admit fewest of a sample first."""
+    if len(searches) == 1 or not len(ranges.hits):
+        return searches
+    sampled = ranges.take_ranges(np.arange(_WIDTHS) * len(ranges.hits) // _WIDTHS)
+    widths = {}
+    for search in searches:
+        ordered = step.rows.orders.find_order(search.order)
+        assert ordered is not None
+        found = _find_ranks(sampled, step, ordered.ascending_values, search.conditions)
+        widths[search.order] = int(np.maximum(found.last - found.first, 0).sum())
+    return sorted(searches, key=lambda search: widths[search.order])
 
 
 def _intersect_ranges(
     ranges: _Ranges,
-    partial: PartialMatches,
+    step: _Step,
     ascending: np.ndarray,
     conditions: Sequence[IndexCondition],
-    stream: int,
 ) -> _Ranges:
     """Return ranges of ``ascending`` values that also fulfil the conditions."""
-    hits, first, last = ranges
+    (hits, first, last), partial = ranges, step.partial
     for condition in conditions:
-        is_left = condition.left[0] == stream
+        is_left = condition.left[0] == step.stream
         other = condition.right if is_left else condition.left
         probing = (
             partial.column_values(*other)
@@ -108,49 +140,55 @@ def _intersect_ranges(
     return _Ranges(hits, first, last)
 
 
+def _find_ranks(
+    ranges: _Ranges, step: _Step, ascending: np.ndarray, conditions: Sequence[IndexCondition]
+) -> _Ranges:
+    """Return the ranks that fulfil the conditions, for the same probes."""
+    hits = ranges.hits
+    everything = _Ranges(hits, np.zeros(len(hits), np.int64), np.full(len(hits), len(ascending)))
+    return _intersect_ranges(everything, step, ascending, conditions)
+
+
 def _search_within(
-    ranges: _Ranges,
-    ordered: OrderedRows,
-    partial: PartialMatches,
-    conditions: Sequence[IndexCondition],
-    stream: int,
+    ranges: _Ranges, step: _Step, ordered: OrderedRows, conditions: Sequence[IndexCondition]
 ) -> _Ranges:
     """Return the parts of runs of equal keys that fulfil conditions on the ``within`` column."""
-    ascending = ordered.within_values
-    hits, begins, _ = ranges
-    everything = _Ranges(hits, np.zeros(len(hits), np.int64), np.full(len(hits), len(ascending)))
-    ranks = _intersect_ranges(everything, partial, ascending, conditions, stream)
-    base = begins * (len(ascending) + 1)
-    first, last = (
-        np.searchsorted(ordered.packed_ranks, base + bound) for bound in (ranks.first, ranks.last)
-    )
-    return _Ranges(hits, first, last).keep_filled()
+    ascending, packed = ordered.ascending_values, ordered.packed_ranks
+    ranks = _find_ranks(ranges, step, ascending, conditions)
+    base = ranges.first * (len(ascending) + 1)
+    first, last = (np.searchsorted(packed, base + bound) for bound in (ranks.first, ranks.last))
+    return _Ranges(ranges.hits, first, last).keep_filled()
 
 
 def _search_ranks(
-    ranges: _Ranges,
-    ordered: OrderedRows,
-    partial: PartialMatches,
-    conditions: Sequence[IndexCondition],
-    stream: int,
-    most: int,
+    ranges: _Ranges, step: _Step, best: RangeSearch, others: Sequence[RangeSearch]
 ) -> Iterator[PairChunk]:
-    """Yield the pairs of the ranges that also fulfil conditions on the ``ranked`` column."""
-    ascending, hits = ordered.ranked_values, ranges.hits
-    everything = _Ranges(hits, np.zeros(len(hits), np.int64), np.full(len(hits), len(ascending)))
-    ranks = _intersect_ranges(everything, partial, ascending, conditions, stream)
-    if _should_check(ranges, ranks, ordered.ranked_ranks, len(partial)):
-        yield from _expand_chunks(ranges, ordered.positions, most, conditions)
+    """Yield the pairs of the ranges that also fulfil the others' conditions.
+
+    - ``best``: the search that found the ranges.
+
+    A tree searches by the first of the others.
+    """
+    next_best, *further = others
+    ordered, other_order = map(step.rows.orders.find_order, (best.order, next_best.order))
+    assert ordered is not None and other_order is not None
+    (hits, first, last), most = ranges, step.most
+    ranks = _find_ranks(ranges, step, other_order.ascending_values, next_best.conditions)
+    trees = step.rows.orders.rank_trees(best.order, next_best.order)
+    if _should_check(ranges, ranks, trees.ranks, len(step.partial)):
+        yield from _expand_chunks(ranges, ordered.positions, most, others)
         return
-    first, last = ranges.first, ranges.last
+    size = len(trees.ranks)
     if not ranks.first.any():
-        pairs = ordered.least_ranks.find_pairs(first, last, len(ascending) - ranks.last, most)
-    elif (ranks.last >= len(ascending)).all():
-        pairs = ordered.greatest_ranks.find_pairs(first, last, ranks.first, most)
+        pairs = trees.least_ranks.find_pairs(first, last, size - ranks.last, most)
+    elif (ranks.last >= size).all():
+        pairs = trees.greatest_ranks.find_pairs(first, last, ranks.first, most)
     else:
-        pairs = ordered.sorted_ranks.find_pairs(first, last, ranks.first, ranks.last, most)
+        pairs = trees.sorted_ranks.find_pairs(first, last, ranks.first, ranks.last, most)
+    unchecked = _list_checks(further)
     for probes, at in pairs:
-        yield PairChunk(hits[probes], at if ordered.positions is None else ordered.positions[at])
+        right = at if ordered.positions is None else ordered.positions[at]
+        yield PairChunk(hits[probes], right, unchecked)
 
 
 def _should_check(ranges: _Ranges, bounds: _Ranges, ranks: np.ndarray, probes: int) -> bool:
@@ -170,16 +208,17 @@ def _expand_chunks(
     ranges: _Ranges,
     positions: np.ndarray | None,
     most: int,
-    conditions: Sequence[IndexCondition] = (),
+    checked: Sequence[RangeSearch] = (),
 ) -> Iterator[PairChunk]:
-    """Yield all pairs of the ranges, in chunks. They may not fulfil these conditions.
-
-    Inexact ones are not checked, as a residual decides.
-    """
-    unchecked = tuple(c for c in conditions if c.is_exact)
+    """Yield all pairs of the ranges, in chunks. They may not fulfil the ``checked`` searches."""
     hits, first, last = ranges
-    counts = last - first
+    counts, unchecked = last - first, _list_checks(checked)
     for start, stop in split_into_chunks(np.cumsum(counts), most):
         some = slice(start, stop)
         for pair in expand_ranges(hits[some], first[some], counts[some], positions, most):
             yield PairChunk(*pair, unchecked)
+
+
+def _list_checks(searches: Sequence[RangeSearch]) -> tuple[IndexCondition, ...]:
+    """Return the exact conditions of searches. A residual decides on the others."""
+    return tuple(c for search in searches for c in search.conditions if c.is_exact)

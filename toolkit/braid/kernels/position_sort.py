@@ -10,6 +10,8 @@ _DIGIT, _MOST_BITS = 16, 32
 """NumPy sorts 16-bit integers by counting, in a third of the time of a comparison sort. Integers of
 up to two such digits are therefore sorted digit by digit.
 """
+_MOST_STABLE_BITS = 48
+"""A stable sort is slower: three digits are sorted faster than by comparisons."""
 
 
 def sort_positions(
@@ -19,7 +21,7 @@ def sort_positions(
 
     With ``groups`` (integers from 0), keys are sorted by group first.
     """
-    above, bits = _offsets_from_minimum(keys)
+    above, bits = _offsets_from_minimum(keys, _MOST_BITS)
     if above is not None and groups is not None:
         more = int(groups.max()).bit_length()
         if bits + more <= _MOST_BITS:
@@ -29,23 +31,30 @@ def sort_positions(
     return order if groups is None else order[np.argsort(groups[order], kind="stable")]
 
 
+def sort_stably(keys: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
+    """Return the positions that sort the keys. Equal keys keep their order."""
+    above, bits = _offsets_from_minimum(keys, _MOST_STABLE_BITS)
+    return np.argsort(keys, kind="stable") if above is None else _sort_by_digits(above, bits)
+
+
 def _offsets_from_minimum(
-    keys: npt.NDArray[np.generic],
-) -> tuple[npt.NDArray[np.uint32] | None, int]:
+    keys: npt.NDArray[np.generic], most_bits: int
+) -> tuple[npt.NDArray[np.unsignedinteger] | None, int]:
     """Return the distance of integers from the least, and its bits; None if it is too large."""
     if keys.dtype.kind != "i" or not len(keys):
         return None, 0
     low, high = int(keys.min()), int(keys.max())
     bits = (high - low).bit_length()
-    if bits > _MOST_BITS:
+    if bits > most_bits:
         return None, bits
-    return (keys.astype(np.int64, copy=False) - low).astype(np.uint32), bits
+    above = keys.astype(np.int64, copy=False) - low
+    return above.astype(np.uint32 if bits <= _MOST_BITS else np.uint64), bits
 
 
-def _sort_by_digits(numbers: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.intp]:
+def _sort_by_digits(numbers: npt.NDArray[np.unsignedinteger], bits: int) -> npt.NDArray[np.intp]:
     order = np.argsort(numbers.astype(np.uint16), kind="stable")
-    if bits > _DIGIT:
-        digit = (numbers >> np.uint32(_DIGIT)).astype(np.uint16)
+    for shift in range(_DIGIT, bits, _DIGIT):
+        digit = (numbers >> numbers.dtype.type(shift)).astype(np.uint16)
         order = order[np.argsort(digit[order], kind="stable")]
     return order
 
