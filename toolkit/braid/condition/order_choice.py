@@ -40,8 +40,8 @@ def choose_search(
     for equality in conditions:
         if equality.cost_rank == 0 and (column := str(equality.find_key(stream))) in sorted_by:
             groups = _group_ranges(conditions, stream, column)
-            found = ((Order(column, key), group) for key, group in groups.items())
-            ranges = tuple(RangeSearch(order, group) for order, group in found if order in orders)
+            ordered = ((Order(column, key), group) for key, group in groups.items())
+            ranges = tuple(RangeSearch(order, group) for order, group in ordered if order in orders)
             searches.append(OrderSearch(equality, ranges))
     if searches:
         return max(searches, key=lambda search: len(search.ranges))

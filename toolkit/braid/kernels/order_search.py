@@ -114,8 +114,8 @@ def _sort_by_width(
     for search in searches:
         ordered = step.rows.orders.find_order(search.order)
         assert ordered is not None
-        found = _find_ranks(sampled, step, ordered.ascending_values, search.conditions)
-        widths[search.order] = int(np.maximum(found.last - found.first, 0).sum())
+        matched = _find_ranks(sampled, step, ordered.ascending_values, search.conditions)
+        widths[search.order] = int(np.maximum(matched.last - matched.first, 0).sum())
     return sorted(searches, key=lambda search: widths[search.order])
 
 
