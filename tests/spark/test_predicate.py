@@ -116,7 +116,9 @@ scan | a.s < b.s
 index | a.s <=> b.s
 index | a.k = b.k OR a.s = b.s
 index | a.n IN (b.n, b.k)
-scan | a.s LIKE concat(b.s, '%') AND length(b.s) > 1
+index | a.s LIKE concat(b.s, '%') AND length(b.s) > 1
+index | levenshtein(a.s, b.s) <= 1
+index | startswith(a.s, b.s) AND a.n < b.n
 scan | concat(a.s, b.s) = 'ab'
 scan | a.s || b.s = 'abc'
 scan | instr(a.s, b.s) > 1

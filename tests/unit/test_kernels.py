@@ -26,7 +26,7 @@ from braid.kernels.host_block_rows import BlockRows, PartialMatches, variable_wi
 from braid.kernels.join_spec import RoutingHash
 from braid.kernels.position_sort import sort_positions
 from braid.kernels.probe import BlockJoiner, ProbeInput
-from braid.kernels.range_search import _search_equal_ranges
+from braid.kernels.range_search import search_equal_ranges
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -141,7 +141,7 @@ def test_equal_integers_meet_however_close_they_lie(a: list[int], b: list[int], 
 def test_few_that_probe_a_large_block_do_not_go_through_it() -> None:
     stored = np.arange(1 << 20) // 2
     tracemalloc.start()
-    first, last = _search_equal_ranges(probe := np.arange(-5, 1000), stored)
+    first, last = search_equal_ranges(probe := np.arange(-5, 1000), stored)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (last - first).tolist() == [2 * (k >= 0) for k in probe.tolist()]

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from html import escape
 from math import inf
 
-from braid.condition.access_paths import IndexCondition, list_searched_conditions
+from braid.condition.access_paths import (
+    IndexCondition,
+    TextMatch,
+    TextPrefix,
+    list_searched_conditions,
+)
 from braid.condition.predicate import computed_columns
 from braid.core.condition_tree import TreeLine, build_condition_tree, format_condition_tree
 from braid.core.query import longest_windows
@@ -164,12 +169,30 @@ def _describe_index_conditions(join: AnalyzedJoin) -> Iterator[tuple[str, str, s
         )
         streams = _join_aliases(join, either.residual.streams)
         yield "index condition", streams, f"index: any of: {'; '.join(branches)}"
-    if not pairs and not p.common_elements and not p.disjunctions:
+    for match in p.text_matches:
+        streams = _join_aliases(join, match.residual.streams)
+        yield "index condition", streams, f"index: {_format_text_match(join, match)}"
+    if not (pairs or p.common_elements or p.disjunctions or p.text_matches):
         yield "index condition", "none", "all pairs are candidates"
 
 
 def _name_inexact_role(link: IndexCondition) -> str:
     return "not checked" if link.left[1] == TIME == link.right[1] else "left to a residual"
+
+
+def _format_text_match(join: AnalyzedJoin, match: TextMatch) -> str:
+    if isinstance(match, TextPrefix):
+        text, prefix = (_format_text(join, end) for end in (match.text, match.prefix))
+        return f"texts {text} that begin with {prefix}"
+    left, right = (_format_text(join, end) for end in (match.left, match.right))
+    return f"texts within {match.most_edits} edits: {left}, {right}"
+
+
+def _format_text(join: AnalyzedJoin, end: tuple[int, str]) -> str:
+    stream, name = end
+    alias = list(join.config.streams)[stream]
+    sql = join.predicate.computed_columns[stream].get(name)
+    return f"{alias}.{name}" if sql is None else f"{alias}: {sql}"
 
 
 def _classify_index_condition(link: IndexCondition) -> str:

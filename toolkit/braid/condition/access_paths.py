@@ -172,7 +172,37 @@ class OrderSearch:
         return search if search.all_conditions else None
 
 
-AccessPath = IndexCondition | OrderSearch | CommonElements | Disjunction
+@dataclass(frozen=True)
+class TextPrefix:
+    """The condition that a text begins with a text of another stream. The residual decides.
+
+    - ``text``, ``prefix``: (stream, column).
+    - ``is_pattern``: whether the prefix is a pattern of LIKE, which may contain wildcards.
+    """
+
+    text: tuple[int, str]
+    prefix: tuple[int, str]
+    residual: ResidualPredicate
+    is_pattern: bool = False
+
+
+@dataclass(frozen=True)
+class EditDistance:
+    """The condition that texts of two streams are within a few edits. The residual decides.
+
+    ``left``, ``right``: (stream, column).
+    """
+
+    left: tuple[int, str]
+    right: tuple[int, str]
+    residual: ResidualPredicate
+    most_edits: int
+
+
+TextMatch = TextPrefix | EditDistance
+"""A condition on texts of two streams that finds pairs."""
+
+AccessPath = IndexCondition | OrderSearch | CommonElements | Disjunction | TextMatch
 """What finds candidate pairs."""
 
 

@@ -9,8 +9,10 @@ from braid.condition.access_paths import (
     AccessPath,
     CommonElements,
     Disjunction,
+    EditDistance,
     IndexCondition,
     OrderSearch,
+    TextPrefix,
 )
 from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.reserved_columns import TIME
@@ -74,7 +76,7 @@ def find_access_parts(parts: Sequence[ConditionPart], path: AccessPath | None) -
     """Return the ids of the parts by which an access path finds candidates."""
     if path is None:
         return ()
-    if isinstance(path, Disjunction):
+    if isinstance(path, (Disjunction, TextPrefix, EditDistance)):
         return find_residual_parts(parts, path.residual)
     made_of = path.all_conditions if isinstance(path, OrderSearch) else [path]
     return find_condition_parts(parts, made_of)
@@ -88,6 +90,10 @@ def describe_access(path: AccessPath | None) -> str:
         return "common elements"
     if isinstance(path, Disjunction):
         return "any branch"
+    if isinstance(path, TextPrefix):
+        return "prefix"
+    if isinstance(path, EditDistance):
+        return "segments of texts"
     if isinstance(path, OrderSearch):
         ranges = "range" if len(path.ranges) == 1 else "ranges"
         return ranges if path.equality is None else f"equality and {ranges}"

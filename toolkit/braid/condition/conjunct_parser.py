@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sqlglot import exp
 
-from braid.condition.access_paths import CommonElements
+from braid.condition.access_paths import CommonElements, EditDistance, TextMatch, TextPrefix
 from braid.condition.branch_indexes import DisjunctionBuilder, ParsedBranch
 from braid.condition.comparison_indexer import ComparisonIndexer
 from braid.condition.condition_parts import ConditionPart, add_derived_conditions
 from braid.condition.disjunctions import BranchSplitter, Literals
-from braid.condition.key_comparisons import MIRRORED
+from braid.condition.failure_guards import has_value_in_spark
+from braid.condition.key_comparisons import MIRRORED, mirror_comparison, read_most_edits
 from braid.condition.key_equalities import (
+    End,
     combine_equalities,
     common_equality_key,
     implied_equalities,
@@ -21,7 +23,7 @@ from braid.condition.key_equalities import (
 from braid.condition.predicate import Predicate
 from braid.condition.residual_predicate import ResidualPredicate
 from braid.condition.spark_dialect import SparkSql
-from braid.condition.sql_types import Analyzer
+from braid.condition.sql_types import STRING, Analyzer
 from braid.condition.squared_distances import find_squared_distance
 from braid.condition.term_normalizer import (
     split_conjuncts,
@@ -37,6 +39,7 @@ class ConjunctParser(ComparisonIndexer):
     def __init__(self, analyser: Analyzer) -> None:
         super().__init__(analyser)
         self.commons: list[CommonElements] = []
+        self.texts: list[TextMatch] = []
         self.splitter = BranchSplitter(self._find_streams, self._find_type)
         self.written: list[ConditionPart] = []
 
@@ -95,6 +98,7 @@ class ConjunctParser(ComparisonIndexer):
             tuple(dict.fromkeys(self.guards)),
             disjunctions,
             parts=parts,
+            text_matches=tuple(self.texts),
         )
 
     def _parse_branch(self, literals: Literals) -> ParsedBranch | None:
@@ -112,10 +116,12 @@ class ConjunctParser(ComparisonIndexer):
         return True
 
     def _try_add_edit_distance(self, conjunct: exp.Expr) -> bool:
-        """Add ``levenshtein(left, right) < bound``.
+        """Add ``levenshtein(left, right) < bound``, or its mirrored form.
 
-        It becomes an index condition on the difference of lengths, and a residual.
+        It becomes a match of texts if the bound is small, an index condition on the difference of
+        lengths, and a residual.
         """
+        source, conjunct = conjunct, mirror_comparison(conjunct)
         if not isinstance(conjunct, (exp.LT, exp.LTE)):
             return False
         if not isinstance(conjunct.this, exp.Levenshtein) or self._find_streams(
@@ -123,13 +129,41 @@ class ConjunctParser(ComparisonIndexer):
         ):
             return False
         texts = (conjunct.this.this, conjunct.this.expression)
-        left, right = (exp.Length(this=text.copy()) for text in texts)
-        length_difference = exp.Abs(this=exp.Sub(this=left, expression=right))
-        self._try_add_distance(
-            type(conjunct)(this=length_difference, expression=conjunct.expression.copy())
-        )
-        self.residuals.add_conjunct(conjunct)
+        edits, ends = read_most_edits(conjunct), self._find_text_columns(texts)
+        if edits != 0 or ends is None:  # else it would be an equality, which is searched first
+            left, right = (exp.Length(this=text.copy()) for text in texts)
+            length_difference = exp.Abs(this=exp.Sub(this=left, expression=right))
+            bound = conjunct.expression.copy()
+            self._try_add_distance(type(conjunct)(this=length_difference, expression=bound))
+        residual = self.residuals.add_conjunct(source)
+        if edits is not None and ends is not None:
+            self.texts.append(EditDistance(min(ends), max(ends), residual, edits))
         return True
+
+    def _try_add_prefix(self, conjunct: exp.Expr) -> bool:
+        """Add ``startswith(left, right)`` or ``left LIKE right``, and a residual that decides."""
+        if not isinstance(conjunct, (exp.StartsWith, exp.Like)):
+            return False
+        ends = self._find_text_columns((conjunct.this, conjunct.expression))
+        if ends is None:
+            return False
+        residual = self.residuals.add_conjunct(conjunct)
+        self.texts.append(TextPrefix(*ends, residual, isinstance(conjunct, exp.Like)))
+        return True
+
+    def _find_text_columns(self, sides: Sequence[exp.Expr]) -> tuple[End, End] | None:
+        """Return the columns of texts of two streams; None: they are others, or may fail."""
+        owners = [self._find_streams(side) for side in sides]
+        if [*map(len, owners)] != [1, 1] or owners[0] == owners[1]:
+            return None
+        kinds = {self._find_type(side, each) for side, each in zip(sides, owners, strict=True)}
+        if kinds != {STRING} or not all(map(has_value_in_spark, sides)):
+            return None
+        left, right = (
+            (min(each), self.residuals.add_computed_column(side))
+            for side, each in zip(sides, owners, strict=True)
+        )
+        return left, right
 
     def _try_add_squared_distance(self, conjunct: exp.Expr) -> bool:
         """Add ``power(left - right, 2) + ... <= bound`` as a residual, and a band for each square.
@@ -152,8 +186,7 @@ class ConjunctParser(ComparisonIndexer):
     def _try_add_distance(self, conjunct: exp.Expr) -> bool:
         """Add ``abs(left - right) < bound``, or its mirrored form, as two comparisons."""
         if isinstance(conjunct, (exp.GT, exp.GTE)) and isinstance(conjunct.expression, exp.Abs):
-            mirror = MIRRORED[type(conjunct)]
-            conjunct = mirror(this=conjunct.expression, expression=conjunct.this)
+            conjunct = mirror_comparison(conjunct)
         if not isinstance(conjunct, (exp.LT, exp.LTE)) or not isinstance(conjunct.this, exp.Abs):
             return False
         kind, inner, bound = type(conjunct), conjunct.this.this, conjunct.expression
@@ -189,6 +222,7 @@ def _make_boolean(conjunct: exp.Expr) -> exp.Expr:
 
 LINKING: tuple[Callable[[ConjunctParser, exp.Expr], bool], ...] = (
     ConjunctParser._try_add_edit_distance,
+    ConjunctParser._try_add_prefix,
     ConjunctParser._try_add_squared_distance,
     ConjunctParser._try_add_distance,
     ConjunctParser._try_add_comparison,

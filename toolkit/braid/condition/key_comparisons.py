@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import ceil, floor
 
 from sqlglot import exp
 
@@ -15,7 +16,13 @@ from braid.condition.overflow_guards import (
     refuse_constant,
     scale_limits,
 )
-from braid.condition.term_normalizer import Term, TermSum, negate_terms, sum_constants
+from braid.condition.term_normalizer import (
+    Term,
+    TermSum,
+    constant_value,
+    negate_terms,
+    sum_constants,
+)
 
 MIRRORED: dict[type, type] = {
     exp.LT: exp.GT,
@@ -24,6 +31,27 @@ MIRRORED: dict[type, type] = {
     exp.GTE: exp.LTE,
 }
 """The comparison of the same sides in the other order."""
+
+
+MOST_EDITS = 4
+"""Maximum edits between texts that an index of segments finds."""
+
+
+def mirror_comparison(node: exp.Expr) -> exp.Expr:
+    """Return a comparison with > or >= from its other side; any other node as it is."""
+    if not isinstance(node, (exp.GT, exp.GTE)):
+        return node
+    mirrored: exp.Expr = MIRRORED[type(node)](this=node.expression, expression=node.this)
+    return mirrored
+
+
+def read_most_edits(comparison: exp.LT | exp.LTE) -> int | None:
+    """Return how many edits a bound on an edit distance allows; None: too many, or no constant."""
+    bound = constant_value(comparison.expression)
+    if bound is None:
+        return None
+    edits = ceil(bound) - 1 if isinstance(comparison, exp.LT) else floor(bound)
+    return edits if 0 <= edits <= MOST_EDITS else None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ Every conjunct of the condition is one of the following.
   them, and a probe is two binary searches.
 - A *disjunction* is a conjunct with OR over two streams. Each of its branches is found by an index
   condition of its own (see ``branch_indexes``).
+- A *text match* bounds the edits between two texts, or names a prefix of one. A residual decides.
 - A *residual* is any other conjunct. DuckDB evaluates it on candidate pairs. Spark computes its
   parts over one stream in advance, so that DuckDB only compares and calculates. NumPy evaluates
   functions of two vectors.
@@ -33,6 +34,7 @@ from braid.condition.access_paths import (
     Order,
     OrderSearch,
     OverflowGuard,
+    TextMatch,
 )
 from braid.condition.condition_parts import ConditionPart
 from braid.condition.order_choice import choose_orders, choose_search
@@ -92,6 +94,7 @@ class Predicate:
       ``computed_columns``.
     - ``time_bounds``: bounds of event times that it implies; None: no event time.
     - ``parts``: the conjuncts as written.
+    - ``text_matches``: conditions on texts that find pairs by prefixes or segments.
     """
 
     aliases: tuple[str, ...]
@@ -106,6 +109,7 @@ class Predicate:
     disjunctions: tuple[Disjunction, ...] = ()
     time_bounds: TimeBounds | None = None
     parts: tuple[ConditionPart, ...] = ()
+    text_matches: tuple[TextMatch, ...] = ()
 
     def next_step(self, visited: frozenset[int], stream: int) -> ProbeStep:
         """Return the step from the visited streams to the next.
@@ -118,6 +122,7 @@ class Predicate:
         )
         either = self._choose_disjunction(visited, stream)
         common = self._choose_common_elements(visited, stream)
+        text = self._choose_text_match(visited, stream)
         path: AccessPath | None
         searched: tuple[IndexCondition, ...] = ()
         if either is not None and either.cost_rank < (ends[0].cost_rank if ends else 3):
@@ -126,6 +131,8 @@ class Predicate:
         elif common is not None and not (ends and ends[0].cost_rank == 0):
             path = common
             residuals = tuple(r for r in residuals if r != common.equivalent_residual)
+        elif text is not None and not (ends and ends[0].cost_rank == 0):
+            path = text
         else:
             path = search = choose_search(ends, stream, self.stream_orders(stream))
             if search is not None:
@@ -178,6 +185,15 @@ class Predicate:
             if stream in (c.left[0], c.right[0]) and {c.left[0], c.right[0]} <= visited | {stream}
         ]
         return max(usable, key=lambda c: c.min_elements, default=None)
+
+    def _choose_text_match(self, visited: frozenset[int], stream: int) -> TextMatch | None:
+        """Return the condition on texts of the stream and a visited one that was written first."""
+        usable = (
+            match
+            for match in self.text_matches
+            if stream in match.residual.streams and match.residual.streams <= visited | {stream}
+        )
+        return next(usable, None)
 
     def _choose_disjunction(self, visited: frozenset[int], stream: int) -> Disjunction | None:
         """Return the most selective OR between the stream and a visited one."""

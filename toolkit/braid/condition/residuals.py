@@ -133,11 +133,11 @@ class ResidualBuilder:
         x, y, count, exact = minimum
         residual = self.add_conjunct(conjunct)
         left, right = sorted(
-            (min(self._find_streams(side)), self._add_computed_column(side)) for side in (x, y)
+            (min(self._find_streams(side)), self.add_computed_column(side)) for side in (x, y)
         )
         return CommonElements(left, right, count, residual if exact else None)
 
-    def _add_computed_column(self, side: exp.Expr) -> str:
+    def add_computed_column(self, side: exp.Expr) -> str:
         """Return the column of an expression over one stream, adding it if needed."""
         stream = min(self._find_streams(side))
         if isinstance(side, exp.Column):
@@ -255,7 +255,7 @@ class ResidualBuilder:
         if function and all(len(self._find_streams(side)) == 1 for side in node.expressions):
             sides = node.expressions  # a measure reads columns only
             left, right = (
-                (min(self._find_streams(side)), self._add_computed_column(side)) for side in sides
+                (min(self._find_streams(side)), self.add_computed_column(side)) for side in sides
             )
             measures.append(Measure(function, left, right))
             return exp.column(str(len(measures) - 1), quoted=True)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from braid.condition.key_comparisons import MIRRORED
+from braid.condition.key_comparisons import mirror_comparison
 from braid.condition.term_normalizer import constant_value
 
 _MOST = 1e300
@@ -35,9 +35,7 @@ class SquaredDistance(NamedTuple):
 
 def find_squared_distance(conjunct: exp.Expr) -> SquaredDistance | None:
     """Return the sum of squares that a conjunct bounds by a constant; None: it is another one."""
-    if isinstance(conjunct, (exp.GT, exp.GTE)):
-        mirror = MIRRORED[type(conjunct)]
-        conjunct = mirror(this=conjunct.expression, expression=conjunct.this)
+    conjunct = mirror_comparison(conjunct)
     if not isinstance(conjunct, (exp.LT, exp.LTE)):
         return None
     total, bound = conjunct.this.unnest(), constant_value(conjunct.expression)

@@ -13,16 +13,21 @@ from braid.condition.access_paths import (
     AccessPath,
     CommonElements,
     Disjunction,
+    EditDistance,
     OrderSearch,
     OverflowGuard,
+    TextMatch,
+    TextPrefix,
 )
 from braid.condition.predicate import GuardedStep
 from braid.kernels.disjunction_pairs import find_disjunction_pairs
+from braid.kernels.edit_distance_pairs import find_texts_within_edits
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.order_search import PairChunk, find_pairs_in_order
 from braid.kernels.range_search import expand_ranges, search_ranges, split_into_chunks
 from braid.kernels.set_overlap import SetColumn, pairs_sharing
 from braid.kernels.sum_overflows import Bounds, find_overflows
+from braid.kernels.text_prefix_pairs import find_prefix_pairs
 
 
 def find_candidate_pairs(
@@ -46,8 +51,8 @@ def find_candidate_pairs(
         ):
             yield PairChunk(*pair)
         return
-    if isinstance(index, Disjunction):
-        for pair in find_disjunction_pairs(partial, rows, stream, index, most):
+    if isinstance(index, (Disjunction, TextPrefix, EditDistance)):
+        for pair in _find_united_pairs(partial, rows, stream, index, most):
             yield PairChunk(*pair)
         return
     if index is None:
@@ -67,6 +72,21 @@ def find_candidate_pairs(
         some = hits[start:stop]
         for pair in expand_ranges(some, first[some], counts[some], order, most):
             yield PairChunk(*pair)
+
+
+def _find_united_pairs(
+    partial: PartialMatches,
+    rows: BlockRows,
+    stream: int,
+    index: Disjunction | TextMatch,
+    most: int,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the pairs that some of several searches find."""
+    if isinstance(index, Disjunction):
+        return find_disjunction_pairs(partial, rows, stream, index, most)
+    if isinstance(index, EditDistance):
+        return find_texts_within_edits(partial, rows, stream, index, most)
+    return find_prefix_pairs(partial, rows, stream, index, most)
 
 
 def find_pairs_at_risk(

@@ -7,7 +7,6 @@ branch, and finds nothing by it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,28 +14,8 @@ import pyarrow.compute as pc
 
 from braid.condition.access_paths import Disjunction, IndexCondition
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
-from braid.kernels.range_search import search_ranges, split_into_chunks
-from braid.kernels.set_overlap import expand_ranges
-
-Positions = npt.NDArray[np.int64]
-
-
-class BranchRanges(NamedTuple):
-    """The rows that a branch finds for each partial result.
-
-    They are those at ``counts`` positions from ``first`` on in ``order`` (None: as stored).
-    """
-
-    first: Positions
-    counts: Positions
-    order: npt.NDArray[np.int32] | None
-
-    def expand_pairs(self, probing: Positions, size: int) -> Positions:
-        """Return the pairs of some partial results, as position times ``size`` plus row."""
-        counts = self.counts[probing]
-        positions = expand_ranges(self.first[probing], counts)
-        rows = positions if self.order is None else self.order[positions]
-        return np.repeat(probing * size, counts) + rows
+from braid.kernels.range_search import search_ranges
+from braid.kernels.range_union import FoundRanges, Positions, unite_pairs
 
 
 def find_disjunction_pairs(
@@ -47,28 +26,21 @@ def find_disjunction_pairs(
     A pair is (position in the partial results, position in the block).
     """
     branches = [_search_branch(partial, rows, stream, branch) for branch in either.branches]
-    totals = np.sum([branch.counts for branch in branches], axis=0)
-    hits, size = np.flatnonzero(totals), rows.batch.num_rows
-    for start, stop in split_into_chunks(np.cumsum(totals[hits]), most):
-        pairs = [branch.expand_pairs(hits[start:stop], size) for branch in branches]
-        left, right = np.divmod(np.unique(np.concatenate(pairs)), size)
-        for at in range(0, len(left), most):  # a single partial result may exceed a chunk
-            yield left[at : at + most], right[at : at + most]
+    yield from unite_pairs(branches, rows.batch.num_rows, most)
 
 
 def _search_branch(
     partial: PartialMatches, rows: BlockRows, stream: int, branch: IndexCondition
-) -> BranchRanges:
+) -> FoundRanges:
     here, other = branch.ends[:: 1 if branch.left[0] == stream else -1]
     stored, order = _sort_valid_keys(rows, here[1])
     if not len(stored):
-        nothing = np.zeros(len(partial), np.int64)
-        return BranchRanges(nothing, nothing, order)
+        return FoundRanges.make_empty(len(partial))
     probing, at = partial.parts[other[0]]
     keys, valid = _fill_null_keys(probing, other[1]), _find_valid_keys(probing, other[1])
     first, last = search_ranges(keys[at], stored, branch, here == branch.left)
     counts = np.maximum(last - first, 0)
-    return BranchRanges(first, counts if valid is None else counts * valid[at], order)
+    return FoundRanges(first, counts if valid is None else counts * valid[at], order)
 
 
 def _sort_valid_keys(rows: BlockRows, name: str) -> tuple[np.ndarray, npt.NDArray[np.int32] | None]:

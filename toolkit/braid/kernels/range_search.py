@@ -98,7 +98,7 @@ def search_ranges(
     """
     is_integral = probe.dtype.kind == stored.dtype.kind == "i"
     if is_integral and link.lower == link.upper == 0 and not any(link.open_bounds):
-        return _search_equal_ranges(probe, stored)
+        return search_equal_ranges(probe, stored)
     low, high, strict = link.lower, link.upper, link.open_bounds
     if not left:
         low, high, strict = -high, -low, strict[::-1]
@@ -117,7 +117,7 @@ def search_ranges(
     return first, last
 
 
-def _search_equal_ranges(probe: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def search_equal_ranges(probe: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the same for equality of integers.
 
     If many values probe and the stored ones are dense, the occurrences of each stored value are

@@ -1,0 +1,54 @@
+"""Unite the pairs that several searches find, each pair once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from braid.kernels.range_search import split_into_chunks
+from braid.kernels.set_overlap import expand_ranges
+
+Positions = npt.NDArray[np.int64]
+
+
+class FoundRanges(NamedTuple):
+    """The rows that a search finds for each partial result.
+
+    They are those at ``counts`` positions from ``first`` on in ``order`` (None: as stored).
+    """
+
+    first: Positions
+    counts: Positions
+    order: npt.NDArray[np.integer] | None
+
+    @classmethod
+    def make_empty(cls, size: int) -> FoundRanges:
+        """Return the ranges of a search that finds nothing."""
+        nothing = np.zeros(size, np.int64)
+        return cls(nothing, nothing, None)
+
+    def expand_pairs(self, probing: Positions, size: int) -> Positions:
+        """Return the pairs of some partial results, as position times ``size`` plus row."""
+        counts = self.counts[probing]
+        positions = expand_ranges(self.first[probing], counts)
+        rows = positions if self.order is None else self.order[positions]
+        return np.repeat(probing * size, counts) + rows
+
+
+def unite_pairs(
+    searches: Sequence[FoundRanges], size: int, most: int
+) -> Iterator[tuple[Positions, Positions]]:
+    """Yield the pairs that some search finds, each once, in chunks of at most ``most`` pairs.
+
+    A pair is (position in the partial results, position in the block, which has ``size`` rows).
+    """
+    totals = np.sum([search.counts for search in searches], axis=0)
+    hits = np.flatnonzero(totals)
+    for start, stop in split_into_chunks(np.cumsum(totals[hits]), most):
+        pairs = [search.expand_pairs(hits[start:stop], size) for search in searches]
+        left, right = np.divmod(np.unique(np.concatenate(pairs)), size)
+        for at in range(0, len(left), most):  # a single partial result may exceed a chunk
+            yield left[at : at + most], right[at : at + most]
