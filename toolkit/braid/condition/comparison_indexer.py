@@ -155,8 +155,8 @@ class ComparisonIndexer:
         if not exact:
             self.residuals.add_conjunct(c.source)
         add = partial(self._add_numeric_key, kind=kind, scale=scale)
-        made = make_guards(c.sums, kind, scale, (left, right), add, self.analyser.is_ansi)
-        guards = [] if kind == "float" else [*made]
+        all_guards = make_guards(c.sums, kind, scale, (left, right), add, self.analyser.is_ansi)
+        guards = [] if kind == "float" else [*all_guards]
         self.guards += guards
         if c.op is exp.EQ and offset == 0 and exact and not guards:
             self.equal.append((left, right))

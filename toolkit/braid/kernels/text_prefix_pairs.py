@@ -91,9 +91,9 @@ def _search_prefixes(
     ascending = rows.cached_column(f"sorted prefixes {kind}", lambda: hashes[order])
     if not len(valid):
         return [FoundRanges.make_empty(len(chosen))]
-    found = rows.cached_column(f"prefix rows {kind}", lambda: valid[order])
+    prefix_rows = rows.cached_column(f"prefix rows {kind}", lambda: valid[order])
     different = rows.cached_column(f"prefix sizes {kind}", lambda: np.unique(lengths[valid]))
-    return [_search_length(ascending, found, texts, chosen, int(size)) for size in different]
+    return [_search_length(ascending, prefix_rows, texts, chosen, int(size)) for size in different]
 
 
 def _search_length(
