@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from braid.condition.access_paths import Disjunction, IndexCondition
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.range_search import search_ranges
-from braid.kernels.range_union import FoundRanges, Positions, unite_pairs
+from braid.kernels.range_union import Positions, RowRanges, unite_pairs
 
 
 def find_disjunction_pairs(
@@ -31,16 +31,16 @@ def find_disjunction_pairs(
 
 def _search_branch(
     partial: PartialMatches, rows: BlockRows, stream: int, branch: IndexCondition
-) -> FoundRanges:
+) -> RowRanges:
     here, other = branch.ends[:: 1 if branch.left[0] == stream else -1]
     stored, order = _sort_valid_keys(rows, here[1])
     if not len(stored):
-        return FoundRanges.make_empty(len(partial))
+        return RowRanges.make_empty(len(partial))
     probing, at = partial.parts[other[0]]
     keys, valid = _fill_null_keys(probing, other[1]), _find_valid_keys(probing, other[1])
     first, last = search_ranges(keys[at], stored, branch, here == branch.left)
     counts = np.maximum(last - first, 0)
-    return FoundRanges(first, counts if valid is None else counts * valid[at], order)
+    return RowRanges(first, counts if valid is None else counts * valid[at], order)
 
 
 def _sort_valid_keys(rows: BlockRows, name: str) -> tuple[np.ndarray, npt.NDArray[np.int32] | None]:

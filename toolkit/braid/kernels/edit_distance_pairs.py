@@ -17,7 +17,7 @@ import numpy as np
 from braid.condition.access_paths import EditDistance
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.range_search import search_equal_ranges
-from braid.kernels.range_union import FoundRanges, Positions, unite_pairs
+from braid.kernels.range_union import Positions, RowRanges, unite_pairs
 from braid.kernels.text_hashes import Hashes, Letters, Places, mix_numbers
 
 _ROWS = 1 << 13
@@ -112,8 +112,6 @@ def _list_parts(texts: Letters, chosen: Places, edits: int) -> Iterator[tuple[Ha
                 yield parts, there
 
 
-def _search_hashes(
-    hashes: Hashes, order: Positions, parts: Hashes, there: np.ndarray
-) -> FoundRanges:
+def _search_hashes(hashes: Hashes, order: Positions, parts: Hashes, there: np.ndarray) -> RowRanges:
     first, last = search_equal_ranges(parts, hashes)
-    return FoundRanges(first, (last - first) * there, order)
+    return RowRanges(first, (last - first) * there, order)

@@ -14,7 +14,7 @@ from braid.kernels.set_overlap import expand_ranges
 Positions = npt.NDArray[np.int64]
 
 
-class FoundRanges(NamedTuple):
+class RowRanges(NamedTuple):
     """The rows that a search finds for each partial result.
 
     They are those at ``counts`` positions from ``first`` on in ``order`` (None: as stored).
@@ -25,7 +25,7 @@ class FoundRanges(NamedTuple):
     order: npt.NDArray[np.integer] | None
 
     @classmethod
-    def make_empty(cls, size: int) -> FoundRanges:
+    def make_empty(cls, size: int) -> RowRanges:
         """Return the ranges of a search that finds nothing."""
         nothing = np.zeros(size, np.int64)
         return cls(nothing, nothing, None)
@@ -39,7 +39,7 @@ class FoundRanges(NamedTuple):
 
 
 def unite_pairs(
-    searches: Sequence[FoundRanges], size: int, most: int
+    searches: Sequence[RowRanges], size: int, most: int
 ) -> Iterator[tuple[Positions, Positions]]:
     """Yield the pairs that some search finds, each once, in chunks of at most ``most`` pairs.
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from braid.condition.access_paths import TextPrefix
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.range_search import search_equal_ranges
-from braid.kernels.range_union import FoundRanges, Positions, unite_pairs
+from braid.kernels.range_union import Positions, RowRanges, unite_pairs
 from braid.kernels.text_hashes import Hashes, Letters, Places
 
 _ROWS = 1 << 16
@@ -70,7 +70,7 @@ def _measure_prefixes(letters: Letters, is_pattern: bool) -> Places:
 
 def _search_prefixes(
     rows: BlockRows, name: str, texts: Letters, chosen: Places, is_pattern: bool
-) -> list[FoundRanges]:
+) -> list[RowRanges]:
     """Return the stored prefixes of each chosen text, by their length."""
     kind = f"{is_pattern} {name}"
     column = rows.batch.column(name)
@@ -90,7 +90,7 @@ def _search_prefixes(
     order = rows.cached_column(f"prefix order {kind}", lambda: np.argsort(hashes, kind="stable"))
     ascending = rows.cached_column(f"sorted prefixes {kind}", lambda: hashes[order])
     if not len(valid):
-        return [FoundRanges.make_empty(len(chosen))]
+        return [RowRanges.make_empty(len(chosen))]
     prefix_rows = rows.cached_column(f"prefix rows {kind}", lambda: valid[order])
     different = rows.cached_column(f"prefix sizes {kind}", lambda: np.unique(lengths[valid]))
     return [_search_length(ascending, prefix_rows, texts, chosen, int(size)) for size in different]
@@ -98,7 +98,7 @@ def _search_prefixes(
 
 def _search_length(
     hashes: Hashes, order: Positions, texts: Letters, chosen: Places, size: int
-) -> FoundRanges:
+) -> RowRanges:
     """Return the stored prefixes of one length."""
     there = texts.valid[chosen] & (texts.lengths[chosen] >= size)
     fits = np.flatnonzero(there)
@@ -106,7 +106,7 @@ def _search_length(
     first, counts = np.zeros(len(chosen), np.int64), np.zeros(len(chosen), np.int64)
     begin, end = search_equal_ranges(parts, hashes)
     first[fits], counts[fits] = begin, end - begin
-    return FoundRanges(first, counts, order)
+    return RowRanges(first, counts, order)
 
 
 # Stored texts
@@ -114,7 +114,7 @@ def _search_length(
 
 def _search_texts(
     rows: BlockRows, name: str, prefixes: Letters, chosen: Places, is_pattern: bool
-) -> FoundRanges:
+) -> RowRanges:
     """Return the stored texts that begin with each chosen prefix."""
     column = rows.batch.column(name)
     order = rows.cached_column(f"text order {name}", lambda: _sort_texts(column))
@@ -131,7 +131,7 @@ def _search_texts(
         ends = first[longer], last[longer]
         first[longer] = _search_words(texts, order, begin, *ends, least, "left")
         last[longer] = _search_words(texts, order, begin, *ends, most, "right")
-    return FoundRanges(first, np.maximum(last - first, 0), order)
+    return RowRanges(first, np.maximum(last - first, 0), order)
 
 
 def _sort_texts(column: pa.Array) -> Positions:
