@@ -36,7 +36,7 @@ from _common import Measure, arguments, leave, scratch, seconds
 from braid import Centralized, Shed, StaticGrid, StreamJoin
 from braid.core import batch_step
 from braid.core.batch_report import BatchReport, BlockSize
-from braid.core.batch_step import RunRules
+from braid.core.batch_work import RunRules
 from braid.core.horizon import reach_of_windows
 from braid.core.run_events import BatchCommitted
 from braid.core.run_state import RunState

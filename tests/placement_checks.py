@@ -17,7 +17,7 @@ from itertools import product
 import scatter  # noqa: F401 (placements of the tests' own, that register themselves)
 from braid.core import batch_step
 from braid.core.batch_report import BatchReport, BlockSize
-from braid.core.batch_step import RunRules
+from braid.core.batch_work import RunRules
 from braid.core.horizon import reach_of_windows
 from braid.core.placement import registered_placements
 from braid.core.plan import Plan

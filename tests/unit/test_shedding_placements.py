@@ -17,7 +17,7 @@ import pytest
 from braid import Shed
 from braid.core import batch_step
 from braid.core.batch_report import BatchReport
-from braid.core.batch_step import RunRules
+from braid.core.batch_work import RunRules
 from braid.core.horizon import reach_of_windows
 from braid.core.run_state import RunState, state_from_json, state_to_json
 from braid.core.shedding_plan import ItemYield, SheddingOutcome

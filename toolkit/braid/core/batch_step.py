@@ -7,10 +7,9 @@ executed. The functions are pure: the same arguments give the same plan, state a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from operator import add, sub
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from braid.core import batch_history
 from braid.core.batch_report import (
@@ -19,106 +18,23 @@ from braid.core.batch_report import (
     referenced_files,
     with_reported_size,
 )
-from braid.core.compaction import Retention, plan_compaction
+from braid.core.batch_work import BatchWork, RunRules
+from braid.core.compaction import plan_compaction
 from braid.core.comparison_watch import watch_comparisons
-from braid.core.coverage import CoverageChecker, UncoveredCombinations, check_key_partition
+from braid.core.coverage import CoverageChecker, check_key_partition
 from braid.core.event_time import advance_clocks, count_irregular, count_jumps, find_jumps
 from braid.core.facts import Facts, block_ages
-from braid.core.horizon import (
-    Horizon,
-    Reach,
-    find_horizons,
-    shortest_reach,
-    windows_of_reach,
-)
-from braid.core.placement import Placement, Shedder
-from braid.core.plan import Block, Plan, apply_derivations_and_drops, combine_plans
+from braid.core.plan import Block, Plan, apply_derivations_and_drops
 from braid.core.plan_sentences import describe_block_state
 from braid.core.run_events import BatchCommitted, BatchPlanned, BatchQueryResults, BatchShed, Event
 from braid.core.run_state import Place, RunState
 from braid.core.shedding_plan import SheddingOutcome, estimate_variances
-from braid.core.stream_clocks import ClockAdvance, find_watermarks
+from braid.core.stream_clocks import ClockAdvance
 from braid.errors import CoverageError
 from braid.util import json_codec
 
 _MOST_DESCRIBED = 8
 """Maximum number of blocks that an error describes."""
-
-
-@dataclass(frozen=True)
-class RunRules:
-    """Settings that stay the same from batch to batch.
-
-    - ``placement``: the placement policy.
-    - ``streams``: names of the streams.
-    - ``reach``: bounds of event times; they say how long tuples are held.
-    - ``lateness``: by stream, maximum delay in microseconds; empty: 0.
-    - ``ahead``: how far past its clock, in microseconds, a single tuple advances it; None: any
-      distance.
-    - ``checks_coverage``: whether plans are checked against the cover rule. Default: True.
-    - ``shedder``: the load shedder; None: no load is shed.
-    - ``condition_parts``: conjuncts of the condition as written, for reports.
-    - ``last_epochs``: by stream, the micro-batch with which it ends; None: it is endless. Empty: no
-      tuples expire because of an end.
-    """
-
-    placement: Placement
-    streams: tuple[str, ...]
-    reach: Reach
-    lateness: tuple[int, ...] = ()
-    ahead: int | None = None
-    checks_coverage: bool = True
-    shedder: Shedder | None = None
-    condition_parts: tuple[str, ...] = ()
-    last_epochs: tuple[int | None, ...] = ()
-
-    @cached_property
-    def windows(self) -> tuple[int | None, ...]:
-        """By stream, the window W_i in microseconds; None: full history."""
-        return windows_of_reach(self.reach)
-
-    def find_retention(self, state: RunState) -> Retention:
-        """Return how long tuples are held, as of the state after a batch."""
-        lateness = self.lateness or (0,) * len(self.streams)
-        ends = self.last_epochs or (None,) * len(self.streams)
-        endless = [end is None for end in ends]
-        ended = [end is not None and state.epoch >= end for end in ends]
-        return Retention(
-            self.windows,
-            find_watermarks(state.clocks, lateness),
-            find_horizons(state.clocks, lateness, self.reach, ended),
-            tuple(shortest_reach(self.reach, s, endless) for s in range(len(ends))),
-        )
-
-
-@dataclass(frozen=True)
-class BatchWork:
-    """The work of a batch: compaction, then the placement's plan.
-
-    - ``facts``: facts that the plan was made from.
-    - ``compaction``, ``plan``: the two plans.
-    - ``live_blocks``: blocks that can be probed, after both plans' derivations and drops.
-    - ``block_ages``: their ages by id.
-    - ``horizons``: by stream, the event time below which stored tuples have expired.
-    - ``pending_pairs``, ``uncovered``: deferred pairs and omitted combinations, from the coverage
-      check.
-    - ``shedder_state``: the shedder's next state.
-    """
-
-    facts: Facts
-    compaction: Plan
-    plan: Plan
-    live_blocks: tuple[Block, ...]
-    block_ages: Mapping[int, int]
-    horizons: tuple[Horizon, ...] = ()
-    pending_pairs: frozenset[Place] = frozenset()
-    uncovered: tuple[UncoveredCombinations, ...] = ()
-    shedder_state: Any = None
-
-    @cached_property
-    def combined_plan(self) -> Plan:
-        """Compaction and the placement's plan as one plan."""
-        return combine_plans(self.compaction, self.plan)
 
 
 class BatchStep(NamedTuple):

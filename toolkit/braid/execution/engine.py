@@ -22,7 +22,8 @@ from braid.core.batch_report import (
     referenced_files,
     with_reported_size,
 )
-from braid.core.batch_step import BatchStep, BatchWork, RunRules
+from braid.core.batch_step import BatchStep
+from braid.core.batch_work import BatchWork, RunRules
 from braid.core.horizon import reach_of_windows
 from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows

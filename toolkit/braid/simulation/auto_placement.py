@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from braid.core.batch_step import RunRules
+from braid.core.batch_work import RunRules
 from braid.core.facts import Facts
 from braid.core.horizon import reach_of_windows
 from braid.core.placement import Placement, check_hosts

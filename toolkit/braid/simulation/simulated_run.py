@@ -12,7 +12,7 @@ import numpy.typing as npt
 from braid.core import batch_step
 from braid.core.batch_history import count_hosts
 from braid.core.batch_report import BatchReport, BlockSize, HostMetrics, with_reported_size
-from braid.core.batch_step import BatchWork, RunRules
+from braid.core.batch_work import BatchWork, RunRules
 from braid.core.plan import Block, Plan
 from braid.core.run_events import BatchCommitted, Event
 from braid.core.run_state import RunState

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from braid.core.batch_step import RunRules
+from braid.core.batch_work import RunRules
 from braid.core.horizon import reach_of_windows
 from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows

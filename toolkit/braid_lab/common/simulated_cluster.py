@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from braid.core.batch_step import BatchWork
+from braid.core.batch_work import BatchWork
 from braid.core.cluster_model import (
     GU,
     REFERENCE_MIPS,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from braid.core import batch_step
 from braid.core.batch_report import BatchReport, BlockSize, HostMetrics
-from braid.core.batch_step import BatchWork, RunRules
+from braid.core.batch_work import BatchWork, RunRules
 from braid.core.horizon import reach_of_windows
 from braid.core.plan import Block
 from braid.core.run_events import BatchCommitted, RunEnded, RunStarted

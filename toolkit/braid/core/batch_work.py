@@ -1,0 +1,99 @@
+"""Records of a batch's planning: the settings of a run, and the work of one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from braid.core.compaction import Retention
+from braid.core.coverage import UncoveredCombinations
+from braid.core.facts import Facts
+from braid.core.horizon import (
+    Horizon,
+    Reach,
+    find_horizons,
+    shortest_reach,
+    windows_of_reach,
+)
+from braid.core.placement import Placement, Shedder
+from braid.core.plan import Block, Plan, combine_plans
+from braid.core.run_state import Place, RunState
+from braid.core.stream_clocks import find_watermarks
+
+
+@dataclass(frozen=True)
+class RunRules:
+    """Settings that stay the same from batch to batch.
+
+    - ``placement``: the placement policy.
+    - ``streams``: names of the streams.
+    - ``reach``: bounds of event times; they say how long tuples are held.
+    - ``lateness``: by stream, maximum delay in microseconds; empty: 0.
+    - ``ahead``: how far past its clock, in microseconds, a single tuple advances it; None: any
+      distance.
+    - ``checks_coverage``: whether plans are checked against the cover rule. Default: True.
+    - ``shedder``: the load shedder; None: no load is shed.
+    - ``condition_parts``: conjuncts of the condition as written, for reports.
+    - ``last_epochs``: by stream, the micro-batch with which it ends; None: it is endless. Empty: no
+      tuples expire because of an end.
+    """
+
+    placement: Placement
+    streams: tuple[str, ...]
+    reach: Reach
+    lateness: tuple[int, ...] = ()
+    ahead: int | None = None
+    checks_coverage: bool = True
+    shedder: Shedder | None = None
+    condition_parts: tuple[str, ...] = ()
+    last_epochs: tuple[int | None, ...] = ()
+
+    @cached_property
+    def windows(self) -> tuple[int | None, ...]:
+        """By stream, the window W_i in microseconds; None: full history."""
+        return windows_of_reach(self.reach)
+
+    def find_retention(self, state: RunState) -> Retention:
+        """Return how long tuples are held, as of the state after a batch."""
+        lateness = self.lateness or (0,) * len(self.streams)
+        ends = self.last_epochs or (None,) * len(self.streams)
+        endless = [end is None for end in ends]
+        ended = [end is not None and state.epoch >= end for end in ends]
+        return Retention(
+            self.windows,
+            find_watermarks(state.clocks, lateness),
+            find_horizons(state.clocks, lateness, self.reach, ended),
+            tuple(shortest_reach(self.reach, s, endless) for s in range(len(ends))),
+        )
+
+
+@dataclass(frozen=True)
+class BatchWork:
+    """The work of a batch: compaction, then the placement's plan.
+
+    - ``facts``: facts that the plan was made from.
+    - ``compaction``, ``plan``: the two plans.
+    - ``live_blocks``: blocks that can be probed, after both plans' derivations and drops.
+    - ``block_ages``: their ages by id.
+    - ``horizons``: by stream, the event time below which stored tuples have expired.
+    - ``pending_pairs``, ``uncovered``: deferred pairs and omitted combinations, from the coverage
+      check.
+    - ``shedder_state``: the shedder's next state.
+    """
+
+    facts: Facts
+    compaction: Plan
+    plan: Plan
+    live_blocks: tuple[Block, ...]
+    block_ages: Mapping[int, int]
+    horizons: tuple[Horizon, ...] = ()
+    pending_pairs: frozenset[Place] = frozenset()
+    uncovered: tuple[UncoveredCombinations, ...] = ()
+    shedder_state: Any = None
+
+    @cached_property
+    def combined_plan(self) -> Plan:
+        """Compaction and the placement's plan as one plan."""
+        return combine_plans(self.compaction, self.plan)
