@@ -22,6 +22,7 @@ from fuzz.operators import (
     LITERALS,
     NUMBERS,
     OPERATORS,
+    RANGES,
 )
 
 Schemas = Mapping[str, Mapping[str, str]]
@@ -76,6 +77,8 @@ class ExpressionMaker:
 
     def condition(self) -> Tree:
         """Return one to three conjuncts, mostly over several streams."""
+        if self.draw.random() < 0.1:
+            return self._ranges()
         parts = [self._conjunct() for _ in range(self.draw.choice((1, 1, 1, 2, 2, 3)))]
         tree = parts[0]
         for part in parts[1:]:
@@ -108,6 +111,21 @@ class ExpressionMaker:
             ),
         ]
 
+    def _ranges(self) -> Tree:
+        """Return comparisons of two streams that one search of sorted rows may combine.
+
+        They are an equality, in half of the cases, and one to three ranges.
+        """
+        pair = self.draw.sample(list(self.schemas), 2)
+        names = ["eq"] * self.draw.randrange(2)
+        names += [self.draw.choice(RANGES) for _ in range(self.draw.choice((1, 2, 2, 3)))]
+        self.draw.shuffle(names)
+        parts = [self._compare(name, pair) for name in names]
+        tree = parts[0]
+        for part in parts[1:]:
+            tree = ["and", tree, part]
+        return tree
+
     def _disjunction(self) -> Tree:
         """Return an OR that indexes may find: of comparisons between columns of two streams.
 
@@ -138,7 +156,10 @@ class ExpressionMaker:
         return tree
 
     def _link(self, pair: Sequence[str]) -> Tree:
-        name = self.draw.choice(LINKS)
+        return self._compare(self.draw.choice(LINKS), pair)
+
+    def _compare(self, name: str, pair: Sequence[str]) -> Tree:
+        """Return a comparison between two streams by an operator."""
         kind, operator = self.draw.choice(ANY_CLASSES), OPERATORS[name]
         owners = self.draw.sample(list(pair), 2)
         owners.append(owners[1])

@@ -36,6 +36,8 @@ LINKS = (
     *("near_product", "near_power", "near_root", "starts_pattern"),
 )
 """Operators that compare columns of two streams; most of them can be found by an index."""
+RANGES = ("lt", "le", "gt", "ge", "between", "within", "within_real", "lt_numbers")
+"""Those that a range of sorted rows may fulfil."""
 
 OPERATORS: dict[str, Operator] = {
     # Truth.

@@ -357,3 +357,24 @@ def test_an_unknown_executor_is_refused(spark: SparkSession, tmp_path: Path) -> 
     ):
         StreamJoin(streams, "a.k = b.k", Scatter(), executor="dask")
     assert list_files(tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    ("on", "placement"),
+    [
+        ("a.flag = b.flag AND a.n BETWEEN b.n - 9 AND b.n + 20", AdaptiveGrid(4)),
+        ("a.n <= b.n + 40 AND b.n <= a.n + 30 AND a.f < b.f", Ring(3)),
+    ],
+)
+def test_tasks_search_stored_orders_as_threads_do(
+    spark: SparkSession, tmp_path: Path, on: str, placement: Placement
+) -> None:
+    """Blocks with and without ranks are stored, merged and cut; a run changes executors."""
+    streams = tables("ab", 200, seed=21, batches=4)
+    join = StreamJoin(frames(spark, streams), on, placement, partitions=2, check=True)
+    with pytest.MonkeyPatch.context() as patch:
+        chosen = Turning(SparkExecutor(), ThreadExecutor(2))
+        patch.setattr("braid.engine_run.make_executor", lambda *_: chosen)
+        run = join.start(tmp_path / "run", batches="batch")
+        run.awaitTermination()
+    assert describe_difference(committed_ids(run), expected(streams, on)) == ""
