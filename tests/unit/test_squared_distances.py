@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import inf, nan
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import sqlglot
@@ -80,6 +82,19 @@ def test_a_difference_that_overflows_fails(tmp_path: Path) -> None:
 def test_the_radius_is_the_root_of_the_bound(text: str, radius: float | None) -> None:
     squared = find_squared_distance(sqlglot.parse_one(f"{PRODUCTS} {text}", dialect=SparkSql))
     assert (squared and squared.radius) == (radius and pytest.approx(radius))
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_a_square_that_underflows_is_within_a_radius_of_0(
+    tmp_path: Path, kind: pa.DataType
+) -> None:
+    values = [0.0, 1e-25, -3e-25, 1e-200, 1.0]
+    rows = pa.table({"id": range(len(values)), "x": pa.array(values, kind)})
+    results, _ = run(tmp_path, "(a.x - b.x) * (a.x - b.x) <= 0", rows, rows)
+    with np.errstate(under="ignore"):
+        apart = np.subtract.outer(*[rows["x"].to_numpy()] * 2)
+        expected = Counter(zip(*np.argwhere(apart * apart <= 0).T.tolist(), strict=True))
+    assert results == expected
 
 
 def test_a_square_becomes_a_band_that_a_residual_decides() -> None:

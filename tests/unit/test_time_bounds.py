@@ -106,10 +106,23 @@ def make_times(alias: str) -> st.SearchStrategy[Form]:
     )
 
 
-def make_numbers(alias: str) -> st.SearchStrategy[tuple[int, Form]]:
-    """Draw a number of units since 1970, and microseconds of the unit."""
+@st.composite
+def make_numbers(draw: st.DrawFn, alias: str) -> tuple[int, Form]:
+    """Draw a number of units since 1970, and microseconds of the unit.
+
+    It counts a time that may be moved by a part of a unit.
+    """
+    moved, size = draw(
+        st.sampled_from([(0, 1), (3, 1), (-300_000, 1), (500_000, 1), (-6, 3600 * SECOND)])
+    )
+    word = "MICROSECOND" if size == 1 else "HOUR"
+    time = f"{alias}.ts + INTERVAL {moved} {word}" if moved else f"{alias}.ts"
+
+    def find_time(times: Times) -> int:
+        return times[alias] + moved * size
+
     plain = [
-        (unit, Form(sql.format(f"{alias}.ts"), lambda t, z, unit=unit: t[alias] // unit))
+        (unit, Form(sql.format(time), lambda t, z, unit=unit: find_time(t) // unit))
         for unit, sql in (
             (1, "unix_micros({})"),
             (1000, "unix_millis({})"),
@@ -118,18 +131,32 @@ def make_numbers(alias: str) -> st.SearchStrategy[tuple[int, Form]]:
             (SECOND, "to_unix_timestamp({})"),
         )
     ]
-    plain += [
-        (5, Form(f"unix_micros({alias}.ts) div 5", lambda t, z: divide(t[alias], 5))),
-        (
-            1,
-            Form(
-                f"unix_micros({alias}.ts) - pmod(unix_micros({alias}.ts) - 3, 7)",
-                lambda t, z: t[alias] - (t[alias] - 3) % 7,
-            ),
-        ),
-        (1, Form(f"unix_millis({alias}.ts) * 1000", lambda t, z: t[alias] // 1000 * 1000)),
-    ]
-    return st.sampled_from(plain)
+    return draw(
+        st.sampled_from(
+            [
+                *plain,
+                (
+                    DAY,
+                    Form(
+                        f"unix_date(CAST({time} AS DATE))",
+                        lambda t, z: (to_local(find_time(t), z).date() - EPOCH.date()).days,
+                    ),
+                ),
+                (5, Form(f"unix_micros({time}) div 5", lambda t, z: divide(find_time(t), 5))),
+                (
+                    1,
+                    Form(
+                        f"unix_micros({time}) - pmod(unix_micros({time}) - 3, 7)",
+                        lambda t, z: find_time(t) - (find_time(t) - 3) % 7,
+                    ),
+                ),
+                (
+                    1,
+                    Form(f"unix_millis({time}) * 1000", lambda t, z: find_time(t) // 1000 * 1000),
+                ),
+            ]
+        )
+    )
 
 
 OPERATORS = {
@@ -199,7 +226,7 @@ def _join(parts: tuple[Form, ...], word: str, fold: Callable[[Any], bool]) -> Fo
 
 
 CONDITIONS = st.recursive(comparisons(), combine, max_leaves=5)
-SIZES = (1, 1, 7, 1000, SECOND, 60 * SECOND, 3600 * SECOND, DAY)
+SIZES = (1, 1, 7, 1000, 250_000, SECOND, 60 * SECOND, 3600 * SECOND, 6 * 3600 * SECOND, DAY)
 
 
 def draw_times(random: Random) -> dict[str, int]:
@@ -305,6 +332,16 @@ def test_coarse_units_are_bounded_as_far_as_they_may_differ() -> None:
     assert reach("b.d <= a.d + 3", "d")[0][1] == 3 * DAY
 
 
+def test_a_time_moved_by_a_part_of_a_unit_is_counted_in_whole_units() -> None:
+    half = "INTERVAL 500 MILLISECONDS"
+    moved = reach(f"unix_seconds(b.ts - {half}) <= unix_seconds(a.ts)")
+    assert moved[0][1] == 3 * SECOND // 2 - 1
+    moved = reach(f"unix_seconds(b.ts + {half}) < unix_seconds(a.ts)")
+    assert moved[0][1] == -SECOND // 2 - 1
+    assert reach("datediff(b.ts - INTERVAL 6 HOURS, a.ts) <= 0")[0][1] == 30 * 3600 * SECOND - 1
+    assert reach("(unix_micros(b.ts) - unix_micros(a.ts) + 7) div 10 <= 0")[0][1] == 2
+
+
 def test_a_zone_widens_what_depends_on_it() -> None:
     spread = find_zone_spread("America/New_York")
     assert 3600 * SECOND <= spread <= 2 * 3600 * SECOND
@@ -331,6 +368,7 @@ def test_a_zone_widens_what_depends_on_it() -> None:
         "NOT coalesce(a.ts < b.ts, false)",
         "CASE WHEN a.ts < b.ts THEN true ELSE a.id = b.id END",
         "hour(a.ts) = hour(b.ts)",
+        "unix_timestamp(b.ts) <= unix_timestamp()",
     ],
 )
 def test_others_bound_nothing(on: str) -> None:

@@ -20,6 +20,8 @@ _MOST = 1e300
 """Largest bound that is read, so that it is a finite double."""
 _ROUNDING = 1e-9
 """Widening of a radius, relative to it, so that rounding loses no pair."""
+_UNDERFLOW = 1e-18
+"""Differences below this have a square that is 0 or rounded more, as a FLOAT."""
 
 
 class SquaredDistance(NamedTuple):
@@ -44,8 +46,10 @@ def find_squared_distance(conjunct: exp.Expr) -> SquaredDistance | None:
     is_root = isinstance(total, exp.Sqrt)
     squares = [_find_base(square) for square in _split_sum(total.this if is_root else total)]
     bases = [square for square in squares if square is not None]
+    if len(bases) < len(squares):
+        return None
     radius = float(bound) if is_root else sqrt(bound)
-    return SquaredDistance(bases, radius * (1 + _ROUNDING)) if len(bases) == len(squares) else None
+    return SquaredDistance(bases, radius * (1 + _ROUNDING) + _UNDERFLOW)
 
 
 def _split_sum(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -281,9 +281,11 @@ class _BoundsParser:
 
 
 def _bound_from_above(difference: TimeReading, strict: bool, text: str) -> Iterator[TimeBound]:
-    """Yield the bound of a difference that is at most 0, or below 0."""
-    unit, moved = difference.unit or 1, -difference.constant / (difference.unit or 1)
-    most = (ceil(moved) - 1 if strict else floor(moved)) * unit
+    """Yield the bound of a difference that is at most 0, or below 0.
+
+    It is a whole number of units, so below 0 it is at most -1. Its constant may be part of a unit.
+    """
+    most = ceil(-difference.constant) - (difference.unit or 1) * strict
     yield from _bound_terms(difference.terms, most - difference.low, text)
 
 

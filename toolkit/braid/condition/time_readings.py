@@ -123,7 +123,7 @@ class TimeReader:
             return TimeReading("number", constant=Fraction(number), unit=None)
         if isinstance(node, exp.Anonymous):
             rule = _CALLS.get(str(node.this).lower())
-            return rule(self, node.expressions) if rule else None
+            return rule(self, node.expressions) if rule and node.expressions else None
         by_type = _RULES.get(type(node))
         return by_type(self, node) if by_type else None
 
