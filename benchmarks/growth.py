@@ -61,6 +61,7 @@ def main() -> None:
             {s: stream(spark, folder / s) for s in "ab"},
             "abs(a.k - b.k) <= 1",
             AdaptiveGrid(args.hosts),
+            "unbounded",
         )
         run = join.start(folder / "braid", availableNow=True)
         run.awaitTermination()

@@ -47,7 +47,8 @@ def ended(run: JoinRun) -> int:
 def as_streams(spark: SparkSession, folder: Path, hosts: int, number: int) -> tuple[float, int]:
     """Return seconds from start to end, including Spark's micro-batches, and results."""
     began = time.perf_counter()
-    join = StreamJoin({s: stream(spark, folder / s) for s in "ab"}, ON, AdaptiveGrid(hosts))
+    streams = {s: stream(spark, folder / s) for s in "ab"}
+    join = StreamJoin(streams, ON, AdaptiveGrid(hosts), "unbounded")
     run = join.start(folder / f"streams {number}", availableNow=True)
     results = ended(run)
     return time.perf_counter() - began, results

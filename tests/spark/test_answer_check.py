@@ -51,7 +51,8 @@ def test_a_stream_that_does_not_end_keeps_no_input(spark: SparkSession, tmp_path
         )
         for a in "ab"
     }
-    run = StreamJoin(endless, "a.k = b.k").start(tmp_path / "run", availableNow=True)
+    join = StreamJoin(endless, "a.k = b.k", windows="unbounded")
+    run = join.start(tmp_path / "run", availableNow=True)
     run.awaitTermination()
     assert run.results().count() == expected(stored, "a.k = b.k").total()
     with pytest.raises(ValueError, match="stream a does not end and its input is not kept"):

@@ -366,7 +366,7 @@ def test_a_failing_source_is_told_and_can_be_resumed(
         f.unlink()
     sound.write_bytes(b"PAR1 no more")
     live = spark.readStream.schema("id long, x int").parquet(str(source))
-    join = StreamJoin({"a": live, "b": live}, "a.id = b.id", Centralized())
+    join = StreamJoin({"a": live, "b": live}, "a.id = b.id", Centralized(), "unbounded")
     run = join.start(tmp_path / "run", availableNow=True)
     assert sound.name in failed(run)
     sound.write_bytes(kept)

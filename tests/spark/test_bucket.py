@@ -94,7 +94,12 @@ def test_streams_that_do_not_end_are_read_on_from_a_bucket(
 
     monkeypatch.setattr(RemoteMedium, "put_new", dies)
     join = StreamJoin(
-        live(spark, tmp_path), object_store_driver.ON, Scatter(), check=True, executor="process"
+        live(spark, tmp_path),
+        object_store_driver.ON,
+        Scatter(),
+        "unbounded",
+        check=True,
+        executor="process",
     )
     with pytest.raises(OSError, match="killed"):
         join.start(url, availableNow=True).awaitTermination()

@@ -68,12 +68,13 @@ def test_another_streaming_source_is_refused(spark: SparkSession, tmp_path: Path
         spark.range(3).write.parquet(str(tmp_path / name))
         frames.append(spark.readStream.schema("id bigint").parquet(str(tmp_path / name)))
     one, two = frames
-    assert join(one).start(tmp_path / "run", availableNow=True).awaitTermination()
+    first = join(one, windows="unbounded")
+    assert first.start(tmp_path / "run", availableNow=True).awaitTermination()
     query = RunStore(tmp_path / "run").read_settings()
     assert query is not None
     assert query["sources"]["a"]["path"] == str(tmp_path / "one")
     says = "stream b reads .*/two where the run in .* began with .*/one; use a new folder"
-    mixed = StreamJoin({"a": one, "b": two}, "a.id = b.id", Centralized())
+    mixed = StreamJoin({"a": one, "b": two}, "a.id = b.id", Centralized(), "unbounded")
     with pytest.raises(ValueError, match=says):
         mixed.start(tmp_path / "run", availableNow=True)
     with pytest.raises(ValueError, match=says):

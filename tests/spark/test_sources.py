@@ -94,7 +94,7 @@ def test_the_rate_source_stopped_and_resumed(spark: SparkSession, tmp_path: Path
         "a": counter.selectExpr("value AS id", "timestamp AS ts"),
         "b": counter.selectExpr("value AS id", "timestamp AS ts"),
     }
-    join = StreamJoin(streams, "a.id = 2 * b.id", HashPartition(3), check=True)
+    join = StreamJoin(streams, "a.id = 2 * b.id", HashPartition(3), "unbounded", check=True)
     run = join.start(tmp_path / "run")
     for _ in range(2):
         before = run.status["batch"]
@@ -149,7 +149,8 @@ def test_a_file_that_is_gone_once_it_was_listed(
             gone.unlink()
         real(run, number)
 
-    join = StreamJoin({a: live(spark, tmp_path, a) for a in "ab"}, "a.k = b.k", HashPartition(2))
+    streams = {a: live(spark, tmp_path, a) for a in "ab"}
+    join = StreamJoin(streams, "a.k = b.k", HashPartition(2), "unbounded")
     with monkeypatch.context() as patch:
         patch.setattr(JoinRun, "_check_input", check)
         run = join.start(tmp_path / "run", availableNow=True)

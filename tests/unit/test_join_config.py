@@ -88,7 +88,7 @@ def test_the_same_duration_in_other_units_is_the_same_setting() -> None:
         ({"windows": "1 s"}, "windows are given but no event-time column: name it with time="),
         ({"time": "at"}, "stream a has no event-time column 'at'; it has: k, ts"),
         ({"time": "k"}, "the event-time column a.k is of type int; it must be a timestamp or a"),
-        ({"time": {"a": "ts"}}, "time is for a; it must be the event-time column of all streams"),
+        ({"time": {"c": "ts"}}, "time is for c; it must be the event-time column of all streams"),
         ({"lateness": {"c": "1 s"}}, r"lateness is given for \['c'\]; the streams are a, b"),
         ({"placement": None}, "placement is None; it must be 'auto', or one that has been made"),
         ({"partitions": 0}, "partitions is 0; it must be"),

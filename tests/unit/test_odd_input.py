@@ -140,7 +140,7 @@ JOINS: dict[str, list[tuple[Any, str]]] = {
         ("x", "the event-time column a.x is of type int; it must be a timestamp or a date"),
         (None, "windows are given but no event-time column: name it with time="),
     ],
-    "lateness": [(v, SPAN) for v in (None, 3, -1, True, "never", "1e5 s", inf, timedelta(-1))],
+    "lateness": [(v, SPAN) for v in (3, -1, True, "never", "1e5 s", inf, timedelta(-1))],
     "partitions": [
         (0, "partitions is 0; it must be a whole number, 1 or more"),
         (-1, "1 or more"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from braid import Auto, Centralized, HashPartition
 from braid.core.plan_sentences import format_count
@@ -106,3 +107,12 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
         told = [e for e in again.events() if isinstance(e, PlacementChosen)]
         assert [e.reason for e in told] == why and told[0].relative_costs["HashPartition"] == 1.0
     assert StreamJoin(streams, on, Centralized()).explain().rows != join.explain().rows
+
+
+def test_a_window_of_a_microsecond_is_modelled(tmp_path: Path) -> None:
+    """Equal event times are bounded by 0, so that the window is one microsecond."""
+    times = pa.array([k * 10**6 for k in range(20)], pa.timestamp("us", "UTC"))
+    rows = pa.table({"id": range(20), "ts": times})
+    join = StreamJoin({"a": rows, "b": rows}, "a.id = b.id AND a.ts = b.ts", time="ts")
+    assert join._join.effective_windows == (1, 1)
+    assert choose_placement(JoinStatistics((1, 1), (1e-6, 1e-6), 4, True, 0.01)).relative_costs

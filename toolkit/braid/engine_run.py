@@ -61,6 +61,7 @@ class EngineRun(RunLifecycle):
             config.shed,
             ahead=config.ahead_microseconds,
             last_epochs=self._find_last_epochs(),
+            timeless=self._find_timeless_streams(),
         )
         self._restore_budget()
         self._sink = None if give is None else BatchSink(give, store, self._read_batch_results)
@@ -73,6 +74,12 @@ class EngineRun(RunLifecycle):
         if batches is None or len(static) == len(aliases) or self.config.shares_queries:
             return ()
         return tuple(batches - 1 if alias in static else None for alias in aliases)
+
+    def _find_timeless_streams(self) -> tuple[int, ...]:
+        """Return the streams without event time, if others have one."""
+        columns = self.config.event_time_columns
+        missing = tuple(i for i, alias in enumerate(self.config.streams) if alias not in columns)
+        return missing if columns else ()
 
     def _restore_budget(self) -> None:
         """Restore the budget that an earlier process of this run was adjusted to."""

@@ -29,6 +29,10 @@ class NarrowWindow(UserWarning):
     """A window is narrower than the condition, so that results which satisfy it are lost."""
 
 
+class OtherWatermark(UserWarning):
+    """A join uses another event time or a shorter lateness than a frame's watermark."""
+
+
 class QueryError(BraidError, ValueError):
     """A query is invalid. The message says what was found and what is accepted."""
 

@@ -28,6 +28,7 @@ from braid.state_forecast import (
     estimate_replication,
     estimate_row_bytes,
     find_narrow_windows,
+    find_other_watermarks,
     forecast_held_tuples,
 )
 from braid.step_estimates import SAMPLED_TUPLES, estimate_steps
@@ -134,6 +135,8 @@ def _describe_bounds(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
     """Yield the windows that lose results, and the branches that can never hold."""
     for narrow in find_narrow_windows(join):
         yield "narrow window", "", str(narrow)
+    for other in find_other_watermarks(join):
+        yield "watermark", "", str(other)
     bounds = join.predicate.time_bounds
     for text in () if bounds is None else bounds.dropped:
         yield "left out", "", f"a branch of `{text}` that contradicts the rest of the condition"

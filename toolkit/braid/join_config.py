@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from braid.core.placement import Placement
 from braid.core.query import Query
@@ -41,7 +41,7 @@ class JoinArguments:
     placement: Any = "auto"
     windows: Any = None
     time: Any = None
-    lateness: Any = "0 seconds"
+    lateness: Any = None
     partitions: Any = None
     seed: Any = 0
     check: Any = False
@@ -115,7 +115,10 @@ class JoinConfig:
     @property
     def time(self) -> Time | None:
         """The event-time column of all streams, or columns by alias; None: no event time."""
-        return merge_equal(self.event_time_columns) if self.event_time_columns else None
+        columns = self.event_time_columns
+        if len(columns) < len(self.streams):
+            return dict(columns) or None
+        return merge_equal(columns)
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings that ``run.json`` holds. ``from_json`` restores them."""
@@ -166,22 +169,46 @@ class JoinConfig:
 C = TypeVar("C", bound=JoinConfig)
 
 
+class FrameWatermark(NamedTuple):
+    """The watermark that a frame declares: its event-time column, and the delay in microseconds."""
+
+    column: str
+    delay: int
+
+
+Watermarks = Mapping[str, Sequence[FrameWatermark]]
+"""The watermarks of each stream, by alias."""
+
+
 def parse_join(
     arguments: JoinArguments,
     schemas: Columns,
     kind: type[C] = JoinConfig,  # type: ignore[assignment]
+    watermarks: Watermarks | None = None,
 ) -> C:
     """Return the settings of a join from its arguments and the columns of its streams.
+
+    ``watermarks`` are those that the frames declare. They are event times and lateness of streams
+    for which the arguments name none.
 
     Raises ValueError if an argument is invalid. ``analyze_join`` checks whether the condition, the
     placement and the shedder suit the streams.
     """
-    given, times = arguments, parse_time_columns(arguments.time, [*schemas])
+    given, declared = arguments, watermarks or {}
+    times = _complete_times(given.time, [*schemas], declared)
     windows, unbounded = _parse_windows(given.windows, [*schemas])
     if windows and not times:
         raise ValueError("windows are given but no event-time column: name it with time=")
+    if windows and len(times) < len(schemas):
+        parse_time_columns(times, [*schemas])
     check_times(schemas, times)
-    lateness = parse_lateness(given.lateness, [*schemas])
+    delays = {
+        alias: mark.delay
+        for alias, marks in declared.items()
+        for mark in marks
+        if mark.column == times.get(alias)
+    }
+    lateness = parse_lateness(given.lateness, [*schemas], delays)
     return kind(
         schemas,
         given.on,
@@ -198,6 +225,28 @@ def parse_join(
         parse_memory_limit(given.driver_memory),
         unbounded_streams=unbounded,
     )
+
+
+def _complete_times(time: Any, aliases: Sequence[str], watermarks: Watermarks) -> dict[str, str]:
+    """Return event-time columns by alias: those that are given, else those of watermarks.
+
+    Raises ValueError if a stream without a given one has two watermarks.
+    """
+    if time is not None and not isinstance(time, Mapping):
+        return parse_time_columns(time, aliases)
+    times = dict(time or {})
+    for alias in aliases:
+        marks = [mark.column for mark in watermarks.get(alias, ())]
+        if alias not in times and len(marks) > 1:
+            raise ValueError(
+                f"stream {alias} has watermarks on {' and '.join(marks)}; name its event-time "
+                "column by time="
+            )
+        if marks:
+            times.setdefault(alias, marks[0])
+    if not times.keys() <= {*aliases}:
+        return parse_time_columns(times, aliases)
+    return {alias: times[alias] for alias in aliases if alias in times}
 
 
 def parse_time_columns(time: Any, aliases: Sequence[str]) -> dict[str, str]:
@@ -244,18 +293,24 @@ def _parse_windows(windows: Any, aliases: Sequence[str]) -> tuple[dict[str, int]
     return {a: parse_duration(w, f"window of {a}") for a, w in limits.items()}, unbounded
 
 
-def parse_lateness(lateness: Any, aliases: Sequence[str]) -> dict[str, int]:
+def parse_lateness(
+    lateness: Any, aliases: Sequence[str], delays: Mapping[str, int] | None = None
+) -> dict[str, int]:
     """Return the lateness by alias, in microseconds. One span applies to all streams.
 
-    The lateness of a stream without one is 0. Raises ValueError if it is neither a span nor spans
-    by alias.
+    The lateness of a stream without one is its delay in ``delays``, else 0. Raises ValueError if it
+    is neither a span nor spans by alias.
     """
+    lateness = {} if lateness is None else lateness
     if not isinstance(lateness, Mapping):
         return dict.fromkeys(aliases, parse_duration(lateness, "lateness", zero=True))
     if unknown := [alias for alias in lateness if alias not in aliases]:
         raise ValueError(f"lateness is given for {unknown}; the streams are {', '.join(aliases)}")
-    given: dict[str, Span] = {alias: lateness.get(alias, "0 seconds") for alias in aliases}
-    return {a: parse_duration(each, f"lateness of {a}", zero=True) for a, each in given.items()}
+    others = dict.fromkeys(aliases, 0) | dict(delays or {})
+    given: dict[str, Span] = {alias: lateness[alias] for alias in aliases if alias in lateness}
+    return others | {
+        a: parse_duration(each, f"lateness of {a}", zero=True) for a, each in given.items()
+    }
 
 
 def check_times(schemas: Columns, times: Mapping[str, str]) -> None:

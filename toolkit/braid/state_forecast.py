@@ -10,7 +10,7 @@ import numpy as np
 
 from braid.core.query import longest_windows
 from braid.core.run_events import BatchCommitted
-from braid.errors import NarrowWindow
+from braid.errors import NarrowWindow, OtherWatermark
 from braid.simulation.simulator import simulate
 from braid.sources.stream_source import AnalyzedJoin
 from braid.util.durations import UNITS, format_duration
@@ -187,6 +187,26 @@ def find_narrow_windows(join: AnalyzedJoin) -> Iterator[NarrowWindow]:
         )
 
 
+def find_other_watermarks(join: AnalyzedJoin) -> Iterator[OtherWatermark]:
+    """Yield the watermarks of frames that the join does not use as they are."""
+    config = join.config
+    for alias, late in zip(config.streams, config.lateness_microseconds, strict=True):
+        column = config.event_time_columns.get(alias)
+        marks = join.source.read_watermarks().get(alias, ())
+        if marks and column not in [mark.column for mark in marks]:
+            yield OtherWatermark(
+                f"the event time of {alias} is {column}, but its frame has a watermark on "
+                f"{marks[0].column}, which is not used"
+            )
+        for mark in marks:
+            if mark.column == column and late < mark.delay:
+                given, delay = format_duration(late, exact=True), format_duration(mark.delay)
+                yield OtherWatermark(
+                    f"the lateness of {alias} is {given}, shorter than the {delay} of its frame's "
+                    "watermark, so that later tuples may miss partners"
+                )
+
+
 def _describe_narrow_window(
     alias: str, window: int, most: int, difference: str, loss: float | None
 ) -> str:
@@ -220,3 +240,36 @@ def _estimate_loss(join: AnalyzedJoin, i: int, j: int, window: int) -> float | N
     cut = np.searchsorted(ordered, sample + window, side="left")
     pairs = float(np.sum(end - first))
     return float(np.sum(end - np.maximum(cut, first))) / pairs if pairs else None
+
+
+def check_bounded(join: AnalyzedJoin) -> None:
+    """Raise ValueError for a streaming source whose tuples are held for ever, unless asked for."""
+    config = join.config
+    if config.shares_queries:
+        return
+    for stream, alias in enumerate(config.streams):
+        if alias in join.static_streams or alias in config.unbounded_streams:
+            continue
+        if (other := find_endless_wait(join, stream)) is None:
+            continue
+        size = estimate_row_bytes(join, stream) * estimate_replication(join)[stream]
+        gigabytes = size * _RATE * UNITS["day"] / UNITS["second"] / 1e9
+        raise ValueError(
+            f"every tuple of {alias} is held for ever, as {_explain_wait(join, alias, other)}, or "
+            f'ask for it by windows="unbounded" (about {gigabytes:.3g} GB a day for each '
+            f"{_RATE:,} rows a second)"
+        )
+
+
+def _explain_wait(join: AnalyzedJoin, alias: str, other: str) -> str:
+    columns = join.config.event_time_columns
+    if not columns.keys() >= {alias, other}:
+        return (
+            "the join has no event time that bounds how long it waits; name event-time columns by "
+            "time= or withWatermark, and bound their difference in the condition or by windows="
+        )
+    late, early = f"{other}.{columns[other]}", f"{alias}.{columns[alias]}"
+    return (
+        f"nothing bounds how much later {late} may be; add a bound such as "
+        f"{late} <= {early} + INTERVAL 1 HOUR, give windows="
+    )

@@ -36,7 +36,7 @@ from braid.run_folder import (
 from braid.sources.input_fingerprints import check_batches
 from braid.sources.stream_arguments import check_streams, make_source
 from braid.sources.stream_source import AnalyzedJoin, StreamSource
-from braid.state_forecast import find_narrow_windows
+from braid.state_forecast import check_bounded, find_narrow_windows, find_other_watermarks
 from braid.storage.durable_files import Durability
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.result_retention import parse_retention
@@ -78,14 +78,18 @@ class StreamJoin:
     windows
         How long a tuple can be joined ("60 seconds", "5 min" or a ``timedelta``): one span for
         all streams, or spans by alias. A result (s_1..s_m) satisfies T - T_i < W_i for every i,
-        where T is its latest event time. A stream without a window keeps its full history.
+        where T is its latest event time. Default: what the condition implies, for example from
+        ``b.ts <= a.ts + INTERVAL 1 HOUR``; "unbounded", for all streams or by alias, keeps the full
+        history. A streaming source that nothing bounds needs the word.
     time
         The event-time column (timestamp or date): one name for all streams, or names by alias.
-        Required with windows.
+        Required with windows. Default: the column with a watermark (``withWatermark``), if the
+        frame has one.
     lateness
         Maximum delay behind the stream's clock at the start of the batch: one span for all streams,
         or spans by alias. A tuple within it meets every partner. A later tuple is joined with the
-        remaining state and counted in ``late_tuples``. Default: "0 seconds".
+        remaining state and counted in ``late_tuples``. Default: the delay of the frame's watermark
+        if it is on the event-time column, else 0.
     partitions
         Spark partitions for the hosts. Default: the session's parallelism.
     seed
@@ -127,7 +131,7 @@ class StreamJoin:
         placement: Placement | Literal["auto"] = "auto",
         windows: Span | Mapping[str, Span] | None = None,
         time: Time | None = None,
-        lateness: Span | Mapping[str, Span] = "0 seconds",
+        lateness: Span | Mapping[str, Span] | None = None,
         partitions: int | None = None,
         seed: int = 0,
         check: bool = False,
@@ -151,7 +155,8 @@ class StreamJoin:
             driver_memory,
             ahead,
         )
-        self._analyze(parse_join(arguments, source.read_columns(), self.config_class), source)
+        columns, watermarks = source.read_columns(), source.read_watermarks()
+        self._analyze(parse_join(arguments, columns, self.config_class, watermarks), source)
 
     @classmethod
     def _make_source(cls, streams: Mapping[str, Any]) -> StreamSource:
@@ -268,7 +273,8 @@ class StreamJoin:
             Spark's trigger for unbounded streams: ``processingTime="1 second"``,
             ``availableNow=True``.
 
-        Raises ValueError if the folder holds the run of another join, or of this one with other
+        Raises ValueError if a streaming source is held for ever and ``windows`` does not say
+        "unbounded", if the folder holds the run of another join, or of this one with other
         rows, other sources or other ``batches``. Raises DamagedRunError, a ValueError, if one of
         its files is missing or damaged.
         """
@@ -289,8 +295,10 @@ class StreamJoin:
         query = self._describe_settings()
         known = stored_settings(store, query)
         if known is None:
-            for narrow in find_narrow_windows(self._join):
-                warnings.warn(narrow, stacklevel=2)
+            if not self.config.resumed:
+                check_bounded(self._join)
+            for warning in (*find_narrow_windows(self._join), *find_other_watermarks(self._join)):
+                warnings.warn(warning, stacklevel=2)
         cut = self._join.check_batches(_BATCHES if batches is None else batches)
         replay = None if known is not None else self._join.make_replay(cut)
         self.source.prepare_workers()

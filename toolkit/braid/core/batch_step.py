@@ -159,7 +159,7 @@ def commit_batch(
     fresh = {r.block.id for r in work.plan.routes if r.is_fresh}
     blocks = _find_live_blocks(state, work, outcome, fresh)
     new = [b for id, b in blocks.items() if id in fresh]
-    advances = advance_clocks(state, outcome, new, rules.ahead, seen)
+    advances = advance_clocks(state, outcome, new, rules.ahead, seen, rules.timeless)
     following = _make_next_state(rules, state, work, outcome, blocks, fresh, advances)
     jumps = tuple(find_jumps(rules.streams, state, following, advances, rules.ahead))
     following = count_jumps(following, rules.streams, jumps)

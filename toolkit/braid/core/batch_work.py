@@ -38,6 +38,7 @@ class RunRules:
     - ``condition_parts``: conjuncts of the condition as written, for reports.
     - ``last_epochs``: by stream, the micro-batch with which it ends; None: it is endless. Empty: no
       tuples expire because of an end.
+    - ``timeless``: streams without event time, if others have one.
     """
 
     placement: Placement
@@ -49,6 +50,7 @@ class RunRules:
     shedder: Shedder | None = None
     condition_parts: tuple[str, ...] = ()
     last_epochs: tuple[int | None, ...] = ()
+    timeless: tuple[int, ...] = ()
 
     @cached_property
     def windows(self) -> tuple[int | None, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from braid.core.batch_report import BatchReport
@@ -25,11 +25,12 @@ def advance_clocks(
     new: Sequence[Block],
     ahead: int | None,
     seen: Sequence[int | None],
+    timeless: Collection[int] = (),
 ) -> tuple[ClockAdvance, ...]:
     """Return, by stream, the clock after a batch that stored the ``new`` blocks.
 
     ``seen`` has clocks from another source, by stream. If it is given, the result is the greater of
-    it and the clock before the batch.
+    it and the clock before the batch. ``timeless`` streams have no event time, and no clock.
     """
     if seen:
         pairs = zip(state.clocks, seen, strict=True)
@@ -41,7 +42,7 @@ def advance_clocks(
         )
     blocks: list[list[tuple[int, int, TimeSpread | None]]] = [[] for _ in state.clocks]
     for block in new:
-        if block.event_time_range is not None:
+        if block.event_time_range is not None and block.stream not in timeless:
             spread = outcome.block_sizes[block.id].spread
             blocks[block.stream].append((block.rows, block.event_time_range[1], spread))
     clocks = zip(state.clocks, state.pending, blocks, strict=True)

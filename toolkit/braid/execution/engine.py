@@ -67,6 +67,8 @@ class Engine:
         Maximum lead with which a single tuple may advance a clock, in microseconds; see RunRules.
     last_epochs
         By stream, the micro-batch with which it ends; see RunRules.
+    timeless
+        Streams without event time, if others have one.
     """
 
     def __init__(
@@ -83,12 +85,14 @@ class Engine:
         clock: Callable[[], float] | None = None,
         ahead: int | None = None,
         last_epochs: tuple[int | None, ...] = (),
+        timeless: tuple[int, ...] = (),
     ) -> None:
         self.shedder, self.clock = shedder, clock or current_environment().read_clock
         self.committing = self.last_commit = 0.0
         self.alone = replace(spec, fsync=store.force)
         self.placement, self.store = placement, store
-        self.lateness, self.ahead, self.last_epochs = tuple(lateness), ahead, last_epochs
+        self.lateness, self.ahead = tuple(lateness), ahead
+        self.last_epochs, self.timeless = last_epochs, timeless
         self.publish, self.executor = publish, executor
         self.streams, self.check = len(spec.columns), check
         if not store.archive.has_begun:
@@ -122,6 +126,7 @@ class Engine:
             self.shedder,
             tuple(part.text for part in self.spec.predicate.parts),
             self.last_epochs,
+            self.timeless,
         )
 
     def run_batch(

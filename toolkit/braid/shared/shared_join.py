@@ -61,7 +61,7 @@ class SharedJoin(StreamJoin):
         time: Time,
         chain: str | Sequence[Span] = "auto",
         hosts: int = 1,
-        lateness: Span | Mapping[str, Span] = "0 seconds",
+        lateness: Span | Mapping[str, Span] | None = None,
         partitions: int | None = None,
         check: bool = False,
         overhead: float | None = None,

@@ -22,6 +22,8 @@ from braid.util.durations import parse_duration
 
 BATCHES = 8
 """Simulated batches of each candidate."""
+_SHORTEST = 1.0
+"""Least seconds of event time to simulate. A window can be a microsecond, if times are equal."""
 ROWS = 10_000
 """Tuples of the largest stream in a batch, about the size of a micro-batch."""
 RECEIVED, PROBED, COMPARED, FOUND, BLOCK = 1.0, 0.5, 0.02, 0.1, 2000.0
@@ -139,7 +141,7 @@ def _simulate_placement(placement: Placement, known: JoinStatistics) -> list[Any
     most = max(known.rows, default=0.0) or 1.0
     batch = [max(1, round(ROWS * n / most)) for n in known.rows]
     windows = [w for w in known.windows if w is not None]
-    duration = known.event_time_span or 3 * max(windows, default=1.0)
+    duration = known.event_time_span or max(_SHORTEST, 3 * max(windows, default=1.0))
     shares = _estimate_key_shares(placement, known)
     return simulate(
         placement,

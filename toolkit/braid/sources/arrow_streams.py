@@ -14,7 +14,7 @@ from braid.condition.sql_types import sql_type_of_arrow
 from braid.core.reserved_columns import WEIGHT
 from braid.errors import OverflowFailure
 from braid.execution.executors import check_executor
-from braid.join_config import Columns
+from braid.join_config import Columns, Watermarks
 from braid.kernels.join_spec import StreamLayout
 from braid.sources import input_fingerprints
 from braid.sources.arrow_replay import (
@@ -47,6 +47,10 @@ class ArrowStreams(StreamSource):
             alias: {f.name: str(sql_type_of_arrow(f.type)) for f in rows.schema}
             for alias, rows in self.streams.items()
         }
+
+    def read_watermarks(self) -> Watermarks:
+        """Return none: tables declare no watermark."""
+        return {}
 
     def describe_schemas(self) -> dict[str, str]:
         """Return the columns of each stream with Arrow's types. The alias "" has the routing hash.

@@ -16,16 +16,19 @@ from braid.condition.spark_type_checker import make_spark_nullable
 from braid.core.reserved_columns import DRAW, TIME, WEIGHT, WORTH
 from braid.execution.executors import check_executor
 from braid.execution.stream_layout import make_layouts, project_stream
-from braid.join_config import Columns
+from braid.join_config import Columns, FrameWatermark, Watermarks
 from braid.kernels.join_spec import RoutingHash, StreamLayout
 from braid.sources import input_fingerprints, static_replay
 from braid.sources.stream_source import PAGES, AnalyzedJoin, StreamSource, TupleSample
 from braid.spark_workers import check_object_store, check_shared_folder, prepare_workers
 from braid.storage.object_store import store_environment
 from braid.storage.run_store import RunStore
-from braid.util.durations import parse_duration
+from braid.util.durations import UNITS, parse_duration
 from braid.util.validation import format_value
 
+_DELAY = "spark.watermarkDelayMs"
+"""Spark's metadata of a column with a watermark: the delay in milliseconds."""
+_TIMES = (T.TimestampType, T.TimestampNTZType)
 COPIES = 3
 """Maximum number of copies of the static streams in this process: as they arrive, sorted, and in
 the file being written.
@@ -51,6 +54,17 @@ class SparkStreams(StreamSource):
     def read_columns(self) -> Columns:
         return {
             alias: {f.name: f.dataType.simpleString() for f in frame.schema.fields}
+            for alias, frame in self.streams.items()
+        }
+
+    def read_watermarks(self) -> Watermarks:
+        """Return the watermarks by alias: Spark keeps them in the metadata of columns."""
+        return {
+            alias: [
+                FrameWatermark(field.name, int(field.metadata[_DELAY]) * UNITS["millisecond"])
+                for field in frame.schema.fields
+                if _DELAY in field.metadata and isinstance(field.dataType, _TIMES)
+            ]
             for alias, frame in self.streams.items()
         }
 

@@ -12,7 +12,7 @@ import numpy as np
 from braid.condition.predicate import Predicate
 from braid.core.horizon import Reach, is_timed, windows_of_reach
 from braid.core.placement import Placement
-from braid.join_config import Columns, JoinConfig
+from braid.join_config import Columns, JoinConfig, Watermarks
 from braid.kernels.join_spec import JoinSpec, StreamLayout
 from braid.storage.run_store import RunStore
 from braid.util.durations import format_duration
@@ -68,6 +68,9 @@ class StreamSource(Protocol):
 
     def read_columns(self) -> Columns:
         """Return the columns of each stream with Spark's type names, by alias."""
+
+    def read_watermarks(self) -> Watermarks:
+        """Return the watermarks that the frames declare, by alias."""
 
     def describe_schemas(self) -> dict[str, str]:
         """Return, by alias, the columns with the source's own types.
@@ -266,8 +269,10 @@ class AnalyzedJoin:
             self._check_row_count(batches)
         if not self.static_streams:
             return None
-        config = self.config
-        return self.source.make_replay(batches, config.event_time_columns, config.driver_memory)
+        columns, static = self.config.event_time_columns, self.static_streams
+        times = {alias: columns[alias] for alias in static if alias in columns}
+        complete = times if len(times) == len(static) else {}
+        return self.source.make_replay(batches, complete, self.config.driver_memory)
 
     def _check_row_count(self, batches: int) -> None:
         if batches > _FEW_BATCHES and self.static_streams:

@@ -1,0 +1,127 @@
+"""Event time from withWatermark, state of streaming sources, and streams that end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from braid import Centralized
+from braid.core.run_events import BatchCommitted
+from braid.papers.baselines.hash_partition import HashPartition
+from braid.shared.shared_join import SharedJoin
+from braid.stream_join import StreamJoin
+from oracle import committed_ids, describe_difference, expected, frames, tables
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+STREAMS = tables("ab", {"a": 150, "b": 150}, seed=41, batches=5)
+NEAR = "a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL 20 SECONDS AND a.ts + INTERVAL 30 SECONDS"
+MINUTE = 60_000_000
+
+
+def live(spark: SparkSession, folder: Path, alias: str, table: str = "") -> DataFrame:
+    """Return a stream of one file for each batch."""
+    path = folder / alias
+    rows = spark.createDataFrame(STREAMS[table or alias]).orderBy("batch")
+    if not path.exists():
+        for batch in range(5):
+            rows.filter(f"batch = {batch}").coalesce(1).write.mode("append").parquet(str(path))
+    reader = spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(path))
+
+
+def test_event_time_and_lateness_are_those_of_the_watermark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    streams = {a: live(spark, tmp_path, a).withWatermark("ts", "1 minute") for a in "ab"}
+    join = StreamJoin(streams, NEAR, Centralized(), check=True)
+    assert join.time == "ts" and join.config.lateness_microseconds == (MINUTE, MINUTE)
+    assert join._join.effective_windows == (30_000_001, 20_000_001)
+    run = join.start(tmp_path / "run", availableNow=True)
+    assert run.awaitTermination()
+    assert describe_difference(committed_ids(run), expected(STREAMS, NEAR)) == ""
+    live_tuples = [e.live_tuples for e in run.events() if isinstance(e, BatchCommitted)]
+    assert sum(live_tuples[-1]) < 300
+    again = StreamJoin.resume(tmp_path / "run", streams, availableNow=True)
+    assert again.awaitTermination()
+    assert again.config.time == "ts" and again.config.lateness_microseconds == (MINUTE, MINUTE)
+
+
+def test_arguments_precede_the_watermark(spark: SparkSession) -> None:
+    plain = spark.readStream.format("rate").load().withColumn("at", F.col("timestamp"))
+    marked = plain.withWatermark("timestamp", "10 seconds")
+    on = "a.value = b.value AND b.at = a.at"
+    join = StreamJoin({"a": marked, "b": plain}, on, time="at", lateness={"b": "5 s"})
+    assert join.config.event_time_columns == {"a": "at", "b": "at"}
+    assert join.config.lateness_microseconds == (0, 5_000_000)
+    said = [row[2] for row in join.explain().rows if row[0] == "watermark"]
+    assert said == [
+        "the event time of a is at, but its frame has a watermark on timestamp, which is not used"
+    ]
+    part = StreamJoin({"a": marked, "b": plain}, "a.value = b.value", windows="unbounded")
+    assert part.config.event_time_columns == {"a": "timestamp"}
+    short = StreamJoin({"a": marked, "b": marked}, "a.timestamp = b.timestamp", lateness="1 s")
+    assert [row[2] for row in short.explain().rows if row[0] == "watermark"] == [
+        f"the lateness of {a} is 1 s, shorter than the 10 s of its frame's watermark, so that "
+        "later tuples may miss partners"
+        for a in "ab"
+    ]
+
+
+def test_two_watermarks_need_a_name(spark: SparkSession) -> None:
+    ticks = spark.readStream.format("rate").load()
+    two = ticks.withColumnRenamed("timestamp", "t").withWatermark("t", "1 second")
+    two = two.selectExpr("t", "t AS u", "value")
+    if len([f for f in two.schema if "spark.watermarkDelayMs" in f.metadata]) == 2:
+        with pytest.raises(ValueError, match="stream a has watermarks on t and u; name its"):
+            StreamJoin({"a": two, "b": ticks}, "a.value = b.value")
+
+
+@pytest.mark.parametrize(
+    ("on", "more", "message"),
+    [
+        ("a.k = b.k", {}, "every tuple of a is held for ever, as the join has no event time"),
+        (
+            "a.k = b.k AND b.ts >= a.ts",
+            {"time": "ts"},
+            "every tuple of a is held for ever, as nothing bounds how much later b.ts may be; add "
+            "a bound such as b.ts <= a.ts + INTERVAL 1 HOUR, give windows=, or ask for it by "
+            'windows="unbounded" (about ',
+        ),
+        (
+            "a.k = b.k AND b.ts <= a.ts",
+            {"time": "ts", "windows": {"a": "unbounded"}},
+            "every tuple of b is held for ever, as nothing bounds how much later a.ts may be",
+        ),
+    ],
+)
+def test_unbounded_state_is_asked_for(
+    spark: SparkSession, tmp_path: Path, on: str, more: dict[str, object], message: str
+) -> None:
+    join = StreamJoin({a: live(spark, tmp_path, a) for a in "ab"}, on, Centralized(), **more)  # type: ignore[arg-type]
+    with pytest.raises(ValueError) as refused:
+        join.start(tmp_path / "run", availableNow=True)
+    assert str(refused.value).startswith(message)
+    assert not (tmp_path / "run").exists()
+    static = StreamJoin(frames(spark, STREAMS), on, Centralized(), **more)  # type: ignore[arg-type]
+    assert static.start(tmp_path / "static", batches=1).awaitTermination()
+
+
+@pytest.mark.parametrize("executor", ["process", "spark"])
+def test_a_stream_is_not_held_once_the_static_one_has_ended(
+    spark: SparkSession, tmp_path: Path, executor: str
+) -> None:
+    streams = {"a": live(spark, tmp_path, "a"), "b": frames(spark, STREAMS)["b"]}
+    join = StreamJoin(streams, "a.k = b.k", HashPartition(2), check=True, executor=executor)
+    run = join.start(tmp_path / "run", batches=2, availableNow=True)
+    assert run.awaitTermination()
+    assert describe_difference(committed_ids(run), expected(STREAMS, "a.k = b.k")) == ""
+    a, b = [e for e in run.events() if isinstance(e, BatchCommitted)][-1].live_tuples
+    assert a < 100 and b == sum(k is not None for k in STREAMS["b"]["k"].to_pylist())
+
+
+def test_shared_joins_are_bounded_by_their_queries(spark: SparkSession, tmp_path: Path) -> None:
+    streams = {a: live(spark, tmp_path, a) for a in "ab"}
+    shared = SharedJoin(streams, "a.k = b.k", "ts")
+    shared.add("q", "40 seconds")
+    assert shared.start(tmp_path / "run", availableNow=True).awaitTermination()
