@@ -116,8 +116,9 @@ CASES = (
         "a.x < b.x AND a.y > b.y AND a.x > b.x - 50",
         _points(x=5, y=1),
         _points(x=5, y=1),
-        "SELECT a, c.b FROM {a} a JOIN "
-        "(SELECT b, unnest([-1, 0]) + b.x // 50 AS cell FROM {b} b) c ON a.x // 50 = c.cell AND a.x < c.b.x AND a.y > c.b.y AND a.x > c.b.x - 50",
+        "SELECT a, c.b FROM {a} a "
+        "JOIN (SELECT b, unnest([-1, 0]) + b.x // 50 AS cell FROM {b} b) c "
+        "ON a.x // 50 = c.cell AND a.x < c.b.x AND a.y > c.b.y AND a.x > c.b.x - 50",
         most_rows=10_000,
     ),
     Case(
