@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,7 @@ def test_a_run_that_another_driver_makes_ready_meanwhile_keeps_its_input(
         assert join.start(tmp_path, batches="batch").awaitTermination()
         store.acquire_run()
         before.update({f: f.read_bytes() for f in tmp_path.glob("input/*/*.parquet")})
-        monkeypatch.setattr(durable_files, "remove_all_files", None)  # which removes input
+        monkeypatch.setattr(ArrowReplay, "write_input", None)
         real(store)
 
     before = dict[Path, bytes]()
@@ -186,3 +187,39 @@ def written(folder: Path) -> InputSnapshot:
     copied = InputSnapshot(folder)
     copied.write_checksums(force=False)
     return copied
+
+
+def test_a_driver_that_wakes_while_it_begins_takes_no_input_of_its_successor(
+    tmp_path: Path,
+) -> None:
+    """Both write the same input; the first one removes what an earlier start left."""
+    replay = ArrowReplay(STREAMS, {}, "batch")
+    (tmp_path / "a").mkdir()
+    for left in ("a/000003.parquet", "a/000009.parquet", ".a.arrow.0123abcd"):
+        (tmp_path / left).touch()
+    calls, written_by_successor = count(1), list[bytes]()
+
+    def check() -> None:
+        """Let the successor write before the third check, that of the removal."""
+        if next(calls) == 3:
+            assert replay.write_input(tmp_path) == 4
+            written_by_successor.append((tmp_path / "a.arrow").read_bytes())
+
+    assert replay.write_input(tmp_path, check) == 4
+    assert (tmp_path / "a.arrow").read_bytes() == written_by_successor[0]
+    there = {str(f.relative_to(tmp_path)) for f in tmp_path.rglob("*") if f.is_file()}
+    assert there == {"a.arrow", "b.arrow", "a/000003.parquet"}
+    copied = InputSnapshot(tmp_path)
+    copied.write_checksums(force=False, streams="ab")
+    copied.split_all(force=False)
+    copied.check_files(deep=True)
+    assert len([*tmp_path.glob("*/*.parquet")]) == 8
+
+
+def test_a_stream_that_another_driver_removes_is_missed_before_the_run_is_ready(
+    tmp_path: Path,
+) -> None:
+    ArrowReplay(STREAMS, {}, "batch").write_input(tmp_path)
+    (tmp_path / "a.arrow").unlink()
+    with pytest.raises(DamagedRunError, match=r"a\.arrow is missing; start again"):
+        InputSnapshot(tmp_path).write_checksums(force=False, streams="ab")

@@ -208,7 +208,7 @@ class QueryHub:
         count = (
             None if replay is None else replay.write_input(store.input.folder, store.check_driver)
         )
-        store.input.write_checksums(store.force)
+        store.input.write_checksums(store.force, () if replay is None else self._static_streams())
         store.input.split_all(store.force)
         ends = len(self._static_streams()) == len(self.streams)
         settings = {**mine, "batches": count if ends else None, "cut": cut, "ready": True}

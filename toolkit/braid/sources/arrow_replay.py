@@ -91,12 +91,12 @@ class ArrowReplay:
 
         ``check`` raises FencedError if another driver has taken over the run.
         """
-        durable_files.remove_all_files(folder, check)
         numbers = self._assign_micro_batches()
         count = micro_batch_files.count_batches(numbers, self.batches)
         for alias, rows in self.streams.items():
             kept = rows.drop_columns([self.batches]) if isinstance(self.batches, str) else rows
             staged_input.write_stream(kept, numbers[alias], count, folder, alias, check)
+        micro_batch_files.remove_extra_files(folder, self.streams, count, check)
         return count
 
     def _assign_micro_batches(self) -> dict[str, np.ndarray]:

@@ -108,10 +108,12 @@ class StaticReplay:
         Collected rows are staged for splitting; Spark writes one file per micro-batch. ``check``
         raises FencedError if another driver has taken over the run.
         """
-        durable_files.remove_all_files(folder, check)
         if self.tables is None:
-            return self._write_with_spark(folder, check)
+            count = self._write_with_spark(folder, check)
+            micro_batch_files.remove_extra_files(folder, self.frames, count, check, whole=False)
+            return count
         count = self._write_on_driver(folder, self.tables, check)
+        micro_batch_files.remove_extra_files(folder, self.frames, count, check)
         self.tables = None  # free the rows while the run goes on
         pa.default_memory_pool().release_unused()
         return count

@@ -156,17 +156,6 @@ def remove_temporary_files(folders: Iterable[Path], check: Callable[[], None]) -
             current_file_system().remove_file(file, missing_ok=True)
 
 
-def remove_all_files(folder: Path, check: Callable[[], None] = skip_check) -> None:
-    """Remove all files in a folder, at any depth.
-
-    Calls ``check`` after listing the files and before removing them.
-    """
-    there = [*list_files_below(folder)]
-    check()
-    for file in there:
-        current_file_system().remove_file(file, missing_ok=True)
-
-
 def list_files_below(folder: Path, pattern: str = "*") -> Iterator[Path]:
     """Yield the files in a folder at any depth, if all names match a shell pattern."""
     for path in current_file_system().find_files(folder, pattern):

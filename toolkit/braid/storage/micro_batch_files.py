@@ -5,7 +5,7 @@ ALIAS/000012.parquet has a stream's rows of micro-batch 12.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -68,3 +68,30 @@ def order_by_mtime(folder: Path, batches: int, end: float | None = None) -> None
         # Creates a missing file, keeps an existing one.
         current_file_system().append_bytes(batch_file(folder, k), b"")
         current_file_system().set_times(batch_file(folder, k), began + k)
+
+
+def remove_extra_files(
+    folder: Path,
+    streams: Iterable[str],
+    batches: int,
+    check: Callable[[], None],
+    whole: bool = True,
+) -> None:
+    """Remove files that an earlier start left and that this one has not written again.
+
+    They are micro-batches from ``batches`` on, temporary files and folders and, unless streams are
+    ``whole``, staged streams.
+    Another driver that begins the same run writes the same files, so it loses none if this one
+    sleeps after ``check``.
+    """
+    extra = [] if whole else [folder / f"{alias}.arrow" for alias in streams]
+    for alias in streams:
+        files = current_file_system().find_files(folder / alias, "*.parquet")
+        extra += [f for f in files if f.stem.isdecimal() and int(f.stem) >= batches]
+    extra += current_file_system().find_files(folder, ".*")
+    check()
+    for path in extra:
+        if current_file_system().is_folder(path):
+            current_file_system().remove_folder(path)
+        else:
+            current_file_system().remove_file(path, missing_ok=True)

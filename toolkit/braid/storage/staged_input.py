@@ -48,7 +48,11 @@ def write_stream(
     ):
         file.write_table(ordered)
     check()
-    current_file_system().replace_file(temporary, folder / f"{alias}.arrow")
+    try:
+        current_file_system().replace_file(temporary, folder / f"{alias}.arrow")
+    except FileNotFoundError:  # a driver that takes over removes temporary files
+        check()
+        raise
 
 
 class StagedStream:

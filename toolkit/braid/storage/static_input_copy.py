@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -43,21 +43,28 @@ class InputSnapshot:
         self.folder, self.check_driver = folder, check_driver
         self._cutting: InputSplitter | None = None
 
-    def write_checksums(self, force: bool) -> None:
-        """Record the checksums of all files. ``force``: force files and checksums to disk."""
+    def write_checksums(self, force: bool, streams: Collection[str] = ()) -> None:
+        """Record the checksums of all files. ``force``: force files and checksums to disk.
+
+        Raises DamagedRunError if one of the ``streams`` has no file: another driver that is writing
+        the same input has removed it.
+        """
+        staged = current_file_system().find_files(self.folder, "*.arrow")
+        whole = {f.stem: durable_files.checksum_file(f, force) for f in staged}
         folders = current_file_system().find_files(self.folder, "[A-Za-z]*")
         files = [
-            f for folder in folders for f in current_file_system().find_files(folder, "*.parquet")
+            file
+            for folder in folders
+            if folder.name not in whole
+            for file in current_file_system().find_files(folder, "*.parquet")
         ]
         with current_workers().open_pool("braid-seal", 8) as pool:
             checksums = [*pool.map(partial(durable_files.checksum_file, force=force), files)]
         found: InputChecksums = {}
         for file, checksum in zip(files, checksums, strict=True):
             found.setdefault(file.parent.name, []).append(checksum)
-        whole = {
-            f.stem: durable_files.checksum_file(f, force)
-            for f in current_file_system().find_files(self.folder, "*.arrow")
-        }
+        if missing := sorted({*streams} - found.keys() - whole.keys()):
+            raise DamagedRunError(f"{self._staged_path(missing[0])} is missing; start again")
         self._write_file_list(_Noted(VERSION, found, whole), force)
 
     def _write_file_list(self, noted: _Noted, force: bool) -> None:
@@ -156,7 +163,7 @@ class InputSnapshot:
     def _finish_splitting(self, checksums: InputChecksums, force: bool) -> None:
         """Record the checksums of all files, then remove the staged files."""
         whole = [*self._noted.staged]
-        self._write_file_list(_Noted(VERSION, checksums), force)
+        self._write_file_list(_Noted(VERSION, self._noted.files | checksums), force)
         self.check_driver()
         for alias in whole:
             current_file_system().remove_file(self._staged_path(alias), missing_ok=True)
