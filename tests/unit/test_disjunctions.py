@@ -320,6 +320,16 @@ def test_an_index_as_selective_as_the_branches_is_preferred() -> None:
     assert not predicate.disjunctions and predicate.computed_columns == ({}, {})
 
 
+def test_a_window_does_not_replace_the_branches_unless_they_are_as_wide() -> None:
+    schema = make_table(random.Random(1), 1).schema
+    paths = []
+    for on in ("a.k = b.k OR abs(a.v - b.v) <= 1", "a.k = b.k OR a.v < b.v"):
+        predicate = parse_predicate(on, dict.fromkeys("ab", schema), (60_000_000,) * 2)
+        paths.append(predicate.next_step(frozenset({0}), 1).access_path)
+    assert isinstance(paths[0], Disjunction)
+    assert isinstance(paths[1], IndexCondition) and paths[1].left == (0, TIME)
+
+
 def test_in_a_join_of_three_streams_an_or_works_in_its_hop(tmp_path: Path) -> None:
     streams = [make_table(random.Random(n), 12) for n in range(3)]
     on = "(a.k = b.k OR a.v = b.v) AND (b.k = c.v OR b.s = c.s)"

@@ -192,6 +192,16 @@ def test_an_equality_is_preferred_and_an_index_of_texts_to_a_range() -> None:
     assert [*paths.values()] == ["OrderSearch", "EditDistance", "EditDistance"]
 
 
+def test_a_band_is_preferred_to_a_pattern_that_may_begin_with_a_wildcard() -> None:
+    schema = make_texts(1, "ab", 1).schema
+    paths = {}
+    for more in ("abs(a.k - b.k) <= 1", "a.k < b.k"):
+        on = f"{more} AND a.s LIKE b.s"
+        predicate = parse_predicate(on, {"a": schema, "b": schema}, (None, None))
+        paths[more] = type(predicate.next_step(frozenset({0}), 1).access_path).__name__
+    assert [*paths.values()] == ["IndexCondition", "TextPrefix"]
+
+
 @pytest.mark.parametrize(
     "on",
     [

@@ -20,7 +20,7 @@ are computed columns instead, which may be NULL. A tuple that no branch can find
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -35,6 +35,7 @@ from braid.condition.access_paths import (
     OrderSearch,
     OverflowGuard,
     TextMatch,
+    TextPrefix,
 )
 from braid.condition.condition_parts import ConditionPart
 from braid.condition.order_choice import choose_orders, choose_search
@@ -125,13 +126,14 @@ class Predicate:
         text = self._choose_text_match(visited, stream)
         path: AccessPath | None
         searched: tuple[IndexCondition, ...] = ()
-        if either is not None and either.cost_rank < (ends[0].cost_rank if ends else 3):
+        rank = _find_lowest_rank(ends)
+        if either is not None and either.cost_rank < rank:
             path = either
             residuals = tuple(r for r in residuals if not either.is_exact or r != either.residual)
-        elif common is not None and not (ends and ends[0].cost_rank == 0):
+        elif common is not None and rank > 0:
             path = common
             residuals = tuple(r for r in residuals if r != common.equivalent_residual)
-        elif text is not None and not (ends and ends[0].cost_rank == 0):
+        elif text is not None and rank > (1 if _is_pattern(text) else 0):
             path = text
         else:
             path = search = choose_search(ends, stream, self.stream_orders(stream))
@@ -230,6 +232,19 @@ class Predicate:
         columns = [name for branch in branches for s, name in branch.ends if s == stream]
         alone = map(Order, columns)
         return tuple(dict.fromkeys([*(needed or [Order(TIME)]), *alone]))
+
+
+def _find_lowest_rank(conditions: Iterable[IndexCondition]) -> int:
+    """Return the cost rank of the most selective of these conditions; 3: there is none.
+
+    A window counts as one open side: stored rows are mostly within it.
+    """
+    return min((2 if k.left[1] == TIME else k.cost_rank for k in conditions), default=3)
+
+
+def _is_pattern(text: TextMatch) -> bool:
+    """Return whether a text matches a pattern, which may begin with a wildcard."""
+    return isinstance(text, TextPrefix) and text.is_pattern
 
 
 def with_windows(predicate: Predicate, windows: Sequence[int | None]) -> Predicate:

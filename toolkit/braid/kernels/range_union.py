@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from braid.kernels.position_sort import sort_distinct
 from braid.kernels.range_search import split_into_chunks
 from braid.kernels.set_overlap import expand_ranges
 
@@ -49,6 +50,7 @@ def unite_pairs(
     hits = np.flatnonzero(totals)
     for start, stop in split_into_chunks(np.cumsum(totals[hits]), most):
         pairs = [search.expand_pairs(hits[start:stop], size) for search in searches]
-        left, right = np.divmod(np.unique(np.concatenate(pairs)), size)
+        distinct = pairs[0] if len(pairs) == 1 else sort_distinct(np.concatenate(pairs))
+        left, right = np.divmod(distinct, size)
         for at in range(0, len(left), most):  # a single partial result may exceed a chunk
             yield left[at : at + most], right[at : at + most]

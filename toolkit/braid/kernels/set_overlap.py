@@ -21,6 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.kernels.position_sort import sort_distinct
+
 Places = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
 
@@ -58,7 +60,7 @@ class SetColumn:
         encoded = pc.dictionary_encode(column.flatten(), null_encoding="encode")
         rows = np.repeat(np.arange(len(valid)), lengths)
         size = max(1, len(encoded.dictionary))
-        both = np.unique(rows * size + encoded.indices.to_numpy())
+        both = sort_distinct(rows * size + encoded.indices.to_numpy())
         return SetColumn(encoded.dictionary, both // size, both % size, valid)
 
     def __post_init__(self) -> None:
