@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -12,6 +13,7 @@ from braid.condition.column_names import parse_condition, resolve_columns
 from braid.condition.time_bounds import find_time_bounds
 from braid.condition.time_readings import TimeColumn
 from braid.core.horizon import Reach
+from braid.stream_join import StreamJoin
 from braid.util.time_zones import find_zone_spread
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -132,3 +134,30 @@ def find_bounds(on: str, zone: str) -> Reach:
     columns = {(a, n): TimeColumn(i, k) for i, a in enumerate("ab") for n, k in kinds.items()}
     tree = resolve_columns(parse_condition(on), {"a": [*kinds], "b": [*kinds]})
     return find_time_bounds(tree, 2, columns, find_zone_spread(zone)).reach
+
+
+def test_windows_in_a_join_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark computes the windows of the rows, and joins on them."""
+    rows = spark.createDataFrame(
+        [(n, t) for n, t in enumerate(draw_times(Random(7)))], "id long, ts timestamp"
+    )
+    width = "window(ts, '7 minutes', '7 minutes', '3 minutes')"
+    windows = rows.selectExpr("id", f"{width}.start AS w", f"{width}.end AS e", "ts")
+    both = windows.alias("a").join(windows.alias("b"), on="w").select("a.id", "b.id")
+    later = windows.alias("a").join(
+        windows.alias("b"), F.expr("a.e <= b.ts AND b.ts < a.e + INTERVAL 1 HOUR")
+    )
+    call = "window({}.ts, '7 minutes', '7 minutes', '3 minutes')"
+    one, other = call.format("a"), call.format("b")
+    cases = {
+        f"{one} = {other}": both,
+        f"{one}.start = {other}.start": both,
+        f"{one}.end <= b.ts AND b.ts < {one}.end + INTERVAL 1 HOUR": later.select("a.id", "b.id"),
+    }
+    for number, (on, truth) in enumerate(cases.items()):
+        join = StreamJoin({"a": rows, "b": rows}, on, time="ts")
+        assert join._join.effective_windows[0] is not None
+        run = join.start(tmp_path / f"{number}", batches=2)
+        assert run.awaitTermination()
+        found = run.results().selectExpr("a.id", "b.id").collect()
+        assert sorted(found) == sorted(truth.collect()), on

@@ -85,6 +85,7 @@ REFUSED = {
     exp.Trim: "expression position collation",
     exp.TryCast: "format action default requires_string null_on_text_overflow probe_date_format",
     exp.TsOrDsToDate: "format safe default_date",
+    exp.TsOrDsAdd: "return_type",
 }
 """All arguments known to sqlglot that no rule reads. A new one in a new version is decided here: a
 rule reads it, or it is refused.
@@ -98,6 +99,7 @@ NO_RULES = {
         "Binary",
         "Unary",
         "Condition",
+        "Connector",
         "Exists",
         "Expr",
         "Func",

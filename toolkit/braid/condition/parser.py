@@ -22,6 +22,7 @@ from braid.condition.predicate import Predicate, with_windows
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import Analyzer
 from braid.condition.time_bounds import find_time_bounds
+from braid.condition.time_functions import rewrite_time_functions
 from braid.condition.time_readings import TimeColumn
 from braid.errors import PredicateError
 
@@ -49,6 +50,7 @@ def parse_predicate(
     with limit_recursion(on):
         analyser = analyser or make_analyzer(frames)
         tree = resolve_columns(parse_condition(on), analyser.names)
+        tree = rewrite_time_functions(tree, analyser)
         analyser.check_condition(tree, on)
         tree = fold_constants(tree)
         predicate = with_windows(ConjunctParser(analyser).parse_predicate(tree), windows)

@@ -42,7 +42,9 @@ READ: Table = {
     exp.Cast: ("this", "to"),
     exp.TryCast: ("this", "to", "safe"),
     exp.DataType: ("this", "expressions", "nested"),
+    exp.IntervalSpan: _TWO,
     exp.DateDiff: ("this", "expression", "unit"),
+    **dict.fromkeys((exp.TsOrDsAdd, exp.TimestampAdd, exp.TimestampDiff), (*_TWO, "unit")),
     exp.Ceil: ("this", "decimals", "to"),
     exp.Floor: ("this", "decimals", "to"),
     exp.Round: ("this", "decimals"),
@@ -56,11 +58,9 @@ READ: Table = {
 sets, and of selections and aggregates of a hub.
 """
 WRITTEN: Table = {
-    exp.IntervalSpan: _TWO,
     **dict.fromkeys((exp.Any, exp.All, exp.DataTypeParam), _ONE),
     **dict.fromkeys((exp.Like, exp.ILike), (*_TWO, "negate")),
     exp.Trim: ("this", "expression", "position"),
-    **dict.fromkeys((exp.TsOrDsAdd, exp.TimestampAdd, exp.TimestampDiff), (*_TWO, "unit")),
     **dict.fromkeys((exp.Transform, exp.Log), _TWO),
     exp.StrPosition: ("this", "substr", "position"),
     exp.Lambda: _LIST,

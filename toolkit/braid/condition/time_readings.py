@@ -215,6 +215,16 @@ class TimeReader:
         unit = value.unit or 1
         return TimeReading("number", high=unit * (by - 1), unit=unit)
 
+    def _read_signed_remainder(self, node: exp.Mod) -> TimeReading | None:
+        """Return ``x % k``, which has the sign of x."""
+        value, by = self.read_expression(node.this), read_integer(node.expression)
+        if value is None or value.kind != "number" or by is None or by < 1:
+            return None
+        unit = value.unit or 1
+        is_positive = not value.terms and value.constant + value.low >= 0
+        low = 0 if is_positive else unit * (1 - by)
+        return TimeReading("number", low=low, high=unit * (by - 1), unit=unit)
+
     def _read_interval(self, node: exp.Interval) -> TimeReading | None:
         if (length := _parse_interval(node)) is None:
             return None
@@ -415,11 +425,11 @@ _RULES: Mapping[type[exp.Expr], Callable[[TimeReader, Any], TimeReading | None]]
     exp.Sub: _R._read_sum,
     exp.Mul: _R._read_product,
     exp.IntDiv: _R._read_integer_division,
+    exp.Mod: _R._read_signed_remainder,
     exp.Interval: _R._read_interval,
     exp.Cast: _R._read_cast,
     exp.TryCast: _R._read_cast,
     exp.TsOrDsToDate: _R._read_date,
-    exp.Date: _R._read_date,
     exp.DateDiff: _R._read_date_difference,
     exp.UnixDate: _R._read_day_number,
     exp.TimestampAdd: _R._read_added_units,
