@@ -8,6 +8,7 @@ from html import escape
 from math import inf
 
 from braid.condition.access_paths import (
+    Branch,
     IndexCondition,
     TextMatch,
     TextPrefix,
@@ -167,9 +168,7 @@ def _describe_index_conditions(join: AnalyzedJoin) -> Iterator[tuple[str, str, s
             f"index: common elements: >= {c.min_elements}",
         )
     for either in p.disjunctions:
-        branches = (
-            f"{_classify_index_condition(b)}: {_format_bounds(join, b)}" for b in either.branches
-        )
+        branches = (_format_branch(join, branch) for branch in either.branches)
         streams = _join_aliases(join, either.residual.streams)
         yield "index condition", streams, f"index: any of: {'; '.join(branches)}"
     for match in p.text_matches:
@@ -181,6 +180,12 @@ def _describe_index_conditions(join: AnalyzedJoin) -> Iterator[tuple[str, str, s
 
 def _name_inexact_role(link: IndexCondition) -> str:
     return "not checked" if link.left[1] == TIME == link.right[1] else "left to a residual"
+
+
+def _format_branch(join: AnalyzedJoin, branch: Branch) -> str:
+    return " and ".join(
+        f"{_classify_index_condition(c)}: {_format_bounds(join, c)}" for c in branch.conditions
+    )
 
 
 def _format_text_match(join: AnalyzedJoin, match: TextMatch) -> str:

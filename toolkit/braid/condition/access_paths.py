@@ -92,22 +92,42 @@ class OverflowGuard:
 
 
 @dataclass(frozen=True)
-class Disjunction:
-    """The condition that one of several index conditions between two streams holds: an OR.
+class Branch:
+    """Index conditions between two streams that all hold if a branch of an OR does.
 
-    Their key columns may be NULL; such a row has no partner by that branch.
+    Their keys may be NULL; such a row has no partner by the branch.
+    """
+
+    conditions: tuple[IndexCondition, ...]
+
+    @property
+    def cost_rank(self) -> int:
+        """The cost rank of its most selective condition."""
+        return min(condition.cost_rank for condition in self.conditions)
+
+    def list_keys(self, stream: int) -> tuple[str, ...]:
+        """Return the key columns of one of the streams."""
+        keys = (condition.find_key(stream) for condition in self.conditions)
+        return tuple(dict.fromkeys(key for key in keys if key is not None))
+
+
+@dataclass(frozen=True)
+class Disjunction:
+    """The condition that one of several branches between two streams holds: an OR.
 
     - ``branches``: each finds all pairs that satisfy its branch of the OR.
     - ``residual``: the whole OR.
     - ``is_exact``: whether the branches admit matches only, so that the residual is not needed.
     - ``guards``: limits of sums that the branches took apart. The residual fails for pairs beyond
       them.
+    - ``is_narrower``: whether each branch also has the other index conditions of the two streams.
     """
 
-    branches: tuple[IndexCondition, ...]
+    branches: tuple[Branch, ...]
     residual: ResidualPredicate
     is_exact: bool
     guards: tuple[OverflowGuard, ...] = ()
+    is_narrower: bool = False
 
     @property
     def cost_rank(self) -> int:

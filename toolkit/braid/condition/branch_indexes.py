@@ -1,7 +1,8 @@
 """Find an index for each branch of a conjunct with OR.
 
-A branch is found by one index condition. A filter of the branch is part of its key: a tuple that
-does not pass has the key NULL, which finds no partner.
+A branch is found by an equality, ranges, or both, together with the other index conditions of the
+two streams. A filter of the branch is part of its keys: a tuple that does not pass has the key
+NULL, which finds no partner.
 
 Only pairs that some branch finds are compared, so the others must not fail in Spark:
 
@@ -18,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from braid.condition.access_paths import Disjunction, IndexCondition, OverflowGuard
+from braid.condition.access_paths import Branch, Disjunction, IndexCondition, OverflowGuard
 from braid.condition.disjunctions import Literals
 from braid.condition.failure_guards import has_value_in_spark
 from braid.condition.key_equalities import End, add_key_column
@@ -47,6 +48,13 @@ class ParsedBranch:
         return min(self.predicate.index_conditions, key=lambda k: k.cost_rank, default=None)
 
     @property
+    def conditions(self) -> list[IndexCondition]:
+        """The conditions that one search finds pairs by: an equality, and all ranges."""
+        conditions = self.predicate.index_conditions
+        equalities = [condition for condition in conditions if condition.cost_rank == 0]
+        return equalities[:1] + [condition for condition in conditions if condition.cost_rank]
+
+    @property
     def is_exact(self) -> bool:
         """Whether its only index condition admits matches only, and its filters are in the keys."""
         p = self.predicate
@@ -72,61 +80,71 @@ class DisjunctionBuilder:
     def build_disjunctions(
         self,
         split: Iterable[tuple[Sequence[Literals], ResidualPredicate]],
-        conditions: Iterable[IndexCondition],
+        indexed: Sequence[tuple[set[int], exp.Expr]],
     ) -> tuple[Disjunction, ...]:
         """Return those residuals, given with their branches, that indexes find.
 
-        None of the index conditions of the whole condition is as selective.
+        - ``indexed``: the conjuncts that are index conditions, each with its streams.
         """
-        best = [(frozenset((k.left[0], k.right[0])), k.cost_rank) for k in conditions]
         disjunctions = []
         for branches, residual in split:
             if len(residual.streams) == 2 and len(branches) > 1:
-                least = min((n for ends, n in best if ends == residual.streams), default=3)
-                either = self._build_disjunction(branches, residual, least)
+                shared = tuple(e for streams, e in indexed if streams == residual.streams)
+                either = self._build_disjunction(branches, residual, shared)
                 disjunctions += [] if either is None else [either]
         return tuple(disjunctions)
 
     def _build_disjunction(
-        self, branches: Sequence[Literals], residual: ResidualPredicate, least: int
+        self, branches: Sequence[Literals], residual: ResidualPredicate, shared: Literals
     ) -> Disjunction | None:
-        """Return the OR of these branches.
+        """Return the OR of these branches, each with the shared conjuncts.
 
-        None: no index below the cost rank ``least`` finds one of them, or a part may fail.
+        None: no index finds one of them, or none that is worth it, or a part may fail.
         """
-        parsed = [branch for b in branches if (branch := self.parse_branch(b)) is not None]
-        if len(parsed) < len(branches) or not all(self._is_branch_usable(b, least) for b in parsed):
+        alone = self._parse_branches(branches)
+        parsed = self._parse_branches([b + shared for b in branches]) if shared else alone
+        least = 2 if shared else 3  # a range with one bound is worth nothing beside another index
+        ranks = [3 if branch.index is None else branch.index.cost_rank for branch in alone]
+        if max(ranks, default=3) >= least or not all(map(self._is_branch_usable, parsed)):
             return None
-        indexes = tuple(index for b in parsed if (index := self._add_branch_index(b)) is not None)
-        guards = tuple(g for b in parsed for g in self._add_branch_guards(b))
-        is_exact = all(b.is_exact for b in parsed)
-        return Disjunction(indexes, residual, is_exact, tuple(dict.fromkeys(guards)))
+        indexes = tuple(map(self._add_branch, parsed))
+        guards = tuple(dict.fromkeys(g for b in alone for g in self._add_branch_guards(b)))
+        is_exact = not shared and all(branch.is_exact for branch in parsed)
+        return Disjunction(indexes, residual, is_exact, guards, bool(shared))
+
+    def _parse_branches(self, branches: Sequence[Literals]) -> list[ParsedBranch]:
+        """Return the parsed branches; empty if one is no condition by itself."""
+        parsed = [branch for b in branches if (branch := self.parse_branch(b)) is not None]
+        return parsed if len(parsed) == len(branches) else []
 
     def make_tuple_filters(self, disjunctions: Iterable[Disjunction]) -> Iterator[tuple[int, str]]:
         """Yield, by stream, Spark SQL for the tuples that some branch may find a partner for."""
         for either in disjunctions:
-            ends = dict.fromkeys(end for branch in either.branches for end in branch.ends)
             for stream in sorted(either.residual.streams):
-                names = [name for s, name in ends if s == stream]
-                if not {*names} & self.keys[stream].keys():
-                    columns = (self.computed[stream][name] for name in names)
-                    yield stream, f"({' OR '.join(f'({sql}) IS NOT NULL' for sql in columns)})"
+                tests = [self._test_keys(branch, stream) for branch in either.branches]
+                if all(tests):
+                    yield stream, f"({' OR '.join(dict.fromkeys(tests))})"
 
-    def _is_branch_usable(self, branch: ParsedBranch, least: int) -> bool:
-        is_indexed = branch.index is not None and branch.index.cost_rank < least
+    def _test_keys(self, branch: Branch, stream: int) -> str:
+        """Return Spark SQL for that no key of a branch is NULL; empty: none can be."""
+        names = [key for key in branch.list_keys(stream) if key not in self.keys[stream]]
+        return " AND ".join(f"({self.computed[stream][name]}) IS NOT NULL" for name in names)
+
+    def _is_branch_usable(self, branch: ParsedBranch) -> bool:
         parts = [part for r in branch.predicate.residuals for part in r.fallible_parts]
         may_fail = any(part.fails_in_spark for part in parts)
-        return is_indexed and not may_fail and all(self._is_part_computed(*p) for p in branch.parts)
+        return not may_fail and all(self._is_part_computed(*p) for p in branch.parts)
 
     def _is_part_computed(self, stream: int, part: exp.Expr) -> bool:
         return has_value_in_spark(part) or strip_alias(part) in self.computed[stream].values()
 
-    def _add_branch_index(self, branch: ParsedBranch) -> IndexCondition | None:
-        """Return the index condition of a branch, over columns of the whole condition."""
-        if (index := branch.index) is None:
-            return None
-        left, right = (self._add_branch_key(branch.predicate, *end) for end in index.ends)
-        return replace(index, left=left, right=right)
+    def _add_branch(self, branch: ParsedBranch) -> Branch:
+        """Return the index conditions of a branch, over columns of the whole condition."""
+        conditions = []
+        for condition in branch.conditions:
+            left, right = (self._add_branch_key(branch.predicate, *end) for end in condition.ends)
+            conditions.append(replace(condition, left=left, right=right))
+        return Branch(tuple(conditions))
 
     def _add_branch_key(self, branch: Predicate, stream: int, name: str) -> End:
         sql, passes = branch.key_columns[stream][name], branch.filters[stream]

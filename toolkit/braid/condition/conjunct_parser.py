@@ -65,6 +65,7 @@ class ConjunctParser(ComparisonIndexer):
         """Return the predicate of these conjuncts."""
         filters: list[list[str]] = [[] for _ in self.aliases]
         residuals: list[tuple[exp.Expr, ResidualPredicate]] = []
+        indexed: list[tuple[set[int], exp.Expr]] = []
         for conjunct in conjuncts:
             streams = self._find_streams(conjunct)
             if len(streams) == 1:
@@ -73,7 +74,9 @@ class ConjunctParser(ComparisonIndexer):
                 self.parts.append((stream, conjunct))
             elif not streams:
                 filters[0].append(f"({_make_boolean(conjunct).sql(dialect=SparkSql)})")
-            elif not any(rule(self, conjunct) for rule in LINKING):
+            elif self._is_linked(conjunct):
+                indexed.append((streams, conjunct))
+            else:
                 residuals.append((conjunct, self.residuals.add_conjunct(conjunct)))
         combined, implied = (
             combine_equalities(self.equal, self.keys),
@@ -83,7 +86,7 @@ class ConjunctParser(ComparisonIndexer):
         links = intersect_conditions([*combined, *self.links, *implied])
         builder = DisjunctionBuilder(self.keys, self.residuals.computed, self._parse_branch)
         split = ((self.splitter.find_branches(c), residual) for c, residual in residuals)
-        disjunctions = builder.build_disjunctions(split, links)
+        disjunctions = builder.build_disjunctions(split, indexed)
         for stream, sql in builder.make_tuple_filters(disjunctions):
             filters[stream].append(sql)
         return Predicate(
@@ -100,6 +103,10 @@ class ConjunctParser(ComparisonIndexer):
             parts=parts,
             text_matches=tuple(self.texts),
         )
+
+    def _is_linked(self, conjunct: exp.Expr) -> bool:
+        """Return whether a rule makes something that finds pairs of a conjunct."""
+        return any(rule(self, conjunct) for rule in LINKING)
 
     def _parse_branch(self, literals: Literals) -> ParsedBranch | None:
         parser = ConjunctParser(self.analyser)

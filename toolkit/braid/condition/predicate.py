@@ -127,7 +127,7 @@ class Predicate:
         path: AccessPath | None
         searched: tuple[IndexCondition, ...] = ()
         rank = _find_lowest_rank(ends)
-        if either is not None and either.cost_rank < rank:
+        if either is not None and either.cost_rank < rank + either.is_narrower:
             path = either
             residuals = tuple(r for r in residuals if not either.is_exact or r != either.residual)
         elif common is not None and rank > 0:
@@ -229,8 +229,8 @@ class Predicate:
         refined = {order.column for order in distinct if order.within is not None}
         needed = [o for o in distinct if o.within is not None or o.column not in refined]
         branches = [branch for either in self.disjunctions for branch in either.branches]
-        columns = [name for branch in branches for s, name in branch.ends if s == stream]
-        alone = map(Order, columns)
+        single = [branch for branch in branches if len(branch.conditions) == 1]
+        alone = [Order(key) for branch in single for key in branch.list_keys(stream)]
         return tuple(dict.fromkeys([*(needed or [Order(TIME)]), *alone]))
 
 

@@ -7,7 +7,7 @@ and the columns of ``block_orders``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,6 +50,7 @@ class BlockRows:
         self._nbytes: int | None = None
         self._longest: dict[str, int] = {}
         self._bounds: dict[str, tuple[int, int]] = {}
+        self._derived: dict[Hashable, BlockRows] = {}
 
     def numpy_column(self, name: str) -> np.ndarray:
         """Return a column as a NumPy array; cached."""
@@ -161,6 +162,12 @@ class BlockRows:
         if (column := self._numpy.get(name)) is None:
             column = self._numpy[name] = make()
         return column
+
+    def cached_rows(self, name: Hashable, make: Callable[[], BlockRows]) -> BlockRows:
+        """Return rows made of these, such as some of them in another order; cached."""
+        if (rows := self._derived.get(name)) is None:
+            rows = self._derived[name] = make()
+        return rows
 
     def key_mask(self) -> np.ndarray | None:
         """Return the mask of the rows whose routing key is in range; None: all are."""
