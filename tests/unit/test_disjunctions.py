@@ -175,7 +175,7 @@ def random_text(draw: random.Random, depth: int) -> str:
     return draw.choice((*forms, f"{x} IN ({y}, {z})", f"{x} NOT IN ({y}, {z})", f"{x} IS NULL"))
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.randoms(use_true_random=False))
 def test_branches_and_conjuncts_are_true_where_the_condition_is(draw: random.Random) -> None:
     node = parsed(random_text(draw, 3))
@@ -207,7 +207,7 @@ def holds(link: IndexCondition, a: Any, b: Any) -> bool:
     return bool(link.lower <= a - b <= link.upper)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_each_pair_of_some_branch_is_found_once(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from([*NUMBERS]), min_size=1, max_size=3))
@@ -387,7 +387,7 @@ def test_a_tuple_is_kept_if_some_branch_may_find_its_partner(tmp_path: Path) -> 
     assert result_ids(done.results()) == nested_loops("a.k = b.k OR a.v = b.v", rows, rows)
 
 
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(st.randoms(use_true_random=False))
 def test_a_condition_equals_its_cases(tmp_path_factory: Any, draw: random.Random) -> None:
     """p is (p AND q) OR (p AND NOT q) OR (p AND q IS NULL), in any order, also repeated."""

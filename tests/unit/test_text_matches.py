@@ -96,7 +96,7 @@ def find_pairs(
     return pairs
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(TEXTS, TEXTS, st.integers(0, 4), st.integers(1, 20))
 def test_texts_within_some_edits_are_candidates_once(
     a: list[str | None], b: list[str | None], edits: int, most: int
@@ -120,7 +120,7 @@ LONG = st.lists(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(LONG, LONG, st.booleans(), st.integers(1, 20))
 def test_texts_and_their_prefixes_are_candidates_once(
     a: list[str | None], b: list[str | None], is_pattern: bool, most: int
