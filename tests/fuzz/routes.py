@@ -134,12 +134,9 @@ def table_run(case: Case) -> Answer:
     """
     has_started = False
     tables = {a: timed(case, a) for a in case.streams}
-    windows = {a: f"{w} microseconds" for a, w in case.windows.items()} or None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:
-            join = StreamJoin(
-                tables, case.on, _placement(case), windows, windows and _TIMED, check=True
-            )
+            join = StreamJoin(tables, case.on, _placement(case), check=True, **event_time(case))
             run = join.start(f"{folder}/run", batches="batch")
             has_started = True
             run.awaitTermination()
@@ -149,6 +146,24 @@ def table_run(case: Case) -> Answer:
     if wrong := changed_rows(tables, found):
         return Answer("crashed", sentence=wrong)
     return Answer("rows", result_ids(found))
+
+
+def event_time(case: Case) -> dict[str, Any]:
+    """Return the arguments of a join for event time.
+
+    Without windows, event time is a column that the condition may name, so that windows are derived
+    from it. No tuple is late then, as rows come in any order.
+    """
+    if case.windows:
+        windows = {a: f"{w} microseconds" for a, w in case.windows.items()}
+        return {"windows": windows, "time": _TIMED}
+    times = {
+        alias: name
+        for alias, stream in case.streams.items()
+        for name, kind in reversed(stream.columns.items())
+        if kind in ("timestamp", "timestamp_ntz", "date")
+    }
+    return {"time": times, "lateness": "3650000 days"} if times else {}
 
 
 def _placement(case: Case) -> Any:
@@ -312,13 +327,5 @@ def spark_run(spark: Any, case: Case, executor: str = "auto") -> Answer:
 
 def _spark_join(spark: Any, case: Case, executor: str = "auto") -> StreamJoin:
     frames = {a: spark.createDataFrame(timed(case, a)) for a in case.streams}
-    windows = {a: f"{w} microseconds" for a, w in case.windows.items()} or None
-    return StreamJoin(
-        frames,
-        case.on,
-        _placement(case),
-        windows,
-        windows and _TIMED,
-        check=True,
-        executor=executor,
-    )
+    placement, times = _placement(case), event_time(case)
+    return StreamJoin(frames, case.on, placement, check=True, executor=executor, **times)

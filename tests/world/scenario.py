@@ -42,6 +42,8 @@ class Scenario:
     - ``keep``: the setting of ``start``.
     - ``faults``: kinds of faults, at most ``most`` of them, about ``spacing`` steps apart.
     - ``many``: whether a batch has several tasks.
+    - ``near``: seconds that b may be before a by the condition, and half of those after it; None:
+      the condition has no bound.
     """
 
     seed: int
@@ -59,14 +61,19 @@ class Scenario:
     spacing: int
     many: bool
     slow: bool
+    near: int | None = None
 
     def join(self) -> StreamJoin:
         """Return the join, ready to be started."""
         windows = None if self.windows is None else f"{self.windows} seconds"
-        time = None if self.windows is None else "ts"
+        time = "ts" if self.windows or self.near else None
         more = {} if time is None else {"lateness": f"{2 * _SPAN} seconds"}
+        on = self.on
+        if self.near is not None:
+            on += f" AND b.ts BETWEEN a.ts - INTERVAL {self.near} SECONDS AND "
+            on += f"a.ts + INTERVAL {self.near // 2} SECONDS"
         return StreamJoin(
-            self.streams(), self.on, self.placement, windows, time=time, check=True, **more
+            self.streams(), on, self.placement, windows, time=time, check=True, **more
         )
 
     def streams(self) -> dict[str, pa.Table]:
@@ -87,6 +94,9 @@ class Scenario:
 
     def _is_within(self, some: tuple[Row, ...]) -> bool:
         latest = max(row["ts"] for row in some)
+        apart = some[1]["ts"] - some[0]["ts"]
+        if self.near is not None and not -self.near <= apart <= self.near // 2:
+            return False
         return self.windows is None or all(latest - row["ts"] < self.windows for row in some)
 
 
@@ -140,13 +150,16 @@ def scenario(seed: int) -> Scenario:
     if random.Random(f"{seed} zombies").random() < _ZOMBIES:
         faults = ["zombie"]
     keep = draw.choice((None, None, "1 seconds", "1 kB")) if place == "folder" else None
+    placement = draw.choice(placements(streams, "a.k = b.k" in on and "- c.n" not in on))
+    windows = draw.choice((None, 2 * _SPAN, 4 * _SPAN))
+    near = random.Random(f"{seed} near").choice((None, _SPAN, 3 * _SPAN))
     return Scenario(
         seed,
         on,
         rows,
         batches,
-        draw.choice(placements(streams, "a.k = b.k" in on and "- c.n" not in on)),
-        draw.choice((None, 2 * _SPAN, 4 * _SPAN)),
+        placement,
+        windows,
         keep,
         durability,
         place,
@@ -156,6 +169,7 @@ def scenario(seed: int) -> Scenario:
         draw.choice((20, 150, 600)),
         draw.random() < 0.5,
         draw.random() < 0.5,
+        None if windows else near,
     )
 
 
