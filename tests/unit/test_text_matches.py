@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,9 +15,11 @@ from braid.condition.parser import parse_predicate
 from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.errors import OverflowFailure
+from braid.kernels import text_hashes, text_prefix_pairs
 from braid.kernels.block_builder import build_block, gather_blocks, merge_blocks
 from braid.kernels.candidate_pairs import find_candidate_pairs
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
+from braid.kernels.range_union import RowRanges
 from braid.kernels.text_hashes import Letters
 from braid.stream_join import StreamJoin
 from hypothesis import given, settings
@@ -138,6 +141,26 @@ def test_texts_and_their_prefixes_are_candidates_once(
                     assert (i, j) in pairs
                 elif "\x00" not in x + prefix:
                     assert (i, j) not in pairs
+
+
+def test_many_lengths_of_prefixes_are_looked_up_for_few_texts_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts: list[str | None] = ["abcdefgh"[n % 3 :] for n in range(50)]
+    prefixes: list[str | None] = [*("abcdefgh"[:n] for n in range(9)), None]
+    path = TextPrefix((0, "s"), (1, "s"), RESIDUAL)
+    expected = [*find_pairs(path, texts, prefixes, 100)]
+    sizes, search = [], text_prefix_pairs._search_length
+
+    def search_length(*arguments: Any) -> RowRanges:
+        sizes.append(len(arguments[3]))
+        return search(*arguments)
+
+    monkeypatch.setattr(text_prefix_pairs, "_search_length", search_length)
+    monkeypatch.setattr(text_prefix_pairs, "_LOOKUPS", 40)
+    monkeypatch.setattr(text_hashes, "_PIECE", 7)
+    assert [*find_pairs(path, texts, prefixes, 100)] == expected
+    assert max(sizes) <= 40 // 9
 
 
 # Runs

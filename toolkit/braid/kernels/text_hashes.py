@@ -20,6 +20,8 @@ _BASE = 0x9E3779B97F4A7C15
 """Base of the polynomial; odd, so that it has an inverse modulo 2^64."""
 _INVERSE = pow(_BASE, -1, 1 << 64)
 _MIX = 0xBF58476D1CE4E5B9
+_PIECE = 1 << 20
+"""Letters that are weighted at once."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,16 @@ class Letters:
     @cached_property
     def _sums(self) -> npt.NDArray[np.uint64]:
         """Before each letter, the sum of the letters so far times powers of the base."""
-        inside = np.arange(len(self.values)) - np.repeat(self.starts, self.lengths)
-        weights = _make_powers(_BASE, self._longest)[inside]
-        sums = np.zeros(len(self.values) + 1, np.uint64)
-        np.cumsum((self.values.astype(np.uint64) + np.uint64(1)) * weights, out=sums[1:])
+        powers, letters = _make_powers(_BASE, self._longest), len(self.values)
+        places = np.arange(letters, dtype=np.int32)
+        places -= np.repeat(self.starts.astype(np.int32), self.lengths)
+        sums = np.zeros(letters + 1, np.uint64)
+        weighted = sums[1:]
+        weighted[:] = self.values
+        weighted += np.uint64(1)
+        for at in range(0, letters, _PIECE):  # numbers of 8 bytes for all letters are much
+            weighted[at : at + _PIECE] *= powers[places[at : at + _PIECE]]
+        np.cumsum(weighted, out=weighted)
         return sums
 
     @cached_property

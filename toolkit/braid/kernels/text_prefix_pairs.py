@@ -24,7 +24,9 @@ from braid.kernels.range_union import Positions, RowRanges, unite_pairs
 from braid.kernels.text_hashes import Hashes, Letters, Places
 
 _ROWS = 1 << 16
-"""Texts that are looked up at once."""
+"""Most texts that are looked up at once."""
+_LOOKUPS = 1 << 22
+"""Most lookups at once, one for each text and length of prefix. Their ranges take 130 MB."""
 _WORD = 8
 _WILDCARDS = np.frombuffer(b"%_", np.uint8)
 _ESCAPE = ord("\\")
@@ -43,8 +45,10 @@ def find_prefix_pairs(
     here, other = (path.text, path.prefix)[:: 1 if stores_texts else -1]
     probing, at = partial.parts[other[0]]
     letters = Letters.read_bytes(probing.batch.column(other[1]))
-    for start in range(0, len(partial), _ROWS):
-        some = at[start : start + _ROWS]
+    sizes = 1 if stores_texts else len(_list_sizes(rows, here[1], path.is_pattern))
+    step = max(1, min(_ROWS, _LOOKUPS // max(1, sizes)))
+    for start in range(0, len(partial), step):
+        some = at[start : start + step]
         if stores_texts:
             searches = [_search_texts(rows, here[1], letters, some, path.is_pattern)]
         else:
@@ -68,6 +72,24 @@ def _measure_prefixes(letters: Letters, is_pattern: bool) -> Places:
 # Stored prefixes
 
 
+def _read_lengths(rows: BlockRows, name: str, is_pattern: bool) -> Places:
+    """Return the lengths of a block's prefixes; -1 for NULL."""
+
+    def read_lengths() -> Places:
+        letters = Letters.read_bytes(rows.batch.column(name))
+        return np.where(letters.valid, _measure_prefixes(letters, is_pattern), -1)
+
+    return rows.cached_column(f"prefix lengths {is_pattern} {name}", read_lengths)
+
+
+def _list_sizes(rows: BlockRows, name: str, is_pattern: bool) -> Places:
+    """Return the different lengths of a block's prefixes."""
+    lengths = _read_lengths(rows, name, is_pattern)
+    return rows.cached_column(
+        f"prefix sizes {is_pattern} {name}", lambda: np.unique(lengths[lengths >= 0])
+    )
+
+
 def _search_prefixes(
     rows: BlockRows, name: str, texts: Letters, chosen: Places, is_pattern: bool
 ) -> list[RowRanges]:
@@ -75,16 +97,12 @@ def _search_prefixes(
     kind = f"{is_pattern} {name}"
     column = rows.batch.column(name)
 
-    def read_lengths() -> Places:
-        letters = Letters.read_bytes(column)
-        return np.where(letters.valid, _measure_prefixes(letters, is_pattern), -1)
-
     def hash_prefixes() -> Hashes:
         letters = Letters.read_bytes(column)
         nothing = np.zeros(len(valid), np.int64)
         return letters.hash_parts(valid, nothing, lengths[valid])
 
-    lengths = rows.cached_column(f"prefix lengths {kind}", read_lengths)
+    lengths = _read_lengths(rows, name, is_pattern)
     valid = np.flatnonzero(lengths >= 0)
     hashes = rows.cached_column(f"prefixes {kind}", hash_prefixes)
     order = rows.cached_column(f"prefix order {kind}", lambda: np.argsort(hashes, kind="stable"))
@@ -92,8 +110,8 @@ def _search_prefixes(
     if not len(valid):
         return [RowRanges.make_empty(len(chosen))]
     prefix_rows = rows.cached_column(f"prefix rows {kind}", lambda: valid[order])
-    different = rows.cached_column(f"prefix sizes {kind}", lambda: np.unique(lengths[valid]))
-    return [_search_length(ascending, prefix_rows, texts, chosen, int(size)) for size in different]
+    sizes = _list_sizes(rows, name, is_pattern).tolist()
+    return [_search_length(ascending, prefix_rows, texts, chosen, size) for size in sizes]
 
 
 def _search_length(
