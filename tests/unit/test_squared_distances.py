@@ -44,6 +44,8 @@ CONDITIONS = {
     f"{PRODUCTS} <= 0": True,
     f"{POWERS} + power(a.x, 2) <= 4": True,
     f"{POWERS} <= 1 OR a.x = b.y": True,
+    f"{PRODUCTS} <= 1.5e0": True,
+    "abs(a.x - b.x) <= 0.5e0 AND abs(a.y - b.y) < 1.5e0 OR a.x = b.y": True,
     f"{PRODUCTS} <= 1 AND a.x < b.x": True,
     f"{POWERS} >= 1": False,
     f"{POWERS} <= a.x": False,
@@ -95,6 +97,13 @@ def test_a_square_that_underflows_is_within_a_radius_of_0(
         apart = np.subtract.outer(*[rows["x"].to_numpy()] * 2)
         expected = Counter(zip(*np.argwhere(apart * apart <= 0).T.tolist(), strict=True))
     assert results == expected
+
+
+@pytest.mark.parametrize("on", ["abs(a.x - b.x) <= 0.5D", "a.x < b.x - 0.5D", f"{POWERS} <= 4D"])
+def test_a_bound_may_be_a_double(on: str) -> None:
+    schema = points(1).schema
+    predicate = parse_predicate(on, {"a": schema, "b": schema}, (None, None))
+    assert predicate.index_conditions and not predicate.index_conditions[0].is_exact
 
 
 def test_a_square_becomes_a_band_that_a_residual_decides() -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from braid.condition.key_comparisons import mirror_comparison
-from braid.condition.term_normalizer import constant_value
+from braid.condition.term_normalizer import real_value
 
 _MOST = 1e300
 """Largest bound that is read, so that it is a finite double."""
@@ -40,7 +40,7 @@ def find_squared_distance(conjunct: exp.Expr) -> SquaredDistance | None:
     conjunct = mirror_comparison(conjunct)
     if not isinstance(conjunct, (exp.LT, exp.LTE)):
         return None
-    total, bound = conjunct.this.unnest(), constant_value(conjunct.expression)
+    total, bound = conjunct.this.unnest(), real_value(conjunct.expression)
     if bound is None or not 0 <= bound <= _MOST:
         return None
     is_root = isinstance(total, exp.Sqrt)
@@ -65,5 +65,5 @@ def _find_base(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
     """Return the squared expression, and whether the square is a product; None: no square."""
     if isinstance(node, exp.Mul) and node.this.unnest() == node.expression.unnest():
         return node.this.unnest(), True
-    is_square = isinstance(node, exp.Pow) and constant_value(node.expression) == 2
+    is_square = isinstance(node, exp.Pow) and real_value(node.expression) == 2
     return (node.this.unnest(), False) if is_square else None

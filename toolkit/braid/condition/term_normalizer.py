@@ -122,6 +122,16 @@ def constant_value(node: exp.Expr) -> Fraction | None:
     return Fraction(node.this) if isinstance(node, exp.Literal) and node.is_number else None
 
 
+def real_value(node: exp.Expr) -> Fraction | None:
+    """Return the value of a constant, also of a double such as 0.5D; None for others."""
+    node = node.unnest()
+    if isinstance(node, exp.Neg):
+        inner = real_value(node.this)
+        return None if inner is None else -inner
+    is_double = isinstance(node, exp.Cast) and node.to.is_type("double")
+    return constant_value(node.this if is_double else node)
+
+
 def interval_microseconds(node: exp.Expr) -> Fraction | None:
     """Return the microseconds of a literal interval; None for other expressions."""
     sign = 1
@@ -149,6 +159,7 @@ def sum_constants(kind: str, terms: Sequence[Term]) -> Fraction | None:
         "date": interval_days,
         "timestamp": interval_microseconds,
         "timestamp_ntz": interval_microseconds,
+        "float": real_value,
     }.get(kind, constant_value)
     values = [(sign, of(term)) for sign, term in terms]
     constants = [sign * value for sign, value in values if value is not None]
