@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from braid import Centralized
 from braid.core.run_events import BatchCommitted
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.shared.shared_join import SharedJoin
+from braid.state_forecast import check_bounded
 from braid.stream_join import StreamJoin
 from oracle import committed_ids, describe_difference, expected, frames, tables
 from pyspark.sql import DataFrame, SparkSession
@@ -19,14 +22,16 @@ NEAR = "a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL 20 SECONDS AND a.ts + INTERVA
 MINUTE = 60_000_000
 
 
-def live(spark: SparkSession, folder: Path, alias: str, table: str = "") -> DataFrame:
+def live(spark: SparkSession, folder: Path, alias: str) -> DataFrame:
     """Return a stream of one file for each batch."""
-    path = folder / alias
-    rows = spark.createDataFrame(STREAMS[table or alias]).orderBy("batch")
-    if not path.exists():
-        for batch in range(5):
-            rows.filter(f"batch = {batch}").coalesce(1).write.mode("append").parquet(str(path))
-    reader = spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1)
+    rows, path = STREAMS[alias], folder / alias
+    path.mkdir()
+    for batch in range(5):
+        mine = rows.filter([b == batch for b in rows["batch"].to_pylist()])
+        pq.write_table(mine, path / f"{batch}.parquet")
+        os.utime(path / f"{batch}.parquet", (1_700_000_000 + batch,) * 2)
+    schema = spark.createDataFrame(rows.slice(0, 0)).schema
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     return reader.parquet(str(path))
 
 
@@ -103,8 +108,7 @@ def test_unbounded_state_is_asked_for(
         join.start(tmp_path / "run", availableNow=True)
     assert str(refused.value).startswith(message)
     assert not (tmp_path / "run").exists()
-    static = StreamJoin(frames(spark, STREAMS), on, Centralized(), **more)  # type: ignore[arg-type]
-    assert static.start(tmp_path / "static", batches=1).awaitTermination()
+    check_bounded(StreamJoin(frames(spark, STREAMS), on, Centralized(), **more)._join)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("executor", ["process", "spark"])
@@ -121,7 +125,6 @@ def test_a_stream_is_not_held_once_the_static_one_has_ended(
 
 
 def test_shared_joins_are_bounded_by_their_queries(spark: SparkSession, tmp_path: Path) -> None:
-    streams = {a: live(spark, tmp_path, a) for a in "ab"}
-    shared = SharedJoin(streams, "a.k = b.k", "ts")
+    shared = SharedJoin({a: live(spark, tmp_path, a) for a in "ab"}, "a.k = b.k", "ts")
     shared.add("q", "40 seconds")
-    assert shared.start(tmp_path / "run", availableNow=True).awaitTermination()
+    check_bounded(shared._join)

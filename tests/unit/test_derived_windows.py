@@ -85,6 +85,16 @@ def test_results_are_those_of_full_history(
 
 
 @pytest.mark.parametrize("name", PLACEMENTS)
+def test_every_placement_takes_a_window_of_a_microsecond(name: str, tmp_path: Path) -> None:
+    """b is never before a, so that b waits for no time."""
+    streams = make_streams("ab", 12)
+    on = "a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '5' SECOND"
+    join = make_join(streams, on, placement=PLACEMENTS[name])
+    run = join.start(tmp_path / "run", "batch", durability="process")
+    assert finish(run) == expected(streams, on)
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
 def test_every_placement_has_them_also_after_a_restart(name: str, tmp_path: Path) -> None:
     placement = PLACEMENTS[name]
     aliases = "abc" if placement.supports_streams(3) else "ab"
