@@ -30,9 +30,10 @@ def build_block(
         columns = take_block_rows(
             columns, np.argsort(key, kind="stable") if runs else sort_positions(key)
         )
-    if (within := sort_within(columns, orders[0])) is not None:
+    is_sorted_within, within = sort_within(columns, orders[0])
+    if within is not None:
         columns = take_block_rows(columns, within)
-    for name, values in make_order_columns(columns, orders).items():
+    for name, values in make_order_columns(columns, orders, is_sorted_within).items():
         columns = replace_column(columns, name, pa.array(values))
     return columns
 

@@ -40,58 +40,59 @@ def drop_order_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch if len(others) == len(names) else batch.select(others)
 
 
-def sort_within(batch: pa.RecordBatch, order: Order) -> npt.NDArray[np.integer] | None:
-    """Return the positions that sort rows within equal values of the order's column.
+def sort_within(batch: pa.RecordBatch, order: Order) -> tuple[bool, npt.NDArray[np.integer] | None]:
+    """Return whether rows are to be sorted within equal values, and the positions that sort them.
 
-    None: they are sorted, or it is not worth it. The batch is sorted by that column.
+    They are sorted by the order's column. The positions are None if they are sorted within, too, or
+    are not to be: if it is not worth it.
     """
     if order.within is None:
-        return None
-    new = find_new_values(_read_values(batch, order.column))
-    if not _is_worth_ranking(new):
-        return None
-    within = _read_values(batch, order.within)
+        return False, None
+    values = _read_values(batch, order.column)
+    if not _is_worth_ranking(values):
+        return False, None
+    new, within = find_new_values(values), _read_values(batch, order.within)
     if bool(np.all(new[1:] | (within[1:] >= within[:-1]))):
-        return None
+        return True, None
     by_within = sort_stably(within)
     group = np.cumsum(new)
-    return by_within[sort_stably(group[by_within])]
+    return True, by_within[sort_stably(group[by_within])]
 
 
 def make_order_columns(
-    batch: pa.RecordBatch, orders: Sequence[Order]
+    batch: pa.RecordBatch, orders: Sequence[Order], is_sorted_within: bool
 ) -> dict[str, npt.NDArray[np.int32]]:
-    """Return the columns that store the orders, by name. The batch is sorted in the first."""
-    columns: dict[str, npt.NDArray[np.int32]] = {}
-    for order in orders:
-        is_first = order.column == orders[0].column and order == orders[0]
-        columns |= _make_columns(batch, order, None if is_first else orders[0].column)
+    """Return the columns that store the orders, by name.
+
+    The batch is sorted by the column of the first. ``is_sorted_within``: also within equal values.
+    """
+    columns = {}
+    if is_sorted_within:
+        within = _read_values(batch, orders[0].within or "")
+        columns[RANKS + orders[0].name] = rank_values(within)
+    for order in orders[1:]:
+        columns |= _make_columns(batch, order, orders[0].column)
     return columns
 
 
 def _make_columns(
-    batch: pa.RecordBatch, order: Order, sorted_by: str | None
+    batch: pa.RecordBatch, order: Order, sorted_by: str
 ) -> dict[str, npt.NDArray[np.int32]]:
-    """Return the columns of an order. ``sorted_by``: column of the first order; None: this is it.
+    """Return the columns of a further order. ``sorted_by``: the column of the first.
 
     An order whose range within equal values is not worth its rank is stored as that of its column.
     """
-    at = None if sorted_by in (None, order.column) else sort_column(batch.column(order.column))
-    is_worth = True
+    at = None if sorted_by == order.column else sort_column(batch.column(order.column))
     if order.within is not None:
-        values = _read_values(batch, order.column)
-        is_worth = _is_worth_ranking(find_new_values(values if at is None else values[at]))
-    columns = {}
-    if order.within is not None and is_worth and sorted_by is not None:
-        by_within = sort_stably(_read_values(batch, order.within))
-        at = by_within[sort_stably(values[by_within])]
-    if at is not None:
-        name = order.name if is_worth else order.column
-        columns[PERMUTATION + name] = at.astype(np.int32)
-    if order.within is not None and is_worth:
-        within = _read_values(batch, order.within)
-        columns[RANKS + order.name] = rank_values(within if at is None else within[at])
-    return columns
+        values, within = (_read_values(batch, name) for name in (order.column, order.within))
+        if _is_worth_ranking(values if at is None else values[at]):
+            by_within = sort_stably(within)
+            at = by_within[sort_stably(values[by_within])]
+            return {
+                PERMUTATION + order.name: at.astype(np.int32),
+                RANKS + order.name: rank_values(within[at]),
+            }
+    return {} if at is None else {PERMUTATION + order.column: at.astype(np.int32)}
 
 
 def rank_values(values: np.ndarray) -> npt.NDArray[np.int32]:
@@ -114,8 +115,11 @@ def find_new_values(ordered: np.ndarray) -> npt.NDArray[np.bool_]:
     return new
 
 
-def _is_worth_ranking(new: npt.NDArray[np.bool_]) -> bool:
+def _is_worth_ranking(ordered: np.ndarray) -> bool:
     """Return whether a probe by equality of a stored row's value finds many rows on average."""
-    starts = np.flatnonzero(new)
-    counts = np.diff(np.append(starts, len(new)))
-    return bool(counts @ counts > _WORTH * len(new))
+    rest = len(ordered) - _WORTH
+    if rest <= 0 or not (ordered[_WORTH:] == ordered[:rest]).any():
+        return False  # no value has many rows
+    starts = np.flatnonzero(find_new_values(ordered))
+    counts = np.diff(np.append(starts, len(ordered)))
+    return bool(counts @ counts > _WORTH * len(ordered))
