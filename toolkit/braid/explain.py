@@ -174,6 +174,9 @@ def _describe_index_conditions(join: AnalyzedJoin) -> Iterator[tuple[str, str, s
     for match in p.text_matches:
         streams = _join_aliases(join, match.residual.streams)
         yield "index condition", streams, f"index: {_format_text_match(join, match)}"
+    for scan in p.unindexed:
+        streams = _join_aliases(join, scan.residual.streams)
+        yield "index condition", streams, f"none for the OR: {scan.reason}"
     if not (pairs or p.common_elements or p.disjunctions or p.text_matches):
         yield "index condition", "none", "all pairs are candidates"
 

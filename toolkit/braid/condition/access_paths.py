@@ -136,6 +136,14 @@ class Disjunction:
 
 
 @dataclass(frozen=True)
+class UnindexedDisjunction:
+    """An OR between two streams that no index finds, with the reason as a clause."""
+
+    residual: ResidualPredicate
+    reason: str
+
+
+@dataclass(frozen=True)
 class Order:
     """How the rows of a stream's blocks are ordered, to be searched.
 

@@ -19,12 +19,19 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from braid.condition.access_paths import Branch, Disjunction, IndexCondition, OverflowGuard
-from braid.condition.disjunctions import Literals
+from braid.condition.access_paths import (
+    Branch,
+    Disjunction,
+    IndexCondition,
+    OverflowGuard,
+    UnindexedDisjunction,
+)
+from braid.condition.disjunctions import MOST_BRANCHES, MOST_LITERALS, Literals
 from braid.condition.failure_guards import has_value_in_spark
 from braid.condition.key_equalities import End, add_key_column
 from braid.condition.predicate import Predicate
 from braid.condition.residual_predicate import ResidualPredicate
+from braid.condition.spark_dialect import SparkSql
 from braid.condition.term_normalizer import strip_alias
 
 Columns = Sequence[dict[str, str]]
@@ -81,41 +88,50 @@ class DisjunctionBuilder:
         self,
         split: Iterable[tuple[Sequence[Literals], ResidualPredicate]],
         indexed: Sequence[tuple[set[int], exp.Expr]],
-    ) -> tuple[Disjunction, ...]:
-        """Return those residuals, given with their branches, that indexes find.
+    ) -> Iterator[Disjunction | UnindexedDisjunction]:
+        """Yield the residuals between two streams, given with their branches, that are an OR.
 
         - ``indexed``: the conjuncts that are index conditions, each with its streams.
         """
-        disjunctions = []
         for branches, residual in split:
-            if len(residual.streams) == 2 and len(branches) > 1:
+            if len(residual.streams) == 2 and len(branches) != 1:
                 shared = tuple(e for streams, e in indexed if streams == residual.streams)
-                either = self._build_disjunction(branches, residual, shared)
-                disjunctions += [] if either is None else [either]
-        return tuple(disjunctions)
+                reason = self._explain_scan(branches, shared)
+                yield (
+                    self._build_disjunction(branches, residual, shared)
+                    if reason is None
+                    else UnindexedDisjunction(residual, reason)
+                )
+
+    def _explain_scan(self, branches: Sequence[Literals], shared: Literals) -> str | None:
+        """Return the reason why no index finds an OR of these branches; None: one does."""
+        if not branches:
+            return f"it has more than {MOST_BRANCHES} branches or {MOST_LITERALS} literals"
+        least = 2 if shared else 3  # a range with one bound is worth nothing beside another index
+        for branch in branches:
+            alone, whole = self.parse_branch(branch), self.parse_branch(branch + shared)
+            text = " AND ".join(e.sql(dialect=SparkSql) for e in branch).replace("`", "")
+            if alone is None or whole is None or alone.index is None:
+                return f"no index finds {text}"
+            if alone.index.cost_rank >= least:
+                return f"{text} narrows the other conditions too little"
+            if not self._is_branch_usable(whole):
+                return f"a part of {text} may fail, and Spark may skip it"
+        return None
 
     def _build_disjunction(
         self, branches: Sequence[Literals], residual: ResidualPredicate, shared: Literals
-    ) -> Disjunction | None:
-        """Return the OR of these branches, each with the shared conjuncts.
-
-        None: no index finds one of them, or none that is worth it, or a part may fail.
-        """
+    ) -> Disjunction:
+        """Return the OR of these branches, each with the shared conjuncts."""
         alone = self._parse_branches(branches)
         parsed = self._parse_branches([b + shared for b in branches]) if shared else alone
-        least = 2 if shared else 3  # a range with one bound is worth nothing beside another index
-        ranks = [3 if branch.index is None else branch.index.cost_rank for branch in alone]
-        if max(ranks, default=3) >= least or not all(map(self._is_branch_usable, parsed)):
-            return None
         indexes = tuple(map(self._add_branch, parsed))
         guards = tuple(dict.fromkeys(g for b in alone for g in self._add_branch_guards(b)))
         is_exact = not shared and all(branch.is_exact for branch in parsed)
         return Disjunction(indexes, residual, is_exact, guards, bool(shared))
 
     def _parse_branches(self, branches: Sequence[Literals]) -> list[ParsedBranch]:
-        """Return the parsed branches; empty if one is no condition by itself."""
-        parsed = [branch for b in branches if (branch := self.parse_branch(b)) is not None]
-        return parsed if len(parsed) == len(branches) else []
+        return [parsed for branch in branches if (parsed := self.parse_branch(branch)) is not None]
 
     def make_tuple_filters(self, disjunctions: Iterable[Disjunction]) -> Iterator[tuple[int, str]]:
         """Yield, by stream, Spark SQL for the tuples that some branch may find a partner for."""

@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sqlglot import exp
 
-from braid.condition.access_paths import CommonElements, EditDistance, TextMatch, TextPrefix
+from braid.condition.access_paths import (
+    CommonElements,
+    Disjunction,
+    EditDistance,
+    TextMatch,
+    TextPrefix,
+    UnindexedDisjunction,
+)
 from braid.condition.branch_indexes import DisjunctionBuilder, ParsedBranch
 from braid.condition.comparison_indexer import ComparisonIndexer
 from braid.condition.condition_parts import ConditionPart, add_derived_conditions
@@ -40,6 +47,7 @@ class ConjunctParser(ComparisonIndexer):
         super().__init__(analyser)
         self.commons: list[CommonElements] = []
         self.texts: list[TextMatch] = []
+        self.branches: dict[Literals, ParsedBranch | None] = {}
         self.splitter = BranchSplitter(self._find_streams, self._find_type)
         self.written: list[ConditionPart] = []
 
@@ -86,7 +94,8 @@ class ConjunctParser(ComparisonIndexer):
         links = intersect_conditions([*combined, *self.links, *implied])
         builder = DisjunctionBuilder(self.keys, self.residuals.computed, self._parse_branch)
         split = ((self.splitter.find_branches(c), residual) for c, residual in residuals)
-        disjunctions = builder.build_disjunctions(split, indexed)
+        either = [*builder.build_disjunctions(split, indexed)]
+        disjunctions = tuple(each for each in either if isinstance(each, Disjunction))
         for stream, sql in builder.make_tuple_filters(disjunctions):
             filters[stream].append(sql)
         return Predicate(
@@ -102,6 +111,7 @@ class ConjunctParser(ComparisonIndexer):
             disjunctions,
             parts=parts,
             text_matches=tuple(self.texts),
+            unindexed=tuple(each for each in either if isinstance(each, UnindexedDisjunction)),
         )
 
     def _is_linked(self, conjunct: exp.Expr) -> bool:
@@ -109,11 +119,15 @@ class ConjunctParser(ComparisonIndexer):
         return any(rule(self, conjunct) for rule in LINKING)
 
     def _parse_branch(self, literals: Literals) -> ParsedBranch | None:
-        parser = ConjunctParser(self.analyser)
-        try:
-            return ParsedBranch(parser.parse_conjuncts(literals), parser.parts)
-        except PredicateError:  # such as a constant that Spark does not reach
-            return None
+        """Return a branch parsed as a condition of its own, once; None: it is none."""
+        if literals not in self.branches:
+            parser = ConjunctParser(self.analyser)
+            try:
+                predicate = parser.parse_conjuncts(literals)
+                self.branches[literals] = ParsedBranch(predicate, parser.parts)
+            except PredicateError:  # such as a constant that Spark does not reach
+                self.branches[literals] = None
+        return self.branches[literals]
 
     def _try_add_common_elements(self, conjunct: exp.Expr) -> bool:
         """Add a condition such as ``size(array_intersect(left, right)) >= c``."""

@@ -36,6 +36,7 @@ from braid.condition.access_paths import (
     OverflowGuard,
     TextMatch,
     TextPrefix,
+    UnindexedDisjunction,
 )
 from braid.condition.condition_parts import ConditionPart
 from braid.condition.order_choice import choose_orders, choose_search
@@ -96,6 +97,7 @@ class Predicate:
     - ``time_bounds``: bounds of event times that it implies; None: no event time.
     - ``parts``: the conjuncts as written.
     - ``text_matches``: conditions on texts that find pairs by prefixes or segments.
+    - ``unindexed``: residuals with OR that no index finds, with the reasons.
     """
 
     aliases: tuple[str, ...]
@@ -111,6 +113,7 @@ class Predicate:
     time_bounds: TimeBounds | None = None
     parts: tuple[ConditionPart, ...] = ()
     text_matches: tuple[TextMatch, ...] = ()
+    unindexed: tuple[UnindexedDisjunction, ...] = ()
 
     def next_step(self, visited: frozenset[int], stream: int) -> ProbeStep:
         """Return the step from the visited streams to the next.
