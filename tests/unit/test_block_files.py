@@ -18,12 +18,13 @@ from braid.core import compaction
 from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.execution import path_probing
 from braid.kernels import probe
-from braid.kernels.block_builder import merge_blocks
+from braid.kernels.block_builder import build_block, merge_blocks
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.join_spec import GeneratedColumn, StreamLayout
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.storage import block_files
 from braid.storage.block_files import BlockFileWriter, ResultFileWriter, read_parquet
+from braid.storage.run_files import is_run_file
 from braid.stream_join import StreamJoin
 
 ECHOES = (
@@ -72,6 +73,22 @@ def test_blocks_of_before_that_have_echoes_are_read_and_merged_with_others(tmp_p
     for name in ("k", "__k"):
         assert again[name].to_pylist() == [1, 2, 7, 9]
     assert again["__time"].to_pylist() == [v * 1_000_000 for v in (1, 2, 7, 9)]
+
+
+def test_blocks_with_and_without_ranks_are_in_files_of_their_own(tmp_path: Path) -> None:
+    order, ranks = Order("k", within="n"), "__r:k,n"
+    keys = [[1, 2, 3], [7] * 9, [4, 5], [8] * 9]
+    blocks = [build_block(tuples(k), [order]) for k in keys]
+    assert [ranks in block.schema.names for block in blocks] == [False, True, False, True]
+    files = BlockFileWriter(tmp_path, "000000-0-0000cafe", False)
+    addresses = [files.append_block(n % 2, block) for n, block in enumerate(blocks[:2] * 2)]
+    addresses += [files.append_block(0, block) for block in blocks]
+    checksums = files.close_files()
+    assert len(checksums) == 3 and all(map(is_run_file, checksums))
+    for address, block in zip(addresses, blocks[:2] * 2 + blocks, strict=True):
+        path = str(tmp_path / address.file)
+        rows = block_files.open_replica(path, address.record_batch, None, checksums[address.file])
+        assert rows.batch.equals(block)
 
 
 @pytest.mark.parametrize(
