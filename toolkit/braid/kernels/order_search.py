@@ -107,9 +107,10 @@ def _sort_by_width(
     ranges: _Ranges, step: _Step, searches: Sequence[RangeSearch]
 ) -> Sequence[RangeSearch]:
     """Return the searches, those that admit fewest of a sample first."""
-    if len(searches) == 1 or not len(ranges.hits):
+    count = min(_WIDTHS, len(ranges.hits))
+    if len(searches) == 1 or not count:
         return searches
-    sampled = ranges.take_ranges(np.arange(_WIDTHS) * len(ranges.hits) // _WIDTHS)
+    sampled = ranges.take_ranges(np.arange(count) * len(ranges.hits) // count)
     widths = {}
     for search in searches:
         ordered = step.rows.orders.find_order(search.order)
