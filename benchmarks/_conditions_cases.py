@@ -104,6 +104,13 @@ _CELLS = (
     f"{_REACH} AS cell FROM {{b}} b) c ON a.k = c.b.k AND a.t // {_REACH} = c.cell "
     f"AND a.t BETWEEN c.b.t - {_REACH} AND c.b.t + {_REACH}"
 )
+_SHARED_CELLS = (
+    "SELECT d.a, c.b FROM (SELECT a, unnest(generate_series(a.s // 30, a.e // 30)) AS cell "
+    "FROM {a} a) d JOIN (SELECT b, unnest(generate_series(b.s // 30, b.e // 30)) AS cell "
+    "FROM {b} b) c ON d.a.k = c.b.k AND d.cell = c.cell AND d.a.s <= c.b.e AND c.b.s <= d.a.e "
+    "AND greatest(d.a.s, c.b.s) // 30 = d.cell"
+)
+"""Overlapping intervals of one key share cells; the pair comes in that where the later begins."""
 OVERLAP = "a.s <= b.e AND b.s <= a.e"
 CASES = (
     Case("overlap", OVERLAP, _intervals(50), _intervals(50)),
@@ -161,6 +168,7 @@ CASES = (
         f"a.k = b.k AND {OVERLAP}",
         _keyed_intervals,
         _keyed_intervals,
+        _SHARED_CELLS,
         most_rows=100_000,
     ),
 )
