@@ -63,6 +63,18 @@ OPERATORS: dict[str, Operator] = {
     "null_eq_pairs": _op("bool", "({0} <=> {1})", "turned", "pair", weight=0.3),
     "eq_day": _op("bool", "({0} = {1})", "date", "clock", weight=0.7),
     "lt_day": _op("bool", "({0} < {1})", "instant", "date", weight=0.7),
+    "near_times": _op(
+        "bool",
+        "({0} BETWEEN {1} - INTERVAL 1 HOUR AND {1} + INTERVAL 2 HOURS)",
+        *("instant", "instant"),
+        weight=0.7,
+    ),
+    "elapsed": _op(
+        "bool",
+        "(timestampdiff({0}, {1}, {2}) <= {3})",
+        *("=SECOND|HOUR|DAY", "instant", "instant", "=-1|0|3"),
+        weight=0.5,
+    ),
     "null_eq": _op("bool", "({0} <=> {1})", "T", "T", weight=2),
     "distinct": _op("bool", "({0} IS DISTINCT FROM {1})", "T", "T", weight=0.5),
     "not_distinct": _op("bool", "({0} IS NOT DISTINCT FROM {1})", "T", "T", weight=0.5),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -434,3 +435,37 @@ def test_the_spread_of_a_zone_covers_its_history() -> None:
     assert [find_zone_spread(zone) for zone in ("UTC", "GMT+05:30", "Etc/GMT-3")] == [0, 0, 0]
     assert find_zone_spread("Pacific/Apia") >= 24 * hour
     assert find_zone_spread("No/Zone") == 27 * hour
+
+
+def outcome(on: str) -> Reach | str:
+    """Return the bounds of a condition; "refused" if it contradicts itself."""
+    try:
+        return reach(on)
+    except PredicateError:
+        return "refused"
+
+
+@given(CONDITIONS, CONDITIONS)
+@settings(deadline=None, max_examples=15)
+def test_the_same_condition_written_otherwise_has_the_same_bounds(one: Form, other: Form) -> None:
+    both = outcome(f"({one.sql}) AND ({other.sql})")
+    assert outcome(f"({other.sql}) AND ({one.sql})") == both
+    assert outcome(f"({one.sql}) AND true AND ({other.sql}) AND ({one.sql})") == both
+    assert outcome(f"NOT (NOT ({one.sql}) OR NOT ({other.sql}))") == both
+    assert outcome(f"NOT NOT ({one.sql})") == outcome(one.sql)
+    either = outcome(f"({one.sql}) OR ({other.sql})")
+    assert outcome(f"({other.sql}) OR ({one.sql})") == either
+
+
+@given(CONDITIONS)
+@settings(deadline=None)
+def test_streams_renamed_have_their_bounds(condition: Form) -> None:
+    turned = dict(zip("abc", "bca", strict=True))
+    renamed = re.sub(r"\b([abc])\.", lambda m: f"{turned[m[1]]}.", condition.sql)
+    before, after = outcome(condition.sql), outcome(renamed)
+    if isinstance(before, str) or isinstance(after, str):
+        assert before == after
+        return
+    places = [ALIASES.index(turned[alias]) for alias in ALIASES]
+    for i, j in product(range(3), repeat=2):
+        assert after[places[i]][places[j]] == before[i][j]
