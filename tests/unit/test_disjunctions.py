@@ -451,6 +451,25 @@ def test_a_sum_in_a_branch_fails_where_spark_computes_it(tmp_path: Path, on: str
     assert not run(tmp_path / "empty", on, rows([1], [MOST]), rows([], []))[0]
 
 
+@pytest.mark.parametrize("more", ["", "a.k = b.k AND "])
+def test_a_sum_beside_an_or_fails_although_no_branch_finds_its_pair(
+    tmp_path: Path, more: str
+) -> None:
+    """Pairs are searched within equal keys by the sum, too, so the overflowing one is not found."""
+    on = f"{more}a.v + b.v < 0 AND (a.w = b.w OR a.x = b.x)"
+
+    def rows(first: int, others: int, x: int) -> pa.Table:
+        numbers = {"v": [first, *[others] * 19], "w": [1] * 20, "x": [x] * 20, "k": [0] * 20}
+        columns = {name: pa.array(values, pa.int32()) for name, values in numbers.items()}
+        return pa.table({"id": pa.array(range(20), pa.int64()), **columns})
+
+    a, b = rows(MOST, -MOST, 1), rows(5, 5, 2)
+    with pytest.raises(OverflowFailure, match=r"ARITHMETIC_OVERFLOW in a\.v \+ b\.v \(int\)"):
+        run(tmp_path / "fails", on, a, b)
+    other = a.set_column(2, "w", pa.array([0, *[1] * 19], pa.int32()))
+    assert run(tmp_path / "holds", on, other, b)[0].total() == 19 * 20
+
+
 def test_a_run_says_what_finds_the_branches() -> None:
     rows = make_table(random.Random(1), 3)
     text = str(StreamJoin({"a": rows, "b": rows}, "a.k = b.k OR abs(a.v - b.v) <= 2").explain())

@@ -38,7 +38,7 @@ from braid.condition.access_paths import (
     TextPrefix,
     UnindexedDisjunction,
 )
-from braid.condition.condition_parts import ConditionPart
+from braid.condition.condition_parts import ConditionPart, KeyPair
 from braid.condition.order_choice import choose_orders, choose_search
 from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.horizon import Reach, TimeBounds
@@ -174,7 +174,7 @@ class Predicate:
                     finder = path.drop_condition(guard.link)
                     searched = () if finder is None else finder.all_conditions
                     required += [k for k in path.all_conditions if k.is_exact and k not in searched]
-                elif isinstance(path, IndexCondition) and guard.link == path.ends:
+                elif _may_search_by(path, guard.link):
                     finder = None
                 others = tuple(k for k in required if k.ends != guard.link)
                 dangers.append(GuardedStep(guard, finder, others))
@@ -235,6 +235,13 @@ class Predicate:
         single = [branch for branch in branches if len(branch.conditions) == 1]
         alone = [Order(key) for branch in single for key in branch.list_keys(stream)]
         return tuple(dict.fromkeys([*(needed or [Order(TIME)]), *alone]))
+
+
+def _may_search_by(path: AccessPath | None, ends: KeyPair) -> bool:
+    """Return whether a path other than an ``OrderSearch`` may find pairs by these two keys."""
+    if isinstance(path, Disjunction):
+        return path.is_narrower
+    return isinstance(path, IndexCondition) and path.ends == ends
 
 
 def _find_lowest_rank(conditions: Iterable[IndexCondition]) -> int:
