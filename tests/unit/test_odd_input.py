@@ -168,7 +168,7 @@ STARTS: dict[str, list[tuple[Any, str]]] = {
         ([3], "batches is [3]; it must be a whole number"),
         (nan, "batches is nan"),
         (inf, "batches is inf"),
-        (20_000, "batches is 20000, but the static streams have 40 rows; it must be at most as"),
+        (20_000, "batches is 20000, but the static streams have 40 rows; it must be at most 1,000"),
         (10**6, "batches is 1000000; it must be a whole number, 1 or more and at most 100,000"),
         ("", "stream a has no column '' that numbers its micro-batches"),
         ("nope", "stream a has no column 'nope' that numbers its micro-batches"),

@@ -25,24 +25,24 @@ NONE = (None, None)
 @pytest.mark.parametrize(
     ("known", "best"),
     [
-        (JoinStatistics((1, 1), NONE, 4, True, True), {"Centralized"}),
-        (JoinStatistics((1, 1, 1), (None,) * 3, 4, True, True), {"Centralized"}),
-        (JoinStatistics((1, 1), NONE, 4, True, False), {"HashPartition"}),
-        (JoinStatistics((1, 1), NONE, 4, True, True, has_remote_hosts=True), {"HashPartition"}),
+        (JoinStatistics((1, 1), NONE, 4, True, 0.0), {"Centralized"}),
+        (JoinStatistics((1, 1, 1), (None,) * 3, 4, True, 0.0), {"Centralized"}),
+        (JoinStatistics((1, 1), NONE, 4, True, 1.0), {"HashPartition"}),
+        (JoinStatistics((1, 1), NONE, 4, True, 0.0, has_remote_hosts=True), {"HashPartition"}),
         (
-            JoinStatistics((1, 1, 1), (None,) * 3, 4, True, True, has_remote_hosts=True),
+            JoinStatistics((1, 1, 1), (None,) * 3, 4, True, 0.0, has_remote_hosts=True),
             {"HashPartition"},
         ),
-        (JoinStatistics((1, 1), NONE, 1, True, True), {"HashPartition"}),
-        (JoinStatistics((1, 1), NONE, 1, False, True), {"AdaptiveGrid", "Centralized"}),
+        (JoinStatistics((1, 1), NONE, 1, True, 0.0), {"HashPartition"}),
+        (JoinStatistics((1, 1), NONE, 1, False, 0.0), {"AdaptiveGrid", "Centralized"}),
         (
-            JoinStatistics((1, 30), NONE, 4, False, True, has_remote_hosts=True),
+            JoinStatistics((1, 30), NONE, 4, False, 0.0, has_remote_hosts=True),
             {"AdaptiveGrid", "StaticGrid"},
         ),
-        (JoinStatistics((30, 1), NONE, 4, False, True, has_remote_hosts=True), {"AdaptiveGrid"}),
-        (JoinStatistics((1, 1), NONE, 4, False, False), {"AdaptiveGrid", "StaticGrid"}),
+        (JoinStatistics((30, 1), NONE, 4, False, 0.0, has_remote_hosts=True), {"AdaptiveGrid"}),
+        (JoinStatistics((1, 1), NONE, 4, False, 1.0), {"AdaptiveGrid", "StaticGrid"}),
         (
-            JoinStatistics((1, 1), NONE, 16, False, True, has_remote_hosts=True),
+            JoinStatistics((1, 1), NONE, 16, False, 0.0, has_remote_hosts=True),
             {"AdaptiveGrid", "StaticGrid"},
         ),
     ],
@@ -61,9 +61,7 @@ def test_what_is_known_decides(known: JoinStatistics, best: set[str]) -> None:
 def test_a_frequent_value_weighs_on_one_host() -> None:
     even, uneven = (
         choose_placement(
-            JoinStatistics(
-                (1, 1), NONE, 8, True, False, most_frequent_share=s, has_remote_hosts=True
-            )
+            JoinStatistics((1, 1), NONE, 8, True, 1.0, most_frequent_share=s, has_remote_hosts=True)
         )
         for s in (0.0, 0.6)
     )
@@ -76,7 +74,7 @@ def test_a_frequent_value_weighs_on_one_host() -> None:
 @pytest.mark.parametrize("equality", [False, True])
 def test_there_is_one_for_every_join(streams: int, hosts: int, equality: bool) -> None:
     windows = (60.0, None, 1.0, 600.0, 60.0)[:streams]
-    known = JoinStatistics((1.0,) * streams, windows, hosts, equality, equality)
+    known = JoinStatistics((1.0,) * streams, windows, hosts, equality, float(not equality))
     chosen = choose_placement(known)
     assert chosen.placement.supports_streams(streams) and chosen.placement.max_hosts <= hosts
     assert len(chosen.relative_costs) == len(list(candidate_placements(known))) >= 2 and BATCHES > 1
@@ -90,7 +88,8 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
     monkeypatch.setattr(ArrowStreams, "has_remote_hosts", lambda source: True)
     monkeypatch.setattr(ArrowStreams, "most_frequent_share", lambda source, predicate: 0.0)
     join = StreamJoin(streams, on, check=True)
-    assert join.placement == Auto(3, has_remote_hosts=True)
+    assert isinstance(join.placement, Auto) and 0.005 < join.placement.compared_share < 0.05
+    assert join.placement == Auto(3, join.placement.compared_share, has_remote_hosts=True)
     why = [row[2] for row in join.explain().rows if row[:2] == ("placement", "auto")]
     assert len(why) == 1 and why[0].startswith("HashPartition for 2 streams, 3 hosts")
     run = join.start(tmp_path, batches="batch")

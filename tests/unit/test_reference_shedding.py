@@ -60,7 +60,7 @@ def test_algorithm_3_uses_r_of_the_window(steps, r, order):
     for t in some:
         before = join.compared
         join.process_tuple(t)
-        size = sum(len(part.tuples) for part in join.effective_windows[1 - t.stream])
+        size = sum(len(part.tuples) for part in join.windows[1 - t.stream])
         assert abs(join.compared - before - r * size) <= 1
     indexed = reference.run_join(some, length=(7, 7), basic=2, fraction=r, sample=0.0, order=order)
     assert names(indexed) == names(join)

@@ -6,6 +6,7 @@ Invalid arguments raise plain ``ValueError``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -31,6 +32,14 @@ class NarrowWindow(UserWarning):
 
 class OtherWatermark(UserWarning):
     """A join uses another event time or a shorter lateness than a frame's watermark."""
+
+
+class ContradictionError(BraidError):
+    """Some conjuncts exclude each other."""
+
+    def __init__(self, conjuncts: Sequence[str]) -> None:
+        super().__init__()
+        self.conjuncts = tuple(conjuncts)
 
 
 class QueryError(BraidError, ValueError):

@@ -84,7 +84,7 @@ class BranchSplitter:
     def _list_combined_conditions(self, node: exp.Expr) -> list[exp.Expr]:
         """Return the conditions that a node combines; empty: it is a literal."""
         if isinstance(node, (exp.And, exp.Or)):
-            return [node.this, node.expression]
+            return [*node.flatten()]  # however many, without recursion
         if isinstance(node, exp.Between):
             parts = split_conjuncts(node)
             return parts if len(parts) > 1 else []

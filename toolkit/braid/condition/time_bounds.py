@@ -28,7 +28,7 @@ from braid.condition.time_readings import (
     subtract_readings,
 )
 from braid.core.horizon import Reach, TimeBounds
-from braid.errors import PredicateError
+from braid.errors import ContradictionError, PredicateError
 from braid.util.durations import LONGEST
 
 _OPPOSITE: Mapping[type, type] = {
@@ -63,14 +63,6 @@ class _Conjunction:
     choices: list[tuple[str, list[_Conjunction]]] = field(default_factory=list)
 
 
-class _ContradictionError(Exception):
-    """Some conjuncts exclude each other."""
-
-    def __init__(self, conjuncts: Sequence[str]) -> None:
-        super().__init__()
-        self.conjuncts = tuple(conjuncts)
-
-
 class _BoundMatrix:
     """A closed difference bound matrix over ``streams`` streams.
 
@@ -98,7 +90,7 @@ class _BoundMatrix:
     def _close(self) -> None:
         """Close the matrix by shortest paths (Floyd, 1962).
 
-        Raises _ContradictionError for a negative cycle.
+        Raises ContradictionError for a negative cycle.
         """
         streams = range(len(self._most))
         for k in streams:
@@ -108,7 +100,7 @@ class _BoundMatrix:
                     self._tighten(i, j, self._most[i][k] + self._most[k][j], why)
             for i in streams:
                 if self._most[i][i] < 0:
-                    raise _ContradictionError(self._why[i][i])
+                    raise ContradictionError(self._why[i][i])
 
     def add_disjunction(self, text: str, branches: Sequence[_BoundMatrix]) -> None:
         """Add the bounds of a disjunction: the greatest of its branches."""
@@ -144,7 +136,7 @@ def find_time_bounds(
     conjunction = parser.parse_conjunction([tree.copy()])
     try:
         closed = _close_conjunction(conjunction, streams, ())
-    except _ContradictionError as contradiction:
+    except ContradictionError as contradiction:
         conjuncts = sorted(contradiction.conjuncts, key=parser.texts.index)
         raise PredicateError(_describe_contradiction(conjuncts)) from None
     return TimeBounds(closed.to_reach(), closed.dropped)
@@ -174,11 +166,11 @@ def _close_conjunction(
         for branch in branches:
             try:
                 possible.append(_close_conjunction(branch, streams, usable))
-            except _ContradictionError as contradiction:
+            except ContradictionError as contradiction:
                 why += contradiction.conjuncts
         if not possible:
             stated = {text, *(bound.conjunct for bound in usable)}
-            raise _ContradictionError([w for w in dict.fromkeys(why) if w in stated])
+            raise ContradictionError([w for w in dict.fromkeys(why) if w in stated])
         closed.add_disjunction(text, possible)
         closed.dropped += (text,) * (len(branches) - len(possible))
     return closed

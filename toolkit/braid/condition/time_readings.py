@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from braid.condition.term_normalizer import constant_value
 from braid.util.durations import UNITS
+from braid.util.validation import read_natural
 
 DAY = UNITS["day"]
 _SHORTEST = UNITS | {"month": 28 * DAY, "quarter": 90 * DAY, "year": 365 * DAY}
@@ -349,7 +350,7 @@ def read_integer(node: exp.Expr) -> int | None:
     """Return the value of an expression of whole numbers; None for others."""
     if node.find(exp.Column, exp.Div) is not None:
         return None
-    if not all(str(each.this).isdigit() for each in node.find_all(exp.Literal)):
+    if any(read_natural(str(each.this)) is None for each in node.find_all(exp.Literal)):
         return None
     value = constant_value(node)
     return None if value is None or value.denominator > 1 else int(value)
