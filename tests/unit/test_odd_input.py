@@ -33,6 +33,7 @@ ROWS = pa.table(
 )
 STREAMS = {"a": ROWS, "b": ROWS}
 ON = "a.x = b.x"
+LONG = [f"a.x = b.x + {n}" for n in range(1500)]
 DEEP = "is too deep, with"
 TEXT = "it must be Spark SQL text such as 'a.x = b.x'"
 MADE = "it must be 'auto', or one that has been made, as AdaptiveGrid(hosts=16)"
@@ -86,7 +87,7 @@ JOINS: dict[str, list[tuple[Any, str]]] = {
         ("a.nope = b.x", "column 'a.nope' in the join condition is unknown; a has: id, x, s, ts"),
         ("a.x + b.x", "is of type int; it must be boolean"),
         ("(" * 400 + ON + ")" * 400, DEEP),
-        (" OR ".join([ON] * 1500), f"{DEEP} 19,496 letters; write a long list as IN (...)"),
+        (" OR ".join(LONG), f"{DEEP} 28,886 letters; write a long list as IN (...)"),
         (" AND ".join([ON] * 1500), DEEP),
         ("NOT " * 1000 + ON, DEEP),
         (ON + " + 1" * 900, DEEP),

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from braid.util.clock_and_threads import current_environment
 from braid.util.file_system import current_file_system
+from braid.util.validation import read_natural
 
 _EARLIEST = np.iinfo(np.int64).min
 
@@ -87,7 +88,8 @@ def remove_extra_files(
     extra = [] if whole else [folder / f"{alias}.arrow" for alias in streams]
     for alias in streams:
         files = current_file_system().find_files(folder / alias, "*.parquet")
-        extra += [f for f in files if f.stem.isdecimal() and int(f.stem) >= batches]
+        numbers = ((file, read_natural(file.stem)) for file in files)
+        extra += [file for file, number in numbers if number is not None and number >= batches]
     extra += current_file_system().find_files(folder, ".*")
     check()
     for path in extra:
