@@ -20,6 +20,7 @@ from braid.condition.predicate import Predicate, window_conditions
 from braid.condition.residual_evaluation import evaluate_residual
 from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.reserved_columns import TIME
+from braid.kernels import range_search
 from braid.kernels.block_builder import build_block, gather_blocks, merge_blocks
 from braid.kernels.hashing import xxhash64
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, variable_width_columns
@@ -556,3 +557,40 @@ def test_three_streams_by_an_index_a_link_and_a_residual(
             x[0] == y[0] and -2 <= y[1] - z[1] <= 3 and x[1] - z[0] >= 1 and x[1] + y[1] != z[1]
         )
     assert join(p, *blocks) == +want
+
+
+ENDS = st.sampled_from([-(2**63), -(2**63) + 1, -5, -1, 0, 1, 3, 2**63 - 1])
+REALS = st.sampled_from([float("nan"), -np.inf, np.inf, -0.0, 0.0, 1.5, -3.0, 7.0])
+
+
+@given(
+    values=st.tuples(st.lists(ENDS, min_size=1, max_size=4), st.lists(ENDS, min_size=1, max_size=4))
+    | st.tuples(st.lists(REALS, min_size=1, max_size=4), st.lists(REALS, min_size=1, max_size=4)),
+    bounds=st.tuples(st.sampled_from([-np.inf, -3, 0]), st.sampled_from([np.inf, 0, 4])),
+    is_exact=st.booleans(),
+    left=st.booleans(),
+)
+def test_a_block_that_is_left_out_has_no_match(
+    values: tuple[list[float], list[float]],
+    bounds: tuple[float, float],
+    is_exact: bool,
+    left: bool,
+) -> None:
+    """The ends of its keys say so, and a search finds the same."""
+    probe, stored = (np.array(v) for v in values)
+    stored.sort()
+    condition = IndexCondition((0, "k"), (1, "k"), *bounds, is_exact=is_exact)
+    first, last = range_search.search_ranges(probe, stored, condition, left)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(range_search, "_may_reach", lambda *_: True)
+        searched = range_search.search_ranges(probe, stored, condition, left)
+    sizes = [np.maximum(b - a, 0).tolist() for a, b in ((first, last), searched)]
+    assert sizes[0] == sizes[1]
+
+
+def test_a_block_out_of_reach_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    condition, probe = IndexCondition((0, "k"), (1, "k"), -5, 5), np.arange(100, 200)
+    monkeypatch.setattr(np, "searchsorted", None)
+    for stored in (np.arange(50, 95), np.arange(205, 300)):
+        first, last = range_search.search_ranges(probe, stored, condition, left=True)
+        assert not (last - first).any()

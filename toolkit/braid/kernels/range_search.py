@@ -97,11 +97,13 @@ def search_ranges(
     It is found by binary search. ``left``: the stored values are its left side.
     """
     is_integral = probe.dtype.kind == stored.dtype.kind == "i"
-    if is_integral and link.lower == link.upper == 0 and not any(link.open_bounds):
-        return search_equal_ranges(probe, stored)
     low, high, strict = link.lower, link.upper, link.open_bounds
     if not left:
         low, high, strict = -high, -low, strict[::-1]
+    if (is_integral or link.is_exact) and not _may_reach(probe, stored, low, high):
+        return np.zeros(len(probe), np.int64), np.zeros(len(probe), np.int64)
+    if is_integral and low == high == 0 and not any(strict):
+        return search_equal_ranges(probe, stored)
     first = np.zeros(len(probe), np.int64)
     last = np.full(len(probe), len(stored), np.int64)
     if low > -np.inf:
@@ -115,6 +117,18 @@ def search_ranges(
         if (beyond := _find_overflowing(probe, min(high, 0))) is not None:
             last = np.where(beyond, 0, last)
     return first, last
+
+
+def _may_reach(probe: np.ndarray, stored: np.ndarray, low: float, high: float) -> bool:
+    """Return whether the least and greatest values allow a match; True if one of them is NaN.
+
+    A block whose keys are elsewhere is left out without a search.
+    """
+    if not len(probe) or not len(stored):
+        return False
+    ends = (probe.min(), probe.max(), stored[0], stored[-1])
+    least, greatest, begin, end = (each.item() for each in ends)
+    return not (greatest + high < begin or least + low > end)
 
 
 def search_equal_ranges(probe: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
