@@ -2,9 +2,12 @@
 
 The input has 2 x 200,000 rows. DuckDB reads the same Parquet files, joins once and writes one file
 of results. Braid joins the rows as they arrive, in ten batches, and is ready for more: as Spark
-streams, and as tables without Spark. Braid runs some rounds in turns, and the median round counts,
-without the first. DuckDB compares all pairs, which takes minutes and needs no warm-up: it runs
-once.
+streams, and as tables without Spark.
+
+DuckDB compares all pairs of the condition as written, which takes a minute: that runs once. Its
+rival is a rewrite by hand: each row of b is repeated for the five values of k that it may meet, so
+that DuckDB joins by an equality. The rewrite and Braid run some rounds in turns, and the median
+round counts, without the first.
 """
 
 from __future__ import annotations
@@ -24,16 +27,20 @@ from braid.stream_join import JoinRun, StreamJoin
 from pyspark.sql import SparkSession
 
 ON = "abs(a.k - b.k) <= 2 AND a.x < b.x"
+AS_WRITTEN = "FROM {a} AS a JOIN {b} AS b ON " + ON
+REWRITTEN = (
+    "FROM {a} AS a JOIN (SELECT b, b.k + unnest([-2, -1, 0, 1, 2]) AS near FROM {b} AS b) AS c "
+    "ON a.k = c.near AND a.x < c.b.x"
+)
 Round = Callable[[int], tuple[float, int]]
 
 
-def at_once(folder: Path) -> tuple[float, int]:
-    """Return seconds and results of DuckDB."""
+def at_once(folder: Path, statement: str) -> tuple[float, int]:
+    """Return seconds and results of DuckDB; ``statement`` joins tables ``{a}`` and ``{b}``."""
     out, began = folder / "duckdb.parquet", time.perf_counter()
     with duckdb.connect() as db:
-        found = (
-            f"SELECT a, b FROM '{folder}/a/*.parquet' AS a JOIN '{folder}/b/*.parquet' AS b ON {ON}"
-        )
+        a, b = (f"'{folder}/{alias}/*.parquet'" for alias in "ab")
+        found = f"SELECT a, b {statement.format(a=a, b=b)}"
         db.execute(f"COPY ({found}) TO '{out}'")
     return time.perf_counter() - began, pq.read_metadata(out).num_rows
 
@@ -68,8 +75,9 @@ def main() -> None:
     spark = session("benchmark")
     with scratch() as folder:
         both(spark, folder, args)
-        least, expected = at_once(folder)
+        longest, expected = at_once(folder, AS_WRITTEN)
         ways: dict[str, Round] = {
+            "DuckDB at once, rewritten": lambda n: at_once(folder, REWRITTEN),
             "Braid, Spark streams": lambda n: as_streams(spark, folder, args.hosts, n),
             "Braid, tables": lambda n: as_tables(folder, args.hosts, args.batches, n),
         }
@@ -80,15 +88,16 @@ def main() -> None:
     counts = {results for rounds in found.values() for _, results in rounds}
     assert counts == {expected}, f"results differ: {counts}, DuckDB {expected}"
     took = {name: median(s for s, _ in rounds[1:]) for name, rounds in found.items()}
-    took = {"DuckDB, the whole input at once": least} | took
+    least = took["DuckDB at once, rewritten"]
+    took = {"DuckDB at once, as written": longest} | took
     rows = [(name, s, expected, least / s) for name, s in took.items()]
-    table = pd.DataFrame(rows, columns=["program", "seconds in all", "results", "DuckDB: times"])
+    table = pd.DataFrame(rows, columns=["program", "seconds in all", "results", "rewrite: times"])
     leave(
         args,
         {f"2 x {args.rows:,} rows, {ON}, {args.batches} batches": table.round(3)},
         [
-            Measure(f"theta join, DuckDB at once / {name}", ratio, None, 1)
-            for name, _, _, ratio in rows[1:]
+            Measure(f"theta join, DuckDB's rewrite at once / {name}", ratio, None, 1)
+            for name, _, _, ratio in rows[2:]
         ],
     )
 
