@@ -20,7 +20,7 @@ SETTINGS = {"scale": 0.01, "batches": 8, "hosts": 4, "pace": 1.0}
 PICTURE = ".braid-live .braid-cockpit[data-batch]"
 BUSY = "import pathlib, time; [time.sleep(0.1) for _ in iter(pathlib.Path('seen').exists, True)]"
 PROBE = 'print("the panel is", panel.state)'
-PLAIN = 'watch(recordings.recording_path("shared_ring"))'
+PLAIN = 'watch(recorded_runs.recording_path("shared_ring"))'
 """A cell that shows a recording without a panel."""
 SAYS = """() => getComputedStyle(document.querySelector(".braid-live .braid-acts"), "::after").content"""
 """The text of the launch button after its name."""

@@ -218,7 +218,7 @@ def test_the_shared_ring(tmp_path: Path) -> None:
 UNCHANGED = """# The recorded run, as if its grid had stayed square
 from braid.core import event_jsonl
 
-seen = event_jsonl.read_events(recordings.recording_path("fluct"))
+seen = event_jsonl.read_events(recorded_runs.recording_path("fluct"))
 seen = [e for e in seen if type(e).__name__ != "MappingChanged" or not e.batch]"""
 
 
