@@ -6,7 +6,6 @@ zone, its error is widened by the *spread* of the zone: its greatest offset less
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -14,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from sqlglot import exp
 
+from braid.condition.interval_literals import parse_interval
 from braid.condition.term_normalizer import constant_value
 from braid.util.durations import UNITS
 from braid.util.validation import read_natural
@@ -29,9 +29,6 @@ _TRUNCATED |= {"dd": DAY}
 _TYPES = exp.DataType.Type
 _DATES = (_TYPES.DATE, _TYPES.DATE32)
 _INSTANTS = (_TYPES.TIMESTAMP, _TYPES.TIMESTAMPTZ, _TYPES.TIMESTAMPLTZ)
-_FIELDS = ("day", "hour", "minute", "second")
-"""Fields of an interval such as ``INTERVAL '1 02:03' DAY TO MINUTE``, in order."""
-
 Kind = Literal["time", "date", "span", "number"]
 
 
@@ -227,7 +224,7 @@ class TimeReader:
         return TimeReading("number", low=low, high=unit * (by - 1), unit=unit)
 
     def _read_interval(self, node: exp.Interval) -> TimeReading | None:
-        if (length := _parse_interval(node)) is None:
+        if (length := parse_interval(node)) is None:
             return None
         months, micros = length
         ends = sorted(int(months * days * DAY) for days in (28, 31))
@@ -359,63 +356,6 @@ def read_integer(node: exp.Expr) -> int | None:
 def _find_unit(node: exp.Expr) -> UnitSize | None:
     name = str(node.args.get("unit") or "day").lower()
     return UnitSize(_SHORTEST[name], _LONGEST[name]) if name in _SHORTEST else None
-
-
-def _parse_interval(node: exp.Interval) -> tuple[Fraction, Fraction] | None:
-    """Return the months and the microseconds of a literal interval; None if it is unknown."""
-    if node.this is None:
-        return None
-    unit, sign = node.args.get("unit"), 1
-    amount = node.this.unnest()
-    while isinstance(amount, exp.Neg):
-        amount, sign = amount.this.unnest(), -sign
-    if not isinstance(amount, exp.Literal):
-        return None
-    if unit is None:
-        return _sum_units(amount.name, sign)
-    if isinstance(unit, exp.IntervalSpan):
-        return _parse_fields(amount.name, str(unit.this), sign)
-    return _sum_units(f"{amount.name} {unit}", sign)
-
-
-def _sum_units(text: str, sign: int) -> tuple[Fraction, Fraction] | None:
-    """Return months and microseconds of a text such as "1 day 2 hours"."""
-    part = r"\s*([+-]?\d{1,20}(?:\.\d{1,20})?)\s*([a-z]+)"
-    parts = re.findall(part, text.lower())
-    if not parts or re.sub(part, "", text.lower()).strip():
-        return None
-    months = micros = Fraction(0)
-    for number, name in parts:
-        unit = name.removesuffix("s")
-        if unit in _MONTHS:
-            months += Fraction(number) * _MONTHS[unit]
-        elif unit in UNITS:
-            micros += Fraction(number) * UNITS[unit]
-        else:
-            return None
-    return sign * months, sign * micros
-
-
-_MONTHS = {"month": 1, "quarter": 3, "year": 12}
-
-
-def _parse_fields(text: str, first: str, sign: int) -> tuple[Fraction, Fraction] | None:
-    """Return months and microseconds of a text such as "1 02:03:04", whose first field is named."""
-    parts = re.fullmatch(r"\s*([+-]?)\s*(.*?)\s*", text)
-    assert parts is not None
-    numbers, first = re.split(r"[ :-]+", parts[2]), first.lower()
-    if not all(re.fullmatch(r"\d{1,18}(\.\d{1,9})?", n) for n in numbers):
-        return None
-    sign = -sign if parts[1] == "-" else sign
-    if first == "year" and len(numbers) == 2:
-        return sign * (12 * Fraction(numbers[0]) + Fraction(numbers[1])), Fraction(0)
-    if first not in _FIELDS:
-        return None
-    fields = _FIELDS[_FIELDS.index(first) :]
-    if len(numbers) > len(fields):
-        return None
-    named = zip(numbers, fields, strict=False)
-    return Fraction(0), sign * sum((Fraction(n) * UNITS[f] for n, f in named), Fraction(0))
 
 
 _R = TimeReader
