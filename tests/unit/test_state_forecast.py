@@ -1,4 +1,4 @@
-"""What explain() says about state before the start, and windows that lose results."""
+"""State that is forecast before the start, and windows that lose results."""
 
 from __future__ import annotations
 

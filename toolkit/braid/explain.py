@@ -14,6 +14,7 @@ from braid.condition.access_paths import (
     TextPrefix,
     list_searched_conditions,
 )
+from braid.condition.condition_parts import describe_access
 from braid.condition.predicate import computed_columns
 from braid.core.condition_tree import TreeLine, build_condition_tree, format_condition_tree
 from braid.core.query import longest_windows
@@ -207,9 +208,8 @@ def _format_text(join: AnalyzedJoin, end: tuple[int, str]) -> str:
 
 
 def _classify_index_condition(link: IndexCondition) -> str:
-    if link.left[1] == TIME == link.right[1]:
-        return "window" if link.is_exact else "window, derived from the condition"
-    return ("equality", "band", "inequality")[link.cost_rank]
+    is_derived = link.left[1] == TIME == link.right[1] and not link.is_exact
+    return describe_access(link) + (", derived from the condition" if is_derived else "")
 
 
 def _format_bounds(join: AnalyzedJoin, link: IndexCondition) -> str:

@@ -231,7 +231,7 @@ TextMatch = TextPrefix | EditDistance
 """A condition on texts of two streams that finds pairs."""
 
 AccessPath = IndexCondition | OrderSearch | CommonElements | Disjunction | TextMatch
-"""What finds candidate pairs."""
+"""A condition, or a search by several, that finds candidate pairs."""
 
 
 def list_searched_conditions(path: AccessPath | None) -> tuple[IndexCondition, ...]:

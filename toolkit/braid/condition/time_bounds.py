@@ -66,7 +66,7 @@ class _Conjunction:
 class _BoundMatrix:
     """A closed difference bound matrix over ``streams`` streams.
 
-    ``dropped`` has the disjunctions of which a branch contradicts the rest, once for each.
+    ``dropped`` has each disjunction with a branch that contradicts the rest, once.
     """
 
     def __init__(self, streams: int, bounds: Iterable[TimeBound] = ()) -> None:

@@ -164,7 +164,7 @@ class TimeReader:
         return self._add_span(left, right)
 
     def _add_span(self, left: TimeReading, right: TimeReading) -> TimeReading | None:
-        """Return the sum of two readings, of which at most one is a time."""
+        """Return the sum of two readings; at most one of them is a time."""
         if right.kind in ("time", "date"):
             left, right = right, left
         if left.kind == "date" and right.kind == "number" and not right.terms:

@@ -22,7 +22,7 @@ class TimeBounds(NamedTuple):
     """Bounds of event times that a condition implies.
 
     - ``reach``: by stream i and j, the greatest t_j - t_i of a result.
-    - ``dropped``: disjunctions of which a branch contradicts the rest of the condition.
+    - ``dropped``: disjunctions with a branch that contradicts the rest of the condition.
     """
 
     reach: Reach

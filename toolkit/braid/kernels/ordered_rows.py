@@ -92,7 +92,7 @@ class RankTrees:
 
 
 class BlockOrders:
-    """The orders of a block. What is read of them is kept.
+    """The orders of a block. Columns that are read stay in memory.
 
     - ``names``: the columns of the block.
     - ``read_column``: returns a column as a cached array.

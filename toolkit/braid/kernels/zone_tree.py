@@ -47,7 +47,7 @@ class ZoneTree:
     def _find_some(
         self, first: np.ndarray, last: np.ndarray, low: np.ndarray, most: int
     ) -> Iterator[Nodes]:
-        """Yield the pairs of as many probes as can be searched at once."""
+        """Yield pairs, for a piece of the probes at a time, so that memory is bounded."""
         ends = split_ranges(first, last, len(self.levels))
         reached: Nodes = (np.zeros(0, np.int64), np.zeros(0, np.int64))
         for level in range(len(self.levels) - 1, -1, -1):
