@@ -1,4 +1,4 @@
-"""The model of joins of every kind, tuple by tuple: what comes in which batch.
+"""The model of joins of every kind, tuple by tuple, with the batch of each row.
 
 A pair is a complete combination of tuples, one of each stream. It is made in the batch in which its
 last tuple comes, if none of its other tuples is below its stream's horizon by then. A tuple of a
@@ -107,7 +107,7 @@ class Irregular(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What a run gives.
+    """The outcome of a run.
 
     - ``pairs``: batch and ids of each pair.
     - ``answers``: of the preserved tuples.
@@ -172,7 +172,7 @@ class Progress:
 
 
 def run_join(tuples: Sequence[Tuple], rules: JoinRules) -> Outcome:
-    """Return what a join of these tuples gives, with the batch of each part."""
+    """Return the outcome of a join of these tuples."""
     run = _Run(rules)
     last = max([t.batch for t in tuples], default=-1)
     for batch in range(last + 1):
