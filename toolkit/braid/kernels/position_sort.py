@@ -59,12 +59,17 @@ def _sort_by_digits(numbers: npt.NDArray[np.unsignedinteger], bits: int) -> npt.
     return order
 
 
+def sort_numbers(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the numbers in order."""
+    return numbers[sort_positions(numbers)]
+
+
 def sort_distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the different numbers in order.
 
     ``np.unique`` hashes them, which takes 20 times as long for a million.
     """
-    ordered = np.sort(numbers)
+    ordered = sort_numbers(numbers)
     is_new = np.ones(len(ordered), bool)
     is_new[1:] = ordered[1:] != ordered[:-1]
     return ordered[is_new]
@@ -73,8 +78,8 @@ def sort_distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def sort_column(column: pa.Array) -> npt.NDArray[np.intp]:
     """Return the positions that sort a column. NULL comes last."""
     if not column.null_count:
-        return np.argsort(column.to_numpy(zero_copy_only=False), kind="stable")
+        return sort_stably(column.to_numpy(zero_copy_only=False))
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     there = np.flatnonzero(valid)
-    order = np.argsort(column.drop_null().to_numpy(), kind="stable")
+    order = sort_stably(column.drop_null().to_numpy(zero_copy_only=False))
     return np.concatenate([there[order], np.flatnonzero(~valid)])

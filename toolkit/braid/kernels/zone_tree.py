@@ -107,12 +107,12 @@ def split_ranges(first: np.ndarray, last: np.ndarray, levels: int) -> list[Nodes
     reached = []
     for level in range(levels):
         if level == levels - 1:
-            reached.append(_expand_nodes(probes, first, last))
+            reached.append(expand_nodes(probes, first, last))
             break
         inner_first = -(-first // _FAN_OUT) * _FAN_OUT
         inner_last = last // _FAN_OUT * _FAN_OUT
-        left = _expand_nodes(probes, first, np.minimum(inner_first, last))
-        right = _expand_nodes(probes, np.maximum(inner_last, np.minimum(inner_first, last)), last)
+        left = expand_nodes(probes, first, np.minimum(inner_first, last))
+        right = expand_nodes(probes, np.maximum(inner_last, np.minimum(inner_first, last)), last)
         reached.append(_append_nodes(left, right))
         going_on = np.flatnonzero(inner_first < inner_last)
         probes = probes[going_on]
@@ -120,7 +120,8 @@ def split_ranges(first: np.ndarray, last: np.ndarray, levels: int) -> list[Nodes
     return reached
 
 
-def _expand_nodes(probes: np.ndarray, first: np.ndarray, last: np.ndarray) -> Nodes:
+def expand_nodes(probes: np.ndarray, first: np.ndarray, last: np.ndarray) -> Nodes:
+    """Return the nodes [first, last) of each probe."""
     counts = last - first
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0

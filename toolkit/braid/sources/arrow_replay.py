@@ -142,6 +142,8 @@ def _routing_key_sql(placement: Placement, seed: int, whole: Sequence[str], valu
         return f"hash({', '.join([str(seed), *columns])}) % {keys}"
 
     keys, hosts = placement.key_space_size, placement.hosts
+    if keys == 1:
+        return "0"
     if placement.routing_key_source == "tuple" or not value:
         return hashed(whole, keys)
     if placement.routing_key_source == "join":
@@ -238,7 +240,8 @@ class ArrowFeed:
         query = _make_select_sql(asked, self.where[alias])
         computed = self._evaluate_columns(query, rows.append_column(_PLACE, places), alias, number)
         zeros = pa.array(np.zeros(computed.num_rows, np.int64))
-        tuples = rows.take(computed[_PLACE])
+        is_whole = computed[_PLACE].equals(pa.chunked_array([places]))
+        tuples = rows if is_whole else rows.take(computed[_PLACE])
         for name in columns:
             tuples = tuples.append_column(name, computed[name] if name in asked else zeros)
         return tuples

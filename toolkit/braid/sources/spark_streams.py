@@ -264,7 +264,7 @@ def _routing_key_sql(join: AnalyzedJoin, i: int, frame: DataFrame) -> str:
     computed from query bitmaps on arrival.
     """
     p, placement = join.predicate, join.placement
-    if join.config.shares_queries:
+    if join.config.shares_queries or placement.key_space_size == 1:
         return "0"
 
     def hash_columns(columns: list[str], count: int) -> str:
