@@ -4,7 +4,7 @@ Each fault is put into a policy, a reference model or a cost model. The claims o
 names hold without it and must fail with it.
 
 Every module of this folder has the faults of one paper's studies in a list MUTATIONS. ``tested``,
-and ``hub`` for what is of no paper, have a list BROKEN of faults that a test detects. The
+and ``clocks`` and ``hub`` for what is of no paper, have a list BROKEN of faults that a test detects. The
 concordance names the faults beside the items that they break.
 """
 
@@ -200,7 +200,8 @@ def mutations() -> list[Mutation]:
 
 def broken() -> list[Broken]:
     """Return the faults that tests detect."""
+    from mutations.clocks import BROKEN as of_clocks
     from mutations.hub import BROKEN as of_hubs
     from mutations.tested import BROKEN as of_papers
 
-    return [*of_papers, *of_hubs]
+    return [*of_papers, *of_clocks, *of_hubs]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from braid.condition.parser import parse_predicate
 from braid.condition.spark_type_checker import SparkAnalyzer
@@ -153,7 +154,7 @@ def test_static_streams_are_written_alike_here_and_by_spark(
     assert replays["spark"].tables is None and replays["here"].tables is not None
     counts = {way: replay.write_input(tmp_path / way) for way, replay in replays.items()}
     copies = {way: cut(tmp_path / way) for way in ways}
-    assert set(counts.values()) == {4 if batches == "n" else 3}
+    assert {each.batches for each in counts.values()} == {4 if batches == "n" else 3}
     for alias, frame in frames.items():
         stream = frame.drop("n") if batches == "n" else frame
         files = {way: sorted((tmp_path / way / alias).iterdir()) for way in ways}
@@ -163,7 +164,9 @@ def test_static_streams_are_written_alike_here_and_by_spark(
             assert whole[way].schema == static_replay.stored_schema(copies[way], alias, spark)
             assert whole[way].schema == stream.schema
             assert sorted(chain(*each[way])) == rows
-            assert len(files[way]) == counts[way]
+            assert len(files[way]) == counts[way].batches
+            filled = [n for n, file in enumerate(files[way]) if pq.read_metadata(file).num_rows]
+            assert counts[way].last_batches[alias] == max(filled)
             assert files[way] == sorted(files[way], key=lambda f: f.stat().st_mtime)
         if batches == "n":
             assert each["spark"] == each["here"]
@@ -179,7 +182,7 @@ def test_streams_that_are_too_large_together_are_written_by_spark(
     assert tables is not None
     sizes = [table.nbytes for table in tables.values()]
     replay = static_replay.StaticReplay(frames, {}, 1, (max(sizes) + sum(sizes)) // 2)
-    assert replay.tables is None and replay.write_input(tmp_path) == 1
+    assert replay.tables is None and replay.write_input(tmp_path).batches == 1
     for alias, frame in frames.items():
         assert texts(spark.read.parquet(str(tmp_path / alias))) == texts(frame)
 

@@ -122,6 +122,7 @@ def test_a_stream_is_not_held_once_the_static_one_has_ended(
     assert describe_difference(committed_ids(run), expected(STREAMS, "a.k = b.k")) == ""
     a, b = [e for e in run.events() if isinstance(e, BatchCommitted)][-1].live_tuples
     assert a < 100 and b == sum(k is not None for k in STREAMS["b"]["k"].to_pylist())
+    assert run._engine.state.ended == (False, True)
 
 
 def test_shared_joins_are_bounded_by_their_queries(spark: SparkSession, tmp_path: Path) -> None:

@@ -202,10 +202,10 @@ def test_a_driver_that_wakes_while_it_begins_takes_no_input_of_its_successor(
     def check() -> None:
         """Let the successor write before the third check, that of the removal."""
         if next(calls) == 3:
-            assert replay.write_input(tmp_path) == 4
+            assert replay.write_input(tmp_path).batches == 4
             written_by_successor.append((tmp_path / "a.arrow").read_bytes())
 
-    assert replay.write_input(tmp_path, check) == 4
+    assert replay.write_input(tmp_path, check).batches == 4
     assert (tmp_path / "a.arrow").read_bytes() == written_by_successor[0]
     there = {str(f.relative_to(tmp_path)) for f in tmp_path.rglob("*") if f.is_file()}
     assert there == {"a.arrow", "b.arrow", "a/000003.parquet"}

@@ -68,12 +68,9 @@ class EngineRun(RunLifecycle):
         self._start_batches(self._make_driver(frame, trigger))
 
     def _find_last_epochs(self) -> tuple[int | None, ...]:
-        """Return, by stream, the micro-batch with which it ends; empty if all end, or none."""
-        static, batches = self._join.static_streams, self._settings.get("static_batches")
-        aliases = list(self.config.streams)
-        if batches is None or len(static) == len(aliases) or self.config.shares_queries:
-            return ()
-        return tuple(batches - 1 if alias in static else None for alias in aliases)
+        """Return, by stream, the micro-batch with its last tuple; None: it is endless."""
+        last = self._settings["last_batches"]
+        return tuple(last.get(alias) for alias in self.config.streams)
 
     def _find_timeless_streams(self) -> tuple[int, ...]:
         """Return the streams without event time, if others have one."""

@@ -66,10 +66,10 @@ def prepare_run(
     batches: int | str,
 ) -> dict[str, Any]:
     """Copy the static input of a run that has begun, make it ready, and return its settings."""
-    count = None if replay is None else replay.write_input(store.input.folder, store.check_driver)
+    written = None if replay is None else replay.write_input(store.input.folder, store.check_driver)
     ends = len(join.static_streams) == len(join.config.streams)
-    settings = {**query, "batches": count if ends else None, "ready": True}
-    settings["static_batches"] = count
+    settings = {**query, "batches": written.batches if written and ends else None, "ready": True}
+    settings["last_batches"] = written.last_batches if written else {}
     settings["expires"] = any(
         is_timed(join.expiry_bounds, s) for s in range(len(join.expiry_bounds))
     )

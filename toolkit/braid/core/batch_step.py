@@ -29,7 +29,7 @@ from braid.core.plan_sentences import describe_block_state
 from braid.core.run_events import BatchCommitted, BatchPlanned, BatchQueryResults, BatchShed, Event
 from braid.core.run_state import Place, RunState
 from braid.core.shedding_plan import SheddingOutcome, estimate_variances
-from braid.core.stream_clocks import ClockAdvance
+from braid.core.stream_clocks import Clock, ClockAdvance
 from braid.errors import CoverageError
 from braid.util import json_codec
 
@@ -78,7 +78,7 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
 
 
 def _make_facts(
-    rules: RunRules, state: RunState, compaction: Plan, watermarks: tuple[int | None, ...]
+    rules: RunRules, state: RunState, compaction: Plan, watermarks: tuple[Clock, ...]
 ) -> Facts:
     """Return the placement's facts, after compaction."""
     return Facts(
@@ -167,7 +167,8 @@ def commit_batch(
         state.comparisons, following.batch, outcome.step_counts, rules.condition_parts
     )
     following = replace(following, comparisons=history)
-    following = replace(following, epoch=state.epoch if epoch is None else epoch)
+    epoch = state.epoch if epoch is None else epoch
+    following = replace(following, epoch=epoch, ended=rules.find_ended_streams(state.ended, epoch))
     rows = {id: size.rows for id, size in outcome.block_sizes.items()} | {
         b.id: b.rows for b in work.facts.blocks
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from braid.core.horizon import (
 from braid.core.placement import Placement, Shedder
 from braid.core.plan import Block, Plan, combine_plans
 from braid.core.run_state import Place, RunState
-from braid.core.stream_clocks import find_watermarks
+from braid.core.stream_clocks import Clock, set_ended_clocks, find_watermarks
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class RunRules:
     - ``checks_coverage``: whether plans are checked against the cover rule. Default: True.
     - ``shedder``: the load shedder; None: no load is shed.
     - ``condition_parts``: conjuncts of the condition as written, for reports.
-    - ``last_epochs``: by stream, the micro-batch with which it ends; None: it is endless. Empty: no
-      tuples expire because of an end.
+    - ``last_epochs``: by stream, the micro-batch with its last tuple, -1 if it has none; None: it
+      is endless. Empty: all are endless.
     - ``timeless``: streams without event time, if others have one.
     """
 
@@ -57,17 +57,39 @@ class RunRules:
         """By stream, the window W_i in microseconds; None: full history."""
         return windows_of_reach(self.reach)
 
-    def find_retention(self, state: RunState) -> Retention:
-        """Return how long tuples are held, as of the state after a batch."""
+    def find_ended_streams(self, ended: Sequence[bool], epoch: int) -> tuple[bool, ...]:
+        """Return, by stream, whether it has ended with a micro-batch, or had before (``ended``)."""
+        last = self.last_epochs or (None,) * len(ended)
+        return tuple(
+            was or (end is not None and epoch >= end) for was, end in zip(ended, last, strict=True)
+        )
+
+    def find_state_watermarks(self, state: RunState) -> tuple[Clock, ...]:
+        """Return, by stream, the earliest event time still expected of the others.
+
+        As of the state after a batch; see ``stream_clocks.find_watermarks``.
+        """
         lateness = self.lateness or (0,) * len(self.streams)
-        ends = self.last_epochs or (None,) * len(self.streams)
-        endless = [end is None for end in ends]
-        ended = [end is not None and state.epoch >= end for end in ends]
+        clocks = set_ended_clocks(state.clocks, state.ended)
+        return find_watermarks(clocks, lateness, self.timeless)
+
+    def find_retention(self, state: RunState) -> Retention:
+        """Return how long tuples are held, as of the state after a batch.
+
+        A stored tuple of stream s with event time t can be in no result of a later batch if ``t <
+        horizons[s]``. This concerns partners that are not late, and those of blocks that it has
+        met; pending pairs are apart. ``END``: all other streams have ended. None: another stream
+        may send a partner at any time.
+        """
+        lateness = self.lateness or (0,) * len(self.streams)
+        endless = [end is None for end in self.last_epochs]
+        if not any(endless):
+            endless = [True] * len(self.streams)
         return Retention(
             self.windows,
-            find_watermarks(state.clocks, lateness),
-            find_horizons(state.clocks, lateness, self.reach, ended),
-            tuple(shortest_reach(self.reach, s, endless) for s in range(len(ends))),
+            self.find_state_watermarks(state),
+            find_horizons(state.clocks, lateness, self.reach, state.ended),
+            tuple(shortest_reach(self.reach, s, endless) for s in range(len(endless))),
         )
 
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from braid.core.horizon import Horizon
 from braid.core.plan import Block, Derivation, Keys, Plan
+from braid.core.stream_clocks import Clock
 
 FANOUT = 4
 _SMALLEST = 4096
@@ -80,7 +81,7 @@ class Retention(NamedTuple):
     """
 
     windows: Sequence[int | None]
-    watermarks: Sequence[int | None]
+    watermarks: Sequence[Clock]
     horizons: Sequence[Horizon]
     waits: Sequence[int | None]
 
@@ -119,7 +120,7 @@ def _limit_spans(retention: Retention, stream: int, slice_length: int | None) ->
     return _SpanLimit(held, horizon + window)
 
 
-def count_reached_ages(b: Block, ages: Sequence[int], watermark: int | None) -> int:
+def count_reached_ages(b: Block, ages: Sequence[int], watermark: Clock) -> int:
     """Return how many of the ages (ascending, microseconds) all tuples of a block have reached.
 
     Age is relative to every tuple that may still arrive.

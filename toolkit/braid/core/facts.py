@@ -9,6 +9,7 @@ import msgspec
 
 from braid.core.plan import Block
 from braid.core.query import Query
+from braid.core.stream_clocks import Clock
 
 
 class HostUsage(msgspec.Struct, frozen=True):
@@ -95,7 +96,8 @@ class Facts:
     - ``clocks``: by stream, event time in microseconds; None: no tuple has arrived.
     - ``host_usage``: by host; may be shorter than the number of hosts.
     - ``match_counts``: measured selectivity; recent batches weigh most (see ``Matches``).
-    - ``watermarks``: by stream, the earliest event time still expected of the other streams.
+    - ``watermarks``: by stream, the earliest event time still expected of the other streams;
+      ``END``: they have ended; None: unknown.
     - ``queries``: queries of a shared run.
     - ``key_counts``: by stream and routing key, the tuples of a shared run; recent batches weigh
       most.
@@ -115,7 +117,7 @@ class Facts:
     clocks: tuple[int | None, ...] = ()
     host_usage: tuple[HostUsage, ...] = ()
     match_counts: Matches = field(default_factory=dict)
-    watermarks: tuple[int | None, ...] = ()
+    watermarks: tuple[Clock, ...] = ()
     queries: tuple[Query, ...] = ()
     key_counts: tuple[Mapping[int, float], ...] = ()
     match_counts_by_age: AgedMatches = field(default_factory=dict)

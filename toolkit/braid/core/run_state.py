@@ -66,6 +66,8 @@ class RunState:
     """Event time reached, in microseconds; None: no tuple has arrived."""
     pending: tuple[tuple[int, ...], ...] = ()
     """Event times too far ahead of the clock to advance it by themselves, in microseconds."""
+    ended: tuple[bool, ...] = ()
+    """Whether the stream has ended, so that it sends no more tuples."""
     irregular: IrregularCounts = field(default_factory=IrregularCounts)
     """Late, untimed and early tuples, and jumps of clocks, since the start."""
     pinned_blocks: frozenset[int] = frozenset()
@@ -95,6 +97,7 @@ class RunState:
             previous_received=none,
             clocks=(None,) * streams,
             pending=((),) * streams,
+            ended=(False,) * streams,
             irregular=IrregularCounts(none, none, none, none),
             queries=queries,
             shedder_state=shedding,

@@ -13,8 +13,9 @@ time of day.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
+from math import inf
 from typing import NamedTuple
 
 import msgspec
@@ -23,6 +24,10 @@ from braid.util.durations import format_instant
 
 SUPPORT = 8
 """Number of tuples past ``clock + ahead`` that make the clock jump."""
+END = inf
+"""The clock of a stream that has ended: after all event times, also after lateness is taken off."""
+Clock = float | None
+"""Event time in whole microseconds; ``END``: the stream has ended; None: it is silent."""
 
 
 class StreamClock(NamedTuple):
@@ -193,20 +198,40 @@ def find_latest_times(
     return tuple(max(late) if late else at for at, late in zip(clocks, pending, strict=True))
 
 
+def set_ended_clocks(clocks: Sequence[int | None], ended: Sequence[bool]) -> tuple[Clock, ...]:
+    """Return the clocks of streams, ``END`` for those that have ended. Empty: none has."""
+    return tuple(
+        END if has_ended else clock
+        for clock, has_ended in zip(clocks, ended or (False,) * len(clocks), strict=True)
+    )
+
+
 def find_watermarks(
-    clocks: Sequence[int | None], lateness: Sequence[int]
-) -> tuple[int | None, ...]:
+    clocks: Sequence[Clock], lateness: Sequence[int], timeless: Collection[int] = ()
+) -> tuple[Clock, ...]:
     """Return, by stream, the earliest event time still expected of the other streams.
 
-    None: one of them is silent. ``lateness`` is by stream.
+    The watermark of stream s is the least ``clock - lateness`` of the others, never its own. It is
+    in whole microseconds; None: one of the others is silent, or none has event time; ``END``: all
+    others that have event time have ended.
+
+    Parameters
+    ----------
+    clocks
+        Clocks by stream, ``END`` for streams that have ended (see ``set_ended_clocks``).
+    lateness
+        Maximum delay of each stream in microseconds.
+    timeless
+        Streams without event time. They are not waited for.
     """
     expected = [
         None if clock is None else clock - slack
         for clock, slack in zip(clocks, lateness, strict=True)
     ]
-    times: list[int | None] = []
+    timed = [stream for stream in range(len(expected)) if stream not in timeless]
+    times: list[Clock] = []
     for stream in range(len(expected)):
-        others = [time for other, time in enumerate(expected) if other != stream]
+        others = [expected[other] for other in timed if other != stream]
         begun = [time for time in others if time is not None]
-        times.append(min(begun) if len(begun) == len(others) else None)
+        times.append(min(begun) if begun and len(begun) == len(others) else None)
     return tuple(times)

@@ -66,7 +66,7 @@ class Engine:
     ahead
         Maximum lead with which a single tuple may advance a clock, in microseconds; see RunRules.
     last_epochs
-        By stream, the micro-batch with which it ends; see RunRules.
+        By stream, the micro-batch with its last tuple; see RunRules.
     timeless
         Streams without event time, if others have one.
     """

@@ -205,13 +205,18 @@ class QueryHub:
         self, store: RunStore, mine: Mapping[str, Any], replay: ReplaySource | None, cut: int | str
     ) -> dict[str, Any]:
         """Copy the static streams into the folder, make the hub ready, and return its settings."""
-        count = (
+        written = (
             None if replay is None else replay.write_input(store.input.folder, store.check_driver)
         )
         store.input.write_checksums(store.force, () if replay is None else self._static_streams())
         store.input.split_all(store.force)
         ends = len(self._static_streams()) == len(self.streams)
-        settings = {**mine, "batches": count if ends else None, "cut": cut, "ready": True}
+        settings = {
+            **mine,
+            "batches": written.batches if written and ends else None,
+            "cut": cut,
+            "ready": True,
+        }
         settings |= self._source.record_fingerprints()
         store.create_run(settings)
         return settings

@@ -25,7 +25,7 @@ from braid.condition.predicate import Predicate
 from braid.condition.spark_dialect import SparkSql
 from braid.core import batch_report
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
-from braid.core.stream_clocks import find_watermarks
+from braid.core.stream_clocks import Clock, find_watermarks
 from braid.execution.engine import Engine
 from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.join_spec import take_rows
@@ -66,7 +66,7 @@ class BitmapRewrite:
     streams: Mapping[int, int]
     retained_bits: int
     bitmaps: QueryBitmaps
-    watermarks: tuple[int | None, ...]
+    watermarks: tuple[Clock, ...]
     fsync: bool
 
     def stored_rows(self, block: int, host: int) -> BlockRows:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from braid.condition.access_paths import Order
 from braid.core.query import MOST, Query
 from braid.core.reserved_columns import MARK, ROUTING, TIME
+from braid.core.stream_clocks import Clock
 from braid.kernels.block_builder import build_block, replace_column
 from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.query_bitmaps import QueryBitmaps
@@ -24,7 +25,7 @@ Queries = tuple[Query, ...]
 def add_query(
     queries: Queries,
     new: Query,
-    watermarks: Sequence[int | None] = (),
+    watermarks: Sequence[Clock] = (),
     latest: Sequence[int | None] = (),
 ) -> Queries:
     """Return the queries with ``new`` added, on a free bit.
@@ -57,7 +58,7 @@ def add_query(
 
 
 def _complete_since(
-    queries: Queries, new: Query, stream: int, limit: int | None, now: int | None
+    queries: Queries, new: Query, stream: int, limit: Clock, now: int | None
 ) -> int | None:
     """Return the event time from which the state holds every tuple that a new query can use.
 
@@ -71,7 +72,7 @@ def _complete_since(
         if q.selections[stream] in (None, new.selections[stream]):
             times = [] if q.complete_since[stream] is None else [q.complete_since[stream]]
             if limit is not None and q.windows[stream] < new.windows[stream]:
-                times.append(limit - q.windows[stream] + 1)
+                times.append(int(limit) - q.windows[stream] + 1)
             if not times:
                 return None
             since = min(since, max(t for t in times if t is not None))
@@ -93,7 +94,7 @@ def rewrite_bitmaps(
     kept_bits: int,
     bitmaps: QueryBitmaps,
     stream: int,
-    limit: int | None,
+    limit: Clock,
     orders: Sequence[Order],
 ) -> pa.RecordBatch | None:
     """Return a stored block for another set of queries; None if no tuple is left.

@@ -86,18 +86,18 @@ class ArrowReplay:
 
     def write_input(
         self, folder: Path, check: Callable[[], None] = durable_files.skip_check
-    ) -> int:
-        """Write each stream under ``folder``, staged for splitting. Return the number of batches.
+    ) -> micro_batch_files.MicroBatches:
+        """Write each stream under ``folder``, staged for splitting. Return their extent.
 
         ``check`` raises FencedError if another driver has taken over the run.
         """
         numbers = self._assign_micro_batches()
-        count = micro_batch_files.count_batches(numbers, self.batches)
+        extent = micro_batch_files.count_batches(numbers, self.batches)
         for alias, rows in self.streams.items():
             kept = rows.drop_columns([self.batches]) if isinstance(self.batches, str) else rows
-            staged_input.write_stream(kept, numbers[alias], count, folder, alias, check)
-        micro_batch_files.remove_extra_files(folder, self.streams, count, check)
-        return count
+            staged_input.write_stream(kept, numbers[alias], extent.batches, folder, alias, check)
+        micro_batch_files.remove_extra_files(folder, self.streams, extent.batches, check)
+        return extent
 
     def _assign_micro_batches(self) -> dict[str, np.ndarray]:
         """Return the micro-batch of every tuple, by alias."""

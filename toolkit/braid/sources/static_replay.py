@@ -19,6 +19,7 @@ from braid.errors import CollectLimitExceeded
 from braid.execution.spark_to_arrow import ByteBudget, collect_batch, scanned_bytes
 from braid.storage import durable_files, micro_batch_files, staged_input
 from braid.storage.jvm_file_scheme import make_own_path
+from braid.storage.micro_batch_files import MicroBatches
 from braid.storage.static_input_copy import InputSnapshot
 from braid.util.clock_and_threads import current_environment, current_workers
 from braid.util.file_system import current_file_system
@@ -102,36 +103,38 @@ class StaticReplay:
 
     def write_input(
         self, folder: Path, check: Callable[[], None] = durable_files.skip_check
-    ) -> int:
-        """Write the streams under ``folder``. Return the number of micro-batches.
+    ) -> MicroBatches:
+        """Write the streams under ``folder``. Return their extent.
 
         Collected rows are staged for splitting; Spark writes one file per micro-batch. ``check``
         raises FencedError if another driver has taken over the run.
         """
         if self.tables is None:
-            count = self._write_with_spark(folder, check)
-            micro_batch_files.remove_extra_files(folder, self.frames, count, check, whole=False)
-            return count
-        count = self._write_on_driver(folder, self.tables, check)
-        micro_batch_files.remove_extra_files(folder, self.frames, count, check)
+            extent = self._write_with_spark(folder, check)
+            micro_batch_files.remove_extra_files(
+                folder, self.frames, extent.batches, check, whole=False
+            )
+            return extent
+        extent = self._write_on_driver(folder, self.tables, check)
+        micro_batch_files.remove_extra_files(folder, self.frames, extent.batches, check)
         self.tables = None  # free the rows while the run goes on
         pa.default_memory_pool().release_unused()
-        return count
+        return extent
 
     def _write_on_driver(
         self, folder: Path, tables: Mapping[str, pa.Table], check: Callable[[], None]
-    ) -> int:
+    ) -> MicroBatches:
         column, batches = {a: t[_NUMBER] for a, t in tables.items()}, self.batches
         if isinstance(batches, int) and self.times:
             numbers = micro_batch_files.number_by_time(column, batches)
         else:
             numbers = {a: n.to_numpy() for a, n in column.items()}
-        count = micro_batch_files.count_batches(numbers, batches)
+        extent = micro_batch_files.count_batches(numbers, batches)
         for alias, rows in tables.items():
             kept = rows.select(self._stream_schema(alias).names)
             kept = kept.replace_schema_metadata(self._schema_metadata(alias))
-            staged_input.write_stream(kept, numbers[alias], count, folder, alias, check)
-        return count
+            staged_input.write_stream(kept, numbers[alias], extent.batches, folder, alias, check)
+        return extent
 
     def _stream_schema(self, alias: str) -> T.StructType:
         """Return the columns of the stream."""
@@ -141,7 +144,7 @@ class StaticReplay:
     def _schema_metadata(self, alias: str) -> dict[str, str]:
         return {_SCHEMA: self._stream_schema(alias).json()}
 
-    def _write_with_spark(self, folder: Path, check: Callable[[], None]) -> int:
+    def _write_with_spark(self, folder: Path, check: Callable[[], None]) -> MicroBatches:
         frames, times, batches = self.frames, self.times, self.batches
         cuts = (
             _find_time_quantiles(frames, times, batches)
@@ -153,6 +156,7 @@ class StaticReplay:
             if isinstance(batches, int)
             else 1 + max(_find_last_number(f, batches) for f in frames.values())
         )
+        last: dict[str, int] = {}
         for alias, frame in frames.items():
             number = _micro_batch_column(frame, times.get(alias), batches, cuts)
             numbered = frame.withColumn(_NUMBER, number)
@@ -165,11 +169,11 @@ class StaticReplay:
             )
             schema = make_arrow_schema(self._stream_schema(alias))
             check()
-            _arrange_micro_batches(
+            last[alias] = _arrange_micro_batches(
                 written, folder / alias, count, schema.with_metadata(self._schema_metadata(alias))
             )
             current_file_system().remove_folder(written)
-        return count
+        return MicroBatches(count, last)
 
 
 def stored_schema(copied: InputSnapshot, alias: str, spark: SparkSession) -> T.StructType:
@@ -317,15 +321,21 @@ def _find_last_number(frame: DataFrame, column: str) -> int:
     return -1 if row is None or row[0] is None else int(row[0])
 
 
-def _arrange_micro_batches(written: Path, target: Path, count: int, schema: pa.Schema) -> None:
-    """Move written files into place, one per micro-batch, with empty ones for the rest."""
+def _arrange_micro_batches(written: Path, target: Path, count: int, schema: pa.Schema) -> int:
+    """Move written files into place, one per micro-batch, with empty ones for the rest.
+
+    Return the last micro-batch that has tuples; -1: none has.
+    """
     current_file_system().make_folder(target)
+    last = -1
     for k in range(count):
         file = micro_batch_files.batch_file(target, k)
         parts = current_file_system().find_files(written / f"{_NUMBER}={k}", "*.parquet")
         if parts:
             current_file_system().replace_file(parts[0], file)
+            last = k
         else:
             with current_file_system().open_sink(file) as sink:
                 pq.write_table(schema.empty_table(), sink)
     micro_batch_files.order_by_mtime(target, count)
+    return last

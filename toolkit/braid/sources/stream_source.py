@@ -14,6 +14,7 @@ from braid.core.horizon import Reach, is_timed, windows_of_reach
 from braid.core.placement import Placement
 from braid.join_config import Columns, JoinConfig, Watermarks
 from braid.kernels.join_spec import JoinSpec, StreamLayout
+from braid.storage.micro_batch_files import MicroBatches
 from braid.storage.run_store import RunStore
 from braid.util.durations import format_duration
 from braid.util.validation import check_int
@@ -30,11 +31,8 @@ _FEW_BATCHES = 1_000
 class ReplaySource(Protocol):
     """Static streams that are checked but not written yet."""
 
-    def write_input(self, folder: Path, check: Callable[[], None] = ...) -> int:
-        """Write a run's input and return the number of micro-batches.
-
-        The input is written whole or as files of micro-batches.
-        """
+    def write_input(self, folder: Path, check: Callable[[], None] = ...) -> MicroBatches:
+        """Write a run's input, whole or as files of micro-batches, and return its extent."""
         ...
 
 

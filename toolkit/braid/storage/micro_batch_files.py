@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -47,11 +48,25 @@ def number_by_time(times: Mapping[str, pa.ChunkedArray], batches: int) -> dict[s
     }
 
 
-def count_batches(numbers: Mapping[str, np.ndarray], batches: int | str) -> int:
-    """Return the number of micro-batches: as requested, or by the largest row number."""
-    if isinstance(batches, int):
-        return batches
-    return 1 + max((int(n.max()) for n in numbers.values() if len(n)), default=-1)
+class MicroBatches(NamedTuple):
+    """The extent of static streams.
+
+    - ``batches``: number of micro-batches.
+    - ``last_batches``: by stream, the micro-batch with its last tuple; -1: it has none.
+    """
+
+    batches: int
+    last_batches: Mapping[str, int]
+
+
+def count_batches(numbers: Mapping[str, np.ndarray], batches: int | str) -> MicroBatches:
+    """Return the extent of streams, given the micro-batch of every row.
+
+    The number of micro-batches is the requested one, or follows from the largest row number.
+    """
+    last = {alias: int(each.max()) if len(each) else -1 for alias, each in numbers.items()}
+    count = batches if isinstance(batches, int) else 1 + max(last.values(), default=-1)
+    return MicroBatches(count, last)
 
 
 def batch_file(folder: Path, number: int) -> Path:

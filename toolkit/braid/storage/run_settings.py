@@ -36,7 +36,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     """Content of run.json for a StreamJoin or a SharedJoin.
 
     - ``batches``: number of micro-batches; None: the input does not end.
-    - ``static_batches``: number of micro-batches of static streams; None: there are none.
+    - ``last_batches``: by static stream, the micro-batch with its last tuple; -1: it has none.
     - ``expires``: whether tuples expire by their event time, so that late ones may miss results.
     - ``cut``: the argument ``batches=``.
     - ``ready``: whether the copy of static streams is complete.
@@ -61,7 +61,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     ready: bool
     batches: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
     cut: Annotated[int, Meta(ge=1, le=100_000)] | _Text | None = None
-    static_batches: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
+    last_batches: dict[str, Annotated[int, Meta(ge=-1, le=1 << 31)]] = {}
     expires: bool = False
     chosen_placement: ChosenPlacement | None = None
     shedding_budget: dict[str, Any] | None = None

@@ -1,0 +1,45 @@
+"""Faults of clocks and ends of streams, each detected by one test."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from mutations import Broken
+
+ENDED = "unit.test_ended_streams."
+
+
+def of_all_streams(find: Any) -> Any:
+    """Let a stream wait for itself too, as with one watermark for all streams."""
+
+    def fault(clocks: Sequence[Any], lateness: Sequence[int], timeless: Collection[int]) -> Any:
+        timed = [s for s in range(len(clocks)) if s not in timeless]
+        known = [clocks[s] - lateness[s] for s in timed if clocks[s] is not None]
+        least = min(known) if timed and len(known) == len(timed) else None
+        return (least,) * len(clocks)
+
+    return fault
+
+
+def with_its_input(find_ended_streams: Any) -> Any:
+    """End every stream with the last batch, as if ``availableNow`` ended it."""
+    return lambda rules, ended, epoch: (True,) * len(ended)
+
+
+BROKEN = [
+    Broken(
+        "a stream waits for its own watermark",
+        ENDED + "find_watermarks",
+        of_all_streams,
+        ENDED + "test_a_watermark_is_the_least_of_the_other_streams_that_have_event_time",
+        "",
+    ),
+    Broken(
+        "a stream ends because no more of it is available now",
+        "braid.core.batch_work.RunRules.find_ended_streams",
+        with_its_input,
+        ENDED + "test_only_a_stream_with_a_last_batch_ends_and_it_stays_so",
+        "",
+    ),
+]
