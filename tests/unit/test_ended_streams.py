@@ -13,7 +13,7 @@ import pytest
 from braid.core.batch_work import RunRules
 from braid.core.horizon import reach_of_windows
 from braid.core.run_state import RunState
-from braid.core.stream_clocks import END, Clock, set_ended_clocks, find_watermarks
+from braid.core.stream_clocks import END, Clock, find_watermarks, set_ended_clocks
 from braid.execution.engine import Engine
 from braid.papers.baselines.centralized import Centralized
 from braid.storage.run_store import RunStore

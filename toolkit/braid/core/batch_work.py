@@ -20,7 +20,7 @@ from braid.core.horizon import (
 from braid.core.placement import Placement, Shedder
 from braid.core.plan import Block, Plan, combine_plans
 from braid.core.run_state import Place, RunState
-from braid.core.stream_clocks import Clock, set_ended_clocks, find_watermarks
+from braid.core.stream_clocks import Clock, find_watermarks, set_ended_clocks
 
 
 @dataclass(frozen=True)
