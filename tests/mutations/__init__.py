@@ -3,9 +3,9 @@
 Each fault is put into a policy, a reference model or a cost model. The claims or the test that it
 names hold without it and must fail with it.
 
-Every module of this folder has the faults of one paper's studies in a list MUTATIONS. ``tested``,
-and ``clocks`` and ``hub`` for what is of no paper, have a list BROKEN of faults that a test detects. The
-concordance names the faults beside the items that they break.
+Every module of this folder has the faults of one paper's studies in a list MUTATIONS, or in a list
+BROKEN faults that a test detects, of a paper (``tested``) or of none. The concordance names the
+faults beside the items that they break.
 """
 
 from __future__ import annotations
@@ -194,14 +194,15 @@ def lazy_figures(kind: type[T], **made: Callable[[], Any]) -> T:
 
 def mutations() -> list[Mutation]:
     """Return the mutations of all papers."""
-    names = sorted(module.name for module in iter_modules(__path__, f"{__name__}."))
-    return [m for name in names for m in getattr(import_module(name), "MUTATIONS", ())]
+    return _collect("MUTATIONS")
 
 
 def broken() -> list[Broken]:
     """Return the faults that tests detect."""
-    from mutations.clocks import BROKEN as of_clocks
-    from mutations.hub import BROKEN as of_hubs
-    from mutations.tested import BROKEN as of_papers
+    return _collect("BROKEN")
 
-    return [*of_papers, *of_clocks, *of_hubs]
+
+def _collect(name: str) -> list[Any]:
+    """Return the faults in the lists of this name in all modules of this folder."""
+    modules = sorted(module.name for module in iter_modules(__path__, f"{__name__}."))
+    return [fault for each in modules for fault in getattr(import_module(each), name, ())]

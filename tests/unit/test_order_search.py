@@ -61,6 +61,16 @@ def test_trees_find_what_a_mask_finds(size: int, most: int, ties: int) -> None:
     assert all(len(probes) <= most for probes, _ in pieces)
 
 
+def test_narrow_ranges_are_covered_by_few_nodes_and_rows() -> None:
+    size, width = 1 << 14, 700
+    draw = np.random.default_rng(0)
+    tree = MergeSortTree(rank_values(draw.permutation(size)))
+    first, low = draw.integers(0, size - width, (2, 1000))
+    pairs = tree.find_pairs(first, first + width, low, low + 100, 1 << 20)
+    assert sum(len(probes) for probes, _ in pairs) > 4000
+    assert tree.looked_at < 10 * len(first)
+
+
 def test_a_tree_looks_at_few_nodes_if_there_are_few_results() -> None:
     size = 1 << 14
     ranks = rank_values(np.random.default_rng(0).permutation(size))

@@ -45,7 +45,7 @@ class _Matches(NamedTuple):
     begin: np.ndarray
     counts: np.ndarray
 
-    def select(self, chosen: np.ndarray | slice) -> _Matches:
+    def select_nodes(self, chosen: np.ndarray | slice) -> _Matches:
         """Return the ``chosen`` nodes."""
         return _Matches(*(each[chosen] for each in self))
 
@@ -93,9 +93,9 @@ class MergeSortTree:
             )
             levels = _choose_levels(last[probes] - first[probes])
             for level in np.flatnonzero(np.bincount(levels)).tolist():
-                yield from self._search_cover(level, probes[levels == level], ranges, most)
+                yield from self._search_covering_nodes(level, probes[levels == level], ranges, most)
 
-    def _search_cover(
+    def _search_covering_nodes(
         self, level: int, probes: np.ndarray, ranges: _Ranges, most: int
     ) -> Iterator[Pairs]:
         """Yield the pairs of these probes, from the nodes of one level that cover their ranges.
@@ -115,14 +115,14 @@ class MergeSortTree:
             1 << shift, self.size - (matches.nodes << shift)
         )
         has_many = is_cut & (matches.counts > _FEW)
-        for pairs, rows in self._expand_matches(level, matches.select(~has_many), most):
+        for pairs, rows in self._expand_matches(level, matches.select_nodes(~has_many), most):
             inside = (rows >= ranges.first[pairs]) & (rows < ranges.last[pairs])
             self.looked_at += len(rows) - int(np.count_nonzero(inside))
             yield pairs[inside], rows[inside]
         parts = ranges._replace(first=node_first[has_many], last=node_last[has_many])
-        yield from self._search_below(level, matches.probes[has_many], parts, most)
+        yield from self._search_nodes_below(level, matches.probes[has_many], parts, most)
 
-    def _search_below(
+    def _search_nodes_below(
         self, level: int, probes: np.ndarray, parts: _Ranges, most: int
     ) -> Iterator[Pairs]:
         """Yield the pairs of parts of nodes of a level, from nodes below that make up each part.
@@ -158,7 +158,7 @@ class MergeSortTree:
         """Yield the pairs (probe, row) of these nodes, in chunks."""
         packed = self._sort_level(level)
         for start, stop in split_into_chunks(np.cumsum(matches.counts), most):
-            part = matches.select(slice(start, stop))
+            part = matches.select_nodes(slice(start, stop))
             for probes, at in expand_ranges(part.probes, part.begin, part.counts, None, most):
                 yield probes, self.rows[packed[at] % (self.size + 1)] if level else at
 
