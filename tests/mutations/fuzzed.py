@@ -72,13 +72,20 @@ def _reading(kind: type[exp.Expr], *names: str) -> Callable[[Any], Any]:
     return accept
 
 
+def _take_as_inner(parse: Callable[..., Any]) -> Callable[..., Any]:
+    """Take every join for an inner join."""
+    return lambda joins, *given: parse([], *given)
+
+
 _STATEMENT = "braid.hub.query_dialect.STATEMENT"
+_KINDS = "braid.hub.query_parser.parse_query_kind"
 FAULTS = (
     SeededFault(
         "NOT LIKE", "braid.condition.spark_dialect.SparkSql.Parser._negate_range", _drop_not, "tables", "NOT LIKE"
     ),
-    SeededFault("ASOF", _STATEMENT, _reading(exp.Join, "method"), "hub", "ASOF"),
-    SeededFault("NATURAL", _STATEMENT, _reading(exp.Join, "method"), "hub", "NATURAL"),
+    SeededFault("ASOF", _KINDS, _take_as_inner, "hub", "ASOF"),
+    SeededFault("NATURAL", _KINDS, _take_as_inner, "hub", "NATURAL"),
+    SeededFault("ANTI", _KINDS, _take_as_inner, "hub", "ANTI"),
     SeededFault("EXCEPT", _STATEMENT, _reading(exp.Star, "except_"), "hub", r"\* EXCEPT"),
     SeededFault("TABLESAMPLE", _STATEMENT, _reading(exp.Table, "sample"), "hub", "TABLESAMPLE"),
     SeededFault("alias columns", _STATEMENT, _reading(exp.TableAlias, "columns"), "hub", r"\w\(id"),

@@ -190,7 +190,7 @@ BAD = [
     ),
     (
         "SELECT * FROM flights [RANGE 5 MIN] f, checkins [RANGE 1 MIN] c WHERE f.num IN (SELECT 1)",
-        "a subquery or a window function",
+        "stands beside a join",
     ),
     (
         "SELECT count(*) FROM flights [RANGE 5 MIN] f, checkins [RANGE 1 MIN] c WHERE f.num = c.flight",

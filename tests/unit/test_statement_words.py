@@ -13,8 +13,8 @@ pytestmark = pytest.mark.unit
 INT, TIME = SqlType("int"), SqlType("timestamp")
 SCHEMAS = {"t": {"k": INT, "q": INT, "ts": TIME}, "p": {"k": INT, "x": INT, "ts": TIME}}
 REFUSED = {
-    "SELECT * FROM t ASOF JOIN p ON t.k = p.k AND t.ts >= p.ts": "ASOF JOIN in 'ASOF JOIN p",
-    "SELECT * FROM t NATURAL JOIN p WHERE t.q <= p.x": "NATURAL JOIN in 'NATURAL JOIN p'",
+    "SELECT * FROM t ASOF JOIN p ON t.k = p.k AND t.ts >= p.ts": "an ASOF JOIN is asked for",
+    "SELECT * FROM t NATURAL JOIN p WHERE t.q <= p.x": "a NATURAL JOIN is asked for",
     "SELECT t.q FROM t LEFT JOIN p ON t.k = p.k": "a LEFT JOIN is asked for",
     "SELECT t.q FROM t SEMI JOIN p ON t.k = p.k": "a SEMI JOIN is asked for",
     "SELECT * EXCEPT (x) FROM t, p WHERE t.k = p.k": "EXCEPT in '* EXCEPT (x)'",

@@ -120,11 +120,17 @@ class _Reader(TypeGrammar):
 
     def read_members(self) -> None:
         """Read a list of expressions or a query, and the closing parenthesis."""
-        if self.peek_word() in _QUERIES and self.peek_word(1) not in (".", ",", ")"):
-            self.skip_parenthesis()
+        if self.has_passed_query():
             return
         self.read_list(self.read_expression)
         self.need_word(")")
+
+    def has_passed_query(self) -> bool:
+        """Read a query and the closing parenthesis, if a query is next."""
+        is_query = self.peek_word() in _QUERIES and self.peek_word(1) not in (".", ",", ")")
+        if is_query:
+            self.skip_parenthesis()
+        return is_query
 
     def read_like(self) -> None:
         if self.peek_word() in ("ANY", "SOME", "ALL") and self.peek_word(1) == "(":
@@ -249,7 +255,7 @@ class _Reader(TypeGrammar):
 
     def read_arguments(self, function: str) -> None:
         """Read the arguments of a function and the closing parenthesis."""
-        if self.has_passed(")"):
+        if self.has_passed(")") or (function == "EXISTS" and self.has_passed_query()):
             return
         if function in ("CAST", "TRY_CAST"):
             self.read_expression()

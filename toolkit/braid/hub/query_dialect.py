@@ -33,7 +33,7 @@ _WORDS = {
 STATEMENT: Table = {
     exp.Select: ("expressions", "from_", "joins", "where", "group", "having"),
     exp.From: ("this",),
-    exp.Join: ("this", "on", "using", "side", "kind"),
+    exp.Join: ("this", "on", "using", "side", "kind", "method"),
     exp.Table: ("this", "alias", "db"),
     exp.TableAlias: ("this",),
     exp.Star: (),
@@ -99,8 +99,6 @@ def _check_statement(tree: exp.Select) -> None:
         if (name := find_unread(node, STATEMENT)) is None:
             continue
         word = _WORDS.get(name, name_for_user(name))
-        if isinstance(node, exp.Join) and name == "method":
-            word = f"{node.method.upper()} JOIN"
         where = "" if isinstance(node, exp.Select) else f" in {to_sql(node).strip()!r}"
         raise QueryError(f"{word}{where} is not supported; {ACCEPTED}")
 

@@ -12,6 +12,7 @@ from braid.condition.term_normalizer import split_conjuncts
 from braid.errors import PredicateError, QueryError
 from braid.hub.query_conditions import QueryConditions, Schemas, to_sql
 from braid.hub.query_dialect import ACCEPTED, parse_query
+from braid.hub.query_kinds import check_join_words, join_subqueries, parse_query_kind
 from braid.hub.query_window_parser import interval_windows, parse_windows
 from braid.papers.reuse.definition import Definition
 from braid.util.durations import Span
@@ -87,8 +88,9 @@ def parse_stream_query(
 
 class _Reader:
     def __init__(self, tree: exp.Select, schemas: Schemas, time: str) -> None:
-        self.tree, self.schemas, self.time = tree, schemas, time
+        self.tree, self.schemas, self.time = join_subqueries(tree, schemas), schemas, time
         self.tables = dict(self._find_tables())
+        check_join_words(self.tables)
         self.streams = {a: self._find_stream(t) for a, t in self.tables.items()}
         self.columns = {a: list(schemas[s]) for a, s in self.streams.items()}
         self._check_structure()
@@ -97,7 +99,7 @@ class _Reader:
         self, sql: str, windows: Mapping[str, Span] | Span | None, slide: Span | None
     ) -> StreamQuery:
         """Return the parsed query."""
-        parts = [self._qualify_columns(c) for c in self._find_conjuncts()]
+        parts = self._read_conjuncts()
         ranges, slides = parse_windows(self.tables, windows, slide)
         if not ranges and len(self.streams) == 2:
             ranges, parts = interval_windows(parts, self.time)
@@ -147,12 +149,6 @@ class _Reader:
                 raise QueryError(f"two streams are called {name!r}; give them different aliases")
             seen.add(name.lower())
             yield name, table
-        for join in joins:
-            if join.side or (join.kind or "CROSS").upper() not in ("INNER", "CROSS"):
-                raise QueryError(
-                    f"a {(join.side or join.kind).upper()} JOIN is asked for; queries of a hub are "
-                    "inner joins"
-                )
 
     def _find_stream(self, table: exp.Table) -> str:
         stream = next((s for s in self.schemas if s.lower() == table.name.lower()), None)
@@ -164,17 +160,17 @@ class _Reader:
 
     def _check_structure(self) -> None:
         names = list(self.streams.values())
+        if (
+            self.tree.find(exp.Subquery, exp.Exists, exp.Window)
+            or len(list(self.tree.find_all(exp.Select))) > 1
+        ):
+            raise QueryError(f"a subquery or a window function is not supported; {ACCEPTED}")
         if twice := sorted({n for n in names if names.count(n) > 1}):
             raise QueryError(f"stream {twice[0]!r} is read twice; a query reads each stream once")
         if len(names) < 2:
             raise QueryError(
                 f"the query reads {names[0]!r} alone; it must join two streams or more"
             )
-        if (
-            self.tree.find(exp.Subquery, exp.Exists, exp.Window)
-            or len(list(self.tree.find_all(exp.Select))) > 1
-        ):
-            raise QueryError(f"a subquery or a window function is not supported; {ACCEPTED}")
         for call in self.tree.find_all(exp.Func):
             name = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
             if name.upper() in _CHANGING or name.upper().startswith("CURRENT_"):
@@ -197,14 +193,22 @@ class _Reader:
             )
         return named
 
-    def _find_conjuncts(self) -> Iterator[exp.Expr]:
-        for join in self.tree.args.get("joins") or []:
-            if (on := join.args.get("on")) is not None:
-                yield from split_conjuncts(on)
-            for name in join.args.get("using") or []:
-                yield from self._expand_using(name.name, join.this.alias_or_name)
-        if (where := self.tree.args.get("where")) is not None:
-            yield from split_conjuncts(where.this)
+    def _read_conjuncts(self) -> list[exp.Expr]:
+        """Return the conjuncts of ON and WHERE. Raises QueryError unless it is an inner join."""
+        joins, where = self.tree.args.get("joins") or [], self.tree.args.get("where")
+        on = [self._qualify_columns(part) for join in joins for part in self._split_join(join)]
+        rest = [] if where is None else split_conjuncts(where.this)
+        filters = [self._qualify_columns(part) for part in rest]
+        kind = parse_query_kind(joins, [*self.streams], on, filters, self.time)
+        if not kind.is_plain:
+            raise QueryError(f"{kind.words} is asked for; queries of a hub are inner joins")
+        return [*on, *filters]
+
+    def _split_join(self, join: exp.Join) -> Iterator[exp.Expr]:
+        if (on := join.args.get("on")) is not None:
+            yield from split_conjuncts(on)
+        for name in join.args.get("using") or []:
+            yield from self._expand_using(name.name, join.this.alias_or_name)
 
     def _expand_using(self, name: str, alias: str) -> Iterator[exp.Expr]:
         before = list(self.tables)[: list(self.tables).index(alias)]

@@ -1,0 +1,175 @@
+"""Each statement of a hub is answered right, or refused: none is answered as another kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import duckdb
+import hub_cases
+import pytest
+from braid.condition.column_names import parse_condition
+from braid.errors import PredicateError, QueryError
+from braid.hub import query_parser
+from braid.hub.query_kinds import QueryKind, join_subqueries, parse_query_kind
+from braid.hub.query_parser import parse_stream_query
+from hub_cases import SCHEMAS
+
+pytestmark = pytest.mark.unit
+F, C, B = (
+    "flights [RANGE 90 SECONDS] f",
+    "checkins [RANGE 60 SECONDS] c",
+    "baggage [RANGE 1 HOUR] b",
+)
+ON = "f.num = c.flight"
+INNER = "queries of a hub are inner joins"
+
+ANSWERED = {
+    f"SELECT f.id, c.id AS c FROM {F} JOIN {C} ON {ON}": f"{ON}",
+    f"SELECT f.id, c.id AS c FROM {F} INNER JOIN {C} ON {ON} AND f.terminal = 'A'": f"{ON} AND f.terminal = 'A'",
+    f"SELECT f.id, c.id AS c FROM {F}, {C} WHERE {ON} AND c.seats < 3": f"{ON} AND c.seats < 3",
+    f"SELECT f.id, c.id AS c FROM {F} CROSS JOIN {C} WHERE {ON}": f"{ON}",
+    f"SELECT f.id, c.id AS c FROM {F} JOIN {C} ON {ON} WHERE c.seats IS NULL": f"{ON} AND c.seats IS NULL",
+    f"SELECT f.id, c.id AS c FROM {F} JOIN {C} ON {ON} WHERE c.flight IS NULL": f"{ON} AND c.flight IS NULL",
+    f"SELECT f.id, c.id AS c FROM {F} JOIN {C} ON NOT ({ON}) AND f.id = c.id": f"NOT ({ON}) AND f.id = c.id",
+    f"SELECT f.id, c.id AS c FROM {F} JOIN {C} ON {ON} AND f.num NOT IN (1, 2)": f"{ON} AND f.num NOT IN (1, 2)",
+    f"SELECT f.id, c.id AS c FROM {F} JOIN {C} ON f.num <=> c.flight": "f.num IS NOT DISTINCT FROM c.flight",
+    "SELECT `left`.id, c.id AS c FROM flights [RANGE 90 SECONDS] AS `left` JOIN checkins [RANGE 60 SECONDS] c ON `left`.num = c.flight": f"{ON}",
+    "SELECT `ANY`.id, c.id AS c FROM flights [RANGE 90 SECONDS] `ANY` JOIN checkins [RANGE 60 SECONDS] c ON `ANY`.num = c.flight": f"{ON}",
+}
+"""Statements and their conditions in DuckDB."""
+
+KINDS = {
+    **{
+        f"{F} {side} JOIN {C} ON {ON}": (side.split()[0].lower(), "")
+        for side in ("LEFT", "LEFT OUTER", "RIGHT", "RIGHT OUTER", "FULL", "FULL OUTER")
+    },
+    **{
+        f"{F} {word} JOIN {C} ON {ON}": (word.split()[-1].lower(), "")
+        for word in ("SEMI", "LEFT SEMI", "ANTI", "LEFT ANTI")
+    },
+    f"{F} LEFT JOIN {C} ON {ON} AND f.terminal = 'A'": ("left", ""),
+    f"{F} LEFT JOIN {C} ON {ON} WHERE f.terminal = 'A'": ("left", ""),
+    f"{F} LEFT JOIN {C} ON {ON} WHERE c.flight IS NULL": ("anti", ""),
+    f"{F} LEFT JOIN {C} ON {ON} WHERE c.flight IS NULL AND f.num > 2": ("anti", ""),
+    f"{F} WHERE EXISTS (SELECT 1 FROM {C} WHERE {ON})": ("semi", ""),
+    f"{F} WHERE EXISTS (SELECT * FROM {C} WHERE num = flight) AND terminal = 'A'": ("semi", ""),
+    f"{F} WHERE NOT EXISTS (SELECT 1 FROM {C} WHERE {ON} AND c.ts > f.ts)": ("anti", ""),
+    f"{F} WHERE f.num IN (SELECT c.flight FROM {C})": ("semi", ""),
+    f"{F} WHERE num IN (SELECT flight FROM {C} WHERE c.seats < 3) AND f.id > 1": ("semi", ""),
+    f"{F} ASOF JOIN {C} ON {ON} AND f.ts >= c.ts": ("inner", "latest"),
+    f"{F} ASOF LEFT JOIN {C} ON {ON} AND c.ts <= f.ts": ("left", "latest"),
+    f"{F} ASOF JOIN {C} ON {ON} AND f.ts < c.ts": ("inner", "first"),
+    f"{F} ASOF JOIN {C} ON {ON} AND f.ts >= c.ts AND c.ts >= f.ts - INTERVAL 5 SECONDS": (
+        "inner",
+        "latest",
+    ),
+}
+"""Statements of another kind, with the name of the kind and the as-of match."""
+
+REFUSED = {
+    f"{F} NATURAL JOIN {C}": "a NATURAL JOIN is asked for",
+    f"{F} NATURAL LEFT JOIN {C}": "a NATURAL JOIN is asked for",
+    f"{F} POSITIONAL JOIN {C} ON num = flight": "not valid Spark SQL",
+    "flights [RANGE 90 SECONDS] POSITIONAL JOIN checkins [RANGE 60 SECONDS] c ON num = flight": "POSITIONAL after flights",
+    "flights [RANGE 90 SECONDS] ANY JOIN checkins [RANGE 60 SECONDS] c ON num = flight": "ANY after flights",
+    "flights [RANGE 90 SECONDS] OUTER JOIN checkins [RANGE 60 SECONDS] c ON num = flight": "OUTER",
+    "flights [RANGE 90 SECONDS] HASH JOIN checkins [RANGE 60 SECONDS] c ON num = flight": "HASH after flights",
+    f"{F} RIGHT SEMI JOIN {C} ON {ON}": "a RIGHT SEMI JOIN is asked for",
+    f"{F} CROSS APPLY {C}": "not valid Spark SQL",
+    f"{F} OUTER APPLY {C}": "not valid Spark SQL",
+    f"{F} CROSS APPLY checkins": "FROM takes streams by name",
+    f"{F}, LATERAL (SELECT * FROM checkins c WHERE {ON}) x": "FROM takes streams by name",
+    f"{F} JOIN LATERAL (SELECT * FROM checkins) c ON {ON}": "FROM takes streams by name",
+    f"{F} LATERAL VIEW explode(array(1)) x AS e": "LATERAL VIEW is not supported",
+    f"{F} STRAIGHT_JOIN {C} ON {ON}": "a STRAIGHT_JOIN JOIN is asked for",
+    f"{F}, {C} WHERE f.num = c.flight(+)": "not valid Spark SQL",
+    f"{F} LEFT JOIN {C} ON {ON} WHERE c.seats > 1": "reads c, which is NULL in the unmatched rows",
+    f"{F} LEFT JOIN {C} ON {ON} WHERE c.seats IS NULL": "reads c, which is NULL",
+    f"{F} LEFT JOIN {C} ON {ON} WHERE c.flight IS NOT NULL": "reads c, which is NULL",
+    f"{F} LEFT JOIN {C} ON {ON} WHERE coalesce(c.seats, 0) = 0": "reads c, which is NULL",
+    f"{F} LEFT JOIN {C} ON {ON} WHERE f.id > c.id": "reads c, which is NULL",
+    f"{F} RIGHT JOIN {C} ON {ON} WHERE f.terminal = 'A'": "reads f, which is NULL",
+    f"{F} RIGHT JOIN {C} ON {ON} WHERE f.num IS NULL": "reads f, which is NULL",
+    f"{F} FULL JOIN {C} ON {ON} WHERE f.num > 1": "reads f, which is NULL",
+    f"{F} ASOF LEFT JOIN {C} ON {ON} AND f.ts >= c.ts WHERE c.seats > 1": "reads c, which is NULL",
+    f"{F} LEFT JOIN {C} ON {ON} LEFT JOIN {B} ON f.num = b.flight": "a LEFT JOIN stands beside another join",
+    f"{F} JOIN {C} ON {ON} LEFT JOIN {B} ON f.num = b.flight": "a LEFT JOIN stands beside another join",
+    f"{F} LEFT JOIN {C} ON {ON} JOIN {B} ON f.num = b.flight": "a LEFT JOIN stands beside another join",
+    f"{F} JOIN {C} ON {ON} WHERE EXISTS (SELECT 1 FROM {B} WHERE f.num = b.flight)": "stands beside a join",
+    f"{F} WHERE EXISTS (SELECT 1 FROM {C} WHERE {ON}) AND EXISTS (SELECT 1 FROM {B} WHERE f.num = b.flight)": "WHERE has two queries",
+    f"{F} WHERE f.num NOT IN (SELECT c.flight FROM {C})": "which a single NULL in the query makes empty; write NOT EXISTS",
+    f"{F} WHERE NOT (f.num IN (SELECT c.flight FROM {C}))": "which a single NULL in the query makes empty; write NOT EXISTS",
+    f"{F} WHERE f.num > 3 OR EXISTS (SELECT 1 FROM {C} WHERE {ON})": "a subquery or a window function",
+    f"{F} WHERE f.num = (SELECT max(c.flight) FROM {C})": "a subquery or a window function",
+    f"{F} WHERE f.num = ANY (SELECT c.flight FROM {C})": "not valid Spark SQL",
+    f"{F} WHERE f.num IN (SELECT c.flight, c.id FROM {C})": "gives no single column",
+    f"{F} WHERE f.num IN (SELECT max(c.flight) FROM {C})": "which may be an aggregate",
+    f"{F} WHERE f.num IN (SELECT first(c.flight) FROM {C})": "which may be an aggregate",
+    f"{F} WHERE EXISTS (SELECT c.id FROM {C} WHERE {ON} LIMIT 1)": "a query that is more than SELECT|LIMIT",
+    f"{F} WHERE EXISTS (SELECT count(*) FROM {C} WHERE {ON} GROUP BY c.id)": "a query that is more than",
+    f"{F} WHERE EXISTS (SELECT 1 FROM {C}, {B} WHERE {ON})": "a query that is more than",
+    f"{F} WHERE EXISTS (SELECT max(c.id) FROM {C} WHERE {ON})": "which may be an aggregate",
+    f"{F} ASOF JOIN {C} ON {ON}": "has 0 comparisons",
+    f"{F} ASOF JOIN {C} ON {ON} AND f.ts >= c.ts AND f.ts <= c.ts": "has 2 comparisons",
+    f"{F} ASOF RIGHT JOIN {C} ON {ON} AND f.ts >= c.ts": "an ASOF RIGHT JOIN is asked for",
+    f"{F} JOIN ({C} LEFT JOIN {B} ON c.flight = b.flight) ON {ON}": "a join in parentheses",
+}
+"""Statements that are refused for a reason of their own."""
+
+
+def test_the_table_has_sixty_statements() -> None:
+    assert len(ANSWERED) + len(KINDS) + len(REFUSED) >= 60
+
+
+@pytest.mark.parametrize("sql", ANSWERED)
+def test_an_inner_join_is_answered_as_one(sql: str) -> None:
+    """The parsed parts, joined by DuckDB, are the join of the statement's condition."""
+    query = parse_stream_query(sql, SCHEMAS, "ts")
+    tables = hub_cases.tables(3)
+    with duckdb.connect() as db:
+        for name in ("flights", "checkins"):
+            db.register(name, tables[name])
+        parts = [query.on, *query.filters.values()]
+        spark = " AND ".join(parts).replace("<=>", "IS NOT DISTINCT FROM").replace("`", '"')
+        found = db.execute(f"SELECT flights.id, checkins.id FROM flights, checkins WHERE {spark}")
+        expected = f"SELECT f.id, c.id FROM flights f JOIN checkins c ON {ANSWERED[sql]}"
+        assert Counter(found.fetchall()) == Counter(db.execute(expected).fetchall())
+
+
+@pytest.mark.parametrize("source", KINDS)
+def test_a_join_of_another_kind_is_recognized_and_refused(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[QueryKind] = []
+
+    def parse(*given: object) -> QueryKind:
+        parsed.append(parse_query_kind(*given))
+        return parsed[-1]
+
+    monkeypatch.setattr(query_parser, "parse_query_kind", parse)
+    with pytest.raises(QueryError, match=rf"^an? .* is asked for; {INNER}$"):
+        parse_stream_query(f"SELECT f.id FROM {source}", SCHEMAS, "ts")
+    assert [(each.kind.name, each.match) for each in parsed] == [KINDS[source]]
+
+
+@pytest.mark.parametrize("source", REFUSED)
+def test_a_join_that_no_kind_describes_is_refused(source: str) -> None:
+    with pytest.raises(QueryError, match=REFUSED[source]) as refused:
+        parse_stream_query(f"SELECT f.id FROM {source}", SCHEMAS, "ts")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_subquery_has_the_names_of_its_own_stream_first() -> None:
+    """``id`` in the subquery is that of checkins, and outside of flights."""
+    sql = f"SELECT id FROM {F} WHERE EXISTS (SELECT 1 FROM {C} WHERE num = flight AND id > 2) AND id < 5"
+    tree = join_subqueries(query_parser.parse_query(sql), SCHEMAS)
+    text = tree.sql(dialect="spark")
+    assert "ON f.num = `c`.flight" in text.replace("`f`", "f") and "`c`.id > 2" in text
+    assert "`f`.id < 5" in text and text.startswith("SELECT `f`.id FROM")
+    assert "SEMI JOIN checkins" in text
+
+
+def test_the_condition_of_a_stream_join_takes_no_query() -> None:
+    for on in ("EXISTS (SELECT 1 FROM c WHERE a.k = c.k)", "a.k IN (SELECT k FROM c)"):
+        with pytest.raises(PredicateError, match="holds a query"):
+            parse_condition(f"a.k = b.k AND {on}")
