@@ -125,22 +125,22 @@ class _Run:
         rules, clocks = self.rules, self.find_clocks()
         self.batch += 1
         watermark = find_watermarks(clocks, rules.lateness)[LEFT]
-        due = [t for t in self.waiting if self._is_due(t, watermark)]
+        due = [t for t in self.waiting if self._is_due_now(t, watermark)]
         for left in due:
-            self._answer(left, choose_partner(left, self.rights, rules))
+            self._add_answer(left, choose_partner(left, self.rights, rules))
         self.waiting = [t for t in self.waiting if t not in due]
-        self._forget(find_watermarks(clocks, rules.lateness)[RIGHT])
+        self._forget_useless_tuples(find_watermarks(clocks, rules.lateness)[RIGHT])
         for each in tuples:
             if not each.meets or each.time is None or rules.read_order(each) is None:
                 if each.stream == LEFT:
-                    self._answer(each, None)
+                    self._add_answer(each, None)
             else:
                 (self.waiting if each.stream == LEFT else self.rights).append(each)
         for stream in (LEFT, RIGHT):
             usable = [t for t in tuples if t.stream == stream and t.meets and t.time is not None]
             self.ticking[stream].take_batch([t.time for t in usable])
 
-    def _is_due(self, left: Tuple, watermark: Time) -> bool:
+    def _is_due_now(self, left: Tuple, watermark: Time) -> bool:
         """Return whether no better partner of a left tuple may come any more."""
         if watermark in (None, END):
             return watermark == END
@@ -151,12 +151,12 @@ class _Run:
         tolerance = self.rules.tolerance
         return tolerance is not None and left.time + tolerance < watermark
 
-    def _answer(self, left: Tuple, partner: Tuple | None) -> None:
+    def _add_answer(self, left: Tuple, partner: Tuple | None) -> None:
         if partner is not None or self.rules.keeps_left:
             right = None if partner is None else partner.id
             self.answers.append(AsOfAnswer(self.batch, left.id, right))
 
-    def _forget(self, expected: Time) -> None:
+    def _forget_useless_tuples(self, expected: Time) -> None:
         """Forget the right tuples that no left tuple can take, unless it comes late.
 
         ``expected`` is the earliest time still expected of the left stream.

@@ -178,10 +178,10 @@ def run_join(tuples: Sequence[Tuple], rules: JoinRules) -> Outcome:
     for batch in range(last + 1):
         run.take_batch([t for t in tuples if t.batch == batch])
     if rules.closes:
-        run.close()
+        run.end_all_streams()
     if run.has_ended and run.waiting:
         run.take_batch([])
-    run.outcome.results = _list_results(run.outcome, rules)
+    run.outcome.results = _list_written_rows(run.outcome, rules)
     return run.outcome
 
 
@@ -197,7 +197,7 @@ class _Run:
         """Whether all streams have ended."""
         return all(clock == END for clock in self.progress.clocks)
 
-    def close(self) -> None:
+    def end_all_streams(self) -> None:
         """End all streams."""
         self.progress.is_closed = True
         self.progress.find_times()
@@ -205,10 +205,10 @@ class _Run:
     def take_batch(self, tuples: Sequence[Tuple]) -> None:
         """Answer the tuples that are final, then join the new ones."""
         batch, streams = self.progress.batch + 1, range(len(self.held))
-        self._settle(batch)
+        self._answer_final_tuples(batch)
         new = [[t for t in tuples if t.stream == s] for s in streams]
         able = [[t for t in each if _can_match(t, self.rules)] for each in new]
-        pairs = [*_find_pairs(self.held, able, self.progress.horizons, self.rules)]
+        pairs = [*_find_new_pairs(self.held, able, self.progress.horizons, self.rules)]
         self.outcome.pairs += [(batch, tuple(t.id for t in pair)) for pair in pairs]
         for stream in streams:
             self.held[stream] += able[stream]
@@ -218,22 +218,22 @@ class _Run:
                 self.outcome.answers += [Answer(batch, stream, t.id, False) for t in gone]
         self.matched |= {(t.stream, t.id) for pair in pairs for t in pair}
         if self.rules.how != "semi":
-            self._answer_matched(batch)
+            self._answer_matched_tuples(batch)
         self.outcome.irregular += self.progress.take_batch(batch, new)
         self.outcome.waiting.append(len(self.waiting))
         self.outcome.clocks.append(self.progress.clocks)
         self.outcome.watermarks.append(self.progress.watermarks)
         self.outcome.horizons.append(self.progress.horizons)
 
-    def _settle(self, batch: int) -> None:
+    def _answer_final_tuples(self, batch: int) -> None:
         if self.rules.how == "semi":
-            self._answer_matched(batch)
+            self._answer_matched_tuples(batch)
         final = [t for t in self.waiting if _is_below(t, self.progress.horizons[t.stream])]
         final = [t for t in final if (t.stream, t.id) not in self.matched]
         self.outcome.answers += [Answer(batch, t.stream, t.id, False) for t in final]
         self.waiting = [t for t in self.waiting if t not in final]
 
-    def _answer_matched(self, batch: int) -> None:
+    def _answer_matched_tuples(self, batch: int) -> None:
         found = [t for t in self.waiting if (t.stream, t.id) in self.matched]
         self.outcome.answers += [Answer(batch, t.stream, t.id, True) for t in found]
         self.waiting = [t for t in self.waiting if t not in found]
@@ -248,7 +248,7 @@ def _is_below(t: Tuple, horizon: Time) -> bool:
     return horizon == END or (None not in (horizon, t.time) and t.time < horizon)
 
 
-def _find_pairs(
+def _find_new_pairs(
     held: Sequence[Sequence[Tuple]],
     new: Sequence[Sequence[Tuple]],
     horizons: Sequence[Time],
@@ -265,11 +265,11 @@ def _find_pairs(
             for s in range(len(held))
         ]
         for pair in product(*sides):
-            if _is_near(pair, rules.reach) and rules.condition(*pair):
+            if _is_within_reach(pair, rules.reach) and rules.condition(*pair):
                 yield pair
 
 
-def _is_near(pair: Sequence[Tuple], reach: Reach) -> bool:
+def _is_within_reach(pair: Sequence[Tuple], reach: Reach) -> bool:
     return all(
         most is None or pair[j].time - pair[i].time <= most
         for i, row in enumerate(reach)
@@ -278,7 +278,9 @@ def _is_near(pair: Sequence[Tuple], reach: Reach) -> bool:
     )
 
 
-def _list_results(outcome: Outcome, rules: JoinRules) -> list[tuple[int, tuple[int | None, ...]]]:
+def _list_written_rows(
+    outcome: Outcome, rules: JoinRules
+) -> list[tuple[int, tuple[int | None, ...]]]:
     """Return the rows that the kind of a join writes, with their batches."""
     unmatched = [a for a in outcome.answers if not a.is_matched]
     if rules.how in ("semi", "anti"):

@@ -82,24 +82,24 @@ def parse_query_kind(
 
     Raises QueryError for words that ask for anything else.
     """
-    names = [(_find_kind(join), join) for join in joins]
+    names = [(_find_kind_name(join), join) for join in joins]
     special = [(name, join) for name, join in names if name != "inner" or join.method]
     if not special:
         return QueryKind(parse_kind("inner", aliases))
     name, join = special[0]
-    words = _describe_join(join)
+    words = _describe_join_words(join)
     if len(joins) > 1:
         raise QueryError(
             f"{words} stands beside another join; a query has one join if it is no inner join"
         )
     if join.method:
-        return _parse_asof(name, words, aliases, on, where, time)
+        return _parse_asof_match(name, words, aliases, on, where, time)
     if name in ("left", "right", "full"):
-        name = _check_absent(name, words, aliases, on, where)
+        name = _check_absent_sides(name, words, aliases, on, where)
     return QueryKind(parse_kind(name, aliases), words=words)
 
 
-def _find_kind(join: exp.Join) -> str:
+def _find_kind_name(join: exp.Join) -> str:
     if (method := join.method.upper()) not in ("", "ASOF"):
         raise QueryError(
             f"a {method} JOIN is asked for, whose columns depend on the streams; write JOIN ... ON"
@@ -107,13 +107,13 @@ def _find_kind(join: exp.Join) -> str:
     name = _KINDS.get((join.side.upper(), join.kind.upper()))
     if name is None:
         raise QueryError(
-            f"{_describe_join(join)} is asked for; a join is [INNER] JOIN, or LEFT, RIGHT, FULL, "
+            f"{_describe_join_words(join)} is asked for; a join is [INNER] JOIN, or LEFT, RIGHT, FULL, "
             "SEMI or ANTI JOIN"
         )
     return name
 
 
-def _describe_join(join: exp.Join) -> str:
+def _describe_join_words(join: exp.Join) -> str:
     words = [join.method, join.side, join.kind, "JOIN"]
     text = " ".join(word.upper() for word in words if word)
     return f"{'an' if text[0] in 'AEIOU' else 'a'} {text}"
@@ -130,7 +130,7 @@ def check_join_words(tables: Mapping[str, exp.Table]) -> None:
             )
 
 
-def _check_absent(
+def _check_absent_sides(
     name: str,
     words: str,
     aliases: Sequence[str],
@@ -164,7 +164,7 @@ def _list_sides(comparison: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
     return comparison.this.unnest(), comparison.expression.unnest()
 
 
-def _parse_asof(
+def _parse_asof_match(
     name: str,
     words: str,
     aliases: Sequence[str],
@@ -175,7 +175,7 @@ def _parse_asof(
     if name not in ("inner", "left"):
         raise QueryError(f"{words} is asked for; an as-of join is ASOF JOIN or ASOF LEFT JOIN")
     if name == "left":
-        _check_absent(name, words, aliases, on, where)
+        _check_absent_sides(name, words, aliases, on, where)
     signs = [sign for part in on if (sign := _find_time_order(part, aliases, time)) is not None]
     if len(signs) != 1:
         raise QueryError(
@@ -266,13 +266,16 @@ def _join_subquery(
             f"{to_sql(found.part)} has a query that calls a function in its SELECT, which may be "
             "an aggregate; it takes columns"
         )
-    scope = {t.alias_or_name: _find_names(t, columns) for t in (table, outer)}
+    scope = {t.alias_or_name: _find_column_names(t, columns) for t in (table, outer)}
     where = query.args.get("where")
     on = [] if where is None else split_conjuncts(where.this)
-    on = [_qualify(each, scope) for each in on]
+    on = [_qualify_bare_columns(each, scope) for each in on]
     if found.value is not None:
         on.append(
-            exp.EQ(this=_qualify(found.value, _last(scope)), expression=_find_value(found, scope))
+            exp.EQ(
+                this=_qualify_bare_columns(found.value, _select_outer_scope(scope)),
+                expression=_find_selected_value(found, scope),
+            )
         )
     rest = [part for part in split_conjuncts(tree.args["where"].this) if part != found.part]
     joined = tree.copy()
@@ -280,27 +283,27 @@ def _join_subquery(
     condition = exp.and_(*on, copy=True) if on else exp.true()
     joined.set("joins", [exp.Join(this=table.copy(), kind=found.kind, on=condition)])
     for item in (*joined.expressions, *([joined.args["where"]] if rest else [])):
-        item.replace(_qualify(item, _last(scope)))
+        item.replace(_qualify_bare_columns(item, _select_outer_scope(scope)))
     return joined
 
 
-def _find_value(found: _Subquery, scope: Mapping[str, Sequence[str]]) -> exp.Expr:
+def _find_selected_value(found: _Subquery, scope: Mapping[str, Sequence[str]]) -> exp.Expr:
     items = found.query.expressions
     if len(items) != 1 or items[0].find(exp.Star) is not None:
         raise QueryError(f"{to_sql(found.part)} has a query that gives no single column")
-    return _qualify(items[0].unalias(), scope)
+    return _qualify_bare_columns(items[0].unalias(), scope)
 
 
-def _last(scope: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+def _select_outer_scope(scope: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     """Return the scope outside the subquery."""
     return dict([*scope.items()][-1:])
 
 
-def _find_names(table: exp.Table, columns: Schemas) -> Sequence[str]:
+def _find_column_names(table: exp.Table, columns: Schemas) -> Sequence[str]:
     return next(([*c] for s, c in columns.items() if s.lower() == table.name.lower()), ())
 
 
-def _qualify(tree: exp.Expr, scope: Mapping[str, Sequence[str]]) -> exp.Expr:
+def _qualify_bare_columns(tree: exp.Expr, scope: Mapping[str, Sequence[str]]) -> exp.Expr:
     """Return a tree with an alias for each bare column: of the innermost query that has it."""
     tree = tree.copy()
     for column in tree.find_all(exp.Column):
