@@ -107,8 +107,8 @@ def _find_kind_name(join: exp.Join) -> str:
     name = _KINDS.get((join.side.upper(), join.kind.upper()))
     if name is None:
         raise QueryError(
-            f"{_describe_join_words(join)} is asked for; a join is [INNER] JOIN, or LEFT, RIGHT, FULL, "
-            "SEMI or ANTI JOIN"
+            f"{_describe_join_words(join)} is asked for; a join is [INNER] JOIN, or LEFT, RIGHT, "
+            "FULL, SEMI or ANTI JOIN"
         )
     return name
 
@@ -205,20 +205,20 @@ def join_subqueries(tree: exp.Select, columns: Schemas) -> exp.Select:
     Raises QueryError for one that a hub does not read, and for NOT IN.
     """
     where = tree.args.get("where")
-    found = [] if where is None else [*_find_subqueries(where.this)]
-    if not found:
+    subqueries = [] if where is None else [*_find_subqueries(where.this)]
+    if not subqueries:
         return tree
     if tree.args.get("joins"):
         raise QueryError(
-            f"{to_sql(found[0].part)} stands beside a join; a query has one join if it is no "
+            f"{to_sql(subqueries[0].part)} stands beside a join; a query has one join if it is no "
             "inner join"
         )
-    if len(found) > 1:
+    if len(subqueries) > 1:
         raise QueryError("WHERE has two queries, which are two joins; a query has one join")
     source = tree.args.get("from_")
     if source is None or not isinstance(source.this, exp.Table):
         return tree
-    return _join_subquery(tree, source.this, found[0], columns)
+    return _join_subquery(tree, source.this, subqueries[0], columns)
 
 
 class _Subquery(NamedTuple):
