@@ -7,7 +7,7 @@ from typing import Any
 
 from mutations import Broken
 
-ENDED = "unit.test_ended_streams."
+ENDED, RUNS = "unit.test_ended_streams.", "unit.test_clock_runs."
 
 
 def of_all_streams(find: Any) -> Any:
@@ -27,6 +27,11 @@ def with_its_input(find_ended_streams: Any) -> Any:
     return lambda rules, ended, epoch: (True,) * len(ended)
 
 
+def waited_for(advance: Any) -> Any:
+    """Wait for a stream however long it is silent."""
+    return lambda clocks, idle, timeless: advance(clocks, None, timeless)
+
+
 BROKEN = [
     Broken(
         "a stream waits for its own watermark",
@@ -40,6 +45,13 @@ BROKEN = [
         "braid.core.batch_work.RunRules.find_ended_streams",
         with_its_input,
         ENDED + "test_only_a_stream_with_a_last_batch_ends_and_it_stays_so",
+        "",
+    ),
+    Broken(
+        "a silent stream is waited for whatever idle is",
+        "braid.core.batch_work.advance_idle_clocks",
+        waited_for,
+        RUNS + "test_runs_follow_the_model_of_clocks",
         "",
     ),
 ]

@@ -262,6 +262,7 @@ def test_lateness_is_by_stream(tmp_path: Path) -> None:
         ({"lateness": {"c": "1 s"}}, r"lateness is given for \['c'\]; the streams are a, b"),
         ({"lateness": {"a": "soon"}}, "the lateness of a is 'soon'; it must be a positive span"),
         ({"ahead": "0 s"}, "the ahead is '0 s'; it must be a positive span"),
+        ({"idle": 5}, "the idle is 5; it must be a positive span"),
     ],
 )
 def test_spans_that_cannot_be_are_refused(given: dict[str, Any], says: str) -> None:

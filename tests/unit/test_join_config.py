@@ -34,6 +34,7 @@ FULL = JoinArguments(
     Shed(fraction=0.5),
     "1 MB",
     "2 hours",
+    "10 min",
 )
 
 WITHOUT_SPARK = """
@@ -55,6 +56,7 @@ def test_settings_are_plain_values() -> None:
     assert config.event_time_columns == {"a": "ts", "b": "at"}
     assert config.lateness_microseconds == (0, 90_000_000)
     assert (config.ahead_microseconds, config.driver_memory) == (120 * MINUTE, 1_000_000)
+    assert config.idle_microseconds == 10 * MINUTE
     assert (config.seed, config.checks_coverage, config.executor) == (7, True, "spark")
 
 
@@ -94,6 +96,7 @@ def test_the_same_duration_in_other_units_is_the_same_setting() -> None:
         ({"partitions": 0}, "partitions is 0; it must be"),
         ({"seed": -1}, "seed is -1; it must be"),
         ({"check": 1}, "check is 1; it must be True or False"),
+        ({"idle": "1 s"}, "idle is given but no event-time column: name it with time="),
         ({"ahead": "soon"}, "the ahead is 'soon'; it must be a positive span"),
     ],
 )

@@ -62,6 +62,7 @@ class EngineRun(RunLifecycle):
             ahead=config.ahead_microseconds,
             last_epochs=self._find_last_epochs(),
             timeless=self._find_timeless_streams(),
+            idle=config.idle_microseconds,
         )
         self._restore_budget()
         self._sink = None if give is None else BatchSink(give, store, self._read_batch_results)

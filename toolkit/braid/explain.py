@@ -239,7 +239,9 @@ def _describe_event_time(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
         each = ", ".join(f"{a}.{time}" for a, time in config.event_time_columns.items())
         name = config.time if isinstance(config.time, str) else each
         ahead = format_duration(config.ahead_microseconds)
-        yield "event time", name, f"lateness: {_describe_lateness(config)}; ahead: {ahead}"
+        idle = config.idle_microseconds
+        silent = "" if idle is None else f"; idle: {format_duration(idle)}"
+        yield "event time", name, f"lateness: {_describe_lateness(config)}; ahead: {ahead}{silent}"
     if (shed := config.shed) is not None:
         basic = (
             "a twentieth of the window"

@@ -49,6 +49,7 @@ class JoinArguments:
     shed: Any = None
     driver_memory: Any = None
     ahead: Any = AHEAD
+    idle: Any = None
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
@@ -75,6 +76,8 @@ class JoinConfig:
     - ``event_time_columns``: by alias; empty: no event time.
     - ``lateness_microseconds``: by stream.
     - ``ahead_microseconds``: how far past its stream's clock a single tuple advances it.
+    - ``idle_microseconds``: how far a stream's clock may be behind another's before it is no longer
+      waited for; None: any distance.
     - ``partitions``: None: the tasks that run at once.
     - ``checks_coverage``: whether plans are checked against the cover rule.
     - ``driver_memory``: bytes of a batch that this process may hold.
@@ -105,6 +108,7 @@ class JoinConfig:
     queries: tuple[Query, ...] = ()
     resumed: bool = False
     unbounded_streams: tuple[str, ...] = ()
+    idle_microseconds: int | None = None
 
     @property
     def window_texts(self) -> dict[str, str]:
@@ -132,6 +136,9 @@ class JoinConfig:
                     "time": self.time,
                     "lateness": merge_equal(dict(zip(self.streams, slack, strict=True))),
                     "ahead": format_duration(self.ahead_microseconds, exact=True),
+                    "idle": None
+                    if self.idle_microseconds is None
+                    else format_duration(self.idle_microseconds, exact=True),
                     "placement": type(self.placement).__name__,
                     "settings": self.placement,
                     "partitions": self.partitions,
@@ -199,6 +206,8 @@ def parse_join(
     windows, unbounded = _parse_windows(given.windows, [*schemas])
     if windows and not times:
         raise ValueError("windows are given but no event-time column: name it with time=")
+    if given.idle is not None and not times:
+        raise ValueError("idle is given but no event-time column: name it with time=")
     if windows and len(times) < len(schemas):
         parse_time_columns(times, [*schemas])
     check_times(schemas, times)
@@ -224,6 +233,7 @@ def parse_join(
         given.shed,
         parse_memory_limit(given.driver_memory),
         unbounded_streams=unbounded,
+        idle_microseconds=None if given.idle is None else parse_duration(given.idle, "idle"),
     )
 
 

@@ -116,6 +116,11 @@ class StreamJoin:
         starts at the median event time of the stream's first batch. Tuples further ahead are
         joined, but they advance the clock only once there are eight of them, so a few wrong
         timestamps lose no result. An event ``ClockJumped`` reports such a jump.
+    idle
+        How far, in event time, a stream may fall behind the others before they no longer wait for
+        it, as "10 minutes". Its clock is then at least the greatest clock of the others less this
+        span. A stream that sends nothing holds tuples of the others for ever without it. Tuples
+        that come after such a silence may be late. Default: None, never.
 
     Raises ValueError for invalid arguments, PredicateError for an unsupported condition. Nothing is
     started or written before that.
@@ -139,6 +144,7 @@ class StreamJoin:
         shed: Shed | None = None,
         driver_memory: str | int | None = None,
         ahead: Span = AHEAD,
+        idle: Span | None = None,
     ) -> None:
         source = self._make_source(streams)
         arguments = JoinArguments(
@@ -154,6 +160,7 @@ class StreamJoin:
             shed,
             driver_memory,
             ahead,
+            idle,
         )
         columns, watermarks = source.read_columns(), source.read_watermarks()
         self._analyze(parse_join(arguments, columns, self.config_class, watermarks), source)

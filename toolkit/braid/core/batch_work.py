@@ -20,7 +20,12 @@ from braid.core.horizon import (
 from braid.core.placement import Placement, Shedder
 from braid.core.plan import Block, Plan, combine_plans
 from braid.core.run_state import Place, RunState
-from braid.core.stream_clocks import Clock, find_watermarks, set_ended_clocks
+from braid.core.stream_clocks import (
+    Clock,
+    advance_idle_clocks,
+    find_watermarks,
+    set_ended_clocks,
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ class RunRules:
     - ``last_epochs``: by stream, the micro-batch with its last tuple, -1 if it has none; None: it
       is endless. Empty: all are endless.
     - ``timeless``: streams without event time, if others have one.
+    - ``idle``: how far, in microseconds, a stream's clock may be behind that of another before it
+      is no longer waited for; None: any distance.
     """
 
     placement: Placement
@@ -51,6 +58,7 @@ class RunRules:
     condition_parts: tuple[str, ...] = ()
     last_epochs: tuple[int | None, ...] = ()
     timeless: tuple[int, ...] = ()
+    idle: int | None = None
 
     @cached_property
     def windows(self) -> tuple[int | None, ...]:
@@ -70,8 +78,12 @@ class RunRules:
         As of the state after a batch; see ``stream_clocks.find_watermarks``.
         """
         lateness = self.lateness or (0,) * len(self.streams)
-        clocks = set_ended_clocks(state.clocks, state.ended)
-        return find_watermarks(clocks, lateness, self.timeless)
+        return find_watermarks(self._find_state_clocks(state), lateness, self.timeless)
+
+    def _find_state_clocks(self, state: RunState) -> tuple[Clock, ...]:
+        """Return the clocks by which tuples expire: with ends, and without idle streams."""
+        clocks = advance_idle_clocks(state.clocks, self.idle, self.timeless)
+        return set_ended_clocks(clocks, state.ended)
 
     def find_retention(self, state: RunState) -> Retention:
         """Return how long tuples are held, as of the state after a batch.
@@ -88,7 +100,7 @@ class RunRules:
         return Retention(
             self.windows,
             self.find_state_watermarks(state),
-            find_horizons(state.clocks, lateness, self.reach, state.ended),
+            find_horizons(self._find_state_clocks(state), lateness, self.reach, state.ended),
             tuple(shortest_reach(self.reach, s, endless) for s in range(len(endless))),
         )
 

@@ -90,7 +90,7 @@ def is_timed(reach: Reach, stream: int) -> bool:
 
 
 def find_horizons(
-    clocks: Sequence[int | None],
+    clocks: Sequence[float | None],
     lateness: Sequence[int],
     reach: Reach,
     ended: Sequence[bool] = (),
@@ -116,7 +116,7 @@ def find_horizons(
 
 def _find_horizon(
     stream: int,
-    clocks: Sequence[int | None],
+    clocks: Sequence[float | None],
     lateness: Sequence[int],
     row: Sequence[int | None],
     ended: Sequence[bool],

@@ -206,6 +206,35 @@ def set_ended_clocks(clocks: Sequence[int | None], ended: Sequence[bool]) -> tup
     )
 
 
+def advance_idle_clocks(
+    clocks: Sequence[int | None], idle: int | None, timeless: Collection[int] = ()
+) -> tuple[int | None, ...]:
+    """Return the clocks, each at least the greatest of them less ``idle``.
+
+    A stream that is silent for longer is no longer waited for. Silence is measured in the event
+    time of the other streams, so a plan repeats.
+
+    Parameters
+    ----------
+    clocks
+        Clocks by stream, in microseconds, as tuples advanced them. That of a stream that has ended
+        is its last.
+    idle
+        Maximum distance behind the greatest clock, in microseconds; None: any.
+    timeless
+        Streams without event time. They have no clock.
+    """
+    timed = [s for s in range(len(clocks)) if s not in timeless]
+    begun = [clock for s in timed if (clock := clocks[s]) is not None]
+    if idle is None or not begun:
+        return tuple(clocks)
+    least = max(begun) - idle
+    return tuple(
+        clock if s not in timed else least if clock is None else max(clock, least)
+        for s, clock in enumerate(clocks)
+    )
+
+
 def find_watermarks(
     clocks: Sequence[Clock], lateness: Sequence[int], timeless: Collection[int] = ()
 ) -> tuple[Clock, ...]:

@@ -69,6 +69,8 @@ class Engine:
         By stream, the micro-batch with its last tuple; see RunRules.
     timeless
         Streams without event time, if others have one.
+    idle
+        How far a clock may be behind another's, in microseconds; see RunRules.
     """
 
     def __init__(
@@ -86,13 +88,14 @@ class Engine:
         ahead: int | None = None,
         last_epochs: tuple[int | None, ...] = (),
         timeless: tuple[int, ...] = (),
+        idle: int | None = None,
     ) -> None:
         self.shedder, self.clock = shedder, clock or current_environment().read_clock
         self.committing = self.last_commit = 0.0
         self.alone = replace(spec, fsync=store.force)
         self.placement, self.store = placement, store
         self.lateness, self.ahead = tuple(lateness), ahead
-        self.last_epochs, self.timeless = last_epochs, timeless
+        self.last_epochs, self.timeless, self.idle = last_epochs, timeless, idle
         self.publish, self.executor = publish, executor
         self.streams, self.check = len(spec.columns), check
         if not store.archive.has_begun:
@@ -127,6 +130,7 @@ class Engine:
             tuple(part.text for part in self.spec.predicate.parts),
             self.last_epochs,
             self.timeless,
+            self.idle,
         )
 
     def run_batch(

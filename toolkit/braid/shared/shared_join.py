@@ -31,7 +31,7 @@ class SharedJoin(StreamJoin):
 
     Parameters
     ----------
-    streams, on, time, lateness, ahead, partitions, check, executor, shed, driver_memory
+    streams, on, time, lateness, ahead, idle, partitions, check, executor, shed, driver_memory
         See StreamJoin. ``time`` is required. A result that serves several queries counts once for
         each of them in load shedding statistics.
     chain
@@ -69,6 +69,7 @@ class SharedJoin(StreamJoin):
         shed: Shed | None = None,
         driver_memory: str | int | None = None,
         ahead: Span = AHEAD,
+        idle: Span | None = None,
     ) -> None:
         streams = check_streams(streams)
         self._overhead = overhead
@@ -93,6 +94,7 @@ class SharedJoin(StreamJoin):
             shed,
             driver_memory,
             ahead,
+            idle,
         )
 
         self._amend(chain=chain if isinstance(chain, str) else tuple(chain))

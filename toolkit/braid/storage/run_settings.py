@@ -51,6 +51,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     time: _Text | dict[str, _Text] | None
     lateness: _Text | dict[str, _Text]
     ahead: _Text
+    idle: _Text | None
     placement: _Text
     settings: dict[str, Any]
     partitions: Annotated[int, Meta(ge=1, le=10_000)] | None

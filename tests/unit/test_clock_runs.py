@@ -1,0 +1,168 @@
+"""Runs of tables follow the model of clocks: results by batch, watermarks, irregular tuples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+from braid.core.run_events import BatchCommitted
+from braid.core.stream_clocks import advance_idle_clocks, set_ended_clocks
+from braid.execution.engine import Engine
+from braid.papers.baselines.centralized import Centralized
+from braid.papers.baselines.hash_partition import HashPartition
+from braid.stream_join import JoinRun, StreamJoin
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from models import clocks, kinds
+
+ALIASES = ("a", "b", "c")
+KEYS = st.integers(0, 1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A join of two or three streams on ``k``, of batches that advance together.
+
+    - ``tuples``: by stream and batch, event time after the start of the batch, and key.
+    - ``silent``: by stream, the batches in which it sends nothing.
+    """
+
+    tuples: list[list[list[tuple[int | None, int]]]]
+    windows: list[int]
+    lateness: list[int]
+    ahead: int
+    idle: int | None
+
+    @property
+    def rows(self) -> list[kinds.Tuple]:
+        """The tuples, as the model has them."""
+        found = []
+        for stream, batches in enumerate(self.tuples):
+            numbered = [(n, *row) for n, batch in enumerate(batches) for row in batch]
+            for id, (n, time, key) in enumerate(numbered):
+                at = None if time is None else 10 * n + time
+                found.append(kinds.Tuple(stream, id, n, at, {"k": key}))
+        return found
+
+    @property
+    def rules(self) -> kinds.JoinRules:
+        """The rules, as the model has them."""
+        last = [max((n for n, b in enumerate(each) if b), default=-1) for each in self.tuples]
+        return kinds.JoinRules(
+            lambda *pair: len({t.values["k"] for t in pair}) == 1,
+            clocks.reach_of_windows(self.windows),
+            lateness=tuple(self.lateness),
+            ahead=self.ahead,
+            idle=self.idle,
+            ends=tuple(last),
+            closes=False,
+        )
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Draw a case. Some times are wrong, late or NULL, and some batches are empty."""
+    streams = draw(st.sampled_from([2, 2, 3]))
+    times = st.one_of(st.integers(0, 12), st.integers(0, 12), st.sampled_from([None, -15, 500]))
+    batch = st.one_of(st.lists(st.tuples(times, KEYS), max_size=4), st.just([]))
+    whole = st.lists(batch, min_size=6, max_size=6).filter(any)
+    spans = st.lists(st.sampled_from([5, 12, 30]), min_size=streams, max_size=streams)
+    late = st.lists(st.sampled_from([0, 4, 20]), min_size=streams, max_size=streams)
+    return Case(
+        draw(st.lists(whole, min_size=streams, max_size=streams)),
+        draw(spans),
+        draw(late),
+        draw(st.sampled_from([15, 60, 10_000])),
+        draw(st.sampled_from([None, 8, 25])),
+    )
+
+
+def make_streams(case: Case) -> dict[str, pa.Table]:
+    """Return the streams as tables."""
+    streams = {}
+    for stream, alias in enumerate(ALIASES[: len(case.tuples)]):
+        rows = [t for t in case.rows if t.stream == stream]
+        streams[alias] = pa.table(
+            {
+                "id": pa.array([t.id for t in rows], pa.int64()),
+                "k": pa.array([t.values["k"] for t in rows], pa.int64()),
+                "ts": pa.array([t.time for t in rows], pa.timestamp("us", tz="UTC")),
+                "batch": pa.array([t.batch for t in rows], pa.int32()),
+            }
+        )
+    return streams
+
+
+def span(units: int) -> timedelta:
+    return timedelta(microseconds=units)
+
+
+def start_run(case: Case, folder: Path, give: Any = None) -> JoinRun:
+    """Start the run of a case."""
+    streams = make_streams(case)
+    join = StreamJoin(
+        streams,
+        " AND ".join(f"a.k = {alias}.k" for alias in [*streams][1:]),
+        Centralized() if case.idle else HashPartition(2),
+        {alias: span(w) for alias, w in zip(streams, case.windows, strict=True)},
+        "ts",
+        {alias: span(late) for alias, late in zip(streams, case.lateness, strict=True)},
+        check=True,
+        ahead=span(case.ahead),
+        idle=None if case.idle is None else span(case.idle),
+    )
+    return join.start(folder, batches="batch", durability="process", foreachBatch=give)
+
+
+TIMES = st.one_of(st.none(), st.integers(-50, 50))
+
+
+@given(st.lists(st.tuples(TIMES, st.booleans()), min_size=2, max_size=4), st.integers(1, 60))
+def test_no_clock_is_further_behind_than_idle(
+    streams: list[tuple[int | None, bool]], idle: int
+) -> None:
+    times, ended = zip(*streams, strict=True)
+    found = set_ended_clocks(advance_idle_clocks(times, idle), ended)
+    assert list(found) == clocks.find_effective_clocks(times, ended, idle)
+    assert advance_idle_clocks(times, None) == times
+    without = [s for s, time in enumerate(times) if time is None]
+    assert all(advance_idle_clocks(times, idle, without)[s] is None for s in without)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(cases())
+def test_runs_follow_the_model_of_clocks(case: Case) -> None:
+    expected = kinds.run_join(case.rows, case.rules)
+    pairs: list[Any] = []
+    watermarks: list[list[Any]] = []
+    run_batch = Engine.run_batch
+
+    def keep_pairs(results: pa.Table, batch: int) -> None:
+        ids = [results[a].combine_chunks().field("id").to_pylist() for a in results.column_names]
+        pairs.extend((batch, each) for each in zip(*ids, strict=True))
+
+    def keep_watermarks(engine: Engine, *given: Any) -> None:
+        run_batch(engine, *given)
+        watermarks.append(list(engine.rules.find_state_watermarks(engine.state)))
+
+    with TemporaryDirectory() as folder:
+        Engine.run_batch = keep_watermarks  # type: ignore[method-assign]
+        try:
+            run = start_run(case, Path(folder) / "run", keep_pairs)
+            assert run.awaitTermination()
+        finally:
+            Engine.run_batch = run_batch  # type: ignore[method-assign]
+        assert Counter(pairs) == Counter(expected.pairs)
+        assert watermarks == expected.watermarks
+        committed = [e for e in run.events() if isinstance(e, BatchCommitted)]
+        streams = range(len(case.tuples))
+        for reason, field in (("late", "late_tuples"), ("untimed", "untimed"), ("ahead", "ahead")):
+            counts = Counter((i.batch, i.stream) for i in expected.irregular if i.reason == reason)
+            assert [getattr(e, field) for e in committed] == [
+                tuple(counts[e.batch, s] for s in streams) for e in committed
+            ]
