@@ -473,8 +473,5 @@ def test_a_sum_beside_an_or_fails_although_no_branch_finds_its_pair(
 def test_a_run_says_what_finds_the_branches() -> None:
     rows = make_table(random.Random(1), 3)
     text = str(StreamJoin({"a": rows, "b": rows}, "a.k = b.k OR abs(a.v - b.v) <= 2").explain())
-    assert (
-        "index: any of: equality: a: cast((`k`) as bigint) = b: cast((`k`) as bigint); band:"
-        in text
-    )
+    assert "index: any of equality; band: a.k = b.k OR ABS(a.v - b.v) <= 2" in text
     assert "all pairs" not in text

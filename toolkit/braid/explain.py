@@ -9,13 +9,17 @@ from math import inf
 
 from braid.condition.access_paths import (
     Branch,
+    EditDistance,
     IndexCondition,
-    TextMatch,
-    TextPrefix,
     list_searched_conditions,
 )
-from braid.condition.condition_parts import describe_access
+from braid.condition.condition_parts import (
+    describe_access,
+    find_condition_parts,
+    find_residual_parts,
+)
 from braid.condition.predicate import computed_columns
+from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.condition_tree import TreeLine, build_condition_tree, format_condition_tree
 from braid.core.query import longest_windows
 from braid.core.reserved_columns import TIME
@@ -59,7 +63,10 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         tree = "\n".join(format_condition_tree(self.tree))
-        return render_html_table(self.title, self.rows) + f"<pre>{escape(tree)}</pre>"
+        return (
+            render_html_table(self.title, self.rows)
+            + f'<pre style="overflow-x: auto">{escape(tree)}</pre>'
+        )
 
 
 def explain_join(
@@ -160,7 +167,7 @@ def _describe_index_conditions(join: AnalyzedJoin) -> Iterator[tuple[str, str, s
             yield (
                 "index condition",
                 _join_aliases(join, pair),
-                f"{role}: {_classify_index_condition(link)}: {_format_bounds(join, link)}",
+                f"{role}: {_classify_index_condition(link)}: {_format_condition(join, link)}",
             )
     for c in p.common_elements:
         yield (
@@ -169,12 +176,17 @@ def _describe_index_conditions(join: AnalyzedJoin) -> Iterator[tuple[str, str, s
             f"index: common elements: >= {c.min_elements}",
         )
     for either in p.disjunctions:
-        branches = (_format_branch(join, branch) for branch in either.branches)
         streams = _join_aliases(join, either.residual.streams)
-        yield "index condition", streams, f"index: any of: {'; '.join(branches)}"
+        kinds = "; ".join(map(_classify_branch, either.branches))
+        text = _format_residual(join, either.residual)
+        yield "index condition", streams, f"index: any of {kinds}: {text}"
     for match in p.text_matches:
         streams = _join_aliases(join, match.residual.streams)
-        yield "index condition", streams, f"index: {_format_text_match(join, match)}"
+        kind = "texts that begin with another"
+        if isinstance(match, EditDistance):
+            kind = f"texts within {match.most_edits} edits"
+        text = _format_residual(join, match.residual)
+        yield "index condition", streams, f"index: {kind}: {text}"
     for scan in p.unindexed:
         streams = _join_aliases(join, scan.residual.streams)
         yield "index condition", streams, f"none for the OR: {scan.reason}"
@@ -186,30 +198,25 @@ def _name_inexact_role(link: IndexCondition) -> str:
     return "not checked" if link.left[1] == TIME == link.right[1] else "left to a residual"
 
 
-def _format_branch(join: AnalyzedJoin, branch: Branch) -> str:
-    return " and ".join(
-        f"{_classify_index_condition(c)}: {_format_bounds(join, c)}" for c in branch.conditions
-    )
+def _classify_branch(branch: Branch) -> str:
+    return " and ".join(_classify_index_condition(c) for c in branch.conditions)
 
 
-def _format_text_match(join: AnalyzedJoin, match: TextMatch) -> str:
-    if isinstance(match, TextPrefix):
-        text, prefix = (_format_text(join, end) for end in (match.text, match.prefix))
-        return f"texts {text} that begin with {prefix}"
-    left, right = (_format_text(join, end) for end in (match.left, match.right))
-    return f"texts within {match.most_edits} edits: {left}, {right}"
-
-
-def _format_text(join: AnalyzedJoin, end: tuple[int, str]) -> str:
-    stream, name = end
-    alias = list(join.config.streams)[stream]
-    sql = join.predicate.computed_columns[stream].get(name)
-    return f"{alias}.{name}" if sql is None else f"{alias}: {sql}"
+def _format_residual(join: AnalyzedJoin, residual: ResidualPredicate) -> str:
+    """Return the conjuncts that a residual decides."""
+    parts = join.predicate.parts
+    return " AND ".join(parts[id].text for id in find_residual_parts(parts, residual))
 
 
 def _classify_index_condition(link: IndexCondition) -> str:
     is_derived = link.left[1] == TIME == link.right[1] and not link.is_exact
     return describe_access(link) + (", derived from the condition" if is_derived else "")
+
+
+def _format_condition(join: AnalyzedJoin, link: IndexCondition) -> str:
+    """Return the conjuncts of which an index condition was made, or its bounds if there is none."""
+    ids = find_condition_parts(join.predicate.parts, [link])
+    return " AND ".join(join.predicate.parts[id].text for id in ids) or _format_bounds(join, link)
 
 
 def _format_bounds(join: AnalyzedJoin, link: IndexCondition) -> str:
