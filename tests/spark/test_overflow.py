@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid import Centralized
-from braid.errors import OverflowFailure, PredicateError
+from braid.errors import EvaluationFailure, PredicateError
 from braid.stream_join import StreamJoin
 from oracle import kernel_join, result_ids
 from pyspark.errors import PySparkException
@@ -87,7 +87,7 @@ def test_a_run_of_spark_frames_fails_in_the_same_sentence_and_again(
     join = StreamJoin(frames, on, Centralized(), check=True, executor=executor)
     for _ in range(2):
         run = join.start(tmp_path / "run", batches=1)
-        with pytest.raises((OverflowFailure, RuntimeError, PySparkException)):
+        with pytest.raises((EvaluationFailure, RuntimeError, PySparkException)):
             run.awaitTermination()
         sentence = "ARITHMETIC_OVERFLOW in a.n - b.n (int), batch 0, streams a and b"
         assert sentence in str(run.exception()).splitlines()[0]
@@ -110,7 +110,7 @@ def test_without_ansi_one_stream_wraps_around_and_two_fail(
             assert _outcome(frames, on, tmp_path / "run") == expected, on
         for on in ("a.n - b.n > 4", "a.n + 1 > b.n", "a.k = b.k OR a.n * b.n > 100"):
             join = StreamJoin(frames, on, Centralized())
-            with pytest.raises(OverflowFailure, match=r"Spark would wrap around.*in a\.n [-+*] "):
+            with pytest.raises(EvaluationFailure, match=r"Spark would wrap around.*in a\.n [-+*] "):
                 kernel_join(join)
     finally:
         spark.conf.set("spark.sql.ansi.enabled", "true")
@@ -212,7 +212,7 @@ def _outcome(streams: Any, on: str, folder: Path) -> Counter[Any] | str:
         run = join.start(folder, batches=2)
         run.awaitTermination()
         return Counter(result_ids(run.results()))
-    except (OverflowFailure, PredicateError, PySparkException) as error:
+    except (EvaluationFailure, PredicateError, PySparkException) as error:
         if any(word in str(error) for word in OVERFLOWS):
             return "raises"
         assert any(word in str(error) for word in REFUSALS), error

@@ -25,7 +25,7 @@ from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import INT
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.core.run_events import BatchCommitted
-from braid.errors import OverflowFailure
+from braid.errors import EvaluationFailure
 from braid.kernels.block_builder import build_block, gather_blocks, merge_blocks
 from braid.kernels.disjunction_pairs import find_disjunction_pairs
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
@@ -442,7 +442,7 @@ def test_a_sum_in_a_branch_fails_where_spark_computes_it(tmp_path: Path, on: str
         numbers = {"k": pa.array(k, pa.int64()), "v": pa.array(v, pa.int32())}
         return pa.table({"id": pa.array(range(len(k)), pa.int64()), **numbers})
 
-    with pytest.raises(OverflowFailure, match=r"ARITHMETIC_OVERFLOW in a\.v \+ 1 \(int\)"):
+    with pytest.raises(EvaluationFailure, match=r"ARITHMETIC_OVERFLOW in a\.v \+ 1 \(int\)"):
         run(tmp_path, on, rows([1, 2], [MOST, 0]), rows([3, 3], [0, 0]))
     # Not computed if an earlier branch decides, or for no pair.
     if on.startswith("a.k"):
@@ -464,7 +464,7 @@ def test_a_sum_beside_an_or_fails_although_no_branch_finds_its_pair(
         return pa.table({"id": pa.array(range(20), pa.int64()), **columns})
 
     a, b = rows(MOST, -MOST, 1), rows(5, 5, 2)
-    with pytest.raises(OverflowFailure, match=r"ARITHMETIC_OVERFLOW in a\.v \+ b\.v \(int\)"):
+    with pytest.raises(EvaluationFailure, match=r"ARITHMETIC_OVERFLOW in a\.v \+ b\.v \(int\)"):
         run(tmp_path / "fails", on, a, b)
     other = a.set_column(2, "w", pa.array([0, *[1] * 19], pa.int32()))
     assert run(tmp_path / "holds", on, other, b)[0].total() == 19 * 20

@@ -59,7 +59,7 @@ def test_the_exceptions_of_braid_are_defined_in_one_module() -> None:
         ("RefusedColumnError", ValueError),
         ("NotSparkError", ValueError),
         ("UnsupportedExpressionError", ValueError),
-        ("OverflowFailure", ArithmeticError),
+        ("EvaluationFailure", ArithmeticError),
     ],
 )
 def test_an_exception_keeps_its_builtin_base(name: str, base: type[Exception]) -> None:

@@ -15,7 +15,7 @@ import sqlglot
 from braid.condition.parser import parse_predicate
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.squared_distances import find_squared_distance
-from braid.errors import OverflowFailure
+from braid.errors import EvaluationFailure
 from indexed_runs import nested_loops, run
 
 pytestmark = pytest.mark.unit
@@ -74,7 +74,7 @@ def test_whole_numbers_are_found_by_powers_only(tmp_path: Path) -> None:
 def test_a_difference_that_overflows_fails(tmp_path: Path) -> None:
     most = 2**31 - 1
     a, b = (pa.table({"id": [0], "x": pa.array([x], pa.int32())}) for x in (most, -most))
-    with pytest.raises(OverflowFailure, match=r"ARITHMETIC_OVERFLOW in a\.x - b\.x \(int\)"):
+    with pytest.raises(EvaluationFailure, match=r"ARITHMETIC_OVERFLOW in a\.x - b\.x \(int\)"):
         run(tmp_path, "power(a.x - b.x, 2) <= 4", a, b)
 
 

@@ -27,7 +27,7 @@ from braid.condition.parser import parse_predicate
 from braid.core import batch_step
 from braid.core.batch_history import PHASE_COLUMNS, PHASES
 from braid.core.run_events import BatchCommitted
-from braid.errors import OverflowFailure, PredicateError
+from braid.errors import EvaluationFailure, PredicateError
 from braid.execution import thread_executor
 from braid.execution.engine import Engine
 from braid.execution.executor_choice import COPIES, recent_timings
@@ -407,7 +407,7 @@ def test_what_is_moved_across_a_comparison_does_not_overflow(
 def test_what_overflows_as_it_is_written_fails(tmp_path: Path, on: str) -> None:
     """As in Spark: a sum over one stream has the type of its own terms."""
     rows = pa.table({"id": [1], "x": pa.array([MOST], pa.int32()), "n": [5]})
-    with pytest.raises(OverflowFailure, match="ARITHMETIC_OVERFLOW in a.x"):
+    with pytest.raises(EvaluationFailure, match="ARITHMETIC_OVERFLOW in a.x"):
         pairs(tmp_path, rows, rows, on)
 
 

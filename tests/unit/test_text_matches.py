@@ -14,7 +14,7 @@ from braid.condition.access_paths import EditDistance, Order, TextPrefix
 from braid.condition.parser import parse_predicate
 from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.reserved_columns import ROUTING, TIME
-from braid.errors import OverflowFailure
+from braid.errors import EvaluationFailure
 from braid.kernels import text_hashes, text_prefix_pairs
 from braid.kernels.block_builder import build_block, gather_blocks, merge_blocks
 from braid.kernels.candidate_pairs import find_candidate_pairs
@@ -241,7 +241,7 @@ def test_other_conditions_on_texts_have_no_index_of_texts(on: str) -> None:
 
 def test_a_pattern_that_spark_refuses_fails_for_texts_without_its_prefix(tmp_path: Path) -> None:
     a, b = (pa.table({"id": [0], "s": [text]}) for text in ("xyz", "ab\\c"))
-    with pytest.raises(OverflowFailure, match="INVALID_FORMAT"):
+    with pytest.raises(EvaluationFailure, match="INVALID_FORMAT"):
         run(tmp_path, "a.s LIKE concat(b.s, '%')", a, b)
 
 

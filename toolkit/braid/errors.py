@@ -97,7 +97,7 @@ class UnsupportedExpressionError(BraidError, ValueError):
         self.text, self.why = text, why
 
 
-class OverflowFailure(BraidError, ArithmeticError):
+class EvaluationFailure(BraidError, ArithmeticError):
     """An expression that overflows or has no value otherwise. The message is a sentence."""
 
 

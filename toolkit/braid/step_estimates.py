@@ -10,7 +10,7 @@ import numpy as np
 
 from braid.condition.predicate import Predicate
 from braid.core.step_counts import CheckCounts, StepCounts
-from braid.errors import OverflowFailure
+from braid.errors import EvaluationFailure
 from braid.kernels.block_builder import build_block
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.probe import BlockJoiner
@@ -43,7 +43,7 @@ def estimate_steps(predicate: Predicate, samples: Sequence[TupleSample]) -> list
         tally.rows = len(partial)
         try:
             found = [*joiner.probe_block(partial, block, stream, False, _Counter())]
-        except OverflowFailure:  # the run fails there too, and names the expression
+        except EvaluationFailure:  # the run fails there too, and names the expression
             return []
         counts = tally.make_step_counts(joined, predicate.parts)
         steps.append(_scale_counts(counts, factor, rows_per_tuple))

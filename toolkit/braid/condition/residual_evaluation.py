@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from braid.condition.overflow_guards import OVERFLOW, describe_failure
 from braid.condition.residual_predicate import FallibleExpression, ResidualPredicate
-from braid.errors import OverflowFailure
+from braid.errors import EvaluationFailure
 
 _FEW = 10_000
 """Up to this many rows, optimizing a query takes longer than running it, and creating a relation
@@ -75,7 +75,7 @@ def evaluate_residual(
 
     ``columns`` are aligned columns by (stream, name); ``measured`` are the values of its measures.
 
-    Raises OverflowFailure if a part of it has no value, as in Spark, and duckdb.Error if DuckDB
+    Raises EvaluationFailure if a part of it has no value, as in Spark, and duckdb.Error if DuckDB
     fails otherwise.
     """
     if residual.equal_columns is not None:
@@ -98,7 +98,7 @@ def evaluate_residual(
 def raise_failure(
     error: Exception, fallible: Iterable[FallibleExpression], rows: pa.Table, place: str = ""
 ) -> None:
-    """Raise OverflowFailure if DuckDB's ``error`` says that an expression has no value.
+    """Raise EvaluationFailure if DuckDB's ``error`` says that an expression has no value.
 
     Its sentence names the first of the ``fallible`` expressions that fails on these rows, and ends
     with the ``place``.
@@ -116,7 +116,7 @@ def raise_failure(
             is_overflow = isinstance(failure, overflows)
             reason = OVERFLOW if is_overflow else _read_reason(failure)
             sentence = describe_failure(part.display_text, reason, part.is_ansi)
-            raise OverflowFailure(sentence + place) from error
+            raise EvaluationFailure(sentence + place) from error
 
 
 def _read_reason(error: Exception) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from braid.condition.residual_evaluation import query_table
 from braid.condition.sql_types import sql_type_of_arrow
-from braid.errors import OverflowFailure
+from braid.errors import EvaluationFailure
 from braid.hub.arrow_answers import DuckDBAnswer, nest_by_alias
 from braid.hub.flat_results import flat_columns, read_flat
 from braid.hub.hub_backend import AnswerPart, StreamReader, TickRange
@@ -25,7 +25,7 @@ from braid.storage.block_files import read_parquet
 class ArrowStreamReader(StreamReader):
     """Reader of tables that were cut into ``batches`` files each, in ``folder``/STREAM."""
 
-    evaluation_errors = (duckdb.Error, OverflowFailure)
+    evaluation_errors = (duckdb.Error, EvaluationFailure)
     checks_input = True
 
     def __init__(

@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 from braid.condition.spark_type_checker import make_arrow_schema, make_spark_nullable
 from braid.condition.sql_types import SqlType
 from braid.core.reserved_columns import QUERIES
-from braid.errors import OverflowFailure, SparkResultLimitExceeded
+from braid.errors import EvaluationFailure, SparkResultLimitExceeded
 from braid.execution.spark_to_arrow import LIMIT, collect_batch
 from braid.execution.stream_layout import make_layouts, project_stream
 from braid.hub.flat_results import flat_column_name, flat_columns
@@ -75,7 +75,7 @@ def _collect_batch(frame: DataFrame) -> list[pa.RecordBatch]:
 class SparkStreamReader(StreamReader):
     """Reader of streaming DataFrames. ``batches``: number of batches, if all streams are finite."""
 
-    evaluation_errors = (PySparkException, duckdb.Error, OverflowFailure)
+    evaluation_errors = (PySparkException, duckdb.Error, EvaluationFailure)
     ours = False
 
     def __init__(self, frames: Mapping[str, DataFrame], time: str, batches: int | None) -> None:

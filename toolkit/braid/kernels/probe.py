@@ -18,7 +18,7 @@ from braid.condition.residual_predicate import Measure, ResidualPredicate
 from braid.core.horizon import Horizon
 from braid.core.reserved_columns import TIME
 from braid.core.step_counts import StepCounts
-from braid.errors import OverflowFailure
+from braid.errors import EvaluationFailure
 from braid.kernels.candidate_pairs import find_candidate_pairs, find_pairs_at_risk
 from braid.kernels.compared_pairs import CandidatePairs
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, variable_width_columns
@@ -177,7 +177,7 @@ class BlockJoiner:
         step: ProbeStep,
         danger: GuardedStep,
     ) -> None:
-        """Raise OverflowFailure if Spark computes the guarded sum of a pair and it overflows.
+        """Raise EvaluationFailure if Spark computes the guarded sum of a pair and it overflows.
 
         In nearly all cases the bounds of the columns exclude this.
         """
@@ -203,10 +203,10 @@ class BlockJoiner:
         pieces = () if admitted is None else self._split_for_residuals(admitted, step)
         return any(self._apply_residuals([(0, piece)], tally) for piece, _ in pieces)
 
-    def _make_failure(self, text: str, streams: Iterable[int]) -> OverflowFailure:
+    def _make_failure(self, text: str, streams: Iterable[int]) -> EvaluationFailure:
         names = [self.predicate.aliases[s] for s in sorted(set(streams))]
         where = f"stream {names[0]}" if len(names) == 1 else f"streams {' and '.join(names)}"
-        return OverflowFailure(f"{text}, batch {self.batch_number}, {where}")
+        return EvaluationFailure(f"{text}, batch {self.batch_number}, {where}")
 
     def _filter_by_residuals(
         self, found: list[tuple[int, PartialMatches]], stream: int
@@ -305,7 +305,7 @@ class BlockJoiner:
         ]
         try:
             holds = evaluate_residual(residual, self.predicate.aliases, columns, measured)
-        except OverflowFailure as failure:
+        except EvaluationFailure as failure:
             raise self._make_failure(str(failure), residual.streams) from failure.__cause__
         parts = np.split(holds, np.cumsum([len(f) for _, f in found])[:-1])
         passing = ((n, f, np.flatnonzero(part)) for (n, f), part in zip(found, parts, strict=True))

@@ -232,7 +232,7 @@ class ArrowFeed:
     ) -> pa.Table:
         """Return the rows of a stream that may match, with their computed columns.
 
-        ``undrawn``: sampling hashes are 0. Raises OverflowFailure if an expression has no value.
+        ``undrawn``: sampling hashes are 0. Raises EvaluationFailure if an expression has no value.
         """
         columns = self.columns[alias]
         asked = {n: sql for n, sql in columns.items() if n != DRAW or not undrawn}
@@ -249,7 +249,7 @@ class ArrowFeed:
     def _evaluate_columns(self, query: str, rows: pa.Table, alias: str, number: int) -> pa.Table:
         """Return the computed columns of a micro-batch.
 
-        Raises OverflowFailure if an expression has no value, as in Spark.
+        Raises EvaluationFailure if an expression has no value, as in Spark.
         """
         try:
             return query_table(query, rows)

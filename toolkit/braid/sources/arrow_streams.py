@@ -12,7 +12,7 @@ import pyarrow as pa
 from braid.condition.predicate import Predicate
 from braid.condition.sql_types import sql_type_of_arrow
 from braid.core.reserved_columns import WEIGHT
-from braid.errors import OverflowFailure
+from braid.errors import EvaluationFailure
 from braid.execution.executors import check_executor
 from braid.join_config import Columns, Watermarks
 from braid.kernels.join_spec import StreamLayout
@@ -102,7 +102,7 @@ class ArrowStreams(StreamSource):
             places = np.linspace(0, rows.num_rows - 1, count).astype(np.int64)
             try:
                 tuples = feed.compute_tuples(alias, rows.take(pa.array(places)))
-            except OverflowFailure:  # the run fails there too, and names the expression
+            except EvaluationFailure:  # the run fails there too, and names the expression
                 return []
             if not tuples.num_rows:
                 return []
