@@ -87,6 +87,20 @@ def test_every_query_gets_its_own_results(
         assert len(served) == len(done) and sum(served) == truth(name).total(), name
 
 
+@pytest.mark.parametrize(
+    "on", ["a.k = b.k AND a.n > b.n - 40 AND a.n < b.n + 40", "a.k = b.k OR a.n = b.n"]
+)
+def test_queries_share_every_kind_of_index(spark: SparkSession, tmp_path: Path, on: str) -> None:
+    join = SharedJoin(frames(spark, STREAMS), on, time="ts", partitions=2, check=True)
+    windows = {"short": {"a": 60, "b": 60}, "long": {"a": 300, "b": 200}}
+    for name, seconds in windows.items():
+        join.add(name, {a: f"{w} seconds" for a, w in seconds.items()})
+    run = join.start(tmp_path / "run", batches="batch")
+    run.awaitTermination()
+    for name, seconds in windows.items():
+        assert not describe_difference(ids(run.results(name)), expected(STREAMS, on, seconds))
+
+
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """The number of batches after which a run is paused, by name of its folder."""
