@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 from braid.core.run_events import BatchCommitted
-from braid.core.stream_clocks import advance_idle_clocks, set_ended_clocks
+from braid.core.stream_clocks import advance_idle_clocks, set_ended_clocks, to_times
 from braid.execution.engine import Engine
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.baselines.hash_partition import HashPartition
@@ -98,6 +98,10 @@ def make_streams(case: Case) -> dict[str, pa.Table]:
     return streams
 
 
+def to_micros(time: datetime | None) -> int | None:
+    return None if time is None else (time - datetime(1970, 1, 1, tzinfo=UTC)) // span(1)
+
+
 def span(units: int) -> timedelta:
     return timedelta(microseconds=units)
 
@@ -159,8 +163,12 @@ def test_runs_follow_the_model_of_clocks(case: Case) -> None:
             Engine.run_batch = run_batch  # type: ignore[method-assign]
         assert Counter(pairs) == Counter(expected.pairs)
         assert watermarks == expected.watermarks
+        shown = [to_times(each) for each in expected.watermarks]
+        assert [to_micros(time) for time in run.watermark.values()] == [*shown[-1]]
+        assert run.status["watermark"] == run.watermark
         committed = [e for e in run.events() if isinstance(e, BatchCommitted)]
         streams = range(len(case.tuples))
+        assert [e.watermarks for e in committed] == shown
         for reason, field in (("late", "late_tuples"), ("untimed", "untimed"), ("ahead", "ahead")):
             counts = Counter((i.batch, i.stream) for i in expected.irregular if i.reason == reason)
             assert [getattr(e, field) for e in committed] == [

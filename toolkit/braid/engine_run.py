@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import pandas as pd
@@ -11,6 +12,7 @@ import pandas as pd
 from braid.batch_sink import BatchSink, Give
 from braid.core.event_jsonl import log_events
 from braid.core.run_events import BatchCommitted, PlacementChosen, RunStarted
+from braid.core.stream_clocks import to_times
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor, make_executor
 from braid.kernels.join_spec import JoinSpec
@@ -24,6 +26,7 @@ from braid.sources.batch_drivers import BatchDriver
 from braid.sources.stream_source import AnalyzedJoin
 from braid.storage.event_log import EventLog
 from braid.storage.run_store import RunStore
+from braid.util.durations import to_datetime
 from braid.util.html_table import render_html_table
 from braid.util.json_codec import from_plain, to_plain
 
@@ -74,10 +77,9 @@ class EngineRun(RunLifecycle):
         return tuple(last.get(alias) for alias in self.config.streams)
 
     def _find_timeless_streams(self) -> tuple[int, ...]:
-        """Return the streams without event time, if others have one."""
+        """Return the streams without event time."""
         columns = self.config.event_time_columns
-        missing = tuple(i for i, alias in enumerate(self.config.streams) if alias not in columns)
-        return missing if columns else ()
+        return tuple(i for i, alias in enumerate(self.config.streams) if alias not in columns)
 
     def _restore_budget(self) -> None:
         """Restore the budget that an earlier process of this run was adjusted to."""
@@ -275,10 +277,27 @@ class EngineRun(RunLifecycle):
         return render_html_table(f"{type(self).__name__} in {self.store.where}", rows)
 
     @property
+    def watermark(self) -> dict[str, datetime | None]:
+        """The earliest event time still expected of the other streams, by stream, in UTC.
+
+        It is the least clock of the others, each less its lateness. None: one of them has sent
+        nothing, or none has event time. The last microsecond of the year 9999: they have ended.
+        """
+        engine = self._engine
+        times = to_times(engine.rules.find_state_watermarks(engine.state))
+        return {
+            alias: None if time is None else to_datetime(time)
+            for alias, time in zip(self.config.streams, times, strict=True)
+        }
+
+    @property
     def status(self) -> dict[str, Any]:
+        """The status of the run, as ``RunLifecycle.status`` has it, with "watermark"."""
         shed = self.config.shed
-        return super().status | (
-            {} if shed is None else {"shedding": shed_status(self.store.events.recent_events())}
+        return (
+            super().status
+            | {"watermark": self.watermark}
+            | ({} if shed is None else {"shedding": shed_status(self.store.events.recent_events())})
         )
 
     def metrics(self, by: str = "host") -> pd.DataFrame:

@@ -44,6 +44,8 @@ class RunHealth:
     - ``results``, ``missed_combinations``: of the last batch.
     - ``late_tuples``, ``untimed``, ``ahead``: by stream, since the start (see
       ``core.stream_clocks.IrregularCounts``).
+    - ``watermark_seconds``: by stream, the earliest event time still expected of the others, in
+      seconds since 1970; the end of the year 9999: they have ended.
     - ``irregular_counts``: these counts and the jumps of clocks, in words.
     - ``comparisons``: the part of the condition that compares many pairs for a match, in words.
     - ``seconds_by_phase``: durations of the last batch by phase, and "total"; for a hub, by
@@ -65,6 +67,7 @@ class RunHealth:
     late_tuples: dict[str, int] = field(default_factory=dict)
     untimed_tuples: dict[str, int] = field(default_factory=dict)
     ahead_tuples: dict[str, int] = field(default_factory=dict)
+    watermark_seconds: dict[str, float] = field(default_factory=dict)
     irregular_counts: str = ""
     comparisons: str = ""
     seconds_by_phase: dict[str, float] = field(default_factory=dict)
@@ -145,6 +148,10 @@ class RunHealth:
         for kind in ("late", "untimed", "ahead"):
             for stream, tuples in getattr(self, f"{kind}_tuples").items():
                 counted.labels(self.run, stream, kind).set(tuples)
+        about = "event time still expected of the other streams, in seconds since 1970"
+        expected = Gauge("braid_watermark_seconds", about, ["run", "stream"], registry=registry)
+        for stream, seconds in self.watermark_seconds.items():
+            expected.labels(self.run, stream).set(seconds)
 
 
 def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> RunHealth:
@@ -190,6 +197,8 @@ def _join_batch_counts(last: BatchCommitted, streams: Sequence[str]) -> dict[str
     }
     counts |= _count_irregular_tuples(last.irregular_counts, streams)
     counts["irregular_counts"] = last.irregular_counts.describe_counts(streams, last.clocks)
+    times = zip(streams, last.watermarks, strict=False)
+    counts["watermark_seconds"] = {a: time / 1e6 for a, time in times if time is not None}
     did = {
         "committed_batches": last.batch + 1,
         "received_tuples": sum(last.total_received_tuples),

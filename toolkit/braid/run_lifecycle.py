@@ -216,6 +216,7 @@ class RunLifecycle(ABC):
         - "seconds_left": estimate; None: unknown.
         - "late", "untimed", "ahead": irregular tuples by stream, if any (see
           ``core.stream_clocks.IrregularCounts``).
+        - "watermark": of a join, see ``EngineRun.watermark``.
         - "shedding": in a run that sheds load, see ``shedding_options.shedding_status``.
         """
         now, first = self._measure_progress(), self._first_progress

@@ -29,7 +29,7 @@ from braid.core.plan_sentences import describe_block_state
 from braid.core.run_events import BatchCommitted, BatchPlanned, BatchQueryResults, BatchShed, Event
 from braid.core.run_state import Place, RunState
 from braid.core.shedding_plan import SheddingOutcome, estimate_variances
-from braid.core.stream_clocks import Clock, ClockAdvance
+from braid.core.stream_clocks import Clock, ClockAdvance, to_times
 from braid.errors import CoverageError
 from braid.util import json_codec
 
@@ -327,5 +327,6 @@ def make_commit_event(
         ahead=irregular.ahead,
         irregular_counts=new.irregular,
         clocks=new.clocks,
+        watermarks=to_times(rules.find_state_watermarks(new)),
         step_counts=outcome.step_counts,
     )

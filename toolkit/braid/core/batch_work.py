@@ -43,7 +43,7 @@ class RunRules:
     - ``condition_parts``: conjuncts of the condition as written, for reports.
     - ``last_epochs``: by stream, the micro-batch with its last tuple, -1 if it has none; None: it
       is endless. Empty: all are endless.
-    - ``timeless``: streams without event time, if others have one.
+    - ``timeless``: streams without event time.
     - ``idle``: how far, in microseconds, a stream's clock may be behind that of another before it
       is no longer waited for; None: any distance.
     """

@@ -219,6 +219,8 @@ class BatchCommitted(Event):
     """Late, untimed and early tuples since the start of the run."""
     clocks: tuple[int | None, ...] = ()
     """By stream, the event time reached, in microseconds."""
+    watermarks: tuple[int | None, ...] = ()
+    """By stream, the earliest event time still expected of the others; see ``to_times``."""
     missed_combinations: int = 0
     """Due combinations of tuples that were not met. 0 unless the placement covers at most once."""
     received_bytes: tuple[int, ...] = ()

@@ -28,6 +28,8 @@ END = inf
 """The clock of a stream that has ended: after all event times, also after lateness is taken off."""
 Clock = float | None
 """Event time in whole microseconds; ``END``: the stream has ended; None: it is silent."""
+FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The first microsecond of the year 1, and the last of the year 9999, which stands for ``END``."""
 
 
 class StreamClock(NamedTuple):
@@ -203,6 +205,13 @@ def set_ended_clocks(clocks: Sequence[int | None], ended: Sequence[bool]) -> tup
     return tuple(
         END if has_ended else clock
         for clock, has_ended in zip(clocks, ended or (False,) * len(clocks), strict=True)
+    )
+
+
+def to_times(clocks: Iterable[Clock]) -> tuple[int | None, ...]:
+    """Return clocks or watermarks as microseconds of the years 1 to 9999; ``END`` is the last."""
+    return tuple(
+        None if clock is None else int(min(max(clock, FIRST_TIME), LAST_TIME)) for clock in clocks
     )
 
 

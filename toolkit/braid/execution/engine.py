@@ -68,7 +68,7 @@ class Engine:
     last_epochs
         By stream, the micro-batch with its last tuple; see RunRules.
     timeless
-        Streams without event time, if others have one.
+        Streams without event time.
     idle
         How far a clock may be behind another's, in microseconds; see RunRules.
     """

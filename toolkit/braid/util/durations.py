@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 from braid.util.validation import format_value
@@ -117,6 +117,17 @@ def format_duration(micros: float, exact: bool = False) -> str:
     return " ".join(part for part in parts[: None if exact else 2] if not part.startswith("0 "))
 
 
+def to_datetime(micros: int) -> datetime:
+    """Return an event time, in microseconds since 1970, in UTC.
+
+    Raises OverflowError for a year past 9999.
+
+    >>> to_datetime(1_500_000).isoformat()
+    '1970-01-01T00:00:01.500000+00:00'
+    """
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+
+
 def format_instant(micros: int) -> str:
     """Return an event time, in microseconds since 1970, as a short text in UTC.
 
@@ -124,10 +135,10 @@ def format_instant(micros: int) -> str:
     ('1970-01-01 00:00:00 UTC', '2999-01-01 00:00:00 UTC')
     """
     try:
-        time = datetime(1970, 1, 1) + timedelta(microseconds=micros)
+        time = to_datetime(micros)
     except OverflowError:
         return f"{micros:,} µs"
-    return f"{time.isoformat(' ', 'seconds')} UTC"
+    return f"{time.replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
 
 
 def _round_duration(micros: float) -> int:
