@@ -5,7 +5,6 @@ They use the same functions, and pass bytes from one stage to the next by partit
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import cycle
@@ -17,7 +16,12 @@ from braid.core.batch_report import report_from_json
 from braid.execution import spark_executor
 from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
 from braid.execution.thread_executor import ThreadExecutor
-from braid.execution.wire_format import count_shuffles, select_arrivals, split_by_stream
+from braid.execution.wire_format import (
+    ExcludedTuples,
+    count_shuffles,
+    select_arrivals,
+    split_by_stream,
+)
 from braid.kernels.join_spec import BatchSpec
 
 
@@ -90,11 +94,11 @@ def _executed(shipped: list[pa.RecordBatch]) -> ExecutionResult:
 
 
 def _by_stream(
-    rows: Any, batch: BatchSpec, untimed: Counter[int]
+    rows: Any, batch: BatchSpec, excluded: ExcludedTuples
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     if not isinstance(rows, Tuples):
-        return split_by_stream(rows, batch, untimed)
-    return iter([(rows.stream, select_arrivals(rows.rows, rows.stream, batch, untimed))])
+        return split_by_stream(rows, batch, excluded)
+    return iter([(rows.stream, select_arrivals(rows.rows, rows.stream, batch, excluded))])
 
 
 @contextmanager

@@ -108,7 +108,11 @@ def test_results_are_read_as_they_were_whatever_numbers_they_have(
     struct = pa.array([{"n": "text"}] * len(numbers))
     rows = BlockRows(pa.record_batch([*columns, struct], names=names))
     spec: Any = SimpleNamespace(
-        columns=[names], predicate=SimpleNamespace(aliases=["a"]), utility_rule=None, fsync=False
+        columns=[names],
+        predicate=SimpleNamespace(aliases=["a"]),
+        utility_rule=None,
+        fsync=False,
+        result_types=(),
     )
     results = ResultFileWriter(spec, tmp_path, "000000-0-0000cafe")
     results.append_results(PartialMatches({0: (rows, np.arange(len(numbers)))}))
@@ -126,7 +130,11 @@ def test_results_of_many_bytes_are_written_a_few_at_a_time(
     monkeypatch.setattr(block_files, "_EMIT_BYTES", 3_000)
     rows = BlockRows(pa.record_batch({"t": [f"{n:0400d}" for n in range(10)]}))
     spec: Any = SimpleNamespace(
-        columns=[["t"]], predicate=SimpleNamespace(aliases=["a"]), utility_rule=None, fsync=False
+        columns=[["t"]],
+        predicate=SimpleNamespace(aliases=["a"]),
+        utility_rule=None,
+        fsync=False,
+        result_types=(),
     )
     results = ResultFileWriter(spec, tmp_path, "000000-0-0000cafe")
     for n in range(0, 10, 2):

@@ -31,7 +31,8 @@ from braid.errors import EvaluationFailure, PredicateError
 from braid.execution import thread_executor
 from braid.execution.engine import Engine
 from braid.execution.executor_choice import COPIES, recent_timings
-from braid.execution.host_replicas import FreshBlockBuilder, ReplicaStore
+from braid.execution.fresh_blocks import FreshBlockBuilder
+from braid.execution.host_replicas import ReplicaStore
 from braid.execution.thread_executor import ThreadExecutor
 from braid.join_run import JoinRun
 from braid.papers.baselines.hash_partition import HashPartition
@@ -544,9 +545,9 @@ def test_a_batch_is_held_twice_however_many_threads_and_copies(
 
         return sampled
 
-    def tuples(executor: Any, frame: Any, batch: Any, untimed: Any) -> Any:
+    def tuples(executor: Any, frame: Any, batch: Any, excluded: Any) -> Any:
         base = pa.total_allocated_bytes()
-        found, size = arrived(executor, frame, batch, untimed)
+        found, size = arrived(executor, frame, batch, excluded)
         before.extend((base, size))
         return found, size
 

@@ -92,9 +92,11 @@ class EngineRun(RunLifecycle):
         """Return the settings that stay the same for all batches, and the union of the streams."""
         join, source = self._join, self._join.source
         streams = source.open_streams(self.store)
-        self._schema: Any = source.make_result_schema(streams, join.config.shed is not None)
+        kind, weighs = join.config.kind, join.config.shed is not None
+        self._schema: Any = source.make_result_schema(streams, weighs, kind.structs)
         union, layouts = source.union_streams(join, streams)
-        return join.make_spec(source.list_column_names(streams), layouts, self.store), union
+        columns, types = source.list_column_names(streams), source.find_result_types(streams)
+        return join.make_spec(columns, layouts, self.store, types), union
 
     @abstractmethod
     def _make_driver(self, frame: Any, trigger: Mapping[str, Any]) -> BatchDriver:

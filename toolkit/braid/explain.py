@@ -78,6 +78,7 @@ def explain_join(
     alias. Raises ValueError for a rate of an unknown stream, or one that is not above 0.
     """
     rows = (
+        *_describe_kind(join),
         *_describe_streams(join),
         *_describe_index_conditions(join),
         *_describe_event_time(join),
@@ -108,6 +109,20 @@ def _plan_condition_tree(join: AnalyzedJoin) -> list[TreeLine]:
         for before in joined
     ]
     return build_condition_tree(streams, texts, steps, counted=False)
+
+
+def _describe_kind(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
+    """Yield what a join that is not inner answers."""
+    kind, aliases = join.config.kind, list(join.config.streams)
+    if kind.is_inner:
+        return
+    rows = [
+        *(["pairs"] if kind.writes_pairs else []),
+        *(["each matched tuple once"] if kind.writes_matched else []),
+        *(["each unmatched tuple once it is final"] if kind.writes_unmatched else []),
+    ]
+    preserved = " and ".join(aliases[stream] for stream in kind.preserved)
+    yield "kind", kind.name, f"{' and '.join(rows)}; preserved: {preserved}"
 
 
 def _describe_streams(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:

@@ -8,6 +8,7 @@ from braid.condition.parser import parse_predicate
 from braid.condition.predicate import Predicate, with_derived_windows
 from braid.condition.utility_expressions import parse_utilities
 from braid.core.horizon import Reach, intersect_reach, reach_of_windows
+from braid.core.join_kinds import check_answerable, check_complete
 from braid.core.placement import MOST_HOSTS, MOST_KEYS, Placement
 from braid.join_config import JoinConfig
 from braid.shedding_options import check_shedding
@@ -34,6 +35,7 @@ def analyze_join(config: JoinConfig, source: StreamSource) -> AnalyzedJoin:
         config = replace(config, placement=placement, chosen=chosen)
         join = replace(join, config=config)
     check_placement(placement, predicate, config.on, config.shares_queries)
+    _check_kind(join)
     if (shed := config.shed) is None:
         return join
     endless = any(not source.is_static(alias) for alias in config.streams)
@@ -41,6 +43,22 @@ def analyze_join(config: JoinConfig, source: StreamSource) -> AnalyzedJoin:
         shed, config.streams, config.on, join.effective_windows, config.time, endless, predicate
     )
     return replace(join, utilities=parse_utilities(shed.utility, source.streams))
+
+
+def _check_kind(join: AnalyzedJoin) -> None:
+    """Raise ValueError if tuples cannot be answered as the kind of the join asks."""
+    kind, aliases = join.config.kind, list(join.config.streams)
+    if join.config.shed is not None:
+        check_complete(kind, "shed")
+    if join.placement.delivery_guarantee != "exactly once":
+        check_complete(kind, f"the placement {type(join.placement).__name__}")
+    endless = [not join.source.is_static(alias) for alias in aliases]
+    check_answerable(kind, aliases, join.expiry_bounds, endless)
+    if kind.is_inner:
+        return
+    if kind.name in ("semi", "keep") or join.source.is_spark:
+        where = " of Spark's streams" if join.source.is_spark else ""
+        raise ValueError(f"a join{where} with how={kind.name!r} is not supported yet")
 
 
 def _intersect_bounds(config: JoinConfig, predicate: Predicate) -> Reach:

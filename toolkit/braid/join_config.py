@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
+from braid.core.join_kinds import INNER, JoinKind, parse_kind
 from braid.core.placement import Placement
 from braid.core.query import Query
 from braid.papers.shedding.shed import Shed
@@ -50,6 +51,7 @@ class JoinArguments:
     driver_memory: Any = None
     ahead: Any = AHEAD
     idle: Any = None
+    how: Any = "inner"
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
@@ -85,6 +87,7 @@ class JoinConfig:
     - ``queries``: queries of a shared join.
     - ``resumed``: whether the current content of the streams is ignored.
     - ``unbounded_streams``: aliases of streams whose full history is asked for.
+    - ``kind``: kind of the join.
     """
 
     shares_queries: ClassVar[bool] = False
@@ -109,6 +112,7 @@ class JoinConfig:
     resumed: bool = False
     unbounded_streams: tuple[str, ...] = ()
     idle_microseconds: int | None = None
+    kind: JoinKind = INNER
 
     @property
     def window_texts(self) -> dict[str, str]:
@@ -131,6 +135,7 @@ class JoinConfig:
             to_plain(
                 {
                     "on": self.on,
+                    "how": self.kind.to_json(list(self.streams)),
                     "streams": list(self.streams),
                     "windows": self.window_texts | dict.fromkeys(self.unbounded_streams, UNBOUNDED),
                     "time": self.time,
@@ -234,6 +239,7 @@ def parse_join(
         parse_memory_limit(given.driver_memory),
         unbounded_streams=unbounded,
         idle_microseconds=None if given.idle is None else parse_duration(given.idle, "idle"),
+        kind=parse_kind(given.how, [*schemas]),
     )
 
 

@@ -121,6 +121,12 @@ class StreamJoin:
         it, as "10 minutes". Its clock is then at least the greatest clock of the others less this
         span. A stream that sends nothing holds tuples of the others for ever without it. Tuples
         that come after such a silence may be late. Default: None, never.
+    how
+        Kind of the join: "inner", "left", "right", "full", "semi" or "anti", in Spark's spellings
+        too; of three or more streams ``{"a": "keep"}`` by alias, which is ``a LEFT JOIN (b JOIN
+        c)``. A tuple of a preserved stream that is in no pair is a result once it is final, when
+        no tuple may come that it could be joined with: with NULL for the other streams, or by
+        itself ("anti"). See ``braid.core.join_kinds``. Default: "inner".
 
     Raises ValueError for invalid arguments, PredicateError for an unsupported condition. Nothing is
     started or written before that.
@@ -145,6 +151,7 @@ class StreamJoin:
         driver_memory: str | int | None = None,
         ahead: Span = AHEAD,
         idle: Span | None = None,
+        how: str | Mapping[str, str] = "inner",
     ) -> None:
         source = self._make_source(streams)
         arguments = JoinArguments(
@@ -161,6 +168,7 @@ class StreamJoin:
             driver_memory,
             ahead,
             idle,
+            how,
         )
         columns, watermarks = source.read_columns(), source.read_watermarks()
         self._analyze(parse_join(arguments, columns, self.config_class, watermarks), source)

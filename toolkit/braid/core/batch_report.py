@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from braid.core.answer_state import AnswerCount, MatchedRows
 from braid.core.facts import AgedMatches, Visit
 from braid.core.plan import Block
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
@@ -115,6 +116,8 @@ class TaskReport(msgspec.Struct):
     - ``results_by_query``: results by the query's bit.
     - ``untimed``: by stream, tuples skipped because they have no event time.
     - ``step_counts``: pairs of each probe step.
+    - ``marks``: by birth, a bitmap of rows that are in some result, lowest bit first.
+    - ``answers``: answered tuples by stream.
     """
 
     hosts: dict[int, HostMetrics]
@@ -132,6 +135,8 @@ class TaskReport(msgspec.Struct):
     results_by_query: dict[int, int] = {}
     untimed: dict[int, int] = {}
     step_counts: list[StepCounts] = []
+    marks: dict[int, bytes] = {}
+    answers: dict[int, AnswerCount] = {}
 
     def to_json(self) -> bytes:
         """Return the report as JSON."""
@@ -163,6 +168,9 @@ class BatchReport:
     - ``results_by_query``: results by the query's bit; None: unknown.
     - ``untimed``: by stream, tuples without an event time.
     - ``step_counts``: pairs of each probe step.
+    - ``marks``: by birth, bitmaps of rows that are in some result, of one or more tasks.
+    - ``matched``: match bitmaps that the batch changed, as written.
+    - ``answers``: answered tuples by stream.
     """
 
     block_sizes: dict[int, BlockSize] = field(default_factory=dict)
@@ -181,6 +189,9 @@ class BatchReport:
     results_by_query: dict[int, int] | None = None
     untimed: dict[int, int] = field(default_factory=dict)
     step_counts: tuple[StepCounts, ...] = ()
+    marks: dict[int, list[bytes]] = field(default_factory=dict)
+    matched: dict[int, MatchedRows] = field(default_factory=dict)
+    answers: dict[int, AnswerCount] = field(default_factory=dict)
 
 
 def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
@@ -211,10 +222,18 @@ def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
             served[bit] = served.get(bit, 0) + results
         for stream, tuples in report.untimed.items():
             outcome.untimed[stream] = outcome.untimed.get(stream, 0) + tuples
+        _add_answers(outcome, report)
     outcome.key_counts, outcome.kernel_seconds = keys, sum(stages.values())
     outcome.step_counts = sum_step_counts(counted)
     outcome.shedding = merge_outcomes(harvested) if harvested else None
     return outcome
+
+
+def _add_answers(outcome: BatchReport, report: TaskReport) -> None:
+    for birth, bits in report.marks.items():
+        outcome.marks.setdefault(birth, []).append(bits)
+    for stream, more in report.answers.items():
+        outcome.answers[stream] = outcome.answers.get(stream, AnswerCount()).add_counts(more)
 
 
 def merge_replica_reports(reports: Iterable[TaskReport]) -> BatchReport:

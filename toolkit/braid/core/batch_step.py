@@ -12,6 +12,7 @@ from operator import add, sub
 from typing import NamedTuple
 
 from braid.core import batch_history
+from braid.core.answers import advance_answer_state, find_due_settles, follow_pending_pairs
 from braid.core.batch_report import (
     BatchReport,
     locate_replicas,
@@ -73,7 +74,10 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
         by_id,
         tuple(retention.horizons),
         shedder_state=shedding,
+        settles=find_due_settles(rules.kind, state, retention.horizons),
     )
+    if not rules.kind.is_inner:
+        work = replace(work, pending_pairs=follow_pending_pairs(state.pending_pairs, planned))
     return _check_work(rules, state, work) if rules.checks_coverage else work
 
 
@@ -207,7 +211,7 @@ def _make_next_state(
     places = locate_replicas(blocks.values(), state.replica_addresses, outcome.replica_addresses)
     created = {*fresh, *(d.block.id for d in work.combined_plan.derivations)}
     gone = (state.blocks.keys() | created) - blocks.keys()
-    return replace(
+    following = replace(
         state,
         batch=work.facts.batch,
         blocks=blocks,
@@ -228,6 +232,22 @@ def _make_next_state(
         shedder_state=work.shedder_state,
         last_shedding=_finish_shedding_outcome(rules, work, outcome),
     )
+    if rules.kind.is_inner:
+        return following
+    sizes = {id: block.rows for id, block in {**state.blocks, **blocks}.items()}
+    sizes |= {id: size.rows for id, size in outcome.block_sizes.items()}
+    answers = advance_answer_state(
+        rules.kind,
+        state,
+        following,
+        work.horizons,
+        work.combined_plan,
+        outcome.matched,
+        outcome.answers,
+        sizes,
+    )
+    files = {name: {**state.block_files, **outcome.files}[name] for name in answers.bitmap_files()}
+    return replace(following, answers=answers, block_files={**following.block_files, **files})
 
 
 def _finish_shedding_outcome(

@@ -17,8 +17,9 @@ from braid.core.horizon import (
     shortest_reach,
     windows_of_reach,
 )
+from braid.core.join_kinds import INNER, JoinKind
 from braid.core.placement import Placement, Shedder
-from braid.core.plan import Block, Plan, combine_plans
+from braid.core.plan import Block, Plan, Settle, combine_plans
 from braid.core.run_state import Place, RunState
 from braid.core.stream_clocks import (
     Clock,
@@ -46,6 +47,7 @@ class RunRules:
     - ``timeless``: streams without event time.
     - ``idle``: how far, in microseconds, a stream's clock may be behind that of another before it
       is no longer waited for; None: any distance.
+    - ``kind``: kind of the join. Default: inner.
     """
 
     placement: Placement
@@ -59,6 +61,7 @@ class RunRules:
     last_epochs: tuple[int | None, ...] = ()
     timeless: tuple[int, ...] = ()
     idle: int | None = None
+    kind: JoinKind = INNER
 
     @cached_property
     def windows(self) -> tuple[int | None, ...]:
@@ -117,6 +120,7 @@ class BatchWork:
     - ``pending_pairs``, ``uncovered``: deferred pairs and omitted combinations, from the coverage
       check.
     - ``shedder_state``: the shedder's next state.
+    - ``settles``: stored tuples that are answered before anything else is done.
     """
 
     facts: Facts
@@ -128,6 +132,7 @@ class BatchWork:
     pending_pairs: frozenset[Place] = frozenset()
     uncovered: tuple[UncoveredCombinations, ...] = ()
     shedder_state: Any = None
+    settles: tuple[Settle, ...] = ()
 
     @cached_property
     def combined_plan(self) -> Plan:

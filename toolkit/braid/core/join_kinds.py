@@ -46,7 +46,7 @@ class JoinKind:
 
     - ``name``: inner, left, right, full, semi, anti or keep.
     - ``preserved``: numbers of the streams whose tuples are answered, ascending.
-    - ``structs``: numbers of the streams that have a struct in the results, ascending.
+    - ``structs``: numbers of the streams that have a struct in the results, ascending; empty: all.
     - ``writes_pairs``: whether pairs are results.
     - ``writes_matched``: whether a matched tuple is a result by itself, once.
     - ``writes_unmatched``: whether an unmatched tuple is a result, once it is final.
@@ -74,6 +74,10 @@ class JoinKind:
         if self.name == KEEP:
             return {aliases[stream]: KEEP for stream in self.preserved}
         return self.name
+
+
+INNER = JoinKind("inner", (), ())
+"""An inner join of any streams, all of which have a struct in the results."""
 
 
 def parse_kind(how: Any, aliases: Sequence[str]) -> JoinKind:

@@ -179,6 +179,24 @@ class Derivation:
     source_hosts: Mapping[int, int]
 
 
+class Settle(NamedTuple):
+    """Answers of stored tuples that became final: one host reads them and writes the unmatched.
+
+    The tuples of a block with event times from ``since`` up to, excluding, ``until``.
+
+    - ``block``, ``stream``: the block, as the state before the batch has it.
+    - ``host``: host that reads its replica.
+    - ``since``: microseconds; None: from the first tuple on.
+    - ``until``: microseconds; infinite: all tuples.
+    """
+
+    block: int
+    stream: int
+    host: int
+    since: int | None
+    until: float
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The plan of one micro-batch: derivations in order, then drops, then routes.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from braid.core.answer_state import AnswerState
 from braid.core.facts import AgedMatches, HostUsage
 from braid.core.plan import Block, Keys
 from braid.core.query import Query
@@ -72,7 +73,10 @@ class RunState:
     """Late, untimed and early tuples, and jumps of clocks, since the start."""
     pinned_blocks: frozenset[int] = frozenset()
     pending_pairs: frozenset[tuple[int, int]] = frozenset()
-    """Deferred pairs of blocks that are not settled. Recorded only if plans are checked."""
+    """Deferred pairs of blocks that are not settled. Recorded if plans are checked, and if the join
+    is not inner."""
+    answers: AnswerState = field(default_factory=AnswerState)
+    """Answers of a join that is not inner."""
     host_usage: tuple[HostUsage, ...] = ()
     match_counts: AgedMatches = field(default_factory=dict)
     queries: tuple[Query, ...] = ()
@@ -99,6 +103,7 @@ class RunState:
             pending=((),) * streams,
             ended=(False,) * streams,
             irregular=IrregularCounts(none, none, none, none),
+            answers=AnswerState((None,) * streams, waiting=none),
             queries=queries,
             shedder_state=shedding,
         )

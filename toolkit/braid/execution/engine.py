@@ -12,6 +12,7 @@ from typing import Any
 
 from braid.condition.predicate import with_windows
 from braid.core import batch_step
+from braid.core.answers import find_due_settles, list_block_births, list_needed_births
 from braid.core.batch_history import split_batch_seconds
 from braid.core.batch_report import (
     BatchReport,
@@ -29,6 +30,7 @@ from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows
 from braid.core.run_events import BatchCommitted, Event
 from braid.core.run_state import FileChecksum, RunState
+from braid.core.stream_clocks import END
 from braid.execution.executor_choice import ExecutionResult
 from braid.execution.executors import Executor
 from braid.kernels.join_spec import BatchSpec, JoinSpec
@@ -131,6 +133,7 @@ class Engine:
             self.last_epochs,
             self.timeless,
             self.idle,
+            self.spec.kind,
         )
 
     def run_batch(
@@ -156,13 +159,22 @@ class Engine:
     def drain(self, nothing: Callable[[], Any], stopped: Callable[[], bool]) -> None:
         """Run empty batches at the end of the input until no migration has pending pairs.
 
-        ``nothing`` makes an empty frame; ``stopped`` ends the loop early.
+        If all streams have ended, all tuples that wait are answered, too. ``nothing`` makes an
+        empty frame; ``stopped`` ends the loop early.
         """
         frame = None
-        while self.placement.has_pending_pairs(self.state.placement_state) and not stopped():
+        while self._has_work_left() and not stopped():
             frame = nothing() if frame is None else frame
             with self.store.raise_if_superseded():
                 self._execute_and_commit(frame, self.state.epoch, tuple)
+
+    def _has_work_left(self) -> bool:
+        """Return whether a batch without tuples is needed at the end of the input."""
+        if self.placement.has_pending_pairs(self.state.placement_state):
+            return True
+        horizons = self.rules.find_retention(self.state).horizons
+        settles = find_due_settles(self.spec.kind, self.state, horizons)
+        return any(settle.until == END for settle in settles)
 
     def _execute_and_commit(
         self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]]
@@ -201,6 +213,8 @@ class Engine:
         done = self.executor.execute_batch(frame, batch)
         outcome = merge_reports(done.reports, self.streams)
         self.store.check_reported_files(outcome)
+        if outcome.marks:
+            self.store.bitmaps.write_changed(self.state, outcome)
         return done, outcome
 
     def _note_turn_seconds(self, outcome: BatchReport, turn: float) -> None:
@@ -209,6 +223,9 @@ class Engine:
             outcome.shedding = replace(outcome.shedding, seconds=turn)
 
     def _make_batch_spec(self, work: BatchWork) -> BatchSpec:
+        answers, plan = self.state.answers, work.combined_plan
+        births = {} if self.spec.kind.is_inner else list_block_births(answers, plan)
+        needed = list_needed_births(births, work.settles, plan)
         return BatchSpec(
             spec=self.spec,
             batch=work.facts.batch,
@@ -224,6 +241,10 @@ class Engine:
             shedding=work.plan.shedding,
             block_sizes=self._derivation_source_bytes(work),
             files=self.state.block_files,
+            settles=work.settles,
+            births=births,
+            matched={b: answers.matched[b] for b in needed & answers.matched.keys()},
+            held=answers.held,
         )
 
     def _derivation_source_bytes(self, work: BatchWork) -> dict[int, int]:

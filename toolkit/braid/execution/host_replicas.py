@@ -1,182 +1,39 @@
-"""Build the fresh blocks of a batch; derive, hold and store the replicas of a task's hosts."""
+"""Derive, hold and store the replicas of a task's hosts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from braid.core.batch_report import BlockSize, HostMetrics, ReplicaReport, TaskReport
-from braid.core.horizon import find_late_limit
-from braid.core.plan import Block, Derivation, Keys, Route
-from braid.core.reserved_columns import ROUTING, TIME
+from braid.core.plan import Derivation, Keys
+from braid.core.reserved_columns import MATCHED
 from braid.core.run_state import Place as StoredAt
 from braid.core.run_state import ReplicaAddress
-from braid.core.stream_clocks import TimeSpread, needs_spread
-from braid.kernels import join_spec
-from braid.kernels.block_builder import build_block, describe_times, merge_blocks
-from braid.kernels.host_block_rows import BlockRows, take_block_rows, value_bytes
+from braid.core.stream_clocks import TimeSpread
+from braid.execution.fresh_blocks import FreshBlock
+from braid.kernels.block_builder import (
+    copy_numbered_block,
+    merge_blocks,
+    merge_matched_blocks,
+)
+from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.join_spec import BatchSpec
-from braid.kernels.position_sort import sort_positions
-from braid.kernels.shedding_sampler import utility_types
+from braid.kernels.match_marks import Bits
 from braid.storage.block_files import BlockFileWriter, keep_open_only, open_replica
 from braid.storage.task_file_access import TaskFiles
 from braid.util.clock_and_threads import current_environment
-
-Counts = dict[int, dict[int, int]]
-"""Number of occurrences of each value, by stream."""
-
-
-class FreshBlock(NamedTuple):
-    """A fresh block.
-
-    - ``hosts``: hosts that store it or probe with it.
-    - ``size_bytes``: bytes of its tuples.
-    - ``address``: where it is stored; None: it is not.
-    - ``late_tuples``: late tuples in it.
-    - ``spread``: distribution of its event times; None: the clock does not need it.
-    - ``seconds``: seconds that each host worked on it.
-    """
-
-    block: Block
-    hosts: Collection[int]
-    rows: BlockRows
-    size_bytes: int
-    address: ReplicaAddress | None
-    late_tuples: int
-    spread: TimeSpread | None = None
-    seconds: float = 0.0
-
-
-class FreshBlockBuilder:
-    """Builder of fresh blocks, which it cuts from arrived tuples and writes.
-
-    - ``key_counts``: tuples by routing key, in a run that serves many queries. The key tells how
-      long a tuple is useful.
-    - ``kinds``: tuples by utility type, if ``typed``, which a run that sheds load by utility needs.
-    """
-
-    def __init__(self, batch: BatchSpec, files: BlockFileWriter, typed: bool) -> None:
-        self.batch, self.files, self.typed = batch, files, typed
-        self.key_counts: Counts = {}
-        self.kinds: Counts = {}
-
-    def build_blocks(
-        self,
-        arrived: dict[int, list[pa.RecordBatch]],
-        routes: Sequence[Route],
-        serves: Callable[[int], bool],
-    ) -> list[FreshBlock]:
-        """Return the fresh blocks of these routes for the hosts that ``serves`` accepts.
-
-        Each block is sorted once and written once, even if hosts of other tasks use it.
-        """
-        blocks: list[FreshBlock] = []
-        for s, batches in arrived.items():
-            began = current_environment().read_clock()
-            rows = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-            stream_blocks = [
-                self._build_fresh_block(*each, serves)
-                for each in self._split_by_route(rows, s, routes)
-            ]
-            seconds = current_environment().read_clock() - began
-            served_rows = sum(
-                f.rows.batch.num_rows * len([*filter(serves, f.hosts)]) for f in stream_blocks
-            )
-            blocks += [
-                f._replace(seconds=seconds / served_rows * f.rows.batch.num_rows)
-                for f in stream_blocks
-            ]
-        return blocks
-
-    def _split_by_route(
-        self, whole: pa.RecordBatch, stream: int, routes: Sequence[Route]
-    ) -> Iterator[tuple[Route, pa.RecordBatch]]:
-        """Yield the rows of each route's fresh block, sorted by the column of the first order.
-
-        The rows are copied once; every block is a view of the copy.
-        """
-        routes = [r for r in routes if r.block.stream == stream]
-        if not routes:
-            return
-        number = np.full(
-            self.batch.key_space.key_end, len(routes), np.int16 if len(routes) < 1 << 15 else int
-        )
-        for n, route in enumerate(routes):
-            number[slice(*route.block.key_range)] = n
-        block = number[whole.column(ROUTING).to_numpy()]
-        ends = np.cumsum(np.bincount(block, minlength=len(routes)))[: len(routes)]
-        key = whole.column(self.batch.spec.predicate.stream_orders(stream)[0].column)
-        key = key.to_numpy(zero_copy_only=False)
-        if ends[-1] < len(block):
-            at = np.flatnonzero(block < len(routes))
-            order = at[sort_positions(key[at], block[at])]
-        else:
-            order = sort_positions(key, block)
-        rows = join_spec.restore_generated_columns(
-            take_block_rows(
-                join_spec.drop_generated_columns(whole, self.batch.spec.generated_columns(stream)),
-                order,
-            )
-        )
-        for route, first, last in zip(routes, [0, *ends], ends, strict=False):
-            if first < last:
-                yield route, rows.slice(first, last - first)
-
-    def _build_fresh_block(
-        self, route: Route, part: pa.RecordBatch, serves: Callable[[int], bool]
-    ) -> FreshBlock:
-        """Return the fresh block of these rows.
-
-        It is written if a served host stores it; hosts share the file.
-        """
-        block = route.block
-        rows = BlockRows(
-            build_block(part, self.batch.spec.predicate.stream_orders(block.stream), ordered=True)
-        )
-        if serves(block.hosts[0]):
-            self._count_keys_and_types(rows, block.stream)
-        address, late, spread = None, 0, None
-        if any(map(serves, block.hosts)):
-            address = self.files.append_block(block.stream, rows.batch)
-            late = self._count_late_rows(rows, block.stream)
-            spread = self._summarize_event_times(rows, block.stream)
-        return FreshBlock(
-            block, route.reading_hosts(), rows, value_bytes(part), address, late, spread
-        )
-
-    def _count_keys_and_types(self, rows: BlockRows, stream: int) -> None:
-        if self.batch.bitmaps is not None:
-            _add_value_counts(self.key_counts.setdefault(stream, {}), rows.numpy_column(ROUTING))
-        if self.typed:
-            _add_value_counts(self.kinds.setdefault(stream, {}), utility_types(rows))
-
-    def _count_late_rows(self, rows: BlockRows, stream: int) -> int:
-        """Return the number of late rows. Their partners may have been dropped already."""
-        limit = find_late_limit(stream, self.batch.horizons, self.batch.spec.reach)
-        return 0 if limit is None else int(np.count_nonzero(rows.numpy_column(TIME) < limit))
-
-    def _summarize_event_times(self, rows: BlockRows, stream: int) -> TimeSpread | None:
-        """Return the event times of a block; None if their span suffices for the stream's clock."""
-        ahead = self.batch.ahead
-        at = self.batch.clocks[stream] if self.batch.clocks else None
-        if ahead is None or not needs_spread(rows.event_time_range(), at, ahead):
-            return None
-        return describe_times(rows.numpy_column(TIME), at, ahead)
-
-
-def _add_value_counts(counts: dict[int, int], values: np.ndarray) -> None:
-    """Add the number of occurrences of each value."""
-    for value, n in zip(*(each.tolist() for each in np.unique_counts(values)), strict=True):
-        counts[value] = counts.get(value, 0) + n
 
 
 class ReplicaStore:
     """Replicas of the hosts of one task attempt, with metrics of each host.
 
     Files are named by ``stem``. A file exists only if a report names it to the driver.
+
+    - ``merged_marks``: marks of the rows of merged blocks, in a join that is not inner.
     """
 
     def __init__(self, batch: BatchSpec, partition: int, stem: str, copies: TaskFiles) -> None:
@@ -189,6 +46,7 @@ class ReplicaStore:
         keep_open_only(folder, self._checksums)
         self._replicas: dict[StoredAt, tuple[ReplicaAddress, BlockRows]] = {}
         self._open: dict[ReplicaAddress, BlockRows] = {}
+        self.merged_marks: dict[int, Bits] = {}
 
     def is_local_host(self, host: int) -> bool:
         """Return whether a host belongs to this task's partition."""
@@ -205,8 +63,24 @@ class ReplicaStore:
         address = self.batch.replica_addresses.get((block, host))
         if address is None:
             return None
-        self._replicas[block, host] = (address, self._open_rows(address))
+        self._hold_replica(block, host, address, self._open_rows(address))
         return self._replicas[block, host][1]
+
+    def _hold_replica(
+        self, block: int, host: int, address: ReplicaAddress, rows: BlockRows
+    ) -> None:
+        rows.births = (self.batch.find_birth(block),)
+        self._replicas[block, host] = (address, rows)
+
+    def find_known_marks(self, block: int) -> Bits | None:
+        """Return the rows of a block's birth that matched before this batch; None: none did."""
+        if block in self.merged_marks:
+            return self.merged_marks[block]
+        matched = self.batch.matched.get(self.batch.find_birth(block))
+        if matched is None or matched.is_full:
+            return None if matched is None else np.ones(matched.rows, bool)
+        address = ReplicaAddress(matched.file, matched.record_batch)
+        return self._open_rows(address).numpy_column(MATCHED)
 
     def _open_rows(self, address: ReplicaAddress) -> BlockRows:
         """Return the rows at an address, opened once for all hosts that share them."""
@@ -244,9 +118,11 @@ class ReplicaStore:
         is_local = host == source
         same = (is_local, *(self._replicas[s, source][0] for s in present))
         if same not in shared:
-            shared[same] = self._merge_sources(
-                d, [self._replicas[s, source] for s in present], is_local
-            )
+            replicas = [self._replicas[s, source] for s in present]
+            if d.block.stream in self.batch.spec.kind.preserved:
+                shared[same] = self._merge_marked_sources(d, present, replicas, is_local)
+            else:
+                shared[same] = self._merge_sources(d, replicas, is_local)
         size = self._record_replica(d.block.id, host, *shared[same])
         if size is not None and not is_local:
             count = self.host_metrics(host)
@@ -256,18 +132,37 @@ class ReplicaStore:
     def _merge_sources(
         self, d: Derivation, found: list[tuple[ReplicaAddress, BlockRows]], own: bool
     ) -> tuple[ReplicaAddress, BlockRows]:
-        parts = [
-            BlockRows(r.batch, _intersect_key_ranges(r.keys, d.block.key_range)) for _, r in found
-        ]
+        parts = _cut_sources(d, found)
         if len(parts) == 1 and own and _is_dense(parts[0]):
             return found[0][0]._replace(key_range=parts[0].keys), parts[0]
-        rows = BlockRows(
-            merge_blocks(parts, self.batch.spec.predicate.stream_orders(d.block.stream))
-        )
-        some = rows.batch.num_rows
-        return self.files.append_block(d.block.stream, rows.batch) if some else ReplicaAddress(
-            "", 0
-        ), rows
+        orders = self.batch.spec.predicate.stream_orders(d.block.stream)
+        return self._write_derived(d, merge_blocks(parts, orders))
+
+    def _merge_marked_sources(
+        self,
+        d: Derivation,
+        present: Sequence[int],
+        replicas: list[tuple[ReplicaAddress, BlockRows]],
+        is_local: bool,
+    ) -> tuple[ReplicaAddress, BlockRows]:
+        """Merge blocks of a preserved stream: cuts keep their numbers, mergers their marks."""
+        parts = _cut_sources(d, replicas)
+        orders = self.batch.spec.predicate.stream_orders(d.block.stream)
+        if len(d.source_blocks) == 1:
+            if is_local and _is_dense(parts[0]):
+                return replicas[0][0]._replace(key_range=parts[0].keys), parts[0]
+            return self._write_derived(d, copy_numbered_block(parts[0], orders))
+        merged, marks = merge_matched_blocks(parts, orders, [*map(self.find_known_marks, present)])
+        if marks.any():
+            self.merged_marks[d.block.id] = marks
+        return self._write_derived(d, merged)
+
+    def _write_derived(
+        self, d: Derivation, batch: pa.RecordBatch
+    ) -> tuple[ReplicaAddress, BlockRows]:
+        if not batch.num_rows:
+            return ReplicaAddress("", 0), BlockRows(batch)
+        return self.files.append_block(d.block.stream, batch), BlockRows(batch)
 
     def _record_replica(
         self,
@@ -284,7 +179,7 @@ class ReplicaStore:
         size = BlockSize(
             count, rows.nbytes * count // rows.batch.num_rows, rows.event_time_range(), late, spread
         )
-        self._replicas[block, host] = (address, rows)
+        self._hold_replica(block, host, address, rows)
         self.reports.append(ReplicaReport(block, host, address, size))
         return size
 
@@ -314,7 +209,7 @@ class ReplicaStore:
         self._checksums |= report.files
         for r in report.replicas:
             if self.is_local_host(r.host):
-                self._replicas[r.block, r.host] = (r.address, self._open_rows(r.address))
+                self._hold_replica(r.block, r.host, r.address, self._open_rows(r.address))
 
 
 class _clock:
@@ -328,6 +223,16 @@ class _clock:
 
     def __exit__(self, *_: object) -> None:
         self.counts.seconds += current_environment().read_clock() - self.began
+
+
+def _cut_sources(
+    d: Derivation, replicas: Sequence[tuple[ReplicaAddress, BlockRows]]
+) -> list[BlockRows]:
+    """Return the rows of a derivation's sources that it keeps."""
+    return [
+        BlockRows(r.batch, _intersect_key_ranges(r.keys, d.block.key_range), births=r.births)
+        for _, r in replicas
+    ]
 
 
 def _is_dense(view: BlockRows) -> bool:

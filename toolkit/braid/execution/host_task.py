@@ -10,10 +10,13 @@ import pyarrow as pa
 
 from braid.core.batch_report import KeyCount, MatchCount, TaskReport
 from braid.core.shedding_plan import SheddingOutcome
-from braid.execution.host_replicas import FreshBlockBuilder, ReplicaStore
+from braid.execution.fresh_blocks import FreshBlockBuilder
+from braid.execution.host_replicas import ReplicaStore
 from braid.execution.path_probing import PathProber
+from braid.execution.tuple_answers import AnswerWriter
 from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.join_spec import BatchSpec
+from braid.kernels.match_marks import pack_match_bits, union_match_bits
 from braid.kernels.shedding_sampler import PairSampler
 from braid.storage.block_files import ResultFileWriter
 from braid.storage.task_file_access import TaskFiles
@@ -38,6 +41,12 @@ class HostTask:
         self.cutter = FreshBlockBuilder(batch, self.replicas.files, typed)
         self.results = ResultFileWriter(spec, self.copies.folder / "staging", stem)
         self.probing = PathProber(self.replicas, self.results, self.reaper)
+        self.answers = AnswerWriter(self.replicas, self.results)
+
+    def prepare_blocks(self) -> None:
+        """Answer the tuples of stored blocks that are due, then derive blocks."""
+        self.answers.settle_tuples()
+        self.replicas.derive_blocks()
 
     def build_fresh_blocks(
         self, arrived: dict[int, list[pa.RecordBatch]]
@@ -72,7 +81,16 @@ class HostTask:
             shedding=self._make_shedding_outcome(),
             results_by_query=self.results.served,
             step_counts=self.probing.joiner.make_step_counts(),
+            marks=self._pack_marks(),
+            answers=self.answers.counts,
         )
+
+    def _pack_marks(self) -> dict[int, bytes]:
+        """Return the rows of preserved streams that are in some result, by birth."""
+        marks = self.probing.marker.collect_marks()
+        for birth, bits in self.replicas.merged_marks.items():
+            marks[birth] = union_match_bits([marks[birth], bits]) if birth in marks else bits
+        return {birth: pack_match_bits(bits) for birth, bits in marks.items()}
 
     def _make_shedding_outcome(self) -> SheddingOutcome | None:
         """Return the outcome of load shedding in this task; None: nothing is shed."""

@@ -10,11 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from braid.core.facts import AgedMatches, Visit
-from braid.core.plan import Hop
+from braid.core.plan import Hop, Route
+from braid.core.reserved_columns import TIME
 from braid.execution.host_replicas import ReplicaStore
 from braid.kernels.block_builder import gather_blocks
 from braid.kernels.exact_sums import OrderIndependentSum
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
+from braid.kernels.match_marks import MatchMarker
 from braid.kernels.probe import BYTES, BlockJoiner, ProbeInput
 from braid.kernels.shedding_sampler import PairSampler, SampledMeeting
 from braid.storage.block_files import ResultFileWriter
@@ -35,6 +37,7 @@ class ProbeBatch(NamedTuple):
     - ``is_stored``: whether the blocks were stored before this batch.
     - ``drawn``: with load shedding, whether only a sample of the probes meets the block, or each
       match counts by itself.
+    - ``since``: event time below which the tuples of a block with pending pairs are answered.
     """
 
     hosts: Sequence[int]
@@ -43,6 +46,7 @@ class ProbeBatch(NamedTuple):
     is_stored: bool
     sizes: Sequence[int]
     drawn: bool = False
+    since: int | None = None
 
 
 @dataclass
@@ -82,6 +86,7 @@ class PathProber:
     - ``leaving``: partial results for other tasks.
     - ``matches``: candidate pairs and matches by visit and age.
     - ``seconds``: time of all probes.
+    - ``marker``: marker of the rows of preserved streams that are in some result.
     """
 
     def __init__(
@@ -101,6 +106,7 @@ class PathProber:
         self.pending: dict[Place, list[PartialMatches]] = {}
         self.leaving: dict[Place, list[PartialMatches]] = {}
         self.seconds = 0.0
+        self.marker = MatchMarker(spec.kind.preserved)
         self._gathers: dict[tuple[int, ...], tuple[BlockRows, Sequence[BlockRows]]] = {}
         """Small blocks that are probed together, by the identities of their rows.
 
@@ -121,9 +127,16 @@ class PathProber:
                     if rows is not None:
                         together.setdefault(id(rows), (rows, []))[1].append(host)
                 for rows, hosts in together.values():
-                    start = PartialMatches({route.block.stream: (rows, rows.row_positions())})
+                    at = self._find_open_rows(route, rows)
+                    start = PartialMatches({route.block.stream: (rows, at)})
                     self.probe_hop(start, (number, path_number, 0), hosts)
         self.probe_pending()
+
+    def _find_open_rows(self, route: Route, rows: BlockRows) -> np.ndarray:
+        """Return the positions of a probing block's rows that are not answered."""
+        at = rows.row_positions()
+        since = None if route.is_fresh else self.batch.held.get(route.block.id)
+        return at if since is None else at[rows.numpy_column(TIME)[at] >= since]
 
     def probe_pending(self) -> None:
         """Probe pending partial results, hop by hop, until they leave this task.
@@ -177,9 +190,9 @@ class PathProber:
                     continue
                 stored = block not in self.fresh and fresh
                 drawn = some_drawn and self._is_sampled(partial, place, block)
-                size = rows.batch.num_rows
-                if is_separate or drawn or size > _SMALL:
-                    alone.append(ProbeBatch((host,), (block,), rows, stored, (size,), drawn))
+                size, since = rows.batch.num_rows, None if fresh else self.batch.held.get(block)
+                if is_separate or drawn or size > _SMALL or since is not None:
+                    alone.append(ProbeBatch((host,), (block,), rows, stored, (size,), drawn, since))
                     continue
                 if block not in self.fresh:  # fresh blocks share the columns of one batch
                     held += rows.buffer_bytes
@@ -217,8 +230,10 @@ class PathProber:
             return ProbeBatch(hosts, blocks, each[0], stored, sizes)
         key = tuple(map(id, each))
         if key not in self._gathers:
-            orders = self.batch.spec.predicate.stream_orders(self._find_hop(place).stream)
-            self._gathers[key] = (gather_blocks(each, orders), each)
+            stream = self._find_hop(place).stream
+            orders = self.batch.spec.predicate.stream_orders(stream)
+            is_numbered = stream in self.batch.spec.kind.preserved
+            self._gathers[key] = (gather_blocks(each, orders, is_numbered), each)
         return ProbeBatch(hosts, blocks, self._gathers[key][0], stored, sizes)
 
     def _probe_batches(
@@ -249,7 +264,7 @@ class PathProber:
         """Return the probes for a batch of blocks: all of them, or a sample if load is shed."""
         e.meeting = self._sample_meeting(partial, place, e.met)
         drawn = partial if e.meeting is None else e.meeting.partial
-        return ProbeInput(drawn, e.met.rows, e.met.is_stored, e)
+        return ProbeInput(drawn, e.met.rows, e.met.is_stored, e, e.met.since)
 
     def _count_probe_outcome(self, partial: PartialMatches, place: Place, e: ProbeOutcome) -> None:
         """Add the complete outcome of a probe to the metrics."""
@@ -286,6 +301,9 @@ class PathProber:
         )
 
     def _write_results(self, found: PartialMatches, hosts: Sequence[int], here: np.ndarray) -> None:
+        self.marker.mark_results(found)
+        if not self.batch.spec.kind.writes_pairs:
+            return
         weights = None if self.reaper is None else self.reaper.result_weights(found)
         self.results.append_results(found, weights)
         for host, number in zip(hosts, here.tolist(), strict=True):

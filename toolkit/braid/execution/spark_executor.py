@@ -25,6 +25,7 @@ from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
 from braid.execution.host_task import HostTask
 from braid.execution.spark_to_arrow import announced_bytes
 from braid.execution.wire_format import (
+    ExcludedTuples,
     count_shuffles,
     decode_partials,
     encode_arrow,
@@ -121,21 +122,21 @@ def single_stage(batch: BatchSpec) -> Stage:
     """Return the stage over the streams' union in which one task does everything."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task, source, untimed = (
+        task, source, excluded = (
             HostTask(batch, _current_partition()),
             TimedIterator(batches),
-            Counter[int](),
+            ExcludedTuples(),
         )
         arrived: dict[int, list[pa.RecordBatch]] = {}
         need = key_masks_by_partition(batch)
         for rows in source:
-            for s, flat in split_by_stream(rows, batch, untimed):
+            for s, flat in split_by_stream(rows, batch, excluded):
                 if (part := filter_by_key(flat, need[s][0])).num_rows:
                     arrived.setdefault(s, []).append(part)
         began = current_environment().read_clock()
-        task.replicas.derive_blocks()
+        task.prepare_blocks()
         task.probing.probe_paths(task.build_fresh_blocks(arrived))
-        yield _make_report_shipment(source.make_report(untimed), 0)
+        yield _make_report_shipment(source.make_report(excluded.untimed), 0)
         yield from _make_shipments(task, 0, began)
 
     return run
@@ -146,17 +147,17 @@ def route_stage(batch: BatchSpec) -> Stage:
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _freeze_imported_objects()
-        need, source, untimed = (
+        need, source, excluded = (
             key_masks_by_partition(batch),
             TimedIterator(batches),
-            Counter[int](),
+            ExcludedTuples(),
         )
         for rows in source:
-            for s, flat in split_by_stream(rows, batch, untimed):
+            for s, flat in split_by_stream(rows, batch, excluded):
                 for p, mask in enumerate(need[s]):
                     if (part := filter_by_key(flat, mask)).num_rows:
                         yield make_shipment([(p, f"tuples {s}", encode_arrow(part))])
-        yield _make_report_shipment(source.make_report(untimed), 0)
+        yield _make_report_shipment(source.make_report(excluded.untimed), 0)
 
     return run
 
@@ -178,7 +179,7 @@ def join_stage(batch: BatchSpec) -> Stage:
                         pa.ipc.open_stream(body.as_buffer())
                     )
         began = current_environment().read_clock()
-        task.replicas.derive_blocks()
+        task.prepare_blocks()
         task.probing.probe_paths(task.build_fresh_blocks(arrived))
         yield from _make_shipments(task, 0, began)
 

@@ -19,9 +19,14 @@ import pyarrow as pa
 from braid.core.batch_report import TaskReport
 from braid.core.plan import Route
 from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
-from braid.execution.host_replicas import FreshBlock
+from braid.execution.fresh_blocks import FreshBlock
 from braid.execution.host_task import HostTask
-from braid.execution.wire_format import complete_tuples, select_arrivals, split_columns_by_stream
+from braid.execution.wire_format import (
+    ExcludedTuples,
+    complete_tuples,
+    select_arrivals,
+    split_columns_by_stream,
+)
 from braid.kernels.join_spec import BatchSpec
 from braid.util.clock_and_threads import current_environment, current_workers
 from braid.util.machine import available_cores, retain_freed_memory
@@ -53,11 +58,13 @@ class ThreadExecutor:
         (see ``arrow_join``). It may be a function that returns one of these for a shedding plan.
         """
         began = current_environment().read_clock()
-        untimed = Counter[int]()
+        excluded = ExcludedTuples()
         given = frame(batch.shedding) if callable(frame) else frame
-        tuples, size = self._collect_tuples(given, batch, untimed)
+        tuples, size = self._collect_tuples(given, batch, excluded)
         self.worked, source = 0.0, current_environment().read_clock() - began
         tasks = self._make_tasks(tuples, batch)
+        for stream, rejected in excluded.rejected.items():
+            tasks[0].answers.answer_rejected_tuples(stream, rejected)
         shares = _assign_fresh_blocks(batch.routes, tuples, len(tasks))
         fresh = [*chain(*self._map_on_threads(partial(_build_task_blocks, tuples, shares), tasks))]
         tuples.clear()  # blocks are copies
@@ -76,17 +83,17 @@ class ThreadExecutor:
             source_seconds=source,
             kernel_seconds=self.worked,
             source_bytes=size,
-            untimed=untimed,
+            untimed=excluded.untimed,
         )
         return ExecutionResult([*reports, report], ExecutorChoice("process", "as asked for"))
 
     def _collect_tuples(
-        self, frame: Any, batch: BatchSpec, untimed: Counter[int]
+        self, frame: Any, batch: BatchSpec, excluded: ExcludedTuples
     ) -> tuple[Arrived, int]:
         """Return a batch's tuples by stream, each as one record batch, and the bytes received."""
         if isinstance(frame, dict):
             entered = {
-                s: [select_arrivals(rows, s, batch, untimed) for rows in each]
+                s: [select_arrivals(rows, s, batch, excluded) for rows in each]
                 for s, each in frame.items()
             }
             size = sum(rows.nbytes for each in frame.values() for rows in each)
@@ -99,7 +106,7 @@ class ThreadExecutor:
                 arrived.setdefault(s, []).append(stream_rows)
 
         def completed(s: int) -> list[pa.RecordBatch]:
-            return [complete_tuples(_concat_batches(arrived[s]), s, batch, untimed)]
+            return [complete_tuples(_concat_batches(arrived[s]), s, batch, excluded)]
 
         columns = (
             [*map(completed, arrived)]
@@ -158,7 +165,7 @@ def _build_task_blocks(
     tuples: Arrived, shares: Sequence[Sequence[Route]], task: HostTask
 ) -> list[FreshBlock]:
     """Build the task's derived blocks and its share of the fresh ones."""
-    task.replicas.derive_blocks()
+    task.prepare_blocks()
     return task.cutter.build_blocks(tuples, shares[task.partition], lambda host: True)
 
 

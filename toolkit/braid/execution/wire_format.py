@@ -12,16 +12,30 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from braid.core.reserved_columns import COIN, MARK, ROUTING, TIME, WEIGHT
+from braid.core.reserved_columns import COIN, MARK, MEETS, ROUTING, TIME, WEIGHT
 from braid.kernels.block_builder import replace_column
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_block_rows
 from braid.kernels.join_spec import BatchSpec, take_rows
 from braid.kernels.shedding_sampler import sample_arrivals
+
+
+@dataclass
+class ExcludedTuples:
+    """Arrived tuples that do not enter the join.
+
+    - ``untimed``: by stream, the number of those without event time.
+    - ``rejected``: by preserved stream, those that can be in no pair, and are answered at once.
+    """
+
+    untimed: Counter[int] = field(default_factory=Counter)
+    rejected: dict[int, list[pa.RecordBatch]] = field(default_factory=dict)
 
 
 def count_shuffles(batch: BatchSpec) -> int:
@@ -38,11 +52,11 @@ def count_shuffles(batch: BatchSpec) -> int:
 
 
 def split_by_stream(
-    rows: pa.RecordBatch, batch: BatchSpec, untimed: Counter[int]
+    rows: pa.RecordBatch, batch: BatchSpec, excluded: ExcludedTuples
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield each stream's arrived tuples from rows of the streams' union."""
     for s, stream_rows in split_columns_by_stream(rows, batch):
-        yield s, complete_tuples(stream_rows, s, batch, untimed)
+        yield s, complete_tuples(stream_rows, s, batch, excluded)
 
 
 def split_columns_by_stream(
@@ -61,30 +75,32 @@ def split_columns_by_stream(
 
 
 def complete_tuples(
-    came: pa.RecordBatch, stream: int, batch: BatchSpec, untimed: Counter[int]
+    came: pa.RecordBatch, stream: int, batch: BatchSpec, excluded: ExcludedTuples
 ) -> pa.RecordBatch:
     """Return the arrived tuples of a stream.
 
     In a run that serves many queries, the query bitmaps determine the routing keys.
     """
-    flat = batch.spec.layouts[stream].add_generated(came)
+    flat = batch.spec.layouts[stream].add_generated(_split_rejected(came, stream, excluded))
     if batch.bitmaps is not None:
         rank = batch.bitmaps.longest_window_rank(stream, flat.column(MARK).to_numpy())
         flat = replace_column(flat, ROUTING, pa.array(rank))
-    return select_arrivals(flat, stream, batch, untimed)
+    return select_arrivals(flat, stream, batch, excluded)
 
 
 def select_arrivals(
-    rows: pa.RecordBatch, stream: int, batch: BatchSpec, untimed: Counter[int]
+    rows: pa.RecordBatch, stream: int, batch: BatchSpec, excluded: ExcludedTuples
 ) -> pa.RecordBatch:
     """Return the tuples that enter the join, with the routing keys of the batch.
 
-    Tuples without event time are left out and counted in ``untimed``. Load shedding may leave out
-    more.
+    Tuples without event time are left out. Load shedding may leave out more.
     """
+    rows = _split_rejected(rows, stream, excluded)
     time = rows.column(TIME)
     if time.null_count:
-        untimed[stream] += time.null_count
+        excluded.untimed[stream] += time.null_count
+        if stream in batch.spec.kind.preserved:
+            excluded.rejected.setdefault(stream, []).append(rows.filter(time.is_null()))
         rows = rows.filter(time.is_valid())
     if batch.key_space.divisor:
         key = batch.key_space.routing_keys(rows.column(ROUTING).to_numpy())
@@ -92,6 +108,17 @@ def select_arrivals(
     if batch.shedding is None or not batch.shedding.keep_shares:
         return rows
     return sample_arrivals(rows, batch.shedding.keep_shares[stream])
+
+
+def _split_rejected(rows: pa.RecordBatch, stream: int, excluded: ExcludedTuples) -> pa.RecordBatch:
+    """Return the tuples that can be in a pair, without the column that states it."""
+    if (at := rows.schema.get_field_index(MEETS)) < 0:
+        return rows
+    meets, rows = rows.column(at), rows.remove_column(at)
+    if pc.all(meets).as_py() is not False:
+        return rows
+    excluded.rejected.setdefault(stream, []).append(rows.filter(pc.invert(meets)))
+    return rows.filter(meets)
 
 
 def filter_by_key(rows: pa.RecordBatch, mask: np.ndarray) -> pa.RecordBatch:

@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from braid.condition.access_paths import Order
+from braid.core.reserved_columns import MATCHED, ROW
 from braid.core.stream_clocks import SUPPORT, TimeSpread
 from braid.kernels.block_orders import drop_order_columns, make_order_columns, sort_within
 from braid.kernels.host_block_rows import BlockRows, take_block_rows
+from braid.kernels.match_marks import Bits, look_up_match_bits
 from braid.kernels.position_sort import sort_positions
 
 _SOURCE = "__source"
@@ -51,14 +53,63 @@ def merge_blocks(sources: Sequence[BlockRows], orders: Sequence[Order]) -> pa.Re
     return build_block(merged, orders, ordered=len(batches) == 1, runs=True)
 
 
-def gather_blocks(sources: Sequence[BlockRows], orders: Sequence[Order]) -> BlockRows:
-    """Return the rows of small blocks, to be probed at once. Each row knows its block."""
-    batches = [*map(_take_chosen_rows, sources)]
+def copy_numbered_block(source: BlockRows, orders: Sequence[Order]) -> pa.RecordBatch:
+    """Return the chosen rows of one block, which keep their numbers."""
+    rows = build_block(_take_numbered_rows(source), orders, ordered=True)
+    numbers = rows.column(ROW).to_numpy()
+    if bool(np.all(numbers == np.arange(len(numbers)))):
+        return _drop_column(rows, ROW)
+    return rows
+
+
+def merge_matched_blocks(
+    sources: Sequence[BlockRows], orders: Sequence[Order], bits: Sequence[Bits | None]
+) -> tuple[pa.RecordBatch, Bits]:
+    """Return one block of the chosen rows of several, and the marks of its rows.
+
+    ``bits``: marks of the sources; None: no row is marked.
+    """
+    batches = []
+    for rows, marks in zip(sources, bits, strict=True):
+        batch = _take_numbered_rows(rows)
+        marked = look_up_match_bits(marks, batch.column(ROW).to_numpy())
+        batches.append(replace_column(_drop_column(batch, ROW), MATCHED, pa.array(marked)))
+    merged = build_block(pa.concat_batches(batches), orders, runs=True)
+    marks = merged.column(MATCHED).to_numpy(zero_copy_only=False)
+    return _drop_column(merged, MATCHED), marks
+
+
+def gather_blocks(
+    sources: Sequence[BlockRows], orders: Sequence[Order], is_numbered: bool = False
+) -> BlockRows:
+    """Return the rows of small blocks, to be probed at once. Each row knows its block.
+
+    ``is_numbered``: each row also knows its number in its birth.
+    """
+    take = _take_numbered_rows if is_numbered else _take_chosen_rows
+    batches = [*map(take, sources)]
     source = np.repeat(np.arange(len(batches)), [b.num_rows for b in batches])
     gathered = replace_column(pa.concat_batches(batches), _SOURCE, pa.array(source))
     rows = build_block(gathered, orders, runs=True)
-    at = rows.schema.get_field_index(_SOURCE)
-    return BlockRows(rows.remove_column(at), None, rows.column(at).to_numpy(), len(batches))
+    source = rows.column(_SOURCE).to_numpy()
+    rows = _drop_column(rows, _SOURCE)
+    if not is_numbered:
+        return BlockRows(rows, None, source, len(batches))
+    births = [birth for each in sources for birth in each.births]
+    numbers = rows.column(ROW).to_numpy()
+    return BlockRows(_drop_column(rows, ROW), None, source, len(batches), births, numbers)
+
+
+def _drop_column(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    return batch.remove_column(batch.schema.get_field_index(name))
+
+
+def _take_numbered_rows(rows: BlockRows) -> pa.RecordBatch:
+    """Return the host's rows without orders, with their numbers."""
+    numbers = pa.array(rows.row_numbers().astype(np.int32))
+    batch = replace_column(drop_order_columns(rows.batch), ROW, numbers)
+    chosen = rows.key_mask()
+    return batch if chosen is None else take_block_rows(batch, np.flatnonzero(chosen))
 
 
 def _take_chosen_rows(rows: BlockRows) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.core.plan import Keys
-from braid.core.reserved_columns import ROUTING, TIME
+from braid.core.reserved_columns import ROUTING, ROW, TIME
 from braid.kernels.block_orders import drop_order_columns
 from braid.kernels.ordered_rows import BlockOrders
 from braid.kernels.set_overlap import SetColumn, WeightedSetColumn, map_keys
@@ -32,6 +32,8 @@ class BlockRows:
     - ``batch``: the record batch.
     - ``keys``: routing keys of the host's rows; None: all rows.
     - ``sources``: by row, the index of its block; None: one block.
+    - ``births``: births of the blocks, in a join that marks matched rows (see ``core.answers``).
+    - ``numbers``: by row, its number in its birth; None: see ``row_numbers``.
     """
 
     def __init__(
@@ -40,7 +42,10 @@ class BlockRows:
         keys: Keys | None = None,
         sources: np.ndarray | None = None,
         several: int = 1,
+        births: Sequence[int] = (),
+        numbers: np.ndarray | None = None,
     ) -> None:
+        self.births, self._numbers = births, numbers
         self.batch, self.keys, self.sources, self.several = batch, keys, sources, several
         self._numpy: dict[str, np.ndarray] = {}
         self._vectors: dict[str, VectorColumn] = {}
@@ -79,7 +84,16 @@ class BlockRows:
         """
         if (chosen := self.key_mask()) is not None:
             return np.flatnonzero(chosen)
+        return self._all_positions()
+
+    def _all_positions(self) -> np.ndarray:
         return self.cached_column(_PLACES, lambda: _make_read_only(np.arange(self.batch.num_rows)))
+
+    def row_numbers(self) -> np.ndarray:
+        """Return the number of each row of the batch in its birth: its position, unless cut."""
+        if self._numbers is not None:
+            return self._numbers
+        return self.numpy_column(ROW) if ROW in self.batch.schema.names else self._all_positions()
 
     def is_all_rows(self, at: np.ndarray) -> bool:
         """Return whether the positions are those that ``row_positions`` returned for all rows."""

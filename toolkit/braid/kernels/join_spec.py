@@ -12,8 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from braid.condition.predicate import Predicate
+from braid.core.answer_state import MatchedRows
 from braid.core.horizon import Horizon, Reach
-from braid.core.plan import Derivation, KeySpace, Route
+from braid.core.join_kinds import INNER, JoinKind
+from braid.core.plan import Derivation, KeySpace, Route, Settle
 from braid.core.reserved_columns import ROUTING, make_column_nullable
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
 from braid.core.shedding_plan import ResultUtility, SheddingPlan
@@ -141,6 +143,8 @@ class JoinSpec:
     - ``utility_rule``: value of results, in a run that sheds load.
     - ``fsync``: whether tasks force files to disk before they report them.
     - ``object_store_url``: URL of a run in an object store; empty: none.
+    - ``kind``: kind of the join.
+    - ``result_types``: Arrow types of the structs of results by stream, if some may be NULL.
     """
 
     predicate: Predicate
@@ -152,6 +156,8 @@ class JoinSpec:
     utility_rule: ResultUtility | None = None
     fsync: bool = False
     object_store_url: str = ""
+    kind: JoinKind = INNER
+    result_types: tuple[pa.DataType, ...] = ()
 
     def generated_columns(self, stream: int) -> Sequence[GeneratedColumn]:
         """Return the columns of a stream that copy others."""
@@ -171,6 +177,11 @@ class BatchSpec:
     - ``shedding``: share of the probing tuples that take part.
     - ``block_sizes``: bytes of the blocks that derivations read.
     - ``files``: checksums of the block files that addresses name.
+    - ``settles``: stored tuples to answer, before all else.
+    - ``births``: births of the blocks that are not their own (see ``core.answers``).
+    - ``matched``: match bitmaps that settles and merges need, by birth.
+    - ``held``: by block with pending pairs, the event time below which its tuples are answered, so
+      that they are in no further result; None: none are.
     """
 
     spec: JoinSpec
@@ -187,6 +198,14 @@ class BatchSpec:
     shedding: SheddingPlan | None = None
     block_sizes: Mapping[int, int] = field(default_factory=dict)
     files: Mapping[str, FileChecksum] = field(default_factory=dict)
+    settles: tuple[Settle, ...] = ()
+    births: Mapping[int, int] = field(default_factory=dict)
+    matched: Mapping[int, MatchedRows] = field(default_factory=dict)
+    held: Mapping[int, int | None] = field(default_factory=dict)
+
+    def find_birth(self, block: int) -> int:
+        """Return the birth of a block."""
+        return self.births.get(block, block)
 
     def derived_bytes(self, tasks: int) -> int:
         """Return the bytes of state that derivations read, once for each task that reads them."""
@@ -200,6 +219,7 @@ class BatchSpec:
     def active_hosts(self) -> int:
         """Number of hosts that have work."""
         busy = set(chain.from_iterable(r.reading_hosts() for r in self.routes))
+        busy |= {settle.host for settle in self.settles}
         return len(busy.union(*(d.source_hosts for d in self.derivations)))
 
 

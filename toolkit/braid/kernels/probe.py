@@ -61,12 +61,14 @@ class ProbeInput(NamedTuple):
     - ``is_stored``: whether the block existed before this batch, so that its expired rows are
       excluded.
     - ``counts``: the candidate pairs are added to ``counts.compared_pairs``.
+    - ``since``: event time below which rows of a block that is not stored are excluded; None: none.
     """
 
     partial: PartialMatches
     rows: BlockRows
     is_stored: bool
     counts: ComparisonCounter
+    since: Horizon = None
 
 
 @dataclass
@@ -130,31 +132,32 @@ class BlockJoiner:
 
     def _find_candidates(self, meet: ProbeInput, tally: StepTally) -> Iterator[PartialMatches]:
         """Yield the pairs that index, conditions and windows admit, in chunks."""
-        partial, rows, stored, count = meet
+        partial, rows, is_stored, count, since = meet
         step = tally.step
+        horizon = self.horizons[step.stream] if is_stored else since
         if self.bitmaps is not None and rows.batch.num_rows:
             partial = self.bitmaps.filter_wanted(partial, rows, step.stream)
         if not len(partial):
             return
         if rows.batch.num_rows:
             for danger in step.guarded_steps:
-                self._check_danger(partial, rows, stored, step, danger)
+                self._check_danger(partial, rows, horizon, step, danger)
         for chunk in find_candidate_pairs(partial, rows, step.stream, step.access_path, CHUNK):
             pairs = CandidatePairs.from_chunk(chunk, partial, rows, step.stream)
             if not len(pairs.left):
                 continue
             count.compared_pairs += rows.count_by_block(pairs.right)
             tally.candidate_pairs += len(pairs.left)
-            admitted = self._admit_pairs(pairs, tally, stored)
+            admitted = self._admit_pairs(pairs, tally, horizon)
             if admitted is not None:
                 yield admitted
 
     def _admit_pairs(
-        self, pairs: CandidatePairs, tally: StepTally, stored: bool
+        self, pairs: CandidatePairs, tally: StepTally, horizon: Horizon
     ) -> PartialMatches | None:
         """Return the pairs that conditions, windows and queries admit; None: there is none."""
         step = tally.step
-        holding = self._evaluate_conditions(pairs, tally, stored)
+        holding = self._evaluate_conditions(pairs, tally, horizon)
         if holding is not None:
             pairs = pairs.take_positions(np.flatnonzero(holding))
         if not len(pairs.left):
@@ -173,7 +176,7 @@ class BlockJoiner:
         self,
         partial: PartialMatches,
         rows: BlockRows,
-        stored: bool,
+        horizon: Horizon,
         step: ProbeStep,
         danger: GuardedStep,
     ) -> None:
@@ -192,14 +195,14 @@ class BlockJoiner:
             columns = [pairs.column_values(s, n) for s, n, _ in ends]
             pairs = pairs.take_positions(np.flatnonzero(find_overflows(danger.guard, columns)))
             required = replace(step, conditions=danger.required_links)
-            is_computed = len(pairs.left) and self._is_computed(pairs, required, stored)
+            is_computed = len(pairs.left) and self._is_computed(pairs, required, horizon)
             if is_computed and not danger.fails_in_residual:
                 raise self._make_failure(danger.guard.sentence, (s for s, _, _ in ends))
 
-    def _is_computed(self, pairs: CandidatePairs, step: ProbeStep, stored: bool) -> bool:
+    def _is_computed(self, pairs: CandidatePairs, step: ProbeStep, horizon: Horizon) -> bool:
         """Return whether the step's conditions and residuals admit one of these pairs."""
         tally = StepTally(step)
-        admitted = self._admit_pairs(pairs, tally, stored)
+        admitted = self._admit_pairs(pairs, tally, horizon)
         pieces = () if admitted is None else self._split_for_residuals(admitted, step)
         return any(self._apply_residuals([(0, piece)], tally) for piece, _ in pieces)
 
@@ -258,7 +261,7 @@ class BlockJoiner:
         return [t.make_step_counts(at[0], self.predicate.parts) for at, t in self.tallies.items()]
 
     def _evaluate_conditions(
-        self, pairs: CandidatePairs, tally: StepTally, stored: bool
+        self, pairs: CandidatePairs, tally: StepTally, horizon: Horizon
     ) -> np.ndarray | None:
         """Return a mask of the pairs that fulfil the conditions and are not expired; None: all."""
         keep: np.ndarray | None = None
@@ -270,8 +273,7 @@ class BlockJoiner:
             check.pairs_in += left
             left = int(np.count_nonzero(keep))
             check.pairs_out += left
-        horizon = self.horizons[step.stream]
-        if not stored or horizon is None:
+        if horizon is None:
             return keep
         # Checking all rows once is faster than checking as many candidates.
         rows = pairs.rows

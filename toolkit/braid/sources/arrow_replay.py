@@ -22,7 +22,7 @@ from braid.condition.predicate import Predicate
 from braid.condition.residual_evaluation import query_table, raise_failure
 from braid.condition.spark_dialect import SparkSql
 from braid.core.placement import Placement
-from braid.core.reserved_columns import DRAW, ROUTING, TIME, WORTH
+from braid.core.reserved_columns import DRAW, MEETS, ROUTING, TIME, WORTH
 from braid.core.shedding_plan import SheddingPlan
 from braid.storage import durable_files, micro_batch_files, staged_input
 from braid.storage.block_files import read_parquet
@@ -165,6 +165,7 @@ class ArrowFeed:
     - ``placement``: None: all routing keys are 0.
     - ``worth``: Spark SQL for the value of a tuple, by stream, in a run that sheds load.
     - ``by_value``: whether load is shed by the values that an equality joins on.
+    - ``preserved``: streams whose tuples are answered, even if they can never match.
     """
 
     def __init__(
@@ -176,7 +177,9 @@ class ArrowFeed:
         seed: int,
         worth: Sequence[str | None] | None = None,
         by_value: bool = False,
+        preserved: Sequence[int] = (),
     ) -> None:
+        self.preserved = {alias for n, alias in enumerate(schemas) if n in preserved}
         self.columns: dict[str, dict[str, str]] = {}
         self.where: dict[str, list[str]] = {}
         self.texts: dict[str, list[str]] = {}
@@ -232,7 +235,9 @@ class ArrowFeed:
     ) -> pa.Table:
         """Return the rows of a stream that may match, with their computed columns.
 
-        ``undrawn``: sampling hashes are 0. Raises EvaluationFailure if an expression has no value.
+        Those of a preserved stream that cannot are marked. ``undrawn``: sampling hashes are 0.
+
+        Raises EvaluationFailure if an expression has no value.
         """
         columns = self.columns[alias]
         asked = {n: sql for n, sql in columns.items() if n != DRAW or not undrawn}
@@ -244,6 +249,8 @@ class ArrowFeed:
         tuples = rows if is_whole else rows.take(computed[_PLACE])
         for name in columns:
             tuples = tuples.append_column(name, computed[name] if name in asked else zeros)
+        if alias in self.preserved and tuples.num_rows < rows.num_rows:
+            return _append_rejected(tuples, rows, computed[_PLACE])
         return tuples
 
     def _evaluate_columns(self, query: str, rows: pa.Table, alias: str, number: int) -> pa.Table:
@@ -258,6 +265,18 @@ class ArrowFeed:
             parts = chain(*(self.analyser.find_fallible_parts(alias, sql) for sql in texts))
             raise_failure(error, parts, rows, f", batch {number}, stream {alias}")
             raise
+
+
+def _append_rejected(tuples: pa.Table, rows: pa.Table, places: pa.ChunkedArray) -> pa.Table:
+    """Return tuples with the rows at no ``places``, whose other columns are NULL; both marked."""
+    is_rejected = np.ones(rows.num_rows, bool)
+    is_rejected[places.to_numpy()] = False
+    rejected = rows.filter(pa.array(is_rejected))
+    parts = []
+    for part, meets in ((tuples, True), (rejected, False)):
+        marks = pa.repeat(pa.scalar(meets), part.num_rows)
+        parts.append(part.append_column(MEETS, marks))
+    return pa.concat_tables(parts, promote_options="default")
 
 
 def _compile_filter(analyser: ArrowAnalyzer, alias: str, condition: str | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import duckdb
@@ -162,9 +162,16 @@ class ArrowStreams(StreamSource):
     def list_column_names(self, streams: Mapping[str, pa.Schema]) -> list[list[str]]:
         return [schema.names for schema in streams.values()]
 
-    def make_result_schema(self, streams: Mapping[str, pa.Schema], weighs: bool) -> pa.Schema:
-        nested = [pa.field(a, pa.struct(list(s))) for a, s in streams.items()]
+    def make_result_schema(
+        self, streams: Mapping[str, pa.Schema], weighs: bool, structs: Sequence[int] = ()
+    ) -> pa.Schema:
+        types = dict(zip(streams, self.find_result_types(streams), strict=True))
+        wanted = [alias for n, alias in enumerate(streams) if not structs or n in structs]
+        nested = [pa.field(alias, types[alias]) for alias in wanted]
         return pa.schema([*nested, *([pa.field(WEIGHT, pa.float64())] if weighs else [])])
+
+    def find_result_types(self, streams: Mapping[str, pa.Schema]) -> tuple[pa.DataType, ...]:
+        return tuple(pa.struct(list(schema)) for schema in streams.values())
 
     def union_streams(
         self, join: AnalyzedJoin, streams: Mapping[str, pa.Schema]
@@ -182,6 +189,7 @@ class ArrowStreams(StreamSource):
             config.seed,
             None if shed is None else join.utilities,
             shed is not None and shed.method == "keys",
+            config.kind.preserved,
         )
         return feed, ()
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from braid.condition.predicate import Predicate
-from braid.condition.spark_type_checker import make_spark_nullable
+from braid.condition.spark_type_checker import make_arrow_schema, make_spark_nullable
 from braid.core.reserved_columns import DRAW, TIME, WEIGHT, WORTH
 from braid.execution.executors import check_executor
 from braid.execution.stream_layout import make_layouts, project_stream
@@ -195,9 +196,15 @@ class SparkStreams(StreamSource):
     def list_column_names(self, streams: Mapping[str, DataFrame]) -> list[list[str]]:
         return [frame.columns for frame in streams.values()]
 
-    def make_result_schema(self, streams: Mapping[str, DataFrame], weighs: bool) -> T.StructType:
-        nested = [T.StructField(a, make_spark_nullable(f.schema)) for a, f in streams.items()]
+    def make_result_schema(
+        self, streams: Mapping[str, DataFrame], weighs: bool, structs: Sequence[int] = ()
+    ) -> T.StructType:
+        wanted = [each for n, each in enumerate(streams.items()) if not structs or n in structs]
+        nested = [T.StructField(a, make_spark_nullable(f.schema)) for a, f in wanted]
         return T.StructType([*nested, *([T.StructField(WEIGHT, T.DoubleType())] if weighs else [])])
+
+    def find_result_types(self, streams: Mapping[str, DataFrame]) -> tuple[pa.DataType, ...]:
+        return tuple(pa.struct(list(make_arrow_schema(f.schema))) for f in streams.values())
 
     def union_streams(
         self, join: AnalyzedJoin, streams: Mapping[str, DataFrame]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from braid.condition.predicate import Predicate
 from braid.core.horizon import Reach, is_timed, windows_of_reach
@@ -150,8 +151,16 @@ class StreamSource(Protocol):
     def list_column_names(self, streams: Mapping[str, Any]) -> list[list[str]]:
         """Return the names of the columns of open streams."""
 
-    def make_result_schema(self, streams: Mapping[str, Any], weighs: bool) -> Any:
-        """Return the schema of results: a struct for each stream, and perhaps the weight."""
+    def make_result_schema(
+        self, streams: Mapping[str, Any], weighs: bool, structs: Sequence[int] = ()
+    ) -> Any:
+        """Return the schema of results: a struct for each stream, and perhaps the weight.
+
+        ``structs``: numbers of the streams; empty: all.
+        """
+
+    def find_result_types(self, streams: Mapping[str, Any]) -> tuple[pa.DataType, ...]:
+        """Return the Arrow types of the structs of results by stream."""
 
     def union_streams(
         self, join: AnalyzedJoin, streams: Mapping[str, Any]
@@ -230,10 +239,11 @@ class AnalyzedJoin:
         columns: Sequence[Sequence[str]],
         layouts: tuple[StreamLayout, ...],
         store: RunStore,
+        result_types: Sequence[pa.DataType] = (),
     ) -> JoinSpec:
         """Return the settings that stay the same for all batches of a run.
 
-        ``columns``: names of the columns by stream.
+        ``columns``: names of the columns by stream. ``result_types``: Arrow types of their structs.
         """
         shed = self.config.shed
         return JoinSpec(
@@ -245,6 +255,8 @@ class AnalyzedJoin:
             self.partitions,
             None if shed is None else shed.utility_rule,
             object_store_url=store.url,
+            kind=self.config.kind,
+            result_types=tuple(result_types) if self.config.kind.has_absent_sides else (),
         )
 
     def check_batches(self, batches: Any) -> int | str:

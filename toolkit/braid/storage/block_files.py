@@ -136,22 +136,39 @@ class ResultFileWriter:
 
         ``weights``: weights of results, in a run that sheds load; None: all are 1.
         """
-        columns = [self._make_struct_column(found, s) for s in range(len(self.spec.columns))]
+        columns = [
+            self._make_struct_column(*found.parts[s], s) for s in range(len(self.spec.columns))
+        ]
         names = list(self.spec.predicate.aliases)
         if found.queries is not None:
             columns, names = [*columns, pa.array(found.queries)], [*names, QUERIES]
-        self.pending.append(pa.record_batch(columns, names=names))
+        self._append_batch(pa.record_batch(columns, names=names), weights)
+
+    def append_unmatched(self, stream: int, rows: pa.RecordBatch, at: np.ndarray) -> None:
+        """Append tuples of a stream without partners: the other structs are NULL."""
+        aliases, structs = self.spec.predicate.aliases, self.spec.kind.structs
+        columns = [
+            self._make_struct_column(BlockRows(rows), at, s)
+            if s == stream
+            else pa.nulls(len(at), self.spec.result_types[s])
+            for s in structs
+        ]
+        self._append_batch(pa.record_batch(columns, names=[aliases[s] for s in structs]))
+
+    def _append_batch(self, batch: pa.RecordBatch, weights: np.ndarray | None = None) -> None:
+        self.pending.append(batch)
         self.weights.append(weights)
-        self.rows += len(found)
+        self.rows += batch.num_rows
         self.size += self.pending[-1].get_total_buffer_size()
         if self.rows >= _EMIT_ROWS or self.size >= _EMIT_BYTES:
             self._write_pending()
 
-    def _make_struct_column(self, found: PartialMatches, stream: int) -> pa.StructArray:
-        rows, at = found.parts[stream]
+    def _make_struct_column(self, rows: BlockRows, at: np.ndarray, stream: int) -> pa.StructArray:
         names = list(self.spec.columns[stream])
         taken = take_block_rows(rows.batch.select(names), at)
-        return pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema))
+        struct = pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema))
+        types = self.spec.result_types
+        return struct.cast(types[stream]) if types and struct.type != types[stream] else struct
 
     def _write_pending(self) -> None:
         if not self.pending:

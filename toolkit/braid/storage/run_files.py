@@ -7,7 +7,8 @@ Layout of the folder::
     input/ALIAS/000012.parquet   static input of a stream, one file per micro-batch
     input/files.json             lengths and checksums of either
     checkpoint/                  Spark's offsets
-    blocks/*.arrow               block files, each written once by one task attempt
+    blocks/*.arrow               block files, each written once by one task attempt; files of match
+                                 bitmaps, written by the driver (see match_bitmaps)
     staging/*.parquet            result files until their batch is committed, likewise
     results/*.parquet            result files of committed batches (see published_results)
     results/_spark_metadata/     Spark's log of these files (see spark_sink_log)

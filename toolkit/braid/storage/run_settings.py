@@ -37,6 +37,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
 
     - ``batches``: number of micro-batches; None: the input does not end.
     - ``last_batches``: by static stream, the micro-batch with its last tuple; -1: it has none.
+    - ``how``: kind of the join, or the kept streams.
     - ``expires``: whether tuples expire by their event time, so that late ones may miss results.
     - ``cut``: the argument ``batches=``.
     - ``ready``: whether the copy of static streams is complete.
@@ -52,6 +53,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     lateness: _Text | dict[str, _Text]
     ahead: _Text
     idle: _Text | None
+    how: _Text | dict[str, _Text]
     placement: _Text
     settings: dict[str, Any]
     partitions: Annotated[int, Meta(ge=1, le=10_000)] | None

@@ -26,6 +26,7 @@ from braid.storage.durable_files import Durability
 from braid.storage.log_checkpointer import LogCheckpointer
 from braid.storage.log_entries import DriverIdentity, FileRef
 from braid.storage.manifest_log import OLD, ManifestLog
+from braid.storage.match_bitmaps import MatchBitmaps
 from braid.storage.published_results import PublishedResults
 from braid.storage.remote_medium import RemoteMedium, is_object_store_url
 from braid.storage.result_compactor import ResultCompactor
@@ -72,6 +73,7 @@ class RunStore:
         self.settings, self.lock = SettingsFile(medium), RunLock(self.path / ".lock")
         self.log = ManifestLog(medium)
         self.states, self.blocks = StateFiles(medium), BlockFolder(medium)
+        self.bitmaps = MatchBitmaps(medium)
         self.archive = EventArchive(self.log)
         self.events = self.archive.file
         self.input = InputSnapshot(self.path / "input", medium.check_driver)

@@ -1,0 +1,72 @@
+"""Records of the answers of outer, semi and anti joins, which a run's state holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Origin(NamedTuple):
+    """The birth of a block whose rows are numbered as in another block, and that block's rows."""
+
+    birth: int
+    rows: int
+
+
+class MatchedRows(NamedTuple):
+    """Match bitmap of a birth.
+
+    - ``rows``: rows of the birth.
+    - ``matches``: those that are in some result.
+    - ``file``, ``record_batch``: where the bitmap is; file "": all rows matched.
+    """
+
+    rows: int
+    matches: int
+    file: str = ""
+    record_batch: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all rows matched."""
+        return self.matches == self.rows
+
+
+class AnswerCount(NamedTuple):
+    """Answered tuples of a stream, and those of them that are in no result."""
+
+    answered: int = 0
+    unmatched: int = 0
+
+    def add_counts(self, more: AnswerCount) -> AnswerCount:
+        """Return the sums."""
+        return AnswerCount(self.answered + more.answered, self.unmatched + more.unmatched)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerState:
+    """What a run knows of its answers.
+
+    - ``until``: by stream, the event time in microseconds below which stored tuples are answered;
+      None: none are.
+    - ``held``: by block with pending pairs, the event time below which its tuples are answered;
+      None: none are.
+    - ``origins``: births of blocks that are not their own.
+    - ``matched``: match bitmaps by birth. A birth without one has no match.
+    - ``waiting``: by stream, stored tuples that are not final.
+    """
+
+    until: tuple[int | None, ...] = ()
+    held: Mapping[int, int | None] = field(default_factory=dict)
+    origins: Mapping[int, Origin] = field(default_factory=dict)
+    matched: Mapping[int, MatchedRows] = field(default_factory=dict)
+    waiting: tuple[int, ...] = ()
+
+    def find_birth(self, block: int) -> int:
+        """Return the birth of a block."""
+        return self.origins[block].birth if block in self.origins else block
+
+    def bitmap_files(self) -> set[str]:
+        """Return the files of bitmaps."""
+        return {m.file for m in self.matched.values() if m.file}

@@ -1,0 +1,207 @@
+"""Answers of outer, semi and anti joins: which stored tuples are final, and which rows matched.
+
+A tuple of a preserved stream is *final* once no batch can give it a result: it is below the horizon
+of its stream, and no pending pair concerns its block. It is then answered, once. The answers of a
+batch follow from the state before it. All placements therefore answer a tuple in the same batch,
+unless a migration defers a pair of its block.
+
+Rows are known by their *birth*: the block in which they were first stored, or the last merge that
+rewrote them. A copy or a cut of a block keeps its birth. The functions are pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+
+from braid.core.answer_state import AnswerCount, AnswerState, MatchedRows, Origin
+from braid.core.horizon import Horizon
+from braid.core.join_kinds import JoinKind
+from braid.core.plan import Block, Plan, Settle
+from braid.core.run_state import RunState
+
+_LAST = (1 << 63) - 1
+"""Limit of answers that is after all event times, as JSON has no infinity."""
+Pairs = frozenset[tuple[int, int]]
+"""Pending pairs of blocks."""
+
+
+def find_due_settles(
+    kind: JoinKind, state: RunState, horizons: Sequence[Horizon]
+) -> tuple[Settle, ...]:
+    """Return the stored tuples that a batch answers.
+
+    Parameters
+    ----------
+    kind
+        The kind of the join.
+    state
+        The state before the batch.
+    horizons
+        By stream, the event time below which stored tuples are final; None: none are.
+    """
+    if not kind.preserved:
+        return ()
+    pending = {*chain.from_iterable(state.pending_pairs)}
+    settles = []
+    for block in state.blocks.values():
+        until = horizons[block.stream]
+        if block.stream not in kind.preserved or until is None or block.id in pending:
+            continue
+        since = find_answered_limit(state, block)
+        if _may_hold(block, since, until):
+            host = block.hosts[block.id % len(block.hosts)]
+            settles.append(Settle(block.id, block.stream, host, since, until))
+    return tuple(settles)
+
+
+def find_answered_limit(state: RunState, block: Block) -> int | None:
+    """Return the event time below which a block's tuples are answered; None: none are.
+
+    A block of the last batch may hold tuples that came later than all that were answered.
+    """
+    if block.batch == state.batch:
+        return None
+    answers = state.answers
+    return answers.held.get(block.id, answers.until[block.stream])
+
+
+def _may_hold(block: Block, since: int | None, until: float) -> bool:
+    """Return whether a block may have tuples with these event times."""
+    if (span := block.event_time_range) is None:
+        return True
+    return span[0] < until and (since is None or span[1] >= since)
+
+
+def follow_pending_pairs(pending: Pairs, plan: Plan) -> Pairs:
+    """Return the pending pairs after a plan."""
+    pairs = set(pending)
+    for route in plan.routes:
+        pairs |= {(route.block.id, other) for other in route.deferred_blocks}
+    for route in plan.routes:
+        for path in route.paths if not route.is_fresh else ():
+            for other in path[0].probed_blocks():
+                pairs -= {(route.block.id, other), (other, route.block.id)}
+    return frozenset(pairs)
+
+
+def advance_answer_state(
+    kind: JoinKind,
+    state: RunState,
+    following: RunState,
+    horizons: Sequence[Horizon],
+    plan: Plan,
+    changed: Mapping[int, MatchedRows],
+    counts: Mapping[int, AnswerCount],
+    sizes: Mapping[int, int],
+) -> AnswerState:
+    """Return what is known of answers after a batch.
+
+    Parameters
+    ----------
+    kind
+        The kind of the join.
+    state, following
+        The states before and after the batch.
+    horizons
+        Limits of the batch's answers, by stream.
+    plan
+        The plan of the batch, with its compaction.
+    changed
+        Match bitmaps that the batch changed.
+    counts
+        Answered tuples by stream.
+    sizes
+        Rows of the blocks of both states, and of all that the batch made.
+    """
+    if not kind.preserved:
+        return state.answers
+    until = tuple(
+        _to_limit(horizon) if stream in kind.preserved else None
+        for stream, horizon in enumerate(horizons)
+    )
+    origins = _follow_origins(state, following.blocks, plan, sizes)
+    live = {
+        origins[id].birth if id in origins else id
+        for id, block in following.blocks.items()
+        if block.stream in kind.preserved
+    }
+    received = zip(following.previous_received, state.answers.waiting, strict=True)
+    return AnswerState(
+        until,
+        dict(_find_held(kind, state, following, until, plan)),
+        origins,
+        {
+            birth: bits
+            for birth, bits in {**state.answers.matched, **changed}.items()
+            if birth in live
+        },
+        tuple(
+            waiting + arrived - counts.get(stream, AnswerCount()).answered
+            if stream in kind.preserved
+            else 0
+            for stream, (arrived, waiting) in enumerate(received)
+        ),
+    )
+
+
+def _to_limit(horizon: Horizon) -> int | None:
+    return None if horizon is None else int(min(horizon, _LAST))
+
+
+def _find_held(
+    kind: JoinKind,
+    state: RunState,
+    following: RunState,
+    until: Sequence[int | None],
+    plan: Plan,
+) -> Iterator[tuple[int, int | None]]:
+    """Yield the blocks with pending pairs, and from where on their tuples are not answered.
+
+    Those whose last pair was settled in this batch are answered in the next.
+    """
+    before = {*chain.from_iterable(state.pending_pairs)}
+    now = {*chain.from_iterable(following.pending_pairs)}
+    fresh = {route.block.id for route in plan.routes if route.is_fresh}
+    for id in before | now:
+        block = following.blocks.get(id)
+        if block is None or block.stream not in kind.preserved:
+            continue
+        if id in fresh:
+            yield id, None
+        elif id in before:
+            yield id, find_answered_limit(state, block)
+        else:
+            yield id, until[block.stream]
+
+
+def _follow_origins(
+    state: RunState, live: Collection[int], plan: Plan, sizes: Mapping[int, int]
+) -> dict[int, Origin]:
+    """Return the births of the live blocks that are not their own."""
+    origins = dict(state.answers.origins)
+    for derivation in plan.derivations:
+        id, sources = derivation.block.id, derivation.source_blocks
+        if len(sources) == 1 and sources[0] != id:
+            source = sources[0]
+            origins[id] = origins.get(source, Origin(source, sizes.get(source, 0)))
+    return {id: origin for id, origin in origins.items() if id in live}
+
+
+def list_block_births(answers: AnswerState, plan: Plan) -> dict[int, int]:
+    """Return the births of blocks that are not their own, before a batch and in its plan."""
+    births = {id: origin.birth for id, origin in answers.origins.items()}
+    for derivation in plan.derivations:
+        id, sources = derivation.block.id, derivation.source_blocks
+        if len(sources) == 1 and sources[0] != id:
+            births[id] = births.get(sources[0], sources[0])
+    return births
+
+
+def list_needed_births(
+    births: Mapping[int, int], settles: Iterable[Settle], plan: Plan
+) -> set[int]:
+    """Return the births whose bitmaps the tasks of a batch read: to answer, and to merge."""
+    merged = (d.source_blocks for d in plan.derivations if len(d.source_blocks) > 1)
+    blocks = (*(settle.block for settle in settles), *chain.from_iterable(merged))
+    return {births.get(block, block) for block in blocks}

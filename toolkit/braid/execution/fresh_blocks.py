@@ -1,0 +1,174 @@
+"""Build the fresh blocks of a batch from arrived tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from braid.core.horizon import find_late_limit
+from braid.core.plan import Block, Route
+from braid.core.reserved_columns import ROUTING, TIME
+from braid.core.run_state import ReplicaAddress
+from braid.core.stream_clocks import TimeSpread, needs_spread
+from braid.kernels import join_spec
+from braid.kernels.block_builder import (
+    build_block,
+    describe_times,
+)
+from braid.kernels.host_block_rows import BlockRows, take_block_rows, value_bytes
+from braid.kernels.join_spec import BatchSpec
+from braid.kernels.position_sort import sort_positions
+from braid.kernels.shedding_sampler import utility_types
+from braid.storage.block_files import BlockFileWriter
+from braid.util.clock_and_threads import current_environment
+
+Counts = dict[int, dict[int, int]]
+"""Number of occurrences of each value, by stream."""
+
+
+class FreshBlock(NamedTuple):
+    """A fresh block.
+
+    - ``hosts``: hosts that store it or probe with it.
+    - ``size_bytes``: bytes of its tuples.
+    - ``address``: where it is stored; None: it is not.
+    - ``late_tuples``: late tuples in it.
+    - ``spread``: distribution of its event times; None: the clock does not need it.
+    - ``seconds``: seconds that each host worked on it.
+    """
+
+    block: Block
+    hosts: Collection[int]
+    rows: BlockRows
+    size_bytes: int
+    address: ReplicaAddress | None
+    late_tuples: int
+    spread: TimeSpread | None = None
+    seconds: float = 0.0
+
+
+class FreshBlockBuilder:
+    """Builder of fresh blocks, which it cuts from arrived tuples and writes.
+
+    - ``key_counts``: tuples by routing key, in a run that serves many queries. The key tells how
+      long a tuple is useful.
+    - ``kinds``: tuples by utility type, if ``typed``, which a run that sheds load by utility needs.
+    """
+
+    def __init__(self, batch: BatchSpec, files: BlockFileWriter, typed: bool) -> None:
+        self.batch, self.files, self.typed = batch, files, typed
+        self.key_counts: Counts = {}
+        self.kinds: Counts = {}
+
+    def build_blocks(
+        self,
+        arrived: dict[int, list[pa.RecordBatch]],
+        routes: Sequence[Route],
+        serves: Callable[[int], bool],
+    ) -> list[FreshBlock]:
+        """Return the fresh blocks of these routes for the hosts that ``serves`` accepts.
+
+        Each block is sorted once and written once, even if hosts of other tasks use it.
+        """
+        blocks: list[FreshBlock] = []
+        for s, batches in arrived.items():
+            began = current_environment().read_clock()
+            rows = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+            stream_blocks = [
+                self._build_fresh_block(*each, serves)
+                for each in self._split_by_route(rows, s, routes)
+            ]
+            seconds = current_environment().read_clock() - began
+            served_rows = sum(
+                f.rows.batch.num_rows * len([*filter(serves, f.hosts)]) for f in stream_blocks
+            )
+            blocks += [
+                f._replace(seconds=seconds / served_rows * f.rows.batch.num_rows)
+                for f in stream_blocks
+            ]
+        return blocks
+
+    def _split_by_route(
+        self, whole: pa.RecordBatch, stream: int, routes: Sequence[Route]
+    ) -> Iterator[tuple[Route, pa.RecordBatch]]:
+        """Yield the rows of each route's fresh block, sorted by the column of the first order.
+
+        The rows are copied once; every block is a view of the copy.
+        """
+        routes = [r for r in routes if r.block.stream == stream]
+        if not routes:
+            return
+        number = np.full(
+            self.batch.key_space.key_end, len(routes), np.int16 if len(routes) < 1 << 15 else int
+        )
+        for n, route in enumerate(routes):
+            number[slice(*route.block.key_range)] = n
+        block = number[whole.column(ROUTING).to_numpy()]
+        ends = np.cumsum(np.bincount(block, minlength=len(routes)))[: len(routes)]
+        key = whole.column(self.batch.spec.predicate.stream_orders(stream)[0].column)
+        key = key.to_numpy(zero_copy_only=False)
+        if ends[-1] < len(block):
+            at = np.flatnonzero(block < len(routes))
+            order = at[sort_positions(key[at], block[at])]
+        else:
+            order = sort_positions(key, block)
+        rows = join_spec.restore_generated_columns(
+            take_block_rows(
+                join_spec.drop_generated_columns(whole, self.batch.spec.generated_columns(stream)),
+                order,
+            )
+        )
+        for route, first, last in zip(routes, [0, *ends], ends, strict=False):
+            if first < last:
+                yield route, rows.slice(first, last - first)
+
+    def _build_fresh_block(
+        self, route: Route, part: pa.RecordBatch, serves: Callable[[int], bool]
+    ) -> FreshBlock:
+        """Return the fresh block of these rows.
+
+        It is written if a served host stores it; hosts share the file.
+        """
+        block = route.block
+        rows = BlockRows(
+            build_block(part, self.batch.spec.predicate.stream_orders(block.stream), ordered=True),
+            births=(block.id,),
+        )
+        if serves(block.hosts[0]):
+            self._count_keys_and_types(rows, block.stream)
+        address, late, spread = None, 0, None
+        if any(map(serves, block.hosts)):
+            address = self.files.append_block(block.stream, rows.batch)
+            late = self._count_late_rows(rows, block.stream)
+            spread = self._summarize_event_times(rows, block.stream)
+        return FreshBlock(
+            block, route.reading_hosts(), rows, value_bytes(part), address, late, spread
+        )
+
+    def _count_keys_and_types(self, rows: BlockRows, stream: int) -> None:
+        if self.batch.bitmaps is not None:
+            _add_value_counts(self.key_counts.setdefault(stream, {}), rows.numpy_column(ROUTING))
+        if self.typed:
+            _add_value_counts(self.kinds.setdefault(stream, {}), utility_types(rows))
+
+    def _count_late_rows(self, rows: BlockRows, stream: int) -> int:
+        """Return the number of late rows. Their partners may have been dropped already."""
+        limit = find_late_limit(stream, self.batch.horizons, self.batch.spec.reach)
+        return 0 if limit is None else int(np.count_nonzero(rows.numpy_column(TIME) < limit))
+
+    def _summarize_event_times(self, rows: BlockRows, stream: int) -> TimeSpread | None:
+        """Return the event times of a block; None if their span suffices for the stream's clock."""
+        ahead = self.batch.ahead
+        at = self.batch.clocks[stream] if self.batch.clocks else None
+        if ahead is None or not needs_spread(rows.event_time_range(), at, ahead):
+            return None
+        return describe_times(rows.numpy_column(TIME), at, ahead)
+
+
+def _add_value_counts(counts: dict[int, int], values: np.ndarray) -> None:
+    """Add the number of occurrences of each value."""
+    for value, n in zip(*(each.tolist() for each in np.unique_counts(values)), strict=True):
+        counts[value] = counts.get(value, 0) + n

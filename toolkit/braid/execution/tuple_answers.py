@@ -1,0 +1,66 @@
+"""Write the answers of tuples: those that were stored and are final, and those never in a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from braid.core.answer_state import AnswerCount
+from braid.core.plan import Settle
+from braid.core.reserved_columns import TIME
+from braid.execution.host_replicas import ReplicaStore
+from braid.kernels.host_block_rows import BlockRows
+from braid.kernels.match_marks import look_up_match_bits
+from braid.storage.block_files import ResultFileWriter
+
+
+class AnswerWriter:
+    """Writer of the answers of one task attempt.
+
+    - ``counts``: answered tuples by stream.
+    """
+
+    def __init__(self, replicas: ReplicaStore, results: ResultFileWriter) -> None:
+        self._replicas, self._results = replicas, results
+        self._kind = replicas.batch.spec.kind
+        self.counts: dict[int, AnswerCount] = {}
+
+    def settle_tuples(self) -> None:
+        """Answer the stored tuples of these hosts that are final."""
+        for settle in self._replicas.batch.settles:
+            if self._replicas.is_local_host(settle.host):
+                rows = self._replicas.replica_rows(settle.block, settle.host)
+                if rows is not None:
+                    self._settle_block(settle, rows)
+
+    def _settle_block(self, settle: Settle, rows: BlockRows) -> None:
+        at = rows.row_positions()
+        times = rows.numpy_column(TIME)[at]
+        is_final = times < settle.until
+        if settle.since is not None:
+            is_final &= times >= settle.since
+        at = at[is_final]
+        marks = self._replicas.find_known_marks(settle.block)
+        unmatched = at[~look_up_match_bits(marks, rows.row_numbers()[at])]
+        self._count_answers(settle.stream, len(at), len(unmatched))
+        self._write_unmatched(settle.stream, settle.host, rows.batch, unmatched)
+
+    def answer_rejected_tuples(self, stream: int, batches: Iterable[pa.RecordBatch]) -> None:
+        """Answer arrived tuples of a preserved stream that can be in no pair."""
+        for batch in batches:
+            # They were never among the waiting ones, so they are not counted as answered.
+            self._count_answers(stream, 0, batch.num_rows)
+            self._write_unmatched(stream, 0, batch, np.arange(batch.num_rows))
+
+    def _count_answers(self, stream: int, answered: int, unmatched: int) -> None:
+        before = self.counts.get(stream, AnswerCount())
+        self.counts[stream] = before.add_counts(AnswerCount(answered, unmatched))
+
+    def _write_unmatched(
+        self, stream: int, host: int, batch: pa.RecordBatch, at: np.ndarray
+    ) -> None:
+        if self._kind.writes_unmatched and len(at):
+            self._results.append_unmatched(stream, batch, at)
+            self._replicas.host_metrics(host).results += len(at)

@@ -1,0 +1,78 @@
+"""Marks of the rows that are in some result, by birth (see ``core.answers``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
+
+Bits = npt.NDArray[np.bool_]
+"""By number of a row, whether it is in some result. Rows past the end are in none."""
+
+
+class MatchMarker:
+    """Marker of the rows of preserved streams that a task finds in results."""
+
+    def __init__(self, streams: Sequence[int]) -> None:
+        self._streams = streams
+        self._hits: dict[int, tuple[BlockRows, Bits]] = {}
+        """By identity of the rows, which are kept with them, so that identities stay unique."""
+
+    def mark_results(self, found: PartialMatches) -> None:
+        """Mark the members of results."""
+        for stream in self._streams:
+            rows, at = found.parts[stream]
+            if id(rows) not in self._hits:
+                self._hits[id(rows)] = rows, np.zeros(rows.batch.num_rows, bool)
+            self._hits[id(rows)][1][at] = True
+
+    def collect_marks(self) -> dict[int, Bits]:
+        """Return the marks by birth."""
+        marks: dict[int, Bits] = {}
+        for rows, hit in self._hits.values():
+            for birth, bits in _split_by_birth(rows, hit):
+                marks[birth] = union_match_bits([marks[birth], bits]) if birth in marks else bits
+        return marks
+
+
+def _split_by_birth(rows: BlockRows, hit: Bits) -> Iterator[tuple[int, Bits]]:
+    at = np.flatnonzero(hit)
+    numbers = rows.row_numbers()[at]
+    for source, birth in enumerate(rows.births):
+        chosen = numbers if rows.sources is None else numbers[rows.sources[at] == source]
+        if len(chosen):
+            bits = np.zeros(int(chosen.max()) + 1, bool)
+            bits[chosen] = True
+            yield birth, bits
+
+
+def union_match_bits(several: Iterable[Bits]) -> Bits:
+    """Return the rows that some of these bitmaps mark."""
+    longest, *others = sorted(several, key=len, reverse=True)
+    union = longest.copy()
+    for bits in others:
+        union[: len(bits)] |= bits
+    return union
+
+
+def pack_match_bits(bits: Bits) -> bytes:
+    """Return a bitmap as bytes, lowest bit first."""
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
+def unpack_match_bits(body: bytes) -> Bits:
+    """Return the bitmap that ``pack_match_bits`` packed, with up to seven further rows."""
+    return np.unpackbits(np.frombuffer(body, np.uint8), bitorder="little").astype(bool)
+
+
+def look_up_match_bits(bits: Bits | None, numbers: npt.NDArray[np.integer]) -> Bits:
+    """Return whether the rows with these numbers are marked. None: no row is."""
+    if bits is None or not len(bits):
+        return np.zeros(len(numbers), bool)
+    if int(numbers.max(initial=0)) < len(bits):
+        return np.asarray(bits[numbers])
+    inside = numbers < len(bits)
+    return np.asarray(inside & bits[np.where(inside, numbers, 0)])
