@@ -123,6 +123,11 @@ def test_a_stream_is_not_held_once_the_static_one_has_ended(
     a, b = [e for e in run.events() if isinstance(e, BatchCommitted)][-1].live_tuples
     assert a < 100 and b == sum(k is not None for k in STREAMS["b"]["k"].to_pylist())
     assert run._engine.state.ended == (False, True)
+    run.close()
+    assert run._engine.state.ended == (True, True) and not run._engine.state.blocks
+    assert describe_difference(committed_ids(run), expected(STREAMS, "a.k = b.k")) == ""
+    with pytest.raises(ValueError, match="was closed after batch .*, so it takes no more tuples"):
+        join.start(tmp_path / "run", batches=2, availableNow=True)
 
 
 def test_shared_joins_are_bounded_by_their_queries(spark: SparkSession, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ class Case:
     """A join of two or three streams on ``k``, of batches that advance together.
 
     - ``tuples``: by stream and batch, event time after the start of the batch, and key.
-    - ``silent``: by stream, the batches in which it sends nothing.
+    - ``failing``: batches whose delivery fails once, so that the run is started anew.
     """
 
     tuples: list[list[list[tuple[int | None, int]]]]
@@ -37,6 +37,7 @@ class Case:
     lateness: list[int]
     ahead: int
     idle: int | None
+    failing: frozenset[int] = frozenset()
 
     @property
     def rows(self) -> list[kinds.Tuple]:
@@ -79,6 +80,7 @@ def cases(draw: st.DrawFn) -> Case:
         draw(late),
         draw(st.sampled_from([15, 60, 10_000])),
         draw(st.sampled_from([None, 8, 25])),
+        draw(st.frozensets(st.integers(0, 5), max_size=2)),
     )
 
 
@@ -142,13 +144,17 @@ def test_no_clock_is_further_behind_than_idle(
 @given(cases())
 def test_runs_follow_the_model_of_clocks(case: Case) -> None:
     expected = kinds.run_join(case.rows, case.rules)
-    pairs: list[Any] = []
+    pairs: dict[int, list[Any]] = {}
+    failing = set(case.failing)
     watermarks: list[list[Any]] = []
     run_batch = Engine.run_batch
 
     def keep_pairs(results: pa.Table, batch: int) -> None:
         ids = [results[a].combine_chunks().field("id").to_pylist() for a in results.column_names]
-        pairs.extend((batch, each) for each in zip(*ids, strict=True))
+        pairs[batch] = [*zip(*ids, strict=True)]
+        if batch in failing:
+            failing.remove(batch)
+            raise OSError("no room")
 
     def keep_watermarks(engine: Engine, *given: Any) -> None:
         run_batch(engine, *given)
@@ -157,11 +163,13 @@ def test_runs_follow_the_model_of_clocks(case: Case) -> None:
     with TemporaryDirectory() as folder:
         Engine.run_batch = keep_watermarks  # type: ignore[method-assign]
         try:
-            run = start_run(case, Path(folder) / "run", keep_pairs)
-            assert run.awaitTermination()
+            while (run := start_run(case, Path(folder) / "run", keep_pairs))._ended.wait():
+                if run.exception() is None:
+                    break
         finally:
             Engine.run_batch = run_batch  # type: ignore[method-assign]
-        assert Counter(pairs) == Counter(expected.pairs)
+        found = [(batch, ids) for batch, each in pairs.items() for ids in each]
+        assert Counter(found) == Counter(expected.pairs) and not failing & {*pairs}
         assert watermarks == expected.watermarks
         shown = [to_times(each) for each in expected.watermarks]
         assert [to_micros(time) for time in run.watermark.values()] == [*shown[-1]]
@@ -174,3 +182,22 @@ def test_runs_follow_the_model_of_clocks(case: Case) -> None:
             assert [getattr(e, field) for e in committed] == [
                 tuple(counts[e.batch, s] for s in streams) for e in committed
             ]
+
+
+def test_times_that_wait_for_support_survive_a_resume(tmp_path: Path) -> None:
+    """Eight tuples of a are far ahead, one in each batch. The last one moves the clock."""
+    a = [[(0, 0), (0, 0), (0, 0), (1000 - 10 * n, 0)] for n in range(9)]
+    case = Case([a, [[(0, 0)]] * 9], [5, 5], [0, 0], 100, None)
+    expected = kinds.run_join(case.rows, case.rules)
+
+    def fail_once(results: pa.Table, batch: int) -> None:
+        if batch == 4 and not failed:
+            failed.append(batch)
+            raise OSError("no room")
+
+    failed: list[int] = []
+    start_run(case, tmp_path / "run", fail_once)._ended.wait()
+    run = start_run(case, tmp_path / "run", fail_once)
+    assert run.awaitTermination() and failed == [4]
+    clocks_after = [e.clocks[0] for e in run.events() if isinstance(e, BatchCommitted)]
+    assert expected.clocks[6][0] == 60 and clocks_after[-3:] == [60, 1000, 1000]

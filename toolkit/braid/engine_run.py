@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -181,6 +182,42 @@ class EngineRun(RunLifecycle):
             if not self._stopping.is_set():
                 self.store.input.wait_until_split()
             self.store.finish_commit()
+
+    def close(self) -> None:
+        """End all streams for good: no more tuples come, so all that waits is answered.
+
+        One more batch, without tuples, is run and delivered. A closed run cannot be resumed. It has
+        no effect on a run that is closed already.
+
+        Raises RuntimeError while batches run and if the run has failed, FencedError if another
+        process has continued it.
+        """
+        if self.isActive:
+            raise RuntimeError("batches of the run are running; stop it before it is closed")
+        if self._error is not None and not self._stopping.is_set():
+            raise RuntimeError("the run has failed, so its input is incomplete; resume it first")
+        with self._turn:
+            if not self._engine.state.is_closed:
+                self._reopen_and_close()
+
+    def _reopen_and_close(self) -> None:
+        """Take over the run again, and run the closing batch."""
+        store = self.store
+        store.acquire_run()
+        try:
+            with store.raise_if_superseded():
+                store.take_over()
+                store.log_opening_events(
+                    [replace(e, resumed=True) for e in self._make_start_events()[:1]]
+                )
+                self._engine.close(self._make_empty_batch)
+                self._stopping.clear()
+                self._deliver_to_sink()
+                store.finish_commit()
+                self._outcome = "completed"
+                self._append_end_event(self._make_end_event())
+        finally:
+            store.release_run()
 
     def set_executor(self, way: str) -> None:
         """Set the executor of the next batches: "spark", "process" or "auto"; see StreamJoin."""

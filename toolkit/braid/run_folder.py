@@ -95,6 +95,11 @@ def check_resumable(store: RunStore, join: AnalyzedJoin) -> None:
             raise
         raise DamagedRunError(f"{damaged}; {repair_hint(store)}") from None
     store.input.check_files()
+    if (state := store.last_state()) is not None and state.is_closed:
+        raise ValueError(
+            f"the run in {store.where} was closed after batch {state.batch}, so it takes no more "
+            "tuples; read its results from the folder, or start another run in a new one"
+        )
 
 
 def _verify_run(store: RunStore, join: AnalyzedJoin) -> None:

@@ -69,6 +69,8 @@ class RunState:
     """Event times too far ahead of the clock to advance it by themselves, in microseconds."""
     ended: tuple[bool, ...] = ()
     """Whether the stream has ended, so that it sends no more tuples."""
+    is_closed: bool = False
+    """Whether the run was closed, so that it takes no more tuples and cannot be resumed."""
     irregular: IrregularCounts = field(default_factory=IrregularCounts)
     """Late, untimed and early tuples, and jumps of clocks, since the start."""
     pinned_blocks: frozenset[int] = frozenset()

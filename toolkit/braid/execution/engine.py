@@ -168,6 +168,23 @@ class Engine:
             with self.store.raise_if_superseded():
                 self._execute_and_commit(frame, self.state.epoch, tuple)
 
+    def close(self, nothing: Callable[[], Any]) -> None:
+        """End all streams, and answer what waits for them in a batch without tuples, the last one.
+
+        ``nothing`` makes an empty frame. Raises RuntimeError if the batch fails; the run is then
+        not closed.
+        """
+        self.drain(nothing, lambda: False)
+        going_on = self.state
+        self.state = replace(going_on, ended=(True,) * self.streams, is_closed=True)
+        try:
+            with self.store.raise_if_superseded():
+                self._execute_and_commit(nothing(), going_on.epoch, tuple)
+        except BaseException:
+            self.state = going_on
+            raise
+        self.drain(nothing, lambda: False)
+
     def _has_work_left(self) -> bool:
         """Return whether a batch without tuples is needed at the end of the input."""
         if self.placement.has_pending_pairs(self.state.placement_state):

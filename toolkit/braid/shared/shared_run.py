@@ -85,6 +85,9 @@ class SharedRun(JoinRun):
             lambda: [seen.get[str(s)] for s in streams],
         )
 
+    def _make_empty_batch(self) -> DataFrame:
+        return self._current_tagger().add_bitmaps(super()._make_empty_batch(), Observation())
+
     def _current_tagger(self) -> BitmapTagger:
         if self._marking is None or self._marking.queries != self.queries:
             self._marking = BitmapTagger(self._engine.spec.layouts, self.queries)

@@ -1,0 +1,143 @@
+"""A closed run has answered all that waited, and takes no more tuples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
+from braid.errors import FencedError
+from braid.health import read_health
+from braid.storage.run_store import RunStore
+from braid.stream_join import JoinRun
+from kind_runs import KindCase, draw_case
+from models.kinds import run_join
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> list[JoinRun]:
+    """The runs of the test, known before their first batch."""
+    runs: list[JoinRun] = []
+    begin = JoinRun._start_batches
+
+    def begin_known(run: JoinRun, driver: Any) -> None:
+        runs.append(run)
+        begin(run, driver)
+
+    monkeypatch.setattr(JoinRun, "_start_batches", begin_known)
+    return runs
+
+
+def stop_after(
+    started: list[JoinRun], case: KindCase, folder: Path, last: int, delivered: list[Any]
+) -> JoinRun:
+    """Run the batches of a case up to ``last``, and stop."""
+
+    def give(results: pa.Table, batch: int) -> None:
+        delivered.append((batch, results.num_rows))
+        if batch == last:
+            started[-1].stop()
+
+    join = case.make_join()
+    run = join.start(folder, batches="batch", durability="process", foreachBatch=give)
+    run._ended.wait()
+    return run
+
+
+def count_ids(run: JoinRun, how: str) -> Counter[Any]:
+    """Return the results as ids of their members."""
+    names = "a" if how == "anti" else "ab"
+    rows = run.results().to_pylist()
+    return Counter(tuple(None if row[n] is None else row[n]["id"] for n in names) for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_closed_run_has_answered_every_tuple_that_came(
+    tmp_path: Path, started: list[JoinRun], seed: int
+) -> None:
+    case, delivered = draw_case(seed), []  # type: tuple[KindCase, list[Any]]
+    last = max(t.batch for t in case.tuples) // 2
+    run = stop_after(started, case, tmp_path / "run", last, delivered)
+    assert run.status["state"] == "stopped"
+    run.close()
+    meets = case.condition.meets
+    came = [t._replace(meets=meets[t.stream](t.values)) for t in case.tuples if t.batch <= last]
+    model = run_join(came, case.make_rules())
+    if not any(each.reason == "late" for each in model.irregular):
+        assert count_ids(run, case.how) == Counter(ids for _, ids in model.results)
+    assert run._engine.state.answers.waiting == (0, 0)
+    assert [batch for batch, _ in delivered] == [*range(run._engine.state.batch + 1)]
+    assert sum(rows for _, rows in delivered) == run.results().num_rows
+
+
+CASE = draw_case(3, ("left",))
+
+
+def test_a_closed_run_is_said_to_be_complete_and_refuses_to_go_on(
+    tmp_path: Path, started: list[JoinRun]
+) -> None:
+    delivered: list[Any] = []
+    run = stop_after(started, CASE, tmp_path / "run", 1, delivered)
+    before = run.results().num_rows
+    run.close()
+    run.close()
+    assert run.status["state"] == "completed" == read_health(tmp_path / "run").state
+    assert run.exception() is None and run.results().num_rows > before
+    ends = [e.outcome for e in run.events() if isinstance(e, RunEnded)]
+    assert ends[-1] == "completed" and isinstance(run.events()[0], RunStarted)
+    committed = [e.batch for e in run.events() if isinstance(e, BatchCommitted)]
+    assert committed == [*range(len(committed))]
+    state = RunStore(tmp_path / "run").last_state()
+    assert state is not None and state.is_closed and state.ended == (True, True)
+    assert not state.blocks
+    with pytest.raises(ValueError, match="was closed after batch 2, so it takes no more tuples"):
+        CASE.make_join().start(tmp_path / "run", batches="batch")
+
+
+def test_a_run_is_not_closed_while_batches_run_or_after_a_failure(
+    tmp_path: Path, started: list[JoinRun]
+) -> None:
+    def fail_later(results: Any, batch: int) -> None:
+        taken.append(batch)
+        if batch == 1:
+            with pytest.raises(RuntimeError, match="batches of the run are running; stop it befo"):
+                started[0].close()
+            raise OSError("no room")
+
+    taken: list[int] = []
+    run = CASE.make_join().start(tmp_path / "run", batches="batch", foreachBatch=fail_later)
+    run._ended.wait()
+    assert taken == [0, 1] and isinstance(run.exception(), RuntimeError)
+    with pytest.raises(RuntimeError, match="the run has failed, so its input is incomplete; res"):
+        run.close()
+
+
+def test_a_run_that_another_process_continued_is_not_closed(
+    tmp_path: Path, started: list[JoinRun]
+) -> None:
+    run = stop_after(started, CASE, tmp_path / "run", 0, [])
+    assert CASE.make_join().start(tmp_path / "run", batches="batch").awaitTermination()
+    with pytest.raises(FencedError, match="has taken over the run in "):
+        run.close()
+    assert CASE.make_join().start(tmp_path / "run", batches="batch").awaitTermination()
+
+
+def test_a_closing_batch_that_fails_closes_nothing(
+    tmp_path: Path, started: list[JoinRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = stop_after(started, CASE, tmp_path / "run", 1, [])
+    commit = RunStore.commit_batch
+
+    def fail_to_commit(*given: Any) -> None:
+        monkeypatch.setattr(RunStore, "commit_batch", commit)
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(RunStore, "commit_batch", fail_to_commit)
+    with pytest.raises(OSError, match="the disk is full"):
+        run.close()
+    assert not run._engine.state.is_closed and not RunStore(tmp_path / "run").lock.is_held()
+    run.close()
+    assert run._engine.state.is_closed and run.status["state"] == "completed"
