@@ -23,7 +23,9 @@ import numpy as np
 import pyarrow as pa
 
 from braid.answer_check_sql import translate_condition
-from braid.answer_report import AnswerReport, DifferingRow
+from braid.answer_report import AnswerReport, DifferingRow, format_row
+from braid.core.change_types import SIGNS
+from braid.core.reserved_columns import CHANGE_TYPE
 from braid.core.run_events import BatchCommitted
 from braid.join_config import UNBOUNDED, parse_lateness
 from braid.storage import micro_batch_files
@@ -96,6 +98,8 @@ class _Recomputation:
         self.aliases: list[str] = query["streams"]
         self.structs = [f"struct_{place}" for place in range(len(self.aliases))]
         """Columns of tables of results: an alias might be the name of another column."""
+        self.changes: dict[str, str] = query.get("changes") or {}
+        self.columns = [*self.structs, *(["change_type"] if self.changes else [])]
         self.joined = ", ".join(
             f"__stream_{place} AS {_quote_text(alias)}" for place, alias in enumerate(self.aliases)
         )
@@ -132,7 +136,7 @@ class _Recomputation:
         structs = ", ".join(
             f"r.{_quote_text(alias)} AS {struct}"
             for alias, struct in zip(self.aliases, self.structs, strict=True)
-        )
+        ) + (f", r.{CHANGE_TYPE} AS change_type" if self.changes else "")
         self.database.execute(
             f"CREATE TEMP VIEW results AS SELECT * FROM (SELECT {structs}, b.of AS batch FROM "
             f"{source} r JOIN result_batches b ON b.file = r.{_FILE}) "
@@ -152,7 +156,8 @@ class _Recomputation:
         micros_of_row = "NULL::BIGINT"
         if time is not None:
             micros_of_row = f"epoch_us({_quote_text(time)}::TIMESTAMP)"
-        packed = ", ".join(f"{_quote_text(n)} := {_quote_text(n)}" for n in names)
+        own = [name for name in names if name != self.changes.get(alias)]
+        packed = ", ".join(f"{_quote_text(n)} := {_quote_text(n)}" for n in own)
         struct = f"CAST(struct_pack({packed}) AS {self.kinds.get(alias, 'VARCHAR')})"
         is_sampled = alias == self.aliases[0] and self.kinds and self.sample < _PARTS
         where = f" WHERE hash(__struct) % {_PARTS} < {self.sample}" if is_sampled else ""
@@ -234,13 +239,22 @@ class _Recomputation:
         structs = ", ".join(
             f"{_quote_text(alias)}.__struct AS {struct}"
             for alias, struct in zip(self.aliases, self.structs, strict=True)
-        )
+        ) + (f", {self._make_change_sql()} AS change_type" if self.changes else "")
         batch = f"greatest({', '.join(f'{_quote_text(a)}.__batch' for a in self.aliases)})"
         late = " OR ".join(self._make_late_sql(a) for a in self.aliases)
         self.database.execute(
             f"CREATE TEMP TABLE expected AS SELECT {structs}, {batch} AS batch, "
             f"coalesce({late}, false) AS is_late FROM {given}"
         )
+
+    def _make_change_sql(self) -> str:
+        """Return SQL for the change of a combination: the product of its signs."""
+        words = _format_text_list(["1", *(word for word, sign in SIGNS.items() if sign > 0)])
+        signs = (
+            f"CASE WHEN {_quote_text(a)}.{_quote_text(c)}::VARCHAR IN {words} THEN 1 ELSE -1 END"
+            for a, c in self.changes.items()
+        )
+        return f"CASE WHEN {' * '.join(signs)} > 0 THEN 'insert' ELSE 'delete' END"
 
     def _find_pairs_with_duckdb(self) -> str:
         try:
@@ -315,7 +329,7 @@ class _Recomputation:
     # Comparison
 
     def _make_report(self) -> AnswerReport:
-        names = ", ".join(self.structs)
+        names = ", ".join(self.columns)
         since = self.store.log.first_retained_batch
         may_miss = "shed" in self.query and self.query["shed"] is not None
         notes = []
@@ -350,7 +364,7 @@ class _Recomputation:
         return AnswerReport(
             "DuckDB" if self.is_table_run else "Spark",
             *(results, missing, wrong, late),
-            tuple(DifferingRow(m, b, _format_row(self.aliases, v)) for m, b, *v in examples),
+            tuple(DifferingRow(m, b, format_row(self.aliases, v)) for m, b, *v in examples),
             tuple(notes),
         )
 
@@ -375,19 +389,6 @@ def _join_row_numbers(
         numbered.append(rows.select("*", number.alias(f"__row_{alias}")).alias(alias))
     joined = reduce(lambda a, b: a.crossJoin(b), numbered).filter(F.expr(on))
     return joined.select(*(F.col(f"__row_{a}").alias(a) for a in files)).toArrow()
-
-
-def _format_row(aliases: Sequence[str], structs: Sequence[Any]) -> str:
-    """Return a result row as text, such as ``a(id=1, k='x') b(id=2)``."""
-    return " ".join(map(_format_struct, aliases, structs))
-
-
-def _format_struct(alias: str, struct: Any) -> str:
-    if not isinstance(struct, Mapping):  # text, if no result file gives the types
-        return f"{alias}{struct}"
-    return (
-        f"{alias}({', '.join(f'{name}={format_value(value)}' for name, value in struct.items())})"
-    )
 
 
 def _quote_text(name: str) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from braid.util.validation import format_value
 
 
 @dataclass(frozen=True)
@@ -57,3 +61,16 @@ class AnswerReport:
         head += "all right" if self.is_right else f"{self.missing:,} missing, {self.wrong:,} wrong"
         late = f"; {self.late:,} with a late tuple may be there or not" if self.late else ""
         return "\n".join([head + late, *self.notes, *map(str, self.examples)])
+
+
+def format_row(aliases: Sequence[str], structs: Sequence[Any]) -> str:
+    """Return a result row as text, such as ``a(id=1, k='x') b(id=2)``."""
+    return " ".join(map(_format_struct, aliases, structs))
+
+
+def _format_struct(alias: str, struct: Any) -> str:
+    if not isinstance(struct, Mapping):  # text, if no result file gives the types
+        return f"{alias}{struct}"
+    return (
+        f"{alias}({', '.join(f'{name}={format_value(value)}' for name, value in struct.items())})"
+    )

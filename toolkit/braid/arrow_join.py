@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from braid.execution.executors import Executor, check_executor, make_executor
 from braid.join_run import JoinRun
+from braid.run_results import sum_table_changes
 from braid.sources.batch_drivers import BatchDriver, BatchThread
 from braid.storage.block_files import read_parquet
 
@@ -42,6 +43,9 @@ class ArrowJoinRun(JoinRun):
         checked = {"schema": schema, "page_checksum_verification": True}
         found = [read_parquet(f, **checked) for f in files]
         return pa.concat_tables(found) if found else schema.empty_table()
+
+    def _sum_changes(self, changes: Any) -> Any:
+        return sum_table_changes(changes)
 
     def _read_lasting_results(self, files: list[str]) -> Any:
         return self._read_results(files)

@@ -94,7 +94,9 @@ class EngineRun(RunLifecycle):
         join, source = self._join, self._join.source
         streams = source.open_streams(self.store)
         kind, weighs = join.config.kind, join.config.shed is not None
-        self._schema: Any = source.make_result_schema(streams, weighs, kind.structs)
+        self._schema: Any = source.make_result_schema(
+            streams, weighs, kind.structs, join.config.changes
+        )
         union, layouts = source.union_streams(join, streams)
         columns, types = source.list_column_names(streams), source.find_result_types(streams)
         return join.make_spec(columns, layouts, self.store, types), union

@@ -34,6 +34,10 @@ class OtherWatermark(UserWarning):
     """A join uses another event time or a shorter lateness than a frame's watermark."""
 
 
+class PendingPairs(UserWarning):
+    """Some pairs are joined later, because a change of placement is in progress."""
+
+
 class ContradictionError(BraidError):
     """Some conjuncts exclude each other."""
 

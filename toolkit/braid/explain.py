@@ -131,6 +131,8 @@ def _describe_streams(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
         kind = "static, replayed in micro-batches" if alias in join.static_streams else "streaming"
         window = "per query" if config.shares_queries else _describe_window(join, i)
         yield "stream", alias, f"{kind}; window: {window}"
+        if (column := config.changes.get(alias)) is not None:
+            yield "changes", alias, f"{column} says whether a row comes or goes"
         if (condition := join.predicate.filters[i]) is not None:
             yield "filter", alias, condition
     for query in config.queries:

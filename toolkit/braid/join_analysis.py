@@ -7,6 +7,7 @@ from dataclasses import replace
 from braid.condition.parser import parse_predicate
 from braid.condition.predicate import Predicate, with_derived_windows
 from braid.condition.utility_expressions import parse_utilities
+from braid.core.change_types import check_changes
 from braid.core.horizon import Reach, intersect_reach, reach_of_windows
 from braid.core.join_kinds import check_answerable, check_complete
 from braid.core.placement import MOST_HOSTS, MOST_KEYS, Placement
@@ -25,7 +26,8 @@ def analyze_join(config: JoinConfig, source: StreamSource) -> AnalyzedJoin:
     ValueError if the placement or the shedder does not support the join.
     """
     times = None if config.shares_queries else config.event_time_columns
-    predicate = parse_predicate(config.on, source.streams, config.window_limits, times=times)
+    frames = source.omit_columns(config.changes)
+    predicate = parse_predicate(config.on, frames, config.window_limits, times=times)
     bounds = _intersect_bounds(config, predicate)
     predicate = with_derived_windows(predicate, bounds)
     join = AnalyzedJoin(config, source, predicate, bounds)
@@ -36,6 +38,8 @@ def analyze_join(config: JoinConfig, source: StreamSource) -> AnalyzedJoin:
         join = replace(join, config=config)
     check_placement(placement, predicate, config.on, config.shares_queries)
     _check_kind(join)
+    is_partial = config.shed is not None or placement.delivery_guarantee != "exactly once"
+    check_changes(config.changes, config.kind, [*config.streams], join.expiry_bounds, is_partial)
     if (shed := config.shed) is None:
         return join
     endless = any(not source.is_static(alias) for alias in config.streams)

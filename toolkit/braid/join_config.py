@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
+from braid.core.change_types import parse_changes
 from braid.core.join_kinds import INNER, JoinKind, parse_kind
 from braid.core.placement import Placement
 from braid.core.query import Query
@@ -52,6 +53,7 @@ class JoinArguments:
     ahead: Any = AHEAD
     idle: Any = None
     how: Any = "inner"
+    changes: Any = None
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
@@ -88,6 +90,7 @@ class JoinConfig:
     - ``resumed``: whether the current content of the streams is ignored.
     - ``unbounded_streams``: aliases of streams whose full history is asked for.
     - ``kind``: kind of the join.
+    - ``changes``: by alias, the column that says how a row of a stream of changes changes.
     """
 
     shares_queries: ClassVar[bool] = False
@@ -113,6 +116,7 @@ class JoinConfig:
     unbounded_streams: tuple[str, ...] = ()
     idle_microseconds: int | None = None
     kind: JoinKind = INNER
+    changes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def window_texts(self) -> dict[str, str]:
@@ -150,6 +154,7 @@ class JoinConfig:
                     "seed": self.seed,
                     "check": self.checks_coverage,
                     "shed": self.shed,
+                    "changes": self.changes or None,
                 }
             )
         )
@@ -240,6 +245,7 @@ def parse_join(
         unbounded_streams=unbounded,
         idle_microseconds=None if given.idle is None else parse_duration(given.idle, "idle"),
         kind=parse_kind(given.how, [*schemas]),
+        changes=parse_changes(given.changes, schemas, times),
     )
 
 

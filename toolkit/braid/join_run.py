@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from braid.engine_run import EngineRun
-from braid.errors import DamagedRunError
-from braid.run_results import flatten_results, read_results
+from braid.errors import DamagedRunError, PendingPairs
+from braid.run_results import flatten_results, read_results, sum_changes
 from braid.sources.batch_drivers import BatchDriver
 
 if TYPE_CHECKING:
@@ -62,10 +63,12 @@ class JoinRun(EngineRun):
 
         It has a cloned session, as a query does.
         """
+        from braid.condition.spark_type_checker import make_spark_nullable
         from braid.execution.spark_executor import clone_session, disable_adaptive_execution
 
         spark = clone_session(self._spark)
-        schemas = {a: self._schema[a].dataType for a in self.config.streams}
+        streams = self._join.source.open_streams(self.store)
+        schemas = {a: make_spark_nullable(frame.schema) for a, frame in streams.items()}
         empty = {a: spark.createDataFrame([], schema) for a, schema in schemas.items()}
         nothing: DataFrame = self._join.source.union_streams(self._join, empty)[0]
         disable_adaptive_execution(nothing)
@@ -75,13 +78,42 @@ class JoinRun(EngineRun):
         """Return the results of one batch. They are valid until the next call."""
         return self._read_results(self.store.results.temporary_result_files(batch, self._deep))
 
-    def results(self) -> DataFrame:
+    def results(self, net: bool = False) -> DataFrame:
         """Return the committed results from batch ``first_retained_batch`` on.
 
         Each alias is a struct column, so "l.l_orderkey" selects a field. A run that sheds load also
-        has a column ``weight``.
+        has a column ``weight``, and a join of changes a column ``_change_type``.
+
+        With ``net``, a result of a join of changes comes as often as it was inserted more than
+        deleted: these are the results for the rows that exist now.
+
+        Raises ValueError for ``net`` without changes, and if some results are no longer kept.
         """
-        return self._read_lasting_results(self.store.results.result_files(deep=self._deep))
+        if not net:
+            return self._read_lasting_results(self.store.results.result_files(deep=self._deep))
+        self._check_net()
+        summed: DataFrame = self._sum_changes(self.results())
+        return summed
+
+    def _check_net(self) -> None:
+        if not self.config.changes:
+            raise ValueError("net is for joins of changes; give the join changes=, or leave it out")
+        if self.first_retained_batch:
+            raise ValueError(
+                f"the results of batches before {self.first_retained_batch} are no longer kept, so "
+                "that changes have no sum; start a run without keep="
+            )
+        if self._engine.placement.has_pending_pairs(self._engine.state.placement_state):
+            warnings.warn(
+                PendingPairs(
+                    "some pairs are joined later, because a change of placement is in progress; "
+                    "the net results are not those of one moment"
+                ),
+                stacklevel=3,
+            )
+
+    def _sum_changes(self, changes: Any) -> Any:
+        return sum_changes(changes)
 
     def _read_lasting_results(self, files: list[str]) -> DataFrame:
         """Return results that remain valid.
@@ -149,6 +181,4 @@ class JoinRun(EngineRun):
             self.store.published.results.as_uri()
         )
         columns = {a: self._schema[a].dataType.fieldNames() for a in self.config.streams}
-        return flatten_results(
-            whole, columns, self.config.event_time_columns, self.config.shed is not None
-        )
+        return flatten_results(whole, columns, self.config.event_time_columns)

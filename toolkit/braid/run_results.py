@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from braid.core.reserved_columns import WEIGHT
+import numpy as np
+import pyarrow as pa
+
+from braid.condition.residual_evaluation import query_table
+from braid.core.reserved_columns import CHANGE_TYPE
 from braid.sources.stream_source import PAGES
 
 if TYPE_CHECKING:
@@ -32,17 +36,18 @@ def read_results(spark: SparkSession, schema: StructType, files: Sequence[str]) 
 
 
 def flatten_results(
-    whole: DataFrame, columns: Mapping[str, Sequence[str]], times: Mapping[str, str], weighed: bool
+    whole: DataFrame, columns: Mapping[str, Sequence[str]], times: Mapping[str, str]
 ) -> DataFrame:
     """Return results with flat columns, as ``JoinRun.results_stream`` has them.
 
-    ``columns`` has the columns of each alias. Raises ValueError if two columns would have the same
-    name.
+    ``columns`` has the columns of each alias. Weight and change keep their names. Raises ValueError
+    if two columns would have the same name.
     """
     from pyspark.sql import functions as F
 
     names = {(a, c): f"{a}_{c}" for a, several in columns.items() for c in several}
-    labels = [*names.values(), *list(times.values())[:1], *([WEIGHT] if weighed else [])]
+    more = [name for name in whole.columns if name not in columns]
+    labels = [*names.values(), *list(times.values())[:1], *more]
     if twice := sorted({n for n in labels if [m.lower() for m in labels].count(n.lower()) > 1}):
         raise ValueError(
             f"the results would have several columns {twice}; rename columns of the streams so "
@@ -52,4 +57,37 @@ def flatten_results(
     if times:
         members = [F.col(f"`{a}`.`{t}`").cast("timestamp") for a, t in times.items()]
         wanted.append(F.greatest(*members).alias(next(iter(times.values()))))
-    return whole.select(*wanted, *([F.col(WEIGHT)] if weighed else []))
+    return whole.select(*wanted, *map(F.col, more))
+
+
+def sum_changes(whole: DataFrame) -> DataFrame:
+    """Return the net of changes: each row as often as it was inserted more than deleted.
+
+    A row that was deleted more often is a deletion.
+    """
+    from pyspark.sql import functions as F
+
+    rows = [name for name in whole.columns if name != CHANGE_TYPE]
+    sign = F.when(F.col(CHANGE_TYPE) == "insert", 1).otherwise(-1)
+    net = whole.groupBy(*rows).agg(F.sum(sign).alias("__net")).where("__net != 0")
+    change = F.when(F.col("__net") > 0, "insert").otherwise("delete")
+    times = F.explode(F.array_repeat(change, F.abs("__net").cast("int")))
+    return net.select(*rows, times.alias(CHANGE_TYPE))
+
+
+def sum_table_changes(whole: pa.Table) -> pa.Table:
+    """Return the same for a table."""
+    rows = [name for name in whole.column_names if name != CHANGE_TYPE]
+    numbered = whole.append_column("__row", pa.array(np.arange(whole.num_rows)))
+    names = ", ".join(f'"{name}"' for name in rows)
+    sign = f"CASE WHEN {CHANGE_TYPE} = 'insert' THEN 1 ELSE -1 END"
+    net = query_table(
+        f"SELECT min(__row) AS first, sum({sign})::BIGINT AS net FROM tuples GROUP BY {names} "
+        "HAVING net != 0 ORDER BY first",
+        numbered,
+    )
+    counts = net["net"].to_numpy()
+    at = np.repeat(net["first"].to_numpy(), np.abs(counts))
+    change = pa.array(np.repeat(np.where(counts > 0, "insert", "delete"), np.abs(counts)))
+    place = whole.column_names.index(CHANGE_TYPE)
+    return whole.take(at).set_column(place, CHANGE_TYPE, change.cast(pa.string()))

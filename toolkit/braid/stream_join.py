@@ -127,6 +127,11 @@ class StreamJoin:
         c)``. A tuple of a preserved stream that is in no pair is a result once it is final, when
         no tuple may come that it could be joined with: with NULL for the other streams, or by
         itself ("anti"). See ``braid.core.join_kinds``. Default: "inner".
+    changes
+        Change columns by alias, for streams of changes: ``insert`` and ``update_postimage`` or 1
+        for a row that comes, ``delete`` and ``update_preimage`` or -1 for one that goes, as in
+        Delta's change feed. Rows are joined without that column, and results have a column
+        ``_change_type``, ``insert`` or ``delete``. Only with full history. Default: None.
 
     Raises ValueError for invalid arguments, PredicateError for an unsupported condition. Nothing is
     started or written before that.
@@ -152,6 +157,7 @@ class StreamJoin:
         ahead: Span = AHEAD,
         idle: Span | None = None,
         how: str | Mapping[str, str] = "inner",
+        changes: Mapping[str, str] | None = None,
     ) -> None:
         source = self._make_source(streams)
         arguments = JoinArguments(
@@ -169,6 +175,7 @@ class StreamJoin:
             ahead,
             idle,
             how,
+            changes,
         )
         columns, watermarks = source.read_columns(), source.read_watermarks()
         self._analyze(parse_join(arguments, columns, self.config_class, watermarks), source)

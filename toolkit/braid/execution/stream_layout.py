@@ -34,15 +34,19 @@ _ECHOES = {
 
 
 def make_layouts(
-    frames: Sequence[DataFrame], expressions: Sequence[Mapping[str, str]]
+    frames: Sequence[DataFrame],
+    expressions: Sequence[Mapping[str, str]],
+    omitted: Sequence[str | None] = (),
 ) -> tuple[StreamLayout, ...]:
     """Return the layout of every stream.
 
-    ``expressions``: Spark SQL by column name, over the stream's own columns.
+    ``expressions``: Spark SQL by column name, over the stream's own columns. ``omitted``: by
+    stream, a column that is not sent; None: all are.
     """
     slots: dict[str, list[str]] = {}
     layouts = []
-    for frame, wanted in zip(frames, expressions, strict=True):
+    omitted = omitted or (None,) * len(frames)
+    for frame, wanted, unsent in zip(frames, expressions, omitted, strict=True):
         echoes = [
             GeneratedColumn(name, *same)
             for name, sql in wanted.items()
@@ -54,7 +58,8 @@ def make_layouts(
         )
         used: dict[str, int] = {}
         stream_columns = []
-        for field in [*frame.schema.fields, *computed.schema.fields]:
+        own = [field for field in frame.schema.fields if field.name != unsent]
+        for field in [*own, *computed.schema.fields]:
             kind = field.dataType.simpleString()
             n = used[kind] = used.get(kind, 0) + 1
             if n > len(slots.setdefault(kind, [])):

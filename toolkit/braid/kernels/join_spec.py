@@ -145,6 +145,7 @@ class JoinSpec:
     - ``object_store_url``: URL of a run in an object store; empty: none.
     - ``kind``: kind of the join.
     - ``result_types``: Arrow types of the structs of results by stream, if some may be NULL.
+    - ``change_streams``: numbers of the streams whose tuples have signs.
     """
 
     predicate: Predicate
@@ -158,6 +159,7 @@ class JoinSpec:
     object_store_url: str = ""
     kind: JoinKind = INNER
     result_types: tuple[pa.DataType, ...] = ()
+    change_streams: tuple[int, ...] = ()
 
     def generated_columns(self, stream: int) -> Sequence[GeneratedColumn]:
         """Return the columns of a stream that copy others."""

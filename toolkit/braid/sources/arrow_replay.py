@@ -17,12 +17,14 @@ import pyarrow.compute as pc
 import sqlglot
 
 from braid.condition.arrow_type_checker import ArrowAnalyzer
+from braid.condition.change_columns import check_signs, make_sign_sql
 from braid.condition.failure_guards import is_safe
 from braid.condition.predicate import Predicate
 from braid.condition.residual_evaluation import query_table, raise_failure
 from braid.condition.spark_dialect import SparkSql
+from braid.condition.sql_types import sql_type_of_arrow
 from braid.core.placement import Placement
-from braid.core.reserved_columns import DRAW, MEETS, ROUTING, TIME, WORTH
+from braid.core.reserved_columns import DRAW, MEETS, ROUTING, SIGN, TIME, WORTH
 from braid.core.shedding_plan import SheddingPlan
 from braid.storage import durable_files, micro_batch_files, staged_input
 from braid.storage.block_files import read_parquet
@@ -166,6 +168,7 @@ class ArrowFeed:
     - ``worth``: Spark SQL for the value of a tuple, by stream, in a run that sheds load.
     - ``by_value``: whether load is shed by the values that an equality joins on.
     - ``preserved``: streams whose tuples are answered, even if they can never match.
+    - ``changes``: change columns by alias. Tuples have signs instead.
     """
 
     def __init__(
@@ -178,8 +181,10 @@ class ArrowFeed:
         worth: Sequence[str | None] | None = None,
         by_value: bool = False,
         preserved: Sequence[int] = (),
+        changes: Mapping[str, str] | None = None,
     ) -> None:
         self.preserved = {alias for n, alias in enumerate(schemas) if n in preserved}
+        self.changes = changes or {}
         self.columns: dict[str, dict[str, str]] = {}
         self.where: dict[str, list[str]] = {}
         self.texts: dict[str, list[str]] = {}
@@ -203,6 +208,9 @@ class ArrowFeed:
                     columns[WORTH] = analyser.compile_expression(
                         alias, worth[i] or "cast(1 as double)"
                     )[0]
+            if (change := self.changes.get(alias)) is not None:
+                sign = make_sign_sql(change, str(sql_type_of_arrow(schema.field(change).type)))
+                columns[SIGN] = analyser.compile_expression(alias, sign)[0]
             condition = predicate.filters[i]
             passes = _compile_filter(analyser, alias, condition)
             self.columns[alias] = columns
@@ -237,7 +245,8 @@ class ArrowFeed:
 
         Those of a preserved stream that cannot are marked. ``undrawn``: sampling hashes are 0.
 
-        Raises EvaluationFailure if an expression has no value.
+        Raises EvaluationFailure if an expression has no value, ValueError if a change column has a
+        value that is no change.
         """
         columns = self.columns[alias]
         asked = {n: sql for n, sql in columns.items() if n != DRAW or not undrawn}
@@ -247,6 +256,9 @@ class ArrowFeed:
         zeros = pa.array(np.zeros(computed.num_rows, np.int64))
         is_whole = computed[_PLACE].equals(pa.chunked_array([places]))
         tuples = rows if is_whole else rows.take(computed[_PLACE])
+        if (change := self.changes.get(alias)) is not None:
+            check_signs(tuples, computed, alias, change, number)
+            tuples = tuples.drop_columns([change])
         for name in columns:
             tuples = tuples.append_column(name, computed[name] if name in asked else zeros)
         if alias in self.preserved and tuples.num_rows < rows.num_rows:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from braid.condition.predicate import Predicate
 from braid.condition.sql_types import sql_type_of_arrow
-from braid.core.reserved_columns import WEIGHT
+from braid.core.reserved_columns import CHANGE_TYPE, WEIGHT
 from braid.errors import EvaluationFailure
 from braid.execution.executors import check_executor
 from braid.join_config import Columns, Watermarks
@@ -162,13 +162,29 @@ class ArrowStreams(StreamSource):
     def list_column_names(self, streams: Mapping[str, pa.Schema]) -> list[list[str]]:
         return [schema.names for schema in streams.values()]
 
+    def omit_columns(self, columns: Mapping[str, str]) -> dict[str, pa.Table]:
+        return {
+            alias: rows.drop_columns([columns[alias]]) if alias in columns else rows
+            for alias, rows in self.streams.items()
+        }
+
     def make_result_schema(
-        self, streams: Mapping[str, pa.Schema], weighs: bool, structs: Sequence[int] = ()
+        self,
+        streams: Mapping[str, pa.Schema],
+        weighs: bool,
+        structs: Sequence[int] = (),
+        changes: Mapping[str, str] | None = None,
     ) -> pa.Schema:
-        types = dict(zip(streams, self.find_result_types(streams), strict=True))
+        omitted = changes or {}
+        kept = {
+            alias: pa.schema([f for f in schema if f.name != omitted.get(alias)])
+            for alias, schema in streams.items()
+        }
+        types = dict(zip(streams, self.find_result_types(kept), strict=True))
         wanted = [alias for n, alias in enumerate(streams) if not structs or n in structs]
         nested = [pa.field(alias, types[alias]) for alias in wanted]
-        return pa.schema([*nested, *([pa.field(WEIGHT, pa.float64())] if weighs else [])])
+        more = [pa.field(WEIGHT, pa.float64())] if weighs else []
+        return pa.schema([*nested, *more, *([(CHANGE_TYPE, pa.string())] if changes else [])])
 
     def find_result_types(self, streams: Mapping[str, pa.Schema]) -> tuple[pa.DataType, ...]:
         return tuple(pa.struct(list(schema)) for schema in streams.values())
@@ -190,6 +206,7 @@ class ArrowStreams(StreamSource):
             None if shed is None else join.utilities,
             shed is not None and shed.method == "keys",
             config.kind.preserved,
+            config.changes,
         )
         return feed, ()
 

@@ -12,9 +12,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from braid.condition.change_columns import make_raising_sign_sql
 from braid.condition.predicate import Predicate
 from braid.condition.spark_type_checker import make_arrow_schema, make_spark_nullable
-from braid.core.reserved_columns import DRAW, TIME, WEIGHT, WORTH
+from braid.core.reserved_columns import CHANGE_TYPE, DRAW, SIGN, TIME, WEIGHT, WORTH
 from braid.execution.executors import check_executor
 from braid.execution.stream_layout import make_layouts, project_stream
 from braid.join_config import Columns, FrameWatermark, Watermarks
@@ -196,12 +197,28 @@ class SparkStreams(StreamSource):
     def list_column_names(self, streams: Mapping[str, DataFrame]) -> list[list[str]]:
         return [frame.columns for frame in streams.values()]
 
+    def omit_columns(self, columns: Mapping[str, str]) -> dict[str, DataFrame]:
+        return {
+            alias: frame.drop(columns[alias]) if alias in columns else frame
+            for alias, frame in self.streams.items()
+        }
+
     def make_result_schema(
-        self, streams: Mapping[str, DataFrame], weighs: bool, structs: Sequence[int] = ()
+        self,
+        streams: Mapping[str, DataFrame],
+        weighs: bool,
+        structs: Sequence[int] = (),
+        changes: Mapping[str, str] | None = None,
     ) -> T.StructType:
+        omitted = {alias: [column] for alias, column in (changes or {}).items()}
         wanted = [each for n, each in enumerate(streams.items()) if not structs or n in structs]
-        nested = [T.StructField(a, make_spark_nullable(f.schema)) for a, f in wanted]
-        return T.StructType([*nested, *([T.StructField(WEIGHT, T.DoubleType())] if weighs else [])])
+        nested = [
+            T.StructField(a, make_spark_nullable(f.drop(*omitted.get(a, ())).schema))
+            for a, f in wanted
+        ]
+        more = [T.StructField(WEIGHT, T.DoubleType())] if weighs else []
+        more += [T.StructField(CHANGE_TYPE, T.StringType())] if changes else []
+        return T.StructType([*nested, *more])
 
     def find_result_types(self, streams: Mapping[str, DataFrame]) -> tuple[pa.DataType, ...]:
         return tuple(pa.struct(list(make_arrow_schema(f.schema))) for f in streams.values())
@@ -215,10 +232,13 @@ class SparkStreams(StreamSource):
             | p.key_columns[i]
             | p.computed_columns[i]
             | shedding_columns(join, i, f)
+            | _sign_columns(join, alias)
             for i, (alias, f) in enumerate(streams.items())
         ]
+        omitted = [join.config.changes.get(alias) for alias in streams]
         layouts = tuple(
-            _with_routing_hash(join, i, each) for i, each in enumerate(make_layouts(frames, wanted))
+            _with_routing_hash(join, i, each)
+            for i, each in enumerate(make_layouts(frames, wanted, omitted))
         )
         parts = []
         for i, frame in enumerate(frames):
@@ -262,6 +282,13 @@ def shedding_columns(join: AnalyzedJoin, i: int, frame: DataFrame) -> dict[str, 
     if shed.utility:
         columns[WORTH] = join.utilities[i] or "cast(1 as double)"
     return columns
+
+
+def _sign_columns(join: AnalyzedJoin, alias: str) -> dict[str, str]:
+    """Return, by name, Spark SQL of the sign of a stream of changes; empty for another stream."""
+    if (column := join.config.changes.get(alias)) is None:
+        return {}
+    return {SIGN: make_raising_sign_sql(column, join.config.streams[alias][column], alias)}
 
 
 def _routing_key_sql(join: AnalyzedJoin, i: int, frame: DataFrame) -> str:

@@ -151,12 +151,20 @@ class StreamSource(Protocol):
     def list_column_names(self, streams: Mapping[str, Any]) -> list[list[str]]:
         """Return the names of the columns of open streams."""
 
-    def make_result_schema(
-        self, streams: Mapping[str, Any], weighs: bool, structs: Sequence[int] = ()
-    ) -> Any:
-        """Return the schema of results: a struct for each stream, and perhaps the weight.
+    def omit_columns(self, columns: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return the streams, each without the column that is named by alias."""
 
-        ``structs``: numbers of the streams; empty: all.
+    def make_result_schema(
+        self,
+        streams: Mapping[str, Any],
+        weighs: bool,
+        structs: Sequence[int] = (),
+        changes: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Return the schema of results: a struct for each stream, and perhaps weight and change.
+
+        ``structs``: numbers of the streams; empty: all. ``changes``: change columns by alias, which
+        the structs do not have.
         """
 
     def find_result_types(self, streams: Mapping[str, Any]) -> tuple[pa.DataType, ...]:
@@ -245,10 +253,11 @@ class AnalyzedJoin:
 
         ``columns``: names of the columns by stream. ``result_types``: Arrow types of their structs.
         """
-        shed = self.config.shed
+        shed, changes = self.config.shed, self.config.changes
+        each = zip(self.config.streams, columns, strict=True)
         return JoinSpec(
             self.predicate,
-            tuple(map(tuple, columns)),
+            tuple(tuple(n for n in names if n != changes.get(alias)) for alias, names in each),
             layouts,
             self.expiry_bounds,
             str(store.path),
@@ -257,6 +266,7 @@ class AnalyzedJoin:
             object_store_url=store.url,
             kind=self.config.kind,
             result_types=tuple(result_types) if self.config.kind.has_absent_sides else (),
+            change_streams=tuple(s for s, a in enumerate(self.config.streams) if a in changes),
         )
 
     def check_batches(self, batches: Any) -> int | str:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from braid.core.plan import Keys
-from braid.core.reserved_columns import QUERIES, WEIGHT
+from braid.core.reserved_columns import CHANGE_TYPE, QUERIES, SIGN, WEIGHT
 from braid.core.run_state import FileChecksum, ReplicaAddress
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_block_rows
 from braid.kernels.join_spec import (
@@ -41,6 +41,7 @@ Arrow cannot read a struct's text if a row group has 2 GB of it.
 """
 _ONES = pa.array(np.ones(_EMIT_ROWS))
 """Weights of results that load shedding never skips, made once."""
+_CHANGES = pa.array(["delete", "insert"])
 _WEIGHT = pa.field(WEIGHT, pa.float64(), nullable=False)
 _FILES_APART = 1_000
 """Added to the number of a stream in the name of each further file. A join has fewer streams."""
@@ -116,10 +117,10 @@ class BlockFileWriter:
 class ResultFileWriter:
     """Writer of a task attempt's result file.
 
-    The file has one struct column per alias, a column of served queries if the run serves many, and
-    a column of weights if it sheds load. Small pieces are collected before they are written. Pages
-    have checksums, for readers that do not know the checksum of the file. ``served``: results by
-    the bit of the query they serve.
+    The file has one struct column per alias, a column of served queries if the run serves many, a
+    column of weights if it sheds load, and one of changes if some stream is of changes. Small
+    pieces are collected before they are written. Pages have checksums, for readers that do not know
+    the checksum of the file. ``served``: results by the bit of the query they serve.
     """
 
     def __init__(self, spec: JoinSpec, folder: Path, stem: str) -> None:
@@ -142,6 +143,8 @@ class ResultFileWriter:
         names = list(self.spec.predicate.aliases)
         if found.queries is not None:
             columns, names = [*columns, pa.array(found.queries)], [*names, QUERIES]
+        if self.spec.change_streams:
+            columns, names = [*columns, self._make_change_types(found)], [*names, CHANGE_TYPE]
         self._append_batch(pa.record_batch(columns, names=names), weights)
 
     def append_unmatched(self, stream: int, rows: pa.RecordBatch, at: np.ndarray) -> None:
@@ -169,6 +172,13 @@ class ResultFileWriter:
         struct = pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema))
         types = self.spec.result_types
         return struct.cast(types[stream]) if types and struct.type != types[stream] else struct
+
+    def _make_change_types(self, found: PartialMatches) -> pa.Array:
+        """Return the change of each result: its sign is the product of its members' signs."""
+        signs = np.ones(len(found), np.int8)
+        for stream in self.spec.change_streams:
+            signs *= found.column_values(stream, SIGN)
+        return _CHANGES.take(pa.array((signs > 0).astype(np.int8)))
 
     def _write_pending(self) -> None:
         if not self.pending:

@@ -60,6 +60,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     seed: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
     check: bool
     shed: dict[str, Any] | None
+    changes: dict[str, _Text] | None
     keys: list[dict[str, str]]
     ready: bool
     batches: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
