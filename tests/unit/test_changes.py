@@ -221,8 +221,12 @@ REFUSED = [
         "rows of a expire.*windows='unbounded'",
     ),
     (
+        {"changes": {"a": "op"}, "how": "left"},
+        "changes are given, and how is 'left'.*how='inner'",
+    ),
+    (
         {"changes": {"a": "op"}, "shed": Shed(fraction=0.5)},
-        "changes are given, and pairs are left out.*leave out shed",
+        "changes are given, and pairs are left out by shed",
     ),
 ]
 
