@@ -156,8 +156,8 @@ class _Recomputation:
         micros_of_row = "NULL::BIGINT"
         if time is not None:
             micros_of_row = f"epoch_us({_quote_text(time)}::TIMESTAMP)"
-        own = [name for name in names if name != self.changes.get(alias)]
-        packed = ", ".join(f"{_quote_text(n)} := {_quote_text(n)}" for n in own)
+        struct_names = [name for name in names if name != self.changes.get(alias)]
+        packed = ", ".join(f"{_quote_text(n)} := {_quote_text(n)}" for n in struct_names)
         struct = f"CAST(struct_pack({packed}) AS {self.kinds.get(alias, 'VARCHAR')})"
         is_sampled = alias == self.aliases[0] and self.kinds and self.sample < _PARTS
         where = f" WHERE hash(__struct) % {_PARTS} < {self.sample}" if is_sampled else ""

@@ -58,8 +58,8 @@ def make_layouts(
         )
         used: dict[str, int] = {}
         stream_columns = []
-        own = [field for field in frame.schema.fields if field.name != unsent]
-        for field in [*own, *computed.schema.fields]:
+        sent_fields = [field for field in frame.schema.fields if field.name != unsent]
+        for field in [*sent_fields, *computed.schema.fields]:
             kind = field.dataType.simpleString()
             n = used[kind] = used.get(kind, 0) + 1
             if n > len(slots.setdefault(kind, [])):

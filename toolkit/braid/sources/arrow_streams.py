@@ -176,11 +176,11 @@ class ArrowStreams(StreamSource):
         changes: Mapping[str, str] | None = None,
     ) -> pa.Schema:
         omitted = changes or {}
-        kept = {
+        schemas = {
             alias: pa.schema([f for f in schema if f.name != omitted.get(alias)])
             for alias, schema in streams.items()
         }
-        types = dict(zip(streams, self.find_result_types(kept), strict=True))
+        types = dict(zip(streams, self.find_result_types(schemas), strict=True))
         wanted = [alias for n, alias in enumerate(streams) if not structs or n in structs]
         nested = [pa.field(alias, types[alias]) for alias in wanted]
         more = [pa.field(WEIGHT, pa.float64())] if weighs else []
