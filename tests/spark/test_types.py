@@ -135,9 +135,9 @@ def test_tuples_come_through_unchanged(spark: SparkSession, tmp_path: Path) -> N
         assert run.results().schema[alias].dataType == streams[alias].schema
 
 
-@pytest.mark.parametrize("batches", ["n", 3])
+@pytest.mark.parametrize(("batches", "whole"), [("n", ""), (3, ""), (3, "b")])
 def test_static_streams_are_written_alike_here_and_by_spark(
-    spark: SparkSession, tmp_path: Path, batches: int | str
+    spark: SparkSession, tmp_path: Path, batches: int | str, whole: str
 ) -> None:
     """Spark reads the same rows of the same types from files of micro-batches written by either."""
     frames = {a: wide(spark, 0).withColumn("n", F.expr("cast(id % 4 as short)")) for a in "ab"}
@@ -146,10 +146,11 @@ def test_static_streams_are_written_alike_here_and_by_spark(
     assert static_replay.StaticReplay({"a": spans}, {}, batches, 1 << 30).tables is None, (
         "no type of Parquet's"
     )
-    times = {} if batches == "n" else dict.fromkeys(frames, "a time")
+    times = {} if batches == "n" else dict.fromkeys({*frames} - {*whole}, "a time")
     ways = {"spark": 0, "here": 1 << 30}
     replays = {
-        way: static_replay.StaticReplay(frames, times, batches, most) for way, most in ways.items()
+        way: static_replay.StaticReplay(frames, times, batches, most, whole)
+        for way, most in ways.items()
     }
     assert replays["spark"].tables is None and replays["here"].tables is not None
     counts = {way: replay.write_input(tmp_path / way) for way, replay in replays.items()}
@@ -167,6 +168,7 @@ def test_static_streams_are_written_alike_here_and_by_spark(
             assert len(files[way]) == counts[way].batches
             filled = [n for n, file in enumerate(files[way]) if pq.read_metadata(file).num_rows]
             assert counts[way].last_batches[alias] == max(filled)
+            assert filled == [0] if alias in whole else len(filled) > 1 or alias == "b"
             assert files[way] == sorted(files[way], key=lambda f: f.stat().st_mtime)
         if batches == "n":
             assert each["spark"] == each["here"]

@@ -130,6 +130,21 @@ def test_a_stream_is_not_held_once_the_static_one_has_ended(
         join.start(tmp_path / "run", batches=2, availableNow=True)
 
 
+@pytest.mark.parametrize("executor", ["process", "spark"])
+def test_a_static_stream_without_event_time_comes_whole_in_the_first_batch(
+    spark: SparkSession, tmp_path: Path, executor: str
+) -> None:
+    streams = {"a": live(spark, tmp_path, "a"), "b": frames(spark, STREAMS)["b"].drop("ts")}
+    join = StreamJoin(streams, "a.k = b.k", HashPartition(2), time={"a": "ts"}, executor=executor)
+    run = join.start(tmp_path / "run", availableNow=True)
+    assert run.awaitTermination()
+    assert describe_difference(committed_ids(run), expected(STREAMS, "a.k = b.k")) == ""
+    received = [e.received_tuples[1] for e in run.events() if isinstance(e, BatchCommitted)]
+    assert received[0] > 0 and not any(received[1:])
+    last = [e for e in run.events() if isinstance(e, BatchCommitted)][-1]
+    assert last.live_tuples[0] == last.received_tuples[0] and run.watermark["a"] is None
+
+
 def test_shared_joins_are_bounded_by_their_queries(spark: SparkSession, tmp_path: Path) -> None:
     shared = SharedJoin({a: live(spark, tmp_path, a) for a in "ab"}, "a.k = b.k", "ts")
     shared.add("q", "40 seconds")

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from braid.core.run_events import BatchCommitted
 from braid.core.stream_clocks import advance_idle_clocks, set_ended_clocks, to_times
 from braid.execution.engine import Engine
@@ -29,6 +30,7 @@ class Case:
     """A join of two or three streams on ``k``, of batches that advance together.
 
     - ``tuples``: by stream and batch, event time after the start of the batch, and key.
+    - ``is_last_timeless``: whether the last stream has no event time.
     - ``failing``: batches whose delivery fails once, so that the run is started anew.
     """
 
@@ -38,6 +40,12 @@ class Case:
     ahead: int
     idle: int | None
     failing: frozenset[int] = frozenset()
+    is_last_timeless: bool = False
+
+    @property
+    def timeless(self) -> tuple[int, ...]:
+        """Streams without event time."""
+        return (len(self.tuples) - 1,) if self.is_last_timeless else ()
 
     @property
     def rows(self) -> list[kinds.Tuple]:
@@ -46,7 +54,7 @@ class Case:
         for stream, batches in enumerate(self.tuples):
             numbered = [(n, *row) for n, batch in enumerate(batches) for row in batch]
             for id, (n, time, key) in enumerate(numbered):
-                at = None if time is None else 10 * n + time
+                at = None if time is None or stream in self.timeless else 10 * n + time
                 found.append(kinds.Tuple(stream, id, n, at, {"k": key}))
         return found
 
@@ -54,13 +62,18 @@ class Case:
     def rules(self) -> kinds.JoinRules:
         """The rules, as the model has them."""
         last = [max((n for n, b in enumerate(each) if b), default=-1) for each in self.tuples]
+        reach = [
+            [None if {i, j} & {*self.timeless} and i != j else most for j, most in enumerate(row)]
+            for i, row in enumerate(clocks.reach_of_windows(self.windows))
+        ]
         return kinds.JoinRules(
             lambda *pair: len({t.values["k"] for t in pair}) == 1,
-            clocks.reach_of_windows(self.windows),
+            reach,
             lateness=tuple(self.lateness),
             ahead=self.ahead,
             idle=self.idle,
             ends=tuple(last),
+            timeless=self.timeless,
             closes=False,
         )
 
@@ -74,13 +87,18 @@ def cases(draw: st.DrawFn) -> Case:
     whole = st.lists(batch, min_size=6, max_size=6).filter(any)
     spans = st.lists(st.sampled_from([5, 12, 30]), min_size=streams, max_size=streams)
     late = st.lists(st.sampled_from([0, 4, 20]), min_size=streams, max_size=streams)
+    timeless = draw(st.booleans())
+    tuples = draw(st.lists(whole, min_size=streams, max_size=streams))
+    if timeless and streams == 2:  # NULL is a time of 0 where nothing bounds event time
+        tuples = [[[(t or 0, k) for t, k in batch] for batch in each] for each in tuples]
     return Case(
-        draw(st.lists(whole, min_size=streams, max_size=streams)),
+        tuples,
         draw(spans),
         draw(late),
         draw(st.sampled_from([15, 60, 10_000])),
         draw(st.sampled_from([None, 8, 25])),
         draw(st.frozensets(st.integers(0, 5), max_size=2)),
+        timeless,
     )
 
 
@@ -111,12 +129,14 @@ def span(units: int) -> timedelta:
 def start_run(case: Case, folder: Path, give: Any = None) -> JoinRun:
     """Start the run of a case."""
     streams = make_streams(case)
+    timed = [*streams][: len(streams) - len(case.timeless)]
+    windows = {a: span(w) for a, w in zip(timed, case.windows, strict=False)}
     join = StreamJoin(
         streams,
         " AND ".join(f"a.k = {alias}.k" for alias in [*streams][1:]),
         Centralized() if case.idle else HashPartition(2),
-        {alias: span(w) for alias, w in zip(streams, case.windows, strict=True)},
-        "ts",
+        windows if len(timed) > 1 else None,
+        dict.fromkeys(timed, "ts"),
         {alias: span(late) for alias, late in zip(streams, case.lateness, strict=True)},
         check=True,
         ahead=span(case.ahead),
@@ -201,3 +221,53 @@ def test_times_that_wait_for_support_survive_a_resume(tmp_path: Path) -> None:
     assert run.awaitTermination() and failed == [4]
     clocks_after = [e.clocks[0] for e in run.events() if isinstance(e, BatchCommitted)]
     assert expected.clocks[6][0] == 60 and clocks_after[-3:] == [60, 1000, 1000]
+
+
+FACTS = pa.table(
+    {
+        "id": pa.array(range(40), pa.int64()),
+        "k": pa.array([n % 8 for n in range(40)], pa.int64()),
+        "ts": pa.array([n * 1_000_000 for n in range(40)], pa.timestamp("us", tz="UTC")),
+    }
+)
+DIMENSION = pa.table({"k": pa.array(range(5), pa.int64()), "name": [f"no. {n}" for n in range(5)]})
+
+
+def test_a_static_stream_without_event_time_comes_before_others(tmp_path: Path) -> None:
+    """Facts that miss it are answered one batch later, as it has ended."""
+    delivered: dict[int, list[Any]] = {}
+
+    def keep_ids(results: pa.Table, batch: int) -> None:
+        rows = results.to_pylist()
+        delivered[batch] = [(r["f"]["id"], r["d"] and r["d"]["name"]) for r in rows]
+
+    streams = {"f": FACTS, "d": DIMENSION}
+    join = StreamJoin(streams, "f.k = d.k", time={"f": "ts"}, how="left", check=True)
+    run = join.start(tmp_path / "run", batches=5, durability="process", foreachBatch=keep_ids)
+    assert run.awaitTermination()
+    received = [e.received_tuples for e in run.events() if isinstance(e, BatchCommitted)]
+    assert received == [(8, 5), (8, 0), (8, 0), (8, 0), (8, 0), (0, 0)]
+    for batch, rows in delivered.items():
+        found = [(n, f"no. {n % 8}") for n in range(40) if n // 8 == batch and n % 8 < 5]
+        missed = [(n, None) for n in range(40) if n // 8 == batch - 1 and n % 8 >= 5]
+        assert Counter(rows) == Counter(found + missed)
+    assert run.watermark["f"] is None and run.watermark["d"] is not None
+
+
+@pytest.mark.parametrize(
+    ("windows", "says"),
+    [
+        ({"d": "1 s"}, "a window of d is given but no event-time column of it: name it with time="),
+        ("1 s", "windows are given but only stream f has event time; name that of another with"),
+    ],
+)
+def test_a_window_of_a_stream_without_event_time_is_refused(windows: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        StreamJoin({"f": FACTS, "d": DIMENSION}, "f.k = d.k", windows=windows, time={"f": "ts"})
+
+
+def test_a_window_for_all_streams_is_one_of_those_with_event_time() -> None:
+    streams, on = {"f": FACTS, "g": FACTS, "d": DIMENSION}, "f.k = d.k AND f.k = g.k"
+    join = StreamJoin(streams, on, windows="1 s", time={"f": "ts", "g": "ts"})
+    most = 999_999
+    assert join._join.bounds == ((0, most, None), (most, 0, None), (None, None, 0))

@@ -127,7 +127,7 @@ JOINS: dict[str, list[tuple[Any, str]]] = {
         (["ts", "ts"], "time is ['ts', 'ts']; it must be the event-time column of all streams"),
         (
             {"a": "ts"},
-            "time is for a; it must be the event-time column of all streams, or name one",
+            "windows are given but only stream a has event time; name that of another with time=",
         ),
         ({"a": "ts", "b": "ts", "c": "ts"}, "or name one for each of a, b"),
         (

@@ -27,12 +27,12 @@ from braid.answer_report import AnswerReport, DifferingRow, format_row
 from braid.core.change_types import SIGNS
 from braid.core.reserved_columns import CHANGE_TYPE
 from braid.core.run_events import BatchCommitted
-from braid.join_config import UNBOUNDED, parse_lateness
 from braid.storage import micro_batch_files
 from braid.storage.run_files import result_file_batch
 from braid.storage.run_store import RunStore, open_store
 from braid.storage.staged_input import StagedStream
 from braid.storage.static_input_copy import InputSnapshot
+from braid.time_arguments import UNBOUNDED, parse_lateness
 from braid.util.durations import parse_duration
 from braid.util.validation import format_value
 

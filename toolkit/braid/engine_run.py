@@ -65,7 +65,7 @@ class EngineRun(RunLifecycle):
             config.shed,
             ahead=config.ahead_microseconds,
             last_epochs=self._find_last_epochs(),
-            timeless=self._find_timeless_streams(),
+            timeless=config.timeless_streams,
             idle=config.idle_microseconds,
         )
         self._restore_budget()
@@ -76,11 +76,6 @@ class EngineRun(RunLifecycle):
         """Return, by stream, the micro-batch with its last tuple; None: it is endless."""
         last = self._settings["last_batches"]
         return tuple(last.get(alias) for alias in self.config.streams)
-
-    def _find_timeless_streams(self) -> tuple[int, ...]:
-        """Return the streams without event time."""
-        columns = self.config.event_time_columns
-        return tuple(i for i, alias in enumerate(self.config.streams) if alias not in columns)
 
     def _restore_budget(self) -> None:
         """Restore the budget that an earlier process of this run was adjusted to."""

@@ -26,8 +26,13 @@ def analyze_join(config: JoinConfig, source: StreamSource) -> AnalyzedJoin:
     ValueError if the placement or the shedder does not support the join.
     """
     times = None if config.shares_queries else config.event_time_columns
-    frames = source.omit_columns(config.changes)
-    predicate = parse_predicate(config.on, frames, config.window_limits, times=times)
+    predicate = parse_predicate(
+        config.on,
+        source.omit_columns(config.changes),
+        config.window_limits,
+        times=times,
+        timeless=config.timeless_streams,
+    )
     bounds = _intersect_bounds(config, predicate)
     predicate = with_derived_windows(predicate, bounds)
     join = AnalyzedJoin(config, source, predicate, bounds)
@@ -70,7 +75,7 @@ def _intersect_bounds(config: JoinConfig, predicate: Predicate) -> Reach:
 
     Raises ValueError if no event times satisfy both.
     """
-    given = reach_of_windows(config.window_limits)
+    given = reach_of_windows(config.window_limits, config.timeless_streams)
     if (implied := predicate.time_bounds) is None:
         return given
     if (both := intersect_reach(implied.reach, given)) is None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from datetime import timedelta
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from braid.core.change_types import parse_changes
 from braid.core.join_kinds import INNER, JoinKind, parse_kind
@@ -13,18 +12,23 @@ from braid.core.placement import Placement
 from braid.core.query import Query
 from braid.papers.shedding.shed import Shed
 from braid.simulation.placement_choice import PlacementChoice
-from braid.util.durations import Span, format_duration, parse_duration
+from braid.time_arguments import (
+    UNBOUNDED,
+    Columns,
+    Time,
+    Watermarks,
+    check_timed_windows,
+    check_times,
+    complete_times,
+    parse_lateness,
+    parse_time_columns,
+    parse_windows,
+)
+from braid.util.durations import format_duration, parse_duration
 from braid.util.json_codec import from_plain, to_plain
 from braid.util.machine import parse_memory_limit
-from braid.util.validation import check_bool, check_int, format_value, refuse_nanoseconds
+from braid.util.validation import check_bool, check_int, format_value
 
-Time = str | Mapping[str, str]
-"""The event-time column of all streams, or columns by alias."""
-Columns = Mapping[str, Mapping[str, str]]
-"""By alias, the columns of a stream with Spark's type names."""
-
-UNBOUNDED = "unbounded"
-"""The word for a stream whose full history is asked for."""
 AHEAD = "1 day"
 """Default distance past its stream's clock up to which a single tuple advances it."""
 LONGEST_PACE = 86_400
@@ -32,7 +36,6 @@ LONGEST_PACE = 86_400
 _LARGEST_SEED = (1 << 63) - 1
 _MOST_PARTITIONS = 10_000
 """Maximum tasks of a stage. Spark takes some ms for each, regardless of its work."""
-_TIMES = ("timestamp", "timestamp_ntz", "date")
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,11 @@ class JoinConfig:
         return {a: format_duration(w, exact=True) for a, w in limits if w is not None}
 
     @property
+    def timeless_streams(self) -> tuple[int, ...]:
+        """The numbers of the streams without event time."""
+        return tuple(i for i, a in enumerate(self.streams) if a not in self.event_time_columns)
+
+    @property
     def time(self) -> Time | None:
         """The event-time column of all streams, or columns by alias; None: no event time."""
         columns = self.event_time_columns
@@ -186,17 +194,6 @@ class JoinConfig:
 C = TypeVar("C", bound=JoinConfig)
 
 
-class FrameWatermark(NamedTuple):
-    """The watermark that a frame declares: its event-time column, and the delay in microseconds."""
-
-    column: str
-    delay: int
-
-
-Watermarks = Mapping[str, Sequence[FrameWatermark]]
-"""The watermarks of each stream, by alias."""
-
-
 def parse_join(
     arguments: JoinArguments,
     schemas: Columns,
@@ -212,13 +209,14 @@ def parse_join(
     placement and the shedder suit the streams.
     """
     given, declared = arguments, watermarks or {}
-    times = _complete_times(given.time, [*schemas], declared)
-    windows, unbounded = _parse_windows(given.windows, [*schemas])
+    times = complete_times(given.time, [*schemas], declared)
+    windows, unbounded = parse_windows(given.windows, [*schemas])
     if windows and not times:
         raise ValueError("windows are given but no event-time column: name it with time=")
     if given.idle is not None and not times:
         raise ValueError("idle is given but no event-time column: name it with time=")
-    if windows and len(times) < len(schemas):
+    windows = check_timed_windows(windows, given.windows, times)
+    if kind.shares_queries:
         parse_time_columns(times, [*schemas])
     check_times(schemas, times)
     delays = {
@@ -247,109 +245,6 @@ def parse_join(
         kind=parse_kind(given.how, [*schemas]),
         changes=parse_changes(given.changes, schemas, times),
     )
-
-
-def _complete_times(time: Any, aliases: Sequence[str], watermarks: Watermarks) -> dict[str, str]:
-    """Return event-time columns by alias: those that are given, else those of watermarks.
-
-    Raises ValueError if a stream without a given one has two watermarks.
-    """
-    if time is not None and not isinstance(time, Mapping):
-        return parse_time_columns(time, aliases)
-    times = dict(time or {})
-    for alias in aliases:
-        marks = [mark.column for mark in watermarks.get(alias, ())]
-        if alias not in times and len(marks) > 1:
-            raise ValueError(
-                f"stream {alias} has watermarks on {' and '.join(marks)}; name its event-time "
-                "column by time="
-            )
-        if marks:
-            times.setdefault(alias, marks[0])
-    if not times.keys() <= {*aliases}:
-        return parse_time_columns(times, aliases)
-    return {alias: times[alias] for alias in aliases if alias in times}
-
-
-def parse_time_columns(time: Any, aliases: Sequence[str]) -> dict[str, str]:
-    """Return the event-time column of each stream; empty without event time.
-
-    Raises ValueError if it does not name one for each stream.
-    """
-    if time is None:
-        return {}
-    if isinstance(time, str):
-        return dict.fromkeys(aliases, time)
-    if not isinstance(time, Mapping) or set(time) != set(aliases):
-        given = (
-            f"for {', '.join(map(str, time))}" if isinstance(time, Mapping) else format_value(time)
-        )
-        raise ValueError(
-            f"time is {given}; it must be the event-time column of all streams, or name one for "
-            f"each of {', '.join(aliases)}"
-        )
-    return {alias: time[alias] for alias in aliases}
-
-
-def _parse_windows(windows: Any, aliases: Sequence[str]) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return the windows by alias, in microseconds, and the aliases that are unbounded.
-
-    One span applies to all streams.
-
-    Raises ValueError if it is neither a span nor spans by alias.
-    """
-    if windows is None:
-        return {}, ()
-    if isinstance(windows, str | timedelta):
-        windows = dict.fromkeys(aliases, windows)
-    if not isinstance(windows, Mapping):
-        raise ValueError(
-            f"windows is {format_value(windows)}; it must be a span such as '10 minutes' for all "
-            "streams, or spans by alias; 'unbounded' is full history"
-        )
-    if unknown := [a for a in windows if a not in aliases]:
-        raise ValueError(f"windows are given for {unknown}; the streams are {', '.join(aliases)}")
-    spans = {a: windows[a] for a in aliases if a in windows}
-    unbounded = tuple(a for a, span in spans.items() if span == UNBOUNDED)
-    limits = {a: span for a, span in spans.items() if a not in unbounded}
-    return {a: parse_duration(w, f"window of {a}") for a, w in limits.items()}, unbounded
-
-
-def parse_lateness(
-    lateness: Any, aliases: Sequence[str], delays: Mapping[str, int] | None = None
-) -> dict[str, int]:
-    """Return the lateness by alias, in microseconds. One span applies to all streams.
-
-    The lateness of a stream without one is its delay in ``delays``, else 0. Raises ValueError if it
-    is neither a span nor spans by alias.
-    """
-    lateness = {} if lateness is None else lateness
-    if not isinstance(lateness, Mapping):
-        return dict.fromkeys(aliases, parse_duration(lateness, "lateness", zero=True))
-    if unknown := [alias for alias in lateness if alias not in aliases]:
-        raise ValueError(f"lateness is given for {unknown}; the streams are {', '.join(aliases)}")
-    others = dict.fromkeys(aliases, 0) | dict(delays or {})
-    given: dict[str, Span] = {alias: lateness[alias] for alias in aliases if alias in lateness}
-    return others | {
-        a: parse_duration(each, f"lateness of {a}", zero=True) for a, each in given.items()
-    }
-
-
-def check_times(schemas: Columns, times: Mapping[str, str]) -> None:
-    """Raise ValueError unless each stream has its event-time column, of a type that is a time."""
-    for alias, time in times.items():
-        if (kind := schemas[alias].get(time)) is None:
-            raise ValueError(
-                f"stream {alias} has no event-time column {format_value(time)}; it has: "
-                f"{', '.join(schemas[alias])}"
-            )
-        if "timestamp[ns" in kind:
-            refuse_nanoseconds(alias, time)
-        if kind not in _TIMES:
-            raise ValueError(
-                f"the event-time column {alias}.{time} is of type {kind}; it must "
-                "be a timestamp or a date"
-            )
 
 
 def _parse_placement(placement: Any) -> Placement | None:

@@ -20,7 +20,6 @@ from braid.join_config import (
     LONGEST_PACE,
     JoinArguments,
     JoinConfig,
-    Time,
     parse_join,
     placement_from_json,
 )
@@ -41,6 +40,7 @@ from braid.storage.durable_files import Durability
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.result_retention import parse_retention
 from braid.storage.run_store import RunStore, open_store
+from braid.time_arguments import Time
 from braid.util.durations import Span
 from braid.util.validation import check_folder, check_seconds
 

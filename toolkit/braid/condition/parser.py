@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,11 +33,13 @@ def parse_predicate(
     windows: Sequence[int | None],
     analyser: Analyzer | None = None,
     times: Mapping[str, str] | None = None,
+    timeless: Collection[int] = (),
 ) -> Predicate:
     """Return the parsed condition for streams of these schemas and windows (microseconds).
 
     Only the schemas of ``frames`` are read. ``analyser`` checks the condition; default: one for the
-    streams. ``times`` are event-time columns by alias; default: none.
+    streams. ``times`` are event-time columns by alias; default: none. ``timeless`` are the streams
+    that windows do not concern.
 
     Raises PredicateError for an unknown column, alias or function, for a condition that is not
     boolean, and for one whose bounds of event times exclude each other.
@@ -53,7 +55,8 @@ def parse_predicate(
         tree = rewrite_time_functions(tree, analyser)
         analyser.check_condition(tree, on)
         tree = fold_constants(tree)
-        predicate = with_windows(ConjunctParser(analyser).parse_predicate(tree), windows)
+        predicate = ConjunctParser(analyser).parse_predicate(tree)
+        predicate = with_windows(predicate, windows, timeless)
         return _with_time_bounds(predicate, tree, analyser, times) if times else predicate
 
 

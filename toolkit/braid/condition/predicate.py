@@ -20,7 +20,7 @@ are computed columns instead, which may be NULL. A tuple that no branch can find
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -257,10 +257,13 @@ def _is_pattern(text: TextMatch) -> bool:
     return isinstance(text, TextPrefix) and text.is_pattern
 
 
-def with_windows(predicate: Predicate, windows: Sequence[int | None]) -> Predicate:
-    """Return the condition with the window conditions; ``windows`` as for ``window_conditions``."""
+def with_windows(
+    predicate: Predicate, windows: Sequence[int | None], timeless: Collection[int] = ()
+) -> Predicate:
+    """Return the condition with the window conditions; arguments as for ``window_conditions``."""
     return replace(
-        predicate, index_conditions=predicate.index_conditions + window_conditions(windows)
+        predicate,
+        index_conditions=predicate.index_conditions + window_conditions(windows, timeless),
     )
 
 
@@ -280,17 +283,19 @@ def with_derived_windows(predicate: Predicate, bounds: Reach) -> Predicate:
     return replace(predicate, index_conditions=(*predicate.index_conditions, *derived))
 
 
-def window_conditions(windows: Sequence[int | None]) -> tuple[IndexCondition, ...]:
+def window_conditions(
+    windows: Sequence[int | None], timeless: Collection[int] = ()
+) -> tuple[IndexCondition, ...]:
     """Return the window condition as index conditions on event time.
 
     T - T_i < W_i for all i is equivalent to t_j - t_i < W_i for every pair (i, j). ``windows`` are
-    W_i by stream, in microseconds; None: full history.
+    W_i by stream, in microseconds; None: full history. ``timeless`` streams have no event time.
     """
     links = []
     longest = [inf if window is None else window - 1 for window in windows]
     for i, j in combinations(range(len(windows)), 2):
         lo, hi = -longest[i], longest[j]
-        if (lo, hi) != (-inf, inf):
+        if (lo, hi) != (-inf, inf) and not {i, j} & {*timeless}:
             links.append(IndexCondition((i, TIME), (j, TIME), lo, hi))
     return tuple(links)
 

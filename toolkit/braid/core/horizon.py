@@ -8,7 +8,7 @@ some other stream j may send a tuple that is near enough. It is past the *horizo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -29,11 +29,14 @@ class TimeBounds(NamedTuple):
     dropped: tuple[str, ...] = ()
 
 
-def reach_of_windows(windows: Sequence[int | None]) -> Reach:
-    """Return the bounds of windows W_i, in microseconds: t_j - t_i < W_i. None: full history."""
+def reach_of_windows(windows: Sequence[int | None], timeless: Collection[int] = ()) -> Reach:
+    """Return the bounds of windows W_i, in microseconds: t_j - t_i < W_i. None: full history.
+
+    ``timeless``: streams without event time, which nothing bounds.
+    """
     streams = range(len(windows))
     return tuple(
-        tuple(0 if i == j else None if w is None else w - 1 for j in streams)
+        tuple(0 if i == j else None if w is None or j in timeless else w - 1 for j in streams)
         for i, w in enumerate(windows)
     )
 

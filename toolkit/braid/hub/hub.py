@@ -19,10 +19,7 @@ from braid.hub.query_handle import HubQuery
 from braid.join_config import (
     AHEAD,
     LONGEST_PACE,
-    check_times,
     merge_equal,
-    parse_lateness,
-    parse_time_columns,
 )
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import REUSES, Reuse
@@ -33,6 +30,7 @@ from braid.sources.stream_arguments import make_source
 from braid.sources.stream_source import ReplaySource
 from braid.storage.integrity import repair_hint
 from braid.storage.run_store import RunStore
+from braid.time_arguments import check_times, parse_lateness, parse_time_columns
 from braid.util.durations import Span, format_duration, normalize_duration, parse_duration
 from braid.util.machine import parse_memory_limit
 from braid.util.validation import check_folder, check_int, check_seconds

@@ -16,8 +16,9 @@ from braid.condition.sql_types import Analyzer
 from braid.condition.term_normalizer import split_conjuncts
 from braid.core.query import Query
 from braid.errors import PredicateError
-from braid.join_config import Columns, JoinConfig
+from braid.join_config import JoinConfig
 from braid.sources.stream_source import AnalyzedJoin
+from braid.time_arguments import Columns
 from braid.util.durations import Span
 from braid.util.json_codec import to_plain
 

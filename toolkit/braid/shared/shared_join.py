@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from braid.batch_sink import Give
-from braid.join_config import AHEAD, Time
+from braid.join_config import AHEAD
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.chain import MODES, Chain, Mode
 from braid.run_folder import read_settings
@@ -22,6 +22,7 @@ from braid.sources.stream_arguments import check_streams
 from braid.storage.durable_files import Durability
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
+from braid.time_arguments import Time
 from braid.util.durations import Span, parse_duration
 from braid.util.validation import check_choice, check_folder, format_value
 

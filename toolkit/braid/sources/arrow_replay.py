@@ -5,7 +5,7 @@ DuckDB computes what Spark would compute of each batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -72,7 +72,8 @@ def most_frequent_share(alias: str, rows: pa.Table, predicate: Predicate) -> flo
 class ArrowReplay:
     """Tables to replay in micro-batches, by stream. See ``static_replay`` for Spark's frames.
 
-    ``batches``: number of micro-batches, or the column that numbers them.
+    ``batches``: number of micro-batches, or the column that numbers them. ``undivided``: streams
+    that come whole in the first micro-batch, unless a column numbers them.
 
     Raises ValueError unless that column numbers the micro-batch of every row, from 0.
     """
@@ -80,6 +81,7 @@ class ArrowReplay:
     streams: Mapping[str, pa.Table]
     event_time_columns: Mapping[str, str]
     batches: int | str
+    undivided: Collection[str] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.batches, str):
@@ -106,15 +108,17 @@ class ArrowReplay:
         streams, batches = self.streams, self.batches
         if isinstance(batches, str):
             return {a: t[batches].to_numpy().astype(np.int64) for a, t in streams.items()}
+        first = {a: np.zeros(streams[a].num_rows, np.int64) for a in self.undivided}
         if not self.event_time_columns:
             return {
-                a: np.arange(t.num_rows) * batches // max(1, t.num_rows) for a, t in streams.items()
+                a: first.get(a, np.arange(t.num_rows) * batches // max(1, t.num_rows))
+                for a, t in streams.items()
             }
         at = {
-            a: t[self.event_time_columns[a]].cast(pa.timestamp("us")).cast(pa.int64())
-            for a, t in streams.items()
+            a: streams[a][name].cast(pa.timestamp("us")).cast(pa.int64())
+            for a, name in self.event_time_columns.items()
         }
-        return micro_batch_files.number_by_time(at, batches)
+        return first | micro_batch_files.number_by_time(at, batches)
 
 
 def _check_batch_column(alias: str, rows: pa.Table, column: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 import duckdb
@@ -14,7 +14,6 @@ from braid.condition.sql_types import sql_type_of_arrow
 from braid.core.reserved_columns import CHANGE_TYPE, WEIGHT
 from braid.errors import EvaluationFailure
 from braid.execution.executors import check_executor
-from braid.join_config import Columns, Watermarks
 from braid.kernels.join_spec import StreamLayout
 from braid.sources import input_fingerprints
 from braid.sources.arrow_replay import (
@@ -26,6 +25,7 @@ from braid.sources.arrow_replay import (
 )
 from braid.sources.stream_source import AnalyzedJoin, StreamSource, TupleSample
 from braid.storage.run_store import RunStore
+from braid.time_arguments import Columns, Watermarks
 from braid.util.machine import available_cores
 
 
@@ -134,8 +134,14 @@ class ArrowStreams(StreamSource):
     def check_shared_folder(self, store: RunStore) -> None:
         """Do nothing: there are no workers."""
 
-    def make_replay(self, batches: int | str, times: Mapping[str, str], memory: int) -> ArrowReplay:
-        return ArrowReplay(self.streams, times, batches)
+    def make_replay(
+        self,
+        batches: int | str,
+        times: Mapping[str, str],
+        memory: int,
+        undivided: Collection[str] = (),
+    ) -> ArrowReplay:
+        return ArrowReplay(self.streams, times, batches, undivided)
 
     def record_fingerprints(self) -> dict[str, Any]:
         return {

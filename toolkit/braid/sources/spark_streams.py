@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -18,13 +18,13 @@ from braid.condition.spark_type_checker import make_arrow_schema, make_spark_nul
 from braid.core.reserved_columns import CHANGE_TYPE, DRAW, SIGN, TIME, WEIGHT, WORTH
 from braid.execution.executors import check_executor
 from braid.execution.stream_layout import make_layouts, project_stream
-from braid.join_config import Columns, FrameWatermark, Watermarks
 from braid.kernels.join_spec import RoutingHash, StreamLayout
 from braid.sources import input_fingerprints, static_replay
 from braid.sources.stream_source import PAGES, AnalyzedJoin, StreamSource, TupleSample
 from braid.spark_workers import check_object_store, check_shared_folder, prepare_workers
 from braid.storage.object_store import store_environment
 from braid.storage.run_store import RunStore
+from braid.time_arguments import Columns, FrameWatermark, Watermarks
 from braid.util.durations import UNITS, parse_duration
 from braid.util.validation import format_value
 
@@ -159,9 +159,13 @@ class SparkStreams(StreamSource):
             )
 
     def make_replay(
-        self, batches: int | str, times: Mapping[str, str], memory: int
+        self,
+        batches: int | str,
+        times: Mapping[str, str],
+        memory: int,
+        undivided: Collection[str] = (),
     ) -> static_replay.StaticReplay:
-        return static_replay.StaticReplay(self._static, times, batches, memory // COPIES)
+        return static_replay.StaticReplay(self._static, times, batches, memory // COPIES, undivided)
 
     def record_fingerprints(self) -> dict[str, Any]:
         return input_fingerprints.record_fingerprints(self.streams, self._static)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
@@ -44,6 +44,7 @@ class StaticReplay:
       frames, so that streams advance together. Without event times, tuples are spread by a hash.
     - ``batches``: number of micro-batches, or an integer column that numbers them from 0. That
       column is not part of the stream.
+    - ``undivided``: streams that come whole in the first micro-batch, unless a column numbers them.
     - ``most``: bytes up to which rows are collected in this process. Beyond that, Spark writes the
       files.
 
@@ -56,8 +57,9 @@ class StaticReplay:
         times: Mapping[str, str],
         batches: int | str,
         most: int,
+        undivided: Collection[str] = (),
     ) -> None:
-        self.frames, self.times, self.batches = frames, times, batches
+        self.frames, self.times, self.batches, self.undivided = frames, times, batches, undivided
         if isinstance(batches, str):
             for alias, frame in frames.items():
                 _check_column(alias, frame, batches)
@@ -97,8 +99,11 @@ class StaticReplay:
         return rows.cast(make_nullable(rows.schema))
 
     def _micro_batch_source(self, alias: str, frame: DataFrame) -> Column:
-        if isinstance(self.batches, int) and (time := self.times.get(alias)) is not None:
-            return _event_time_column(time)
+        if isinstance(self.batches, int):
+            if alias in self.undivided:
+                return F.lit(0)
+            if (time := self.times.get(alias)) is not None:
+                return _event_time_column(time)
         return _micro_batch_column(frame, None, self.batches, [])
 
     def write_input(
@@ -126,7 +131,9 @@ class StaticReplay:
     ) -> MicroBatches:
         column, batches = {a: t[_NUMBER] for a, t in tables.items()}, self.batches
         if isinstance(batches, int) and self.times:
-            numbers = micro_batch_files.number_by_time(column, batches)
+            timed = {alias: column[alias] for alias in self.times}
+            numbers = {alias: column[alias].to_numpy() for alias in self.undivided}
+            numbers |= micro_batch_files.number_by_time(timed, batches)
         else:
             numbers = {a: n.to_numpy() for a, n in column.items()}
         extent = micro_batch_files.count_batches(numbers, batches)
@@ -159,6 +166,8 @@ class StaticReplay:
         last: dict[str, int] = {}
         for alias, frame in frames.items():
             number = _micro_batch_column(frame, times.get(alias), batches, cuts)
+            if isinstance(batches, int) and alias in self.undivided:
+                number = F.lit(0)
             numbered = frame.withColumn(_NUMBER, number)
             if isinstance(batches, str):
                 numbered = numbered.drop(batches)
@@ -310,7 +319,7 @@ def _find_time_quantiles(
         return []
     times = reduce(
         DataFrame.unionAll,
-        (f.select(_event_time_column(named[a]).alias("t")) for a, f in frames.items()),
+        (frames[a].select(_event_time_column(name).alias("t")) for a, name in named.items()),
     )
     row = times.select(F.percentile_approx("t", F.array(*map(F.lit, shares)), 10_000)).first()
     return sorted(set(row[0])) if row is not None and row[0] is not None else []

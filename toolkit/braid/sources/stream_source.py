@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -13,10 +13,11 @@ import pyarrow as pa
 from braid.condition.predicate import Predicate
 from braid.core.horizon import Reach, is_timed, windows_of_reach
 from braid.core.placement import Placement
-from braid.join_config import Columns, JoinConfig, Watermarks
+from braid.join_config import JoinConfig
 from braid.kernels.join_spec import JoinSpec, StreamLayout
 from braid.storage.micro_batch_files import MicroBatches
 from braid.storage.run_store import RunStore
+from braid.time_arguments import Columns, Watermarks
 from braid.util.durations import format_duration
 from braid.util.validation import check_int
 
@@ -125,12 +126,18 @@ class StreamSource(Protocol):
         """Raise ValueError unless the workers can read and write the run's folder or bucket."""
 
     def make_replay(
-        self, batches: int | str, times: Mapping[str, str], memory: int
+        self,
+        batches: int | str,
+        times: Mapping[str, str],
+        memory: int,
+        undivided: Collection[str] = (),
     ) -> ReplaySource:
         """Return the static streams, ready to be written.
 
         ``batches``: number of micro-batches, or the column that numbers them. ``times``:
         event-time columns by alias. ``memory``: bytes that this process may hold.
+        ``undivided``: streams that come whole in the first micro-batch, unless a column
+        numbers them.
         """
 
     def record_fingerprints(self) -> dict[str, Any]:
@@ -291,8 +298,10 @@ class AnalyzedJoin:
             return None
         columns, static = self.config.event_time_columns, self.static_streams
         times = {alias: columns[alias] for alias in static if alias in columns}
-        complete = times if len(times) == len(static) else {}
-        return self.source.make_replay(batches, complete, self.config.driver_memory)
+        undivided = [alias for alias in static if alias not in columns] if columns else []
+        if isinstance(batches, int) and undivided and not times:
+            batches = 1
+        return self.source.make_replay(batches, times, self.config.driver_memory, undivided)
 
     def _check_row_count(self, batches: int) -> None:
         if batches > _FEW_BATCHES and self.static_streams:
