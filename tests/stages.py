@@ -16,12 +16,7 @@ from braid.core.batch_report import report_from_json
 from braid.execution import spark_executor
 from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
 from braid.execution.thread_executor import ThreadExecutor
-from braid.execution.wire_format import (
-    ExcludedTuples,
-    count_shuffles,
-    select_arrivals,
-    split_by_stream,
-)
+from braid.execution.wire_format import ExcludedTuples, select_arrivals, split_by_stream
 from braid.kernels.join_spec import BatchSpec
 
 
@@ -54,7 +49,7 @@ class InProcessStages:
                 return _executed([*spark_executor.single_stage(batch)(came)])
         with _without_spark(0), patch.object(spark_executor, "split_by_stream", _by_stream):
             shipped = [*spark_executor.route_stage(batch)(came)]
-        for number in range(1 + count_shuffles(batch)):
+        for number in range(spark_executor.count_stages(batch)):
             stage = (
                 spark_executor.hop_stage(batch, number)
                 if number

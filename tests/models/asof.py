@@ -32,8 +32,8 @@ class AsOfRules:
       dominated.
     - ``ties``: what is greatest in the partner among equally near ones.
     - ``order``: what is compared; None: the event time. A tuple without it has no partner.
-    - ``window``: for another order than event time, how long a left tuple waits; None: until the
-      right stream ends.
+    - ``window``: for another order than event time, the window of both streams: greatest distance
+      of two event times, excluded. A left tuple waits as long; None: until the right stream ends.
     - ``tolerance``: greatest distance in the order; None: any.
     - ``is_strict``: whether a partner at distance 0 is none.
     - ``keeps_left``: whether a left tuple without partner is a result.
@@ -77,6 +77,8 @@ def rank_partner(left: Tuple, right: Tuple, rules: AsOfRules) -> Any:
     if at is None or other is None or not rules.condition(left, right):
         return None
     distance = max(at, other) - min(at, other)
+    if rules.window is not None and abs(left.time - right.time) >= rules.window:
+        return None
     if (
         (rules.match == "latest" and other > at)
         or (rules.match == "first" and other < at)
@@ -124,52 +126,60 @@ class _Run:
         """Answer the left tuples that are due, then take the new tuples."""
         rules, clocks = self.rules, self.find_clocks()
         self.batch += 1
-        watermark = find_watermarks(clocks, rules.lateness)[LEFT]
-        due = [t for t in self.waiting if self._is_due_now(t, watermark)]
+        watermarks = find_watermarks(clocks, rules.lateness)
+        limit = self._find_limit(watermarks[LEFT])
+        due = [t for t in self.waiting if limit is not None and t.time < limit]
         for left in due:
             self._add_answer(left, choose_partner(left, self.rights, rules))
         self.waiting = [t for t in self.waiting if t not in due]
-        self._forget_useless_tuples(find_watermarks(clocks, rules.lateness)[RIGHT])
         for each in tuples:
             if not each.meets or each.time is None or rules.read_order(each) is None:
                 if each.stream == LEFT:
                     self._add_answer(each, None)
             else:
                 (self.waiting if each.stream == LEFT else self.rights).append(each)
+        self._forget_useless_tuples(watermarks[RIGHT], limit)
         for stream in (LEFT, RIGHT):
             usable = [t for t in tuples if t.stream == stream and t.meets and t.time is not None]
             self.ticking[stream].take_batch([t.time for t in usable])
 
-    def _is_due_now(self, left: Tuple, watermark: Time) -> bool:
-        """Return whether no better partner of a left tuple may come any more."""
+    def _find_limit(self, watermark: Time) -> Time:
+        """Return the time below which no better partner of a left tuple may come any more."""
+        rules = self.rules
         if watermark in (None, END):
-            return watermark == END
-        if self.rules.order is not None:
-            return self.rules.window is not None and left.time + self.rules.window <= watermark
-        if self.rules.match == "latest":
-            return left.time < watermark
-        tolerance = self.rules.tolerance
-        return tolerance is not None and left.time + tolerance < watermark
+            return watermark
+        if rules.order is not None:
+            return None if rules.window is None else watermark - rules.window + 1
+        if rules.match == "latest":
+            return watermark
+        return None if rules.tolerance is None else watermark - rules.tolerance
 
     def _add_answer(self, left: Tuple, partner: Tuple | None) -> None:
         if partner is not None or self.rules.keeps_left:
             right = None if partner is None else partner.id
             self.answers.append(AsOfAnswer(self.batch, left.id, right))
 
-    def _forget_useless_tuples(self, expected: Time) -> None:
+    def _forget_useless_tuples(self, expected: Time, limit: Time) -> None:
         """Forget the right tuples that no left tuple can take, unless it comes late.
 
-        ``expected`` is the earliest time still expected of the left stream.
+        Parameters
+        ----------
+        expected
+            The earliest time still expected of the left stream.
+        limit
+            The time below which left tuples are answered.
         """
         rules = self.rules
-        if expected is None or rules.order is not None:
+        if expected is None or limit is None:
             return
-        low = min([expected, *(t.time for t in self.waiting)])
-        if rules.tolerance is not None and rules.match != "first":
-            self.rights = [t for t in self.rights if t.time + rules.tolerance >= low]
-        if rules.match == "first":
-            self.rights = [t for t in self.rights if t.time >= low]
-        if rules.match == "latest" and rules.forgets_dominated:
+        low = min(expected, limit)
+        if rules.order is not None:
+            reach = None if rules.window is None else rules.window - 1
+        else:
+            reach = 0 if rules.match == "first" else rules.tolerance
+        if reach is not None:
+            self.rights = [t for t in self.rights if t.time + reach >= low]
+        if rules.match == "latest" and rules.order is None and rules.forgets_dominated:
             self.rights = [t for t in self.rights if not self._is_dominated(t, low)]
 
     def _is_dominated(self, right: Tuple, low: Time) -> bool:

@@ -53,8 +53,8 @@ def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport:
 
     ``sample`` is the share of the first stream's distinct rows to check. Default: 1.
 
-    Raises ValueError for a run whose input is not kept, for shared runs and hubs, and for a
-    condition that the oracle cannot evaluate.
+    Raises ValueError for a run whose input is not kept, for shared runs, hubs and as-of
+    joins, and for a condition that the oracle cannot evaluate.
     """
     if not isinstance(sample, int | float) or not 0 < sample <= 1:
         raise ValueError(f"sample is {format_value(sample)}; it must be a share above 0, at most 1")
@@ -80,6 +80,10 @@ def _read_query(store: RunStore) -> dict[str, Any]:
         kind = "a hub" if "hub" in query else "a shared run"
         raise ValueError(
             f"{store.where} holds {kind}; answers can be recomputed for the run of a StreamJoin"
+        )
+    if query.get("match") is not None:
+        raise ValueError(
+            f"{store.where} holds an as-of join; answers can be recomputed for joins without match"
         )
     return query
 

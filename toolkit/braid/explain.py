@@ -166,6 +166,8 @@ def _describe_bounds(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
     bounds = join.predicate.time_bounds
     for text in () if bounds is None else bounds.dropped:
         yield "left out", "", f"a branch of `{text}` that contradicts the rest of the condition"
+    if (match := join.config.match) is not None:
+        yield "match", " to ".join(join.config.streams), match.describe_options()
 
 
 def _describe_index_conditions(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from braid.condition.parser import parse_predicate
+from braid.condition.match_orders import bound_match_times, make_match_rule
+from braid.condition.parser import make_analyzer, parse_predicate
 from braid.condition.predicate import Predicate, with_derived_windows
 from braid.condition.utility_expressions import parse_utilities
 from braid.core.change_types import check_changes
 from braid.core.horizon import Reach, intersect_reach, reach_of_windows
 from braid.core.join_kinds import check_answerable, check_complete
+from braid.core.match_rules import MatchRule
 from braid.core.placement import MOST_HOSTS, MOST_KEYS, Placement
 from braid.join_config import JoinConfig
+from braid.kernels.dominance import list_compared_columns
 from braid.shedding_options import check_shedding
 from braid.simulation.auto_placement import FIRST, MOST, THEN, Auto
 from braid.simulation.placement_choice import JoinStatistics, PlacementChoice, choose_placement
@@ -33,9 +36,11 @@ def analyze_join(config: JoinConfig, source: StreamSource) -> AnalyzedJoin:
         times=times,
         timeless=config.timeless_streams,
     )
-    bounds = _intersect_bounds(config, predicate)
+    bounds, rule = _intersect_bounds(config, predicate), None
+    if config.match is not None:
+        rule, predicate, bounds = _apply_match(config, source, predicate, bounds)
     predicate = with_derived_windows(predicate, bounds)
-    join = AnalyzedJoin(config, source, predicate, bounds)
+    join = AnalyzedJoin(config, source, predicate, bounds, match=rule)
     if (placement := config.placement) is None:
         chosen = choose_auto_placement(join)
         placement = chosen.placement
@@ -45,6 +50,8 @@ def analyze_join(config: JoinConfig, source: StreamSource) -> AnalyzedJoin:
     _check_kind(join)
     is_partial = config.shed is not None or placement.delivery_guarantee != "exactly once"
     check_changes(config.changes, config.kind, [*config.streams], join.expiry_bounds, is_partial)
+    if rule is not None:
+        _check_match_kind(join, rule)
     if (shed := config.shed) is None:
         return join
     endless = any(not source.is_static(alias) for alias in config.streams)
@@ -70,6 +77,26 @@ def _check_kind(join: AnalyzedJoin) -> None:
         raise ValueError(f"a join{where} with how={kind.name!r} is not supported yet")
 
 
+def _check_match_kind(join: AnalyzedJoin, rule: MatchRule) -> None:
+    """Raise ValueError if the kind or the placement of an as-of join does not suit it."""
+    kind = join.config.kind
+    if join.config.changes:
+        raise ValueError(
+            "match is given with changes, but a partner that is deleted cannot be taken back from "
+            "the answers yet; leave one of the two out"
+        )
+    if kind.name not in ("inner", "left"):
+        raise ValueError(
+            f"match is {rule.match!r} with how={kind.name!r}; it must be 'inner' or 'left', as "
+            "only tuples of the first stream take partners"
+        )
+    if join.placement.delivery_guarantee == "at most once":
+        raise ValueError(
+            f"match is {rule.match!r}, but {type(join.placement).__name__} leaves out pairs, so "
+            "that no partner can be said to be the best; choose another placement"
+        )
+
+
 def _intersect_bounds(config: JoinConfig, predicate: Predicate) -> Reach:
     """Return the bounds of event times that the condition and the windows imply together.
 
@@ -85,6 +112,36 @@ def _intersect_bounds(config: JoinConfig, predicate: Predicate) -> Reach:
             "have no results"
         )
     return both
+
+
+def _apply_match(
+    config: JoinConfig, source: StreamSource, predicate: Predicate, bounds: Reach
+) -> tuple[MatchRule, Predicate, Reach]:
+    """Return the rule of an as-of join, and the predicate and the bounds with what it implies.
+
+    Raises ValueError if the rule does not suit the streams or other arguments.
+    """
+    assert config.match is not None
+    if config.shed is not None:
+        raise ValueError(
+            "match is given with shed, which leaves out pairs, so that no partner can be said to "
+            "be the best; leave one of the two out"
+        )
+    analyser, second = make_analyzer(source.streams), [*config.streams.values()][1]
+    rule, predicate = make_match_rule(config.match, predicate, analyser, [*second])
+    is_dominated = list_compared_columns(predicate, rule) is not None
+    both = intersect_reach(bounds, bound_match_times(rule))
+    if both is None:
+        raise ValueError(
+            f"no rows can satisfy {config.on!r} with match={rule.match!r} within the tolerance"
+        )
+    left, right = config.streams
+    if both[0][1] is None and not source.is_static(right):
+        raise ValueError(
+            f"match is {rule.match!r}, and a better partner of a tuple of {left} may come in "
+            f"{right} at any later time, which does not end; give tolerance= or windows="
+        )
+    return replace(rule, forgets_dominated=is_dominated), predicate, both
 
 
 def check_placement(placement: Placement, predicate: Predicate, on: str, shared: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from braid.core.change_types import parse_changes
 from braid.core.join_kinds import INNER, JoinKind, parse_kind
+from braid.core.match_rules import NO_MATCH, MatchArguments, MatchOptions, parse_match
 from braid.core.placement import Placement
 from braid.core.query import Query
 from braid.papers.shedding.shed import Shed
@@ -57,6 +58,7 @@ class JoinArguments:
     idle: Any = None
     how: Any = "inner"
     changes: Any = None
+    match: MatchArguments = NO_MATCH
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
@@ -66,6 +68,7 @@ class JoinArguments:
         return cls(
             **named
             | {
+                "match": MatchArguments(**(stored.get("match") or {})),
                 "placement": placement_from_json(stored),
                 "shed": None if shed is None else from_plain(shed, Shed, "the stored shed"),
             }
@@ -94,6 +97,7 @@ class JoinConfig:
     - ``unbounded_streams``: aliases of streams whose full history is asked for.
     - ``kind``: kind of the join.
     - ``changes``: by alias, the column that says how a row of a stream of changes changes.
+    - ``match``: options of an as-of join; None: tuples join with all partners.
     """
 
     shares_queries: ClassVar[bool] = False
@@ -120,6 +124,7 @@ class JoinConfig:
     idle_microseconds: int | None = None
     kind: JoinKind = INNER
     changes: Mapping[str, str] = field(default_factory=dict)
+    match: MatchOptions | None = None
 
     @property
     def window_texts(self) -> dict[str, str]:
@@ -163,6 +168,7 @@ class JoinConfig:
                     "check": self.checks_coverage,
                     "shed": self.shed,
                     "changes": self.changes or None,
+                    "match": None if self.match is None else self.match.to_json(),
                 }
             )
         )
@@ -244,6 +250,7 @@ def parse_join(
         idle_microseconds=None if given.idle is None else parse_duration(given.idle, "idle"),
         kind=parse_kind(given.how, [*schemas]),
         changes=parse_changes(given.changes, schemas, times),
+        match=parse_match(given.match, schemas, times),
     )
 
 

@@ -43,6 +43,20 @@ def stored_settings(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any]
     return settings if settings.get("ready") else None
 
 
+def check_bucket_use(store: RunStore, keep: Any, is_delivered_afar: bool) -> None:
+    """Raise ValueError for arguments that a run in a bucket does not take.
+
+    ``is_delivered_afar``: whether results go to ``foreachBatch`` and tasks run on other machines.
+    """
+    if store.url and keep is not None:
+        raise ValueError(f"keep is {keep!r}, but {store.url} is a bucket; leave it out there")
+    if store.url and is_delivered_afar:
+        raise ValueError(
+            "foreachBatch gives results of a run in a bucket on this machine, and Spark's workers "
+            "are on others; read the bucket there, or ask a session whose master is local[*]"
+        )
+
+
 def take_over_unready(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any] | None:
     """Create the folder of a run that is not ready, and take it over.
 

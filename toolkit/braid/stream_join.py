@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -12,6 +12,7 @@ from braid.arrow_join import ArrowJoinRun
 from braid.batch_sink import Give
 from braid.batch_sink import check_sink as delivering
 from braid.condition.predicate import Predicate, computed_columns
+from braid.core.match_rules import Match, MatchArguments
 from braid.core.placement import Placement
 from braid.explain import Explanation, explain_join
 from braid.join_analysis import analyze_join
@@ -26,6 +27,7 @@ from braid.join_config import (
 from braid.join_run import JoinRun
 from braid.papers.shedding.shed import Shed
 from braid.run_folder import (
+    check_bucket_use,
     check_resumable,
     prepare_run,
     read_settings,
@@ -109,8 +111,7 @@ class StreamJoin:
     driver_memory
         Limit for one batch in this process, in bytes or as "2 GB". Default: a quarter of the
         machine's memory. With ``executor="auto"``, larger batches run on Spark. With "process",
-        only Spark's own limit applies (``spark.driver.maxResultSize``). Not used for tables, which
-        are in memory.
+        only Spark's own limit applies (``spark.driver.maxResultSize``). Not used for tables.
     ahead
         How far past its stream's clock a single tuple advances it. Default: "1 day". The clock
         starts at the median event time of the stream's first batch. Tuples further ahead are
@@ -118,20 +119,21 @@ class StreamJoin:
         timestamps lose no result. An event ``ClockJumped`` reports such a jump.
     idle
         How far, in event time, a stream may fall behind the others before they no longer wait for
-        it, as "10 minutes". Its clock is then at least the greatest clock of the others less this
-        span. A stream that sends nothing holds tuples of the others for ever without it. Tuples
-        that come after such a silence may be late. Default: None, never.
+        it, as "10 minutes": its clock is at least the greatest clock of the others less this span.
+        Tuples that come after such a silence may be late. Default: None, they wait for ever.
     how
         Kind of the join: "inner", "left", "right", "full", "semi" or "anti", in Spark's spellings
         too; of three or more streams ``{"a": "keep"}`` by alias, which is ``a LEFT JOIN (b JOIN
-        c)``. A tuple of a preserved stream that is in no pair is a result once it is final, when
-        no tuple may come that it could be joined with: with NULL for the other streams, or by
-        itself ("anti"). See ``braid.core.join_kinds``. Default: "inner".
+        c)``. A tuple of a preserved stream that is in no pair is a result once no partner may come.
+        See ``braid.core.join_kinds``. Default: "inner".
     changes
         Change columns by alias, for streams of changes: ``insert`` and ``update_postimage`` or 1
         for a row that comes, ``delete`` and ``update_preimage`` or -1 for one that goes, as in
         Delta's change feed. Rows are joined without that column, and results have a column
         ``_change_type``, ``insert`` or ``delete``. Only with full history. Default: None.
+    match, order, tolerance, strict, ties
+        An as-of join: each tuple of the first stream gets one partner at most, the "latest",
+        "first" or "nearest" one. See ``braid.core.match_rules``. Default: None, all partners.
 
     Raises ValueError for invalid arguments, PredicateError for an unsupported condition. Nothing is
     started or written before that.
@@ -158,6 +160,11 @@ class StreamJoin:
         idle: Span | None = None,
         how: str | Mapping[str, str] = "inner",
         changes: Mapping[str, str] | None = None,
+        match: Match | None = None,
+        order: str | Mapping[str, str] | None = None,
+        tolerance: Span | float | None = None,
+        strict: bool = False,
+        ties: str | Sequence[str] | None = None,
     ) -> None:
         source = self._make_source(streams)
         arguments = JoinArguments(
@@ -176,9 +183,10 @@ class StreamJoin:
             idle,
             how,
             changes,
+            MatchArguments(match, order, tolerance, strict, ties),
         )
-        columns, watermarks = source.read_columns(), source.read_watermarks()
-        self._analyze(parse_join(arguments, columns, self.config_class, watermarks), source)
+        schemas, marks = source.read_columns(), source.read_watermarks()
+        self._analyze(parse_join(arguments, schemas, self.config_class, marks), source)
 
     @classmethod
     def _make_source(cls, streams: Mapping[str, Any]) -> StreamSource:
@@ -303,17 +311,10 @@ class StreamJoin:
         give = delivering(foreachBatch, self.config_class.shares_queries)
         store = open_store(path if is_object_store_url(path) else check_folder(path), durability)
         store.checkpointer.keep = parse_retention(keep)
-        if store.url and keep is not None:
-            raise ValueError(f"keep is {keep!r}, but {store.url} is a bucket; leave it out there")
+        check_bucket_use(store, keep, give is not None and self.source.has_remote_hosts())
         check_seconds(pace, "pace", LONGEST_PACE)
         trigger = self.source.parse_trigger(trigger)
         self._keep_stored_placement(store)
-        if store.url and give is not None and self.source.has_remote_hosts():
-            raise ValueError(
-                "foreachBatch gives results of a run in a bucket on this machine, and Spark's "
-                "workers are on others; read the bucket there, or ask a session whose master is "
-                "local[*]"
-            )
         query = self._describe_settings()
         known = stored_settings(store, query)
         if known is None:
@@ -390,10 +391,6 @@ class StreamJoin:
     def _describe_settings(self) -> dict[str, Any]:
         """Return the settings that the folder of a run of this join holds."""
         plain = self.config.to_json()
-        return {
-            "on": plain["on"],
-            "streams": plain["streams"],
-            "schemas": self.source.describe_schemas(),
-            **plain,
-            "keys": computed_columns(self.predicate),
-        }
+        first = {name: plain[name] for name in ("on", "streams")}
+        schemas, keys = self.source.describe_schemas(), computed_columns(self.predicate)
+        return {**first, "schemas": schemas, **plain, "keys": keys}

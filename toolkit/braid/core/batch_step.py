@@ -20,13 +20,15 @@ from braid.core.batch_report import (
     with_reported_size,
 )
 from braid.core.batch_work import BatchWork, RunRules
-from braid.core.compaction import plan_compaction
+from braid.core.compaction import Retention, plan_compaction
 from braid.core.comparison_watch import watch_comparisons
-from braid.core.coverage import CoverageChecker, check_key_partition
+from braid.core.coverage import CoverageChecker, check_derivations, check_key_partition
 from braid.core.event_time import advance_clocks, count_irregular, count_jumps, find_jumps
 from braid.core.facts import Facts, block_ages
-from braid.core.plan import Block, Plan, apply_derivations_and_drops
+from braid.core.plan import Block, Plan, Settle, apply_derivations_and_drops
 from braid.core.plan_sentences import describe_block_state
+from braid.core.release_coverage import check_releases
+from braid.core.releases import plan_releases, remove_planned_probes
 from braid.core.run_events import BatchCommitted, BatchPlanned, BatchQueryResults, BatchShed, Event
 from braid.core.run_state import Place, RunState
 from braid.core.shedding_plan import SheddingOutcome, estimate_variances
@@ -64,6 +66,8 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
     if (shedder := rules.shedder) is not None:
         before = json_codec.round_trip(state.shedder_state, shedder.State)
         planned, shedding = shedder.plan_shedding(facts, planned, before, state.last_shedding)
+    if rules.match is not None:
+        planned = remove_planned_probes(planned)
     live = apply_derivations_and_drops(facts.blocks, planned)
     by_id = block_ages(live, facts.batch, rules.windows, state.clocks)
     work = BatchWork(
@@ -74,11 +78,22 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
         by_id,
         tuple(retention.horizons),
         shedder_state=shedding,
-        settles=find_due_settles(rules.kind, state, retention.horizons),
+        settles=_find_settles(rules, state, retention),
     )
     if not rules.kind.is_inner:
         work = replace(work, pending_pairs=follow_pending_pairs(state.pending_pairs, planned))
+    if rules.match is not None:
+        releases = plan_releases(rules.make_release_facts(state, retention))
+        after = state.releases.advance_with_retention(retention)
+        work = replace(work, releases=releases, release_state=after)
     return _check_work(rules, state, work) if rules.checks_coverage else work
+
+
+def _find_settles(rules: RunRules, state: RunState, retention: Retention) -> tuple[Settle, ...]:
+    """Return the stored tuples that are answered. In an as-of join, releases answer them."""
+    if rules.match is not None:
+        return ()
+    return find_due_settles(rules.kind, state, retention.horizons)
 
 
 def _make_facts(
@@ -120,6 +135,11 @@ def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:
     placement, streams = rules.placement, len(rules.streams)
     space = placement.key_space(work.plan.state)
     check_key_partition(work.plan, streams, space.key_end, space.first)
+    if rules.match is not None:
+        check_derivations(tuple(state.blocks.values()), work.combined_plan)
+        due = rules.make_release_facts(state, rules.find_retention(state))
+        check_releases(due, work.releases, work.combined_plan)
+        return work
     ledger = CoverageChecker(
         streams,
         space.routing_key_source,
@@ -231,6 +251,7 @@ def _make_next_state(
         key_counts=batch_history.fade_key_counts(state.key_counts, outcome.key_counts),
         shedder_state=work.shedder_state,
         last_shedding=_finish_shedding_outcome(rules, work, outcome),
+        releases=work.release_state,
     )
     if rules.kind.is_inner:
         return following

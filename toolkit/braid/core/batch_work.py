@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from braid.core.compaction import Retention
-from braid.core.coverage import UncoveredCombinations
+from braid.core.coverage import UncoveredCombinations, may_join
 from braid.core.facts import Facts
 from braid.core.horizon import (
     Horizon,
@@ -18,8 +18,16 @@ from braid.core.horizon import (
     windows_of_reach,
 )
 from braid.core.join_kinds import INNER, JoinKind
+from braid.core.match_rules import MatchRule
 from braid.core.placement import Placement, Shedder
-from braid.core.plan import Block, Plan, Settle, combine_plans
+from braid.core.plan import Block, Plan, Release, Settle, combine_plans
+from braid.core.releases import (
+    LEFT,
+    NOTHING_RELEASED,
+    ReleaseFacts,
+    ReleaseState,
+    limit_asof_retention,
+)
 from braid.core.run_state import Place, RunState
 from braid.core.stream_clocks import (
     Clock,
@@ -48,6 +56,7 @@ class RunRules:
     - ``idle``: how far, in microseconds, a stream's clock may be behind that of another before it
       is no longer waited for; None: any distance.
     - ``kind``: kind of the join. Default: inner.
+    - ``match``: the rule of an as-of join; None: tuples join with all partners.
     """
 
     placement: Placement
@@ -62,6 +71,7 @@ class RunRules:
     timeless: tuple[int, ...] = ()
     idle: int | None = None
     kind: JoinKind = INNER
+    match: MatchRule | None = None
 
     @cached_property
     def windows(self) -> tuple[int | None, ...]:
@@ -100,11 +110,28 @@ class RunRules:
         endless = [end is None for end in self.last_epochs]
         if not any(endless):
             endless = [True] * len(self.streams)
-        return Retention(
+        retention = Retention(
             self.windows,
             self.find_state_watermarks(state),
             find_horizons(self._find_state_clocks(state), lateness, self.reach, state.ended),
             tuple(shortest_reach(self.reach, s, endless) for s in range(len(endless))),
+        )
+        if self.match is None:
+            return retention
+        return limit_asof_retention(retention, self.reach, state.releases)
+
+    def make_release_facts(self, state: RunState, retention: Retention) -> ReleaseFacts:
+        """Return the facts that the releases of an as-of join are planned from."""
+        space = self.placement.key_space(state.placement_state)
+        keying, first = space.routing_key_source, space.first
+        return ReleaseFacts(
+            tuple(state.blocks.values()),
+            state.batch,
+            state.releases,
+            retention.horizons[LEFT],
+            self.reach,
+            lambda a, b: may_join(a, b, keying, first),
+            self.match is not None and self.match.forgets_dominated,
         )
 
 
@@ -121,6 +148,8 @@ class BatchWork:
       check.
     - ``shedder_state``: the shedder's next state.
     - ``settles``: stored tuples that are answered before anything else is done.
+    - ``releases``: stored tuples of an as-of join that take their partners.
+    - ``release_state``: what is released and forgotten after the batch.
     """
 
     facts: Facts
@@ -133,6 +162,8 @@ class BatchWork:
     uncovered: tuple[UncoveredCombinations, ...] = ()
     shedder_state: Any = None
     settles: tuple[Settle, ...] = ()
+    releases: tuple[Release, ...] = ()
+    release_state: ReleaseState = NOTHING_RELEASED
 
     @cached_property
     def combined_plan(self) -> Plan:

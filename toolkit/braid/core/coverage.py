@@ -110,7 +110,7 @@ class CoverageChecker:
     def check_plan(self, blocks: Iterable[Block], plan: Plan) -> None:
         """Raise CoverageError unless the plan for these live blocks obeys the cover rule."""
         blocks, self.uncovered = tuple(blocks), ()
-        _check_derivations(blocks, plan)
+        check_derivations(blocks, plan)
         live = {b.id: b for b in apply_derivations_and_drops(blocks, plan)}
         self._check_replaced(blocks, live)
         fresh = {r.block.id: r.block for r in plan.routes if r.is_fresh}
@@ -344,7 +344,8 @@ def _check_presence(route: Route, there: Mapping[tuple[int, int], set[int]], str
                     )
 
 
-def _check_derivations(blocks: tuple[Block, ...], plan: Plan) -> None:
+def check_derivations(blocks: tuple[Block, ...], plan: Plan) -> None:
+    """Raise CoverageError unless the sources of every derivation are where it reads them."""
     committed = {b.id: b for b in blocks}
     present = dict(committed)
     for d in plan.derivations:

@@ -198,6 +198,30 @@ class Settle(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Release:
+    """Stored tuples that take their best partners, in an as-of join.
+
+    They are the tuples of ``block`` with event times from ``since`` up to, excluding, ``until``.
+
+    - ``block``: a block of the first stream, as the state before the batch has it.
+    - ``host``: host that reads its replica, and takes the best of what others found.
+    - ``since``: microseconds; None: from the first tuple on.
+    - ``until``: microseconds; infinite: all tuples.
+    - ``partners``: blocks of the second stream to choose from, by the host that searches them.
+    """
+
+    block: Block
+    host: int
+    since: int | None
+    until: float
+    partners: Hop
+
+    def involved_hosts(self) -> set[int]:
+        """Return all hosts that take part."""
+        return {self.host, *self.partners.blocks_by_host}
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The plan of one micro-batch: derivations in order, then drops, then routes.
 

@@ -35,6 +35,8 @@ SIGN = "__sign"
 """1 for a tuple that is inserted, -1 for one that is deleted, in blocks of a stream of changes."""
 CHANGE_TYPE = "_change_type"
 """``insert`` or ``delete``, in results of a join of changes."""
+PLACE = "__place"
+"""Number of a released tuple, beside a partner on its way to another task."""
 WEIGHT = "weight"
 """Weight of a result, 1 / its sampling probability, in a run that sheds load."""
 

@@ -12,6 +12,7 @@ from braid.core.answer_state import AnswerState
 from braid.core.facts import AgedMatches, HostUsage
 from braid.core.plan import Block, Keys
 from braid.core.query import Query
+from braid.core.releases import NOTHING_RELEASED, ReleaseState
 from braid.core.shedding_plan import SheddingOutcome
 from braid.core.step_counts import ComparisonHistory
 from braid.core.stream_clocks import IrregularCounts
@@ -79,6 +80,8 @@ class RunState:
     is not inner."""
     answers: AnswerState = field(default_factory=AnswerState)
     """Answers of a join that is not inner."""
+    releases: ReleaseState = NOTHING_RELEASED
+    """Releases of an as-of join."""
     host_usage: tuple[HostUsage, ...] = ()
     match_counts: AgedMatches = field(default_factory=dict)
     queries: tuple[Query, ...] = ()

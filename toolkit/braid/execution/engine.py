@@ -28,6 +28,7 @@ from braid.core.batch_work import BatchWork, RunRules
 from braid.core.horizon import reach_of_windows
 from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows
+from braid.core.releases import plan_releases
 from braid.core.run_events import BatchCommitted, Event
 from braid.core.run_state import FileChecksum, RunState
 from braid.core.stream_clocks import END
@@ -134,6 +135,7 @@ class Engine:
             self.timeless,
             self.idle,
             self.spec.kind,
+            self.spec.match,
         )
 
     def run_batch(
@@ -189,8 +191,11 @@ class Engine:
         """Return whether a batch without tuples is needed at the end of the input."""
         if self.placement.has_pending_pairs(self.state.placement_state):
             return True
-        horizons = self.rules.find_retention(self.state).horizons
-        settles = find_due_settles(self.spec.kind, self.state, horizons)
+        retention = self.rules.find_retention(self.state)
+        if self.rules.match is not None:
+            releases = plan_releases(self.rules.make_release_facts(self.state, retention))
+            return any(release.until == END for release in releases)
+        settles = find_due_settles(self.spec.kind, self.state, retention.horizons)
         return any(settle.until == END for settle in settles)
 
     def _execute_and_commit(
@@ -262,6 +267,9 @@ class Engine:
             births=births,
             matched={b: answers.matched[b] for b in needed & answers.matched.keys()},
             held=answers.held,
+            releases=work.releases,
+            low=self.state.releases.low,
+            next_low=work.release_state.low,
         )
 
     def _derivation_source_bytes(self, work: BatchWork) -> dict[int, int]:

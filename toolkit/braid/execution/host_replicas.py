@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from braid.core.batch_report import BlockSize, HostMetrics, ReplicaReport, TaskReport
 from braid.core.plan import Derivation, Keys
+from braid.core.releases import RIGHT
 from braid.core.reserved_columns import MATCHED
 from braid.core.run_state import Place as StoredAt
 from braid.core.run_state import ReplicaAddress
@@ -20,6 +21,7 @@ from braid.kernels.block_builder import (
     merge_blocks,
     merge_matched_blocks,
 )
+from braid.kernels.dominance import drop_dominated_rows
 from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.join_spec import BatchSpec
 from braid.kernels.match_marks import Bits
@@ -135,8 +137,7 @@ class ReplicaStore:
         parts = _cut_sources(d, found)
         if len(parts) == 1 and own and _is_dense(parts[0]):
             return found[0][0]._replace(key_range=parts[0].keys), parts[0]
-        orders = self.batch.spec.predicate.stream_orders(d.block.stream)
-        return self._write_derived(d, merge_blocks(parts, orders))
+        return self._write_derived(d, self._merge_rows(d, parts))
 
     def _merge_marked_sources(
         self,
@@ -163,6 +164,15 @@ class ReplicaStore:
         if not batch.num_rows:
             return ReplicaAddress("", 0), BlockRows(batch)
         return self.files.append_block(d.block.stream, batch), BlockRows(batch)
+
+    def _merge_rows(self, d: Derivation, parts: Sequence[BlockRows]) -> pa.RecordBatch:
+        """Return the rows of several blocks, without what an as-of join may forget by then."""
+        spec, rule = self.batch.spec, self.batch.spec.match
+        merged = merge_blocks(parts, spec.predicate.stream_orders(d.block.stream))
+        forgets = rule is not None and rule.forgets_dominated and d.block.stream == RIGHT
+        if rule is None or not forgets or len(d.source_blocks) == 1:
+            return merged
+        return drop_dominated_rows(merged, spec.predicate, rule, self.batch.next_low)
 
     def _record_replica(
         self,

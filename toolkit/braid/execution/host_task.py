@@ -6,15 +6,18 @@ attempt. A file exists only if a report names it to the driver.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
 from braid.core.batch_report import KeyCount, MatchCount, TaskReport
 from braid.core.shedding_plan import SheddingOutcome
 from braid.execution.fresh_blocks import FreshBlockBuilder
 from braid.execution.host_replicas import ReplicaStore
-from braid.execution.path_probing import PathProber
+from braid.execution.path_probing import PathProber, Place
+from braid.execution.release_probing import RELEASED, ReleaseProber
 from braid.execution.tuple_answers import AnswerWriter
-from braid.kernels.host_block_rows import BlockRows
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.join_spec import BatchSpec
 from braid.kernels.match_marks import pack_match_bits, union_match_bits
 from braid.kernels.shedding_sampler import PairSampler
@@ -42,10 +45,14 @@ class HostTask:
         self.results = ResultFileWriter(spec, self.copies.folder / "staging", stem)
         self.probing = PathProber(self.replicas, self.results, self.reaper)
         self.answers = AnswerWriter(self.replicas, self.results)
+        self.releasing = ReleaseProber(
+            self.replicas, self.results, self.probing.joiner, self.answers
+        )
 
     def prepare_blocks(self) -> None:
         """Answer the tuples of stored blocks that are due, then derive blocks."""
         self.answers.settle_tuples()
+        self.releasing.run_release_stage(0)
         self.replicas.derive_blocks()
 
     def build_fresh_blocks(
@@ -60,6 +67,17 @@ class HostTask:
             r for r in self.batch.routes if r.is_fresh and any(map(is_local, r.reading_hosts()))
         ]
         return self.replicas.store_fresh(self.cutter.build_blocks(arrived, routes, is_local))
+
+    def shipments(self) -> Iterator[tuple[list[int], Place, PartialMatches]]:
+        """Yield the rows that leave this task, with their partitions and place in the plan."""
+        yield from self.probing.shipments()
+        yield from self.releasing.shipments()
+
+    def receive(self, place: Place, rows: PartialMatches) -> None:
+        """Take rows that another task sent."""
+        _, path, _ = place
+        arrived = self.releasing.arrived if path == RELEASED else self.probing.pending
+        arrived.setdefault(place, []).append(rows)
 
     def make_report(self) -> TaskReport:
         """Close all files and return the report for the driver."""

@@ -23,6 +23,7 @@ from pyspark.sql import types as T
 from braid.core.batch_report import TaskReport, report_from_json
 from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
 from braid.execution.host_task import HostTask
+from braid.execution.release_probing import count_release_stages
 from braid.execution.spark_to_arrow import announced_bytes
 from braid.execution.wire_format import (
     ExcludedTuples,
@@ -83,7 +84,7 @@ class SparkExecutor:
             rows = frame.coalesce(1).mapInArrow(single_stage(pack_on_one_partition(batch)), SHIPPED)
         else:
             rows = frame.mapInArrow(route_stage(batch), SHIPPED)
-            for number in range(1 + count_shuffles(batch)):
+            for number in range(count_stages(batch)):
                 stage = hop_stage(batch, number) if number else join_stage(batch)
                 rows = rows.repartitionById(batch.spec.partitions, "partition").mapInArrow(
                     stage, SHIPPED
@@ -111,6 +112,11 @@ def choose_partitions(announced: int, work: float, most: int) -> int:
     - ``work``: seconds of work in the last batch.
     """
     return 1 if 0 < announced <= _SMALL and work <= _SHORT else most
+
+
+def count_stages(batch: BatchSpec) -> int:
+    """Return the number of stages that join the tuples of a batch, with a shuffle before each."""
+    return 1 + max(count_shuffles(batch), count_release_stages(batch))
 
 
 def pack_on_one_partition(batch: BatchSpec) -> BatchSpec:
@@ -197,8 +203,10 @@ def hop_stage(batch: BatchSpec, number: int) -> Stage:
                 task.replicas.register(report_from_json(row["body"]))
             else:
                 partial, place = decode_partials(row["body"])
-                task.probing.pending.setdefault(place, []).append(partial)
+                task.receive(place, partial)
         began = current_environment().read_clock()
+        if number <= count_release_stages(batch):
+            task.releasing.run_release_stage(number)
         task.probing.probe_pending()
         yield from _make_shipments(task, number, began)
 
@@ -240,7 +248,7 @@ def _make_shipments(task: HostTask, stage: int, began: float) -> Iterator[pa.Rec
     report = task.make_report()
     report.stage, report.kernel_seconds = stage, current_environment().read_clock() - began
     yield _make_report_shipment(report, task.partition)
-    for partitions, place, partial in task.probing.shipments():
+    for partitions, place, partial in task.shipments():
         body = encode_partials(partial, place)
         for p in partitions:
             yield make_shipment([(p, "partial", body)])

@@ -21,6 +21,7 @@ from braid.core.plan import Route
 from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
 from braid.execution.fresh_blocks import FreshBlock
 from braid.execution.host_task import HostTask
+from braid.execution.release_probing import count_release_stages
 from braid.execution.wire_format import (
     ExcludedTuples,
     complete_tuples,
@@ -68,6 +69,7 @@ class ThreadExecutor:
         shares = _assign_fresh_blocks(batch.routes, tuples, len(tasks))
         fresh = [*chain(*self._map_on_threads(partial(_build_task_blocks, tuples, shares), tasks))]
         tuples.clear()  # blocks are copies
+        self._continue_releases(tasks)
         self._map_on_threads(
             lambda task: task.probing.probe_paths(task.replicas.store_fresh(fresh)), tasks
         )
@@ -125,6 +127,13 @@ class ThreadExecutor:
         count = 1 if small else max(1, min(self.threads, batch.active_hosts))
         packed = replace(batch, spec=replace(batch.spec, partitions=count))
         return [HostTask(packed, p) for p in range(count)]
+
+    def _continue_releases(self, tasks: list[HostTask]) -> None:
+        """Run the further stages of releases that take several tasks."""
+        for stage in range(1, 1 + count_release_stages(tasks[0].batch)):
+            exchange_partials(tasks)
+            release = [partial(task.releasing.run_release_stage, stage) for task in tasks]
+            self._map_on_threads(lambda run: run(), release)
 
     def _map_on_threads(self, work: Callable[[T], Any], several: list[T]) -> list[Any]:
         """Run a function on every item in parallel.
@@ -187,9 +196,9 @@ def exchange_partials(tasks: list[HostTask]) -> bool:
     """Move partial results to the tasks that continue them. Return whether there were any."""
     some = False
     for task in tasks:
-        for partitions, place, partials in task.probing.shipments():
+        for partitions, place, partials in task.shipments():
             some = True
             for p in partitions:
-                tasks[p].probing.pending.setdefault(place, []).append(partials)
-        task.probing.leaving = {}
+                tasks[p].receive(place, partials)
+        task.probing.leaving, task.releasing.leaving = {}, []
     return some

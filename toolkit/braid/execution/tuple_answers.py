@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from braid.core.answer_state import AnswerCount
 from braid.core.plan import Settle
+from braid.core.releases import LEFT
 from braid.core.reserved_columns import TIME
 from braid.execution.host_replicas import ReplicaStore
 from braid.kernels.host_block_rows import BlockRows
@@ -53,6 +54,14 @@ class AnswerWriter:
             # They were never among the waiting ones, so they are not counted as answered.
             self._count_answers(stream, 0, batch.num_rows)
             self._write_unmatched(stream, 0, batch, np.arange(batch.num_rows))
+
+    def answer_released_tuples(
+        self, host: int, batch: pa.RecordBatch, released: np.ndarray, alone: np.ndarray
+    ) -> None:
+        """Answer tuples of an as-of join; those at the positions ``alone`` have no partner."""
+        if self._kind.preserved:
+            self._count_answers(LEFT, len(released), len(alone))
+            self._write_unmatched(LEFT, host, batch, alone)
 
     def _count_answers(self, stream: int, answered: int, unmatched: int) -> None:
         before = self.counts.get(stream, AnswerCount())

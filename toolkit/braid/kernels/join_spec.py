@@ -15,7 +15,8 @@ from braid.condition.predicate import Predicate
 from braid.core.answer_state import MatchedRows
 from braid.core.horizon import Horizon, Reach
 from braid.core.join_kinds import INNER, JoinKind
-from braid.core.plan import Derivation, KeySpace, Route, Settle
+from braid.core.match_rules import MatchRule
+from braid.core.plan import Derivation, KeySpace, Release, Route, Settle
 from braid.core.reserved_columns import ROUTING, make_column_nullable
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
 from braid.core.shedding_plan import ResultUtility, SheddingPlan
@@ -146,6 +147,7 @@ class JoinSpec:
     - ``kind``: kind of the join.
     - ``result_types``: Arrow types of the structs of results by stream, if some may be NULL.
     - ``change_streams``: numbers of the streams whose tuples have signs.
+    - ``match``: the rule of an as-of join; None: tuples join with all partners.
     """
 
     predicate: Predicate
@@ -160,6 +162,7 @@ class JoinSpec:
     kind: JoinKind = INNER
     result_types: tuple[pa.DataType, ...] = ()
     change_streams: tuple[int, ...] = ()
+    match: MatchRule | None = None
 
     def generated_columns(self, stream: int) -> Sequence[GeneratedColumn]:
         """Return the columns of a stream that copy others."""
@@ -184,6 +187,9 @@ class BatchSpec:
     - ``matched``: match bitmaps that settles and merges need, by birth.
     - ``held``: by block with pending pairs, the event time below which its tuples are answered, so
       that they are in no further result; None: none are.
+    - ``releases``: stored tuples of an as-of join that take their partners.
+    - ``low``: event time below which its left tuples have come late, before the batch; None: none.
+    - ``next_low``: the same for the next batch, by which merges forget.
     """
 
     spec: JoinSpec
@@ -204,6 +210,9 @@ class BatchSpec:
     births: Mapping[int, int] = field(default_factory=dict)
     matched: Mapping[int, MatchedRows] = field(default_factory=dict)
     held: Mapping[int, int | None] = field(default_factory=dict)
+    releases: tuple[Release, ...] = ()
+    low: int | None = None
+    next_low: int | None = None
 
     def find_birth(self, block: int) -> int:
         """Return the birth of a block."""
@@ -222,6 +231,7 @@ class BatchSpec:
         """Number of hosts that have work."""
         busy = set(chain.from_iterable(r.reading_hosts() for r in self.routes))
         busy |= {settle.host for settle in self.settles}
+        busy.update(*(release.involved_hosts() for release in self.releases))
         return len(busy.union(*(d.source_hosts for d in self.derivations)))
 
 

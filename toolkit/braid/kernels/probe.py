@@ -293,9 +293,30 @@ class BlockJoiner:
             check.seconds += current_environment().read_clock() - began
         return pairs
 
+    def find_fulfilling_pairs(
+        self, pairs: CandidatePairs, residual: ResidualPredicate, step: ProbeStep
+    ) -> np.ndarray:
+        """Return which pairs fulfil a residual."""
+        if not len(pairs.left):
+            return np.zeros(0, bool)
+        visited = pairs.partial.take_positions(pairs.left)
+        joined = PartialMatches({**visited.parts, pairs.stream: (pairs.rows, pairs.right)})
+        pieces = self._split_for_residuals(joined, step)
+        holds = (self._evaluate_residual([(0, piece)], residual) for piece, _ in pieces)
+        return np.concatenate([*holds])
+
     def _apply_residual(
         self, found: list[tuple[int, PartialMatches]], residual: ResidualPredicate
     ) -> list[tuple[int, PartialMatches]]:
+        holds = self._evaluate_residual(found, residual)
+        parts = np.split(holds, np.cumsum([len(f) for _, f in found])[:-1])
+        passing = ((n, f, np.flatnonzero(part)) for (n, f), part in zip(found, parts, strict=True))
+        return [(n, f.take_positions(at)) for n, f, at in passing if len(at)]
+
+    def _evaluate_residual(
+        self, found: list[tuple[int, PartialMatches]], residual: ResidualPredicate
+    ) -> np.ndarray:
+        """Return for which candidate pairs, one block after the other, a residual holds."""
         columns = {
             (s, name): _concat_arrays(
                 f.parts[s][0].batch.column(name).take(pa.array(f.parts[s][1])) for _, f in found
@@ -306,12 +327,9 @@ class BlockJoiner:
             _concat_arrays(_compute_measure(m, f) for _, f in found) for m in residual.measures
         ]
         try:
-            holds = evaluate_residual(residual, self.predicate.aliases, columns, measured)
+            return evaluate_residual(residual, self.predicate.aliases, columns, measured)
         except EvaluationFailure as failure:
             raise self._make_failure(str(failure), residual.streams) from failure.__cause__
-        parts = np.split(holds, np.cumsum([len(f) for _, f in found])[:-1])
-        passing = ((n, f, np.flatnonzero(part)) for (n, f), part in zip(found, parts, strict=True))
-        return [(n, f.take_positions(at)) for n, f, at in passing if len(at)]
 
 
 def _compute_measure(m: Measure, found: PartialMatches) -> pa.Array:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from braid.condition.predicate import Predicate
 from braid.core.horizon import Reach, is_timed, windows_of_reach
+from braid.core.match_rules import MatchRule
 from braid.core.placement import Placement
 from braid.join_config import JoinConfig
 from braid.kernels.join_spec import JoinSpec, StreamLayout
@@ -193,6 +194,7 @@ class AnalyzedJoin:
 
     - ``bounds``: bounds of event times that the condition and the windows imply together.
     - ``utilities``: by stream, Spark SQL for a tuple's utility, for load shedding.
+    - ``match``: the rule of an as-of join; None: tuples join with all partners.
     """
 
     config: JoinConfig
@@ -200,14 +202,21 @@ class AnalyzedJoin:
     predicate: Predicate
     bounds: Reach
     utilities: tuple[str | None, ...] = ()
+    match: MatchRule | None = None
 
     @property
     def expiry_bounds(self) -> Reach:
-        """The bounds by which tuples expire. An unbounded stream has none."""
+        """The bounds by which tuples expire. An unbounded stream has none.
+
+        The first stream of an as-of join is never unbounded, as its tuples take one partner.
+        """
         nothing = (None,) * len(self.bounds)
+        unbounded = [alias in self.config.unbounded_streams for alias in self.config.streams]
+        if self.match is not None:
+            unbounded[0] = False
         return tuple(
-            nothing if alias in self.config.unbounded_streams else row
-            for alias, row in zip(self.config.streams, self.bounds, strict=True)
+            nothing if is_unbounded else row
+            for is_unbounded, row in zip(unbounded, self.bounds, strict=True)
         )
 
     @property
@@ -225,7 +234,7 @@ class AnalyzedJoin:
 
     def needs_event_time(self, alias: str) -> bool:
         """Return whether a tuple of a stream without event time can have no result."""
-        if self.config.window_texts or self.config.shares_queries:
+        if self.config.window_texts or self.config.shares_queries or self.match is not None:
             return True
         return is_timed(self.bounds, list(self.config.streams).index(alias))
 
@@ -274,6 +283,7 @@ class AnalyzedJoin:
             kind=self.config.kind,
             result_types=tuple(result_types) if self.config.kind.has_absent_sides else (),
             change_streams=tuple(s for s, a in enumerate(self.config.streams) if a in changes),
+            match=self.match,
         )
 
     def check_batches(self, batches: Any) -> int | str:

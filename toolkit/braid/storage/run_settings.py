@@ -42,6 +42,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     - ``cut``: the argument ``batches=``.
     - ``ready``: whether the copy of static streams is complete.
     - ``input``: prefix of that copy in a bucket.
+    - ``match``: arguments of an as-of join.
     - ``fingerprints``, ``files``, ``sources``: see ``input_fingerprints``.
     """
 
@@ -69,6 +70,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     expires: bool = False
     chosen_placement: ChosenPlacement | None = None
     shedding_budget: dict[str, Any] | None = None
+    match: dict[str, Any] | None = None
     input: str = ""
     fingerprints: dict[str, tuple[_Natural, _Sum]] = {}
     files: dict[str, _Text] = {}

@@ -1,0 +1,193 @@
+"""Releases of an as-of join: when stored tuples take their partners, and what is forgotten.
+
+A tuple of the first stream (the *left* one) does not probe when it comes. It waits until no better
+partner may come, that is, until it is below the horizon of its stream. The next batch *releases*
+it: it takes the best of the tuples of the second stream that earlier batches stored. So it meets
+each block of the second stream once, and these tuples never probe.
+
+The releases of a batch follow from the state before it. All placements therefore release a tuple in
+the same batch. The functions are pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from braid.core.plan import Block, Hop, Plan, Release
+
+if TYPE_CHECKING:
+    from braid.core.compaction import Retention
+    from braid.core.horizon import Horizon, Reach
+
+LEFT, RIGHT = 0, 1
+"""The streams of an as-of join."""
+_LAST = (1 << 63) - 1
+"""Limit that is after all event times, as JSON has no infinity."""
+
+MayJoin = Callable[[Block, Block], bool]
+"""Returns whether the routing keys of two blocks allow their tuples to join."""
+
+
+class ReleaseState(NamedTuple):
+    """What a run knows of its releases.
+
+    - ``until``: event time in microseconds below which the left tuples of older blocks are
+      released; None: none are.
+    - ``low``: event time of left tuples, in microseconds, for which partners are kept. A tuple
+      below it has come late. It never falls; None: all are kept.
+    """
+
+    until: int | None = None
+    low: int | None = None
+
+    def advance_with_retention(self, retention: Retention) -> ReleaseState:
+        """Return the state after a batch with this retention."""
+        until, low = retention.horizons[LEFT], retention.watermarks[RIGHT]
+        return ReleaseState(_to_limit(until), _to_limit(low))
+
+
+NOTHING_RELEASED = ReleaseState()
+"""The state before the first batch."""
+
+
+def _to_limit(time: float | None) -> int | None:
+    return None if time is None else int(min(time, _LAST))
+
+
+def limit_asof_retention(retention: Retention, reach: Reach, state: ReleaseState) -> Retention:
+    """Return how long an as-of join holds its tuples.
+
+    Parameters
+    ----------
+    retention
+        How long an inner join of the same bounds holds them.
+    reach
+        Bounds of event times.
+    state
+        The state before the batch.
+
+    Left tuples are held until they are released. The others are held for all left tuples that
+    may still come or that wait: none of these is below the limit of the batch's releases.
+    """
+    expected, until = retention.watermarks[RIGHT], retention.horizons[LEFT]
+    low: float | None = state.low
+    if expected is not None and until is not None:
+        now = min(expected, until)
+        low = now if low is None else max(low, now)
+    return retention._replace(
+        watermarks=(retention.watermarks[LEFT], low),
+        horizons=(until, find_partner_horizon(low, reach)),
+    )
+
+
+def find_partner_horizon(low: float | None, reach: Reach) -> Horizon:
+    """Return the event time below which tuples of the second stream have expired.
+
+    ``low``: as of a ``ReleaseState``.
+    """
+    most = reach[RIGHT][LEFT]
+    return None if low is None or most is None else low - most
+
+
+def remove_planned_probes(plan: Plan) -> Plan:
+    """Return a placement's plan without probes: fresh blocks are stored only."""
+    return replace(
+        plan,
+        routes=tuple(
+            replace(route, paths=(), deferred_blocks=()) for route in plan.routes if route.is_fresh
+        ),
+    )
+
+
+class ReleaseFacts(NamedTuple):
+    """The facts that releases are planned from.
+
+    - ``blocks``: live blocks of the state before the batch.
+    - ``batch``: number of the last batch.
+    - ``state``: what was released before.
+    - ``until``: the horizon of the left stream; None: nothing is released.
+    - ``reach``: bounds of event times.
+    - ``joinable``: see ``MayJoin``.
+    - ``looks_beyond``: whether a late tuple is searched as if it came in time, so that what has
+      been forgotten does not depend on merges.
+    """
+
+    blocks: Iterable[Block]
+    batch: int
+    state: ReleaseState
+    until: Horizon
+    reach: Reach
+    joinable: MayJoin
+    looks_beyond: bool
+
+    def find_released_limit(self, block: Block) -> int | None:
+        """Return the event time below which a block's tuples are released; None: none are.
+
+        A block of the last batch may hold tuples that came later than all that were released.
+        """
+        return None if block.batch == self.batch else self.state.until
+
+    def find_due_interval(self, block: Block) -> tuple[float, float] | None:
+        """Return the earliest and the latest event time of a block's tuples that are due."""
+        if self.until is None or block.event_time_range is None:
+            return None
+        since, (first, last) = self.find_released_limit(block), block.event_time_range
+        first = first if since is None else max(first, since)
+        return (first, min(last, self.until - 1)) if first <= last and first < self.until else None
+
+    def find_partner_blocks(self, block: Block, interval: tuple[float, float]) -> list[Block]:
+        """Return the blocks in which tuples with these event times may have partners."""
+        first, last = interval
+        if self.looks_beyond and self.state.low is not None:
+            last = max(last, self.state.low)
+        after, before = self.reach[LEFT][RIGHT], self.reach[RIGHT][LEFT]
+        latest = None if after is None else last + after
+        earliest = None if before is None else first - before
+        return [
+            other
+            for other in self.blocks
+            if other.stream == RIGHT
+            and _overlaps(other, earliest, latest)
+            and self.joinable(block, other)
+        ]
+
+
+def _overlaps(block: Block, earliest: float | None, latest: float | None) -> bool:
+    if (span := block.event_time_range) is None:
+        return True
+    return (latest is None or span[0] <= latest) and (earliest is None or span[1] >= earliest)
+
+
+def plan_releases(facts: ReleaseFacts) -> tuple[Release, ...]:
+    """Return the releases of a batch: one for each block with tuples that are due."""
+    return tuple(_find_releases(facts))
+
+
+def _find_releases(facts: ReleaseFacts) -> Iterator[Release]:
+    for block in facts.blocks:
+        interval = facts.find_due_interval(block) if block.stream == LEFT else None
+        if interval is None or facts.until is None:
+            continue
+        partners = facts.find_partner_blocks(block, interval)
+        host = block.hosts[block.id % len(block.hosts)]
+        hop = Hop(RIGHT, _assign_partners(block, host, partners))
+        yield Release(block, host, facts.find_released_limit(block), facts.until, hop)
+
+
+def _assign_partners(
+    block: Block, host: int, partners: Sequence[Block]
+) -> dict[int, tuple[int, ...]]:
+    """Return the partners by the host that searches them.
+
+    It is the host that reads the block if it has them; else one that has both; else any.
+    """
+    by_host: dict[int, tuple[int, ...]] = {}
+    for other in partners:
+        at = host
+        if host not in other.hosts:
+            both = [each for each in other.hosts if each in block.hosts] or other.hosts
+            at = both[other.id % len(both)]
+        by_host[at] = (*by_host.get(at, ()), other.id)
+    return by_host
