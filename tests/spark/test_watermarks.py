@@ -145,6 +145,21 @@ def test_a_static_stream_without_event_time_comes_whole_in_the_first_batch(
     assert last.live_tuples[0] == last.received_tuples[0] and run.watermark["a"] is None
 
 
+def test_a_filter_of_a_stream_comes_before_the_join(spark: SparkSession, tmp_path: Path) -> None:
+    """Of a stream that goes on, and of one that is replayed; a resumed run has it too."""
+    streams = {"a": live(spark, tmp_path, "a"), "b": frames(spark, STREAMS)["b"]}
+    where = {"a": "a.id % 3 = 0", "b": "k > 1"}
+    join = StreamJoin(streams, "a.k = b.k", Centralized(), where=where)
+    run = join.start(tmp_path / "run", batches=2, availableNow=True)
+    assert run.awaitTermination()
+    on = "a.k = b.k AND a.id % 3 = 0 AND b.k > 1"
+    assert describe_difference(committed_ids(run), expected(STREAMS, on)) == ""
+    kept = sum(id % 3 == 0 for id in STREAMS["a"]["id"].to_pylist())
+    assert run._engine.state.received[0] <= kept
+    again = StreamJoin.resume(tmp_path / "run", streams, availableNow=True)
+    assert again.awaitTermination() and again.config.where == where
+
+
 def test_shared_joins_are_bounded_by_their_queries(spark: SparkSession, tmp_path: Path) -> None:
     shared = SharedJoin({a: live(spark, tmp_path, a) for a in "ab"}, "a.k = b.k", "ts")
     shared.add("q", "40 seconds")

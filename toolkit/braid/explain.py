@@ -133,6 +133,8 @@ def _describe_streams(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
         yield "stream", alias, f"{kind}; window: {window}"
         if (column := config.changes.get(alias)) is not None:
             yield "changes", alias, f"{column} says whether a row comes or goes"
+        if (where := config.where.get(alias)) is not None:
+            yield "where", alias, where
         if (condition := join.predicate.filters[i]) is not None:
             yield "filter", alias, condition
     for query in config.queries:

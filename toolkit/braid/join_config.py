@@ -59,6 +59,7 @@ class JoinArguments:
     how: Any = "inner"
     changes: Any = None
     match: MatchArguments = NO_MATCH
+    where: Any = None
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
@@ -96,6 +97,7 @@ class JoinConfig:
     - ``resumed``: whether the current content of the streams is ignored.
     - ``unbounded_streams``: aliases of streams whose full history is asked for.
     - ``kind``: kind of the join.
+    - ``where``: filters of the streams by alias, which have been applied.
     - ``changes``: by alias, the column that says how a row of a stream of changes changes.
     - ``match``: options of an as-of join; None: tuples join with all partners.
     """
@@ -125,6 +127,7 @@ class JoinConfig:
     kind: JoinKind = INNER
     changes: Mapping[str, str] = field(default_factory=dict)
     match: MatchOptions | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def window_texts(self) -> dict[str, str]:
@@ -169,6 +172,7 @@ class JoinConfig:
                     "shed": self.shed,
                     "changes": self.changes or None,
                     "match": None if self.match is None else self.match.to_json(),
+                    "where": dict(self.where) or None,
                 }
             )
         )
@@ -251,6 +255,7 @@ def parse_join(
         kind=parse_kind(given.how, [*schemas]),
         changes=parse_changes(given.changes, schemas, times),
         match=parse_match(given.match, schemas, times),
+        where=dict(given.where or {}),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from braid.arrow_join import ArrowJoinRun
 from braid.batch_sink import Give
 from braid.batch_sink import check_sink as delivering
-from braid.condition.predicate import Predicate, computed_columns
+from braid.condition.predicate import Predicate
 from braid.core.match_rules import Match, MatchArguments
 from braid.core.placement import Placement
 from braid.explain import Explanation, explain_join
@@ -134,6 +134,10 @@ class StreamJoin:
     match, order, tolerance, strict, ties
         An as-of join: each tuple of the first stream gets one partner at most, the "latest",
         "first" or "nearest" one. See ``braid.core.match_rules``. Default: None, all partners.
+    where
+        Filters by alias, each Spark SQL of one stream, as ``{"a": "a.x > 1"}``. Rows for which one
+        is not true do not exist for the join. Of a preserved stream, a filter in ``on`` instead
+        decides which rows can match. Default: None.
 
     Raises ValueError for invalid arguments, PredicateError for an unsupported condition. Nothing is
     started or written before that.
@@ -165,8 +169,9 @@ class StreamJoin:
         tolerance: Span | float | None = None,
         strict: bool = False,
         ties: str | Sequence[str] | None = None,
+        where: Mapping[str, str] | None = None,
     ) -> None:
-        source = self._make_source(streams)
+        source = self._make_source(streams, where)
         arguments = JoinArguments(
             on,
             placement,
@@ -184,13 +189,14 @@ class StreamJoin:
             how,
             changes,
             MatchArguments(match, order, tolerance, strict, ties),
+            where,
         )
         schemas, marks = source.read_columns(), source.read_watermarks()
         self._analyze(parse_join(arguments, schemas, self.config_class, marks), source)
 
     @classmethod
-    def _make_source(cls, streams: Mapping[str, Any]) -> StreamSource:
-        return make_source(check_streams(streams), not cls.config_class.shares_queries)
+    def _make_source(cls, streams: Mapping[str, Any], where: Any = None) -> StreamSource:
+        return make_source(check_streams(streams), not cls.config_class.shares_queries, where)
 
     def _analyze(self, config: JoinConfig, source: StreamSource) -> None:
         self._set_join(analyze_join(config, source))
@@ -315,7 +321,7 @@ class StreamJoin:
         check_seconds(pace, "pace", LONGEST_PACE)
         trigger = self.source.parse_trigger(trigger)
         self._keep_stored_placement(store)
-        query = self._describe_settings()
+        query = self._join.describe_settings()
         known = stored_settings(store, query)
         if known is None:
             if not self.config.resumed:
@@ -367,7 +373,7 @@ class StreamJoin:
         stored, kind = read_settings(store), cls.config_class
         if stored is None or not kind.can_restore(stored):
             raise ValueError(f"{path} holds no {kind.run_name} that could be resumed")
-        source = cls._make_source(streams)
+        source = cls._make_source(streams, stored.get("where"))
         executor = source.check_execution(executor, driver_memory)
         config = kind.from_json(stored, source.read_columns(), executor, driver_memory)
         join = cls.__new__(cls)
@@ -387,10 +393,3 @@ class StreamJoin:
     def _amend(self, **changed: Any) -> None:
         """Replace settings."""
         self._set_join(replace(self._join, config=replace(self.config, **changed)))
-
-    def _describe_settings(self) -> dict[str, Any]:
-        """Return the settings that the folder of a run of this join holds."""
-        plain = self.config.to_json()
-        first = {name: plain[name] for name in ("on", "streams")}
-        schemas, keys = self.source.describe_schemas(), computed_columns(self.predicate)
-        return {**first, "schemas": schemas, **plain, "keys": keys}

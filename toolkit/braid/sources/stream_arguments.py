@@ -13,15 +13,20 @@ from sqlglot import exp
 from braid.condition.spark_dialect import SparkSql
 from braid.sources.arrow_streams import ArrowStreams
 from braid.sources.frame_conversion import convert_frame
+from braid.sources.stream_filters import filter_streams
 from braid.sources.stream_source import StreamSource
 from braid.util.validation import format_value
 
 
-def make_source(streams: Mapping[str, Any], accepts_tables: bool = True) -> StreamSource:
+def make_source(
+    streams: Mapping[str, Any],
+    accepts_tables: bool = True,
+    where: Mapping[str, str] | None = None,
+) -> StreamSource:
     """Return the source of a join's streams.
 
-    ``accepts_tables``: whether streams may be tables, and not Spark DataFrames only. Raises
-    ValueError if the streams cannot be joined with each other.
+    ``accepts_tables``: whether streams may be tables, and not Spark DataFrames only. ``where``: see
+    ``filter_streams``. Raises ValueError if the streams cannot be joined with each other.
     """
     tables = {a: convert_frame(a, s) for a, s in streams.items()}
     given = [a for a, t in tables.items() if t is not None]
@@ -30,11 +35,11 @@ def make_source(streams: Mapping[str, Any], accepts_tables: bool = True) -> Stre
         raise ValueError(f"stream {given[0]} is a table, but {takes} Spark DataFrames")
     if accepts_tables and tables and None not in tables.values():
         check_frames(tables)
-        return ArrowStreams(tables)
+        return ArrowStreams(filter_streams(tables, where))
     check_frames(streams)
     from braid.sources.spark_streams import SparkStreams  # tables need no Spark
 
-    return SparkStreams(streams)
+    return SparkStreams(filter_streams(streams, where))
 
 
 def check_streams(streams: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from braid.condition.predicate import Predicate
+from braid.condition.predicate import Predicate, computed_columns
 from braid.core.horizon import Reach, is_timed, windows_of_reach
 from braid.core.match_rules import MatchRule
 from braid.core.placement import Placement
@@ -257,6 +257,17 @@ class AnalyzedJoin:
     def measure_extent(self, alias: str) -> tuple[int, int]:
         """Return a static stream's number of rows and its event-time span in microseconds."""
         return self.source.measure_extent(alias, self.config.event_time_columns.get(alias))
+
+    def describe_settings(self) -> dict[str, Any]:
+        """Return the settings that the folder of a run of this join holds."""
+        plain = self.config.to_json()
+        return {
+            "on": plain["on"],
+            "streams": plain["streams"],
+            "schemas": self.source.describe_schemas(),
+            **plain,
+            "keys": computed_columns(self.predicate),
+        }
 
     def make_spec(
         self,

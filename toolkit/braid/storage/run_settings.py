@@ -54,6 +54,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     lateness: _Text | dict[str, _Text]
     ahead: _Text
     idle: _Text | None
+    where: dict[str, _Text] | None
     how: _Text | dict[str, _Text]
     placement: _Text
     settings: dict[str, Any]
