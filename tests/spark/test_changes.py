@@ -46,7 +46,8 @@ def test_both_executors_and_a_stream_of_results_give_the_same_net(
     net = read_rows(run.results(net=True))
     assert len(net) == expected.total() and {row["_change_type"] for row in net} == {"insert"}
     assert check_answers(tmp_path / "run").is_right
-    results = run.results_stream()
+    assert run.results_stream().columns == ["a", "b", "_change_type"]
+    results = run.results_stream(flat=True)
     assert results.columns == ["a_k", "a_x", "b_k", "b_x", "_change_type"]
     c = spark.createDataFrame([(k,) for k in range(3)], "k int")
     second = StreamJoin(

@@ -173,8 +173,9 @@ def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
     assert describe_difference(committed_ids(run), expected(STREAMS, ON)) == ""
 
 
+@pytest.mark.parametrize("flat", [False, True])
 def test_joins_feed_joins(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flat: bool
 ) -> None:
     """The results of a windowed join meet a third stream, by event time too.
 
@@ -185,13 +186,14 @@ def test_joins_feed_joins(
     first = upstream(spark, windows=windows, time="ts").start(tmp_path / "one", batches="batch")
     spans = {"ab": "240 seconds", "c": "90 seconds"}
     on = "ab.a_k = c.k AND ab.b_n < c.n + 200"
+    on = on if flat else on.replace("ab.a_k", "ab.a.k").replace("ab.b_n", "ab.b.n")
     wait_until(lambda: first.store.log.committed_batches(), "first batch of the first join", 120)
     changes = spark.createDataFrame(third["c"]).drop("batch")
     changes.write.parquet(str(tmp_path / "c"))
 
     def streams() -> dict[str, DataFrame]:
         c = spark.readStream.schema(changes.schema).parquet(str(tmp_path / "c"))
-        return {"ab": first.results_stream(), "c": c}
+        return {"ab": first.results_stream(flat), "c": c}
 
     ended(first)
     second = StreamJoin(
@@ -210,7 +212,8 @@ def test_joins_feed_joins(
         with pytest.raises(OSError, match="cut off"):
             run.awaitTermination()
     run = ended(StreamJoin.resume(tmp_path / "two", streams(), availableNow=True))
-    rows = run.results().selectExpr("ab.a_id", "ab.b_id", "c.id").collect()
+    ids = ("ab.a_id", "ab.b_id") if flat else ("ab.a.id", "ab.b.id")
+    rows = run.results().selectExpr(*ids, "c.id").collect()
     assert describe_difference(Counter(tuple(r) for r in rows), both(third["c"])) == ""
 
 
@@ -243,7 +246,8 @@ def test_a_name_for_two_columns_is_refused(spark: SparkSession, tmp_path: Path) 
     }
     run = ended(StreamJoin(streams, "a.k = a_b.k", Scatter()).start(tmp_path / "run", batches=1))
     with pytest.raises(ValueError, match="several columns.*a_b_x"):
-        run.results_stream()
+        run.results_stream(flat=True)
+    assert run.results_stream().schema == run.results().schema
 
 
 def test_runs_that_have_ended_and_that_nobody_holds_are_gone(

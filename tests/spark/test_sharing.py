@@ -5,6 +5,7 @@ refusals.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -364,3 +365,35 @@ def test_many_queries_read_their_source_once(spark: SparkSession, tmp_path: Path
     again = query.trigger(availableNow=True).start()
     again.awaitTermination()
     assert read(again) == 2 * rows["a"]
+
+
+def test_results_of_each_query_are_delivered_once(spark: SparkSession, tmp_path: Path) -> None:
+    """A query comes and another goes while it runs; delivery fails once, and is repeated."""
+    delivered: dict[int, dict[str, Ids]] = {}
+
+    def keep_ids(results: Mapping[str, DataFrame], batch: int) -> None:
+        assert all(rows.columns == ["a", "b"] for rows in results.values())
+        delivered[batch] = {name: ids(rows) for name, rows in results.items()}
+        if batch == 2 and not failed:
+            failed.append(batch)
+            raise OSError("no room")
+
+    failed: list[int] = []
+    streams = frames(spark, STREAMS)
+    first = {name: QUERIES[name] for name in ("alarm", "trend")}
+    run = shared(streams, first).start(tmp_path, batches="batch", foreachBatch=keep_ids)
+    with pytest.raises(RuntimeError, match="foreachBatch failed on batch 2: OSError: no room"):
+        run.awaitTermination()
+    run = SharedJoin.resume(tmp_path, streams, foreachBatch=keep_ids)
+    run.pause()
+    windows, where = QUERIES["uneven"]
+    run.add("uneven", {a: f"{w} seconds" for a, w in windows.items()}, where)
+    run.remove("trend")
+    run.unpause()
+    assert run.awaitTermination() and [*delivered] == [*range(10)]
+    assert {name for each in delivered.values() for name in each} == {*QUERIES}
+    assert all(rows.total() for each in delivered.values() for rows in each.values())
+    for name in QUERIES:
+        rows = sum((each.get(name, Counter()) for each in delivered.values()), Counter())
+        assert describe_difference(rows, ids(run.results(name))) == ""
+    assert describe_difference(ids(run.results("alarm")), truth("alarm")) == ""

@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid import SharedJoin
 from braid.errors import DamagedRunError
 from braid.storage.integrity import check_run, repair_run
 from braid.storage.run_medium import LocalMedium
@@ -176,10 +175,6 @@ def test_what_cannot_be_called_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="foreachBatch is 3; it must be a function of the results"):
         start(tmp_path / "run", 3)  # type: ignore[arg-type]
     assert not (tmp_path / "run").exists()
-    from braid.batch_sink import check_sink
-
-    with pytest.raises(ValueError, match=r"shared run are of many queries.*results_since"):
-        check_sink(print, SharedJoin.config_class.shares_queries)
 
 
 def test_into_delta_with_its_transaction_numbers(tmp_path: Path) -> None:

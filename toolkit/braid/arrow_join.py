@@ -55,7 +55,7 @@ class ArrowJoinRun(JoinRun):
         if check_executor(way) == "spark":
             raise ValueError(f"the executor is {way!r}; a run of tables has 'process' only")
 
-    def results_stream(self) -> Any:
+    def results_stream(self, flat: bool = False) -> Any:
         """Raise ValueError: a streaming DataFrame needs Spark."""
         raise ValueError(
             "a run of tables has no streaming DataFrame; read results/*.parquet of its folder, or "

@@ -14,10 +14,10 @@ Give = Callable[[Any, int], Any]
 """A function that takes the results of a batch and its number."""
 
 
-def check_sink(give: Any, shared: bool) -> Give | None:
+def check_sink(give: Any) -> Give | None:
     """Return the function to call with each batch; None: there is none.
 
-    Raises ValueError if it is not a function, or the run is shared.
+    Raises ValueError if it is not a function.
     """
     if give is None:
         return None
@@ -26,11 +26,6 @@ def check_sink(give: Any, shared: bool) -> Give | None:
             f"foreachBatch is {format_value(give)}; it must be a function of the results of a "
             "batch and "
             "its number"
-        )
-    if shared:
-        raise ValueError(
-            "the results of a shared run are of many queries, so it has no foreachBatch; read one "
-            "query's batch by batch with results_since(batch, name)"
         )
     sink: Give = give
     return sink

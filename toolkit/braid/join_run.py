@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from braid.engine_run import EngineRun
 from braid.errors import DamagedRunError, PendingPairs
-from braid.run_results import flatten_results, read_results, sum_changes
+from braid.run_results import add_event_time, flatten_results, read_results, sum_changes
 from braid.sources.batch_drivers import BatchDriver
 
 if TYPE_CHECKING:
@@ -160,15 +160,14 @@ class JoinRun(EngineRun):
             )
         return self._engine.state.batch + 1
 
-    def results_stream(self) -> DataFrame:
+    def results_stream(self, flat: bool = False) -> DataFrame:
         """Return the retained and future results as a streaming DataFrame.
 
-        A StreamJoin accepts it as a stream.
-
-        Column ``x`` of alias ``a`` is named ``a_x``. If the join has event time, the result has an
-        event-time column: the latest event time of its members, named as that of the first stream.
-        A result can be as late as this join's lateness allows, so a join that reads the stream
-        needs at least that lateness.
+        A StreamJoin accepts it as a stream. It has a struct for each alias, as ``results()`` has,
+        or with ``flat`` the column ``a_x`` for column ``x`` of alias ``a``. If the join has event
+        time, the result has an event-time column: the latest event time of its members, named as
+        that of the first stream. A result can be as late as this join's lateness allows, so a join
+        that reads the stream needs at least that lateness.
 
         Raises ValueError if two columns would have the same name, and for a run in a bucket.
         """
@@ -180,5 +179,7 @@ class JoinRun(EngineRun):
         whole = self._spark.readStream.schema(self._schema).parquet(
             self.store.published.results.as_uri()
         )
-        columns = {a: self._schema[a].dataType.fieldNames() for a in self.config.streams}
-        return flatten_results(whole, columns, self.config.event_time_columns)
+        aliases = [alias for alias in self.config.streams if alias in self._schema.names]
+        columns = {alias: self._schema[alias].dataType.fieldNames() for alias in aliases}
+        times = {a: t for a, t in self.config.event_time_columns.items() if a in columns}
+        return (flatten_results if flat else add_event_time)(whole, columns, times)

@@ -13,7 +13,7 @@ from braid.core.reserved_columns import CHANGE_TYPE
 from braid.sources.stream_source import PAGES
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 _SERIAL = "spark.sql.sources.parallelPartitionDiscovery.threshold"
@@ -38,7 +38,7 @@ def read_results(spark: SparkSession, schema: StructType, files: Sequence[str]) 
 def flatten_results(
     whole: DataFrame, columns: Mapping[str, Sequence[str]], times: Mapping[str, str]
 ) -> DataFrame:
-    """Return results with flat columns, as ``JoinRun.results_stream`` has them.
+    """Return results with flat columns, as ``JoinRun.results_stream`` has them if asked to.
 
     ``columns`` has the columns of each alias. Weight and change keep their names. Raises ValueError
     if two columns would have the same name.
@@ -54,10 +54,45 @@ def flatten_results(
             "that alias_column differs"
         )
     wanted = [F.col(f"`{a}`.`{c}`").alias(name) for (a, c), name in names.items()]
-    if times:
-        members = [F.col(f"`{a}`.`{t}`").cast("timestamp") for a, t in times.items()]
-        wanted.append(F.greatest(*members).alias(next(iter(times.values()))))
-    return whole.select(*wanted, *map(F.col, more))
+    return whole.select(*wanted, *_make_event_time(times), *map(F.col, more))
+
+
+def add_event_time(
+    whole: DataFrame, columns: Mapping[str, Sequence[str]], times: Mapping[str, str]
+) -> DataFrame:
+    """Return results as they are stored, a struct for each alias, with their event time.
+
+    ``columns`` has the columns of each alias. Raises ValueError if the event-time column would have
+    the name of another one.
+    """
+    from pyspark.sql import functions as F
+
+    event_times = {name.lower() for name in _name_event_time(times)}
+    taken = [name for name in whole.columns if name.lower() in event_times]
+    if taken:
+        raise ValueError(
+            f"the results would have several columns {taken}; use another alias than the name of "
+            "the event-time column, or flat=True"
+        )
+    more = [name for name in whole.columns if name not in columns]
+    structs = [F.col(f"`{alias}`") for alias in columns]
+    return whole.select(*structs, *_make_event_time(times), *map(F.col, more))
+
+
+def _make_event_time(times: Mapping[str, str]) -> list[Column]:
+    """Return the column of the latest event time of a result's members; none without event time.
+
+    It is named as that of the first stream.
+    """
+    from pyspark.sql import functions as F
+
+    members = [F.col(f"`{a}`.`{t}`").cast("timestamp") for a, t in times.items()]
+    latest = members[0] if len(members) == 1 else F.greatest(*members) if members else None
+    return [] if latest is None else [latest.alias(name) for name in _name_event_time(times)]
+
+
+def _name_event_time(times: Mapping[str, str]) -> list[str]:
+    return list(times.values())[:1]
 
 
 def sum_changes(whole: DataFrame) -> DataFrame:

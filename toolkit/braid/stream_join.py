@@ -314,7 +314,7 @@ class StreamJoin:
         rows, other sources or other ``batches``. Raises DamagedRunError, a ValueError, if one of
         its files is missing or damaged.
         """
-        give = delivering(foreachBatch, self.config_class.shares_queries)
+        give = delivering(foreachBatch)
         store = open_store(path if is_object_store_url(path) else check_folder(path), durability)
         store.checkpointer.keep = parse_retention(keep)
         check_bucket_use(store, keep, give is not None and self.source.has_remote_hosts())

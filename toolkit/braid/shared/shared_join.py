@@ -156,10 +156,10 @@ class SharedJoin(StreamJoin):
         """Start a shared run in the folder ``path``, or continue the one in it.
 
         See StreamJoin.start for the parameters. A run that is continued has the queries and chains
-        of its last commit, whatever was added here.
+        of its last commit, whatever was added here. ``foreachBatch`` receives the results of a
+        batch as a mapping by query name, with those queries only that have some.
 
-        Raises ValueError if there is no query, and for ``foreachBatch``, since results belong to
-        many queries.
+        Raises ValueError if there is no query.
         """
         if not self.queries:
             raise ValueError(
@@ -168,7 +168,7 @@ class SharedJoin(StreamJoin):
             )
         known = read_settings(RunStore(check_folder(path)))
         if known is not None and self._overhead is None:
-            self._set_slice_overhead(known.get("settings", {}).get("overhead", 1.0))
+            self._set_slice_overhead(known.get("settings", {}).get("slice_overhead", 1.0))
         elif self.chain in ("cpu", "auto"):
             self._set_slice_overhead(
                 measure_slice_overhead() if self._overhead is None else self._overhead

@@ -24,6 +24,7 @@ from braid.run_results import read_results
 from braid.shared.block_marking import plan_rewrite, rewrite_replicas
 from braid.shared.query_changes import Queries, add_query, remove_query
 from braid.shared.query_marks import BitmapTagger
+from braid.shared.query_results import ResultsByQuery, list_served_bits, read_result_bits
 from braid.shared.shared_config import SharedJoinConfig, make_query
 from braid.util.durations import Span, parse_duration
 
@@ -121,14 +122,9 @@ class SharedRun(JoinRun):
         ordered: bool = False,
     ) -> DataFrame:
         served = self._list_query_files(name, since, end, merged=not ordered)
-        spark, schema = (
-            self._spark,
-            T.StructType([*self._schema.fields, T.StructField(QUERIES, T.LongType())]),
-        )
-        parts = [spark.createDataFrame([], self._schema)]
+        parts = [self._spark.createDataFrame([], self._schema)]
         for bit, files in served:
-            serves_query = F.col(QUERIES).bitwiseAND(F.lit(1 << bit)) != 0
-            results = read_results(spark, schema, files).where(serves_query)
+            results = self._read_bit_results(files, bit)
             parts.append(
                 (results.orderBy(*self._result_order()) if ordered else results).drop(QUERIES)
             )
@@ -170,6 +166,22 @@ class SharedRun(JoinRun):
                 served.append((bit, files))
         return served
 
+    def _read_batch_results(self, batch: int) -> ResultsByQuery:
+        """Return the results of one batch by query. They are valid until the next call."""
+        files = self.store.results.temporary_result_files(batch, self._deep)
+        bits, events = read_result_bits(files), self.store.events
+        served = list_served_bits(events.events_of_type(QueryAdded, QueryRemoved), batch)
+        with_rows = {name: bit for name, bit in served.items() if bits >> bit & 1}
+        return ResultsByQuery(
+            with_rows, lambda bit: self._read_bit_results(files, bit).drop(QUERIES)
+        )
+
+    def _read_bit_results(self, files: list[str], bit: int) -> DataFrame:
+        """Return the results of the query with a bit, from result files."""
+        schema = T.StructType([*self._schema.fields, T.StructField(QUERIES, T.LongType())])
+        serves_query = F.col(QUERIES).bitwiseAND(F.lit(1 << bit)) != 0
+        return read_results(self._spark, schema, files).where(serves_query)
+
     def results_since(self, batch: int = 0, name: str = "") -> tuple[DataFrame, int]:
         """Return one query's results from number ``batch`` on, and the number to pass next time.
 
@@ -179,7 +191,7 @@ class SharedRun(JoinRun):
         end = self._next_result_batch(batch)
         return self._read_query_results(name, batch, end), max(batch, end)
 
-    def results_stream(self) -> DataFrame:
+    def results_stream(self, flat: bool = False) -> DataFrame:
         """Raise ValueError: results belong to many queries. Use ``results_since`` for one query."""
         raise ValueError(
             "the results of a shared run are of many queries; read one query's batch by batch with "
