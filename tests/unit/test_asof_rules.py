@@ -21,6 +21,8 @@ from braid.core.release_coverage import check_releases
 from braid.core.releases import ReleaseFacts, ReleaseState, plan_releases
 from braid.core.run_events import BatchCommitted
 from braid.errors import CoverageError
+from braid.kernels.asof_search import SortedRows
+from braid.kernels.dominance import find_dominated_rows
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.baselines.hash_partition import HashPartition
 
@@ -175,9 +177,9 @@ def test_the_recipe_of_trades_and_quotes_prints_what_its_page_says(
 KEYS, BATCHES, LATENESS = 100, 60, 1
 
 
-@pytest.mark.parametrize("placement", [Centralized(), HashPartition(hosts=3)])
+@pytest.mark.parametrize("hosts", [1, 3])
 def test_the_latest_without_tolerance_holds_a_tuple_for_each_key(
-    placement: Any, tmp_path: Path
+    hosts: int, tmp_path: Path
 ) -> None:
     """The bound of what is held, at a rate of 2,000 tuples an hour of event time."""
     hours, rate = BATCHES, 2_000
@@ -187,7 +189,11 @@ def test_the_latest_without_tolerance_holds_a_tuple_for_each_key(
         1, "k", pa.array(draw.integers(0, KEYS, len(times)))
     )
     a = table(at(*range(0, hours * 3600, 600)))
-    given: dict[str, Any] = {"time": "ts", "lateness": f"{LATENESS} hour", "placement": placement}
+    given: dict[str, Any] = {
+        "time": "ts",
+        "lateness": f"{LATENESS} hour",
+        "placement": HashPartition(hosts),
+    }
     run = StreamJoin({"a": a, "b": b}, "a.k = b.k", match="latest", **given).start(
         tmp_path / "run", batches=BATCHES
     )
@@ -199,6 +205,48 @@ def test_the_latest_without_tolerance_holds_a_tuple_for_each_key(
     for row in run.results().to_pylist():
         moment = int((row["a"]["ts"] - NOON).total_seconds())
         assert row["b"]["x"] == times_of_key[times_of_key <= moment].max()
+
+
+def in_batches(rows: pa.Table, *batches: int) -> pa.Table:
+    return rows.append_column("batch", pa.array(batches))
+
+
+def take_partners(folder: Path, a: pa.Table, b: pa.Table, **given: Any) -> dict[int, int]:
+    """Return the ids of partners by that of their tuples, in a run of the tables' batches."""
+    join = StreamJoin({"a": a, "b": b}, "a.k = b.k", Centralized(), time="ts", check=True, **given)
+    run = join.start(folder, batches="batch")
+    run.awaitTermination()
+    return {row["a"]["id"]: row["b"]["id"] for row in run.results().to_pylist()}
+
+
+def test_a_tuple_waits_until_the_watermark_has_passed_it(tmp_path: Path) -> None:
+    a, b = in_batches(table(at(10)), 0), table(at(10, 10, 20), x=[1, 2, 3])
+    given: dict[str, Any] = {"match": "latest", "ties": "x"}
+    assert take_partners(tmp_path / "run", a, in_batches(b, 0, 1, 2), **given) == {0: 1}
+    assert take_partners(tmp_path / "late", a, in_batches(b, 0, 3, 2), **given) == {0: 0}
+
+
+def test_partners_of_tuples_that_wait_are_held(tmp_path: Path) -> None:
+    a = in_batches(table(at(10, 1000)), 0, 1)
+    b = in_batches(table(at(5, 7, 2000)), 0, 2, 4)
+    given: dict[str, Any] = {"match": "latest", "tolerance": "10 seconds"}
+    assert take_partners(tmp_path / "run", a, b, **given) == {0: 1}
+    earlier = in_batches(table(at(5, 3, 2000)), 0, 2, 4)
+    assert take_partners(tmp_path / "earlier", a, earlier, **given) == {0: 0}
+
+
+def test_a_late_tuple_takes_no_partner_that_is_after_it_or_forgotten(tmp_path: Path) -> None:
+    a = in_batches(table(at(100, 5, 60)), 0, 2, 2)
+    b = in_batches(table(at(3, 50, 200)), 0, 0, 1)
+    assert take_partners(tmp_path / "run", a, b, match="latest") == {0: 1, 2: 1}
+
+
+def test_a_row_at_the_least_time_that_counts_dominates_unless_equals_are_left_out() -> None:
+    keys, orders = np.array([1, 1, 1, 1, 2]), np.array([5, 8, 10, 11, 9])
+    rows = SortedRows.sort_rows(keys, orders, lambda at: at)
+    assert find_dominated_rows(rows, 10, False).tolist() == [True, True, False, False, False]
+    assert find_dominated_rows(rows, 10, True).tolist() == [True, False, False, False, False]
+    assert not find_dominated_rows(rows, 7, False).any()
 
 
 def make_block(

@@ -201,9 +201,10 @@ def check_case(case: Case) -> None:
     assert found == sort_answers(run_asof(list_tuples(case), case.rules))
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @example(825)  # late tuples whose partners are on several hosts
 @example(836)  # a partner that comes late
+@example(2099)  # rows of equal order that a better one replaces
 @given(st.integers(0, 1 << 32))
 def test_runs_give_the_answers_of_the_model_in_the_same_batches(seed: int) -> None:
     check_case(draw_case(seed))

@@ -152,12 +152,15 @@ class ReleaseProber:
         if rows is None:
             nothing = BlockRows(pa.RecordBatch.from_pylist([], pa.schema([])))
             return PartialMatches({LEFT: (nothing, np.zeros(0, np.int64))})
-        at, times = rows.row_positions(), rows.numpy_column(TIME)
+        times, due = rows.numpy_column(TIME), rows.key_mask()
         first, last = rows.event_time_range()
         if release.since is not None and first < release.since:
-            at = at[times[at] >= release.since]
+            is_after = times >= release.since
+            due = is_after if due is None else due & is_after
         if last >= release.until:
-            at = at[times[at] < release.until]
+            is_before = times < release.until
+            due = is_before if due is None else due & is_before
+        at = np.arange(len(times)) if due is None else np.flatnonzero(due)
         return PartialMatches({LEFT: (rows, at)})
 
     def _read_compared(self, release: Release) -> PartialMatches:

@@ -19,9 +19,10 @@ from braid.core.releases import LEFT, RIGHT
 from braid.core.reserved_columns import TIME
 from braid.kernels.asof_search import (
     BestRows,
+    BestSoFar,
     Probes,
     SortedRows,
-    choose_best_rows,
+    choose_nearer_side,
     find_best_rows,
     mirror_orders,
 )
@@ -77,17 +78,41 @@ class AsOfJoiner:
         Those of late tuples may be later; see ``drop_later_partners``.
         """
         orders = left.column_values(LEFT, self.rule.order_keys[LEFT])
-        searched = self._delay_late(orders)
-        candidates, numbers = list[BestRows](), list[int]()
-        for number, rows in enumerate(blocks):
-            for forward in self.rule.directions:
-                best = self._search_block(left, searched, rows, forward)
-                if len(best.probes):
-                    candidates, numbers = [*candidates, best], [*numbers, number]
-        self.tally.rows += len(orders)
-        if not candidates:
-            return Partners.empty()
-        return self._choose_partners(candidates, numbers, orders, blocks)
+        sides = [self._search_side(left, orders, blocks, f) for f in self.rule.directions]
+        side, chosen = sides[0], sides[0].blocks >= 0
+        numbers, rows = side.blocks, side.rows
+        if len(sides) == 2:
+            after = choose_nearer_side(sides[0], sides[1], orders)
+            chosen = chosen | after
+            numbers, rows = (
+                np.where(after, each[1], each[0])
+                for each in zip(*((s.blocks, s.rows) for s in sides), strict=True)
+            )
+        at = np.flatnonzero(chosen)
+        self.tally.rows, self.tally.matches = (
+            self.tally.rows + len(orders),
+            self.tally.matches + len(at),
+        )
+        return Partners(at, numbers[at], rows[at])
+
+    def _search_side(
+        self, left: PartialMatches, orders: np.ndarray, blocks: Sequence[BlockRows], forward: bool
+    ) -> BestSoFar:
+        """Return the best rows before the tuples, or after them; the nearest blocks come first."""
+        orders = self._delay_late(orders)
+        orders = mirror_orders(orders) if forward else orders
+        best = BestSoFar(len(orders), orders.dtype)
+        each = [(n, rows, self._sort_block(rows, forward)) for n, rows in enumerate(blocks)]
+        each = [one for one in each if len(one[2].orders)]
+        each.sort(key=lambda one: one[2].orders.max(), reverse=True)
+        for number, rows, ordered in each:
+            at = best.list_open_probes(ordered)
+            if len(at):
+                best.add_block(number, self._search_block(left, orders, at, rows, ordered, forward))
+        best.decide_ties(
+            lambda numbers, at: rank_partners(Partners(at, numbers, at), blocks, self.rule)
+        )
+        return best
 
     def _delay_late(self, orders: np.ndarray) -> np.ndarray:
         """Return the orders by which to search: late tuples are searched like the earliest others.
@@ -114,28 +139,40 @@ class AsOfJoiner:
         return Partners(*(each[allowed] for each in partners))
 
     def _search_block(
-        self, left: PartialMatches, orders: np.ndarray, rows: BlockRows, forward: bool
+        self,
+        left: PartialMatches,
+        orders: np.ndarray,
+        at: np.ndarray,
+        rows: BlockRows,
+        ordered: SortedRows,
+        forward: bool,
     ) -> BestRows:
-        ordered = self._sort_block(rows, forward)
+        """Return the best rows of a block for the tuples at these positions."""
         keys = None
         if self.equality is not None and ordered.keys is not None:
-            keys = left.column_values(*self.equality.left)
-        groups = ordered.find_probe_groups(keys, self.equality, len(orders))
-        probes = Probes(groups, mirror_orders(orders) if forward else orders)
-        rule = replace(self.rule, tolerance=self.limits[forward])
-        step = self.tally.step
-        admits = partial(self._admit, left, rows) if step.conditions or step.residuals else None
-        best = find_best_rows(probes, ordered, rule, admits)
+            keys = left.values_at(*self.equality.left, at)
+        groups = ordered.find_probe_groups(keys, self.equality, len(at))
+        rule, step = replace(self.rule, tolerance=self.limits[forward]), self.tally.step
+        admits = partial(self._admit, left, rows, at) if step.conditions or step.residuals else None
+        best = find_best_rows(Probes(groups, orders[at]), ordered, rule, admits)
         self.tally.candidate_pairs += len(best.probes) if admits is None else 0
-        return best._replace(orders=mirror_orders(best.orders) if forward else best.orders)
+        return best._replace(probes=at[best.probes])
 
     def _admit(
-        self, left: PartialMatches, rows: BlockRows, probes: np.ndarray, at: np.ndarray
+        self,
+        left: PartialMatches,
+        rows: BlockRows,
+        searched: np.ndarray,
+        probes: np.ndarray,
+        at: np.ndarray,
     ) -> np.ndarray:
-        """Return which pairs fulfil the rest of the condition."""
+        """Return which pairs fulfil the rest of the condition.
+
+        ``probes``: positions in those of the ``searched`` tuples.
+        """
         tally, holds = self.tally, np.ones(len(probes), bool)
         tally.candidate_pairs += len(probes)
-        pairs = CandidatePairs(left, probes, rows, at, RIGHT)
+        pairs = CandidatePairs(left, searched[probes], rows, at, RIGHT)
         for link, check in zip(tally.step.conditions, tally.conditions, strict=True):
             check.pairs_in += int(np.count_nonzero(holds))
             holds &= pairs.evaluate_condition(link)
@@ -167,29 +204,6 @@ class AsOfJoiner:
             live = rows.numpy_column(TIME) >= horizon
             chosen = live if chosen is None else chosen & live
         return None if chosen is None else np.flatnonzero(chosen)
-
-    def _choose_partners(
-        self,
-        candidates: Sequence[BestRows],
-        numbers: Sequence[int],
-        orders: np.ndarray,
-        blocks: Sequence[BlockRows],
-    ) -> Partners:
-        every = Partners(
-            np.concatenate([each.probes for each in candidates]),
-            np.repeat(numbers, [len(each.probes) for each in candidates]),
-            np.concatenate([each.rows for each in candidates]),
-        )
-        if len(candidates) > 1:
-            best = choose_best_rows(
-                candidates,
-                orders,
-                self.rule,
-                lambda at: rank_partners(Partners(*(e[at] for e in every)), blocks, self.rule),
-            )
-            every = Partners(*(each[best] for each in every))
-        self.tally.matches += len(every.probes)
-        return every
 
 
 def read_group_keys(rows: BlockRows, equality: IndexCondition | None) -> np.ndarray | None:

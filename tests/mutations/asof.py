@@ -1,0 +1,102 @@
+"""Faults of as-of joins, each detected by one test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mutations import Broken
+
+RULES = "unit.test_asof_rules."
+
+
+def by_arrival(rank: Any) -> Any:
+    """Let the order of rows in a block decide between partners of equal order."""
+    return lambda columns, size: np.zeros(size, np.int64)
+
+
+def at_low(find: Any) -> Any:
+    """Drop a tuple for one at ``low``, which does not serve a tuple at ``low`` if equals count
+    not.
+    """
+    return lambda ordered, low, is_strict: find(ordered, low, False)
+
+
+def a_tick_early(limit: Any) -> Any:
+    """Release tuples at the watermark, too."""
+
+    def fault(*given: Any) -> Any:
+        retention = limit(*given)
+        until, horizon = retention.horizons
+        return retention._replace(horizons=(None if until is None else until + 1, horizon))
+
+    return fault
+
+
+def without_waiting(limit: Any) -> Any:
+    """Forget partners by the clock of the first stream alone, whatever waits."""
+
+    def fault(retention: Any, reach: Any, state: Any) -> Any:
+        later = retention._replace(horizons=(float("inf"), None))
+        limited = limit(later, reach, state)
+        return limited._replace(horizons=(retention.horizons[0], limited.horizons[1]))
+
+    return fault
+
+
+def never(drop: Any) -> Any:
+    """Forget no dominated tuple."""
+    return lambda batch, *_: batch
+
+
+def by_each_host(drop: Any) -> Any:
+    """Keep partners that are after a late tuple."""
+    return lambda joiner, left, partners, blocks: partners
+
+
+BROKEN = [
+    Broken(
+        "ties are decided by arrival",
+        "braid.kernels.asof_join.rank_rows",
+        by_arrival,
+        RULES + "test_ties_are_decided_by_columns_and_null_is_the_least",
+        "",
+    ),
+    Broken(
+        "a dominated row is dropped for one at a time equal to low",
+        RULES + "find_dominated_rows",
+        at_low,
+        RULES + "test_a_row_at_the_least_time_that_counts_dominates_unless_equals_are_left_out",
+        "",
+    ),
+    Broken(
+        "a tuple is released a tick early",
+        "braid.core.batch_work.limit_asof_retention",
+        a_tick_early,
+        RULES + "test_a_tuple_waits_until_the_watermark_has_passed_it",
+        "",
+    ),
+    Broken(
+        "the times of waiting tuples are forgotten at eviction",
+        "braid.core.batch_work.limit_asof_retention",
+        without_waiting,
+        RULES + "test_partners_of_tuples_that_wait_are_held",
+        "",
+    ),
+    Broken(
+        "dominated tuples are held for ever",
+        "braid.execution.host_replicas.drop_dominated_rows",
+        never,
+        RULES + "test_the_latest_without_tolerance_holds_a_tuple_for_each_key",
+        "",
+        {"hosts": 1},
+    ),
+    Broken(
+        "a late tuple takes a partner that is after it",
+        "braid.kernels.asof_join.AsOfJoiner.drop_later_partners",
+        by_each_host,
+        RULES + "test_a_late_tuple_takes_no_partner_that_is_after_it_or_forgotten",
+        "",
+    ),
+]
