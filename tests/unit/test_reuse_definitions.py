@@ -33,6 +33,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reuse_cases import (
     MINUTE,
+    OPAQUE,
     definition_of,
     figure1_queries,
     joined,
@@ -52,6 +53,9 @@ domains = st.one_of(
 boxes = st.builds(Conjunction.make, st.dictionaries(st.sampled_from("xy"), domains, max_size=2))
 selections = st.builds(Selection.make, st.lists(boxes, max_size=3))
 ROWS = [dict(x=x, y=y) for x, y in product(VALUES, VALUES)]
+DENSE = (None, float("nan"), *(half / 2 for half in range(-1, 10)))
+DENSE_ROWS = [dict(x=x, y=y) for x, y in product(DENSE, DENSE)]
+"""A row for every way in which a value can lie to the ends and values of ``domains``."""
 
 
 @given(domains, domains)
@@ -77,6 +81,35 @@ def test_an_implication_that_is_found_is_one(p: Selection, q: Selection) -> None
     assert implies_selection(p, union_selections([p, q])) and implies_selection(
         q, union_selections([p, q])
     )
+
+
+@given(selections, selections)
+def test_an_implication_is_found_exactly_if_brute_force_finds_no_row_against_it(
+    p: Selection, q: Selection
+) -> None:
+    found = all(q.accepts(row) for row in DENSE_ROWS if p.accepts(row))
+    assert implies_selection(p, q) == found
+
+
+def test_overlapping_and_adjacent_intervals_are_merged() -> None:
+    low, high = make_interval((0, True), (5, False)), make_interval((3, True), (8, False))
+    inside, between = make_interval((1, True), (7, False)), make_interval((1, True), (9, False))
+    both = union_selections([where(x=low), where(x=high)])
+    assert implies_selection(where(x=inside), both)
+    assert not implies_selection(where(x=between), both)
+    halves = [where(x=make_interval(None, (5, False))), where(x=make_interval((5, True)))]
+    assert implies_selection(where(x=SOME), union_selections(halves))
+    assert not implies_selection(where(y=SOME), union_selections(halves))
+    assert implies_selection(where(y=SOME), union_selections([*halves, where(x=NULL)]))
+    corners = [where(x=low, y=SOME), where(x=high, y=low), where(x=high, y=high)]
+    assert implies_selection(where(x=inside, y=inside), union_selections(corners))
+
+
+def test_an_opaque_condition_of_the_cover_must_hold_in_what_is_covered() -> None:
+    halves = [make_interval(None, (5, False)), make_interval((5, True))]
+    cover = Selection.make(Conjunction.make({"x": half}, [OPAQUE]) for half in halves)
+    assert implies_selection(Selection.make([Conjunction.make({"x": SOME}, [OPAQUE])]), cover)
+    assert not implies_selection(where(x=SOME), cover)
 
 
 @given(selections, selections)

@@ -104,6 +104,19 @@ class ColumnDomain:
             return replace(self, values=self.values | other.values)
         return None
 
+    def complement(self) -> tuple[ColumnDomain, ...]:
+        """Return disjoint domains that together contain every value except this domain's."""
+        if self.includes_null:
+            return (SOME,)
+        if self.values is not None:
+            return NULL, ColumnDomain(excluded=self.values)
+        parts = [NULL] + [make_value_set(value) for value in self.excluded]
+        if self.lower is not None:
+            parts.append(ColumnDomain(upper=(self.lower[0], not self.lower[1])))
+        if self.upper is not None:
+            parts.append(ColumnDomain(lower=(self.upper[0], not self.upper[1])))
+        return tuple(parts)
+
     def to_sql(self, column: str) -> str:
         """Return the domain as a readable SQL condition.
 
@@ -224,6 +237,20 @@ class Conjunction:
                 return None
         return Conjunction.make(domains, self.opaque_conditions | other.opaque_conditions)
 
+    def subtract(self, other: Conjunction) -> list[Conjunction]:
+        """Return disjoint boxes that together are this box without another one.
+
+        The opaque conditions of this box must include those of the other.
+        """
+        if self.intersect(other) is None:
+            return [self]
+        outside, rest = [], self
+        for column, domain in other.domains:
+            parts = (Conjunction.make({column: part}) for part in domain.complement())
+            outside += [box for part in parts if (box := rest.intersect(part)) is not None]
+            rest = rest.intersect(Conjunction.make({column: domain})) or rest
+        return outside
+
     def union(self, other: Conjunction) -> Conjunction | None:
         """Return the union of two boxes that differ in one column; None if it is not a box."""
         if (
@@ -313,12 +340,24 @@ def _merge_boxes(boxes: Iterable[Conjunction]) -> list[Conjunction]:
 def implies_selection(p: Selection, q: Selection) -> bool:
     """Return whether every tuple that passes p passes q. True is certain.
 
-    False may be wrong if covering a box of p takes two boxes of q, or if an opaque condition hides
-    the reason.
+    Values are taken to be dense: False may be wrong if only the type of a column shows that no
+    value is between two ends, or if an opaque condition hides the reason.
     """
-    return p == q or all(
-        any(box.is_subset(other) for other in q.conjunctions) for box in p.conjunctions
-    )
+    return p == q or all(_is_covered(box, q.conjunctions) for box in p.conjunctions)
+
+
+def _is_covered(box: Conjunction, others: Iterable[Conjunction]) -> bool:
+    """Return whether boxes together cover a box, one of them alone or several."""
+    useful = [o for o in others if o.opaque_conditions <= box.opaque_conditions]
+    if any(map(box.is_subset, useful)):
+        return True
+    overlapping = [o for o in useful if box.intersect(o) is not None]
+    if len(overlapping) < 2:
+        return False
+    uncovered = [box]
+    for other in overlapping:
+        uncovered = [part for rest in uncovered for part in rest.subtract(other)]
+    return not uncovered
 
 
 def union_selections(selections: Iterable[Selection]) -> Selection:
