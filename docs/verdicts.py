@@ -16,8 +16,12 @@ from typing import Any
 
 from braid_lab.reports import notebook_runner
 
-FULL = {"02_load_diffusion", "03_psp_ring"}
-"""Whose runs as long as the papers' are kept: these are tried as the papers have them."""
+FULL: dict[str, dict[str, Any]] = {
+    "02_load_diffusion": {"full": True},
+    "03_psp_ring": {"full": True},
+    "07_stream_reuse": {"surface_queries": 800},
+}
+"""By notebook, the parameters with which it tries claims at the papers' size."""
 KEPT = Path(__file__).parent / "verdicts.json"
 FIELDS = ("paper", "source", "statement", "holds", "reason")
 
@@ -60,5 +64,5 @@ if __name__ == "__main__":
     for chosen in map(
         notebook_runner.find_notebook, sys.argv[1:] or notebook_runner.list_notebooks()
     ):
-        keep(chosen, found := tried(chosen, {"full": True} if chosen in FULL else {}))
+        keep(chosen, found := tried(chosen, FULL.get(chosen, {})))
         print(f"{chosen}: {len(found)} claims")

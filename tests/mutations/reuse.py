@@ -16,6 +16,7 @@ from braid_lab.reuse import airport_day
 from braid_lab.reuse import claims as seshadri
 from braid_lab.reuse import experiments as study
 from braid_lab.reuse.hierarchy import HierarchicalPlanner
+from braid_lab.reuse.scenario import make_scenario
 
 from mutations import Mutation, Tries, call_counting_clock
 
@@ -50,6 +51,26 @@ def saved() -> Tries:
     """Return E1 to E3: few queries, by allowed reuse."""
     some = partial(study.usage_table, "enterprise", (10, 20))
     return [lambda: seshadri.CLAIMS.test_claims(usage={"enterprise": some(study.STRATEGIES[:4])})]
+
+
+def surfaced() -> Tries:
+    """Return E1 and E2: two kinds of queries again and again, whose joins emit hardly anything."""
+
+    def repeated(workload: str, queries: int, *given: Any, **named: Any) -> Any:
+        whole = make_scenario(workload, 2, *given, **named)
+        names = [n.name for n in whole.model.network.nodes]
+        again = [
+            replace(whole.queries[k % 2], name=f"q{k}", sink=names[7 * k % len(names)])
+            for k in range(queries)
+        ]
+        return replace(whole, queries=tuple(again))
+
+    few = partial(study.savings_surface, "rfid", (4, 80), (0.00001,))
+    with patch("braid_lab.reuse.experiments.make_scenario", repeated):
+        found = few()
+    with patch("braid_lab.reuse.claims.MANY", 80):
+        told = seshadri.CLAIMS.test_claims(surface=found)
+    return [lambda: told]
 
 
 def local() -> Tries:
@@ -88,6 +109,11 @@ def clocked(found: Callable[[], Any]) -> Any:
 def regardless(planner: Any) -> Any:
     """Return a planner that reuses whatever it can, at any cost."""
     return lambda model, reuse: planner(model, "always" if reuse == "relaxed" else reuse)
+
+
+def nothing(planner: Any) -> Any:
+    """Return a planner that reuses nothing."""
+    return lambda model, reuse: planner(model, "separate")
 
 
 def one_by_one(lattice: Any) -> Any:
@@ -134,6 +160,13 @@ MUTATIONS = [
         regardless,
         saved,
         ("The increase in latency is negligible", "Operators that are similar in part"),
+    ),
+    Mutation(
+        "a planner that reuses nothing, on two kinds of queries",
+        "braid_lab.reuse.scenario.Planner",
+        nothing,
+        surfaced,
+        ("Network usage falls", "Computation falls by more than"),
     ),
     Mutation(
         "reuse whatever it costs, by how many regions ask",

@@ -243,7 +243,14 @@ def test_a_check_that_fails_makes_the_report_fail(
     assert "the ratio exceeds its bound in batches" in (tmp_path / "square.html").read_text()
 
 
-STREAM_REUSE = ["queries=8", "replanned=3", "operators=100", "trees=1", "flights=30"]
+STREAM_REUSE = [
+    "queries=8",
+    "surface_queries=8",
+    "replanned=3",
+    "operators=100",
+    "trees=1",
+    "flights=30",
+]
 
 
 def test_stream_reuse(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from braid_lab.common.claims import (
     format_values,
     judge,
     judge_reading,
+    leave_untested,
 )
 from braid_lab.reuse.experiments import relative_to_baseline
 from braid_lab.reuse.paper_example import Q1, Q2, figure_1_example
@@ -36,9 +37,13 @@ CLAIMS = ClaimRegistry("Seshadri 2008")
 
 @dataclass(frozen=True)
 class ReuseFigures:
-    """Results of the studies: ``usage`` by workload, and those of ``experiments``."""
+    """Results of the studies: ``usage`` by workload, and those of ``experiments``.
+
+    ``surface`` has the savings of all workloads, by selectivity and number of queries.
+    """
 
     usage: Mapping[str, pd.DataFrame]
+    surface: pd.DataFrame
     search: pd.DataFrame
     anew: pd.DataFrame
     spread: pd.DataFrame
@@ -111,23 +116,77 @@ def _list_workloads(usage: Mapping[str, pd.DataFrame]) -> list[Case]:
     return [{"workload": workload, "rows": rows} for workload, rows in usage.items()]
 
 
-@CLAIMS.claim("5", "Network usage falls by as much as 96%", cases=_list_workloads)
-def network_usage_claim(workload: str, rows: pd.DataFrame) -> Finding:
-    """Section 5: network usage falls."""
-    use = relative_to_baseline(rows, "network_usage_modelled")["relaxed"]
-    fell, most = 1 - use[use.index.max()], use.index.max()
-    reason = "against no reuse, on a workload of ours; the paper's is not to be had"
-    result = f"{workload}: by {fell:.0%} at {most} queries (modelled)"
-    return judge(result, fell >= 0.96, reason)
+MANY = 800
+"""Number of queries that decides claims about many ones."""
+PLACE = ["workload", "sinks", "selectivity"]
+"""The columns of a savings surface that tell its rows by number of queries apart."""
 
 
-@CLAIMS.claim("5", "Computation falls by more than an order of magnitude", cases=_list_workloads)
-def computation_claim(workload: str, rows: pd.DataFrame) -> Finding:
-    """Section 5: work falls."""
-    work = relative_to_baseline(rows, "work_modelled")["relaxed"]
-    least = work[work.index.max()]
-    result = f"{workload}: to {least:.2f} of its tuples (modelled)"
-    return judge(result, least < 0.1, "tuples that operators take in and give out")
+def _format_surface(surface: pd.DataFrame, column: str) -> str:
+    """Return what is left of a quantity, by workload, output / input and number of queries."""
+    rows = surface.sort_values("queries")
+    return "; ".join(
+        f"{workload}, sinks {sinks}, output / input {part['output'].median():.2g}: "
+        f"{format_values(part.set_index('queries')[column])}"
+        for (workload, sinks, _), part in rows.groupby(PLACE, sort=False)
+    )
+
+
+def _describe_setting(row: pd.Series) -> str:
+    """Return the policy and the setting of a row of a savings surface."""
+    return (
+        f"policy 'relaxed' against no reuse, {int(row['queries'])} queries of the "
+        f"{row['workload']} workload, sinks {row['sinks']}, joins that emit "
+        f"{row['output']:.2g} of what they take in"
+    )
+
+
+@CLAIMS.claim("5", "Network usage falls by as much as 96%")
+def network_usage_claim(surface: pd.DataFrame) -> Finding:
+    """Section 5: "reduce network usage by as much as 96%", over all settings tried."""
+    result = f"left of it (modelled): {_format_surface(surface, 'network_usage')}"
+    if surface["queries"].max() < MANY:
+        return leave_untested(result, f"it takes {MANY} queries")
+    best = surface.loc[surface["network_usage"].idxmin()]
+    most = round(100 * (1 - best["network_usage"]))
+    common = surface[(surface["selectivity"] == 1) & (surface["queries"] == best["queries"])]
+    reading = (
+        f"by {most}% with {_describe_setting(best)}; where they emit more than they take in, by "
+        f"{1 - common['network_usage'].min():.0%} at most. The paper's workloads are not to be had"
+    )
+    return judge_reading(result, most >= 96, reading)
+
+
+@CLAIMS.claim("5", "Network usage falls with reuse, and further with more queries")
+def more_queries_claim(surface: pd.DataFrame) -> Finding:
+    """Section 5: network usage falls; with the number of queries, which the paper calls high."""
+    ends = surface.sort_values("queries").groupby(PLACE)["network_usage"]
+    falls, used = ends.last() / ends.first(), surface["network_usage"]
+    result = (
+        f"{used.min():.2f} to {used.max():.2f} of no reuse; at {surface['queries'].max()} queries "
+        f"{falls.min():.2f} to {falls.max():.2f} of that at {surface['queries'].min()} (modelled)"
+    )
+    reason = "the second in the median of the settings: where almost all is saved, no more is"
+    return judge(result, (used < 1).all() and falls.median() < 0.9, reason)
+
+
+@CLAIMS.claim("5", "Computation falls by more than an order of magnitude")
+def computation_claim(surface: pd.DataFrame) -> Finding:
+    """Section 5: "computation costs can be reduced by more than an order of magnitude"."""
+    result = (
+        f"left of tuples and intermediate results: {_format_surface(surface, 'indexed')}; of pairs "
+        f"compared: {_format_surface(surface, 'compared')} (modelled)"
+    )
+    if surface["queries"].max() < MANY:
+        return leave_untested(result, f"it takes {MANY} queries")
+    touched, compared = (surface.loc[surface[c].idxmin()] for c in ("indexed", "compared"))
+    reading = (
+        f"as tuples and intermediate results to {touched['indexed']:.3f}, "
+        f"{_describe_setting(touched)}; as pairs compared by nested loops to "
+        f"{compared['compared']:.3f}, {_describe_setting(compared)}. Where joins emit "
+        "more than they take in, as many tuples are made as without reuse"
+    )
+    return judge_reading(result, max(touched["indexed"], compared["compared"]) < 0.1, reading)
 
 
 @CLAIMS.claim("5", "The increase in latency is negligible", cases=_list_workloads)

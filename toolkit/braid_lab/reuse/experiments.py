@@ -27,6 +27,7 @@ from braid.papers.reuse.selections import Conjunction, Selection, make_interval,
 from braid.papers.reuse.stream_rates import Rates, StreamRate
 
 from braid_lab.reuse.hierarchy import HierarchicalPlanner, count_plans
+from braid_lab.reuse.join_work import deployment_work
 from braid_lab.reuse.reference import linear_search
 from braid_lab.reuse.rival_planners import (
     plan_all_at_sink,
@@ -63,14 +64,17 @@ def usage_table(
     strategies: Sequence[Reuse] = STRATEGIES,
     seed: int = 0,
     regions: int | None = None,
+    selectivity: float = 1.0,
 ) -> pd.DataFrame:
     """Return E1, E2 and E3: network usage, work, and latency of answers by number of queries.
 
     Rows are by what may be reused. ``answers_modelled`` is the part of the usage for answers on
-    their way to sinks.
+    their way to sinks. Work is counted in three ways: tuples at the boundary of operators (work),
+    the same with the intermediate results inside them (indexed), and pairs compared by nested loops
+    (compared). ``selectivity`` is a factor of the selectivities of all joins.
     """
     rows = []
-    scenario = make_scenario(workload, max(counts), seed, regions)
+    scenario = make_scenario(workload, max(counts), seed, regions, selectivity)
     for strategy in strategies:
         service = scenario.make_service(strategy)
         began = time.perf_counter()
@@ -87,6 +91,7 @@ def _make_usage_row(
     workload: str, strategy: str, count: int, service: PlanningService, seconds: float
 ) -> dict[str, Any]:
     model, deployment = service.planner.model, service.deployment
+    work = deployment_work(model, deployment)
     waits = [answer_latency(model, deployment, q) for q in deployment.queries.values()]
     return {
         "workload": workload,
@@ -95,10 +100,45 @@ def _make_usage_row(
         "operators": len(deployment.operators),
         "network_usage_modelled": model.network_usage(deployment),
         "answers_modelled": model.delivery_usage(deployment),
-        "work_modelled": model.processed_tuples_per_second(deployment),
+        "work_modelled": work.received + work.emitted,
+        "indexed_modelled": work.indexed,
+        "compared_modelled": work.compared,
+        "output_modelled": work.emitted / work.received,
         "latency_modelled": sum(waits) / len(waits),
         "planning_measured": seconds / count,
     }
+
+
+SELECTIVITIES = (1.0, 0.2, 0.05, 0.005, 0.0005)
+"""Factors of the selectivities of all joins, for a savings surface."""
+
+
+def savings_surface(
+    workload: str,
+    counts: Sequence[int],
+    selectivities: Sequence[float] = SELECTIVITIES,
+    regions: int | None = None,
+) -> pd.DataFrame:
+    """Return what relaxation leaves of usage and work, by output / input and number of queries.
+
+    ``output`` is the tuples that joins emit for each one they take in, without reuse. Each other
+    column is the quantity with relaxation over that without reuse. ``regions``: as of
+    ``make_scenario``; the column ``sinks`` says which.
+    """
+    frames = []
+    for factor in selectivities:
+        outcomes = usage_table(workload, counts, ("separate", "relaxed"), 0, regions, factor)
+        ratios = {
+            name: relative_to_baseline(outcomes, f"{name}_modelled")["relaxed"] for name in COMPARED
+        }
+        alone = outcomes[outcomes["strategy"] == "separate"].set_index("queries")["output_modelled"]
+        frames.append(pd.DataFrame({"output": alone, **ratios}).assign(selectivity=factor))
+    sinks = "everywhere" if regions is None else f"in {regions} of 8 regions"
+    return pd.concat(frames).reset_index().assign(workload=workload, sinks=sinks)
+
+
+COMPARED = ("network_usage", "work", "indexed", "compared", "latency")
+"""The quantities of a savings surface, as ``usage_table`` names them."""
 
 
 def relative_to_baseline(found: pd.DataFrame, column: str) -> pd.DataFrame:

@@ -28,10 +28,10 @@ def workload_schemas(asking: QueryWorkload) -> Schemas:
     }
 
 
-def workload_rates(asking: QueryWorkload) -> Rates:
-    """Return the rates of a workload's streams."""
+def workload_rates(asking: QueryWorkload, selectivity: float = 1.0) -> Rates:
+    """Return the rates of a workload's streams; ``selectivity`` is a factor of all joins'."""
     streams = {s: StreamRate(r, asking.bytes, asking.rows[s]) for s, r in asking.rates.items()}
-    return Rates(streams, asking.selectivity)
+    return Rates(streams, {text: selectivity * of for text, of in asking.selectivity.items()})
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,16 @@ def make_network() -> Network:
 
 
 def make_scenario(
-    workload: str, queries: int, seed: int = 0, regions: int | None = None
+    workload: str,
+    queries: int,
+    seed: int = 0,
+    regions: int | None = None,
+    selectivity: float = 1.0,
 ) -> ReuseScenario:
-    """Return a workload whose queries have sinks in ``regions`` regions; None: everywhere."""
+    """Return a workload whose queries have sinks in ``regions`` regions; None: everywhere.
+
+    ``selectivity`` is a factor of the selectivities of all joins.
+    """
     generator, rng = WORKLOADS[workload](seed), random.Random(seed)
     net, schemas = make_network(), workload_schemas(generator)
     names = [n.name for n in net.nodes]
@@ -68,4 +75,5 @@ def make_scenario(
         )
         for i, sql in enumerate(generator.generate_queries(queries, seed))
     ]
-    return ReuseScenario(CostModel(net, workload_rates(generator)), Deployment(at), tuple(deployed))
+    model = CostModel(net, workload_rates(generator, selectivity))
+    return ReuseScenario(model, Deployment(at), tuple(deployed))

@@ -348,6 +348,8 @@ def implies_selection(p: Selection, q: Selection) -> bool:
 
 def _is_covered(box: Conjunction, others: Iterable[Conjunction]) -> bool:
     """Return whether boxes together cover a box, one of them alone or several."""
+    if any(domain.is_empty for _, domain in box.domains):
+        return True
     useful = [o for o in others if o.opaque_conditions <= box.opaque_conditions]
     if any(map(box.is_subset, useful)):
         return True
