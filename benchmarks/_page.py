@@ -28,6 +28,7 @@ ORDER = (
     "soak",
     "theta",
     "conditions",
+    "kinds",
     "peers",
     "placements",
     "auto",

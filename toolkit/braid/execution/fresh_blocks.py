@@ -134,7 +134,12 @@ class FreshBlockBuilder:
         """
         block = route.block
         rows = BlockRows(
-            build_block(part, self.batch.spec.predicate.stream_orders(block.stream), ordered=True),
+            build_block(
+                part,
+                self.batch.spec.predicate.stream_orders(block.stream),
+                ordered=True,
+                stores_orders=self.batch.spec.match is None,
+            ),
             births=(block.id,),
         )
         if serves(block.hosts[0]):

@@ -168,7 +168,9 @@ class ReplicaStore:
     def _merge_rows(self, d: Derivation, parts: Sequence[BlockRows]) -> pa.RecordBatch:
         """Return the rows of several blocks, without what an as-of join may forget by then."""
         spec, rule = self.batch.spec, self.batch.spec.match
-        merged = merge_blocks(parts, spec.predicate.stream_orders(d.block.stream))
+        merged = merge_blocks(
+            parts, spec.predicate.stream_orders(d.block.stream), stores_orders=rule is None
+        )
         forgets = rule is not None and rule.forgets_dominated and d.block.stream == RIGHT
         if rule is None or not forgets or len(d.source_blocks) == 1:
             return merged

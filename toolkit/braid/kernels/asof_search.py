@@ -204,6 +204,10 @@ def _find_last_admitted(
     admits: Admits,
 ) -> np.ndarray:
     """Return the last row of each range [first, last] that its probe admits; -1: there is none."""
+    if bool((first == last).all()):
+        holds = admits(at, rows.positions[last])
+        near = _find_near(probes.orders[at], rows.orders[last], rule.tolerance)
+        return np.where(holds if near is None else holds & near, last, -1)
     counts = last - first + 1
     ((which, row),) = expand_ranges(np.arange(len(at)), first, counts, None, int(counts.sum()))
     probe = at[which]

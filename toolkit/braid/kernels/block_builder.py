@@ -19,12 +19,17 @@ _SOURCE = "__source"
 
 
 def build_block(
-    columns: pa.RecordBatch, orders: Sequence[Order], ordered: bool = False, runs: bool = False
+    columns: pa.RecordBatch,
+    orders: Sequence[Order],
+    ordered: bool = False,
+    runs: bool = False,
+    stores_orders: bool = True,
 ) -> pa.RecordBatch:
     """Return a block: the rows sorted in the first order, with columns that store all orders.
 
-    ``ordered``: the rows are sorted by the column of the first order. ``runs``: they are a few
-    sorted runs, which a stable sort merges.
+    - ``ordered``: the rows are sorted by the column of the first order.
+    - ``runs``: they are a few sorted runs, which a stable sort merges.
+    - ``stores_orders``: False: without the columns, which as-of joins do not read.
     """
     columns = drop_order_columns(columns)
     if not ordered:
@@ -35,6 +40,8 @@ def build_block(
     is_sorted_within, within = sort_within(columns, orders[0])
     if within is not None:
         columns = take_block_rows(columns, within)
+    if not stores_orders:
+        return columns
     for name, values in make_order_columns(columns, orders, is_sorted_within).items():
         columns = replace_column(columns, name, pa.array(values))
     return columns
@@ -46,11 +53,13 @@ def replace_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.Rec
     return batch.append_column(name, values) if at < 0 else batch.set_column(at, name, values)
 
 
-def merge_blocks(sources: Sequence[BlockRows], orders: Sequence[Order]) -> pa.RecordBatch:
-    """Return one block of the chosen rows of several."""
+def merge_blocks(
+    sources: Sequence[BlockRows], orders: Sequence[Order], stores_orders: bool = True
+) -> pa.RecordBatch:
+    """Return one block of the chosen rows of several; ``stores_orders`` as for ``build_block``."""
     batches = [*map(_take_chosen_rows, sources)]
     merged = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-    return build_block(merged, orders, ordered=len(batches) == 1, runs=True)
+    return build_block(merged, orders, len(batches) == 1, True, stores_orders)
 
 
 def copy_numbered_block(source: BlockRows, orders: Sequence[Order]) -> pa.RecordBatch:

@@ -77,7 +77,7 @@ def drop_dominated_rows(
     lasting = np.ones(batch.num_rows, bool)
     lasting[ordered.positions[at]] = False
     rest = take_block_rows(batch, np.flatnonzero(lasting))
-    return build_block(rest, predicate.stream_orders(RIGHT), ordered=True)
+    return build_block(rest, predicate.stream_orders(RIGHT), ordered=True, stores_orders=False)
 
 
 def find_dominated_rows(ordered: SortedRows, low: int, is_strict: bool) -> np.ndarray:
