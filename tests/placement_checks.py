@@ -19,6 +19,7 @@ from braid.core import batch_step
 from braid.core.batch_report import BatchReport, BlockSize
 from braid.core.batch_work import RunRules
 from braid.core.horizon import reach_of_windows
+from braid.core.match_rules import MatchRule
 from braid.core.placement import registered_placements
 from braid.core.plan import Plan
 from braid.core.query import Query
@@ -65,6 +66,18 @@ def check_placement(kind):
             counts = [(c * streams)[:streams] for c in SWING[::3]] if streams > 2 else SWING
             small = [tuple(min(n, 2) for n in c) for c in counts[:8]] if streams > 2 else counts
             check_meetings(placement, small, random.Random(7))
+            if streams == 2 and placement.delivery_guarantee == "exactly once":
+                check_releases(placement, SWING[::2], random.Random(11))
+
+
+def check_releases(placement, counts, draw):
+    """Check that an as-of join releases each left tuple once, beside all that may be partners."""
+    cluster = AsOfCluster(placement)
+    batches = arrivals(counts, placement.key_space_size, draw)
+    for batch in batches:
+        cluster.run(batch)
+    cluster.close()
+    assert cluster.released == Counter(t[1] for batch in batches for t in batch if t[0] == 0)
 
 
 def check_start(placement, streams=2):
@@ -254,6 +267,53 @@ class Cluster:
                 return
             self.run([])
         raise AssertionError(f"{len(self.now.pending_pairs)} pairs are owed for ever")
+
+
+class AsOfCluster(Cluster):
+    """Hosts that release single left tuples exactly as planned, in an as-of join.
+
+    - ``released``: left tuples that took their partners, by number.
+    """
+
+    def __init__(self, placement):
+        super().__init__(placement, 2)
+        self.rules = replace(
+            self.rules,
+            reach=((0, 0), (2 * BATCH, 0)),
+            match=MatchRule("latest", ("__time", "__time"), 2 * BATCH),
+            lateness=(BATCH, BATCH),
+        )
+        self.released = Counter()
+
+    def _plan(self):
+        work = super()._plan()
+        stored = {t for (b, _), mine in self.stored.items() for t in mine if t[0] == 1}
+        for release in work.releases:
+            since = float("-inf") if release.since is None else release.since
+            due = [
+                t
+                for t in self.stored[release.block.id, release.host]
+                if since <= t[3] < release.until
+            ]
+            met = Counter(
+                t
+                for host, blocks in release.partners.blocks_by_host.items()
+                for block in blocks
+                for t in self.stored[block, host]
+            )
+            assert set(met.values()) <= {1}, "a tuple meets a partner twice"
+            for left in due:
+                near = {t for t in stored if 0 <= left[3] - t[3] <= 2 * BATCH}
+                missed = [t for t in near - met.keys() if self.alike((left, t))]
+                assert not missed, "a tuple misses a partner"
+            self.released.update(t[1] for t in due)
+        return work
+
+    def close(self):
+        """Run batches without tuples until all left tuples are released."""
+        for _ in range(10):
+            self.now = replace(self.now, ended=(True, True))
+            self.run([])
 
 
 def check_counts(given: Sequence[int], filtered: Sequence[int], e: BatchCommitted) -> None:

@@ -16,6 +16,11 @@ import pyarrow as pa
 import pytest
 from braid import Shed, StreamJoin
 from braid.answer_check import check_answers
+from braid.core.narrative import (
+    describe_batch_plan,
+    describe_block_history,
+    explain_meeting,
+)
 from braid.core.plan import Block, Derivation, Hop, Plan, Release, Route
 from braid.core.release_coverage import check_releases
 from braid.core.releases import ReleaseFacts, ReleaseState, plan_releases
@@ -25,6 +30,7 @@ from braid.kernels.asof_search import SortedRows
 from braid.kernels.dominance import find_dominated_rows
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.baselines.hash_partition import HashPartition
+from braid.run_inspector import load_run
 
 ROOT = Path(__file__).parents[2]
 NOON = datetime(2026, 1, 5, 12)
@@ -172,6 +178,20 @@ def test_the_recipe_of_trades_and_quotes_prints_what_its_page_says(
     assert '--8<-- "docs/examples/quotes.py"' in page
     run_path(str(ROOT / "docs/examples/quotes.py"))
     assert f"```\n{capsys.readouterr().out}```" in page
+
+
+def test_an_inspection_says_which_tuples_took_partners_and_where(tmp_path: Path) -> None:
+    a, b = in_batches(table(at(10, 30)), 0, 1), in_batches(table(at(9, 20, 40)), 0, 1, 2)
+    take_partners(tmp_path / "run", a, b, match="latest")
+    index = load_run(tmp_path / "run")
+    released = "block 0 of a, keys [0, 1), of batch 0 is released on host 0, from 2026-01-05"
+    times = "12:00:09 UTC, before 2026-01-05 12:00:20 UTC"
+    plan = describe_batch_plan(index, 2)
+    assert f"{released} {times}: partners from b block 1 on host 0" in plan
+    assert "met in batch 2: block 0 probed block 1 on host 0" in explain_meeting(index, 0, 1)
+    assert "probed by block 0 on host 0" in describe_block_history(index, 1)
+    last = describe_batch_plan(index, index.last_batch)
+    assert "is released on host 0, from 2026-01-05 12:00:20 UTC: partners from b" in last
 
 
 KEYS, BATCHES, LATENESS = 100, 60, 1

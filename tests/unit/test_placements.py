@@ -12,11 +12,26 @@ import pytest
 from braid import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid, StaticOpt
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placement_checks import SWING, Cluster, arrivals, check_meetings, check_start, examples, named
+from placement_checks import (
+    SWING,
+    Cluster,
+    arrivals,
+    check_meetings,
+    check_releases,
+    check_start,
+    examples,
+    named,
+)
 
 PLACEMENTS = examples()
 MANY_STREAMS = [p for p in PLACEMENTS.values() if p.supports_streams(3)]
 TWO_STREAMS = [p for p in PLACEMENTS.values() if not p.supports_streams(3)]
+
+WHOLE = [
+    p
+    for p in PLACEMENTS.values()
+    if p.supports_streams(2) and p.delivery_guarantee == "exactly once"
+]
 
 every_placement = pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=list(PLACEMENTS))
 
@@ -47,6 +62,11 @@ def test_swinging_streams_with_migrations(placement):
         kinds = Counter(type(e).__name__ for e in cluster.events)
         assert kinds["MigrationStarted"] >= kinds["MigrationEnded"] >= 1
         assert cluster.settled, "no tuple arrived in the middle of a migration"
+
+
+@pytest.mark.parametrize("placement", WHOLE, ids=map(named, WHOLE))
+def test_an_as_of_join_releases_each_tuple_once_beside_all_its_partners(placement):
+    check_releases(placement, SWING, random.Random(11))
 
 
 @every_placement

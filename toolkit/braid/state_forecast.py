@@ -137,6 +137,9 @@ def forecast_held_tuples(
         return HeldTuples(most, most * size, f"of {len(times):,}, counted")
     rate = rates.get(alias, _RATE)
     basis = f"at {rate:,g} rows a second" if alias in rates else f"for each {rate:,} rows a second"
+    if stream and join.match is not None and join.match.forgets_dominated:
+        rows = rate * join.config.lateness_microseconds[0] / UNITS["second"]
+        return HeldTuples(rows, rows * size, f"and one of each key, and a batch, {basis}")
     if (span := _wait_microseconds(join, stream, rates)) is None:
         rows = rate * UNITS["day"] / UNITS["second"]
         return HeldTuples(rows, rows * size, f"a day, {basis}", is_endless=True)

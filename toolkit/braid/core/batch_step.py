@@ -201,7 +201,9 @@ def commit_batch(
         missed_combinations=sum(left.count_tuple_combinations(rows) for left in work.uncovered),
     )
     plan = work.combined_plan
-    planned = BatchPlanned(following.batch, plan.routes, plan.derivations, plan.drops)
+    planned = BatchPlanned(
+        following.batch, plan.routes, plan.derivations, plan.drops, work.releases
+    )
     return BatchStep(
         replace(following, host_usage=batch_history.host_usages(committed)),
         (

@@ -27,6 +27,7 @@ from braid.core.releases import (
     ReleaseFacts,
     ReleaseState,
     limit_asof_retention,
+    to_limit,
 )
 from braid.core.run_state import Place, RunState
 from braid.core.stream_clocks import (
@@ -128,7 +129,7 @@ class RunRules:
             tuple(state.blocks.values()),
             state.batch,
             state.releases,
-            retention.horizons[LEFT],
+            to_limit(retention.horizons[LEFT]),
             self.reach,
             lambda a, b: may_join(a, b, keying, first),
             self.match is not None and self.match.forgets_dominated,

@@ -96,6 +96,11 @@ class EventIndex:
                 (route.block.id, other): event.batch for other in route.deferred_blocks
             }
 
+        for release in event.releases:
+            for host, others in release.partners.blocks_by_host.items():
+                met = (event.batch, release.block.id)
+                self.meetings += [BlockMeeting(*met, other, host, 1, True) for other in others]
+
     def _record_commit(self, event: BatchCommitted) -> None:
         self.commits_by_batch[event.batch] = event
         for block in event.changed_blocks:

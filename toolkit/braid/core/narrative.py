@@ -91,6 +91,10 @@ def describe_batch_plan(run: EventIndex, batch: int) -> str:
         lines[0] += f": {arrivals} in, {commit.results:,} results"
         lines += _describe_condition(run, [commit])
     lines += [
+        f"  {plan_sentences.describe_release(r, run.stream_names, run.first_batch_number)}"
+        for r in planned.releases
+    ]
+    lines += [
         f"  {plan_sentences.describe_derivation(d, run.stream_names, run.first_batch_number)}"
         for d in planned.derivations
     ]

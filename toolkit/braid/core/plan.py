@@ -206,14 +206,14 @@ class Release:
     - ``block``: a block of the first stream, as the state before the batch has it.
     - ``host``: host that reads its replica, and takes the best of what others found.
     - ``since``: microseconds; None: from the first tuple on.
-    - ``until``: microseconds; infinite: all tuples.
+    - ``until``: microseconds; ``releases.AFTER_ALL``: all tuples.
     - ``partners``: blocks of the second stream to choose from, by the host that searches them.
     """
 
     block: Block
     host: int
     since: int | None
-    until: float
+    until: int
     partners: Hop
 
     def involved_hosts(self) -> set[int]:

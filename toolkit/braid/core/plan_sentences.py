@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from braid.core.plan import Block, Derivation, Plan, Route
+from braid.core.plan import Block, Derivation, Hop, Plan, Release, Route
+from braid.core.releases import AFTER_ALL
 from braid.core.run_events import BatchPlanned
+from braid.util.durations import format_instant
 
 Names = Sequence[str]
 """Names of the streams, by index."""
@@ -54,19 +56,30 @@ def describe_route(route: Route, streams: Names, first: int = 0) -> Iterator[str
         yield f"{what} settles pending pairs"
     several = len(route.paths) > 1
     for n, path in enumerate(route.paths, 1):
-        hops = (
-            f"{streams[hop.stream]} "
-            + (
-                "; ".join(
-                    f"{format_blocks(ids)} on host {h}" for h, ids in hop.blocks_by_host.items()
-                )
-                or "none"
-            )
-            for hop in path
-        )
+        hops = (f"{streams[hop.stream]} {format_hop(hop)}" for hop in path)
         yield f"  {f'path {n} ' if several else ''}probes {', then '.join(hops)}"
     if route.deferred_blocks:
         yield f"  defers {format_blocks(route.deferred_blocks)}"
+
+
+def format_hop(hop: Hop) -> str:
+    """Return the blocks of a hop, by host."""
+    by_host = (f"{format_blocks(ids)} on host {h}" for h, ids in hop.blocks_by_host.items())
+    return "; ".join(by_host) or "none"
+
+
+def describe_release(release: Release, streams: Names, first: int = 0) -> str:
+    """Return which tuples of a block take their partners, and from where."""
+    ends = [
+        "" if release.since is None else f"from {format_instant(release.since)}",
+        "" if release.until == AFTER_ALL else f"before {format_instant(release.until)}",
+    ]
+    due = ", ".join(end for end in ends if end) or "all tuples"
+    return (
+        f"block {release.block.id} of {describe_block(release.block, streams, first)} is released "
+        f"on host {release.host}, {due}: partners from {streams[release.partners.stream]} "
+        f"{format_hop(release.partners)}"
+    )
 
 
 def describe_derivation(d: Derivation, streams: Names, first: int = 0) -> str:
@@ -103,6 +116,12 @@ def describe_block_in_plan(
             for host, ids in ((h, ids) for hop in path for h, ids in hop.blocks_by_host.items()):
                 if id in ids:
                     by.setdefault(host, []).append(route.block.id)
+    for release in plan.releases if isinstance(plan, BatchPlanned) else ():
+        if release.block.id == id:
+            yield describe_release(release, streams, first)
+        for host, ids in release.partners.blocks_by_host.items():
+            if id in ids:
+                by.setdefault(host, []).append(release.block.id)
     for host, others in by.items():
         yield f"probed by {format_blocks(dict.fromkeys(others))} on host {host}"
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LEFT, RIGHT = 0, 1
 """The streams of an as-of join."""
-_LAST = (1 << 63) - 1
+AFTER_ALL = (1 << 63) - 1
 """Limit that is after all event times, as JSON has no infinity."""
 
 MayJoin = Callable[[Block, Block], bool]
@@ -45,15 +45,16 @@ class ReleaseState(NamedTuple):
     def advance_with_retention(self, retention: Retention) -> ReleaseState:
         """Return the state after a batch with this retention."""
         until, low = retention.horizons[LEFT], retention.watermarks[RIGHT]
-        return ReleaseState(_to_limit(until), _to_limit(low))
+        return ReleaseState(to_limit(until), to_limit(low))
 
 
 NOTHING_RELEASED = ReleaseState()
 """The state before the first batch."""
 
 
-def _to_limit(time: float | None) -> int | None:
-    return None if time is None else int(min(time, _LAST))
+def to_limit(time: float | None) -> int | None:
+    """Return an event time, or END, as a whole number of microseconds."""
+    return None if time is None else int(min(time, AFTER_ALL))
 
 
 def limit_asof_retention(retention: Retention, reach: Reach, state: ReleaseState) -> Retention:
@@ -117,7 +118,7 @@ class ReleaseFacts(NamedTuple):
     blocks: Iterable[Block]
     batch: int
     state: ReleaseState
-    until: Horizon
+    until: int | None
     reach: Reach
     joinable: MayJoin
     looks_beyond: bool

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from braid.core.batch_report import HostMetrics
-from braid.core.plan import Block, Derivation, Route
+from braid.core.plan import Block, Derivation, Release, Route
 from braid.core.registry import ClassRegistry
 from braid.core.shedding_plan import ItemYield
 from braid.core.step_counts import StepCounts
@@ -146,12 +146,16 @@ class PlacementChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class BatchPlanned(Event):
-    """The plan of a batch, compaction included. See ``Plan`` for the fields."""
+    """The plan of a batch, compaction included. See ``Plan`` for the fields.
+
+    - ``releases``: stored tuples of an as-of join that take their partners before all else.
+    """
 
     batch: int
     routes: tuple[Route, ...] = ()
     derivations: tuple[Derivation, ...] = ()
     drops: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    releases: tuple[Release, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from braid.core.batch_work import BatchWork, RunRules
 from braid.core.horizon import reach_of_windows
 from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows
-from braid.core.releases import plan_releases
+from braid.core.releases import AFTER_ALL, plan_releases
 from braid.core.run_events import BatchCommitted, Event
 from braid.core.run_state import FileChecksum, RunState
 from braid.core.stream_clocks import END
@@ -194,7 +194,7 @@ class Engine:
         retention = self.rules.find_retention(self.state)
         if self.rules.match is not None:
             releases = plan_releases(self.rules.make_release_facts(self.state, retention))
-            return any(release.until == END for release in releases)
+            return any(release.until == AFTER_ALL for release in releases)
         settles = find_due_settles(self.spec.kind, self.state, retention.horizons)
         return any(settle.until == END for settle in settles)
 
