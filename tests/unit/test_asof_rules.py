@@ -26,6 +26,7 @@ from braid.core.release_coverage import check_releases
 from braid.core.releases import ReleaseFacts, ReleaseState, plan_releases
 from braid.core.run_events import BatchCommitted
 from braid.errors import CoverageError
+from braid.kernels import asof_join
 from braid.kernels.asof_search import SortedRows
 from braid.kernels.dominance import find_dominated_rows
 from braid.papers.baselines.centralized import Centralized
@@ -104,8 +105,7 @@ def test_a_run_is_resumed_with_its_match_only(tmp_path: Path) -> None:
     for other in ({}, {"match": "first"}, {"match": "first", "tolerance": "2 s"}):
         with pytest.raises(ValueError, match="holds a run of another query: match is"):
             StreamJoin(streams, "a.k = b.k", **given, **other).start(tmp_path / "run", batches=2)
-    with pytest.raises(ValueError, match="holds an as-of join"):
-        check_answers(tmp_path / "run")
+    assert check_answers(tmp_path / "run").is_right
 
 
 def test_the_explanation_says_which_partner_is_taken() -> None:
@@ -152,6 +152,15 @@ def test_ties_are_decided_by_columns_and_null_is_the_least(tmp_path: Path) -> No
     assert find_partners(tmp_path / "all", a, b) == {0: 3}
     turned = b.take([3, 2, 1, 0])
     assert find_partners(tmp_path / "turned", a, turned, ties=["x", "y"]) == {0: 2}
+
+
+def test_a_recomputation_finds_partners_that_are_not_the_best(tmp_path: Path) -> None:
+    a, b = table(at(1)), table(at(1, 1), x=[1, 2])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(asof_join, "rank_rows", lambda columns, size: np.arange(size)[::-1])
+        assert find_partners(tmp_path / "run", a, b, ties="x") == {0: 0}
+    report = check_answers(tmp_path / "run")
+    assert (report.missing, report.wrong) == (1, 1)
 
 
 def test_texts_and_several_equalities_find_the_latest(tmp_path: Path) -> None:

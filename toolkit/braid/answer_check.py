@@ -22,6 +22,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from braid.answer_check_partners import NUMBER, PartnerSql, check_no_late_tuples
+from braid.answer_check_spark import ROWS_A_BATCH, join_row_numbers
 from braid.answer_check_sql import translate_condition
 from braid.answer_report import AnswerReport, DifferingRow, format_row
 from braid.core.change_types import SIGNS
@@ -31,7 +33,6 @@ from braid.storage import micro_batch_files
 from braid.storage.run_files import result_file_batch
 from braid.storage.run_store import RunStore, open_store
 from braid.storage.staged_input import StagedStream
-from braid.storage.static_input_copy import InputSnapshot
 from braid.time_arguments import UNBOUNDED, parse_lateness
 from braid.util.durations import parse_duration
 from braid.util.validation import format_value
@@ -44,8 +45,6 @@ _UNKNOWN = 1 << 62
 """Value for an unknown clock, later than every event time."""
 _FILE = "__file"
 """Name of the column with the file of a row."""
-_ROWS_A_BATCH = 1 << 40
-"""A row's number is its micro-batch times this, plus its position in the batch."""
 
 
 def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport:
@@ -54,7 +53,7 @@ def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport:
     ``sample`` is the share of the first stream's distinct rows to check. Default: 1.
 
     Raises ValueError for a run whose input is not kept, for shared runs, hubs and as-of
-    joins, and for a condition that the oracle cannot evaluate.
+    joins with late tuples, and for a condition that the oracle cannot evaluate.
     """
     if not isinstance(sample, int | float) or not 0 < sample <= 1:
         raise ValueError(f"sample is {format_value(sample)}; it must be a share above 0, at most 1")
@@ -80,10 +79,6 @@ def _read_query(store: RunStore) -> dict[str, Any]:
         kind = "a hub" if "hub" in query else "a shared run"
         raise ValueError(
             f"{store.where} holds {kind}; answers can be recomputed for the run of a StreamJoin"
-        )
-    if query.get("match") is not None:
-        raise ValueError(
-            f"{store.where} holds an as-of join; answers can be recomputed for joins without match"
         )
     return query
 
@@ -111,7 +106,12 @@ class _Recomputation:
         self.sample = round(sample * _PARTS)
         state = store.last_state()
         self.epoch = -1 if state is None else state.epoch
-        self.owes = state is not None and bool(state.pinned_blocks)
+        self.match: Mapping[str, Any] | None = query.get("match")
+        self.owes = state is not None and bool(state.pinned_blocks) and not self.match
+        self.released_until = None if state is None else state.releases.until
+        self.is_closed = state is not None and all(state.ended)
+        if state is not None and self.match:
+            check_no_late_tuples(store.where, state.irregular.late)
         spans = {a: span for a, span in query["windows"].items() if span != UNBOUNDED}
         self.windows = {a: parse_duration(span, f"window of {a}") for a, span in spans.items()}
 
@@ -164,10 +164,12 @@ class _Recomputation:
         packed = ", ".join(f"{_quote_text(n)} := {_quote_text(n)}" for n in struct_names)
         struct = f"CAST(struct_pack({packed}) AS {self.kinds.get(alias, 'VARCHAR')})"
         is_sampled = alias == self.aliases[0] and self.kinds and self.sample < _PARTS
+        number = f", row_number() OVER () AS {NUMBER}" if self.match else ""
+        kind = "TABLE" if self.match else "VIEW"  # so that a row keeps its number
         where = f" WHERE hash(__struct) % {_PARTS} < {self.sample}" if is_sampled else ""
         self.database.execute(
-            f"CREATE TEMP VIEW __stream_{self.aliases.index(alias)} AS SELECT * FROM (SELECT *, "
-            f"{micros_of_row} AS __time, {struct} AS __struct FROM ({source})){where}"
+            f"CREATE TEMP {kind} __stream_{self.aliases.index(alias)} AS SELECT * FROM (SELECT *, "
+            f"{micros_of_row} AS __time, {struct} AS __struct{number} FROM ({source})){where}"
         )
 
     @property
@@ -202,7 +204,7 @@ class _Recomputation:
             )
         self.database.register(table, pa.table({"file": files, "of": [*range(len(files))]}))
         columns = ", ".join(f"r.{_quote_text(n)}" for n in names)
-        row = f"b.of * {_ROWS_A_BATCH} + r.file_row_number"
+        row = f"b.of * {ROWS_A_BATCH} + r.file_row_number"
         numbers = "" if self.is_table_run else ", file_row_number = true"
         source = f"read_parquet({_format_text_list(files)}, filename = '{_FILE}'{numbers})"
         joined = f"{source} r JOIN {table} b ON b.file = r.{_FILE}"
@@ -246,10 +248,30 @@ class _Recomputation:
         ) + (f", {self._make_change_sql()} AS change_type" if self.changes else "")
         batch = f"greatest({', '.join(f'{_quote_text(a)}.__batch' for a in self.aliases)})"
         late = " OR ".join(self._make_late_sql(a) for a in self.aliases)
+        if self.match is not None:
+            partners = self._make_partner_sql(self.match)
+            given = " AND ".join([given, *partners.list_conditions()])
+            given = f"{given} {partners.make_choice_sql()}"
+            done = partners.make_released_sql(self.released_until, self.epoch)
+            late = "false" if self.is_closed else f"NOT {done}"
+            structs += f", {_quote_text(self.aliases[0])}.{NUMBER} AS number"
         self.database.execute(
             f"CREATE TEMP TABLE expected AS SELECT {structs}, {batch} AS batch, "
             f"coalesce({late}, false) AS is_late FROM {given}"
         )
+
+        if self.match is not None and self.query["how"] == "left":
+            first = _quote_text(self.aliases[0])
+            self.database.execute(
+                f"INSERT INTO expected SELECT __struct, NULL, {NUMBER}, __batch, {late} FROM "
+                f"__stream_0 {first} WHERE {NUMBER} NOT IN (SELECT number FROM expected)"
+            )
+
+    def _make_partner_sql(self, match: Mapping[str, Any]) -> PartnerSql:
+        times = [_quote_text(self._find_time_columns[alias]) for alias in self.aliases]
+        columns = [*self.store.input.stream_schema(self.aliases[1]).names]
+        quoted = [[_quote_text(name) for name in names] for names in (self.aliases, columns)]
+        return PartnerSql(match, quoted[0], times, quoted[1], self._name_type)
 
     def _make_change_sql(self) -> str:
         """Return SQL for the change of a combination: the product of its signs."""
@@ -276,7 +298,7 @@ class _Recomputation:
 
     def _find_pairs_with_spark(self) -> str:
         files = {a: self.input_files(a) for a in self.aliases}
-        pairs = _join_row_numbers(self.store.input, files, self.query["on"])
+        pairs = join_row_numbers(self.store.input, files, self.query["on"])
         self.database.register("__pairs", pairs)
         same = [f"{_quote_text(a)}.__row = __pairs.{_quote_text(a)}" for a in self.aliases]
         where = " AND ".join([*same, *self._keep_within_windows()])
@@ -371,28 +393,6 @@ class _Recomputation:
             tuple(DifferingRow(m, b, format_row(self.aliases, v)) for m, b, *v in examples),
             tuple(notes),
         )
-
-
-def _join_row_numbers(
-    copied: InputSnapshot, files: Mapping[str, Sequence[str]], on: str
-) -> pa.Table:
-    """Return the row numbers that Spark's batch join combines, one column for each stream."""
-    from functools import reduce
-
-    from pyspark.sql import functions as F
-
-    from braid.sources.static_replay import stored_schema
-    from braid.spark_session import session
-
-    spark = session()
-    numbered = []
-    for alias, several in files.items():
-        rows = spark.read.schema(stored_schema(copied, alias, spark)).parquet(*several)
-        batch = F.regexp_extract("_metadata.file_name", r"(\d+)\.parquet$", 1).cast("bigint")
-        number = batch * _ROWS_A_BATCH + F.col("_metadata.row_index")
-        numbered.append(rows.select("*", number.alias(f"__row_{alias}")).alias(alias))
-    joined = reduce(lambda a, b: a.crossJoin(b), numbered).filter(F.expr(on))
-    return joined.select(*(F.col(f"__row_{a}").alias(a) for a in files)).toArrow()
 
 
 def _quote_text(name: str) -> str:

@@ -1,0 +1,94 @@
+"""SQL of the best partners of as-of joins, for ``answer_check``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from braid.util.durations import parse_duration
+
+NUMBER = "__number"
+"""Column with the number of a row of the first stream."""
+_TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+
+
+def check_no_late_tuples(where: str, late: Sequence[int]) -> None:
+    """Raise ValueError if some tuples were late: what they found depends on what was held."""
+    if total := sum(late):
+        raise ValueError(
+            f"{where} holds an as-of join in which {total:,} tuples came late, so that its answers "
+            "depend on what was held; answers can be recomputed if no tuple comes late"
+        )
+
+
+class PartnerSql:
+    """SQL that keeps the best partner of each row of the first stream.
+
+    - ``match``: the arguments of the as-of join, as in ``run.json``.
+    - ``aliases``: the two streams, quoted.
+    - ``times``: their event-time columns, quoted.
+    - ``columns``: the columns of the second stream, quoted.
+    - ``name_type``: returns DuckDB's type of an expression.
+    """
+
+    def __init__(
+        self,
+        match: Mapping[str, Any],
+        aliases: Sequence[str],
+        times: Sequence[str],
+        columns: Sequence[str],
+        name_type: Callable[[str], str],
+    ) -> None:
+        self._match, self._aliases = match, aliases
+        chosen = [_quote_text(name) for name in (match["order"] or {}).values()] or times
+        plain = [f"{alias}.{column}" for alias, column in zip(aliases, chosen, strict=True)]
+        types = [name_type(sql) for sql in plain]
+        self._is_timed = types[0] in _TIMES
+        self._orders = [f"epoch_us({sql}::TIMESTAMP)" if self._is_timed else sql for sql in plain]
+        self._may_be_nan = {*types} & {"FLOAT", "DOUBLE"}
+        ties = match["ties"]
+        self._ties = columns if ties is None else [_quote_text(name) for name in ties]
+
+    def list_conditions(self) -> list[str]:
+        """Return the conditions on the orders of two partners."""
+        a, b = self._orders
+        times = [f"{alias}.__time IS NOT NULL" for alias in self._aliases]
+        present = [f"{order} IS NOT NULL" for order in (a, b)]
+        numbers = [f"NOT isnan({order}::DOUBLE)" for order in (a, b) if self._may_be_nan]
+        strict = self._match["strict"]
+        sides = {
+            "latest": [f"{b} {'<' if strict else '<='} {a}"],
+            "first": [f"{b} {'>' if strict else '>='} {a}"],
+            "nearest": [f"{a} <> {b}"] if strict else [],
+        }
+        tolerance = self._match["tolerance"]
+        if self._is_timed and tolerance is not None:
+            tolerance = parse_duration(tolerance, "tolerance", zero=True)
+        near = [] if tolerance is None else [f"{self._make_distance_sql()} <= {tolerance!r}"]
+        return [*times, *present, *numbers, *sides[self._match["match"]], *near]
+
+    def _make_distance_sql(self) -> str:
+        a, b = self._orders
+        return f"(greatest({a}, {b}) - least({a}, {b}))"
+
+    def make_choice_sql(self) -> str:
+        """Return the clause that keeps the best partner of each row."""
+        a, b = self._aliases
+        ties = (f"{b}.{column} DESC NULLS LAST" for column in self._ties)
+        rank = ", ".join([f"{self._make_distance_sql()} ASC", f"{self._orders[1]} DESC", *ties])
+        return f"QUALIFY row_number() OVER (PARTITION BY {a}.{NUMBER} ORDER BY {rank}) = 1"
+
+    def make_released_sql(self, until: int | None, last_batch: int) -> str:
+        """Return SQL for whether a row has taken its partner.
+
+        - ``until``: event time below which the rows of earlier micro-batches have.
+        - ``last_batch``: the last micro-batch.
+        """
+        a = self._aliases[0]
+        if until is None:
+            return "false"
+        return f"({a}.__batch < {last_batch} AND {a}.__time < {until})"
+
+
+def _quote_text(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
