@@ -9,10 +9,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pyarrow as pa
 from braid.core.placement import Placement
@@ -20,6 +22,7 @@ from braid.core.run_events import BatchPlanned
 from braid.stream_join import JoinRun, StreamJoin
 from models.kinds import JoinRules, Outcome, Tuple, run_join
 from oracle import PLACEMENTS
+from stages import AlternatingExecutor
 
 SECOND = 1_000_000
 Row = tuple[int, tuple[int | None, ...]]
@@ -98,6 +101,7 @@ class KindCase:
 
     - ``windows``, ``lateness``: seconds.
     - ``failing``: batches whose delivery fails once.
+    - ``has_stages``: whether batches alternate between two threads and the stages of Spark tasks.
     """
 
     how: str
@@ -107,6 +111,7 @@ class KindCase:
     lateness: tuple[int, int]
     tuples: tuple[Tuple, ...]
     failing: frozenset[int]
+    has_stages: bool = False
 
     def list_tables(self) -> dict[str, pa.Table]:
         """Return the streams, with a column "batch"."""
@@ -125,7 +130,15 @@ class KindCase:
             }
         )
 
-    def make_join(self, streams: Mapping[str, Any] | None = None) -> StreamJoin:
+    def choose_executor(self) -> AbstractContextManager[Any]:
+        """Return a context in which a run starts with the executor of the case."""
+        if not self.has_stages:
+            return nullcontext()
+        return patch("braid.arrow_join.make_executor", lambda way: AlternatingExecutor())
+
+    def make_join(
+        self, streams: Mapping[str, Any] | None = None, executor: str = "auto"
+    ) -> StreamJoin:
         """Return the join, of tables unless other ``streams`` are given."""
         windows = self.windows and {a: f"{w} seconds" for a, w in self.windows.items()}
         slack = {a: f"{s} seconds" for a, s in zip("ab", self.lateness, strict=True)}
@@ -137,6 +150,7 @@ class KindCase:
             "ts",
             slack,
             check=True,
+            executor=executor,
             how=self.how,
         )
 
@@ -178,15 +192,17 @@ def draw_case(seed: int, hows: tuple[str, ...] = ("left", "right", "full", "anti
     ]
     batches = draw.randint(3, 12)
     lateness = draw.choice([(0, 0), (5, 5), (0, 12)])
-    tuples = tuple(_draw_tuples(draw, batches, max(lateness)))
+    first = Tuple(0, 0, 0, 1000 * SECOND, {"k": 1, "n": 1})
+    tuples = (first, *_draw_tuples(draw, batches, max(lateness)))
     windows = None if condition.reach[0][1] is not None else draw.choice(WINDOWS)
     failing = frozenset(draw.sample(range(batches), draw.choice([0, 0, 1, 2])))
     how = draw.choice(hows)
-    return KindCase(how, draw.choice(usable), condition, windows, lateness, tuples, failing)
+    placement, has_stages = draw.choice(usable), draw.random() < 0.4
+    return KindCase(how, placement, condition, windows, lateness, tuples, failing, has_stages)
 
 
 def _draw_tuples(draw: random.Random, batches: int, slack: int) -> Iterator[Tuple]:
-    ids, later = [0, 0], draw.random() < 0.3
+    ids, later = [1, 0], draw.random() < 0.3
     swing = draw.random() < 0.5
     for batch in range(batches):
         for stream in (0, 1):
@@ -223,21 +239,31 @@ class _Failure(RuntimeError):
     pass
 
 
-def run_case(case: KindCase, folder: Path) -> KindRun:
-    """Run a case to its end, starting it anew after each failure."""
+def run_case(
+    case: KindCase,
+    folder: Path,
+    streams: Mapping[str, Any] | None = None,
+    executor: str = "auto",
+) -> KindRun:
+    """Run a case to its end, starting it anew after each failure.
+
+    ``streams``: Spark's frames in the place of tables.
+    """
     delivered: dict[int, list[tuple[int | None, ...]]] = {}
     left = set(case.failing)
 
-    def give(results: pa.Table, batch: int) -> None:
-        delivered[batch] = [*map(partial(_list_ids, case.how), results.to_pylist())]
+    def give(results: Any, batch: int) -> None:
+        rows = results.toArrow() if streams else results
+        delivered[batch] = [*map(partial(_list_ids, case.how), rows.to_pylist())]
         if batch in left:
             left.remove(batch)
             raise _Failure(f"batch {batch} is not taken")
 
     for _ in range(len(case.failing) + 1):
-        run = case.make_join().start(
-            folder, batches="batch", durability="process", foreachBatch=give
-        )
+        with case.choose_executor():
+            run = case.make_join(streams, executor).start(
+                folder, batches="batch", durability="process", foreachBatch=give
+            )
         try:
             run.awaitTermination()
             break
@@ -255,9 +281,9 @@ def _list_ids(how: str, row: Mapping[str, Any]) -> tuple[int | None, ...]:
     return tuple(None if row[name] is None else row[name]["id"] for name in names)
 
 
-def check_case(case: KindCase, folder: Path) -> KindRun:
-    """Run a case and compare it with the model."""
-    found, model = run_case(case, folder), run_model(case)
+def check_case(case: KindCase, folder: Path, **given: Any) -> KindRun:
+    """Run a case and compare it with the model. ``given``: see ``run_case``."""
+    found, model = run_case(case, folder, **given), run_model(case)
     assert found.run._engine.state.answers.waiting == (0, 0)
     if not found.has_migrated:
         assert sorted(found.rows, key=repr) == sorted(model.results, key=repr)

@@ -13,12 +13,15 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
 from itertools import product
+from math import inf
 
 import scatter  # noqa: F401 (placements of the tests' own, that register themselves)
 from braid.core import batch_step
+from braid.core.answer_state import AnswerCount
 from braid.core.batch_report import BatchReport, BlockSize
 from braid.core.batch_work import RunRules
 from braid.core.horizon import reach_of_windows
+from braid.core.join_kinds import INNER, JoinKind
 from braid.core.match_rules import MatchRule
 from braid.core.placement import registered_placements
 from braid.core.plan import Plan
@@ -33,6 +36,9 @@ SWING = [(4, 1)] * 4 + [(1, 8)] * 8 + [(16, 2)] * 8 + [(2, 24)] * 8 + [(0, 0)] *
 R: ====        ========
 S:     ========        ================    (a few of the other stream all the time)
 """
+
+_CHECKED = ("pending_pairs", "uncovered", "checked_answers")
+"""Fields of a batch's work that only a check of plans fills in."""
 
 BATCH = 10
 """Event time of a batch, in microseconds."""
@@ -68,6 +74,7 @@ def check_placement(kind):
             check_meetings(placement, small, random.Random(7))
             if streams == 2 and placement.delivery_guarantee == "exactly once":
                 check_releases(placement, SWING[::2], random.Random(11))
+            check_answers(placement, counts if streams == 2 else small, random.Random(11))
 
 
 def check_releases(placement, counts, draw):
@@ -115,18 +122,38 @@ def check_meetings(placement, counts, draw):
     return cluster
 
 
+def check_answers(placement, counts, draw):
+    """Check that each tuple of a join that answers all is answered once, with and without windows.
+
+    A check of answers beside the cover rule verifies each plan.
+    """
+    if placement.shares_queries or placement.delivery_guarantee != "exactly once":
+        return
+    streams = len(counts[0])
+    kind = JoinKind("keep", tuple(range(streams)), tuple(range(streams)), writes_unmatched=True)
+    for window in (None, 4 * BATCH):
+        cluster = Cluster(placement, streams, kind, window)
+        for batch in arrivals(counts, placement.key_space_size, draw):
+            cluster.run(batch)
+        cluster.drain()
+        assert window is None or cluster.answered, "no tuple is answered before the end"
+        cluster.end()
+        assert cluster.answered == Counter(dict.fromkeys(cluster.came, 1))
+        assert cluster.now.answers.waiting == (0,) * streams
+
+
 class Cluster:
     """Hosts that store and probe single tuples exactly as planned.
 
     A tuple is (stream, number, routing key, event time).
     """
 
-    def __init__(self, placement, streams):
+    def __init__(self, placement, streams, kind=INNER, window=None):
         self.placement, self.streams = placement, streams
-        window = WINDOWS[-1] if placement.shares_queries else None
-        self.rules = RunRules(
-            placement, ("r", "s", "t", "u")[:streams], reach_of_windows((window,) * streams)
-        )
+        window = WINDOWS[-1] if placement.shares_queries else window
+        names, reach = ("r", "s", "t", "u")[:streams], reach_of_windows((window,) * streams)
+        self.rules = RunRules(placement, names, reach, kind=kind)
+        self.answered = Counter()  # by number
         queries = tuple(
             Query(f"q{w}", (w,) * streams, (None,) * streams, bit, (None,) * streams)
             for bit, w in enumerate(WINDOWS)
@@ -145,6 +172,7 @@ class Cluster:
     def run(self, arrivals):
         """Run one batch of new tuples."""
         work = self._plan()
+        answers = self._answer(work)
         plan = work.combined_plan
         space = self.placement.key_space(work.plan.state)
         self.came |= {t[1]: t for t in arrivals}
@@ -162,7 +190,7 @@ class Cluster:
                 del self.stored[block, h]
         fresh = self._store(plan, arrivals)
         self._probe(plan, fresh)
-        self._commit(work, arrivals)
+        self._commit(work, arrivals, answers)
 
     def _plan(self):
         work = batch_step.plan_batch(self.rules, self.now)
@@ -170,9 +198,22 @@ class Cluster:
         saved = state_from_json(state_to_json(self.now), self.placement.State)
         assert saved == self.now, "the state does not survive a file"
         unchecked = batch_step.plan_batch(replace(self.rules, checks_coverage=False), saved)
-        again = replace(unchecked, pending_pairs=work.pending_pairs, uncovered=work.uncovered)
+        checked = work.pending_pairs, work.uncovered, work.checked_answers
+        again = replace(unchecked, **dict(zip(_CHECKED, checked, strict=True)))
         assert again == work, "a restart would plan otherwise"
         return work
+
+    def _answer(self, work):
+        """Answer the tuples that are due. Return their numbers by stream."""
+        counts = {}
+        for settle in work.settles:
+            since = -inf if settle.since is None else settle.since
+            stored = self.stored[settle.block, settle.host]
+            final = [t[1] for t in stored if since <= t[3] < settle.until]
+            self.answered.update(final)
+            more = AnswerCount(len(final))
+            counts[settle.stream] = counts.get(settle.stream, AnswerCount()).add_counts(more)
+        return counts
 
     def _store(self, plan, arrivals):
         fresh = {}
@@ -241,10 +282,10 @@ class Cluster:
                 sizes[block] = BlockSize(len(tuples), 10 * len(tuples), (min(times), max(times)))
         return sizes
 
-    def _commit(self, work, arrivals):
+    def _commit(self, work, arrivals, answers):
         sizes = self._sizes(work)
         self.now, (*_, committed) = batch_step.commit_batch(
-            self.rules, self.now, work, BatchReport(sizes)
+            self.rules, self.now, work, BatchReport(sizes, answers=answers)
         )
         blocks = self.now.blocks
         self.stored = {(b, h): tuples for (b, h), tuples in self.stored.items() if b in blocks}
@@ -259,6 +300,11 @@ class Cluster:
         check_counts([came[s] for s in range(self.streams)], (0,) * self.streams, committed)
         self.missed += committed.missed_combinations
         self.events += work.plan.events
+
+    def end(self):
+        """End all streams, and answer the tuples that wait."""
+        self.now = replace(self.now, ended=(True,) * self.streams)
+        self.run([])
 
     def drain(self):
         """Run empty batches until no pair is pending."""

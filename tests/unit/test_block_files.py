@@ -113,6 +113,7 @@ def test_results_are_read_as_they_were_whatever_numbers_they_have(
         utility_rule=None,
         fsync=False,
         result_types=(),
+        change_streams=(),
     )
     results = ResultFileWriter(spec, tmp_path, "000000-0-0000cafe")
     results.append_results(PartialMatches({0: (rows, np.arange(len(numbers)))}))
@@ -135,6 +136,7 @@ def test_results_of_many_bytes_are_written_a_few_at_a_time(
         utility_rule=None,
         fsync=False,
         result_types=(),
+        change_streams=(),
     )
     results = ResultFileWriter(spec, tmp_path, "000000-0-0000cafe")
     for n in range(0, 10, 2):

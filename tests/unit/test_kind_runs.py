@@ -18,10 +18,16 @@ from kind_runs import check_case, draw_case
 SECOND = 1_000_000
 
 
-@pytest.mark.parametrize("first", range(0, 60, 10))
+@pytest.mark.parametrize("first", range(0, 40, 10))
 def test_runs_give_the_rows_of_the_model_in_the_same_batches(tmp_path: Path, first: int) -> None:
     for seed in range(first, first + 10):
         check_case(draw_case(seed), tmp_path / str(seed))
+
+
+@pytest.mark.parametrize("seed", [1002, 1018])
+def test_chosen_runs_give_the_rows_of_the_model(tmp_path: Path, seed: int) -> None:
+    """Runs with migrations and cuts; ``mutations.kinds`` has the faults that they find."""
+    check_case(draw_case(seed), tmp_path / "run")
 
 
 def make_stream(rows: list[tuple[int, int | None, int | None, int]]) -> pa.Table:

@@ -16,6 +16,7 @@ from placement_checks import (
     SWING,
     Cluster,
     arrivals,
+    check_answers,
     check_meetings,
     check_releases,
     check_start,
@@ -67,6 +68,11 @@ def test_swinging_streams_with_migrations(placement):
 @pytest.mark.parametrize("placement", WHOLE, ids=map(named, WHOLE))
 def test_an_as_of_join_releases_each_tuple_once_beside_all_its_partners(placement):
     check_releases(placement, SWING, random.Random(11))
+
+
+@every_placement
+def test_every_tuple_is_answered_once(placement):
+    check_answers(placement, SWING[::2], random.Random(3))
 
 
 @every_placement

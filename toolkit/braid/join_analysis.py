@@ -72,9 +72,8 @@ def _check_kind(join: AnalyzedJoin) -> None:
     check_answerable(kind, aliases, join.expiry_bounds, endless)
     if kind.is_inner:
         return
-    if kind.name in ("semi", "keep") or join.source.is_spark:
-        where = " of Spark's streams" if join.source.is_spark else ""
-        raise ValueError(f"a join{where} with how={kind.name!r} is not supported yet")
+    if kind.name in ("semi", "keep"):
+        raise ValueError(f"a join with how={kind.name!r} is not supported yet")
 
 
 def _check_match_kind(join: AnalyzedJoin, rule: MatchRule) -> None:

@@ -6,6 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+Limit = int
+"""Event time in microseconds below which tuples are answered."""
+LAST = (1 << 63) - 1
+"""Limit after all event times, as JSON has no infinity."""
+
+
+def to_limit(horizon: float) -> Limit:
+    """Return a finite limit for a horizon."""
+    return int(min(horizon, LAST))
+
 
 class Origin(NamedTuple):
     """The birth of a block whose rows are numbered as in another block, and that block's rows."""
@@ -55,6 +65,7 @@ class AnswerState:
     - ``origins``: births of blocks that are not their own.
     - ``matched``: match bitmaps by birth. A birth without one has no match.
     - ``waiting``: by stream, stored tuples that are not final.
+    - ``checked``: the record of ``AnswerLedger``, by block; empty unless plans are checked.
     """
 
     until: tuple[int | None, ...] = ()
@@ -62,6 +73,7 @@ class AnswerState:
     origins: Mapping[int, Origin] = field(default_factory=dict)
     matched: Mapping[int, MatchedRows] = field(default_factory=dict)
     waiting: tuple[int, ...] = ()
+    checked: Mapping[int, Limit] = field(default_factory=dict)
 
     def find_birth(self, block: int) -> int:
         """Return the birth of a block."""

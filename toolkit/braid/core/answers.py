@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from braid.core.answer_state import AnswerCount, AnswerState, MatchedRows, Origin
+from braid.core.answer_state import AnswerCount, AnswerState, Origin, to_limit
+from braid.core.batch_report import BatchReport
+from braid.core.batch_work import BatchWork
 from braid.core.horizon import Horizon
 from braid.core.join_kinds import JoinKind
 from braid.core.plan import Block, Plan, Settle
 from braid.core.run_state import RunState
 
-_LAST = (1 << 63) - 1
-"""Limit of answers that is after all event times, as JSON has no infinity."""
 Pairs = frozenset[tuple[int, int]]
 """Pending pairs of blocks."""
 
@@ -86,14 +86,7 @@ def follow_pending_pairs(pending: Pairs, plan: Plan) -> Pairs:
 
 
 def advance_answer_state(
-    kind: JoinKind,
-    state: RunState,
-    following: RunState,
-    horizons: Sequence[Horizon],
-    plan: Plan,
-    changed: Mapping[int, MatchedRows],
-    counts: Mapping[int, AnswerCount],
-    sizes: Mapping[int, int],
+    kind: JoinKind, state: RunState, following: RunState, work: BatchWork, outcome: BatchReport
 ) -> AnswerState:
     """Return what is known of answers after a batch.
 
@@ -103,50 +96,38 @@ def advance_answer_state(
         The kind of the join.
     state, following
         The states before and after the batch.
-    horizons
-        Limits of the batch's answers, by stream.
-    plan
-        The plan of the batch, with its compaction.
-    changed
-        Match bitmaps that the batch changed.
-    counts
-        Answered tuples by stream.
-    sizes
-        Rows of the blocks of both states, and of all that the batch made.
+    work, outcome
+        The work of the batch, and the report of its hosts.
     """
-    if not kind.preserved:
-        return state.answers
+    plan, live = work.combined_plan, following.blocks
     until = tuple(
-        _to_limit(horizon) if stream in kind.preserved else None
-        for stream, horizon in enumerate(horizons)
+        to_limit(horizon) if stream in kind.preserved and horizon is not None else None
+        for stream, horizon in enumerate(work.horizons)
     )
-    origins = _follow_origins(state, following.blocks, plan, sizes)
-    live = {
-        origins[id].birth if id in origins else id
-        for id, block in following.blocks.items()
-        if block.stream in kind.preserved
-    }
-    received = zip(following.previous_received, state.answers.waiting, strict=True)
+    sizes = {id: block.rows for id, block in {**state.blocks, **live}.items()}
+    sizes |= {id: size.rows for id, size in outcome.block_sizes.items()}
+    origins = _follow_origins(state, live, plan, sizes)
+    births = {origins[id].birth if id in origins else id for id in live}
+    bitmaps = {**state.answers.matched, **outcome.matched}
     return AnswerState(
         until,
         dict(_find_held(kind, state, following, until, plan)),
         origins,
-        {
-            birth: bits
-            for birth, bits in {**state.answers.matched, **changed}.items()
-            if birth in live
-        },
-        tuple(
-            waiting + arrived - counts.get(stream, AnswerCount()).answered
-            if stream in kind.preserved
-            else 0
-            for stream, (arrived, waiting) in enumerate(received)
-        ),
+        {birth: bitmap for birth, bitmap in bitmaps.items() if birth in births},
+        _count_waiting(kind, state, following, outcome),
+        {id: limit for id, limit in work.checked_answers.items() if id in live},
     )
 
 
-def _to_limit(horizon: Horizon) -> int | None:
-    return None if horizon is None else int(min(horizon, _LAST))
+def _count_waiting(
+    kind: JoinKind, state: RunState, following: RunState, outcome: BatchReport
+) -> tuple[int, ...]:
+    """Return, by stream, the stored tuples of preserved streams that are not final."""
+    waiting = list(state.answers.waiting)
+    for stream in kind.preserved:
+        answered = outcome.answers.get(stream, AnswerCount()).answered
+        waiting[stream] += following.previous_received[stream] - answered
+    return tuple(waiting)
 
 
 def _find_held(

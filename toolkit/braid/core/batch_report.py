@@ -62,6 +62,8 @@ class BlockSize(NamedTuple):
     - ``event_time_range``: (earliest, latest) event time in microseconds.
     - ``late_tuples``: tuples behind the watermark.
     - ``spread``: event times of a fresh block, if the clock needs more than their range.
+    - ``order_checksum``: checksum of the order of the rows of a fresh block that several tasks
+      number; 0: one task does.
     """
 
     rows: int
@@ -69,6 +71,7 @@ class BlockSize(NamedTuple):
     event_time_range: tuple[int, int]
     late_tuples: int = 0
     spread: TimeSpread | None = None
+    order_checksum: int = 0
 
 
 class ReplicaReport(msgspec.Struct, frozen=True):
@@ -256,6 +259,11 @@ def _add_replica_report(outcome: BatchReport, report: TaskReport) -> None:
             raise RuntimeError(
                 f"replicas of block {r.block} differ: host {r.host} has {r.size.rows} rows, "
                 f"another {size.rows}"
+            )
+        if size.order_checksum != r.size.order_checksum:
+            raise RuntimeError(
+                f"replicas of block {r.block} have their rows in different orders, of which host "
+                f"{r.host} has one, so that rows that matched would be confused"
             )
         outcome.replica_addresses[r.block, r.host] = r.address
 

@@ -12,6 +12,7 @@ from operator import add, sub
 from typing import NamedTuple
 
 from braid.core import batch_history
+from braid.core.answer_ledger import AnswerLedger
 from braid.core.answers import advance_answer_state, find_due_settles, follow_pending_pairs
 from braid.core.batch_report import (
     BatchReport,
@@ -149,6 +150,8 @@ def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:
     )
     try:
         ledger.check_plan(state.blocks.values(), work.combined_plan)
+        if not rules.kind.is_inner:
+            work = replace(work, checked_answers=_check_answers(rules, state, work))
     except CoverageError as error:
         error.add_note(f"The plan of batch {work.facts.batch}, block by block:")
         for id in dict.fromkeys(error.blocks[:_MOST_DESCRIBED]):
@@ -163,6 +166,17 @@ def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:
             )
         raise
     return replace(work, pending_pairs=frozenset(ledger.pending_pairs), uncovered=ledger.uncovered)
+
+
+def _check_answers(rules: RunRules, state: RunState, work: BatchWork) -> dict[int, int]:
+    """Return, by block, the event time below which its tuples are answered.
+
+    Raises CoverageError if the plan answers some tuple twice, or loses one.
+    """
+    ledger = AnswerLedger(rules.kind, dict(state.answers.checked))
+    blocks, pending = tuple(state.blocks.values()), state.pending_pairs
+    ledger.check_plan(blocks, pending, work.settles, work.combined_plan, work.horizons)
+    return ledger.limits
 
 
 def commit_batch(
@@ -257,18 +271,7 @@ def _make_next_state(
     )
     if rules.kind.is_inner:
         return following
-    sizes = {id: block.rows for id, block in {**state.blocks, **blocks}.items()}
-    sizes |= {id: size.rows for id, size in outcome.block_sizes.items()}
-    answers = advance_answer_state(
-        rules.kind,
-        state,
-        following,
-        work.horizons,
-        work.combined_plan,
-        outcome.matched,
-        outcome.answers,
-        sizes,
-    )
+    answers = advance_answer_state(rules.kind, state, following, work, outcome)
     files = {name: {**state.block_files, **outcome.files}[name] for name in answers.bitmap_files()}
     return replace(following, answers=answers, block_files={**following.block_files, **files})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -151,6 +151,8 @@ class BatchWork:
     - ``settles``: stored tuples that are answered before anything else is done.
     - ``releases``: stored tuples of an as-of join that take their partners.
     - ``release_state``: what is released and forgotten after the batch.
+    - ``checked_answers``: by block, the event time below which its tuples are answered, from the
+      check of answers.
     """
 
     facts: Facts
@@ -165,6 +167,7 @@ class BatchWork:
     settles: tuple[Settle, ...] = ()
     releases: tuple[Release, ...] = ()
     release_state: ReleaseState = NOTHING_RELEASED
+    checked_answers: Mapping[int, int] = field(default_factory=dict)
 
     @cached_property
     def combined_plan(self) -> Plan:

@@ -22,6 +22,7 @@ from braid.kernels.host_block_rows import BlockRows, take_block_rows, value_byte
 from braid.kernels.join_spec import BatchSpec
 from braid.kernels.position_sort import sort_positions
 from braid.kernels.shedding_sampler import utility_types
+from braid.kernels.tuple_order import checksum_order, sort_by_contents
 from braid.storage.block_files import BlockFileWriter
 from braid.util.clock_and_threads import current_environment
 
@@ -37,6 +38,7 @@ class FreshBlock(NamedTuple):
     - ``address``: where it is stored; None: it is not.
     - ``late_tuples``: late tuples in it.
     - ``spread``: distribution of its event times; None: the clock does not need it.
+    - ``order_checksum``: see ``BlockSize``.
     - ``seconds``: seconds that each host worked on it.
     """
 
@@ -47,6 +49,7 @@ class FreshBlock(NamedTuple):
     address: ReplicaAddress | None
     late_tuples: int
     spread: TimeSpread | None = None
+    order_checksum: int = 0
     seconds: float = 0.0
 
 
@@ -132,16 +135,15 @@ class FreshBlockBuilder:
 
         It is written if a served host stores it; hosts share the file.
         """
-        block = route.block
-        rows = BlockRows(
-            build_block(
-                part,
-                self.batch.spec.predicate.stream_orders(block.stream),
-                ordered=True,
-                stores_orders=self.batch.spec.match is None,
-            ),
-            births=(block.id,),
-        )
+        block, checksum = route.block, 0
+        orders = self.batch.spec.predicate.stream_orders(block.stream)
+        if self._is_numbered_apart(route, serves):
+            columns = self.batch.spec.columns[block.stream]
+            part = sort_by_contents(part, orders[0].column, columns)
+            checksum = checksum_order(part)
+        stores_orders = self.batch.spec.match is None
+        built = build_block(part, orders, ordered=True, stores_orders=stores_orders)
+        rows = BlockRows(built, births=(block.id,))
         if serves(block.hosts[0]):
             self._count_keys_and_types(rows, block.stream)
         address, late, spread = None, 0, None
@@ -149,9 +151,14 @@ class FreshBlockBuilder:
             address = self.files.append_block(block.stream, rows.batch)
             late = self._count_late_rows(rows, block.stream)
             spread = self._summarize_event_times(rows, block.stream)
-        return FreshBlock(
-            block, route.reading_hosts(), rows, value_bytes(part), address, late, spread
-        )
+        size, hosts = value_bytes(part), route.reading_hosts()
+        return FreshBlock(block, hosts, rows, size, address, late, spread, checksum)
+
+    def _is_numbered_apart(self, route: Route, serves: Callable[[int], bool]) -> bool:
+        """Return whether several tasks must number the rows of a fresh block alike."""
+        if route.block.stream not in self.batch.spec.kind.preserved:
+            return False
+        return not all(map(serves, route.reading_hosts()))
 
     def _count_keys_and_types(self, rows: BlockRows, stream: int) -> None:
         if self.batch.bitmaps is not None:

@@ -184,13 +184,14 @@ class ReplicaStore:
         rows: BlockRows,
         late: int = 0,
         spread: TimeSpread | None = None,
+        order_checksum: int = 0,
     ) -> BlockSize | None:
         """Record a replica for the report; ignore it if it is empty."""
         if (count := rows.row_count()) == 0:
             return None
-        size = BlockSize(
-            count, rows.nbytes * count // rows.batch.num_rows, rows.event_time_range(), late, spread
-        )
+        size_bytes = rows.nbytes * count // rows.batch.num_rows
+        span = rows.event_time_range()
+        size = BlockSize(count, size_bytes, span, late, spread, order_checksum)
         self._hold_replica(block, host, address, rows)
         self.reports.append(ReplicaReport(block, host, address, size))
         return size
@@ -211,9 +212,8 @@ class ReplicaStore:
                 count.seconds += f.seconds
             if f.address is not None:
                 for host in filter(self.is_local_host, f.block.hosts):
-                    self._record_replica(
-                        f.block.id, host, f.address, f.rows, f.late_tuples, f.spread
-                    )
+                    about = f.late_tuples, f.spread, f.order_checksum
+                    self._record_replica(f.block.id, host, f.address, f.rows, *about)
         return here
 
     def register(self, report: TaskReport) -> None:

@@ -64,8 +64,7 @@ class ThreadExecutor:
         tuples, size = self._collect_tuples(given, batch, excluded)
         self.worked, source = 0.0, current_environment().read_clock() - began
         tasks = self._make_tasks(tuples, batch)
-        for stream, rejected in excluded.rejected.items():
-            tasks[0].answers.answer_rejected_tuples(stream, rejected)
+        tasks[0].answers.answer_rejected_tuples(excluded.rejected)
         shares = _assign_fresh_blocks(batch.routes, tuples, len(tasks))
         fresh = [*chain(*self._map_on_threads(partial(_build_task_blocks, tuples, shares), tasks))]
         tuples.clear()  # blocks are copies

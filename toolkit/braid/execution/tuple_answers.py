@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -48,9 +48,9 @@ class AnswerWriter:
         self._count_answers(settle.stream, len(at), len(unmatched))
         self._write_unmatched(settle.stream, settle.host, rows.batch, unmatched)
 
-    def answer_rejected_tuples(self, stream: int, batches: Iterable[pa.RecordBatch]) -> None:
-        """Answer arrived tuples of a preserved stream that can be in no pair."""
-        for batch in batches:
+    def answer_rejected_tuples(self, arrived: Mapping[int, Iterable[pa.RecordBatch]]) -> None:
+        """Answer arrived tuples, by preserved stream, that can be in no pair."""
+        for stream, batch in ((s, batch) for s, several in arrived.items() for batch in several):
             # They were never among the waiting ones, so they are not counted as answered.
             self._count_answers(stream, 0, batch.num_rows)
             self._write_unmatched(stream, 0, batch, np.arange(batch.num_rows))

@@ -14,18 +14,16 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 
 from braid.condition.arrow_type_checker import ArrowAnalyzer
 from braid.condition.change_columns import check_signs, make_sign_sql
-from braid.condition.failure_guards import is_safe
 from braid.condition.predicate import Predicate
 from braid.condition.residual_evaluation import query_table, raise_failure
-from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import sql_type_of_arrow
 from braid.core.placement import Placement
 from braid.core.reserved_columns import DRAW, MEETS, ROUTING, SIGN, TIME, WORTH
 from braid.core.shedding_plan import SheddingPlan
+from braid.sources.tuple_filter import make_tuple_filter
 from braid.storage import durable_files, micro_batch_files, staged_input
 from braid.storage.block_files import read_parquet
 
@@ -56,7 +54,9 @@ def most_frequent_share(alias: str, rows: pa.Table, predicate: Predicate) -> flo
     stream = predicate.aliases.index(alias)
     analyser, keys = ArrowAnalyzer({alias: rows}), predicate.key_columns[stream]
     columns = {name: analyser.compile_expression(alias, sql)[0] for name, sql in keys.items()}
-    where = _make_filter(columns, keys, _compile_filter(analyser, alias, predicate.filters[stream]))
+    where = make_tuple_filter(
+        columns, keys, _compile_filter(analyser, alias, predicate.filters[stream])
+    )
     assert predicate.equality is not None
     value = columns[predicate.equality[stream]]
     chosen = f"SELECT {value} AS value FROM tuples WHERE {' AND '.join(where)}"
@@ -218,7 +218,7 @@ class ArrowFeed:
             condition = predicate.filters[i]
             passes = _compile_filter(analyser, alias, condition)
             self.columns[alias] = columns
-            self.where[alias] = _make_filter(columns, predicate.key_columns[i], passes)
+            self.where[alias] = make_tuple_filter(columns, predicate.key_columns[i], passes)
             worths = [worth[i]] if worth is not None else []
             asked = [condition, *wanted.values(), *worths]
             self.texts[alias] = [text for text in asked if text is not None]
@@ -297,21 +297,3 @@ def _append_rejected(tuples: pa.Table, rows: pa.Table, places: pa.ChunkedArray) 
 
 def _compile_filter(analyser: ArrowAnalyzer, alias: str, condition: str | None) -> str | None:
     return None if condition is None else analyser.compile_expression(alias, condition)[0]
-
-
-def _make_filter(
-    columns: Mapping[str, str], keys: Mapping[str, str], passes: str | None
-) -> list[str]:
-    """Return the conditions that a tuple must satisfy: the filter, and that no key is NULL.
-
-    As in Spark, a key that may fail is not computed for a tuple that the other conditions reject.
-    """
-    there = {n: f"({columns[n]}) IS NOT NULL" for n in keys}
-    trees = {n: sqlglot.parse_one(sql, dialect=SparkSql) for n, sql in keys.items()}
-    first = [there[n] for n in keys if is_safe(trees[n])]
-    last = [there[n] for n in keys if not is_safe(trees[n])]
-    if passes is not None:
-        first.append(passes)
-    if not first or not last:
-        return first + last
-    return [f"CASE WHEN {' AND '.join(first)} THEN {' AND '.join(last)} ELSE false END"]

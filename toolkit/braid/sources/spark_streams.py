@@ -21,6 +21,7 @@ from braid.execution.stream_layout import make_layouts, project_stream
 from braid.kernels.join_spec import RoutingHash, StreamLayout
 from braid.sources import input_fingerprints, static_replay
 from braid.sources.stream_source import PAGES, AnalyzedJoin, StreamSource, TupleSample
+from braid.sources.tuple_filter import make_marked_columns
 from braid.spark_workers import check_object_store, check_shared_folder, prepare_workers
 from braid.storage.object_store import store_environment
 from braid.storage.run_store import RunStore
@@ -233,8 +234,7 @@ class SparkStreams(StreamSource):
         p, frames = join.predicate, list(streams.values())
         wanted = [
             {TIME: _event_time_sql(join, alias, f)}
-            | p.key_columns[i]
-            | p.computed_columns[i]
+            | _condition_columns(join, i)
             | shedding_columns(join, i, f)
             | _sign_columns(join, alias)
             for i, (alias, f) in enumerate(streams.items())
@@ -246,14 +246,27 @@ class SparkStreams(StreamSource):
         )
         parts = []
         for i, frame in enumerate(frames):
-            part = frame if (condition := p.filters[i]) is None else frame.filter(condition)
-            key = None if layouts[i].routing else _routing_key_sql(join, i, frame)
+            is_filtered = i not in join.config.kind.preserved
+            condition = p.filters[i] if is_filtered else None
+            part = frame if condition is None else frame.filter(condition)
+            key = None if layouts[i].routing else _routing_key_sql(join, i, frame, wanted[i])
             part = project_stream(i, part, key, wanted[i], layouts[i])
             needed = dict.fromkeys(layouts[i].union_column(name) for name in p.key_columns[i])
-            if needed:
+            if needed and is_filtered:
                 part = part.filter(" AND ".join(f"{slot} IS NOT NULL" for slot in needed))
             parts.append(part)
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts), layouts
+
+
+def _condition_columns(join: AnalyzedJoin, i: int) -> dict[str, str]:
+    """Return Spark SQL for the columns that the condition adds to a stream.
+
+    A preserved stream is not filtered: its tuples that can be in no pair are marked.
+    """
+    p = join.predicate
+    if i in join.config.kind.preserved:
+        return make_marked_columns(p, i)
+    return p.key_columns[i] | p.computed_columns[i]
 
 
 def _with_routing_hash(join: AnalyzedJoin, i: int, layout: StreamLayout) -> StreamLayout:
@@ -295,11 +308,14 @@ def _sign_columns(join: AnalyzedJoin, alias: str) -> dict[str, str]:
     return {SIGN: make_raising_sign_sql(column, join.config.streams[alias][column], alias)}
 
 
-def _routing_key_sql(join: AnalyzedJoin, i: int, frame: DataFrame) -> str:
+def _routing_key_sql(
+    join: AnalyzedJoin, i: int, frame: DataFrame, columns: Mapping[str, str]
+) -> str:
     """Return Spark SQL for the routing key, a seeded hash in [0, keys).
 
     It hashes the whole tuple, the value of the join's equality, or both. In a shared join it is
-    computed from query bitmaps on arrival.
+    computed from query bitmaps on arrival. ``columns``: Spark SQL of the columns that the condition
+    adds.
     """
     p, placement = join.predicate, join.placement
     if join.config.shares_queries or placement.key_space_size == 1:
@@ -313,7 +329,7 @@ def _routing_key_sql(join: AnalyzedJoin, i: int, frame: DataFrame) -> str:
     whole = static_replay.hashable_columns(frame)
     if keying == "tuple" or p.equality is None:
         return hash_columns(whole, size)
-    value = [p.key_columns[i][p.equality[i]]]
+    value = [columns[p.equality[i]]]
     if keying == "join":
         return hash_columns(value, size)
     return f"{hash_columns(whole, size // hosts)} * {hosts} + {hash_columns(value, hosts)}"
