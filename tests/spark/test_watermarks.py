@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from braid import Centralized
 from braid.core.run_events import BatchCommitted
+from braid.execution import spark_executor
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.shared.shared_join import SharedJoin
 from braid.state_forecast import check_bounded
@@ -16,6 +19,7 @@ from braid.stream_join import StreamJoin
 from oracle import committed_ids, describe_difference, expected, frames, tables
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from unit.test_irregular_rows import STREAM, find_expected
 
 STREAMS = tables("ab", {"a": 150, "b": 150}, seed=41, batches=5)
 NEAR = "a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL 20 SECONDS AND a.ts + INTERVAL 30 SECONDS"
@@ -164,3 +168,23 @@ def test_shared_joins_are_bounded_by_their_queries(spark: SparkSession, tmp_path
     shared = SharedJoin({a: live(spark, tmp_path, a) for a in "ab"}, "a.k = b.k", "ts")
     shared.add("q", "40 seconds")
     check_bounded(shared._join)
+
+
+@pytest.mark.parametrize("way", ["process", "one task", "two stages"])
+def test_irregular_tuples_are_rows_whatever_the_executor(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(spark_executor, "_SMALL", 0 if way == "two stages" else 1 << 40)
+    streams = {alias: spark.createDataFrame(STREAM.to_pandas()) for alias in "ab"}
+    streams = {a: f.withColumn("ts", F.expr("ts - interval 0 seconds")) for a, f in streams.items()}
+    executor = "process" if way == "process" else "spark"
+    join = StreamJoin(
+        streams, "a.k = b.k", HashPartition(4), "20 seconds", "ts", executor=executor, partitions=2
+    )
+    run = join.start(tmp_path / "run", batches="batch", durability="process")
+    assert run.awaitTermination()
+    rows = run.late().selectExpr("*", "coalesce(row.a.id, row.b.id) as id").collect()
+    found = Counter((r["batch"], r["stream"], r["reason"], r["id"]) for r in rows)
+    assert found == find_expected()
+    assert {r["behind"] for r in rows if r["reason"] == "late"} == {timedelta(seconds=30)}
+    assert all((r["row"]["a"] is None) == (r["stream"] == "b") for r in rows)

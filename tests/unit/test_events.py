@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from braid.core import batch_history, batch_report, event_jsonl, run_events
 from braid.core.comparison_watch import ManyComparisons
+from braid.core.irregular_rows import IrregularFile, IrregularRowsWritten
 from braid.core.plan import Block, Derivation, Hop, ReplicaCopy, Route
+from braid.core.run_state import FileChecksum
 from braid.core.shedding_plan import ItemYield
 from braid.errors import DamagedRunError
 from braid.papers.diffusion import run_events as diffusion
@@ -138,6 +140,9 @@ ALL: list[Any] = [
         0.5,
     ),
     ManyComparisons(5, "f(a.s, b.s)", "all pairs", 2_000_000, 7),
+    IrregularRowsWritten(
+        5, (IrregularFile("000005-0-8f3a01bc-1.parquet", FileChecksum(2_000, 77)),)
+    ),
     run_events.RunEnded(3, "failed", "ValueError: no"),
 ]
 

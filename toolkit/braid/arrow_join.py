@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from braid.execution.executors import Executor, check_executor, make_executor
 from braid.join_run import JoinRun
-from braid.run_results import sum_table_changes
+from braid.run_results import collect_irregular_tables, sum_table_changes
 from braid.sources.batch_drivers import BatchDriver, BatchThread
 from braid.storage.block_files import read_parquet
 
@@ -49,6 +49,10 @@ class ArrowJoinRun(JoinRun):
 
     def _read_lasting_results(self, files: list[str]) -> Any:
         return self._read_results(files)
+
+    def _read_irregular_rows(self, files: Mapping[str, list[str]]) -> Any:
+        tables = {alias: [read_parquet(f) for f in each] for alias, each in files.items()}
+        return collect_irregular_tables(self._irregular_schema, tables)
 
     def set_executor(self, way: str) -> None:
         """Raise ValueError unless the executor is this process, the only one for tables."""

@@ -92,6 +92,9 @@ class EngineRun(RunLifecycle):
         self._schema: Any = source.make_result_schema(
             streams, weighs, kind.structs, join.config.changes
         )
+        self._irregular_schema: Any = source.make_result_schema(
+            streams, False, range(len(streams)), join.config.changes
+        )
         union, layouts = source.union_streams(join, streams)
         columns, types = source.list_column_names(streams), source.find_result_types(streams)
         return join.make_spec(columns, layouts, self.store, types), union

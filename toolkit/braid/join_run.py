@@ -6,9 +6,16 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from braid.core.irregular_rows import IrregularRowsWritten
 from braid.engine_run import EngineRun
 from braid.errors import DamagedRunError, PendingPairs
-from braid.run_results import add_event_time, flatten_results, read_results, sum_changes
+from braid.run_results import (
+    add_event_time,
+    flatten_results,
+    read_irregular_rows,
+    read_results,
+    sum_changes,
+)
 from braid.sources.batch_drivers import BatchDriver
 
 if TYPE_CHECKING:
@@ -141,6 +148,35 @@ class JoinRun(EngineRun):
         end = self._next_result_batch(batch)
         files = self.store.results.result_files(batch, end, self._deep)
         return self._read_lasting_results(files), max(batch, end)
+
+    def late(self) -> Any:
+        """Return the irregular tuples of committed batches: late, untimed and early ones.
+
+        It is a DataFrame, or an Arrow table in a run of tables. They are kept for as long as the
+        events of their batch. Columns:
+
+        - ``stream``: alias.
+        - ``reason``: "late", behind what others were kept for, so that it may miss partners;
+          "untimed", without the event time that the join needs, so that it was not joined;
+          "ahead", too far ahead of the clock of its stream to advance it.
+        - ``behind``: how far a late tuple is behind, an interval; NULL for others.
+        - ``batch``: the batch in which it came.
+        - ``row``: a struct for each alias, NULL but for that of the tuple's stream.
+
+        Raises DamagedRunError if a file is missing or damaged.
+        """
+        files: dict[str, list[str]] = {}
+        aliases, irregular = list(self.config.streams), self.store.irregular
+        for event in self.store.events.events_of_type(IrregularRowsWritten):
+            for file in event.files:
+                path = irregular.find_file(file, self._deep)
+                files.setdefault(aliases[file.stream], []).append(str(path))
+        return self._read_irregular_rows(files)
+
+    def _read_irregular_rows(self, files: Mapping[str, list[str]]) -> Any:
+        """Return irregular rows from files by alias."""
+        self.store.keep_until_exit()
+        return read_irregular_rows(self._spark, self._irregular_schema, files)
 
     @property
     def first_retained_batch(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -126,3 +127,66 @@ def sum_table_changes(whole: pa.Table) -> pa.Table:
     change = pa.array(np.repeat(np.where(counts > 0, "insert", "delete"), np.abs(counts)))
     place = whole.column_names.index(CHANGE_TYPE)
     return whole.take(at).set_column(place, CHANGE_TYPE, change.cast(pa.string()))
+
+
+def read_irregular_rows(
+    spark: SparkSession, schema: StructType, files: Mapping[str, Sequence[str]]
+) -> DataFrame:
+    """Return irregular rows as ``JoinRun.late`` has them, from their files by alias.
+
+    ``schema`` has a struct for each alias.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    stored = [T.StructField("batch", T.IntegerType()), T.StructField("reason", T.StringType())]
+    stored.append(T.StructField("behind", T.LongType()))
+    aliases = [f.name for f in schema.fields if isinstance(f.dataType, T.StructType)]
+    behind = F.expr("make_dt_interval(0, 0, 0, cast(behind as decimal(20, 0)) / 1000000)")
+    parts = []
+    for alias in aliases:
+        stored_rows = read_results(
+            spark,
+            T.StructType([*stored, T.StructField("row", schema[alias].dataType)]),
+            files.get(alias, []),
+        )
+        members = [
+            (F.col("row") if a == alias else F.lit(None).cast(schema[a].dataType)).alias(a)
+            for a in aliases
+        ]
+        columns = F.lit(alias).alias("stream"), "reason", behind.alias("behind"), "batch"
+        parts.append(stored_rows.select(*columns, F.struct(*members).alias("row")))
+    return reduce(type(parts[0]).union, parts)
+
+
+def collect_irregular_tables(
+    schema: pa.Schema, tables: Mapping[str, Sequence[pa.Table]]
+) -> pa.Table:
+    """Return the same for tables by alias, in the order of batches and streams."""
+    aliases = [field.name for field in schema if pa.types.is_struct(field.type)]
+    members = pa.struct([schema.field(alias) for alias in aliases])
+    result = pa.schema(
+        [
+            ("stream", pa.string()),
+            ("reason", pa.string()),
+            ("behind", pa.duration("us")),
+            ("batch", pa.int32()),
+            ("row", members),
+        ]
+    )
+    parts = [result.empty_table()]
+    for alias in aliases:
+        for table in tables.get(alias, []):
+            rows = table["row"].combine_chunks().cast(schema.field(alias).type)
+            nested = [
+                rows if a == alias else pa.nulls(len(rows), schema.field(a).type) for a in aliases
+            ]
+            columns = {
+                "stream": pa.repeat(pa.scalar(alias), len(rows)),
+                "reason": table["reason"],
+                "behind": table["behind"].cast(pa.duration("us")),
+                "batch": table["batch"],
+                "row": pa.StructArray.from_arrays(nested, fields=list(members)),
+            }
+            parts.append(pa.table(columns, schema=result))
+    return pa.concat_tables(parts).sort_by([("batch", "ascending"), ("stream", "ascending")])

@@ -64,6 +64,8 @@ class BlockSize(NamedTuple):
     - ``spread``: event times of a fresh block, if the clock needs more than their range.
     - ``order_checksum``: checksum of the order of the rows of a fresh block that several tasks
       number; 0: one task does.
+    - ``latest_rows``: its rows with the latest event times, as an Arrow stream, if there is a
+      spread.
     """
 
     rows: int
@@ -72,6 +74,7 @@ class BlockSize(NamedTuple):
     late_tuples: int = 0
     spread: TimeSpread | None = None
     order_checksum: int = 0
+    latest_rows: bytes = b""
 
 
 class ReplicaReport(msgspec.Struct, frozen=True):
@@ -121,6 +124,7 @@ class TaskReport(msgspec.Struct):
     - ``step_counts``: pairs of each probe step.
     - ``marks``: by birth, a bitmap of rows that are in some result, lowest bit first.
     - ``answers``: answered tuples by stream.
+    - ``irregular``: files of irregular rows.
     """
 
     hosts: dict[int, HostMetrics]
@@ -140,6 +144,7 @@ class TaskReport(msgspec.Struct):
     step_counts: list[StepCounts] = []
     marks: dict[int, bytes] = {}
     answers: dict[int, AnswerCount] = {}
+    irregular: list[str] = []
 
     def to_json(self) -> bytes:
         """Return the report as JSON."""
@@ -174,6 +179,7 @@ class BatchReport:
     - ``marks``: by birth, bitmaps of rows that are in some result, of one or more tasks.
     - ``matched``: match bitmaps that the batch changed, as written.
     - ``answers``: answered tuples by stream.
+    - ``irregular``: files of irregular rows.
     """
 
     block_sizes: dict[int, BlockSize] = field(default_factory=dict)
@@ -195,6 +201,7 @@ class BatchReport:
     marks: dict[int, list[bytes]] = field(default_factory=dict)
     matched: dict[int, MatchedRows] = field(default_factory=dict)
     answers: dict[int, AnswerCount] = field(default_factory=dict)
+    irregular: list[str] = field(default_factory=list)
 
 
 def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
@@ -211,6 +218,7 @@ def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
         outcome.tasks += report.stage == 0 and bool(report.hosts)
         stages[report.stage] = max(stages.get(report.stage, 0.0), report.kernel_seconds)
         outcome.results += report.results
+        outcome.irregular += report.irregular
         counted += report.step_counts
         _add_replica_report(outcome, report)
         for host, counts in report.hosts.items():

@@ -26,12 +26,14 @@ from braid.core.batch_report import (
 from braid.core.batch_step import BatchStep
 from braid.core.batch_work import BatchWork, RunRules
 from braid.core.horizon import reach_of_windows
+from braid.core.irregular_rows import IrregularFile, IrregularRowsWritten
 from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows
 from braid.core.releases import AFTER_ALL, plan_releases
 from braid.core.run_events import BatchCommitted, Event
 from braid.core.run_state import FileChecksum, RunState
 from braid.core.stream_clocks import END
+from braid.execution.early_rows import list_early_rows
 from braid.execution.executor_choice import ExecutionResult
 from braid.execution.executors import Executor
 from braid.kernels.join_spec import BatchSpec, JoinSpec
@@ -209,6 +211,7 @@ class Engine:
         executed = self.clock()
         self._note_turn_seconds(outcome, executed - began + self.committing + self.last_commit)
         after = batch_step.commit_batch(self.rules, self.state, work, outcome, epoch, seen())
+        after = self._name_irregular_rows(after, work, outcome)
         snapshot = self.store.states.write_state(after.state)
         ended = self.clock()
         self.committing = ended - executed
@@ -238,6 +241,22 @@ class Engine:
         if outcome.marks:
             self.store.bitmaps.write_changed(self.state, outcome)
         return done, outcome
+
+    def _name_irregular_rows(
+        self, after: BatchStep, work: BatchWork, outcome: BatchReport
+    ) -> BatchStep:
+        """Write the rows too far ahead of the new clocks, and name all files of irregular rows."""
+        files = [IrregularFile(name, outcome.files[name]) for name in outcome.irregular]
+        state, ahead = after.state, self.rules.ahead
+        limits = [None if at is None or ahead is None else at + ahead for at in state.clocks]
+        fresh = [route.block for route in work.plan.routes if route.is_fresh]
+        early = list_early_rows(fresh, outcome.block_sizes, limits, self.spec.columns)
+        files += [self.store.irregular.write_early_rows(state.batch, *rows) for rows in early]
+        if not files:
+            return after
+        *happened, committed = after.events
+        written = IrregularRowsWritten(state.batch, tuple(files))
+        return after._replace(events=(*happened, written, committed))
 
     def _note_turn_seconds(self, outcome: BatchReport, turn: float) -> None:
         """Record the seconds of this batch and of the last commit for load shedding."""

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from braid.core.horizon import find_late_limit
+from braid.core.irregular_rows import LATE
 from braid.core.plan import Block, Route
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.core.run_state import ReplicaAddress
 from braid.core.stream_clocks import TimeSpread, needs_spread
+from braid.execution.early_rows import encode_latest_rows
 from braid.kernels import join_spec
 from braid.kernels.block_builder import (
     build_block,
@@ -24,6 +26,7 @@ from braid.kernels.position_sort import sort_positions
 from braid.kernels.shedding_sampler import utility_types
 from braid.kernels.tuple_order import checksum_order, sort_by_contents
 from braid.storage.block_files import BlockFileWriter
+from braid.storage.irregular_files import IrregularRowWriter
 from braid.util.clock_and_threads import current_environment
 
 Counts = dict[int, dict[int, int]]
@@ -39,6 +42,7 @@ class FreshBlock(NamedTuple):
     - ``late_tuples``: late tuples in it.
     - ``spread``: distribution of its event times; None: the clock does not need it.
     - ``order_checksum``: see ``BlockSize``.
+    - ``latest_rows``: see ``BlockSize``.
     - ``seconds``: seconds that each host worked on it.
     """
 
@@ -50,6 +54,7 @@ class FreshBlock(NamedTuple):
     late_tuples: int
     spread: TimeSpread | None = None
     order_checksum: int = 0
+    latest_rows: bytes = b""
     seconds: float = 0.0
 
 
@@ -61,8 +66,11 @@ class FreshBlockBuilder:
     - ``kinds``: tuples by utility type, if ``typed``, which a run that sheds load by utility needs.
     """
 
-    def __init__(self, batch: BatchSpec, files: BlockFileWriter, typed: bool) -> None:
+    def __init__(
+        self, batch: BatchSpec, files: BlockFileWriter, typed: bool, irregular: IrregularRowWriter
+    ) -> None:
         self.batch, self.files, self.typed = batch, files, typed
+        self.irregular = irregular
         self.key_counts: Counts = {}
         self.kinds: Counts = {}
 
@@ -146,13 +154,19 @@ class FreshBlockBuilder:
         rows = BlockRows(built, births=(block.id,))
         if serves(block.hosts[0]):
             self._count_keys_and_types(rows, block.stream)
-        address, late, spread = None, 0, None
-        if any(map(serves, block.hosts)):
-            address = self.files.append_block(block.stream, rows.batch)
-            late = self._count_late_rows(rows, block.stream)
-            spread = self._summarize_event_times(rows, block.stream)
-        size, hosts = value_bytes(part), route.reading_hosts()
-        return FreshBlock(block, hosts, rows, size, address, late, spread, checksum)
+        size = value_bytes(part)
+        fresh = FreshBlock(block, route.reading_hosts(), rows, size, None, 0)
+        if not any(map(serves, block.hosts)):
+            return fresh
+        spread = self._summarize_event_times(rows, block.stream)
+        columns = self.batch.spec.columns[block.stream]
+        return fresh._replace(
+            address=self.files.append_block(block.stream, rows.batch),
+            late_tuples=self._count_late_rows(rows, block.stream, serves(block.hosts[0])),
+            spread=spread,
+            order_checksum=checksum,
+            latest_rows=b"" if spread is None else encode_latest_rows(rows, columns),
+        )
 
     def _is_numbered_apart(self, route: Route, serves: Callable[[int], bool]) -> bool:
         """Return whether several tasks must number the rows of a fresh block alike."""
@@ -166,10 +180,22 @@ class FreshBlockBuilder:
         if self.typed:
             _add_value_counts(self.kinds.setdefault(stream, {}), utility_types(rows))
 
-    def _count_late_rows(self, rows: BlockRows, stream: int) -> int:
-        """Return the number of late rows. Their partners may have been dropped already."""
+    def _count_late_rows(self, rows: BlockRows, stream: int, is_written: bool) -> int:
+        """Return the number of late rows. Their partners may have been dropped already.
+
+        ``is_written``: whether to write them, which one task does.
+        """
         limit = find_late_limit(stream, self.batch.horizons, self.batch.spec.reach)
-        return 0 if limit is None else int(np.count_nonzero(rows.numpy_column(TIME) < limit))
+        if limit is None:
+            return 0
+        times = rows.numpy_column(TIME)
+        late = np.flatnonzero(times < limit)
+        if len(late) and is_written:
+            columns = take_block_rows(
+                rows.batch.select(list(self.batch.spec.columns[stream])), late
+            )
+            self.irregular.append_rows(stream, columns, LATE, limit - times[late])
+        return len(late)
 
     def _summarize_event_times(self, rows: BlockRows, stream: int) -> TimeSpread | None:
         """Return the event times of a block; None if their span suffices for the stream's clock."""

@@ -185,13 +185,13 @@ class ReplicaStore:
         late: int = 0,
         spread: TimeSpread | None = None,
         order_checksum: int = 0,
+        latest_rows: bytes = b"",
     ) -> BlockSize | None:
         """Record a replica for the report; ignore it if it is empty."""
         if (count := rows.row_count()) == 0:
             return None
-        size_bytes = rows.nbytes * count // rows.batch.num_rows
-        span = rows.event_time_range()
-        size = BlockSize(count, size_bytes, span, late, spread, order_checksum)
+        size_bytes, span = rows.nbytes * count // rows.batch.num_rows, rows.event_time_range()
+        size = BlockSize(count, size_bytes, span, late, spread, order_checksum, latest_rows)
         self._hold_replica(block, host, address, rows)
         self.reports.append(ReplicaReport(block, host, address, size))
         return size
@@ -212,7 +212,7 @@ class ReplicaStore:
                 count.seconds += f.seconds
             if f.address is not None:
                 for host in filter(self.is_local_host, f.block.hosts):
-                    about = f.late_tuples, f.spread, f.order_checksum
+                    about = f.late_tuples, f.spread, f.order_checksum, f.latest_rows
                     self._record_replica(f.block.id, host, f.address, f.rows, *about)
         return here
 

@@ -22,6 +22,7 @@ from braid.kernels.join_spec import BatchSpec
 from braid.kernels.match_marks import pack_match_bits, union_match_bits
 from braid.kernels.shedding_sampler import PairSampler
 from braid.storage.block_files import ResultFileWriter
+from braid.storage.irregular_files import IrregularRowWriter
 from braid.storage.task_file_access import TaskFiles
 from braid.util.clock_and_threads import current_environment
 
@@ -32,16 +33,15 @@ class HostTask:
     def __init__(self, batch: BatchSpec, partition: int) -> None:
         self.batch, self.partition = batch, partition
         spec = batch.spec
-        stem, self.copies = (
-            f"{batch.batch:06d}-{partition}-{current_environment().make_token()}",
-            TaskFiles(batch),
-        )
+        stem = f"{batch.batch:06d}-{partition}-{current_environment().make_token()}"
+        self.copies = TaskFiles(batch)
         self.reaper: PairSampler | None = None
         if batch.shedding is not None and spec.utility_rule is not None:
             self.reaper = PairSampler(batch.shedding, spec.utility_rule, len(spec.columns))
         self.replicas = ReplicaStore(batch, partition, stem, self.copies)
         typed = self.reaper is not None and self.reaper.utility_rule.typed
-        self.cutter = FreshBlockBuilder(batch, self.replicas.files, typed)
+        self.irregular = IrregularRowWriter(spec, batch.batch, self.copies.folder, stem)
+        self.cutter = FreshBlockBuilder(batch, self.replicas.files, typed, self.irregular)
         self.results = ResultFileWriter(spec, self.copies.folder / "staging", stem)
         self.probing = PathProber(self.replicas, self.results, self.reaper)
         self.answers = AnswerWriter(self.replicas, self.results)
@@ -82,13 +82,14 @@ class HostTask:
     def make_report(self) -> TaskReport:
         """Close all files and return the report for the driver."""
         results, blocks = self.results.close_file(), self.replicas.files.close_files()
-        self.copies.upload(blocks, results)
+        irregular = self.irregular.close_files()
+        self.copies.upload(blocks, results, irregular)
         matches = self.probing.matches.items()
         return TaskReport(
             hosts=self.replicas.counts,
             replicas=self.replicas.reports,
             results=[*results],
-            files=blocks | results,
+            files=blocks | results | irregular,
             worker_id=current_environment().find_host_name(),
             matches=[MatchCount(*visit, age, *n) for (visit, age), n in matches],
             key_counts=[
@@ -101,6 +102,7 @@ class HostTask:
             step_counts=self.probing.joiner.make_step_counts(),
             marks=self._pack_marks(),
             answers=self.answers.counts,
+            irregular=[*irregular],
         )
 
     def _pack_marks(self) -> dict[int, bytes]:

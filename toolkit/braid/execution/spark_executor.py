@@ -139,6 +139,7 @@ def single_stage(batch: BatchSpec) -> Stage:
             for s, flat in split_by_stream(rows, batch, excluded):
                 if (part := filter_by_key(flat, need[s][0])).num_rows:
                     arrived.setdefault(s, []).append(part)
+        excluded.write_untimed_rows(task.irregular)
         task.answers.answer_rejected_tuples(excluded.rejected)
         began = current_environment().read_clock()
         task.prepare_blocks()
@@ -165,8 +166,9 @@ def route_stage(batch: BatchSpec) -> Stage:
                     if (part := filter_by_key(flat, mask)).num_rows:
                         yield make_shipment([(p, f"tuples {s}", encode_arrow(part))])
         yield _make_report_shipment(source.make_report(excluded.untimed), 0)
-        if excluded.rejected:
+        if excluded.rejected or excluded.untimed_rows:
             task = HostTask(batch, _current_partition())
+            excluded.write_untimed_rows(task.irregular)
             task.answers.answer_rejected_tuples(excluded.rejected)
             yield _make_report_shipment(task.make_report(), 0)
 

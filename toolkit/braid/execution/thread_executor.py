@@ -64,6 +64,7 @@ class ThreadExecutor:
         tuples, size = self._collect_tuples(given, batch, excluded)
         self.worked, source = 0.0, current_environment().read_clock() - began
         tasks = self._make_tasks(tuples, batch)
+        excluded.write_untimed_rows(tasks[0].irregular)
         tasks[0].answers.answer_rejected_tuples(excluded.rejected)
         shares = _assign_fresh_blocks(batch.routes, tuples, len(tasks))
         fresh = [*chain(*self._map_on_threads(partial(_build_task_blocks, tuples, shares), tasks))]

@@ -19,11 +19,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.core.irregular_rows import UNTIMED
 from braid.core.reserved_columns import COIN, MARK, MEETS, ROUTING, TIME, WEIGHT
 from braid.kernels.block_builder import replace_column
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_block_rows
 from braid.kernels.join_spec import BatchSpec, take_rows
 from braid.kernels.shedding_sampler import sample_arrivals
+from braid.storage.irregular_files import IrregularRowWriter
 
 
 @dataclass
@@ -31,11 +33,20 @@ class ExcludedTuples:
     """Arrived tuples that do not enter the join.
 
     - ``untimed``: by stream, the number of those without event time.
+    - ``untimed_rows``: these tuples.
     - ``rejected``: by preserved stream, those that can be in no pair, and are answered at once.
     """
 
     untimed: Counter[int] = field(default_factory=Counter)
+    untimed_rows: dict[int, list[pa.RecordBatch]] = field(default_factory=dict)
     rejected: dict[int, list[pa.RecordBatch]] = field(default_factory=dict)
+
+    def write_untimed_rows(self, writer: IrregularRowWriter) -> None:
+        """Write the tuples without event time that have come since the last call."""
+        for stream, batches in self.untimed_rows.items():
+            for rows in batches:
+                writer.append_rows(stream, rows, UNTIMED)
+        self.untimed_rows = {}
 
 
 def count_shuffles(batch: BatchSpec) -> int:
@@ -99,8 +110,10 @@ def select_arrivals(
     time = rows.column(TIME)
     if time.null_count:
         excluded.untimed[stream] += time.null_count
+        untimed = rows.filter(time.is_null())
+        excluded.untimed_rows.setdefault(stream, []).append(untimed)
         if stream in batch.spec.kind.preserved:
-            excluded.rejected.setdefault(stream, []).append(rows.filter(time.is_null()))
+            excluded.rejected.setdefault(stream, []).append(untimed)
         rows = rows.filter(time.is_valid())
     if batch.key_space.divisor:
         key = batch.key_space.routing_keys(rows.column(ROUTING).to_numpy())

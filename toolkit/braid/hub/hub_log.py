@@ -71,7 +71,8 @@ class HubLog:
 
         Raises FencedError if another driver has taken over the hub, RuntimeError if one may have.
         """
-        self.store.prepare_commit()
+        self.store.lock.check_held()
+        self.store.checkpoint.finish_sync()
         named = self.store.states.write_json(self.store.log.batch_count, state.to_json())
         durable_files.fsync_path(self.store.log.folder)
         self.store.log.append_entry(named, (), [encode_event(e)[:-1] for e in happened])

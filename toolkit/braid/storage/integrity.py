@@ -164,8 +164,8 @@ def _list_run_faults(
 ) -> Iterator[str]:
     """Yield a sentence for each fault of a run. ``with_state``: also of its state and blocks.
 
-    Checked in order: log, events, results, Spark's sink log, state and blocks, sink progress,
-    input, checkpoint.
+    Checked in order: log, events, results, Spark's sink log, irregular rows, state and blocks, sink
+    progress, input, checkpoint.
     """
     yield from _list_check_error(store.log.read_new_entries)
     yield from _list_check_error(store.archive.check_file)
@@ -176,6 +176,9 @@ def _list_run_faults(
         yield from _list_check_error(partial(store.results.check_published_file, name, deep=True))
     yield from [str(listed)] if isinstance(listed, ValueError) else []
     yield from map(str, store.published.sink_log.damaged_files().values())
+    irregular = _result_or_error(lambda: [*store.irregular.list_committed()])
+    for file in [] if isinstance(irregular, ValueError) else irregular:
+        yield from _list_check_error(partial(store.irregular.find_file, file))
     for commit in store.log.commits[-1:] if with_state else ():
         state = _result_or_error(partial(store.states.read_state, commit))
         if not isinstance(state, RunState):

@@ -13,6 +13,7 @@ Layout of the folder::
     results/*.parquet            result files of committed batches (see published_results)
     results/_spark_metadata/     Spark's log of these files (see spark_sink_log)
     compacted/*.parquet          results of many batches in few files (see result_compactor)
+    late/*.parquet               late, untimed and early rows of committed batches
     commits/000012.json          the log (see manifest_log): a batch, its results and events;
                                  linking the file into place is the commit
     commits/state-000012-*.json  live blocks, addresses of their replicas, placement state
@@ -34,7 +35,7 @@ from pathlib import Path
 from braid.util.file_system import current_file_system
 
 _OURS = re.compile(
-    r"\d{6,}-(\d+-)?[0-9a-f]{8}(-\d+\.arrow|\.parquet)|\d{6,}-\d{6,}\.parquet"
+    r"\d{6,}-(\d+-)?[0-9a-f]{8}(-\d+\.arrow|(-\d+)?\.parquet)|\d{6,}-\d{6,}\.parquet"
     r"|state-\d{6,}-[0-9a-f]{8}\.json"
 )
 

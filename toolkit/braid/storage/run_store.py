@@ -23,6 +23,7 @@ from braid.errors import FencedError
 from braid.storage import durable_files
 from braid.storage.committed_results import CommittedResults
 from braid.storage.durable_files import Durability
+from braid.storage.irregular_files import IrregularFiles
 from braid.storage.log_checkpointer import LogCheckpointer
 from braid.storage.log_entries import DriverIdentity, FileRef
 from braid.storage.manifest_log import OLD, ManifestLog
@@ -81,6 +82,7 @@ class RunStore:
         self.published, self.compactor = PublishedResults(medium), ResultCompactor(medium)
         self.results = CommittedResults(self.log, self.published, self.compactor)
         self.sink_progress = SinkProgress(medium)
+        self.irregular = IrregularFiles(medium, self.archive)
         self.checkpointer = LogCheckpointer(
             self.log, self.archive, self.results, self.compactor, self.sink_progress
         )
@@ -237,19 +239,11 @@ class RunStore:
         commits = self.log.commits
         return self.states.read_state(commits[-1], policy, shedding) if commits else None
 
-    def prepare_commit(self) -> None:
-        """Force to disk what a commit needs of Spark's files.
-
-        Raises RuntimeError if another process may have the folder.
-        """
-        self.lock.check_held()
-        self.checkpoint.finish_sync()
-
     def check_reported_files(self, outcome: BatchReport) -> None:
         """Raise RuntimeError unless all files reported by tasks exist with their lengths."""
-        results = {*outcome.results}
-        places = {n: self.medium.new_results if n in results else "blocks" for n in outcome.files}
-        files = {f"{places[n]}/{n}": checksum for n, checksum in outcome.files.items()}
+        places = dict.fromkeys(outcome.results, self.medium.new_results)
+        places |= dict.fromkeys(outcome.irregular, self.irregular.folder.name)
+        files = {f"{places.get(n, 'blocks')}/{n}": c for n, c in outcome.files.items()}
         for name, fault in self.medium.find_faults(files):
             worker = outcome.workers[Path(name).name]
             raise RuntimeError(
@@ -257,7 +251,7 @@ class RunStore:
                 f"share {self.where} with the driver"
             )
         if self.remote:
-            self.remote.blocks |= outcome.files.keys() - results
+            self.remote.blocks |= outcome.files.keys() - places.keys()
 
     def commit_batch(
         self,
@@ -279,7 +273,8 @@ class RunStore:
         with self.results.reading:
             self.lock.check_held()
             if self.force:
-                for folder in (self.blocks.folder, self.published.new, self.log.folder):
+                folders = self.blocks.folder, self.published.new, self.log.folder
+                for folder in (*folders, *self.irregular.list_folders()):
                     durable_files.fsync_path(folder)
             self.checkpoint.finish_sync()
             self._append_entry(snapshot, named, lines)
@@ -313,6 +308,7 @@ class RunStore:
         """Log the events of the last commit. Write a checkpoint if it is due."""
         self.archive.append_events(happened)
         self.checkpointer.write_if_due()
+        self.irregular.remove_expired(self.log.first_retained_batch)
 
     def finish_commit(self) -> None:
         """Wait for removals after the last batch, and leave its results linked in results/ only."""
@@ -335,6 +331,7 @@ class RunStore:
             return
         named = self.states.list_live_blocks() | self.states.block_files.keys()
         remove_unnamed_files([self.blocks.folder, self.log.folder], named, self.check_driver)
+        self.irregular.remove_unnamed()
         durable_files.remove_temporary_files([self.log.folder], self.check_driver)
 
     def _remove_unnamed_objects(self, remote: RemoteMedium) -> None:
@@ -350,9 +347,11 @@ class RunStore:
             self.checkpoint.check_epoch(state.epoch)
 
     def _list_named_files(self) -> Iterator[tuple[str, FileChecksum]]:
-        """Yield the result files of all batches and the block files of the last, with checksums."""
+        """Yield result files and irregular rows of all batches, and block files of the last."""
         for named in self.results.named_files():
             yield f"results/{named.name}", named.checksum
+        for file in self.irregular.list_committed():
+            yield f"{self.irregular.folder.name}/{file.name}", file.checksum
         if (state := self.last_state()) is not None:
             yield from (
                 (f"blocks/{name}", checksum) for name, checksum in state.block_files.items()

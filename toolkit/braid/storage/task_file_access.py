@@ -33,16 +33,19 @@ class TaskFiles:
             open_object_store(self._bucket).download(f"blocks/{name}", file)
         return file
 
-    def upload(self, blocks: Collection[str], results: Collection[str]) -> None:
+    def upload(
+        self, blocks: Collection[str], results: Collection[str], irregular: Collection[str]
+    ) -> None:
         """Upload the files that a task has written to the run's bucket, before it reports."""
         if not self._bucket:
             return
         new, there = self.folder / "staging", open_object_store(self._bucket)
         files = {f"blocks/{name}": self.folder / "blocks" / name for name in blocks}
         files |= {f"results/{name}": new / name for name in results}
+        files |= {f"late/{name}": self.folder / "late" / name for name in irregular}
         map_concurrently(lambda name: there.put_object(name, files[name]), files)
-        for name in results:
-            current_file_system().remove_file(new / name)
+        for path in (*(new / name for name in results), *(files[f"late/{n}"] for n in irregular)):
+            current_file_system().remove_file(path)
 
     def _remove_unused_blocks(self, batch: BatchSpec) -> None:
         """Remove block files of earlier batches that this batch does not name."""

@@ -1,0 +1,139 @@
+"""Irregular rows of a run in files: late, untimed and early ones.
+
+A task attempt writes a file for each stream to the folder ``late``. The driver writes the early
+rows, since only the clock after the batch tells which rows these are. Events of the manifest name
+the files (``core.irregular_rows``), so that files and events are kept as long as each other.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from braid.core.irregular_rows import EARLY, IrregularFile, IrregularRowsWritten
+from braid.core.run_state import FileChecksum
+from braid.kernels.host_block_rows import take_block_rows
+from braid.kernels.join_spec import JoinSpec
+from braid.storage import durable_files
+from braid.storage.run_event_archive import EventArchive
+from braid.storage.run_files import remove_unnamed_files, result_file_batch
+from braid.storage.run_medium import RunMedium
+from braid.util.clock_and_threads import current_environment
+from braid.util.file_system import current_file_system
+
+FOLDER = "late"
+"""Name of the folder of irregular rows."""
+
+
+def make_irregular_rows(
+    rows: pa.RecordBatch, batch: int, reason: str, behind: np.ndarray | None = None
+) -> pa.RecordBatch:
+    """Return irregular rows as they are stored.
+
+    ``rows`` have the columns of their stream. ``behind``: how far each is behind its limit, in
+    microseconds; None: unknown.
+    """
+    count = rows.num_rows
+    columns = {
+        "batch": pa.array(np.full(count, batch, np.int32)),
+        "reason": pa.repeat(pa.scalar(reason), count),
+        "behind": pa.nulls(count, pa.int64()) if behind is None else pa.array(behind),
+        "row": pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema)),
+    }
+    return pa.record_batch([*columns.values()], names=[*columns])
+
+
+class IrregularRowWriter:
+    """Writer of the irregular rows of a task attempt. A task without such rows writes no file."""
+
+    def __init__(self, spec: JoinSpec, batch: int, folder: Path, stem: str) -> None:
+        self.spec, self.batch, self.stem = spec, batch, stem
+        self.folder = folder / FOLDER
+        self._writers: dict[int, tuple[pq.ParquetWriter, Any]] = {}
+
+    def append_rows(
+        self, stream: int, rows: pa.RecordBatch, reason: str, behind: np.ndarray | None = None
+    ) -> None:
+        """Append tuples of a stream; other columns than those of the stream are left out."""
+        tuples = take_block_rows(
+            rows.select(list(self.spec.columns[stream])), np.arange(rows.num_rows)
+        )
+        stored = make_irregular_rows(tuples, self.batch, reason, behind)
+        if stream not in self._writers:
+            current_file_system().make_folder(self.folder)
+            sink = current_file_system().open_sink(self.folder / self._name_file(stream))
+            writer = pq.ParquetWriter(sink, stored.schema, write_page_checksum=True)
+            self._writers[stream] = writer, sink
+        self._writers[stream][0].write_batch(stored)
+
+    def _name_file(self, stream: int) -> str:
+        return f"{self.stem}-{stream}.parquet"
+
+    def close_files(self) -> dict[str, FileChecksum]:
+        """Close the files. Return their checksums by name."""
+        checksums = {}
+        for stream, (writer, sink) in self._writers.items():
+            writer.close()
+            sink.close()
+            name = self._name_file(stream)
+            checksums[name] = durable_files.checksum_file(self.folder / name, self.spec.fsync)
+        return checksums
+
+
+class IrregularFiles:
+    """Folder ``late`` of a run. It exists once there are irregular rows."""
+
+    def __init__(self, medium: RunMedium, archive: EventArchive) -> None:
+        self._medium, self._archive = medium, archive
+        self.folder = medium.folder / FOLDER
+
+    def list_folders(self) -> list[Path]:
+        """Return the folders that a commit forces to disk for these files."""
+        there = current_file_system().exists(self.folder)
+        return [self.folder, self.folder.parent] if there else []
+
+    def write_early_rows(self, batch: int, stream: int, rows: pa.RecordBatch) -> IrregularFile:
+        """Write rows of a stream that are too far ahead of its clock after a batch."""
+        name = f"{batch:06d}-{current_environment().make_token()}-{stream}.parquet"
+        sink = pa.BufferOutputStream()
+        table = pa.Table.from_batches([make_irregular_rows(rows, batch, EARLY)])
+        pq.write_table(table, sink, write_page_checksum=True)
+        body = sink.getvalue().to_pybytes()
+        current_file_system().make_folder(self.folder)
+        self._medium.put_unique(f"{FOLDER}/{name}", body)
+        return IrregularFile(name, FileChecksum(len(body), zlib.crc32(body)))
+
+    def list_committed(self) -> Iterator[IrregularFile]:
+        """Yield the files that committed batches name, in order, as far as events are kept."""
+        for event in self._archive.committed_events():
+            if isinstance(event, IrregularRowsWritten):
+                yield from event.files
+
+    def find_file(self, file: IrregularFile, deep: bool = True) -> Path:
+        """Return the path of a file.
+
+        ``deep``: compare its checksum, not only its length. Raises DamagedRunError if it is missing
+        or damaged.
+        """
+        path = self._medium.fetch_file(f"{FOLDER}/{file.name}")
+        durable_files.check_file(path, file.checksum, deep)
+        return path
+
+    def remove_unnamed(self) -> None:
+        """Remove files that no committed batch names."""
+        if current_file_system().find_files(self.folder):
+            named = {file.name for file in self.list_committed()}
+            remove_unnamed_files([self.folder], named, self._medium.check_driver)
+
+    def remove_expired(self, since: int) -> None:
+        """Remove the files of batches before ``since``."""
+        files = current_file_system().find_files(self.folder, "[0-9]*") if since else []
+        for file in files:
+            if result_file_batch(file.name) < since:
+                current_file_system().remove_file(file, missing_ok=True)
