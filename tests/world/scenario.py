@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import pyarrow as pa
 import scatter  # noqa: F401 (placements of the tests' own, that register themselves)
 from braid.core.placement import Placement
 from braid.stream_join import StreamJoin
+from models.asof import AsOfRules, run_asof
+from models.kinds import Tuple
 from placement_checks import examples
 
 Row = dict[str, int]
@@ -44,6 +47,7 @@ class Scenario:
     - ``many``: whether a batch has several tasks.
     - ``near``: seconds that b may be before a by the condition, and half of those after it; None:
       the condition has no bound.
+    - ``match``: the arguments of an as-of join, with the tolerance in seconds; None: it is none.
     """
 
     seed: int
@@ -62,12 +66,17 @@ class Scenario:
     many: bool
     slow: bool
     near: int | None = None
+    match: tuple[str, int | None] | None = None
 
     def join(self) -> StreamJoin:
         """Return the join, ready to be started."""
         windows = None if self.windows is None else f"{self.windows} seconds"
-        time = "ts" if self.windows or self.near else None
-        more = {} if time is None else {"lateness": f"{2 * _SPAN} seconds"}
+        time = "ts" if self.windows or self.near or self.match else None
+        more: dict[str, Any] = {} if time is None else {"lateness": f"{2 * _SPAN} seconds"}
+        if self.match is not None:
+            match, tolerance = self.match
+            more |= {"match": match, "ties": "id"}
+            more |= {} if tolerance is None else {"tolerance": f"{tolerance} seconds"}
         on = self.on
         if self.near is not None:
             on += f" AND b.ts BETWEEN a.ts - INTERVAL {self.near} SECONDS AND "
@@ -82,6 +91,8 @@ class Scenario:
 
     def expected(self) -> dict[tuple[int, ...], int]:
         """Return the results by the ids of their rows, each with the batch that completes it."""
+        if self.match is not None:
+            return self._find_partners(*self.match)
         holds = CONDITIONS[self.on]
         found: list[tuple[Row, ...]] = [(a,) for a in self.rows["a"]]
         for rows in [*self.rows.values()][1:]:
@@ -91,6 +102,27 @@ class Scenario:
             for some in found
             if self._is_within(some)
         }
+
+    def _find_partners(self, match: str, tolerance: int | None) -> dict[tuple[int, ...], int]:
+        """Return the results of an as-of join."""
+        tuples = [
+            Tuple(stream, row["id"], row["batch"], row["ts"], row)
+            for stream, rows in enumerate(self.rows.values())
+            for row in rows
+        ]
+        a, b = (max([row["batch"] for row in rows], default=-1) for rows in self.rows.values())
+        rules = AsOfRules(
+            match,
+            condition=lambda a, b: CONDITIONS[self.on](a.values, b.values),
+            ties=lambda t: t.id,
+            tolerance=tolerance,
+            keeps_left=False,
+            forgets_dominated=False,
+            lateness=(2 * _SPAN, 2 * _SPAN),
+            ends=(a, b),
+        )
+        answers = run_asof(tuples, rules)
+        return {(e.left, e.right): e.batch for e in answers if e.right is not None}
 
     def _is_within(self, some: tuple[Row, ...]) -> bool:
         latest = max(row["ts"] for row in some)
@@ -170,7 +202,17 @@ def scenario(seed: int) -> Scenario:
         draw.random() < 0.5,
         draw.random() < 0.5,
         None if windows else near,
+        draw_match(seed) if not windows and near is None and streams == 2 else None,
     )
+
+
+def draw_match(seed: int) -> tuple[str, int | None] | None:
+    """Return the arguments of an as-of join; None for half of the seeds."""
+    draw = random.Random(f"{seed} match")
+    match = draw.choice((None, None, None, "latest", "first", "nearest"))
+    if match is None:
+        return None
+    return match, draw.choice((None, _SPAN, 3 * _SPAN))
 
 
 def draw_rows(draw: random.Random, batches: int) -> list[Row]:
