@@ -34,8 +34,8 @@ RULES = AsOfRules(
 CASES: dict[str, tuple[AsOfRules, dict[str, Any]]] = {
     "latest": (RULES, {"match": "latest"}),
     "first": (
-        replace(RULES, match="first", tolerance=20 * SECOND, is_strict=True),
-        {"match": "first", "tolerance": "20 seconds", "strict": True},
+        replace(RULES, match="first", tolerance=SECOND, is_strict=True, keeps_left=True),
+        {"match": "first", "tolerance": "1 second", "strict": True, "how": "left"},
     ),
 }
 
@@ -72,7 +72,11 @@ def read_answers(run: Any) -> list[AsOfAnswer]:
     for batch in range(run.status["batch"] + 1):
         rows = run._read_batch_results(batch).selectExpr("a.id AS a", "b.id AS b").collect()
         answers += [AsOfAnswer(batch, row.a, row.b) for row in rows]
-    return sorted(answers)
+    return sort_answers(answers)
+
+
+def sort_answers(answers: list[AsOfAnswer]) -> list[AsOfAnswer]:
+    return sorted(answers, key=lambda each: each[:2])
 
 
 @pytest.mark.parametrize(("name", "executor"), [("latest", "process"), ("first", "spark")])
@@ -97,11 +101,12 @@ def test_streams_take_their_partners_as_the_watermark_passes(
     )
     run = join.start(tmp_path / "run", availableNow=True)
     assert run.awaitTermination()
-    expected = sorted(run_asof(TUPLES, rules))
+    expected = sort_answers(run_asof(TUPLES, rules))
     assert read_answers(run) == [a for a in expected if a.batch < 5]
     run.close()
     assert read_answers(run) == expected
     assert any(a.batch < 5 for a in expected) and any(a.batch == 5 for a in expected)
+    assert rules.keeps_left == any(a.right is None for a in expected)
 
 
 def test_static_frames_find_their_latest_partner(spark: SparkSession, tmp_path: Path) -> None:
@@ -112,7 +117,7 @@ def test_static_frames_find_their_latest_partner(spark: SparkSession, tmp_path: 
     assert run.awaitTermination()
     ends = tuple(max(t.batch for t in TUPLES if t.stream == s) for s in range(2))
     rules = replace(RULES, lateness=(0, 0), ends=ends)
-    assert read_answers(run) == sorted(run_asof(TUPLES, rules))
+    assert read_answers(run) == sort_answers(run_asof(TUPLES, rules))
 
 
 def test_partners_that_may_come_at_any_time_are_refused(

@@ -14,7 +14,6 @@ from braid import StreamJoin
 from braid.answer_check import check_answers
 from braid.arrow_join import ArrowJoinRun
 from braid.core.match_rules import MATCHES
-from braid.execution.thread_executor import ThreadExecutor
 from braid.papers.baselines.centralized import Centralized
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -142,9 +141,8 @@ def list_tuples(case: Case) -> list[Tuple]:
 class _Failing:
     """An executor that fails some of its batches, before or after it has run them."""
 
-    def __init__(self, fails: set[int], uses_stages: bool) -> None:
-        self.fails = fails
-        self.way: Any = AlternatingExecutor() if uses_stages else ThreadExecutor(2, alone=0)
+    def __init__(self, fails: set[int]) -> None:
+        self.fails, self.way = fails, AlternatingExecutor()
 
     def execute_batch(self, frame: Any, batch: Any) -> Any:
         done = self.way.execute_batch(frame, batch) if 2 * batch.batch + 1 in self.fails else None
@@ -169,7 +167,7 @@ def run_case(case: Case, folder: Path) -> list[AsOfAnswer]:
         **case.arguments,
     )
     with pytest.MonkeyPatch.context() as patched:
-        executor = _Failing(fails, not case.rules.keeps_left)
+        executor = _Failing(fails)
         patched.setattr(ArrowJoinRun, "_make_executor", lambda self, way: executor)
         run = join.start(folder, batches="batch", durability="process")
         for _ in range(len(case.fails) + 1):
