@@ -5,7 +5,10 @@ Queries come and go in any order. tests/unit/test_hub.py has the tests that do n
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 import pytest
@@ -13,6 +16,7 @@ from braid.hub.hub import HubRun, QueryHub
 from hub_cases import (
     AT,
     BATCHES,
+    COUNTED,
     ENOUGH,
     FC,
     GROUPED,
@@ -22,6 +26,7 @@ from hub_cases import (
     THREE,
     TICKED,
     WIDE,
+    count_rows,
     end_of_ticks,
     expected,
     frames,
@@ -29,7 +34,7 @@ from hub_cases import (
     run_scripted_hub,
     tables,
 )
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 
 def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
@@ -137,3 +142,20 @@ def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
     assert len(given.seconds) == BATCHES
     with pytest.raises(ValueError, match="reuse is 'much'"):
         QueryHub({"a": spark.range(1), "b": spark.range(1)}, "id", reuse="much")
+
+
+def test_answers_are_delivered_batch_by_batch(spark: SparkSession, tmp_path: Path) -> None:
+    data = tables(32)
+    delivered: dict[int, Counter[Any]] = {}
+
+    def count_answers(answers: Mapping[int, DataFrame], batch: int) -> None:
+        for id, rows in answers.items():
+            delivered[id] = delivered.get(id, Counter()) + count_rows(rows.toArrow())
+
+    queries = {"wide": WIDE, "ticked": TICKED, "counted": COUNTED}
+    run = QueryHub(frames(spark, data), "ts").start(
+        tmp_path, batches="batch", queries=queries, foreachBatch=count_answers
+    )
+    assert run.awaitTermination()
+    for name in queries:
+        assert delivered[run.query(name).id] == query_rows(run, name)

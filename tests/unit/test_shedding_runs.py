@@ -180,9 +180,9 @@ def test_where_nothing_is_shed_small_blocks_are_met_at_once(on, tmp_path, monkey
     """
     real, gathered = path_probing.gather_blocks, []
 
-    def gather(each: Any, indexes: Any) -> Any:
+    def gather(each: Any, *how: Any) -> Any:
         gathered.append(len(each))
-        return real(each, indexes)
+        return real(each, *how)
 
     monkeypatch.setattr(path_probing, "gather_blocks", gather)
     told, times = {}, {}

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from braid.batch_sink import Give, check_sink
 from braid.condition.parser import parse_predicate
 from braid.errors import DamagedRunError
 from braid.hub.arrow_backend import ArrowStreamReader
@@ -139,6 +140,7 @@ class QueryHub:
         batches: int | str | None = None,
         queries: Mapping[str, str | Mapping[str, Any]] | Sequence[str] = (),
         pace: float = 0.0,
+        foreachBatch: Give | None = None,
         **trigger: Any,
     ) -> HubRun:
         """Start a hub in the folder ``path``, or continue the one in it.
@@ -155,12 +157,18 @@ class QueryHub:
             text or the arguments of ``HubRun.submit``.
         pace
             Minimum time from the start of one batch to the start of the next, in seconds.
+        foreachBatch
+            Function that is called after each batch with the new rows of the answers, by id of the
+            query (``HubQuery.id``), and the number of the batch; see ``StreamJoin.start``. Queries
+            without new rows are left out. A match comes with the batch that made it, a tick with
+            the batch after which it is final; what a later tuple would change of it does not come.
         trigger
             Trigger of Spark's streaming query.
 
         Raises ValueError if the folder holds something else, if this hub has run over other rows,
         sources or ``batches``, and for an invalid query.
         """
+        give = check_sink(foreachBatch)
         store = RunStore(check_folder(path))
         check_seconds(pace, "pace", LONGEST_PACE)
         trigger = self._source.parse_trigger(trigger)
@@ -176,7 +184,7 @@ class QueryHub:
                 settings = self._prepare_folder(store, described, batches, cut)
                 named = queries if isinstance(queries, Mapping) else dict(_number_queries(queries))
                 reader = self._make_reader(store, settings["batches"])
-                return self._open_run(store, reader, trigger, named, pace)
+                return self._open_run(store, reader, trigger, named, pace, give)
         except BaseException:
             store.release_run()
             raise

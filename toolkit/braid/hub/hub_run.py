@@ -8,8 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from braid.batch_sink import BatchSink, Give
 from braid.core.plan import Block
 from braid.hub import hub_metrics, operator_moves
+from braid.hub.batch_answers import BatchAnswers
 from braid.hub.hub_backend import StreamReader
 from braid.hub.hub_batches import run_batch
 from braid.hub.hub_cost_model import explain_decision
@@ -47,6 +49,7 @@ class HubRun(RunLifecycle):
         trigger: Mapping[str, Any],
         queries: Mapping[str, str | Mapping[str, Any]],
         pace: float = 0.0,
+        give: Give | None = None,
     ) -> None:
         super().__init__(store, pace)
         self.settings = settings
@@ -54,6 +57,8 @@ class HubRun(RunLifecycle):
         """Wall-clock seconds of each batch since this start: reading, all operators and the commit.
         """
         self._desk = QueryRegistry(store, reader, settings)
+        answers = BatchAnswers(self._desk)
+        self._sink = None if give is None else BatchSink(give, store, answers.read_batch)
         if self.state.epoch < 0:
             self._submit_initial_queries(queries)
         else:
@@ -138,8 +143,15 @@ class HubRun(RunLifecycle):
         self.store.checkpoint.start_sync()
         self.store.input.check_files(number, deep=self._desk.reader.checks_input)
         with self.store.raise_if_superseded():
+            self._deliver_to_sink()
             self._join_batch(source, number)
+            self._deliver_to_sink()
         self.seconds.append(current_environment().read_clock() - began)
+
+    def _deliver_to_sink(self) -> None:
+        """Deliver the answers of committed batches to the sink, if there is one."""
+        if self._sink is not None:
+            self._sink.deliver_until(self.state.epoch, self._stopping.is_set)
 
     def _join_batch(self, source: Any, epoch: int) -> None:
         run_batch(self._desk, source, epoch)
@@ -148,6 +160,8 @@ class HubRun(RunLifecycle):
         """Wait for the last batch, then until dropped block files are removed."""
         try:
             super()._finish_batches()
+            with self._turn, self.store.raise_if_superseded():
+                self._deliver_to_sink()
         except Exception as error:
             self._record_error(error)
         for instance in [*self._desk.works.instances.values()]:

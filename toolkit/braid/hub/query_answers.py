@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from braid.errors import DamagedRunError, QueryError
@@ -24,18 +25,33 @@ def answer_query(desk: QueryRegistry, served: RegisteredQuery) -> Any:
     the matches; a Spark DataFrame raises Spark's error instead, when it is collected.
     """
     query = desk.asking.restore_query(served)
-    past = query.slide is not None
-    try:
-        parts = [
-            _make_answer_part(desk, span, past and i == 0)
-            for i, span in enumerate(served.serving_intervals)
-        ]
-    except DamagedRunError as damaged:
-        raise DamagedRunError(f"{damaged}; the answer to {served.name!r} needs it") from None
     streams = query.definition.streams
     began = [desk.ledger.first_event_times.get(s) for s in streams]
     start = None if None in began else max(t for t in began if t is not None)
-    ticks = TickRange(served.start_time, _find_final_time(desk, served, query), start)
+    ticks = TickRange(served.start_time, find_final_time(desk, served, query), start)
+    return compose_answer(desk, served, query, served.serving_intervals, ticks)
+
+
+def compose_answer(
+    desk: QueryRegistry,
+    served: RegisteredQuery,
+    query: StreamQuery,
+    spans: Sequence[ServingInterval],
+    ticks: TickRange,
+    epochs: range | None = None,
+) -> Any:
+    """Return a query's answer from the results of some intervals. Raises as ``answer_query`` does.
+
+    ``epochs``: batches whose results are read; None: all.
+    """
+    past = query.slide is not None
+    try:
+        parts = [
+            _make_answer_part(desk, span, past and span is served.serving_intervals[0], epochs)
+            for span in spans
+        ]
+    except DamagedRunError as damaged:
+        raise DamagedRunError(f"{damaged}; the answer to {served.name!r} needs it") from None
     try:
         return desk.reader.answer_query(query, parts, ticks)
     except desk.reader.evaluation_errors as error:
@@ -43,21 +59,27 @@ def answer_query(desk: QueryRegistry, served: RegisteredQuery) -> Any:
         raise QueryError(f"the answer to {served.name!r} fails: {reason}") from error
 
 
-def _make_answer_part(desk: QueryRegistry, span: ServingInterval, past: bool) -> AnswerPart:
-    """Return the results of an operator that its pinned entry names. Each is verified."""
+def _make_answer_part(
+    desk: QueryRegistry, span: ServingInterval, past: bool, epochs: range | None
+) -> AnswerPart:
+    """Return the results of an operator that its pinned entry names. Each is verified.
+
+    ``epochs``: batches whose results are read; None: all.
+    """
     pin = desk.ledger.operators[operator_key(span.operator, span.version)]
     store = open_operator(desk.path, pin)
     check_pin(store, pin)
     spec = read_operator_spec(store)
     first = 0 if past else spec.batch_of_epoch(span.first_epoch)
     end = pin.batch + 1 if span.end_epoch is None else spec.batch_of_epoch(span.end_epoch)
-    files = store.results.result_files(first, end, deep=True)
+    if epochs is not None:
+        end = min(end, spec.batch_of_epoch(epochs.stop))
+        first = max(first, spec.batch_of_epoch(epochs.start)) if epochs.start else first
+    files = store.results.result_files(first, end, deep=True) if first < end else []
     return AnswerPart(files, spec.result_shape, span.bit, span.compensation)
 
 
-def _find_final_time(
-    desk: QueryRegistry, served: RegisteredQuery, query: StreamQuery
-) -> int | None:
+def find_final_time(desk: QueryRegistry, served: RegisteredQuery, query: StreamQuery) -> int | None:
     """Return the event time before which ticks are final; None: no tick is final.
 
     An aggregate without GROUP BY has a row at every tick. Its ticks extend only as far as the

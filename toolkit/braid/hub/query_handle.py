@@ -31,6 +31,11 @@ class HubQuery:
         return self._run.state.queries[self._number]
 
     @property
+    def id(self) -> int:
+        """Id of the query, unlike a name never used again; ``foreachBatch`` has answers by it."""
+        return self._number
+
+    @property
     def name(self) -> str:
         """Name of the query."""
         return self._registered_query.name

@@ -132,8 +132,8 @@ def _restore_to_batch(store: RunStore, batch: int, is_readable: bool) -> None:
             if is_hub
             else store.states.read_state(back).epoch
         )
-    if not is_hub:  # before the log: results may be delivered twice, but are not left out
-        store.sink_progress.truncate(batch)
+    # Before the log: results may be delivered twice, but are not left out.
+    store.sink_progress.truncate(epoch if is_hub else batch)
     if is_readable:
         store.take_over(batch)
     else:
