@@ -26,12 +26,14 @@ from braid.core.release_coverage import check_releases
 from braid.core.releases import ReleaseFacts, ReleaseState, plan_releases
 from braid.core.run_events import BatchCommitted
 from braid.errors import CoverageError
-from braid.kernels import asof_join
+from braid.kernels import asof_join, probe
 from braid.kernels.asof_search import SortedRows
 from braid.kernels.dominance import find_dominated_rows
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.baselines.hash_partition import HashPartition
+from braid.papers.theta.grid import StaticGrid
 from braid.run_inspector import load_run
+from braid.storage.block_files import ResultFileWriter
 
 ROOT = Path(__file__).parents[2]
 NOON = datetime(2026, 1, 5, 12)
@@ -169,6 +171,26 @@ def test_texts_and_several_equalities_find_the_latest(tmp_path: Path) -> None:
     on = "a.s = b.s AND a.n = b.n"
     assert find_partners(tmp_path / "two", a, b, on) == {0: 1, 1: 2}
     assert find_partners(tmp_path / "one", a, b, "a.s = b.s") == {0: 3, 1: 2}
+
+
+@pytest.mark.parametrize("hosts", [1, 4])
+def test_long_texts_are_written_in_bounded_pieces(
+    hosts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "BYTES", 1 << 12)
+    monkeypatch.setattr(probe, "_LITTLE", 0)
+    pieces: list[int] = []
+    append = ResultFileWriter.append_results
+
+    def note(writer: Any, found: Any, *more: Any) -> None:
+        pieces.append(len(found))
+        append(writer, found, *more)
+
+    monkeypatch.setattr(ResultFileWriter, "append_results", note)
+    a, b = table(at(*range(50))), table(at(0, 20), s=["x" * 1000, "y" * 1000])
+    found = find_partners(tmp_path / "run", a, b, placement=StaticGrid(hosts))
+    assert found == {n: int(n >= 20) for n in range(50)}
+    assert max(pieces) <= 4 and sum(pieces) == 50
 
 
 def test_windows_and_bounds_of_the_condition_limit_partners(tmp_path: Path) -> None:

@@ -16,14 +16,12 @@ from braid.condition.access_paths import IndexCondition
 from braid.core.match_rules import MATCHES, MatchRule
 from braid.kernels.asof_search import (
     BestRows,
-    BestSoFar,
     Probes,
     SortedRows,
-    choose_best_rows,
-    choose_nearer_side,
     find_best_rows,
     mirror_orders,
 )
+from braid.kernels.partner_choice import BestSoFar, choose_best_rows, choose_nearer_side
 from braid.kernels.tie_ranks import rank_rows
 from hypothesis import given
 from hypothesis import strategies as st

@@ -18,11 +18,12 @@ from braid.core.reserved_columns import PLACE, TIME
 from braid.execution.host_replicas import ReplicaStore
 from braid.execution.tuple_answers import AnswerWriter
 from braid.kernels.asof_join import AsOfJoiner, Partners, rank_partners
-from braid.kernels.asof_search import BestRows, choose_best_rows
+from braid.kernels.asof_search import BestRows
 from braid.kernels.block_builder import replace_column
 from braid.kernels.block_orders import drop_order_columns
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_block_rows
 from braid.kernels.join_spec import BatchSpec
+from braid.kernels.partner_choice import choose_best_rows
 from braid.kernels.probe import BlockJoiner
 from braid.storage.block_files import ResultFileWriter
 from braid.util.clock_and_threads import current_environment
@@ -109,11 +110,20 @@ class ReleaseProber:
         place, home = (number, RELEASED, 2), release.host % self.batch.spec.partitions
         for n, rows in enumerate(blocks):
             at = np.flatnonzero(candidates.blocks == n)
-            if len(at):
-                batch = take_block_rows(rows.batch.select(self._list_sent()), candidates.rows[at])
-                batch = replace_column(batch, PLACE, pa.array(candidates.probes[at]))
-                chosen = PartialMatches({RIGHT: (BlockRows(batch), np.arange(len(at)))})
+            for batch in self._take_partners(rows, candidates, at) if len(at) else ():
+                chosen = PartialMatches({RIGHT: (BlockRows(batch), np.arange(batch.num_rows))})
                 self.leaving.append((home, place, chosen))
+
+    def _take_partners(
+        self, rows: BlockRows, candidates: Partners, at: np.ndarray
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield partners from a block, with the numbers of their tuples, in bounded pieces."""
+        partners, done = PartialMatches({RIGHT: (rows, candidates.rows[at])}), 0
+        for _, piece in self.joiner.split_for_output(0, partners):
+            some = at[done : done + len(piece)]
+            batch = take_block_rows(rows.batch.select(self._list_sent()), candidates.rows[some])
+            yield replace_column(batch, PLACE, pa.array(candidates.probes[some]))
+            done += len(piece)
 
     def _finish_release(self, number: int, release: Release, partitions: set[int]) -> None:
         """Take the best of the partners of all hosts."""
@@ -213,7 +223,8 @@ class ReleaseProber:
                     LEFT: (rows, at[partners.probes[some]]),
                     RIGHT: (other, partners.rows[some]),
                 }
-                self.results.append_results(PartialMatches(chosen))
+                for _, piece in self.joiner.split_for_output(number, PartialMatches(chosen)):
+                    self.results.append_results(piece)
         metrics = self.replicas.host_metrics(release.host)
         metrics.results += len(partners.probes)
         metrics.probes += len(at)

@@ -19,15 +19,14 @@ from braid.core.releases import LEFT, RIGHT
 from braid.core.reserved_columns import TIME
 from braid.kernels.asof_search import (
     BestRows,
-    BestSoFar,
     Probes,
     SortedRows,
-    choose_nearer_side,
     find_best_rows,
     mirror_orders,
 )
 from braid.kernels.compared_pairs import CandidatePairs
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
+from braid.kernels.partner_choice import BestSoFar, choose_nearer_side
 from braid.kernels.probe import BlockJoiner
 from braid.kernels.step_tally import StepTally
 from braid.kernels.tie_ranks import rank_rows

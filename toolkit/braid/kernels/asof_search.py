@@ -10,7 +10,7 @@ Pure NumPy: no blocks, no streams.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -226,121 +226,7 @@ def _split_evenly(size: int, most: int) -> Iterator[slice]:
         yield slice(start, min(size, start + most))
 
 
-class BestSoFar:
-    """The best rows for some probes in one direction, after a search of some blocks.
-
-    - ``orders``: by probe, the order of its best row, mirrored if later rows are looked for.
-    - ``blocks``, ``rows``: the number of the row's block, -1 if there is none, and its position.
-    """
-
-    def __init__(self, size: int, dtype: np.dtype[np.generic]) -> None:
-        self.orders = np.zeros(size, dtype)
-        self.blocks, self.rows = np.full(size, -1), np.zeros(size, np.int64)
-        self._ties: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
-
-    def list_open_probes(self, rows: SortedRows) -> np.ndarray:
-        """Return the probes for which a block may have a better row, or one of equal order."""
-        if not len(rows.orders):
-            return np.zeros(0, np.int64)
-        return np.flatnonzero((self.blocks < 0) | (self.orders <= rows.orders.max()))
-
-    def add_block(self, number: int, best: BestRows) -> None:
-        """Take the rows of a block that are better."""
-        at, before = best.probes, self.blocks[best.probes] >= 0
-        current = self.orders[at]
-        same = np.flatnonzero(before & (best.orders == current))
-        if len(same):
-            some, numbers = at[same], np.full(len(same), number)
-            self._ties.append((some, numbers, best.rows[same], best.orders[same]))
-        better = np.flatnonzero(~before | (best.orders > current))
-        some = at[better]
-        self.orders[some], self.blocks[some] = best.orders[better], number
-        self.rows[some] = best.rows[better]
-
-    def decide_ties(self, rank: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
-        """Take the best of rows of equal order by the rule for ties.
-
-        ``rank`` returns the ranks of rows, given the numbers of their blocks and their positions.
-        """
-        if not self._ties:
-            return
-        probes, blocks, rows, orders = (np.concatenate(e) for e in zip(*self._ties, strict=True))
-        still = np.flatnonzero(orders == self.orders[probes])
-        if not len(still):
-            return
-        first = np.unique(probes[still])
-        probes = np.concatenate([first, probes[still]])
-        blocks = np.concatenate([self.blocks[first], blocks[still]])
-        rows = np.concatenate([self.rows[first], rows[still]])
-        order = np.lexsort((rank(blocks, rows), probes))
-        self.blocks[probes[order]] = blocks[order]  # the greatest of a probe is the last
-        self.rows[probes[order]] = rows[order]
-
-
-def choose_nearer_side(before: BestSoFar, after: BestSoFar, orders: np.ndarray) -> np.ndarray:
-    """Return for which probes the row after them is nearer than that before; equal distances count.
-
-    ``orders``: those of the probes.
-    """
-    nearer = (before.blocks < 0) & (after.blocks >= 0)
-    both = np.flatnonzero((before.blocks >= 0) & (after.blocks >= 0))
-    probe, there = orders[both], mirror_orders(after.orders[both])
-    backward = _measure_distances(probe, before.orders[both])
-    nearer[both] = _measure_distances(there, probe) <= backward
-    return nearer
-
-
-def choose_best_rows(
-    found: Sequence[BestRows], orders: np.ndarray, rule: MatchRule, rank_ties: RankTies
-) -> np.ndarray:
-    """Return which of the rows that several blocks found are the best of their probes.
-
-    Parameters
-    ----------
-    found
-        The best rows of each block, with orders as they are.
-    orders
-        The orders of the probes.
-    rule
-        Which of two orders is better.
-    rank_ties
-        Returns the ranks of the rows at some positions in the concatenation of ``found``.
-
-    The result has positions in the concatenation of ``found``, by probe.
-    """
-    probes = np.concatenate([each.probes for each in found])
-    every = np.concatenate([each.orders for each in found])
-    ranked = _rank_distances(orders[probes], every, rule)
-    order = np.lexsort((*ranked[::-1], probes))
-    same = np.zeros(len(order), bool)
-    same[:-1] = probes[order[1:]] == probes[order[:-1]]
-    best = ~same
-    for values in ranked:
-        ordered = values[order]
-        same[:-1] &= ordered[1:] == ordered[:-1]
-    if not same.any():
-        return order[best]
-    is_tied = same.copy()
-    is_tied[1:] |= same[:-1]
-    tied = np.flatnonzero(is_tied)
-    run = np.cumsum(~np.concatenate([[False], same[:-1]]))[tied]
-    order[tied] = order[tied[np.lexsort((rank_ties(order[tied]), run))]]
-    return order[best]
-
-
-def _rank_distances(
-    probes: np.ndarray, rows: np.ndarray, rule: MatchRule
-) -> tuple[np.ndarray, ...]:
-    """Return numbers of which the first that differ decide; the greatest is best."""
-    if rule.match == "latest":
-        return (rows,)
-    if rule.match == "first":
-        return (mirror_orders(rows),)
-    distance = _measure_distances(np.maximum(probes, rows), np.minimum(probes, rows))
-    return (~distance if distance.dtype.kind == "u" else -distance), rows
-
-
-def _measure_distances(greater: np.ndarray, less: np.ndarray) -> np.ndarray:
+def measure_distances(greater: np.ndarray, less: np.ndarray) -> np.ndarray:
     """Return the distances of orders. The difference of two 64-bit integers needs no sign."""
     if greater.dtype.kind == "i":
         return greater.astype(np.int64, copy=False).view(np.uint64) - less.astype(
@@ -354,7 +240,7 @@ def _find_near(probes: np.ndarray, rows: np.ndarray, tolerance: float | None) ->
     """Return whether rows, which are not after the probes, are within the tolerance; None: all."""
     if tolerance is None:
         return None
-    distance = _measure_distances(probes, rows)
+    distance = measure_distances(probes, rows)
     return np.asarray(
         distance <= (np.uint64(tolerance) if distance.dtype.kind == "u" else tolerance)
     )

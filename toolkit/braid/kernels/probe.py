@@ -120,7 +120,7 @@ class BlockJoiner:
             for admitted in self._find_candidates(meet, tally):
                 if not step.residuals:
                     tally.matches += len(admitted)
-                    yield from self._split_for_output(n, admitted)
+                    yield from self.split_for_output(n, admitted)
                     continue
                 for matches, more in self._split_for_residuals(admitted, step):
                     if waiting and (pairs + len(matches) > CHUNK or size + more > BYTES):
@@ -220,9 +220,9 @@ class BlockJoiner:
         tally = self.find_tally(frozenset(found[0][1].parts) - {stream}, stream)
         for n, fulfilled in self._apply_residuals(found, tally):
             tally.matches += len(fulfilled)
-            yield from self._split_for_output(n, fulfilled)
+            yield from self.split_for_output(n, fulfilled)
 
-    def _split_for_output(
+    def split_for_output(
         self, n: int, found: PartialMatches
     ) -> Iterator[tuple[int, PartialMatches]]:
         """Yield partial results in pieces small enough to take all columns."""
