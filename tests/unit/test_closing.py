@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from braid.core.answer_events import TuplesAnswered
 from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
 from braid.errors import FencedError
 from braid.health import read_health
@@ -82,9 +83,15 @@ def test_a_closed_run_is_said_to_be_complete_and_refuses_to_go_on(
     delivered: list[Any] = []
     run = stop_after(started, CASE, tmp_path / "run", 1, delivered)
     before = run.results().num_rows
+    answers = [e for e in run.events() if isinstance(e, TuplesAnswered)]
+    waiting = answers[-1].waiting[0]
+    assert run.status["waiting"] == {"a": waiting} == run.health().waiting_tuples and waiting > 0
     run.close()
     run.close()
     assert run.status["state"] == "completed" == read_health(tmp_path / "run").state
+    assert run.status["waiting"] == {"a": 0} and run.health().waiting_tuples == {}
+    answers = [e for e in run.events() if isinstance(e, TuplesAnswered)]
+    assert answers[-1].answered[0] >= answers[-1].unmatched[0] > 0
     assert run.exception() is None and run.results().num_rows > before
     ends = [e.outcome for e in run.events() if isinstance(e, RunEnded)]
     assert ends[-1] == "completed" and isinstance(run.events()[0], RunStarted)

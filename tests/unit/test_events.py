@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from braid.core import batch_history, batch_report, event_jsonl, run_events
+from braid.core.answer_events import TuplesAnswered
 from braid.core.comparison_watch import ManyComparisons
 from braid.core.irregular_rows import IrregularFile, IrregularRowsWritten
 from braid.core.plan import Block, Derivation, Hop, ReplicaCopy, Route
@@ -140,6 +141,7 @@ ALL: list[Any] = [
         0.5,
     ),
     ManyComparisons(5, "f(a.s, b.s)", "all pairs", 2_000_000, 7),
+    TuplesAnswered(5, (7, 0), (3, 0), (12, 0)),
     IrregularRowsWritten(
         5, (IrregularFile("000005-0-8f3a01bc-1.parquet", FileChecksum(2_000, 77)),)
     ),

@@ -76,7 +76,10 @@ def test_the_table_has_every_placement_of_the_package() -> None:
 
 
 def test_the_table_has_every_module_of_events() -> None:
-    core = {f"braid.core.{name}" for name in ("run_events", "comparison_watch", "irregular_rows")}
+    core = {
+        f"braid.core.{name}"
+        for name in ("run_events", "comparison_watch", "irregular_rows", "answer_events")
+    }
     assert {*_defined(Event).values()} | core == set(plugins.EVENT_MODULES)
 
 

@@ -331,13 +331,18 @@ class EngineRun(RunLifecycle):
 
     @property
     def status(self) -> dict[str, Any]:
-        """The status of the run, as ``RunLifecycle.status`` has it, with "watermark"."""
-        shed = self.config.shed
-        return (
-            super().status
-            | {"watermark": self.watermark}
-            | ({} if shed is None else {"shedding": shed_status(self.store.events.recent_events())})
-        )
+        """The status of the run, as ``RunLifecycle.status`` has it, with "watermark".
+
+        A join that is not inner also has "waiting": tuples by preserved stream that are not final.
+        """
+        kind, waiting = self.config.kind, self._engine.state.answers.waiting
+        more: dict[str, Any] = {"watermark": self.watermark}
+        if not kind.is_inner:
+            aliases = list(self.config.streams)
+            more["waiting"] = {aliases[stream]: waiting[stream] for stream in kind.preserved}
+        if self.config.shed is not None:
+            more["shedding"] = shed_status(self.store.events.recent_events())
+        return super().status | more
 
     def metrics(self, by: str = "host") -> pd.DataFrame:
         """Return the metrics of the retained batches, one row per batch and host.

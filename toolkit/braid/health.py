@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
+from braid.core.answer_events import TuplesAnswered
 from braid.core.comparison_watch import describe_comparisons
 from braid.core.event_jsonl import decode_event
 from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
@@ -46,6 +47,7 @@ class RunHealth:
       ``core.stream_clocks.IrregularCounts``).
     - ``watermark_seconds``: by stream, the earliest event time still expected of the others, in
       seconds since 1970; the end of the year 9999: they have ended.
+    - ``waiting_tuples``: by preserved stream, tuples that are not final; none in an inner join.
     - ``irregular_counts``: these counts and the jumps of clocks, in words.
     - ``comparisons``: the part of the condition that compares many pairs for a match, in words.
     - ``seconds_by_phase``: durations of the last batch by phase, and "total"; for a hub, by
@@ -68,6 +70,7 @@ class RunHealth:
     untimed_tuples: dict[str, int] = field(default_factory=dict)
     ahead_tuples: dict[str, int] = field(default_factory=dict)
     watermark_seconds: dict[str, float] = field(default_factory=dict)
+    waiting_tuples: dict[str, int] = field(default_factory=dict)
     irregular_counts: str = ""
     comparisons: str = ""
     seconds_by_phase: dict[str, float] = field(default_factory=dict)
@@ -148,6 +151,9 @@ class RunHealth:
         for kind in ("late", "untimed", "ahead"):
             for stream, tuples in getattr(self, f"{kind}_tuples").items():
                 counted.labels(self.run, stream, kind).set(tuples)
+        waiting = Gauge("braid_waiting_tuples", "not final", ["run", "stream"], registry=registry)
+        for stream, tuples in self.waiting_tuples.items():
+            waiting.labels(self.run, stream).set(tuples)
         about = "event time still expected of the other streams, in seconds since 1970"
         expected = Gauge("braid_watermark_seconds", about, ["run", "stream"], registry=registry)
         for stream, seconds in self.watermark_seconds.items():
@@ -169,7 +175,8 @@ def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> Run
     if store.read_settings() is None or not file.exists():
         raise ValueError(f"{path} holds no run that has begun")
     held = store.lock.is_held()  # before the events: a run that ends now has then logged its end
-    start, commits, end = _read_start_and_last_commits(file)
+    start, recent, end = _read_start_and_recent(file)
+    commits = [e for e in recent if isinstance(e, BatchCommitted | HubBatchCommitted)]
     last = commits[-1] if commits else None
     state: State = "running" if held else "died" if end is None else cast(State, end.outcome)
     joined = isinstance(start, RunStarted)
@@ -178,6 +185,7 @@ def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> Run
         did |= _join_batch_counts(last, start.streams)
         steps = [e.step_counts for e in commits if isinstance(e, BatchCommitted)]
         did["comparisons"] = describe_comparisons(steps, start.condition_parts)
+        did["waiting_tuples"] = _find_waiting(recent, start.streams)
     elif last is not None:
         did |= _hub_batch_counts(last, sorted(start.streams))
     return RunHealth(
@@ -205,6 +213,12 @@ def _join_batch_counts(last: BatchCommitted, streams: Sequence[str]) -> dict[str
         "live_tuples": sum(last.live_tuples),
     }
     return {**did, **counts, "seconds_by_phase": dict(last.seconds_by_phase)}
+
+
+def _find_waiting(events: Sequence[Any], streams: Sequence[str]) -> dict[str, int]:
+    """Return, by stream, the tuples that wait for an answer after the last batch."""
+    answers = [e.waiting for e in events if isinstance(e, TuplesAnswered)]
+    return {a: n for a, n in zip(streams, answers[-1], strict=True) if n} if answers else {}
 
 
 def _count_irregular_tuples(counts: IrregularCounts, streams: Sequence[str]) -> dict[str, Any]:
@@ -253,10 +267,8 @@ def _read_hub_counts(store: RunStore) -> dict[str, Any]:
     }
 
 
-def _read_start_and_last_commits(
-    file: Path,
-) -> tuple[Any, Sequence[BatchCommitted | HubBatchCommitted], RunEnded | None]:
-    """Return the start, the last commits, and the end if it is the last event."""
+def _read_start_and_recent(file: Path) -> tuple[Any, Sequence[Any], RunEnded | None]:
+    """Return the start, recent events with the last commit, and the end if it is the last."""
     with open(file, "rb") as lines:
         first = decode_event(lines.readline())
         size, tail = os.fstat(lines.fileno()).st_size, _TAIL
@@ -264,9 +276,9 @@ def _read_start_and_last_commits(
             lines.seek(max(0, size - tail))
             *whole, _ = lines.read(tail).split(b"\n")
             told = [decode_event(line) for line in whole[tail < size :] if line]
-            commits = [e for e in told if isinstance(e, BatchCommitted | HubBatchCommitted)]
-            if commits or tail >= size:
+            is_complete = any(isinstance(e, BatchCommitted | HubBatchCommitted) for e in told)
+            if is_complete or tail >= size:
                 break
             tail *= 4
     end = told[-1] if told and isinstance(told[-1], RunEnded) else None
-    return first, commits, end
+    return first, told, end

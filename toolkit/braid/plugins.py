@@ -43,6 +43,7 @@ PLACEMENTS = {
 """The modules of the built-in placements, by class name."""
 EVENT_MODULES = (
     "braid.core.comparison_watch",
+    "braid.core.answer_events",
     "braid.core.irregular_rows",
     "braid.core.run_events",
     "braid.papers.diffusion.run_events",

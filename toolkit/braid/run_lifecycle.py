@@ -217,6 +217,7 @@ class RunLifecycle(ABC):
         - "late", "untimed", "ahead": irregular tuples by stream, if any (see
           ``core.stream_clocks.IrregularCounts``).
         - "watermark": of a join, see ``EngineRun.watermark``.
+        - "waiting": of a join that is not inner, preserved tuples that are not answered yet.
         - "shedding": in a run that sheds load, see ``shedding_options.shedding_status``.
         """
         now, first = self._measure_progress(), self._first_progress

@@ -12,6 +12,7 @@ from operator import add, sub
 from typing import NamedTuple
 
 from braid.core import batch_history
+from braid.core.answer_events import make_answer_events
 from braid.core.answer_ledger import AnswerLedger
 from braid.core.answers import advance_answer_state, find_due_settles, follow_pending_pairs
 from braid.core.batch_report import (
@@ -227,6 +228,7 @@ def commit_batch(
             *reports,
             *_make_shedding_events(following),
             *_make_query_events(state, following, outcome),
+            *make_answer_events(rules.kind, following, outcome),
             committed,
         ),
     )
