@@ -118,6 +118,12 @@ def test_the_explanation_says_which_partner_is_taken() -> None:
     assert "the nearest partner by a.x and b.x, before or after" in str(join.explain())
 
 
+def test_a_placement_is_chosen_by_what_a_search_costs() -> None:
+    streams = {alias: table(at(*range(1000))) for alias in "ab"}
+    join = StreamJoin(streams, "a.k = b.k", match="latest", time="ts", partitions=4)
+    assert isinstance(join.placement, Centralized), join.placement
+
+
 ORDERS: dict[str, tuple[list[Any], list[Any], Any]] = {
     "int": ([5, 9, 20], [3, 5, 8], 2),
     "float": ([5.0, float("nan"), 9.0], [4.0, float("nan"), 8.5], 1.0),

@@ -169,18 +169,26 @@ def choose_auto_placement(join: AnalyzedJoin) -> PlacementChoice:
     """
     config, source, predicate = join.config, join.source, join.predicate
     step = predicate.next_step(frozenset([0]), 1)
+    frequent = source.most_frequent_share(predicate)
+    if join.match is not None:
+        share = frequent = 0.0  # a tuple compares and finds one partner, however many it has
+    elif step.access_path is None:
+        share = 1.0
+    else:
+        share = _estimate_compared_share(config, source, predicate)
     statistics = JoinStatistics(
         source.estimate_rows(),
         tuple(None if limit is None else limit / 1e6 for limit in join.effective_windows),
         min(count_partitions(config, source), MOST_HOSTS),
         predicate.equality is not None,
-        1.0 if step.access_path is None else _estimate_compared_share(config, source, predicate),
-        most_frequent_share=source.most_frequent_share(predicate),
+        share,
+        most_frequent_share=frequent,
         has_remote_hosts=source.has_remote_hosts(),
     )
     chosen = choose_placement(statistics)
     name, hosts = type(chosen.placement).__name__, chosen.placement.hosts
-    if name != FIRST or len(config.streams) != 2 or not 1 < hosts <= MOST:
+    may_change = len(config.streams) == 2 and join.match is None
+    if name != FIRST or not may_change or not 1 < hosts <= MOST:
         return chosen
     why = f"{chosen.reason}; {THEN} once values turn out to be frequent enough"
     placement = Auto(hosts, statistics.compared_share, statistics.has_remote_hosts)
