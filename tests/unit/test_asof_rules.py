@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from braid import Shed, StreamJoin
 from braid.answer_check import check_answers
+from braid.core.answer_events import TuplesAnswered
 from braid.core.narrative import (
     describe_batch_plan,
     describe_block_history,
@@ -281,6 +282,14 @@ def test_a_tuple_waits_until_the_watermark_has_passed_it(tmp_path: Path) -> None
     given: dict[str, Any] = {"match": "latest", "ties": "x"}
     assert take_partners(tmp_path / "run", a, in_batches(b, 0, 1, 2), **given) == {0: 1}
     assert take_partners(tmp_path / "late", a, in_batches(b, 0, 3, 2), **given) == {0: 0}
+
+
+def test_tuples_that_wait_are_counted(tmp_path: Path) -> None:
+    a, b = in_batches(table(at(10, 30, 50)), 0, 1, 1), in_batches(table(at(9, 20, 40)), 0, 1, 2)
+    take_partners(tmp_path / "run", a, b, match="latest")
+    events = load_run(tmp_path / "run").events
+    told = [(e.answered, e.waiting) for e in events if isinstance(e, TuplesAnswered)]
+    assert told == [((0, 0), (1, 0)), ((0, 0), (3, 0)), ((1, 0), (2, 0)), ((2, 0), (0, 0))]
 
 
 def test_partners_of_tuples_that_wait_are_held(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def run_case(case: Case, folder: Path) -> list[AsOfAnswer]:
             except Exception as error:
                 assert "planned" in str(error.__cause__ or error)
                 run = StreamJoin.resume(folder, tables, durability="process")
-        assert run.status["state"] == "completed"
+        assert run.status["state"] == "completed" and run.status["waiting"] == {"a": 0}
         check_again(folder, run)
         return read_answers(run)
 

@@ -333,12 +333,15 @@ class EngineRun(RunLifecycle):
     def status(self) -> dict[str, Any]:
         """The status of the run, as ``RunLifecycle.status`` has it, with "watermark".
 
-        A join that is not inner also has "waiting": tuples by preserved stream that are not final.
+        A join that is not inner also has "waiting": tuples by preserved stream that are not final;
+        an as-of join those of its first stream that have not taken a partner.
         """
         kind, waiting = self.config.kind, self._engine.state.answers.waiting
+        aliases = list(self.config.streams)
         more: dict[str, Any] = {"watermark": self.watermark}
-        if not kind.is_inner:
-            aliases = list(self.config.streams)
+        if self.config.match is not None:
+            more["waiting"] = {aliases[0]: self._engine.state.releases.waiting}
+        elif not kind.is_inner:
             more["waiting"] = {aliases[stream]: waiting[stream] for stream in kind.preserved}
         if self.config.shed is not None:
             more["shedding"] = shed_status(self.store.events.recent_events())

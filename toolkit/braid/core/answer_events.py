@@ -1,4 +1,4 @@
-"""The event of the answers of an outer, semi or anti join in a batch."""
+"""The event of the answers of an outer, semi, anti or as-of join in a batch."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from braid.core.run_state import RunState
 class TuplesAnswered(Event):
     """Tuples of preserved streams that a batch answered, and those that wait. By stream.
 
+    Of an as-of join, these are the tuples of its first stream.
+
     - ``answered``: tuples that became final in the batch, or can be in no pair.
     - ``unmatched``: those of them that are in no pair.
     - ``waiting``: stored tuples that are not final after the batch.
@@ -27,16 +29,17 @@ class TuplesAnswered(Event):
 
 
 def make_answer_events(
-    kind: JoinKind, following: RunState, outcome: BatchReport
+    kind: JoinKind, is_asof: bool, following: RunState, outcome: BatchReport
 ) -> tuple[TuplesAnswered, ...]:
-    """Return the event of a batch's answers; none for an inner join.
+    """Return the event of a batch's answers; none for an inner join, unless it is an as-of join.
 
     ``following``: the state after the batch.
     """
-    if kind.is_inner:
+    if kind.is_inner and not is_asof:
         return ()
     streams = range(len(following.clocks))
     counts = [outcome.answers.get(stream, AnswerCount()) for stream in streams]
     answered = tuple(each.answered for each in counts)
     unmatched = tuple(each.unmatched for each in counts)
-    return (TuplesAnswered(following.batch, answered, unmatched, following.answers.waiting),)
+    waiting = (following.releases.waiting, 0) if is_asof else following.answers.waiting
+    return (TuplesAnswered(following.batch, answered, unmatched, waiting),)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from braid.core import batch_history
 from braid.core.answer_events import make_answer_events
 from braid.core.answer_ledger import AnswerLedger
+from braid.core.answer_state import AnswerCount
 from braid.core.answers import advance_answer_state, find_due_settles, follow_pending_pairs
 from braid.core.batch_report import (
     BatchReport,
@@ -30,7 +31,7 @@ from braid.core.facts import Facts, block_ages
 from braid.core.plan import Block, Plan, Settle, apply_derivations_and_drops
 from braid.core.plan_sentences import describe_block_state
 from braid.core.release_coverage import check_releases
-from braid.core.releases import plan_releases, remove_planned_probes
+from braid.core.releases import LEFT, ReleaseState, plan_releases, remove_planned_probes
 from braid.core.run_events import BatchCommitted, BatchPlanned, BatchQueryResults, BatchShed, Event
 from braid.core.run_state import Place, RunState
 from braid.core.shedding_plan import SheddingOutcome, estimate_variances
@@ -228,7 +229,7 @@ def commit_batch(
             *reports,
             *_make_shedding_events(following),
             *_make_query_events(state, following, outcome),
-            *make_answer_events(rules.kind, following, outcome),
+            *make_answer_events(rules.kind, rules.match is not None, following, outcome),
             committed,
         ),
     )
@@ -269,13 +270,22 @@ def _make_next_state(
         key_counts=batch_history.fade_key_counts(state.key_counts, outcome.key_counts),
         shedder_state=work.shedder_state,
         last_shedding=_finish_shedding_outcome(rules, work, outcome),
-        releases=work.release_state,
+        releases=_count_waiting(rules, work, outcome, last),
     )
     if rules.kind.is_inner:
         return following
     answers = advance_answer_state(rules.kind, state, following, work, outcome)
     files = {name: {**state.block_files, **outcome.files}[name] for name in answers.bitmap_files()}
     return replace(following, answers=answers, block_files={**following.block_files, **files})
+
+
+def _count_waiting(
+    rules: RunRules, work: BatchWork, outcome: BatchReport, received: Sequence[int]
+) -> ReleaseState:
+    if rules.match is None:
+        return work.release_state
+    released = outcome.answers.get(LEFT, AnswerCount()).answered
+    return work.release_state.count_waiting(received[LEFT], released)
 
 
 def _finish_shedding_outcome(

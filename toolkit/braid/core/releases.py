@@ -37,15 +37,21 @@ class ReleaseState(NamedTuple):
       released; None: none are.
     - ``low``: event time of left tuples, in microseconds, for which partners are kept. A tuple
       below it has come late. It never falls; None: all are kept.
+    - ``waiting``: left tuples that are not released.
     """
 
     until: int | None = None
     low: int | None = None
+    waiting: int = 0
 
     def advance_with_retention(self, retention: Retention) -> ReleaseState:
         """Return the state after a batch with this retention."""
         until, low = retention.horizons[LEFT], retention.watermarks[RIGHT]
-        return ReleaseState(to_limit(until), to_limit(low))
+        return ReleaseState(to_limit(until), to_limit(low), self.waiting)
+
+    def count_waiting(self, received: int, released: int) -> ReleaseState:
+        """Return the state with the left tuples that a batch received, without those released."""
+        return self._replace(waiting=self.waiting + received - released)
 
 
 NOTHING_RELEASED = ReleaseState()

@@ -59,8 +59,8 @@ class AnswerWriter:
         self, host: int, batch: pa.RecordBatch, released: np.ndarray, alone: np.ndarray
     ) -> None:
         """Answer tuples of an as-of join; those at the positions ``alone`` have no partner."""
+        self._count_answers(LEFT, len(released), len(alone))
         if self._kind.preserved:
-            self._count_answers(LEFT, len(released), len(alone))
             self._write_unmatched(LEFT, host, batch, alone)
 
     def _count_answers(self, stream: int, answered: int, unmatched: int) -> None:
