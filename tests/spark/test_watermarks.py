@@ -12,11 +12,12 @@ import pytest
 from braid import Centralized
 from braid.core.run_events import BatchCommitted
 from braid.execution import spark_executor
+from braid.join_run import JoinRun
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.shared.shared_join import SharedJoin
 from braid.state_forecast import check_bounded
 from braid.stream_join import StreamJoin
-from oracle import committed_ids, describe_difference, expected, frames, tables
+from oracle import committed_ids, describe_difference, expected, frames, tables, wait_until
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from unit.test_irregular_rows import STREAM, find_expected
@@ -188,3 +189,25 @@ def test_irregular_tuples_are_rows_whatever_the_executor(
     assert found == find_expected()
     assert {r["behind"] for r in rows if r["reason"] == "late"} == {timedelta(seconds=30)}
     assert all((r["row"]["a"] is None) == (r["stream"] == "b") for r in rows)
+
+
+def test_an_unmatched_tuple_of_a_silent_stream_is_answered(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last files bring tuples that make others final; nothing comes after them."""
+    monkeypatch.setattr(JoinRun, "silence_seconds", 0.5)
+    streams = {alias: live(spark, tmp_path, alias) for alias in "ab"}
+    join = StreamJoin(streams, NEAR, HashPartition(2), time="ts", how="left", check=True)
+    run = join.start(tmp_path / "run", processingTime="0 seconds")
+    wait_until(lambda: run._engine.state.batch > run._engine.state.epoch >= 4, "an empty batch", 90)
+    assert not run._engine.has_due_answers() and run.isActive
+    last = [e for e in run.events() if isinstance(e, BatchCommitted)][-1]
+    assert last.received_tuples == (0, 0)
+    before = run.results().where("b is null").count()
+    run.stop()
+    run.close()
+    rows = run.results()
+    pairs = rows.where("b is not null").select("a.id", F.col("b.id").alias("b")).collect()
+    assert describe_difference(Counter(map(tuple, pairs)), expected(STREAMS, NEAR)) == ""
+    assert rows.where("b is null").count() > before
+    assert rows.select("a.id").distinct().count() == STREAMS["a"].num_rows

@@ -12,10 +12,12 @@ from braid.core.answer_events import TuplesAnswered
 from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
 from braid.errors import FencedError
 from braid.health import read_health
+from braid.papers.baselines.hash_partition import HashPartition
 from braid.storage.run_store import RunStore
-from braid.stream_join import JoinRun
+from braid.stream_join import JoinRun, StreamJoin
 from kind_runs import KindCase, draw_case
 from models.kinds import run_join
+from oracle import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -148,3 +150,62 @@ def test_a_closing_batch_that_fails_closes_nothing(
     assert not run._engine.state.is_closed and not RunStore(tmp_path / "run").lock.is_held()
     run.close()
     assert run._engine.state.is_closed and run.status["state"] == "completed"
+
+
+def test_answers_do_not_wait_for_a_silent_source(
+    tmp_path: Path, started: list[JoinRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After each batch the source is silent for so long that those that are due come at once."""
+    monkeypatch.setattr(JoinRun, "silence_seconds", 0.05)
+    monkeypatch.setattr(JoinRun, "_waits_for_silence", lambda run: True)
+    second = 1_000_000
+    a = pa.table({"k": [1, 2], "ts": pa.array([0, second], pa.timestamp("us")), "batch": [0, 1]})
+    b = pa.table(
+        {
+            "k": [2, 3, 9],
+            "ts": pa.array([second, 90 * second, 95 * second], pa.timestamp("us")),
+            "batch": [0, 1, 2],
+        }
+    )
+    delivered: list[tuple[int, int]] = []
+    join = StreamJoin(
+        {"a": a, "b": b}, "a.k = b.k", HashPartition(2), "20 seconds", "ts", how="left", check=True
+    )
+    run = join.start(
+        tmp_path / "run",
+        batches="batch",
+        pace=1.5,
+        durability="process",
+        foreachBatch=lambda rows, batch: delivered.append((batch, rows.num_rows)),
+    )
+    wait_until(lambda: len(delivered) >= 3, "the batch without tuples", 20)
+    assert run._engine.state.epoch == 1, "before the third batch of the source"
+    assert run.awaitTermination()
+    received = [e.received_tuples for e in run.events() if isinstance(e, BatchCommitted)]
+    assert received[:4] == [(1, 1), (1, 1), (0, 0), (0, 1)]
+    assert delivered[:3] == [(0, 0), (1, 1), (2, 1)]
+    rows = [(r["a"]["k"], r["b"] and r["b"]["k"]) for r in run.results().to_pylist()]
+    assert sorted(rows, key=repr) == [(1, None), (2, 2)]
+
+
+def test_a_run_may_be_stopped_and_may_fail_while_its_source_is_silent(
+    tmp_path: Path, started: list[JoinRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JoinRun, "silence_seconds", 0.05)
+    monkeypatch.setattr(JoinRun, "_waits_for_silence", lambda run: True)
+    real = CASE.make_join()
+
+    def stop_in_silence(rows: Any, batch: int) -> None:
+        if started[-1]._engine.state.previous_received == (0, 0):
+            started[-1].stop()
+
+    run = real.start(tmp_path / "1", batches="batch", pace=1.0, foreachBatch=stop_in_silence)
+    assert run._ended.wait(30) and run.status["state"] == "stopped"
+
+    def fail_in_silence(rows: Any, batch: int) -> None:
+        if started[-1]._engine.state.previous_received == (0, 0):
+            raise OSError("no room")
+
+    run = real.start(tmp_path / "2", batches="batch", pace=1.0, foreachBatch=fail_in_silence)
+    assert run._ended.wait(30) and run.status["state"] == "failed"
+    assert "no room" in str(run.exception())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pandas as pd
 
+from braid.answering_run import AnsweringRun
 from braid.batch_sink import BatchSink, Give
 from braid.core.event_jsonl import log_events
 from braid.core.run_events import BatchCommitted, PlacementChosen, RunStarted
@@ -18,7 +18,7 @@ from braid.execution.engine import Engine
 from braid.execution.executors import Executor, make_executor
 from braid.kernels.join_spec import JoinSpec
 from braid.papers.shedding.budget import Budget
-from braid.run_lifecycle import RunLifecycle, RunProgress
+from braid.run_lifecycle import RunProgress
 from braid.run_metrics import metrics_table
 from braid.run_views import can_view, watch
 from braid.shedding_options import estimates_table
@@ -32,7 +32,7 @@ from braid.util.html_table import render_html_table
 from braid.util.json_codec import from_plain, to_plain
 
 
-class EngineRun(RunLifecycle):
+class EngineRun(AnsweringRun):
     """A running or ended join, independent of the source of its tuples."""
 
     def __init__(
@@ -71,6 +71,7 @@ class EngineRun(RunLifecycle):
         self._restore_budget()
         self._sink = None if give is None else BatchSink(give, store, self._read_batch_results)
         self._start_batches(self._make_driver(frame, trigger))
+        self._start_watch()
 
     def _find_last_epochs(self) -> tuple[int | None, ...]:
         """Return, by stream, the micro-batch with its last tuple; None: it is endless."""
@@ -106,10 +107,6 @@ class EngineRun(RunLifecycle):
     @abstractmethod
     def _check_input(self, number: int) -> None:
         """Raise DamagedRunError if some of a batch's input is missing."""
-
-    @abstractmethod
-    def _make_empty_batch(self) -> Any:
-        """Return a batch without tuples."""
 
     @abstractmethod
     def _read_batch_results(self, batch: int) -> Any:
@@ -149,13 +146,6 @@ class EngineRun(RunLifecycle):
             state.irregular.count_by_stream(list(self.config.streams)),
         )
 
-    def _deliver_to_sink(self) -> None:
-        """Deliver committed batches to the sink, if there is one."""
-        if self._sink is None:
-            return
-        with self.store.raise_if_superseded():
-            self._sink.deliver_until(self._engine.state.batch, self._stopping.is_set)
-
     def _run_next_batch(self, source: Any, number: int) -> None:
         """Run a batch, then wait until the files of the next one are complete.
 
@@ -176,48 +166,14 @@ class EngineRun(RunLifecycle):
 
     def _finish_batches(self) -> None:
         super()._finish_batches()
+        if self.exception() is not None:
+            return
         with self.store.raise_if_superseded():
             self._engine.drain(self._make_empty_batch, self._stopping.is_set)
             self._deliver_to_sink()
             if not self._stopping.is_set():
                 self.store.input.wait_until_split()
             self.store.finish_commit()
-
-    def close(self) -> None:
-        """End all streams for good: no more tuples come, so all that waits is answered.
-
-        One more batch, without tuples, is run and delivered. A closed run cannot be resumed. It has
-        no effect on a run that is closed already.
-
-        Raises RuntimeError while batches run and if the run has failed, FencedError if another
-        process has continued it.
-        """
-        if self.isActive:
-            raise RuntimeError("batches of the run are running; stop it before it is closed")
-        if self._error is not None and not self._stopping.is_set():
-            raise RuntimeError("the run has failed, so its input is incomplete; resume it first")
-        with self._turn:
-            if not self._engine.state.is_closed:
-                self._reopen_and_close()
-
-    def _reopen_and_close(self) -> None:
-        """Take over the run again, and run the closing batch."""
-        store = self.store
-        store.acquire_run()
-        try:
-            with store.raise_if_superseded():
-                store.take_over()
-                store.log_opening_events(
-                    [replace(e, resumed=True) for e in self._make_start_events()[:1]]
-                )
-                self._engine.close(self._make_empty_batch)
-                self._stopping.clear()
-                self._deliver_to_sink()
-                store.finish_commit()
-                self._outcome = "completed"
-                self._append_end_event(self._make_end_event())
-        finally:
-            store.release_run()
 
     def set_executor(self, way: str) -> None:
         """Set the executor of the next batches: "spark", "process" or "auto"; see StreamJoin."""

@@ -28,6 +28,7 @@ from braid.core.batch_work import BatchWork, RunRules
 from braid.core.horizon import reach_of_windows
 from braid.core.irregular_rows import IrregularFile, IrregularRowsWritten
 from braid.core.placement import Placement, Shedder
+from braid.core.plan import Release, Settle
 from braid.core.query import Query, longest_windows
 from braid.core.releases import AFTER_ALL, plan_releases
 from braid.core.run_events import BatchCommitted, Event
@@ -169,8 +170,7 @@ class Engine:
         frame = None
         while self._has_work_left() and not stopped():
             frame = nothing() if frame is None else frame
-            with self.store.raise_if_superseded():
-                self._execute_and_commit(frame, self.state.epoch, tuple)
+            self.run_empty_batch(frame)
 
     def close(self, nothing: Callable[[], Any]) -> None:
         """End all streams, and answer what waits for them in a batch without tuples, the last one.
@@ -182,12 +182,26 @@ class Engine:
         going_on = self.state
         self.state = replace(going_on, ended=(True,) * self.streams, is_closed=True)
         try:
-            with self.store.raise_if_superseded():
-                self._execute_and_commit(nothing(), going_on.epoch, tuple)
+            self.run_empty_batch(nothing())
         except BaseException:
             self.state = going_on
             raise
         self.drain(nothing, lambda: False)
+
+    def has_due_answers(self) -> bool:
+        """Return whether a batch without tuples would answer some of those that wait."""
+        retention = self.rules.find_retention(self.state)
+        due: Sequence[Settle | Release]
+        if self.rules.match is not None:
+            due = plan_releases(self.rules.make_release_facts(self.state, retention))
+        else:
+            due = find_due_settles(self.spec.kind, self.state, retention.horizons)
+        return any(each.since is None or each.since < each.until for each in due)
+
+    def run_empty_batch(self, nothing: Any) -> None:
+        """Execute and commit a batch without tuples, ``nothing``, between two of the source."""
+        with self.store.raise_if_superseded():
+            self._execute_and_commit(nothing, self.state.epoch, tuple)
 
     def _has_work_left(self) -> bool:
         """Return whether a batch without tuples is needed at the end of the input."""
