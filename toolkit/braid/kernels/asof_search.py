@@ -116,8 +116,12 @@ class SortedRows:
         """Return the group in which each of ``size`` probes with these keys may find a partner."""
         if self.keys is None or keys is None or equality is None:
             return np.zeros(size, np.int64)
-        first, last = search_ranges(keys, self.keys, equality, left=False)
-        return np.where(first < last, first, -1)
+        starts = np.flatnonzero(_find_changes(keys, size))
+        is_in_runs = 2 * len(starts) <= size  # as in a block that is sorted by the key
+        probing = keys[starts] if is_in_runs else keys
+        first, last = search_ranges(probing, self.keys, equality, left=False)
+        groups = np.where(first < last, first, -1)
+        return np.repeat(groups, np.diff(np.append(starts, size))) if is_in_runs else groups
 
     def find_last_rows(self, probes: Probes, is_strict: bool) -> npt.NDArray[np.int64]:
         """Return the position of the last row of each probe's group that is not after it.
@@ -182,13 +186,14 @@ def _search_outward(
                 probes, at[some], first[some], last[some], rows, rule, admits
             )
         done = best >= 0
-        admitted.append((at[done], best[done]))
+        if done.any():
+            admitted.append((at[done], best[done]))
         near = _find_near(probes.orders[at], rows.orders[first], rule.tolerance)
         more = ~done & (first > begin)
         more = more if near is None else more & near
         at, last, begin, size = at[more], first[more] - 1, begin[more], PIECE
-    if not admitted:
-        return at, last
+    if len(admitted) < 2:
+        return admitted[0] if admitted else (at, last)
     every = [np.concatenate(each) for each in zip(*admitted, strict=True)]
     order = np.argsort(every[0])
     return every[0][order], every[1][order]
@@ -261,13 +266,14 @@ def _sort_positions(
 
 
 def _find_changes(keys: np.ndarray | None, size: int) -> np.ndarray:
-    """Return where a sorted key differs from the one before it."""
+    """Return where a key differs from the one before it."""
     new = np.zeros(size, bool)
     new[:1] = True
     if keys is not None:
         new[1:] = keys[1:] != keys[:-1]
         if keys.dtype.kind == "f":
-            new[1:] &= keys[:-1] == keys[:-1]  # NaN equals NaN
+            nan = keys != keys
+            new[1:] &= ~(nan[1:] & nan[:-1])  # NaN equals NaN
     return new
 
 
