@@ -9,6 +9,7 @@ from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from runpy import run_path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pytest
 from braid import Shed, StreamJoin
 from braid.answer_check import check_answers
+from braid.answering_run import AnsweringRun
 from braid.core.answer_events import TuplesAnswered
 from braid.core.narrative import (
     describe_batch_plan,
@@ -282,6 +284,14 @@ def test_a_tuple_waits_until_the_watermark_has_passed_it(tmp_path: Path) -> None
     given: dict[str, Any] = {"match": "latest", "ties": "x"}
     assert take_partners(tmp_path / "run", a, in_batches(b, 0, 1, 2), **given) == {0: 1}
     assert take_partners(tmp_path / "late", a, in_batches(b, 0, 3, 2), **given) == {0: 0}
+
+
+def test_partners_do_not_wait_for_a_silent_source() -> None:
+    streams = {alias: table(THREE) for alias in "ab"}
+    for match, waits in ((None, False), ("latest", True)):
+        config = StreamJoin(streams, "a.k = b.k", time="ts", match=match).config
+        endless: Any = SimpleNamespace(_settings={"batches": None}, config=config)
+        assert AnsweringRun._waits_for_silence(endless) is waits
 
 
 def test_tuples_that_wait_are_counted(tmp_path: Path) -> None:

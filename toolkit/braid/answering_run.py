@@ -55,7 +55,8 @@ class AnsweringRun(RunLifecycle):
 
     def _waits_for_silence(self) -> bool:
         """Return whether answers may wait for a source that is silent."""
-        return self._settings["batches"] is None and not self.config.kind.is_inner
+        waits = not self.config.kind.is_inner or self.config.match is not None
+        return self._settings["batches"] is None and waits
 
     def _answer_during_silence(self) -> None:
         """Run a batch without tuples while the source is silent and answers wait for the next one.
