@@ -312,9 +312,11 @@ def test_partners_of_tuples_that_wait_are_held(tmp_path: Path) -> None:
 
 
 def test_a_late_tuple_takes_no_partner_that_is_after_it_or_forgotten(tmp_path: Path) -> None:
-    a = in_batches(table(at(100, 5, 60)), 0, 2, 2)
+    a = in_batches(table(at(100, 5, 60, 100)), 0, 2, 2, 2)
     b = in_batches(table(at(3, 50, 200)), 0, 0, 1)
-    assert take_partners(tmp_path / "run", a, b, match="latest") == {0: 1, 2: 1}
+    assert take_partners(tmp_path / "run", a, b, match="latest") == {0: 1, 2: 1, 3: 1}
+    with pytest.raises(ValueError, match="2 tuples came late"):
+        check_answers(tmp_path / "run")
 
 
 def test_a_row_at_the_least_time_that_counts_dominates_unless_equals_are_left_out() -> None:

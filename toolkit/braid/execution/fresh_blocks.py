@@ -11,6 +11,7 @@ import pyarrow as pa
 from braid.core.horizon import find_late_limit
 from braid.core.irregular_rows import LATE
 from braid.core.plan import Block, Route
+from braid.core.releases import LEFT
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.core.run_state import ReplicaAddress
 from braid.core.stream_clocks import TimeSpread, needs_spread
@@ -185,7 +186,7 @@ class FreshBlockBuilder:
 
         ``is_written``: whether to write them, which one task does.
         """
-        limit = find_late_limit(stream, self.batch.horizons, self.batch.spec.reach)
+        limit = self._find_late_limit(stream)
         if limit is None:
             return 0
         times = rows.numpy_column(TIME)
@@ -196,6 +197,16 @@ class FreshBlockBuilder:
             )
             self.irregular.append_rows(stream, columns, LATE, limit - times[late])
         return len(late)
+
+    def _find_late_limit(self, stream: int) -> int | None:
+        """Return the event time below which an arriving tuple of a stream is late; None: none is.
+
+        An as-of join may have forgotten partners of earlier left tuples by what dominates them.
+        """
+        rule = self.batch.spec.match
+        if rule is not None and rule.forgets_dominated and stream == LEFT:
+            return self.batch.next_low
+        return find_late_limit(stream, self.batch.horizons, self.batch.spec.reach)
 
     def _summarize_event_times(self, rows: BlockRows, stream: int) -> TimeSpread | None:
         """Return the event times of a block; None if their span suffices for the stream's clock."""
