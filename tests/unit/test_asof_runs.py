@@ -214,6 +214,7 @@ def check_case(case: Case) -> None:
 @settings(max_examples=20)
 @example(825)  # late tuples whose partners are on several hosts
 @example(836)  # a partner that comes late
+@example(843208)  # slices of a ring without length
 @example(2099)  # rows of equal order that a better one replaces
 @given(st.integers(0, 1 << 32))
 def test_runs_give_the_answers_of_the_model_in_the_same_batches(seed: int) -> None:

@@ -113,7 +113,8 @@ def _limit_spans(retention: Retention, stream: int, slice_length: int | None) ->
     wait, window = retention.waits[stream], retention.windows[stream]
     if slice_length is None and wait is None:
         return None
-    held = min(length for length in (slice_length, None if wait is None else wait + 1) if length)
+    lengths = (slice_length, None if wait is None else wait + 1)
+    held = min((length for length in lengths if length), default=0)  # a slice may have no length
     horizon = retention.horizons[stream]
     if horizon is None or window is None:
         return _SpanLimit(held, None)

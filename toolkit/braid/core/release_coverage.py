@@ -78,7 +78,11 @@ def _check_partner_blocks(
                 raise CoverageError(
                     f"block {id} meets block {other} on host {host}: not there", id, other
                 )
-    due = [] if interval is None else facts.find_partner_blocks(release.block, interval)
+    due = (
+        []
+        if interval is None
+        else facts.find_partner_blocks(interval, facts.list_joinable(release.block))
+    )
     if missing := sorted({b.id for b in due}.difference(met)):
         raise CoverageError(f"block {id} is released without blocks {missing}", id, *missing)
     if extra := sorted(b for b in met if blocks[b].stream != RIGHT):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from braid.core.plan import Block, Hop, Plan, Release
+from braid.core.plan import Block, Hop, Keys, Plan, Release
 
 if TYPE_CHECKING:
     from braid.core.compaction import Retention
@@ -144,21 +144,24 @@ class ReleaseFacts(NamedTuple):
         first = first if since is None else max(first, since)
         return (first, min(last, self.until - 1)) if first <= last and first < self.until else None
 
-    def find_partner_blocks(self, block: Block, interval: tuple[float, float]) -> list[Block]:
-        """Return the blocks in which tuples with these event times may have partners."""
+    def find_partner_blocks(
+        self, interval: tuple[float, float], joinable: Iterable[Block]
+    ) -> list[Block]:
+        """Return those blocks in which tuples with these event times may have partners.
+
+        ``joinable``: the blocks of partners that the routing keys allow.
+        """
         first, last = interval
         if self.looks_beyond and self.state.low is not None:
             last = max(last, self.state.low)
         after, before = self.reach[LEFT][RIGHT], self.reach[RIGHT][LEFT]
         latest = None if after is None else last + after
         earliest = None if before is None else first - before
-        return [
-            other
-            for other in self.blocks
-            if other.stream == RIGHT
-            and _overlaps(other, earliest, latest)
-            and self.joinable(block, other)
-        ]
+        return [other for other in joinable if _overlaps(other, earliest, latest)]
+
+    def list_joinable(self, block: Block) -> list[Block]:
+        """Return the blocks of the second stream that the routing keys allow to join with one."""
+        return [b for b in self.blocks if b.stream == RIGHT and self.joinable(block, b)]
 
 
 def _overlaps(block: Block, earliest: float | None, latest: float | None) -> bool:
@@ -172,12 +175,35 @@ def plan_releases(facts: ReleaseFacts) -> tuple[Release, ...]:
     return tuple(_find_releases(facts))
 
 
+class _PartnersByKeys:
+    """Blocks of the second stream by the routing keys of a block that they may join with.
+
+    Many blocks have the same routing keys, which are compared once.
+    """
+
+    def __init__(self, facts: ReleaseFacts) -> None:
+        self._facts = facts
+        self._groups: dict[Keys, list[Block]] = {}
+        for block in facts.blocks:
+            if block.stream == RIGHT:
+                self._groups.setdefault(block.key_range, []).append(block)
+        self._joinable: dict[Keys, list[Block]] = {}
+
+    def list_joinable(self, block: Block) -> list[Block]:
+        if block.key_range not in self._joinable:
+            groups = self._groups.values()
+            joinable = [each for each in groups if self._facts.joinable(block, each[0])]
+            self._joinable[block.key_range] = [b for each in joinable for b in each]
+        return self._joinable[block.key_range]
+
+
 def _find_releases(facts: ReleaseFacts) -> Iterator[Release]:
+    partners_by_keys = _PartnersByKeys(facts)
     for block in facts.blocks:
         interval = facts.find_due_interval(block) if block.stream == LEFT else None
         if interval is None or facts.until is None:
             continue
-        partners = facts.find_partner_blocks(block, interval)
+        partners = facts.find_partner_blocks(interval, partners_by_keys.list_joinable(block))
         host = block.hosts[block.id % len(block.hosts)]
         hop = Hop(RIGHT, _assign_partners(block, host, partners))
         yield Release(block, host, facts.find_released_limit(block), facts.until, hop)
@@ -190,11 +216,11 @@ def _assign_partners(
 
     It is the host that reads the block if it has them; else one that has both; else any.
     """
-    by_host: dict[int, tuple[int, ...]] = {}
+    by_host: dict[int, list[int]] = {}
     for other in partners:
         at = host
         if host not in other.hosts:
             both = [each for each in other.hosts if each in block.hosts] or other.hosts
             at = both[other.id % len(both)]
-        by_host[at] = (*by_host.get(at, ()), other.id)
-    return by_host
+        by_host.setdefault(at, []).append(other.id)
+    return {at: tuple(ids) for at, ids in by_host.items()}
