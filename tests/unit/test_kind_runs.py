@@ -16,12 +16,13 @@ from braid.stream_join import StreamJoin
 from kind_runs import check_case, draw_case
 
 SECOND = 1_000_000
+KINDS = ("left", "right", "full", "anti", "semi", "semi")
 
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_runs_give_the_rows_of_the_model_in_the_same_batches(tmp_path: Path, first: int) -> None:
     for seed in range(first, first + 10):
-        check_case(draw_case(seed), tmp_path / str(seed))
+        check_case(draw_case(seed, KINDS), tmp_path / str(seed))
 
 
 @pytest.mark.parametrize("seed", [1002, 1018])
@@ -106,6 +107,15 @@ def test_a_tuple_later_than_lateness_and_window_is_answered(tmp_path: Path) -> N
     assert (4, (2, None)) in rows and len(rows) == 4
 
 
+def test_a_semi_join_gives_each_matched_tuple_once_in_the_batch_after_its_first_pair(
+    tmp_path: Path,
+) -> None:
+    a = [(0, 1, 100, 0), (1, 2, 100, 0), (2, 2, 101, 1), (3, 3, 102, 3)]
+    b = [(0, 1, 100, 0), (1, 1, 101, 1), (2, 2, 102, 2), (3, 2, 103, 3), (4, 3, 103, 3)]
+    rows = run_batches(tmp_path / "r", a, b, how="semi")
+    assert sorted(rows) == [(1, (0,)), (3, (1,)), (3, (2,)), (4, (3,))]
+
+
 def test_rejected_tuples_are_answered_at_once_and_hold_no_state(tmp_path: Path) -> None:
     a = [(0, None, 100, 0), (1, 1, None, 0), (2, 1, 101, 0)]
     b = [(0, 1, 101, 0), (1, 9, 200, 1)]
@@ -124,7 +134,6 @@ def test_equal_tuples_get_an_answer_each(tmp_path: Path) -> None:
     [
         ({"shed": Shed(fraction=0.5)}, "how is 'left' with shed, where pairs are left out"),
         ({"placement": SemanticsUnaware(hosts=4)}, "with the placement SemanticsUnaware"),
-        ({"how": "semi"}, "how='semi' is not supported yet"),
         ({"how": "outer_space"}, "how is 'outer_space'; it must be one of inner"),
     ],
 )

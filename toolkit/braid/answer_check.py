@@ -22,11 +22,13 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from braid.answer_check_kinds import list_numbers, replace_pairs
 from braid.answer_check_partners import NUMBER, PartnerSql, check_no_late_tuples
 from braid.answer_check_spark import ROWS_A_BATCH, join_row_numbers
 from braid.answer_check_sql import translate_condition
 from braid.answer_report import AnswerReport, DifferingRow, format_row
 from braid.core.change_types import SIGNS
+from braid.core.join_kinds import INNER, parse_kind
 from braid.core.reserved_columns import CHANGE_TYPE
 from braid.core.run_events import BatchCommitted
 from braid.storage import micro_batch_files
@@ -97,8 +99,11 @@ class _Recomputation:
         self.aliases: list[str] = query["streams"]
         self.structs = [f"struct_{place}" for place in range(len(self.aliases))]
         """Columns of tables of results: an alias might be the name of another column."""
+        self.kind = INNER if query.get("match") else parse_kind(query["how"], self.aliases)
+        written = [self.structs[stream] for stream in self.kind.structs] or self.structs
+        self.written = dict(zip(self.aliases, written, strict=False))
         self.changes: dict[str, str] = query.get("changes") or {}
-        self.columns = [*self.structs, *(["change_type"] if self.changes else [])]
+        self.columns = [*self.written.values(), *(["change_type"] if self.changes else [])]
         self.joined = ", ".join(
             f"__stream_{place} AS {_quote_text(alias)}" for place, alias in enumerate(self.aliases)
         )
@@ -110,6 +115,12 @@ class _Recomputation:
         self.owes = state is not None and bool(state.pinned_blocks) and not self.match
         self.released_until = None if state is None else state.releases.until
         self.is_closed = state is not None and all(state.ended)
+        self.is_answered = self.is_closed and state is not None and not any(state.answers.waiting)
+        if sample < 1 and {*self.kind.preserved} - {0}:
+            raise ValueError(
+                f"sample is {sample}, but the run answers tuples without a partner in the first "
+                "stream; it must be 1"
+            )
         if state is not None and self.match:
             check_no_late_tuples(store.where, state.irregular.late)
         spans = {a: span for a, span in query["windows"].items() if span != UNBOUNDED}
@@ -138,8 +149,7 @@ class _Recomputation:
         described = self.database.sql(f"DESCRIBE SELECT * FROM {source}").fetchall()
         self.kinds = {name: kind for name, kind, *_ in described if name in self.aliases}
         structs = ", ".join(
-            f"r.{_quote_text(alias)} AS {struct}"
-            for alias, struct in zip(self.aliases, self.structs, strict=True)
+            f"r.{_quote_text(alias)} AS {struct}" for alias, struct in self.written.items()
         ) + (f", r.{CHANGE_TYPE} AS change_type" if self.changes else "")
         self.database.execute(
             f"CREATE TEMP VIEW results AS SELECT * FROM (SELECT {structs}, b.of AS batch FROM "
@@ -164,8 +174,9 @@ class _Recomputation:
         packed = ", ".join(f"{_quote_text(n)} := {_quote_text(n)}" for n in struct_names)
         struct = f"CAST(struct_pack({packed}) AS {self.kinds.get(alias, 'VARCHAR')})"
         is_sampled = alias == self.aliases[0] and self.kinds and self.sample < _PARTS
-        number = f", row_number() OVER () AS {NUMBER}" if self.match else ""
-        kind = "TABLE" if self.match else "VIEW"  # so that a row keeps its number
+        is_numbered = self.match or self.kind.preserved
+        number = f", row_number() OVER () AS {NUMBER}" if is_numbered else ""
+        kind = "TABLE" if is_numbered else "VIEW"  # so that a row keeps its number
         where = f" WHERE hash(__struct) % {_PARTS} < {self.sample}" if is_sampled else ""
         self.database.execute(
             f"CREATE TEMP {kind} __stream_{self.aliases.index(alias)} AS SELECT * FROM (SELECT *, "
@@ -255,11 +266,15 @@ class _Recomputation:
             done = partners.make_released_sql(self.released_until, self.epoch)
             late = "false" if self.is_closed else f"NOT {done}"
             structs += f", {_quote_text(self.aliases[0])}.{NUMBER} AS number"
+        structs += list_numbers(self.kind, [*map(_quote_text, self.aliases)])
         self.database.execute(
             f"CREATE TEMP TABLE expected AS SELECT {structs}, {batch} AS batch, "
             f"coalesce({late}, false) AS is_late FROM {given}"
         )
 
+        if self.kind.preserved:
+            retained = self.is_answered and not self.store.log.first_retained_batch
+            replace_pairs(self.database, self.kind, self.structs, retained)
         if self.match is not None and self.query["how"] == "left":
             first = _quote_text(self.aliases[0])
             self.database.execute(
@@ -390,7 +405,7 @@ class _Recomputation:
         return AnswerReport(
             "DuckDB" if self.is_table_run else "Spark",
             *(results, missing, wrong, late),
-            tuple(DifferingRow(m, b, format_row(self.aliases, v)) for m, b, *v in examples),
+            tuple(DifferingRow(m, b, format_row([*self.written], v)) for m, b, *v in examples),
             tuple(notes),
         )
 

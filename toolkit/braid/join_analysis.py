@@ -72,7 +72,7 @@ def _check_kind(join: AnalyzedJoin) -> None:
     check_answerable(kind, aliases, join.expiry_bounds, endless)
     if kind.is_inner:
         return
-    if kind.name in ("semi", "keep"):
+    if kind.name == "keep":
         raise ValueError(f"a join with how={kind.name!r} is not supported yet")
 
 

@@ -30,12 +30,15 @@ class MatchedRows(NamedTuple):
     - ``rows``: rows of the birth.
     - ``matches``: those that are in some result.
     - ``file``, ``record_batch``: where the bitmap is; file "": all rows matched.
+    - ``new_matches``: those that were in none before the last batch, in a semi join, which writes
+      them in the next one. Their own bitmap is beside the other.
     """
 
     rows: int
     matches: int
     file: str = ""
     record_batch: int = 0
+    new_matches: int = 0
 
     @property
     def is_full(self) -> bool:
@@ -56,7 +59,7 @@ class AnswerCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnswerState:
-    """What a run knows of its answers.
+    """The record of what a run has answered.
 
     - ``until``: by stream, the event time in microseconds below which stored tuples are answered;
       None: none are.

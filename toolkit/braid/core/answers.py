@@ -19,7 +19,7 @@ from braid.core.batch_report import BatchReport
 from braid.core.batch_work import BatchWork
 from braid.core.horizon import Horizon
 from braid.core.join_kinds import JoinKind
-from braid.core.plan import Block, Plan, Settle
+from braid.core.plan import Block, Finding, Plan, Settle
 from braid.core.run_state import RunState
 
 Pairs = frozenset[tuple[int, int]]
@@ -50,9 +50,31 @@ def find_due_settles(
             continue
         since = find_answered_limit(state, block)
         if _may_hold(block, since, until):
-            host = block.hosts[block.id % len(block.hosts)]
+            host = _choose_host(block)
             settles.append(Settle(block.id, block.stream, host, since, until))
     return tuple(settles)
+
+
+def find_new_matches(kind: JoinKind, state: RunState) -> tuple[Finding, ...]:
+    """Return the blocks with tuples that a batch of a semi join writes: they matched in the last.
+
+    Hosts may find partners of one tuple apart from each other. Therefore only the next batch knows
+    that a partner is the first.
+    """
+    if not kind.writes_matched:
+        return ()
+    answers = state.answers
+    new = {birth for birth, bitmap in answers.matched.items() if bitmap.new_matches}
+    return tuple(
+        Finding(block.id, block.stream, _choose_host(block))
+        for block in state.blocks.values()
+        if block.stream in kind.preserved and answers.find_birth(block.id) in new
+    )
+
+
+def _choose_host(block: Block) -> int:
+    """Return the host that answers tuples of a block; hosts with replicas share the work."""
+    return block.hosts[block.id % len(block.hosts)]
 
 
 def find_answered_limit(state: RunState, block: Block) -> int | None:
@@ -108,7 +130,8 @@ def advance_answer_state(
     sizes |= {id: size.rows for id, size in outcome.block_sizes.items()}
     origins = _follow_origins(state, live, plan, sizes)
     births = {origins[id].birth if id in origins else id for id in live}
-    bitmaps = {**state.answers.matched, **outcome.matched}
+    old = {birth: b._replace(new_matches=0) for birth, b in state.answers.matched.items()}
+    bitmaps = {**old, **outcome.matched}
     return AnswerState(
         until,
         dict(_find_held(kind, state, following, until, plan)),
@@ -180,9 +203,9 @@ def list_block_births(answers: AnswerState, plan: Plan) -> dict[int, int]:
 
 
 def list_needed_births(
-    births: Mapping[int, int], settles: Iterable[Settle], plan: Plan
+    births: Mapping[int, int], answers: Iterable[Settle | Finding], plan: Plan
 ) -> set[int]:
     """Return the births whose bitmaps the tasks of a batch read: to answer, and to merge."""
     merged = (d.source_blocks for d in plan.derivations if len(d.source_blocks) > 1)
-    blocks = (*(settle.block for settle in settles), *chain.from_iterable(merged))
+    blocks = (*(answer.block for answer in answers), *chain.from_iterable(merged))
     return {births.get(block, block) for block in blocks}

@@ -123,6 +123,7 @@ class TaskReport(msgspec.Struct):
     - ``untimed``: by stream, tuples skipped because they have no event time.
     - ``step_counts``: pairs of each probe step.
     - ``marks``: by birth, a bitmap of rows that are in some result, lowest bit first.
+    - ``merged_marks``: the same for merged blocks, from the bitmaps of their sources.
     - ``answers``: answered tuples by stream.
     - ``irregular``: files of irregular rows.
     """
@@ -143,6 +144,7 @@ class TaskReport(msgspec.Struct):
     untimed: dict[int, int] = {}
     step_counts: list[StepCounts] = []
     marks: dict[int, bytes] = {}
+    merged_marks: dict[int, bytes] = {}
     answers: dict[int, AnswerCount] = {}
     irregular: list[str] = []
 
@@ -177,6 +179,7 @@ class BatchReport:
     - ``untimed``: by stream, tuples without an event time.
     - ``step_counts``: pairs of each probe step.
     - ``marks``: by birth, bitmaps of rows that are in some result, of one or more tasks.
+    - ``merged_marks``: by merged block, the bitmap of rows that matched before.
     - ``matched``: match bitmaps that the batch changed, as written.
     - ``answers``: answered tuples by stream.
     - ``irregular``: files of irregular rows.
@@ -199,6 +202,7 @@ class BatchReport:
     untimed: dict[int, int] = field(default_factory=dict)
     step_counts: tuple[StepCounts, ...] = ()
     marks: dict[int, list[bytes]] = field(default_factory=dict)
+    merged_marks: dict[int, bytes] = field(default_factory=dict)
     matched: dict[int, MatchedRows] = field(default_factory=dict)
     answers: dict[int, AnswerCount] = field(default_factory=dict)
     irregular: list[str] = field(default_factory=list)
@@ -241,6 +245,7 @@ def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
 
 
 def _add_answers(outcome: BatchReport, report: TaskReport) -> None:
+    outcome.merged_marks |= report.merged_marks
     for birth, bits in report.marks.items():
         outcome.marks.setdefault(birth, []).append(bits)
     for stream, more in report.answers.items():

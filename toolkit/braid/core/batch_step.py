@@ -15,7 +15,12 @@ from braid.core import batch_history
 from braid.core.answer_events import make_answer_events
 from braid.core.answer_ledger import AnswerLedger
 from braid.core.answer_state import AnswerCount
-from braid.core.answers import advance_answer_state, find_due_settles, follow_pending_pairs
+from braid.core.answers import (
+    advance_answer_state,
+    find_due_settles,
+    find_new_matches,
+    follow_pending_pairs,
+)
 from braid.core.batch_report import (
     BatchReport,
     locate_replicas,
@@ -82,6 +87,7 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
         tuple(retention.horizons),
         shedder_state=shedding,
         settles=_find_settles(rules, state, retention),
+        findings=find_new_matches(rules.kind, state),
     )
     if not rules.kind.is_inner:
         work = replace(work, pending_pairs=follow_pending_pairs(state.pending_pairs, planned))
@@ -152,7 +158,7 @@ def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:
     )
     try:
         ledger.check_plan(state.blocks.values(), work.combined_plan)
-        if not rules.kind.is_inner:
+        if not rules.kind.is_inner and rules.match is None:
             work = replace(work, checked_answers=_check_answers(rules, state, work))
     except CoverageError as error:
         error.add_note(f"The plan of batch {work.facts.batch}, block by block:")

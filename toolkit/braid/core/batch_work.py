@@ -20,7 +20,7 @@ from braid.core.horizon import (
 from braid.core.join_kinds import INNER, JoinKind
 from braid.core.match_rules import MatchRule
 from braid.core.placement import Placement, Shedder
-from braid.core.plan import Block, Plan, Release, Settle, combine_plans
+from braid.core.plan import Block, Finding, Plan, Release, Settle, combine_plans
 from braid.core.releases import (
     LEFT,
     NOTHING_RELEASED,
@@ -151,6 +151,7 @@ class BatchWork:
     - ``settles``: stored tuples that are answered before anything else is done.
     - ``releases``: stored tuples of an as-of join that take their partners.
     - ``release_state``: what is released and forgotten after the batch.
+    - ``findings``: stored tuples of a semi join that are written, likewise.
     - ``checked_answers``: by block, the event time below which its tuples are answered, from the
       check of answers.
     """
@@ -167,6 +168,7 @@ class BatchWork:
     settles: tuple[Settle, ...] = ()
     releases: tuple[Release, ...] = ()
     release_state: ReleaseState = NOTHING_RELEASED
+    findings: tuple[Finding, ...] = ()
     checked_answers: Mapping[int, int] = field(default_factory=dict)
 
     @cached_property

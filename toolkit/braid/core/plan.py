@@ -221,6 +221,17 @@ class Release:
         return {self.host, *self.partners.blocks_by_host}
 
 
+class Finding(NamedTuple):
+    """A block of a semi join with rows that had their first partner in the last batch.
+
+    One ``host`` writes these rows.
+    """
+
+    block: int
+    stream: int
+    host: int
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The plan of one micro-batch: derivations in order, then drops, then routes.

@@ -12,7 +12,12 @@ from typing import Any
 
 from braid.condition.predicate import with_windows
 from braid.core import batch_step
-from braid.core.answers import find_due_settles, list_block_births, list_needed_births
+from braid.core.answers import (
+    find_due_settles,
+    find_new_matches,
+    list_block_births,
+    list_needed_births,
+)
 from braid.core.batch_history import split_batch_seconds
 from braid.core.batch_report import (
     BatchReport,
@@ -212,7 +217,8 @@ class Engine:
             releases = plan_releases(self.rules.make_release_facts(self.state, retention))
             return any(release.until == AFTER_ALL for release in releases)
         settles = find_due_settles(self.spec.kind, self.state, retention.horizons)
-        return any(settle.until == END for settle in settles)
+        is_due = any(settle.until == END for settle in settles)
+        return is_due or bool(find_new_matches(self.spec.kind, self.state))
 
     def _execute_and_commit(
         self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]]
@@ -252,8 +258,9 @@ class Engine:
         done = self.executor.execute_batch(frame, batch)
         outcome = merge_reports(done.reports, self.streams)
         self.store.check_reported_files(outcome)
-        if outcome.marks:
-            self.store.bitmaps.write_changed(self.state, outcome)
+        if outcome.marks or outcome.merged_marks:
+            is_semi = self.spec.kind.writes_matched
+            self.store.bitmaps.write_changed(self.state, outcome, is_semi)
         return done, outcome
 
     def _name_irregular_rows(
@@ -280,7 +287,7 @@ class Engine:
     def _make_batch_spec(self, work: BatchWork) -> BatchSpec:
         answers, plan = self.state.answers, work.combined_plan
         births = {} if self.spec.kind.is_inner else list_block_births(answers, plan)
-        needed = list_needed_births(births, work.settles, plan)
+        needed = list_needed_births(births, (*work.settles, *work.findings), plan)
         return BatchSpec(
             spec=self.spec,
             batch=work.facts.batch,
@@ -297,6 +304,7 @@ class Engine:
             block_sizes=self._derivation_source_bytes(work),
             files=self.state.block_files,
             settles=work.settles,
+            findings=work.findings,
             births=births,
             matched={b: answers.matched[b] for b in needed & answers.matched.keys()},
             held=answers.held,

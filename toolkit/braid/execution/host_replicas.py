@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from braid.core.answer_state import MatchedRows
 from braid.core.batch_report import BlockSize, HostMetrics, ReplicaReport, TaskReport
 from braid.core.plan import Derivation, Keys
 from braid.core.releases import RIGHT
-from braid.core.reserved_columns import MATCHED
+from braid.core.reserved_columns import MATCHED, MATCHED_NOW
 from braid.core.run_state import Place as StoredAt
 from braid.core.run_state import ReplicaAddress
 from braid.core.stream_clocks import TimeSpread
@@ -79,10 +80,17 @@ class ReplicaStore:
         if block in self.merged_marks:
             return self.merged_marks[block]
         matched = self.batch.matched.get(self.batch.find_birth(block))
-        if matched is None or matched.is_full:
+        if matched is None or not matched.file:
             return None if matched is None else np.ones(matched.rows, bool)
+        return self._read_bitmap(matched, MATCHED)
+
+    def find_new_marks(self, block: int) -> Bits:
+        """Return the rows of a block's birth that matched first in the last batch."""
+        return self._read_bitmap(self.batch.matched[self.batch.find_birth(block)], MATCHED_NOW)
+
+    def _read_bitmap(self, matched: MatchedRows, column: str) -> Bits:
         address = ReplicaAddress(matched.file, matched.record_batch)
-        return self._open_rows(address).numpy_column(MATCHED)
+        return self._open_rows(address).numpy_column(column)
 
     def _open_rows(self, address: ReplicaAddress) -> BlockRows:
         """Return the rows at an address, opened once for all hosts that share them."""

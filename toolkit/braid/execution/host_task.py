@@ -6,7 +6,7 @@ attempt. A file exists only if a report names it to the driver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from braid.execution.release_probing import RELEASED, ReleaseProber
 from braid.execution.tuple_answers import AnswerWriter
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.join_spec import BatchSpec
-from braid.kernels.match_marks import pack_match_bits, union_match_bits
+from braid.kernels.match_marks import Bits, pack_match_bits
 from braid.kernels.shedding_sampler import PairSampler
 from braid.storage.block_files import ResultFileWriter
 from braid.storage.irregular_files import IrregularRowWriter
@@ -52,6 +52,7 @@ class HostTask:
     def prepare_blocks(self) -> None:
         """Answer the tuples of stored blocks that are due, then derive blocks."""
         self.answers.settle_tuples()
+        self.answers.write_new_matches()
         self.releasing.run_release_stage(0)
         self.replicas.derive_blocks()
 
@@ -100,17 +101,11 @@ class HostTask:
             shedding=self._make_shedding_outcome(),
             results_by_query=self.results.served,
             step_counts=self.probing.joiner.make_step_counts(),
-            marks=self._pack_marks(),
+            marks=_pack_marks(self.probing.marker.collect_marks()),
+            merged_marks=_pack_marks(self.replicas.merged_marks),
             answers=self.answers.counts,
             irregular=[*irregular],
         )
-
-    def _pack_marks(self) -> dict[int, bytes]:
-        """Return the rows of preserved streams that are in some result, by birth."""
-        marks = self.probing.marker.collect_marks()
-        for birth, bits in self.replicas.merged_marks.items():
-            marks[birth] = union_match_bits([marks[birth], bits]) if birth in marks else bits
-        return {birth: pack_match_bits(bits) for birth, bits in marks.items()}
 
     def _make_shedding_outcome(self) -> SheddingOutcome | None:
         """Return the outcome of load shedding in this task; None: nothing is shed."""
@@ -125,3 +120,7 @@ class HostTask:
             terms=tuple(r.weighted_terms()),
             sketches=tuple(tuple(z.tolist()) for z in r.sketches),
         )
+
+
+def _pack_marks(marks: Mapping[int, Bits]) -> dict[int, bytes]:
+    return {birth: pack_match_bits(bits) for birth, bits in marks.items()}

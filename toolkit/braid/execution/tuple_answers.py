@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from braid.core.answer_state import AnswerCount
-from braid.core.plan import Settle
+from braid.core.plan import Finding, Settle
 from braid.core.releases import LEFT
 from braid.core.reserved_columns import TIME
 from braid.execution.host_replicas import ReplicaStore
@@ -47,6 +47,22 @@ class AnswerWriter:
         unmatched = at[~look_up_match_bits(marks, rows.row_numbers()[at])]
         self._count_answers(settle.stream, len(at), len(unmatched))
         self._write_unmatched(settle.stream, settle.host, rows.batch, unmatched)
+
+    def write_new_matches(self) -> None:
+        """Write the stored tuples that had their first partner in the last batch."""
+        for finding in self._replicas.batch.findings:
+            if self._replicas.is_local_host(finding.host):
+                rows = self._replicas.replica_rows(finding.block, finding.host)
+                if rows is not None:
+                    self._write_found(finding, rows)
+
+    def _write_found(self, finding: Finding, rows: BlockRows) -> None:
+        at = rows.row_positions()
+        bits = self._replicas.find_new_marks(finding.block)
+        at = at[look_up_match_bits(bits, rows.row_numbers()[at])]
+        if len(at):
+            self._results.append_unmatched(finding.stream, rows.batch, at)
+            self._replicas.host_metrics(finding.host).results += len(at)
 
     def answer_rejected_tuples(self, arrived: Mapping[int, Iterable[pa.RecordBatch]]) -> None:
         """Answer arrived tuples, by preserved stream, that can be in no pair."""

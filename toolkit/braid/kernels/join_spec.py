@@ -16,7 +16,7 @@ from braid.core.answer_state import MatchedRows
 from braid.core.horizon import Horizon, Reach
 from braid.core.join_kinds import INNER, JoinKind
 from braid.core.match_rules import MatchRule
-from braid.core.plan import Derivation, KeySpace, Release, Route, Settle
+from braid.core.plan import Derivation, Finding, KeySpace, Release, Route, Settle
 from braid.core.reserved_columns import ROUTING, make_column_nullable
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
 from braid.core.shedding_plan import ResultUtility, SheddingPlan
@@ -183,6 +183,7 @@ class BatchSpec:
     - ``block_sizes``: bytes of the blocks that derivations read.
     - ``files``: checksums of the block files that addresses name.
     - ``settles``: stored tuples to answer, before all else.
+    - ``findings``: stored tuples of a semi join to write, likewise.
     - ``births``: births of the blocks that are not their own (see ``core.answers``).
     - ``matched``: match bitmaps that settles and merges need, by birth.
     - ``held``: by block with pending pairs, the event time below which its tuples are answered, so
@@ -207,6 +208,7 @@ class BatchSpec:
     block_sizes: Mapping[int, int] = field(default_factory=dict)
     files: Mapping[str, FileChecksum] = field(default_factory=dict)
     settles: tuple[Settle, ...] = ()
+    findings: tuple[Finding, ...] = ()
     births: Mapping[int, int] = field(default_factory=dict)
     matched: Mapping[int, MatchedRows] = field(default_factory=dict)
     held: Mapping[int, int | None] = field(default_factory=dict)
@@ -231,6 +233,7 @@ class BatchSpec:
         """Number of hosts that have work."""
         busy = set(chain.from_iterable(r.reading_hosts() for r in self.routes))
         busy |= {settle.host for settle in self.settles}
+        busy |= {finding.host for finding in self.findings}
         busy.update(*(release.involved_hosts() for release in self.releases))
         return len(busy.union(*(d.source_hosts for d in self.derivations)))
 

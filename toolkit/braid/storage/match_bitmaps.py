@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from braid.core.answer_state import MatchedRows
 from braid.core.batch_report import BatchReport
-from braid.core.reserved_columns import MATCHED
+from braid.core.reserved_columns import MATCHED, MATCHED_NOW
 from braid.core.run_state import FileChecksum, RunState
 from braid.kernels.match_marks import Bits, union_match_bits, unpack_match_bits
 from braid.storage.block_files import open_replica
@@ -29,9 +29,17 @@ _MOST_FILES = 16
 
 
 class _Bitmap(NamedTuple):
+    """A bitmap to write. ``before``: that before the batch; None: nothing new is to be known."""
+
     birth: int
     bits: Bits
     matches: int
+    before: Bits | None = None
+
+    @property
+    def new_matches(self) -> int:
+        """Number of rows that matched first in this batch, if that is to be known."""
+        return 0 if self.before is None else self.matches - int(np.count_nonzero(self.before))
 
 
 class MatchBitmaps:
@@ -40,35 +48,43 @@ class MatchBitmaps:
     def __init__(self, medium: RunMedium) -> None:
         self._medium = medium
 
-    def write_changed(self, state: RunState, outcome: BatchReport) -> None:
-        """Write the bitmaps that the reports of a batch change, and add them to its outcome."""
+    def write_changed(self, state: RunState, outcome: BatchReport, is_semi: bool = False) -> None:
+        """Write the bitmaps that the reports of a batch change, and add them to its outcome.
+
+        ``is_semi``: also write which rows matched first in this batch.
+        """
         rows = _count_rows(state, outcome)
         changed = {}
-        for birth, marks in outcome.marks.items():
-            bitmap = self._extend_bitmap(state, birth, rows[birth], marks)
+        for birth in outcome.marks.keys() | outcome.merged_marks.keys():
+            bitmap = self._extend_bitmap(state, birth, rows[birth], outcome)
             if bitmap is not None:
-                changed[birth] = bitmap
+                changed[birth] = bitmap if is_semi else bitmap._replace(before=None)
         if len(state.answers.bitmap_files()) >= _MOST_FILES:
             changed = self._read_unchanged(state, changed) | changed
         for birth, bitmap in changed.items():
-            outcome.matched[birth] = MatchedRows(rows[birth], bitmap.matches)
-        partial = [bitmap for bitmap in changed.values() if bitmap.matches < rows[bitmap.birth]]
-        if partial:
-            self._write_file(state.batch + 1, partial, outcome)
+            counts = rows[birth], bitmap.matches
+            outcome.matched[birth] = MatchedRows(*counts, new_matches=bitmap.new_matches)
+        needed = [b for b in changed.values() if b.matches < rows[b.birth] or b.new_matches]
+        if needed:
+            self._write_file(state.batch + 1, needed, outcome)
 
     def _extend_bitmap(
-        self, state: RunState, birth: int, rows: int, marks: list[bytes]
+        self, state: RunState, birth: int, rows: int, outcome: BatchReport
     ) -> _Bitmap | None:
-        """Return the bitmap of a birth with these marks added; None: it does not change."""
-        before = state.answers.matched.get(birth)
-        if before is not None and before.is_full:
+        """Return the bitmap of a birth with the reported marks; None: it does not change."""
+        matched = state.answers.matched.get(birth)
+        if matched is not None and matched.is_full:
             return None
-        start = np.zeros(rows, bool) if before is None else self._read_bits(state, before)
-        more = (unpack_match_bits(body)[:rows] for body in marks)
+        start = np.zeros(rows, bool) if matched is None else self._read_bits(state, matched)
+        if birth in outcome.merged_marks:
+            merged = unpack_match_bits(outcome.merged_marks[birth])[:rows]
+            start = union_match_bits([start, merged])
+        more = (unpack_match_bits(body)[:rows] for body in outcome.marks.get(birth, ()))
         bits = union_match_bits(chain([start], more))
         matches = int(np.count_nonzero(bits))
-        is_unchanged = before is not None and matches == before.matches
-        return None if is_unchanged else _Bitmap(birth, bits, matches)
+        if matched is not None and matches == matched.matches:
+            return None
+        return _Bitmap(birth, bits, matches, start)
 
     def _read_unchanged(
         self, state: RunState, changed: Mapping[int, _Bitmap]
@@ -88,9 +104,12 @@ class MatchBitmaps:
     def _write_file(self, batch: int, bitmaps: list[_Bitmap], outcome: BatchReport) -> None:
         name = f"{batch:06d}-{current_environment().make_token()}-0.arrow"
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, pa.schema([(MATCHED, pa.bool_())])) as writer:
+        names = [MATCHED] if all(b.before is None for b in bitmaps) else [MATCHED, MATCHED_NOW]
+        with pa.ipc.new_file(sink, pa.schema([(n, pa.bool_()) for n in names])) as writer:
             for number, bitmap in enumerate(bitmaps):
-                writer.write_batch(pa.record_batch([pa.array(bitmap.bits)], names=[MATCHED]))
+                before = bitmap.bits if bitmap.before is None else bitmap.before
+                columns = [pa.array(bitmap.bits), pa.array(bitmap.bits & ~before)]
+                writer.write_batch(pa.record_batch(columns[: len(names)], names=names))
                 written = outcome.matched[bitmap.birth]
                 outcome.matched[bitmap.birth] = written._replace(file=name, record_batch=number)
         body = sink.getvalue().to_pybytes()

@@ -1,0 +1,43 @@
+"""The check of answers recomputes joins of every kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from braid.answer_check import check_answers
+from braid.execution.tuple_answers import AnswerWriter
+from kind_runs import draw_case, run_case
+
+KINDS = ("left", "right", "full", "anti", "semi")
+
+
+@pytest.mark.parametrize("how", KINDS)
+def test_answers_of_every_kind_are_recomputed(tmp_path: Path, how: str) -> None:
+    for seed in range(4):
+        run_case(draw_case(seed, (how,)), tmp_path / str(seed))
+        report = check_answers(tmp_path / str(seed))
+        assert (report.missing, report.wrong) == (0, 0), str(report)
+
+
+def test_a_lost_answer_and_one_too_many_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = draw_case(1, ("full",))
+    with monkeypatch.context() as patched:
+        patched.setattr(AnswerWriter, "answer_rejected_tuples", lambda *given: None)
+        run_case(case, tmp_path / "lost")
+    assert check_answers(tmp_path / "lost").missing
+    settle = AnswerWriter._settle_block
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            AnswerWriter, "_settle_block", lambda *given: [settle(*given) for _ in "12"]
+        )
+        run_case(case, tmp_path / "twice")
+    assert check_answers(tmp_path / "twice").wrong
+
+
+def test_a_sample_is_refused_if_the_first_stream_may_be_absent(tmp_path: Path) -> None:
+    run_case(draw_case(0, ("right",)), tmp_path / "run")
+    with pytest.raises(ValueError, match="sample is 0.5, but the run answers tuples without"):
+        check_answers(tmp_path / "run", sample=0.5)

@@ -1,0 +1,60 @@
+"""The rows that outer, semi and anti joins have besides pairs, in SQL, for the check of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import duckdb
+
+from braid.answer_check_partners import NUMBER
+from braid.core.join_kinds import JoinKind
+
+
+def list_numbers(kind: JoinKind, aliases: Sequence[str]) -> str:
+    """Return SQL for the numbers of the preserved members of a pair, as further columns.
+
+    ``aliases``: those of the streams, quoted.
+    """
+    columns = (f", {aliases[stream]}.{NUMBER} AS number_{stream}" for stream in kind.preserved)
+    return "".join(columns)
+
+
+def replace_pairs(
+    database: duckdb.DuckDBPyConnection,
+    kind: JoinKind,
+    structs: Sequence[str],
+    is_complete: bool,
+) -> None:
+    """Add the answers of preserved tuples to the table ``expected``, and remove what is none.
+
+    A tuple whose pairs may all be missing, as a member was late, may be unmatched.
+
+    Parameters
+    ----------
+    database
+        Its table has the pairs, with the numbers of their preserved members.
+    kind
+        The kind of the join.
+    structs
+        Columns of the streams.
+    is_complete
+        Whether all tuples are answered. If not, those without a pair may not be yet.
+    """
+    for stream in kind.preserved:
+        members = ["__struct" if s == stream else "NULL" for s in range(len(structs))]
+        database.execute(
+            f"CREATE TEMP TABLE answers_{stream} AS SELECT {', '.join(members)}, __batch, "
+            f"number_{stream} IS NOT NULL AS is_matched, "
+            f"coalesce(is_optional, false) AS is_optional FROM __stream_{stream} LEFT JOIN "
+            f"(SELECT number_{stream}, bool_and(is_late) AS is_optional FROM expected "
+            f"GROUP BY number_{stream}) ON number_{stream} = {NUMBER}"
+        )
+    if not kind.writes_pairs:
+        database.execute("DELETE FROM expected")
+    for stream in kind.preserved:
+        wanted = "is_matched" if kind.writes_matched else "NOT is_matched OR is_optional"
+        numbers = "".join(", NULL" for _ in kind.preserved)
+        database.execute(
+            f"INSERT INTO expected SELECT * EXCLUDE (__batch, is_matched, is_optional){numbers}, "
+            f"__batch, is_optional OR {not is_complete} FROM answers_{stream} WHERE {wanted}"
+        )
