@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +21,7 @@ from braid.stream_join import StreamJoin
 from oracle import committed_ids, describe_difference, expected, frames, tables, wait_until
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from unit.test_irregular_rows import NEAR as IRREGULAR
 from unit.test_irregular_rows import STREAM, find_expected
 
 STREAMS = tables("ab", {"a": 150, "b": 150}, seed=41, batches=5)
@@ -171,17 +173,21 @@ def test_shared_joins_are_bounded_by_their_queries(spark: SparkSession, tmp_path
     check_bounded(shared._join)
 
 
-@pytest.mark.parametrize("way", ["process", "one task", "two stages"])
+@pytest.mark.parametrize(
+    ("way", "how"),
+    [("process", "inner"), ("one task", "inner"), ("two stages", "inner"), ("two stages", "left")],
+)
 def test_irregular_tuples_are_rows_whatever_the_executor(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, how: str
 ) -> None:
     monkeypatch.setattr(spark_executor, "_SMALL", 0 if way == "two stages" else 1 << 40)
     streams = {alias: spark.createDataFrame(STREAM.to_pandas()) for alias in "ab"}
     streams = {a: f.withColumn("ts", F.expr("ts - interval 0 seconds")) for a, f in streams.items()}
     executor = "process" if way == "process" else "spark"
-    join = StreamJoin(
-        streams, "a.k = b.k", HashPartition(4), "20 seconds", "ts", executor=executor, partitions=2
-    )
+    more: dict[str, Any] = {"time": "ts", "executor": executor, "partitions": 2, "how": how}
+    bounds = {"windows": "20 seconds"} if way == "one task" else {}
+    on = "a.k = b.k" if bounds else IRREGULAR
+    join = StreamJoin(streams, on, HashPartition(4), **bounds, **more)
     run = join.start(tmp_path / "run", batches="batch", durability="process")
     assert run.awaitTermination()
     rows = run.late().selectExpr("*", "coalesce(row.a.id, row.b.id) as id").collect()

@@ -48,9 +48,13 @@ STREAM = make_stream()
 REASONS = {1: "late", 2: "untimed", 3: "ahead"}
 
 
-def start(place: Any, **more: Any) -> JoinRun:
+NEAR = "a.k = b.k AND b.ts > a.ts - INTERVAL 20 SECONDS AND b.ts < a.ts + INTERVAL 20 SECONDS"
+
+
+def start(place: Any, on: str = "a.k = b.k", how: str = "inner", **more: Any) -> JoinRun:
     streams = {"a": STREAM, "b": STREAM}
-    join = StreamJoin(streams, "a.k = b.k", HashPartition(4), "20 seconds", "ts", check=True)
+    windows = None if on == NEAR else "20 seconds"
+    join = StreamJoin(streams, on, HashPartition(4), windows, "ts", check=True, how=how)
     return join.start(place, batches="batch", **{"durability": "process", **more})
 
 
@@ -84,6 +88,14 @@ def test_rows_have_stream_reason_and_how_far_behind(tmp_path: Path) -> None:
     counts = Counter((stream, why) for _, stream, why, _ in find_expected().elements())
     for why in REASONS.values():
         assert run.status[why] == {alias: counts[alias, why] for alias in "ab"}
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "full"])
+def test_rows_are_those_of_windows_if_the_condition_bounds_event_time(
+    tmp_path: Path, how: str
+) -> None:
+    run = start(tmp_path, NEAR, how)
+    assert run.awaitTermination() and list_rows(run) == find_expected()
 
 
 def test_a_run_without_irregular_rows_has_no_folder(tmp_path: Path) -> None:

@@ -116,10 +116,30 @@ def check_all(world: World, run: Any) -> None:
     expected = world.scenario.expected()
     since = run.first_retained_batch
     _check_bag("the results", ids_of(run.results()), expected, since)
+    _check_untimed(world, run, since)
     if world.scenario.has_sink:
         _check_bag("what the sink has", sum(world.sink.taken, Counter()), expected, 0)
     if world.scenario.place == "folder":
         _check_folder(world, expected, since)
+
+
+def _check_untimed(world: World, run: Any, since: int) -> None:
+    """Check that rows without event time are in ``run.late()``, and that no other files are left."""
+    rows = run.late().to_pylist()
+    found = Counter(
+        (list(world.scenario.rows).index(r["stream"]), r["row"][r["stream"]]["id"])
+        for r in rows
+        if r["reason"] == "untimed"
+    )
+    expected = {
+        (stream, row["id"]): row["batch"]
+        for stream, alias in enumerate(world.scenario.rows)
+        for row in world.scenario.untimed.get(alias, [])
+    }
+    _check_bag("the untimed rows", found, expected, since)
+    if world.scenario.place == "folder" and world.disk.exists("/run/late"):
+        named = {file.name for file in run.store.irregular.list_committed()}
+        check_same("late/", set(world.disk.list_names("/run/late")), named)
 
 
 def _is_flipped(world: World) -> bool:

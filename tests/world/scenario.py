@@ -48,6 +48,7 @@ class Scenario:
     - ``near``: seconds that b may be before a by the condition, and half of those after it; None:
       the condition has no bound.
     - ``match``: the arguments of an as-of join, with the tolerance in seconds; None: it is none.
+    - ``untimed``: more rows of each stream, without event time, which it needs.
     """
 
     seed: int
@@ -67,6 +68,7 @@ class Scenario:
     slow: bool
     near: int | None = None
     match: tuple[str, int | None] | None = None
+    untimed: Mapping[str, list[Row]] = field(default_factory=dict, repr=False)
 
     def join(self) -> StreamJoin:
         """Return the join, ready to be started."""
@@ -87,7 +89,10 @@ class Scenario:
 
     def streams(self) -> dict[str, pa.Table]:
         """Return the streams as tables."""
-        return {alias: table_of(rows) for alias, rows in self.rows.items()}
+        return {
+            alias: table_of([*rows, *self.untimed.get(alias, [])])
+            for alias, rows in self.rows.items()
+        }
 
     def expected(self) -> dict[tuple[int, ...], int]:
         """Return the results by the ids of their rows, each with the batch that completes it."""
@@ -138,7 +143,10 @@ def table_of(rows: list[Row]) -> pa.Table:
         {
             "id": pa.array([r["id"] for r in rows], pa.int64()),
             "batch": pa.array([r["batch"] for r in rows], pa.int32()),
-            "ts": pa.array([r["ts"] * 1_000_000 for r in rows], pa.timestamp("us", "UTC")),
+            "ts": pa.array(
+                [r["ts"] * 1_000_000 if "ts" in r else None for r in rows],
+                pa.timestamp("us", "UTC"),
+            ),
             "k": pa.array([r["k"] for r in rows], pa.int32()),
             "n": pa.array([r["n"] for r in rows], pa.int64()),
         }
@@ -202,8 +210,23 @@ def scenario(seed: int) -> Scenario:
         draw.random() < 0.5,
         draw.random() < 0.5,
         None if windows else near,
-        draw_match(seed) if not windows and near is None and streams == 2 else None,
+        match := draw_match(seed) if not windows and near is None and streams == 2 else None,
+        draw_untimed(seed, rows) if windows or near or match else {},
     )
+
+
+def draw_untimed(seed: int, rows: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
+    """Return rows without event time, in batches of other rows; none for half of the seeds."""
+    draw, found = random.Random(f"{seed} untimed"), dict[str, list[Row]]()
+    if draw.random() < 0.5:
+        return found
+    for alias, timed in [*rows.items()][:2]:  # a condition bounds the first two
+        some = draw.sample(timed, min(len(timed), draw.randrange(4)))
+        found[alias] = [
+            {"id": 1_000 + n, "batch": row["batch"], "k": row["k"], "n": row["n"]}
+            for n, row in enumerate(some)
+        ]
+    return found
 
 
 def draw_match(seed: int) -> tuple[str, int | None] | None:

@@ -167,7 +167,8 @@ class JoinRun(EngineRun):
         """
         files: dict[str, list[str]] = {}
         aliases, irregular = list(self.config.streams), self.store.irregular
-        for event in self.store.events.events_of_type(IrregularRowsWritten):
+        events = self.store.events.events_of_type(IrregularRowsWritten)
+        for event in (e for e in events if e.batch >= self.first_retained_batch):
             for file in event.files:
                 path = irregular.find_file(file, self._deep)
                 files.setdefault(aliases[file.stream], []).append(str(path))

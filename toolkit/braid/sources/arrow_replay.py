@@ -218,7 +218,9 @@ class ArrowFeed:
             condition = predicate.filters[i]
             passes = _compile_filter(analyser, alias, condition)
             self.columns[alias] = columns
-            self.where[alias] = make_tuple_filter(columns, predicate.key_columns[i], passes)
+            self.where[alias] = make_tuple_filter(
+                columns, predicate.key_columns[i], passes, columns[TIME]
+            )
             worths = [worth[i]] if worth is not None else []
             asked = [condition, *wanted.values(), *worths]
             self.texts[alias] = [text for text in asked if text is not None]

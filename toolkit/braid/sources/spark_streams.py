@@ -234,7 +234,7 @@ class SparkStreams(StreamSource):
         p, frames = join.predicate, list(streams.values())
         wanted = [
             {TIME: _event_time_sql(join, alias, f)}
-            | _condition_columns(join, i)
+            | _condition_columns(join, i, f)
             | shedding_columns(join, i, f)
             | _sign_columns(join, alias)
             for i, (alias, f) in enumerate(streams.items())
@@ -253,19 +253,22 @@ class SparkStreams(StreamSource):
             part = project_stream(i, part, key, wanted[i], layouts[i])
             needed = dict.fromkeys(layouts[i].union_column(name) for name in p.key_columns[i])
             if needed and is_filtered:
-                part = part.filter(" AND ".join(f"{slot} IS NOT NULL" for slot in needed))
+                there = " AND ".join(f"{slot} IS NOT NULL" for slot in needed)
+                time = layouts[i].union_column(TIME)  # those without are counted later
+                part = part.filter(f"{time} IS NULL OR ({there})")
             parts.append(part)
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts), layouts
 
 
-def _condition_columns(join: AnalyzedJoin, i: int) -> dict[str, str]:
+def _condition_columns(join: AnalyzedJoin, i: int, frame: DataFrame) -> dict[str, str]:
     """Return Spark SQL for the columns that the condition adds to a stream.
 
     A preserved stream is not filtered: its tuples that can be in no pair are marked.
     """
     p = join.predicate
     if i in join.config.kind.preserved:
-        return make_marked_columns(p, i)
+        alias = list(join.config.streams)[i]
+        return make_marked_columns(p, i, _event_time_sql(join, alias, frame))
     return p.key_columns[i] | p.computed_columns[i]
 
 

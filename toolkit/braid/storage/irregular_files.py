@@ -21,9 +21,9 @@ from braid.core.run_state import FileChecksum
 from braid.kernels.host_block_rows import take_block_rows
 from braid.kernels.join_spec import JoinSpec
 from braid.storage import durable_files
+from braid.storage.manifest_log import ManifestLog
 from braid.storage.run_event_archive import EventArchive
 from braid.storage.run_files import remove_unnamed_files, result_file_batch
-from braid.storage.run_medium import RunMedium
 from braid.util.clock_and_threads import current_environment
 from braid.util.file_system import current_file_system
 
@@ -89,9 +89,9 @@ class IrregularRowWriter:
 class IrregularFiles:
     """Folder ``late`` of a run. It exists once there are irregular rows."""
 
-    def __init__(self, medium: RunMedium, archive: EventArchive) -> None:
-        self._medium, self._archive = medium, archive
-        self.folder = medium.folder / FOLDER
+    def __init__(self, log: ManifestLog, archive: EventArchive) -> None:
+        self._log, self._medium, self._archive = log, log.medium, archive
+        self.folder = self._medium.folder / FOLDER
 
     def list_folders(self) -> list[Path]:
         """Return the folders that a commit forces to disk for these files."""
@@ -110,9 +110,11 @@ class IrregularFiles:
         return IrregularFile(name, FileChecksum(len(body), zlib.crc32(body)))
 
     def list_committed(self) -> Iterator[IrregularFile]:
-        """Yield the files that committed batches name, in order, as far as events are kept."""
-        for event in self._archive.committed_events():
-            if isinstance(event, IrregularRowsWritten):
+        """Yield the files that retained batches name, in order."""
+        events = self._archive.committed_events()
+        since = self._log.first_retained_batch
+        for event in events:
+            if isinstance(event, IrregularRowsWritten) and event.batch >= since:
                 yield from event.files
 
     def find_file(self, file: IrregularFile, deep: bool = True) -> Path:

@@ -82,7 +82,7 @@ class RunStore:
         self.published, self.compactor = PublishedResults(medium), ResultCompactor(medium)
         self.results = CommittedResults(self.log, self.published, self.compactor)
         self.sink_progress = SinkProgress(medium)
-        self.irregular = IrregularFiles(medium, self.archive)
+        self.irregular = IrregularFiles(self.log, self.archive)
         self.checkpointer = LogCheckpointer(
             self.log, self.archive, self.results, self.compactor, self.sink_progress
         )
