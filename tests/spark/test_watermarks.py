@@ -175,7 +175,7 @@ def test_shared_joins_are_bounded_by_their_queries(spark: SparkSession, tmp_path
 
 @pytest.mark.parametrize(
     ("way", "how"),
-    [("process", "inner"), ("one task", "inner"), ("two stages", "inner"), ("two stages", "left")],
+    [("process", "inner"), ("one task", "inner"), ("two stages", "left")],
 )
 def test_irregular_tuples_are_rows_whatever_the_executor(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, how: str
