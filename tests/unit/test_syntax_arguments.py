@@ -61,7 +61,7 @@ REFUSED = {
     exp.In: "query unnest field is_global",
     exp.Interval: "fraction_in_string",
     exp.Is: "negate",
-    exp.Join: "method global_ hint match_condition nearest directed expressions pivots",
+    exp.Join: "global_ hint match_condition nearest directed expressions pivots",
     exp.Least: "ignore_nulls",
     exp.Left: "negative_length_returns_empty",
     exp.Length: "binary encoding",

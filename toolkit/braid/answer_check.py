@@ -22,12 +22,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from braid.answer_check_kinds import list_numbers, replace_pairs
+from braid.answer_check_kinds import list_numbers, read_checkable_settings, replace_pairs
 from braid.answer_check_partners import NUMBER, PartnerSql, check_no_late_tuples
 from braid.answer_check_spark import ROWS_A_BATCH, join_row_numbers
 from braid.answer_check_sql import translate_condition
+from braid.answer_check_text import format_text_list, make_change_sql, quote_text
 from braid.answer_report import AnswerReport, DifferingRow, format_row
-from braid.core.change_types import SIGNS
 from braid.core.join_kinds import INNER, parse_kind
 from braid.core.reserved_columns import CHANGE_TYPE
 from braid.core.run_events import BatchCommitted
@@ -60,7 +60,7 @@ def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport:
     if not isinstance(sample, int | float) or not 0 < sample <= 1:
         raise ValueError(f"sample is {format_value(sample)}; it must be a share above 0, at most 1")
     store = open_store(path)
-    query = _read_query(store)
+    query = read_checkable_settings(store)
     store.fetch_all()
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
@@ -71,18 +71,6 @@ def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport:
             raise ValueError(
                 f"the answers of {store.where} cannot be recomputed by DuckDB: {line}"
             ) from None
-
-
-def _read_query(store: RunStore) -> dict[str, Any]:
-    query = store.read_settings()
-    if query is None:
-        raise ValueError(f"{store.where} holds no run")
-    if "hub" in query or "chain" in query:
-        kind = "a hub" if "hub" in query else "a shared run"
-        raise ValueError(
-            f"{store.where} holds {kind}; answers can be recomputed for the run of a StreamJoin"
-        )
-    return query
 
 
 class _Recomputation:
@@ -105,7 +93,7 @@ class _Recomputation:
         self.changes: dict[str, str] = query.get("changes") or {}
         self.columns = [*self.written.values(), *(["change_type"] if self.changes else [])]
         self.joined = ", ".join(
-            f"__stream_{place} AS {_quote_text(alias)}" for place, alias in enumerate(self.aliases)
+            f"__stream_{place} AS {quote_text(alias)}" for place, alias in enumerate(self.aliases)
         )
         self.is_table_run = "" in query["schemas"]
         self.sample = round(sample * _PARTS)
@@ -145,11 +133,11 @@ class _Recomputation:
             {"file": [*files], "of": [result_file_batch(Path(f).name) for f in files]}
         )
         self.database.register("result_batches", batches)
-        source = f"read_parquet({_format_text_list(files)}, filename = '{_FILE}')"
+        source = f"read_parquet({format_text_list(files)}, filename = '{_FILE}')"
         described = self.database.sql(f"DESCRIBE SELECT * FROM {source}").fetchall()
         self.kinds = {name: kind for name, kind, *_ in described if name in self.aliases}
         structs = ", ".join(
-            f"r.{_quote_text(alias)} AS {struct}" for alias, struct in self.written.items()
+            f"r.{quote_text(alias)} AS {struct}" for alias, struct in self.written.items()
         ) + (f", r.{CHANGE_TYPE} AS change_type" if self.changes else "")
         self.database.execute(
             f"CREATE TEMP VIEW results AS SELECT * FROM (SELECT {structs}, b.of AS batch FROM "
@@ -169,9 +157,9 @@ class _Recomputation:
         time = self._find_time_columns.get(alias)
         micros_of_row = "NULL::BIGINT"
         if time is not None:
-            micros_of_row = f"epoch_us({_quote_text(time)}::TIMESTAMP)"
+            micros_of_row = f"epoch_us({quote_text(time)}::TIMESTAMP)"
         struct_names = [name for name in names if name != self.changes.get(alias)]
-        packed = ", ".join(f"{_quote_text(n)} := {_quote_text(n)}" for n in struct_names)
+        packed = ", ".join(f"{quote_text(n)} := {quote_text(n)}" for n in struct_names)
         struct = f"CAST(struct_pack({packed}) AS {self.kinds.get(alias, 'VARCHAR')})"
         is_sampled = alias == self.aliases[0] and self.kinds and self.sample < _PARTS
         is_numbered = self.match or self.kind.preserved
@@ -214,10 +202,10 @@ class _Recomputation:
                 f"in its file, so the answers of {self.store.where} cannot be recomputed"
             )
         self.database.register(table, pa.table({"file": files, "of": [*range(len(files))]}))
-        columns = ", ".join(f"r.{_quote_text(n)}" for n in names)
+        columns = ", ".join(f"r.{quote_text(n)}" for n in names)
         row = f"b.of * {ROWS_A_BATCH} + r.file_row_number"
         numbers = "" if self.is_table_run else ", file_row_number = true"
-        source = f"read_parquet({_format_text_list(files)}, filename = '{_FILE}'{numbers})"
+        source = f"read_parquet({format_text_list(files)}, filename = '{_FILE}'{numbers})"
         joined = f"{source} r JOIN {table} b ON b.file = r.{_FILE}"
         number = "0" if self.is_table_run else row
         return f"SELECT {columns}, b.of AS __batch, {number} AS __row FROM {joined}", names
@@ -254,10 +242,10 @@ class _Recomputation:
             self._find_pairs_with_duckdb() if self.is_table_run else self._find_pairs_with_spark()
         )
         structs = ", ".join(
-            f"{_quote_text(alias)}.__struct AS {struct}"
+            f"{quote_text(alias)}.__struct AS {struct}"
             for alias, struct in zip(self.aliases, self.structs, strict=True)
-        ) + (f", {self._make_change_sql()} AS change_type" if self.changes else "")
-        batch = f"greatest({', '.join(f'{_quote_text(a)}.__batch' for a in self.aliases)})"
+        ) + (f", {make_change_sql(self.changes)} AS change_type" if self.changes else "")
+        batch = f"greatest({', '.join(f'{quote_text(a)}.__batch' for a in self.aliases)})"
         late = " OR ".join(self._make_late_sql(a) for a in self.aliases)
         if self.match is not None:
             partners = self._make_partner_sql(self.match)
@@ -265,8 +253,8 @@ class _Recomputation:
             given = f"{given} {partners.make_choice_sql()}"
             done = partners.make_released_sql(self.released_until, self.epoch)
             late = "false" if self.is_closed else f"NOT {done}"
-            structs += f", {_quote_text(self.aliases[0])}.{NUMBER} AS number"
-        structs += list_numbers(self.kind, [*map(_quote_text, self.aliases)])
+            structs += f", {quote_text(self.aliases[0])}.{NUMBER} AS number"
+        structs += list_numbers(self.kind, [*map(quote_text, self.aliases)])
         self.database.execute(
             f"CREATE TEMP TABLE expected AS SELECT {structs}, {batch} AS batch, "
             f"coalesce({late}, false) AS is_late FROM {given}"
@@ -276,26 +264,17 @@ class _Recomputation:
             retained = self.is_answered and not self.store.log.first_retained_batch
             replace_pairs(self.database, self.kind, self.structs, retained)
         if self.match is not None and self.query["how"] == "left":
-            first = _quote_text(self.aliases[0])
+            first = quote_text(self.aliases[0])
             self.database.execute(
                 f"INSERT INTO expected SELECT __struct, NULL, {NUMBER}, __batch, {late} FROM "
                 f"__stream_0 {first} WHERE {NUMBER} NOT IN (SELECT number FROM expected)"
             )
 
     def _make_partner_sql(self, match: Mapping[str, Any]) -> PartnerSql:
-        times = [_quote_text(self._find_time_columns[alias]) for alias in self.aliases]
+        times = [quote_text(self._find_time_columns[alias]) for alias in self.aliases]
         columns = [*self.store.input.stream_schema(self.aliases[1]).names]
-        quoted = [[_quote_text(name) for name in names] for names in (self.aliases, columns)]
+        quoted = [[quote_text(name) for name in names] for names in (self.aliases, columns)]
         return PartnerSql(match, quoted[0], times, quoted[1], self._name_type)
-
-    def _make_change_sql(self) -> str:
-        """Return SQL for the change of a combination: the product of its signs."""
-        words = _format_text_list(["1", *(word for word, sign in SIGNS.items() if sign > 0)])
-        signs = (
-            f"CASE WHEN {_quote_text(a)}.{_quote_text(c)}::VARCHAR IN {words} THEN 1 ELSE -1 END"
-            for a, c in self.changes.items()
-        )
-        return f"CASE WHEN {' * '.join(signs)} > 0 THEN 'insert' ELSE 'delete' END"
 
     def _find_pairs_with_duckdb(self) -> str:
         try:
@@ -315,7 +294,7 @@ class _Recomputation:
         files = {a: self.input_files(a) for a in self.aliases}
         pairs = join_row_numbers(self.store.input, files, self.query["on"])
         self.database.register("__pairs", pairs)
-        same = [f"{_quote_text(a)}.__row = __pairs.{_quote_text(a)}" for a in self.aliases]
+        same = [f"{quote_text(a)}.__row = __pairs.{quote_text(a)}" for a in self.aliases]
         where = " AND ".join([*same, *self._keep_within_windows()])
         return f"__pairs, {self.joined} WHERE {where}"
 
@@ -326,12 +305,10 @@ class _Recomputation:
         """
         if not self.windows:
             return []
-        times = [f"{_quote_text(a)}.__time" for a in self.aliases]
+        times = [f"{quote_text(a)}.__time" for a in self.aliases]
         latest = f"greatest({', '.join(times)})"
         known = [f"{t} IS NOT NULL" for t in times]
-        return known + [
-            f"{latest} - {_quote_text(a)}.__time < {w}" for a, w in self.windows.items()
-        ]
+        return known + [f"{latest} - {quote_text(a)}.__time < {w}" for a, w in self.windows.items()]
 
     # Lateness
 
@@ -362,10 +339,10 @@ class _Recomputation:
         """Return SQL for whether a stream's tuple was late."""
         if not self.windows and not self.query.get("expires", False):
             return "false"
-        own = f"{_quote_text(alias)}.__batch"
+        own = f"{quote_text(alias)}.__batch"
         place = self.aliases.index(alias)
         bound = f"(SELECT before FROM __lateness WHERE stream = {place} AND batch = {own})"
-        return f"{_quote_text(alias)}.__time < {bound}"
+        return f"{quote_text(alias)}.__time < {bound}"
 
     # Comparison
 
@@ -408,11 +385,3 @@ class _Recomputation:
             tuple(DifferingRow(m, b, format_row([*self.written], v)) for m, b, *v in examples),
             tuple(notes),
         )
-
-
-def _quote_text(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _format_text_list(texts: Sequence[str]) -> str:
-    return "[" + ", ".join("'" + t.replace("'", "''") + "'" for t in texts) + "]"

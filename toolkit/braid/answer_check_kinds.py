@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import duckdb
 
 from braid.answer_check_partners import NUMBER
 from braid.core.join_kinds import JoinKind
+from braid.storage.run_store import RunStore
 
 
 def list_numbers(kind: JoinKind, aliases: Sequence[str]) -> str:
@@ -58,3 +60,19 @@ def replace_pairs(
             f"INSERT INTO expected SELECT * EXCLUDE (__batch, is_matched, is_optional){numbers}, "
             f"__batch, is_optional OR {not is_complete} FROM answers_{stream} WHERE {wanted}"
         )
+
+
+def read_checkable_settings(store: RunStore) -> dict[str, Any]:
+    """Return the settings of a run whose answers can be recomputed.
+
+    Raises ValueError for a folder without a run, a shared run and a hub.
+    """
+    query = store.read_settings()
+    if query is None:
+        raise ValueError(f"{store.where} holds no run")
+    if "hub" in query or "chain" in query:
+        kind = "a hub" if "hub" in query else "a shared run"
+        raise ValueError(
+            f"{store.where} holds {kind}; answers can be recomputed for the run of a StreamJoin"
+        )
+    return query

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from braid.answer_check_text import quote_text
 from braid.util.durations import parse_duration
 
 NUMBER = "__number"
@@ -40,14 +41,14 @@ class PartnerSql:
         name_type: Callable[[str], str],
     ) -> None:
         self._match, self._aliases = match, aliases
-        chosen = [_quote_text(name) for name in (match["order"] or {}).values()] or times
+        chosen = [quote_text(name) for name in (match["order"] or {}).values()] or times
         plain = [f"{alias}.{column}" for alias, column in zip(aliases, chosen, strict=True)]
         types = [name_type(sql) for sql in plain]
         self._is_timed = types[0] in _TIMES
         self._orders = [f"epoch_us({sql}::TIMESTAMP)" if self._is_timed else sql for sql in plain]
         self._may_be_nan = {*types} & {"FLOAT", "DOUBLE"}
         ties = match["ties"]
-        self._ties = columns if ties is None else [_quote_text(name) for name in ties]
+        self._ties = columns if ties is None else [quote_text(name) for name in ties]
 
     def list_conditions(self) -> list[str]:
         """Return the conditions on the orders of two partners."""
@@ -88,7 +89,3 @@ class PartnerSql:
         if until is None:
             return "false"
         return f"({a}.__batch < {last_batch} AND {a}.__time < {until})"
-
-
-def _quote_text(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

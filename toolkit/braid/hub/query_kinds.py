@@ -267,23 +267,28 @@ def _join_subquery(
             "an aggregate; it takes columns"
         )
     scope = {t.alias_or_name: _find_column_names(t, columns) for t in (table, outer)}
-    where = query.args.get("where")
+    outer_scope, where = _select_outer_scope(scope), query.args.get("where")
     on = [] if where is None else split_conjuncts(where.this)
     on = [_qualify_bare_columns(each, scope) for each in on]
     if found.value is not None:
         on.append(
             exp.EQ(
-                this=_qualify_bare_columns(found.value, _select_outer_scope(scope)),
+                this=_qualify_bare_columns(found.value, outer_scope),
                 expression=_find_selected_value(found, scope),
             )
         )
-    rest = [part for part in split_conjuncts(tree.args["where"].this) if part != found.part]
+    rest = [
+        _qualify_bare_columns(part, outer_scope)
+        for part in split_conjuncts(tree.args["where"].this)
+        if part != found.part
+    ]
     joined = tree.copy()
+    joined.set(
+        "expressions", [_qualify_bare_columns(item, outer_scope) for item in joined.expressions]
+    )
     joined.set("where", exp.Where(this=exp.and_(*rest, copy=True)) if rest else None)
     condition = exp.and_(*on, copy=True) if on else exp.true()
     joined.set("joins", [exp.Join(this=table.copy(), kind=found.kind, on=condition)])
-    for item in (*joined.expressions, *([joined.args["where"]] if rest else [])):
-        item.replace(_qualify_bare_columns(item, _select_outer_scope(scope)))
     return joined
 
 

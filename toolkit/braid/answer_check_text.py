@@ -1,0 +1,30 @@
+"""Text of DuckDB SQL for the check of a run's answers: names, lists and signs of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from braid.core.change_types import SIGNS
+
+
+def quote_text(name: str) -> str:
+    """Return a name as an identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def format_text_list(texts: Sequence[str]) -> str:
+    """Return texts as a list of SQL."""
+    return "[" + ", ".join("'" + t.replace("'", "''") + "'" for t in texts) + "]"
+
+
+def make_change_sql(changes: Mapping[str, str]) -> str:
+    """Return SQL for the change of a combination: the product of its signs.
+
+    ``changes``: the column of the change, by alias.
+    """
+    words = format_text_list(["1", *(word for word, sign in SIGNS.items() if sign > 0)])
+    signs = (
+        f"CASE WHEN {quote_text(a)}.{quote_text(c)}::VARCHAR IN {words} THEN 1 ELSE -1 END"
+        for a, c in changes.items()
+    )
+    return f"CASE WHEN {' * '.join(signs)} > 0 THEN 'insert' ELSE 'delete' END"
