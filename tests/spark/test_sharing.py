@@ -397,3 +397,7 @@ def test_results_of_each_query_are_delivered_once(spark: SparkSession, tmp_path:
         rows = sum((each.get(name, Counter()) for each in delivered.values()), Counter())
         assert describe_difference(rows, ids(run.results(name))) == ""
     assert describe_difference(ids(run.results("alarm")), truth("alarm")) == ""
+    run.close()
+    assert delivered[run._engine.state.batch] == {} and run.status["state"] == "completed"
+    with pytest.raises(ValueError, match="was closed after batch 10, so it takes no more tuples"):
+        SharedJoin.resume(tmp_path, streams)
