@@ -208,3 +208,35 @@ def test_a_run_may_be_stopped_and_may_fail_while_its_source_is_silent(
     run = real.start(tmp_path / "2", batches="batch", pace=0.3, foreachBatch=fail_in_silence)
     assert run._ended.wait(30) and run.status["state"] == "failed"
     assert "no room" in str(run.exception())
+
+
+def test_closing_again_delivers_what_foreach_batch_failed_on(
+    started: list[JoinRun], tmp_path: Path
+) -> None:
+    """The first call fails during stop(), the second one in the closing batch."""
+    number = list(range(8))
+    rows = pa.table({"id": number, "k": number, "batch": [n // 2 for n in number]})
+    delivered: list[tuple[int, int]] = []
+    failures = [1, 4]
+
+    def give(results: pa.Table, batch: int) -> None:
+        if batch == 1:
+            started[-1].stop()
+        if batch in failures:
+            failures.remove(batch)
+            raise OSError("the sink is away")
+        delivered.append((batch, results.num_rows))
+
+    other = rows.set_column(1, "k", pa.array([n + 100 for n in number]))
+    join = StreamJoin({"a": rows, "b": other}, "a.k = b.k", how="left")
+    run = join.start(tmp_path, batches="batch", durability="process", foreachBatch=give)
+    run._ended.wait()
+    last = run._engine.state.batch + 1
+    failures[:] = [last]
+    with pytest.raises(RuntimeError, match="the sink is away"):
+        run.close()
+    run.close()
+    assert sum(rows for _, rows in delivered) == run.results().num_rows > 0
+    assert [batch for batch, _ in delivered] == list(range(last + 1))
+    assert run.exception() is None and run.status["state"] == "completed"
+    assert [e.outcome for e in run.events() if isinstance(e, RunEnded)][-1] == "completed"

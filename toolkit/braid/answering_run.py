@@ -95,8 +95,9 @@ class AnsweringRun(RunLifecycle):
     def close(self) -> None:
         """End all streams for good: no more tuples come, so all that waits is answered.
 
-        One more batch, without tuples, is run and delivered. A closed run cannot be resumed. It has
-        no effect on a run that is closed already.
+        One more batch, without tuples, is run and delivered. A closed run cannot be resumed. If
+        ``foreachBatch`` fails on that batch, ``close`` raises its error, and delivers the batch if
+        it is called again. It has no effect on a run that is closed and delivered.
 
         Raises RuntimeError while batches run and if the run has failed, FencedError if another
         process has continued it.
@@ -106,8 +107,11 @@ class AnsweringRun(RunLifecycle):
         if self._error is not None and not self._stopping.is_set():
             raise RuntimeError("the run has failed, so its input is incomplete; resume it first")
         with self._turn:
-            if not self._engine.state.is_closed:
+            if not self._engine.state.is_closed or self._has_undelivered_batches():
                 self._reopen_and_close()
+
+    def _has_undelivered_batches(self) -> bool:
+        return self._sink is not None and self._sink.next_batch <= self._engine.state.batch
 
     def _reopen_and_close(self) -> None:
         """Take over the run again, and run the closing batch."""
@@ -119,8 +123,10 @@ class AnsweringRun(RunLifecycle):
                 store.log_opening_events(
                     [replace(e, resumed=True) for e in self._make_start_events()[:1]]
                 )
-                self._engine.close(self._make_empty_batch)
+                if not self._engine.state.is_closed:
+                    self._engine.close(self._make_empty_batch)
                 self._stopping.clear()
+                self._error = None  # of a call of foreachBatch during stop(); it is repeated
                 self._deliver_to_sink()
                 store.finish_commit()
                 self._outcome = "completed"

@@ -37,14 +37,16 @@ class BatchSink:
     ``read`` returns the results of a batch. The batch number is recorded after the function
     returns. After a crash, an unfinished delivery is repeated with the same rows and the same
     number.
+
+    - ``next_batch``: the first batch that is not delivered.
     """
 
     def __init__(self, give: Give, store: RunStore, read: Callable[[int], Any]) -> None:
         self.give, self.store, self.read = give, store, read
-        self._next = self._read_last_delivered() + 1
-        if self._next < (since := store.log.first_retained_batch):
+        self.next_batch = self._read_last_delivered() + 1
+        if self.next_batch < (since := store.log.first_retained_batch):
             raise ValueError(
-                f"foreachBatch would begin with batch {self._next}, and results are kept from "
+                f"foreachBatch would begin with batch {self.next_batch}, and results are kept from "
                 f"batch {since} on; read those with results(), and leave foreachBatch out"
             )
 
@@ -69,14 +71,14 @@ class BatchSink:
 
         Raises RuntimeError if the function fails.
         """
-        while self._next <= last and not stopped():
-            results = self.read(self._next)
+        while self.next_batch <= last and not stopped():
+            results = self.read(self.next_batch)
             try:
-                self.give(results, self._next)
+                self.give(results, self.next_batch)
             except Exception as error:
                 raise RuntimeError(
-                    f"foreachBatch failed on batch {self._next}: {type(error).__name__}: "
+                    f"foreachBatch failed on batch {self.next_batch}: {type(error).__name__}: "
                     f"{summarize_error(error)}"
                 ) from error
-            self.store.sink_progress.mark_delivered(self._next)
-            self._next += 1
+            self.store.sink_progress.mark_delivered(self.next_batch)
+            self.next_batch += 1
