@@ -62,6 +62,12 @@ def test_a_line_has_no_empty_parentheses(seconds: dict[str, float], said: str) -
     assert said in line and "()" not in line
 
 
+def test_batches_that_only_answer_are_not_counted_as_planned_ones(tmp_path: Path) -> None:
+    join = StreamJoin(STREAMS, "a.k = b.k", how="left")
+    join.start(tmp_path / "run", batches="batch").awaitTermination()
+    assert "; batch 5 of 5, and 1 without tuples" in str(read_health(tmp_path / "run"))
+
+
 def test_json_and_prometheus_say_what_the_line_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

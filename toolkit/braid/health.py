@@ -83,7 +83,7 @@ class RunHealth:
         return self.state not in ("failed", "died")
 
     def __str__(self) -> str:
-        of = f" of {self.planned_batches:,}" if self.planned_batches is not None else ""
+        done = self._describe_progress()
         parts = ", ".join(
             f"{k} {s:.2f}" for k, s in self.seconds_by_phase.items() if k != "total" and s >= 0.005
         )
@@ -102,11 +102,19 @@ class RunHealth:
         notes = "".join(f"; {note}" for note in (self.irregular_counts, self.comparisons) if note)
         asked = f"; {self.queries:,} queries" if self.queries is not None else ""
         return (
-            f"{self.run}, {self.placement}: {self.state}{error}; batch "
-            f"{self.committed_batches:,}{of}{lag}"
+            f"{self.run}, {self.placement}: {self.state}{error}; batch {done}{lag}"
             f"{took}{asked}; {self.received_tuples:,} tuples so far, {self.live_tuples:,} "
             f"held{notes}"
         )
+
+    def _describe_progress(self) -> str:
+        """Return the number of committed batches; those after the planned ones have no tuples."""
+        planned = self.planned_batches
+        if planned is None:
+            return f"{self.committed_batches:,}"
+        more = max(0, self.committed_batches - planned)
+        extra = f", and {more:,} without tuples" if more else ""
+        return f"{self.committed_batches - more:,} of {planned:,}{extra}"
 
     def to_json(self) -> str:
         """Return the health as a JSON object."""

@@ -36,7 +36,7 @@ _SPARK_SPELLINGS = {
     "leftsemi": "semi",
     "leftanti": "anti",
 }
-"""The other words that Spark takes, without underscores."""
+"""The other words that Spark takes, without underscores and spaces."""
 _PRESERVED = {"left": (0,), "right": (1,), "full": (0, 1), "semi": (0,), "anti": (0,)}
 
 
@@ -99,7 +99,7 @@ def parse_kind(how: Any, aliases: Sequence[str]) -> JoinKind:
     """
     if isinstance(how, Mapping):
         return _parse_kept(how, aliases)
-    word = how.lower().replace("_", "") if isinstance(how, str) else ""
+    word = how.lower().replace("_", "").replace(" ", "") if isinstance(how, str) else ""
     name = _SPARK_SPELLINGS.get(word, word)
     if name not in _KINDS:
         _refuse_unknown(how)
@@ -127,10 +127,13 @@ def _make_kind(name: str, preserved: tuple[int, ...], streams: int) -> JoinKind:
 
 
 def _refuse_unknown(how: Any) -> NoReturn:
-    shown = how if isinstance(how, Mapping) and how else format_value(how)
+    if isinstance(how, Mapping):
+        found = f"how is {how}" if how else "how names no stream"
+    else:
+        found = f"how is {format_value(how)}"
     raise ValueError(
-        f"how is {shown}; it must be one of {', '.join(_KINDS)}, in Spark's spelling too, as "
-        f"left_outer, or {{alias: {KEEP!r}}} for each stream whose tuples all come"
+        f"{found}; it must be one of {', '.join(_KINDS)}, also in Spark's spelling such as "
+        f"left_outer, or {{'a': {KEEP!r}}} with each stream whose tuples must all be answered"
     )
 
 
@@ -138,7 +141,8 @@ def _refuse_several(how: str, aliases: Sequence[str]) -> NoReturn:
     raise ValueError(
         f"how is {how!r}, which is for two streams, and these are {', '.join(aliases)}; give "
         f"{{{aliases[0]!r}: {KEEP!r}}} for {aliases[0]} LEFT JOIN ({' JOIN '.join(aliases[1:])}), "
-        f"or chain two joins, the second of which reads results_stream() of the first"
+        "or chain two joins: the second one reads results_stream() of the first, or results() of "
+        "a join of tables"
     )
 
 

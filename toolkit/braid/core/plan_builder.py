@@ -37,7 +37,7 @@ class PlanBuilder:
         self.derivations.append(Derivation(piece, (block.id,), {h: h for h in hosts}))
         return piece
 
-    def copy_numbered_block(self, block: Block, reads: dict[int, int]) -> Block:
+    def copy_block(self, block: Block, reads: dict[int, int]) -> Block:
         """Copy a block to more hosts and return it.
 
         ``reads`` maps each new host to the host it reads from.

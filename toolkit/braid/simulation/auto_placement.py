@@ -295,7 +295,7 @@ def _spread_older_blocks(draft: PlanBuilder, older: Sequence[Block], hosts: int)
             home = int(there.argmin())
         there[home] += b.rows
         if home not in b.hosts:
-            b = draft.copy_numbered_block(b, {home: b.hosts[0]})
+            b = draft.copy_block(b, {home: b.hosts[0]})
         draft.drop_replicas(b, set(b.hosts) - {home})
 
 

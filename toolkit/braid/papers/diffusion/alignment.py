@@ -184,7 +184,7 @@ class Alignment:
         to_come = {s.host for s in self.segments if s.end_batch > self.batch}
         for b in self.facts.blocks:
             if b.id in self.missing:
-                draft.copy_numbered_block(b, dict.fromkeys(self.missing[b.id], b.hosts[0]))
+                draft.copy_block(b, dict.fromkeys(self.missing[b.id], b.hosts[0]))
             elif b.stream == self.reign.master:
                 draft.drop_replicas(b, set(b.hosts) - self.needed[b.id])
             elif self.reach[b.stream] is not None:

@@ -358,7 +358,7 @@ class _Planner:
         Unless the old node keeps its replica for this batch, they are probed on the new one.
         """
         for m in moves:
-            copied = self.draft.copy_numbered_block(m.block, {m.target: m.source})
+            copied = self.draft.copy_block(m.block, {m.target: m.source})
             if not is_delayed:
                 self.draft.drop_replicas(copied, (m.source,))
                 self.at[m.block.id] = m.target

@@ -312,7 +312,7 @@ class _Planner:
             return self._cut_block(b, first, target)
         if target != b.hosts[0]:
             self.draft.drop_replicas(
-                copied := self.draft.copy_numbered_block(b, {target: b.hosts[0]}), b.hosts
+                copied := self.draft.copy_block(b, {target: b.hosts[0]}), b.hosts
             )
             return replace(copied, hosts=(target,))
         return b

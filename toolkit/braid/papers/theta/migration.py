@@ -205,7 +205,7 @@ def _copy_blocks(
     for copy in copies:
         reads.setdefault(copy.block, {})[copy.target] = copy.source
     for id, where in reads.items():
-        block = draft.copy_numbered_block(blocks[id], where)
+        block = draft.copy_block(blocks[id], where)
         if id not in waiting:
             draft.drop_replicas(
                 block,
