@@ -128,11 +128,11 @@ def _make_kind(name: str, preserved: tuple[int, ...], streams: int) -> JoinKind:
 
 def _refuse_unknown(how: Any) -> NoReturn:
     if isinstance(how, Mapping):
-        found = f"how is {how}" if how else "how names no stream"
+        given = f"how is {how}" if how else "how names no stream"
     else:
-        found = f"how is {format_value(how)}"
+        given = f"how is {format_value(how)}"
     raise ValueError(
-        f"{found}; it must be one of {', '.join(_KINDS)}, also in Spark's spelling such as "
+        f"{given}; it must be one of {', '.join(_KINDS)}, also in Spark's spelling such as "
         f"left_outer, or {{'a': {KEEP!r}}} with each stream whose tuples must all be answered"
     )
 
