@@ -111,11 +111,9 @@ class IrregularFiles:
 
     def list_committed(self) -> Iterator[IrregularFile]:
         """Yield the files that retained batches name, in order."""
-        events = self._archive.committed_events()
+        events = self._archive.committed_events_of_type(IrregularRowsWritten)
         since = self._log.first_retained_batch
-        for event in events:
-            if isinstance(event, IrregularRowsWritten) and event.batch >= since:
-                yield from event.files
+        yield from (file for event in events if event.batch >= since for file in event.files)
 
     def find_file(self, file: IrregularFile, deep: bool = True) -> Path:
         """Return the path of a file.

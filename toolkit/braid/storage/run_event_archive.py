@@ -41,6 +41,20 @@ class EventArchive:
         later = self._log.uncheckpointed_commits()
         return [*found, *(event for commit in later for event in self._read_commit_events(commit))]
 
+    def committed_events_of_type(self, kind: type) -> list[Any]:
+        """Return the events of a type of all committed batches. Others are not decoded."""
+        self._log.read_new_entries()
+        events, checkpoint = list[Any](), self._log.checkpoint
+        if checkpoint is not None:
+            file = EventLog(self.file.path, opening=checkpoint.opening)
+            file.open_prefix(checkpoint.archive)
+            events += file.events_of_type(kind)
+        mark = f'"type":"{kind.__name__}"'.encode()
+        for commit in self._log.uncheckpointed_commits():
+            lines = self._log.read_entry(commit.entry).events
+            events += [decode_event(line) for line in lines if mark in bytes(line)]
+        return events
+
     def _read_commit_events(self, commit: CommitRecord) -> list[Any]:
         return [decode_event(line) for line in self._log.read_entry(commit.entry).events]
 
