@@ -23,11 +23,12 @@ from braid.core.reserved_columns import TIME
 from braid.kernels import range_search
 from braid.kernels.block_builder import build_block, gather_blocks, merge_blocks
 from braid.kernels.hashing import xxhash64
-from braid.kernels.host_block_rows import BlockRows, PartialMatches, variable_width_columns
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.join_spec import RoutingHash
 from braid.kernels.position_sort import sort_positions
 from braid.kernels.probe import BlockJoiner, ProbeInput
 from braid.kernels.range_search import search_equal_ranges
+from braid.kernels.value_sizes import variable_width_columns
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -13,6 +13,7 @@ from braid.papers.diffusion.semantics_unaware import SemanticsUnaware
 from braid.papers.shedding.shed import Shed
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.stream_join import StreamJoin
+from kept_runs import check_kept
 from kind_runs import check_case, draw_case
 
 SECOND = 1_000_000
@@ -29,6 +30,13 @@ def test_runs_give_the_rows_of_the_model_in_the_same_batches(tmp_path: Path, fir
 def test_chosen_runs_give_the_rows_of_the_model(tmp_path: Path, seed: int) -> None:
     """Runs with migrations and cuts; ``mutations.kinds`` has the faults that they find."""
     check_case(draw_case(seed), tmp_path / "run")
+
+
+def test_kept_tuples_of_three_streams_come_alone_unless_in_a_complete_result(
+    tmp_path: Path,
+) -> None:
+    for seed in range(14):
+        check_kept(seed, tmp_path / str(seed))
 
 
 def make_stream(rows: list[tuple[int, int | None, int | None, int]]) -> pa.Table:

@@ -70,10 +70,6 @@ def _check_kind(join: AnalyzedJoin) -> None:
         check_complete(kind, f"the placement {type(join.placement).__name__}")
     endless = [not join.source.is_static(alias) for alias in aliases]
     check_answerable(kind, aliases, join.expiry_bounds, endless)
-    if kind.is_inner:
-        return
-    if kind.name == "keep":
-        raise ValueError(f"a join with how={kind.name!r} is not supported yet")
 
 
 def _check_match_kind(join: AnalyzedJoin, rule: MatchRule) -> None:

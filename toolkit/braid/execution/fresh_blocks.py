@@ -21,11 +21,12 @@ from braid.kernels.block_builder import (
     build_block,
     describe_times,
 )
-from braid.kernels.host_block_rows import BlockRows, take_block_rows, value_bytes
+from braid.kernels.host_block_rows import BlockRows, take_block_rows
 from braid.kernels.join_spec import BatchSpec
 from braid.kernels.position_sort import sort_positions
 from braid.kernels.shedding_sampler import utility_types
 from braid.kernels.tuple_order import checksum_order, sort_by_contents
+from braid.kernels.value_sizes import value_bytes
 from braid.storage.block_files import BlockFileWriter
 from braid.storage.irregular_files import IrregularRowWriter
 from braid.util.clock_and_threads import current_environment
@@ -152,7 +153,8 @@ class FreshBlockBuilder:
             checksum = checksum_order(part)
         stores_orders = self.batch.spec.match is None
         built = build_block(part, orders, ordered=True, stores_orders=stores_orders)
-        rows = BlockRows(built, births=(block.id,))
+        births = () if self.batch.spec.kind.is_inner else (block.id,)
+        rows = BlockRows(built, births=births)
         if serves(block.hosts[0]):
             self._count_keys_and_types(rows, block.stream)
         size = value_bytes(part)

@@ -72,7 +72,8 @@ class ReplicaStore:
     def _hold_replica(
         self, block: int, host: int, address: ReplicaAddress, rows: BlockRows
     ) -> None:
-        rows.births = (self.batch.find_birth(block),)
+        if not self.batch.spec.kind.is_inner:
+            rows.births = (self.batch.find_birth(block),)
         self._replicas[block, host] = (address, rows)
 
     def find_known_marks(self, block: int) -> Bits | None:

@@ -232,7 +232,10 @@ class PathProber:
         if key not in self._gathers:
             stream = self._find_hop(place).stream
             orders = self.batch.spec.predicate.stream_orders(stream)
-            is_numbered = stream in self.batch.spec.kind.preserved
+            spec = self.batch.spec
+            # Rows of different blocks are copied together on their way to a third stream.
+            goes_on = len(spec.columns) > 2 and not spec.kind.is_inner
+            is_numbered = goes_on or stream in spec.kind.preserved
             self._gathers[key] = (gather_blocks(each, orders, is_numbered), each)
         return ProbeBatch(hosts, blocks, self._gathers[key][0], stored, sizes)
 

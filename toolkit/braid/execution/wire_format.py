@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from braid.core.irregular_rows import UNTIMED
 from braid.core.reserved_columns import COIN, MARK, MEETS, ROUTING, TIME, WEIGHT
 from braid.kernels.block_builder import replace_column
-from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_block_rows
+from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_known_rows
 from braid.kernels.join_spec import BatchSpec, take_rows
 from braid.kernels.shedding_sampler import sample_arrivals
 from braid.storage.irregular_files import IrregularRowWriter
@@ -164,7 +164,7 @@ def encode_partials(partial: PartialMatches, place: tuple[int, int, int]) -> byt
     """Return partial results as one Arrow stream: a struct column per stream, and the place."""
     names, columns = [], []
     for stream, (rows, at) in partial.parts.items():
-        taken = take_block_rows(rows.batch, at)
+        taken = take_known_rows(rows, at)
         names.append(str(stream))
         columns.append(pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema)))
     if partial.weights is not None:

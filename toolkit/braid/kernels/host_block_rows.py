@@ -16,10 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.core.plan import Keys
-from braid.core.reserved_columns import ROUTING, ROW, TIME
+from braid.core.reserved_columns import BIRTH, ROUTING, ROW, TIME
 from braid.kernels.block_orders import drop_order_columns
 from braid.kernels.ordered_rows import BlockOrders
 from braid.kernels.set_overlap import SetColumn, WeightedSetColumn, map_keys
+from braid.kernels.value_sizes import (
+    bytes_before,
+    max_value_bytes,
+    value_bytes,
+    variable_width_columns,
+)
 from braid.kernels.vectors import VectorColumn
 
 _PLACES = "__places"
@@ -115,7 +121,7 @@ class BlockRows:
         """Return the bytes of the longest value of a column of variable width; cached."""
         longest = self._longest.get(name)
         if longest is None:
-            longest = self._longest[name] = _max_value_bytes(self.batch.column(name))
+            longest = self._longest[name] = max_value_bytes(self.batch.column(name))
         return longest
 
     def value_bytes(self, name: str, at: np.ndarray) -> np.ndarray:
@@ -124,7 +130,7 @@ class BlockRows:
         Each list element adds one.
         """
         column = self.batch.column(name)
-        return (_bytes_before(column, at + 1) - _bytes_before(column, at)).astype(np.int64)
+        return (bytes_before(column, at + 1) - bytes_before(column, at)).astype(np.int64)
 
     def row_count(self) -> int:
         """Return the number of the host's rows."""
@@ -311,89 +317,25 @@ def _compose_positions(rows: BlockRows, at: np.ndarray, chosen: np.ndarray) -> n
     return chosen if rows.is_all_rows(at) else at[chosen]
 
 
+def take_known_rows(rows: BlockRows, at: np.ndarray) -> pa.RecordBatch:
+    """Return the rows at these positions without orders; they stay known by birth and number."""
+    taken = take_block_rows(drop_order_columns(rows.batch), at)
+    if not rows.births:
+        return taken
+    births = np.array(rows.births, np.int64)[0 if rows.sources is None else rows.sources[at]]
+    columns = {BIRTH: np.broadcast_to(births, len(at)), ROW: rows.row_numbers()[at]}
+    names = [name for name in taken.schema.names if name not in columns]
+    arrays = [pa.array(values.astype(np.int64)) for values in columns.values()]
+    return pa.record_batch([*taken.select(names).columns, *arrays], names=[*names, *columns])
+
+
 def take_block_rows(batch: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
     """Return the rows at these positions, without a bounds check."""
     return pc.take(batch, pa.array(at), boundscheck=False)
 
 
-def value_bytes(batch: pa.RecordBatch) -> int:
-    """Return the bytes of a batch's values, independent of its offset in buffers.
-
-    Equal rows have equal bytes.
-    """
-    return sum(map(_count_value_bytes, batch.columns))
-
-
-def _count_value_bytes(column: pa.Array) -> int:
-    count, kind = len(column), column.type
-    nulls = (count + 7) // 8 if column.null_count else 0
-    if pa.types.is_struct(kind):
-        return nulls + sum(map(_count_value_bytes, column.flatten()))
-    if pa.types.is_list(kind):
-        return nulls + 4 * (count + 1) + _count_value_bytes(column.flatten())
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return nulls + 4 * (count + 1) + (pc.sum(pc.binary_length(column)).as_py() or 0)
-    try:
-        return nulls + (count * kind.bit_width + 7) // 8
-    except ValueError:  # variable width
-        return int(column.nbytes)
-
-
-def variable_width_columns(schema: pa.Schema) -> list[str]:
-    """Return the columns with values of variable width, such as text."""
-    return [field.name for field in schema if _is_variable_width(field.type)]
-
-
-def _is_variable_width(kind: pa.DataType) -> bool:
-    if pa.types.is_struct(kind):
-        return any(_is_variable_width(field.type) for field in kind)
-    return _is_text(kind) or _is_list(kind)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_map(kind))
-
-
-def _max_value_bytes(column: pa.Array) -> int:
-    text = _is_text(column.type)
-    before = _value_offsets(column) if text else _bytes_before(column, np.arange(len(column) + 1))
-    return int((before[1:] - before[:-1]).max())
-
-
-def _bytes_before(column: pa.Array, at: np.ndarray) -> np.ndarray:
-    """Return the bytes before the values at these positions, up to a constant.
-
-    Each list element adds one, because their number is limited to 2^31, too.
-    """
-    kind = column.type
-    if pa.types.is_struct(kind):
-        fields = (_bytes_before(column.field(n), at) for n in range(kind.num_fields))
-        return sum(fields, np.zeros(len(at), np.int64))
-    if _is_text(kind):
-        return _value_offsets(column)[at]
-    if _is_list(kind):
-        ends = _value_offsets(column)[at].astype(np.int64)
-        return ends + _bytes_before(column.values, ends)
-    try:
-        return at * (kind.bit_width // 8)
-    except ValueError:  # lists of fixed length, nulls
-        return at * 0
-
-
-def _value_offsets(column: pa.Array) -> np.ndarray:
-    """Return the offsets at which the values of text or lists begin, and the end of the last."""
-    if not len(column):
-        return np.zeros(1, np.int32)
-    return np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset)
-
-
 def _concat_parts(parts: list[tuple[BlockRows, np.ndarray]]) -> tuple[BlockRows, np.ndarray]:
     if all(rows is parts[0][0] for rows, _ in parts):
         return parts[0][0], np.concatenate([at for _, at in parts])
-    batches = [take_block_rows(drop_order_columns(rows.batch), at) for rows, at in parts]
-    rows = BlockRows(pa.concat_batches(batches))
+    rows = BlockRows(pa.concat_batches([take_known_rows(rows, at) for rows, at in parts]))
     return rows, np.arange(rows.batch.num_rows)

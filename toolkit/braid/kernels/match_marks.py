@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from braid.core.reserved_columns import BIRTH
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 
 Bits = npt.NDArray[np.bool_]
@@ -41,12 +42,23 @@ class MatchMarker:
 def _split_by_birth(rows: BlockRows, hit: Bits) -> Iterator[tuple[int, Bits]]:
     at = np.flatnonzero(hit)
     numbers = rows.row_numbers()[at]
-    for source, birth in enumerate(rows.births):
-        chosen = numbers if rows.sources is None else numbers[rows.sources[at] == source]
+    births, sources = _find_births(rows, at)
+    for source, birth in enumerate(births):
+        chosen = numbers if sources is None else numbers[sources == source]
         if len(chosen):
             bits = np.zeros(int(chosen.max()) + 1, bool)
             bits[chosen] = True
             yield birth, bits
+
+
+def _find_births(
+    rows: BlockRows, at: npt.NDArray[np.integer]
+) -> tuple[Sequence[int], npt.NDArray[np.integer] | None]:
+    """Return births, and by position the index of its own; None: all have the first."""
+    if BIRTH not in rows.batch.schema.names:
+        return rows.births, None if rows.sources is None else rows.sources[at]
+    births, sources = np.unique(rows.numpy_column(BIRTH)[at], return_inverse=True)
+    return births.tolist(), sources
 
 
 def union_match_bits(several: Iterable[Bits]) -> Bits:

@@ -21,12 +21,13 @@ from braid.core.step_counts import StepCounts
 from braid.errors import EvaluationFailure
 from braid.kernels.candidate_pairs import find_candidate_pairs, find_pairs_at_risk
 from braid.kernels.compared_pairs import CandidatePairs
-from braid.kernels.host_block_rows import BlockRows, PartialMatches, variable_width_columns
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.kernels.range_search import split_into_chunks
 from braid.kernels.set_overlap import pairwise_inner_product, pairwise_overlap
 from braid.kernels.step_tally import StepTally
 from braid.kernels.sum_overflows import find_overflows, may_overflow
+from braid.kernels.value_sizes import variable_width_columns
 from braid.kernels.vectors import pairwise_measure
 from braid.util.clock_and_threads import current_environment
 
