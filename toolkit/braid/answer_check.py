@@ -26,7 +26,7 @@ from braid.answer_check_kinds import list_numbers, read_checkable_settings, repl
 from braid.answer_check_partners import NUMBER, PartnerSql, check_no_late_tuples
 from braid.answer_check_spark import ROWS_A_BATCH, join_row_numbers
 from braid.answer_check_sql import translate_condition
-from braid.answer_check_text import format_text_list, make_change_sql, quote_text
+from braid.answer_check_text import format_text_list, make_sign_sql, quote_text
 from braid.answer_report import AnswerReport, DifferingRow, format_row
 from braid.core.join_kinds import INNER, parse_kind
 from braid.core.reserved_columns import CHANGE_TYPE
@@ -45,6 +45,7 @@ _PARTS = 1_000_000
 """Range of the hash from which a sample is drawn."""
 _UNKNOWN = 1 << 62
 """Value for an unknown clock, later than every event time."""
+_CHANGE_SIGN = f"CASE r.{CHANGE_TYPE} WHEN 'insert' THEN 1 ELSE -1 END"
 _FILE = "__file"
 """Name of the column with the file of a row."""
 
@@ -91,7 +92,7 @@ class _Recomputation:
         written = [self.structs[stream] for stream in self.kind.structs] or self.structs
         self.written = dict(zip(self.aliases, written, strict=False))
         self.changes: dict[str, str] = query.get("changes") or {}
-        self.columns = [*self.written.values(), *(["change_type"] if self.changes else [])]
+        self.sign = "sign" if self.changes else "1"
         self.joined = ", ".join(
             f"__stream_{place} AS {quote_text(alias)}" for place, alias in enumerate(self.aliases)
         )
@@ -115,7 +116,16 @@ class _Recomputation:
         self.windows = {a: parse_duration(span, f"window of {a}") for a, span in spans.items()}
 
     def compare_results(self) -> AnswerReport:
-        """Return the differences."""
+        """Return the differences. Changes are compared by their sums.
+
+        Raises ValueError for changes whose sum is not known.
+        """
+        if self.changes and (self.owes or self.store.log.first_retained_batch):
+            raise ValueError(
+                f"the answers of {self.store.where} cannot be checked: changes are compared by "
+                "their sums, and results are removed, or pending because a change of placement is "
+                "in progress"
+            )
         self._register_results(self.store.results.result_files())
         for alias in self.aliases:
             self._register_stream(alias)
@@ -138,7 +148,7 @@ class _Recomputation:
         self.kinds = {name: kind for name, kind, *_ in described if name in self.aliases}
         structs = ", ".join(
             f"r.{quote_text(alias)} AS {struct}" for alias, struct in self.written.items()
-        ) + (f", r.{CHANGE_TYPE} AS change_type" if self.changes else "")
+        ) + (f", {_CHANGE_SIGN} AS sign" if self.changes else "")
         self.database.execute(
             f"CREATE TEMP VIEW results AS SELECT * FROM (SELECT {structs}, b.of AS batch FROM "
             f"{source} r JOIN result_batches b ON b.file = r.{_FILE}) "
@@ -244,7 +254,7 @@ class _Recomputation:
         structs = ", ".join(
             f"{quote_text(alias)}.__struct AS {struct}"
             for alias, struct in zip(self.aliases, self.structs, strict=True)
-        ) + (f", {make_change_sql(self.changes)} AS change_type" if self.changes else "")
+        )
         batch = f"greatest({', '.join(f'{quote_text(a)}.__batch' for a in self.aliases)})"
         late = " OR ".join(self._make_late_sql(a) for a in self.aliases)
         if self.match is not None:
@@ -254,6 +264,7 @@ class _Recomputation:
             done = partners.make_released_sql(self.released_until, self.epoch)
             late = "false" if self.is_closed else f"NOT {done}"
             structs += f", {quote_text(self.aliases[0])}.{NUMBER} AS number"
+        structs += f", {make_sign_sql(self.changes)} AS sign" if self.changes else ""
         structs += list_numbers(self.kind, [*map(quote_text, self.aliases)])
         self.database.execute(
             f"CREATE TEMP TABLE expected AS SELECT {structs}, {batch} AS batch, "
@@ -347,7 +358,7 @@ class _Recomputation:
     # Comparison
 
     def _make_report(self) -> AnswerReport:
-        names = ", ".join(self.columns)
+        names = ", ".join(self.written.values())
         since = self.store.log.first_retained_batch
         may_miss = "shed" in self.query and self.query["shed"] is not None
         notes = []
@@ -359,16 +370,16 @@ class _Recomputation:
                 "a change of placement is in progress, and its pending pairs are joined later: "
                 "rows that are missing were not counted"
             )
-        must = "0" if may_miss else f"(NOT is_late AND batch >= {since})::INT"
+        must = "0" if may_miss else f"(NOT is_late AND batch >= {since})::INT * {self.sign}"
         found = (
-            f"SELECT {names}, batch, 1 AS found, 0 AS must, 0 AS may, 0 AS late FROM results "
-            "UNION ALL"
+            f"SELECT {names}, batch, {self.sign} AS found, 0 AS must, 0 AS may, 0 AS late FROM "
+            "results UNION ALL"
         )
         self.database.execute(
             f"CREATE TEMP TABLE differing AS SELECT {names}, max(batch) AS batch, "
             "sum(found) AS found, sum(must) AS must, sum(may) AS may, sum(late) AS late FROM "
             f"({found if self.kinds else ''} SELECT {names}, batch, 0 AS found, {must} AS must, "
-            f"1 AS may, is_late::INT AS late FROM expected) GROUP BY {names}"
+            f"{self.sign} AS may, is_late::INT AS late FROM expected) GROUP BY {names}"
         )
         (row,) = self.database.execute(
             "SELECT coalesce(sum(found), 0), coalesce(sum(greatest(must - found, 0)), 0), "

@@ -17,8 +17,8 @@ def format_text_list(texts: Sequence[str]) -> str:
     return "[" + ", ".join("'" + t.replace("'", "''") + "'" for t in texts) + "]"
 
 
-def make_change_sql(changes: Mapping[str, str]) -> str:
-    """Return SQL for the change of a combination: the product of its signs.
+def make_sign_sql(changes: Mapping[str, str]) -> str:
+    """Return SQL for the sign of a combination: 1, and -1 if it is a deletion.
 
     ``changes``: the column of the change, by alias.
     """
@@ -27,4 +27,4 @@ def make_change_sql(changes: Mapping[str, str]) -> str:
         f"CASE WHEN {quote_text(a)}.{quote_text(c)}::VARCHAR IN {words} THEN 1 ELSE -1 END"
         for a, c in changes.items()
     )
-    return f"CASE WHEN {' * '.join(signs)} > 0 THEN 'insert' ELSE 'delete' END"
+    return " * ".join(signs)

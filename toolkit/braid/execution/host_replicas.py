@@ -22,6 +22,7 @@ from braid.kernels.block_builder import (
     merge_blocks,
     merge_matched_blocks,
 )
+from braid.kernels.change_merges import drop_cancelled_rows
 from braid.kernels.dominance import drop_dominated_rows
 from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.join_spec import BatchSpec
@@ -175,11 +176,15 @@ class ReplicaStore:
         return self.files.append_block(d.block.stream, batch), BlockRows(batch)
 
     def _merge_rows(self, d: Derivation, parts: Sequence[BlockRows]) -> pa.RecordBatch:
-        """Return the rows of several blocks, without what an as-of join may forget by then."""
-        spec, rule = self.batch.spec, self.batch.spec.match
-        merged = merge_blocks(
-            parts, spec.predicate.stream_orders(d.block.stream), stores_orders=rule is None
-        )
+        """Return the rows of several blocks, without what an as-of join may forget by then.
+
+        Changes that cancel are left out. No pair of merged blocks is pending.
+        """
+        spec, rule, stream = self.batch.spec, self.batch.spec.match, d.block.stream
+        orders = spec.predicate.stream_orders(stream)
+        merged = merge_blocks(parts, orders, stores_orders=rule is None)
+        if stream in spec.change_streams and len(d.source_blocks) > 1:
+            return drop_cancelled_rows(merged, spec.columns[stream], orders)
         forgets = rule is not None and rule.forgets_dominated and d.block.stream == RIGHT
         if rule is None or not forgets or len(d.source_blocks) == 1:
             return merged

@@ -196,7 +196,8 @@ class ArrowFeed:
         for i, (alias, schema) in enumerate(schemas.items()):
             wanted = {TIME: times[alias]} | predicate.key_columns[i] | predicate.computed_columns[i]
             columns = {n: analyser.compile_expression(alias, sql)[0] for n, sql in wanted.items()}
-            whole, equality = list(map(_quote_identifier, schema.names)), predicate.equality
+            names = [name for name in schema.names if name != self.changes.get(alias)]
+            whole, equality = list(map(_quote_identifier, names)), predicate.equality
             value = columns[equality[i]] if equality else ""
             key = "0" if placement is None else _routing_key_sql(placement, seed, whole, value)
             columns[ROUTING] = f"CAST({key} AS INTEGER)"

@@ -249,7 +249,8 @@ class SparkStreams(StreamSource):
             is_filtered = i not in join.config.kind.preserved
             condition = p.filters[i] if is_filtered else None
             part = frame if condition is None else frame.filter(condition)
-            key = None if layouts[i].routing else _routing_key_sql(join, i, frame, wanted[i])
+            rows = frame if (unsent := omitted[i]) is None else frame.drop(unsent)
+            key = None if layouts[i].routing else _routing_key_sql(join, i, rows, wanted[i])
             part = project_stream(i, part, key, wanted[i], layouts[i])
             needed = dict.fromkeys(layouts[i].union_column(name) for name in p.key_columns[i])
             if needed and is_filtered:
