@@ -1,4 +1,10 @@
-"""Join by kind: what as-of joins cost beside the inner join in the same range and merge_asof.
+"""Join by kind: what outer and as-of joins cost beside the inner join and merge_asof.
+
+Left and full joins take tables in ten batches within twenty seconds of event time. A share of the
+rows of each stream has no partner, the others have about five. A left join must have the inner
+join's results and a row for each tuple of its first stream that is in none of them, and a full join
+those of both. The kinds run in turns. The stored bytes are those of the block files and the
+manifest after the batch in which most rows are held, without windows.
 
 Trades and quotes of 1,000 symbols come in ten batches. The latest quote of each trade within a
 tolerance is found, and the inner join makes all pairs within it, about ten for each trade. pandas'
@@ -14,27 +20,35 @@ from __future__ import annotations
 import pandas as pd
 from _asof_cases import list_asof_measures, measure_asof, measure_held
 from _common import arguments, leave, scratch
+from _outer_cases import list_outer_measures, measure_bytes, measure_cases
 
 
 def main() -> None:
     args = arguments(
         __doc__ or "",
-        {"trades": 50_000, "rounds": 1, "hours": 1},
+        {"rows": 20_000, "trades": 50_000, "rounds": 1, "hours": 1},
+        rows=200_000,
         trades=1_000_000,
         batches=10,
         rounds=3,
         hours=24,
     )
     with scratch() as folder:
+        outer = measure_cases(args.rows, args.batches, args.rounds, folder)
+        stored = measure_bytes(args.rows, args.batches, folder)
         asof = measure_asof(args.trades, args.batches, args.rounds, folder)
         held = measure_held(args.hours, folder)
+    rows = f"{args.rows:,} + {args.rows:,} rows in {args.batches} batches"
     tables = {
+        f"Outer: {rows}": pd.DataFrame(outer).round(3),
+        f"Outer: {rows}, stored": pd.DataFrame(stored).round(3),
         f"As-of: {args.trades:,} trades and quotes in {args.batches} batches": pd.DataFrame(
             asof
         ).round(3),
         "As-of: quotes held without a tolerance": pd.DataFrame([held]).round(3),
     }
-    leave(args, tables, list_asof_measures(asof, held))
+    measures = [*list_outer_measures(outer, stored), *list_asof_measures(asof, held)]
+    leave(args, tables, measures)
 
 
 if __name__ == "__main__":
