@@ -101,7 +101,10 @@ class _Recomputation:
         state = store.last_state()
         self.epoch = -1 if state is None else state.epoch
         self.match: Mapping[str, Any] | None = query.get("match")
-        self.owes = state is not None and bool(state.pinned_blocks) and not self.match
+        is_moving = state is not None and bool(
+            state.pending_pairs if query["check"] else state.pinned_blocks
+        )
+        self.owes = is_moving and not self.match
         self.released_until = None if state is None else state.releases.until
         self.is_closed = state is not None and all(state.ended)
         self.is_answered = self.is_closed and state is not None and not any(state.answers.waiting)

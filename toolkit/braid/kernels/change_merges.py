@@ -43,9 +43,9 @@ def drop_cancelled_rows(
         f"SELECT {_PLACE}, {SIGN}, sum({SIGN}) OVER (PARTITION BY {names}) AS net, row_number() "
         f"OVER (PARTITION BY {names}, {SIGN} ORDER BY {_PLACE}) AS nth FROM tuples"
     )
-    kept = query_table(
+    lasting = query_table(
         f"SELECT {_PLACE} FROM ({ranked}) WHERE sign(net) = {SIGN} AND nth <= abs(net) "
         f"ORDER BY {_PLACE}",
         tuples,
     )
-    return build_block(take_block_rows(rows, kept[_PLACE].to_numpy()), orders, ordered=True)
+    return build_block(take_block_rows(rows, lasting[_PLACE].to_numpy()), orders, ordered=True)
