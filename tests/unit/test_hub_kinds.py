@@ -147,7 +147,9 @@ def test_a_join_of_another_kind_is_recognized_and_refused(
         return parsed[-1]
 
     monkeypatch.setattr(query_parser, "parse_query_kind", parse)
-    with pytest.raises(QueryError, match=rf"^an? .* is asked for; {INNER}$"):
+    name, match = KINDS[source]
+    argument = f"match='{match}'" if match else f"how='{name}'"
+    with pytest.raises(QueryError, match=rf"^an? .* is asked for; {INNER}, and .* {argument}"):
         parse_stream_query(f"SELECT f.id FROM {source}", SCHEMAS, "ts")
     assert [(each.kind.name, each.match) for each in parsed] == [KINDS[source]]
 

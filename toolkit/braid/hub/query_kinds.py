@@ -59,6 +59,12 @@ class QueryKind(NamedTuple):
         """Whether it is an inner join, and no as-of join."""
         return self.kind.is_inner and not self.match
 
+    def describe_argument(self) -> str:
+        """Return the arguments of a StreamJoin of this kind."""
+        match = [f"match={self.match!r}"] if self.match else []
+        how = [] if self.kind.is_inner else [f"how={self.kind.name!r}"]
+        return ", ".join([*match, *how])
+
 
 def parse_query_kind(
     joins: Sequence[exp.Join],

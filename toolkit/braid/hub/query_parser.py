@@ -201,7 +201,10 @@ class _Reader:
         filters = [self._qualify_columns(part) for part in rest]
         kind = parse_query_kind(joins, [*self.streams], on, filters, self.time)
         if not kind.is_plain:
-            raise QueryError(f"{kind.words} is asked for; queries of a hub are inner joins")
+            raise QueryError(
+                f"{kind.words} is asked for; queries of a hub are inner joins, and a StreamJoin "
+                f"takes {kind.describe_argument()}"
+            )
         return [*on, *filters]
 
     def _split_join(self, join: exp.Join) -> Iterator[exp.Expr]:
