@@ -147,18 +147,20 @@ def _is_flipped(world: World) -> bool:
     return "flip done" in world.happened
 
 
-def _check_bag(what: str, found: Ids, expected: dict[tuple[int, ...], int], since: int) -> None:
+def _check_bag(
+    what: str, found: Ids, expected: dict[tuple[int | None, ...], int], since: int
+) -> None:
     """Check that a bag has every result from a batch on exactly once, and no other."""
     missing = {r for r, batch in expected.items() if batch >= since and r not in found}
     wrong = {r for r, n in found.items() if n > 1 or r not in expected}
     if missing or wrong:
         raise Wrong(
-            f"{what}: of {len(expected)}, {len(missing)} are missing, as {min(missing, default=())},"
-            f" and {len(wrong)} are wrong or doubled, as {min(wrong, default=())}"
+            f"{what}: of {len(expected)}, {len(missing)} are missing, as {min(missing, default=(), key=repr)},"
+            f" and {len(wrong)} are wrong or doubled, as {min(wrong, default=(), key=repr)}"
         )
 
 
-def _check_folder(world: World, expected: dict[tuple[int, ...], int], since: int) -> None:
+def _check_folder(world: World, expected: dict[tuple[int | None, ...], int], since: int) -> None:
     """Check that the files are those that the log names."""
     store = RunStore("/run")
     store.log.read_new_entries()

@@ -18,7 +18,7 @@ from models.kinds import Tuple
 from placement_checks import examples
 
 Row = dict[str, int]
-Ids = Counter[tuple[int, ...]]
+Ids = Counter[tuple[int | None, ...]]
 _SPAN = 10
 """Seconds of event time of a micro-batch."""
 
@@ -49,6 +49,7 @@ class Scenario:
       the condition has no bound.
     - ``match``: the arguments of an as-of join, with the tolerance in seconds; None: it is none.
     - ``untimed``: more rows of each stream, without event time, which it needs.
+    - ``preserved``: streams whose rows come alone if they are in no result.
     """
 
     seed: int
@@ -69,6 +70,7 @@ class Scenario:
     near: int | None = None
     match: tuple[str, int | None] | None = None
     untimed: Mapping[str, list[Row]] = field(default_factory=dict, repr=False)
+    preserved: tuple[str, ...] = ()
 
     def join(self) -> StreamJoin:
         """Return the join, ready to be started."""
@@ -79,6 +81,8 @@ class Scenario:
             match, tolerance = self.match
             more |= {"match": match, "ties": "id"}
             more |= {} if tolerance is None else {"tolerance": f"{tolerance} seconds"}
+        if self.preserved:
+            more["how"] = dict.fromkeys(self.preserved, "keep")
         on = self.on
         if self.near is not None:
             on += f" AND b.ts BETWEEN a.ts - INTERVAL {self.near} SECONDS AND "
@@ -94,21 +98,40 @@ class Scenario:
             for alias, rows in self.rows.items()
         }
 
-    def expected(self) -> dict[tuple[int, ...], int]:
-        """Return the results by the ids of their rows, each with the batch that completes it."""
+    def expected(self) -> dict[tuple[int | None, ...], int]:
+        """Return the results by the ids of their rows, each with the batch that completes it.
+
+        A row that comes alone does so in that batch or later.
+        """
         if self.match is not None:
             return self._find_partners(*self.match)
         holds = CONDITIONS[self.on]
         found: list[tuple[Row, ...]] = [(a,) for a in self.rows["a"]]
         for rows in [*self.rows.values()][1:]:
             found = [(*some, row) for some in found for row in rows if holds(*some, row)]
-        return {
+        results: dict[tuple[int | None, ...], int] = {
             tuple(row["id"] for row in some): max(row["batch"] for row in some)
             for some in found
             if self._is_within(some)
         }
+        return self._find_unmatched(results) | results
 
-    def _find_partners(self, match: str, tolerance: int | None) -> dict[tuple[int, ...], int]:
+    def _find_unmatched(
+        self, results: Mapping[tuple[int | None, ...], int]
+    ) -> dict[tuple[int | None, ...], int]:
+        """Return the rows of preserved streams that are in no result."""
+        unmatched = dict[tuple[int | None, ...], int]()
+        for place, (alias, rows) in enumerate(self.rows.items()):
+            matched = {ids[place] for ids in results}
+            for row in [*rows, *self.untimed.get(alias, [])] if alias in self.preserved else ():
+                if row["id"] not in matched:
+                    alone = [row["id"] if n == place else None for n in range(len(self.rows))]
+                    unmatched[tuple(alone)] = row["batch"]
+        return unmatched
+
+    def _find_partners(
+        self, match: str, tolerance: int | None
+    ) -> dict[tuple[int | None, ...], int]:
         """Return the results of an as-of join."""
         tuples = [
             Tuple(stream, row["id"], row["batch"], row["ts"], row)
@@ -212,7 +235,16 @@ def scenario(seed: int) -> Scenario:
         None if windows else near,
         match := draw_match(seed) if not windows and near is None and streams == 2 else None,
         draw_untimed(seed, rows) if windows or near or match else {},
+        () if match else draw_preserved(seed, [*rows]),
     )
+
+
+def draw_preserved(seed: int, aliases: list[str]) -> tuple[str, ...]:
+    """Return the preserved streams; none for half of the seeds."""
+    draw = random.Random(f"{seed} preserved")
+    if draw.random() < 0.5:
+        return ()
+    return tuple(draw.sample(aliases, draw.randint(1, len(aliases))))
 
 
 def draw_untimed(seed: int, rows: Mapping[str, list[Row]]) -> dict[str, list[Row]]:

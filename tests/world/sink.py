@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-Ids = Counter[tuple[int, ...]]
+Ids = Counter[tuple[int | None, ...]]
 
 
 class Wrong(AssertionError):
@@ -49,5 +50,5 @@ def ids_of(results: pa.Table) -> Ids:
     """Return the results as tuples of their rows' ids."""
     if not results.num_rows:
         return Counter()
-    parts = [results[a].combine_chunks().field("id").to_pylist() for a in results.column_names]
+    parts = [pc.struct_field(results[a], "id").to_pylist() for a in results.column_names]
     return Counter(zip(*parts, strict=True))
