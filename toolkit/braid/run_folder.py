@@ -109,6 +109,13 @@ def check_resumable(store: RunStore, join: AnalyzedJoin) -> None:
             raise
         raise DamagedRunError(f"{damaged}; {repair_hint(store)}") from None
     store.input.check_files()
+
+
+def refuse_closed_run(store: RunStore) -> None:
+    """Raise ValueError if the run was closed.
+
+    The state of the last commit is only certain to exist once this driver has taken the run over.
+    """
     if (state := store.last_state()) is not None and state.is_closed:
         raise ValueError(
             f"the run in {store.where} was closed after batch {state.batch}, so it takes no more "

@@ -31,6 +31,7 @@ from braid.run_folder import (
     check_resumable,
     prepare_run,
     read_settings,
+    refuse_closed_run,
     stored_settings,
     take_over_unready,
 )
@@ -343,6 +344,7 @@ class StreamJoin:
                     check_batches(batches, settings, store.where)
                     self.source.check_input(store, settings, self.config.resumed)
                 store.take_over()
+                refuse_closed_run(store)
                 store.remove_unnamed_files()
                 return self.run_class(self._join, store, settings, pace, trigger, give)
         except BaseException:
