@@ -19,6 +19,7 @@ from braid_lab.reports import notebook_runner
 FULL: dict[str, dict[str, Any]] = {
     "02_load_diffusion": {"full": True},
     "03_psp_ring": {"full": True},
+    "05_shared_ring": {"deploy_batches": 160},
     "07_stream_reuse": {"surface_queries": 800},
 }
 """By notebook, the parameters with which it tries claims at the papers' size."""

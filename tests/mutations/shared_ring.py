@@ -46,7 +46,10 @@ def deployment() -> Tries:
     ratios = shared_ring_experiments.compute_imbalance(
         shared_ring_experiments.compare_balances(run.events), range(40, 56)
     )
-    return [lambda: paper.selectivity_balance_claim(*ratios)]
+    return [
+        lambda: paper.selectivity_balance_claim(*ratios),
+        lambda: paper.balance_claim(*ratios),
+    ]
 
 
 @contextmanager
@@ -263,6 +266,6 @@ MUTATIONS = [
         "braid.papers.slices.chain.choose_host_ages",
         equal,
         deployment,
-        ("Sharing out by selectivities evens the hosts out",),
+        ("Sharing out by selectivities evens", "With regard to selectivities"),
     ),
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -11,8 +13,9 @@ from braid.papers.shedding.shed import Method, Shed
 from braid_lab.shedding import claims as gedik
 from braid_lab.shedding import experiments as study
 from braid_lab.shedding import measured as measured
+from braid_lab.shedding import policy_figures, policy_runs
 from braid_lab.shedding.paper_algorithms import newest_output_share
-from braid_lab.workloads.set_streams import SetStreams
+from braid_lab.workloads.set_streams import SetStreams, burst_rates
 
 from mutations import Mutation, Tries, cached_run, run_in_process
 
@@ -20,25 +23,108 @@ BOTH = (0.6, 0.8)
 """Skews of items."""
 
 
+FEW = 20_000.0
+"""Pairs a second of short runs, at a tenth of the paper's rates."""
+
+
+@cache
+def small(kappa: float, shift: float = 5 / 8, windows: tuple[float, float] = (8.0, 8.0)) -> Any:
+    """Return tuples of a short run: 90 tuples/s in the last third and before 30."""
+    sets = SetStreams(
+        (30.0, 30.0), 45.0, window=8.0, kappa=kappa, shift=shift, changes=((30.0, (90.0, 90.0)),)
+    )
+    return policy_runs.SetTuples(sets, windows)
+
+
+def through(kappas: tuple[float, ...], shift: float, *methods: str) -> pd.DataFrame:
+    """Return Fig. 9, 12 and 13 on short runs: a row as of ``policy_figures.burst_runs``."""
+    windows = (8.0, 8.0) if shift else (8.0, 0.0)
+    rows = []
+    for kappa in kappas:
+        tuples = small(kappa, shift, windows)
+        full = tuples.count_all()
+        for method in ("drop", *methods):
+            shed = policy_figures.make_shed(method, 12_000.0, 1.0)
+            done = policy_runs.PolicyRun(tuples, shed).run_batches()
+            for phase, at in (
+                ("300/s", slice(32, 38)),
+                ("500/s", slice(39, 45)),
+                ("burst", slice(30, 45)),
+                ("all", slice(8, 45)),
+            ):
+                pairs, found = (sum(getattr(b, n) for b in done[at]) for n in ("pairs", "results"))
+                rows.append((kappa, 8.0, phase, method, found / full[at].sum(), found / pairs))
+    names = ["kappa", "window", "phase", "method", "recall_counted", "rate"]
+    table = pd.DataFrame(rows, columns=names)
+    dropped = table[table["method"] == "drop"].set_index(["kappa", "phase"])["rate"]
+    at = pd.MultiIndex.from_frame(table[["kappa", "phase"]])
+    return table.assign(gain_counted=table["rate"].to_numpy() / dropped[at].to_numpy() - 1)
+
+
+ALL = ("partial", "time", "direction")
+
+
 def chosen() -> Tries:
-    """Return Fig. 12, 16 and 17: which pairs are processed, for one skew of items."""
+    """Return Fig. 12 and section 4: which pairs the policy processes, on short runs."""
+    runs = cache(lambda: through((0.8,), 5 / 8, *ALL))
+    newest = cache(lambda: through((0.8,), 0.0, "partial"))
     return [
-        lambda: gedik.CLAIMS.test_claims(recall=study.recall_table((0.6,))),
-        lambda: gedik.CLAIMS.test_claims(
-            utility=study.utility_by_skew(), types=study.utility_by_types()
+        lambda: gedik.order_claim(runs()),
+        lambda: gedik.printed_gains_claim(
+            policy_figures.burst_runs((0.47,), methods=ALL, scale=0.4)
         ),
+        lambda: gedik.partial_processing_claim(runs(), newest()),
     ]
 
 
+OFTEN = SetStreams((60.0, 60.0), 40.0, window=8.0, kappa=0.6, theta=2)
+"""Streams that match often, so that a short run has many results."""
+OFTEN_TUPLES = policy_runs.SetTuples(OFTEN, (8.0, 8.0))
+
+
+def valued() -> Tries:
+    """Return Fig. 16 and 17 on short runs, at few tuples a second."""
+
+    def gain(values: Any, frequencies: Any, *rest: Any) -> float:
+        tuples, worth = OFTEN_TUPLES, (list(values), list(frequencies))
+        told, untold = (
+            sum(
+                b.utility
+                for b in policy_runs.PolicyRun(
+                    tuples, policy_figures.make_shed("selective", 3_000.0, 1.0), worth, typed
+                ).run_batches()[10:]
+            )
+            for typed in (True, False)
+        )
+        return told / untold - 1
+
+    with patch("braid_lab.shedding.policy_figures._compute_utility_gain", gain):
+        utility = policy_figures.utility_runs()
+        types = policy_figures.type_runs((2, 3, 5), (10.0,))
+    told = gedik.CLAIMS.test_claims(utility=utility, types=types)
+    return [lambda: told]
+
+
 def adapted() -> Tries:
-    """Return Fig. 8: how much is processed, through a burst."""
+    """Return Fig. 8: how much is processed, through a burst, by Algorithm 1 and fed forward."""
     burst = study.adaptation_curves()
-    return [lambda: gedik.burst_claim(burst), lambda: gedik.forward_claim(burst)]
+    return [lambda: gedik.forward_claim(burst)]
+
+
+def followed() -> Tries:
+    """Return Fig. 8 by the policy, on the rates of the paper divided by ten."""
+    rates = burst_rates(10.0, 50.0, 30.0)
+    tuples = policy_runs.SetTuples(SetStreams(**rates), (20.0, 0.0))  # type: ignore[arg-type]
+    shed = policy_figures.make_shed("partial", 2_000.0)
+    done = policy_runs.PolicyRun(tuples, shed).run_batches()
+    rows = [("policy", k, b.fraction) for k, b in enumerate(done)]
+    columns = ["rule", "second", "fraction_counted"]
+    return [lambda: gedik.burst_claim(pd.DataFrame(rows, columns=columns))]
 
 
 def directed() -> Tries:
-    """Return Fig. 11: which window is reduced."""
-    return [lambda: gedik.direction_claim(study.direction_shares())]
+    """Return Fig. 11: which window the policy reduces, at few tuples a second."""
+    return [lambda: gedik.direction_claim(policy_figures.direction_runs(0.8, rate=25.0))]
 
 
 def windowed() -> Tries:
@@ -63,24 +149,39 @@ def peaked() -> Tries:
 
 
 def partly() -> Tries:
-    """Return Fig. 9, 10 and 13, for two skews and the same threshold."""
-    newest_match = cache(lambda: study.recall_table(BOTH, shift=0.0))
+    """Return Fig. 9, 10 and 13 on short runs, for two skews and the same threshold."""
+    newest = cache(lambda: through(BOTH, 0.0, "partial"))
+    wider = cache(lambda: newest().assign(window=100 * newest()["kappa"]))
     return [
-        lambda: gedik.rate_claim(newest_match()),
-        lambda: gedik.growth_claim(newest_match(), study.recall_by_window()),
-        lambda: gedik.skewed_claim(study.recall_table(BOTH)),
+        lambda: gedik.rate_claim(newest()),
+        lambda: gedik.growth_claim(newest(), wider()),
+        lambda: gedik.skewed_claim(through(BOTH, 5 / 8, "partial", "direction")),
     ]
+
+
+def cut() -> Tries:
+    """Return Fig. 14 without an index, at few tuples a second that match often."""
+    sets = SetStreams((30.0, 30.0), 60.0, kappa=0.8, theta=2)
+    tuples = policy_runs.SetTuples(sets, (20.0, 20.0))
+    with patch("braid_lab.shedding.policy_figures.steady_tuples", lambda *given: tuples):
+        found = policy_figures.basic_window_runs((1, 2, 10, 20), pairs=3_000.0)
+    return [lambda: gedik.small_basic_windows_claim(found)]
 
 
 def indexed() -> Tries:
-    """Return Fig. 14 and 15."""
-    return [
-        lambda: gedik.CLAIMS.test_claims(basic_windows=study.recall_by_basic_windows()),
-        lambda: gedik.CLAIMS.test_claims(gains=study.gain_over_dropping()),
-    ]
+    """Return Fig. 14 with an index, modelled."""
+    return [lambda: gedik.CLAIMS.test_claims(basic_windows=study.recall_by_basic_windows())]
 
 
-SHEDS: tuple[Method, ...] = ("selective", "uniform")
+def gained() -> Tries:
+    """Return Fig. 15, at few tuples a second and the paper's r."""
+    with patch("braid_lab.shedding.policy_figures.CAPACITY", 8_000.0):
+        few = policy_figures.gain_runs((40.0, 100.0))
+    gains = few.assign(rate=5 * few["rate"])
+    return [lambda: gedik.CLAIMS.test_claims(gains=gains)]
+
+
+SHEDS: tuple[Method, ...] = ("selective", "uniform", "drop")
 SETS = SetStreams((24.0, 24.0), seconds=16.0, step=2.0, window=8.0, kappa=1.0, theta=2)
 
 
@@ -110,9 +211,10 @@ def weighed() -> Tries:
     def legs() -> measured.FlightComparison:
         truth = results(None)["found"]
         rows = [
-            {"condition": "tags", "method": m, "in truth": truth}
+            {"condition": condition, "method": m, "in truth": truth}
             | (of := results(m))
             | {"found of all": of["found"] / truth}
+            for condition in ("tags", "tail number")
             for m in SHEDS
         ]
         return measured.FlightComparison(pd.DataFrame(rows), pd.DataFrame(), [])
@@ -121,6 +223,7 @@ def weighed() -> Tries:
     return [
         lambda: measured.selective_shedding_claim(found()),
         lambda: measured.estimate_claim(found()),
+        lambda: measured.equality_claim(found()),
     ]
 
 
@@ -134,14 +237,39 @@ def still(likeness: Any) -> Any:
     return lambda *given: np.full_like(of := likeness(*given), of[0])
 
 
-def at_random(utility: Any) -> Any:
-    """Process any pairs, because types are not distinguished."""
+def oldest_first(values: Any) -> Any:
+    """Return a policy whose rate adaptation processes the oldest part of a window."""
 
-    def fault(sets: Any, r: float, values: Any, frequency: Any, typed: bool) -> Any:
-        found = utility(sets, r if typed else 1.0, values, frequency, typed)
-        return found if typed else r * found
+    def fault(self: Any, typed: Any) -> Any:
+        found = values(self, typed)
+        return -found if self.shed.method == "partial" else found
 
     return fault
+
+
+def by_age(values: Any) -> Any:
+    """Return a policy whose rate adaptation processes what has been learned to match."""
+
+    def fault(self: Any, typed: Any) -> Any:
+        asked = self.shed
+        self.shed = replace(asked, method="time")
+        found = values(self, typed)
+        self.shed = asked
+        return found
+
+    return fault
+
+
+def unlearned(outputs: Any) -> Any:
+    """Return a profile in which all ages are alike."""
+    return lambda self, items: dict.fromkeys(items, 1.0)
+
+
+def unlearned_without_types(outputs: Any) -> Any:
+    """Return a profile that learns nothing of ages where tuples have one type."""
+    return lambda self, items: (
+        outputs(self, items) if any(self.counts) else dict.fromkeys(items, 1.0)
+    )
 
 
 def worst_first(fill: Any) -> Any:
@@ -149,9 +277,9 @@ def worst_first(fill: Any) -> Any:
     return lambda values, *rest: fill(-values, *rest)
 
 
-def turned_round(directions: Any) -> Any:
-    """Exchange the two windows."""
-    return lambda r, windows, outputs: directions(r, windows, outputs[::-1])
+def turned_round(outputs: Any) -> Any:
+    """Exchange the more and the less useful window."""
+    return lambda self, way: -outputs(self, way)
 
 
 def likelier(draws: Any) -> Any:
@@ -167,8 +295,8 @@ MUTATIONS = [
         "the oldest part of a window is kept",
         "braid_lab.shedding.experiments.newest_output_share",
         oldest,
-        lambda: [*windowed(), *partly()],
-        ("keeping the newest part of a window sheds", NEWEST_MATCH, GROWS),
+        windowed,
+        ("keeping the newest part of a window sheds",),
     ),
     Mutation(
         "work that is not bound to basic windows",
@@ -196,54 +324,11 @@ MUTATIONS = [
         ("without an index about half is dropped", "with an index about a quarter is dropped"),
     ),
     Mutation(
-        "items that are as skewed, whatever they should be",
-        "braid_lab.workloads.set_streams.overlap_probabilities",
-        lambda likeness: (
-            lambda items, size, deviation, kappa, *rest: likeness(
-                items, size, deviation, BOTH[0], *rest
-            )
-        ),
-        partly,
-        ("the gain of time correlation and direction grows",),
-    ),
-    Mutation(
-        "as much of every basic window",
-        "braid_lab.shedding.experiments.processed_output",
-        lambda processed: lambda ranked, fits, parted: min(1.0, fits / len(ranked)),
-        indexed,
-        ("small basic windows give more",),
-    ),
-    Mutation(
         "lists by identifier that can stop within a basic window",
         "braid_lab.shedding.experiments.processed_output",
         lambda processed: lambda ranked, fits, parted: processed(ranked, fits, True),
         indexed,
         ("lists by identifier give less",),
-    ),
-    Mutation(
-        "what is worth least first, against dropping",
-        "braid_lab.shedding.experiments.fill_budget",
-        worst_first,
-        indexed,
-        ("selective processing gives up to 500 %", "with an index nothing is gained until"),
-    ),
-    Mutation(
-        "any pairs, where types are not told apart",
-        "braid_lab.shedding.experiments._compute_utility",
-        at_random,
-        chosen,
-        ("it stays almost the same",),
-    ),
-    Mutation(
-        "dear types that are the most frequent",
-        "braid_lab.shedding.experiments._compute_utility",
-        lambda utility: (
-            lambda sets, r, values, frequency, typed: utility(
-                sets, r, values, frequency[::-1], typed
-            )
-        ),
-        chosen,
-        ("the gain falls at first",),
     ),
     Mutation(
         "nothing is learned of ages, on made-up sets for the flights",
@@ -260,27 +345,6 @@ MUTATIONS = [
         ("weights estimate what the full join has",),
     ),
     Mutation(
-        "what is worth least first",
-        "braid_lab.shedding.experiments.fill_budget",
-        worst_first,
-        chosen,
-        ("the gain in utility grows with the skew",),
-    ),
-    Mutation(
-        "the newest part of a window taken for the best",
-        "braid_lab.shedding.experiments.best_output_share",
-        lambda best: newest_output_share,
-        chosen,
-        ("time correlation adds to rate adaptation",),
-    ),
-    Mutation(
-        "a fraction that is never adapted",
-        "braid_lab.shedding.paper_algorithms.adapt_fraction",
-        lambda adapt: lambda r, *rest: r,
-        adapted,
-        ("r falls in a burst",),
-    ),
-    Mutation(
         "a burst that nobody foresees",
         "braid_lab.shedding.paper_algorithms.affordable_fraction",
         lambda forward: lambda *given: 1.0,
@@ -295,10 +359,87 @@ MUTATIONS = [
         ("rate adaptation keeps the join within",),
     ),
     Mutation(
+        "rate adaptation that processes the oldest tuples",
+        "braid.papers.shedding.shed._Work._estimate_item_values",
+        oldest_first,
+        partly,
+        (NEWEST_MATCH, GROWS),
+    ),
+    Mutation(
+        "the least productive pairs first, by skew",
+        "braid.papers.shedding.shed.fill_budget",
+        worst_first,
+        partly,
+        ("the gain of time correlation and direction grows",),
+    ),
+    Mutation(
+        "nothing is learned of ages",
+        "braid.papers.shedding.productivity_profile.ProductivityProfile.matches_per_pair",
+        unlearned,
+        chosen,
+        ("time correlation adds to rate adaptation", "time correlation adds about"),
+    ),
+    Mutation(
+        "rate adaptation that knows the productive ages",
+        "braid.papers.shedding.shed._Work._estimate_item_values",
+        by_age,
+        chosen,
+        ("partial processing by itself",),
+    ),
+    Mutation(
+        "types of tuples that are taken to be worth the same",
+        "braid.papers.shedding.productivity_profile.ProductivityProfile.utility_per_pair",
+        lambda utility: lambda self, stream, window, types: (1.0,) * max(1, len(types)),
+        valued,
+        ("the gain in utility grows", "the gain falls at first"),
+    ),
+    Mutation(
+        "nothing is learned of ages where tuples have one type",
+        "braid.papers.shedding.productivity_profile.ProductivityProfile.matches_per_pair",
+        unlearned_without_types,
+        valued,
+        ("it stays almost the same",),
+    ),
+    Mutation(
+        "a fraction that is never adapted",
+        "braid.papers.shedding.budget.Budget.choose_fraction",
+        lambda choose: lambda *given: (1.0, True),
+        followed,
+        ("r falls in a burst",),
+    ),
+    Mutation(
         "the less useful window first",
-        "braid_lab.shedding.experiments.split_directions",
+        "braid.papers.shedding.shed._Work._compute_mean_output",
         turned_round,
         directed,
         ("the fraction of the less useful window",),
+    ),
+    Mutation(
+        "nothing is learned of basic windows",
+        "braid.papers.shedding.productivity_profile.ProductivityProfile.matches_per_pair",
+        unlearned,
+        cut,
+        ("small basic windows give more",),
+    ),
+    Mutation(
+        "lookups that cost nothing",
+        "braid_lab.shedding.experiments.recall_by_basic_windows",
+        lambda recall: partial(recall, lookup=0.0),
+        indexed,
+        ("with an index very small",),
+    ),
+    Mutation(
+        "the least productive pairs first, against dropping",
+        "braid.papers.shedding.shed.fill_budget",
+        worst_first,
+        gained,
+        ("selective processing gives up to 500 %", "with an index nothing is gained until"),
+    ),
+    Mutation(
+        "the least productive pairs first, on made-up sets for the flights",
+        "braid.papers.shedding.shed.fill_budget",
+        worst_first,
+        weighed,
+        ("no gain is to be expected",),
     ),
 ]

@@ -9,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 from braid.papers.slices.chain_optimizer import ChainStatistics
-from braid_lab.slices import chain_claims
+from braid_lab.common.result_cache import CachedOutcome
+from braid_lab.slices import chain_claims, mean_gains
 from braid_lab.slices import claims as paper
 from braid_lab.slices import experiments as slices_experiments
 from braid_lab.slices import join_tree_costs as tree
@@ -34,6 +35,16 @@ def three() -> Tries:
     each = (*state, chain_claims.service_claim, chain_claims.forty_percent_gain_claim)
     some = dict(joins=(0.025, 0.4), rates=(20.0,), seconds=40.0, step=1.0)
     return of(lambda: slices_experiments.strategy_counts(**some), *each)
+
+
+def faster() -> Tries:
+    """Return Fig. 8.2 by rate, in one setting and for two seeds."""
+
+    def counted(*run: Any) -> CachedOutcome:
+        return CachedOutcome(mean_gains._count_service_for(*run, 45.0))
+
+    one = (("mostly large", 0.8),)
+    return of(lambda: mean_gains.gain_by_rate(counted, (0, 1), one), chain_claims.rates_claim)
 
 
 def many() -> Tries:
@@ -154,6 +165,14 @@ MUTATIONS = [
         ),
         three,
         ("its gain reaches 40%",),
+        runs=(),
+    ),
+    Mutation(
+        "a chain that compares as one slice does, at any rate",
+        "braid_lab.slices.experiments.ChainExperiment.comparisons",
+        lambda compared: lambda self, plan: compared(self, "pull-up"),
+        faster,
+        ("its gain grows with the rates",),
         runs=(),
     ),
     Mutation(

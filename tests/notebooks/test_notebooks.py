@@ -176,6 +176,7 @@ SHEDDING = [
     "window=4",
     "measured_batches=4",
     "skews=0.6,0.8",
+    "study_scale=0.05",
     "burst_rate=60",
     "burst_batches=6",
     "flight_days=1",
@@ -195,6 +196,7 @@ def test_load_shedding(tmp_path: Path) -> None:
     assert all(f"Fig. {number}:" in html for number in (5, 6, 7, 8, *range(10, 18)))
     assert "in truth" in html and "all checks passed" in html, "the claims"
     assert "about half is dropped at 50 tuples" in html, "what the paper prints, under ours"
+    assert "if it were free" in html, "what learning costs"
     assert "A burst on Spark (measured)" in html and "Results at 25% of the pairs" in html
 
 

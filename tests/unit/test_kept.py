@@ -28,6 +28,7 @@ from braid_lab.diffusion.experiments import DiffusionSetting
 from braid_lab.psp import cached_runs
 from braid_lab.psp import experiments as psp_experiments
 from braid_lab.psp import scheme_comparison as psp_rivals
+from braid_lab.slices import mean_gains
 
 SMALL = DiffusionSetting(3, 2.0, hosts=4, seconds=2)
 
@@ -246,3 +247,11 @@ def test_the_table_of_wang_is_of_runs_that_are_asked_for_and_of_the_present_code
     with cached_runs.CACHE.file_path.open(encoding="utf-8", newline="") as file:
         codes = {row["code"] for row in csv.DictReader(file)}
     assert codes == {cached_runs.CACHE.code_fingerprint}, "of other code than the present one"
+
+
+def test_the_gains_of_the_chain_are_kept_for_the_present_code() -> None:
+    """For other code, ``python -m braid_lab.slices.mean_gains`` computes them again."""
+    cache = mean_gains.CACHE
+    assert set(cache.cached_rows) == set(mean_gains.requested_runs())
+    with cache.file_path.open(encoding="utf-8", newline="") as file:
+        assert {row["code"] for row in csv.DictReader(file)} == {cache.code_fingerprint}

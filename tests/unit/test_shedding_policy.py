@@ -200,6 +200,26 @@ def test_what_was_learned_fades():
     assert ahead[-1] == pytest.approx(0.2, abs=0.05)
 
 
+def test_half_of_what_was_learned_is_gone_after_seven_batches():
+    """As long a past as one likes: seven batches of another peak outweigh it, ten tenths fade."""
+    profile = ProductivityProfile()
+    for _ in range(30):
+        profile = profile.update(harvested([0.3, 0.1]), ())
+    before = {s.part: s.pairs for s in profile.parts}
+    for _ in range(7):
+        profile = profile.update(harvested([0.1, 0.3]), ())
+    o = profile.matches_per_pair([(0, 1, 0), (0, 1, 1)])
+    assert o[0, 1, 1] > o[0, 1, 0]
+    silent = SheddingOutcome((ItemYield(0, 1, 5, (1.0,), (0.0,), (0.0,), 0.0),))
+    alone = ProductivityProfile().update(harvested([0.3]), ())
+    for _ in range(7):
+        alone = alone.update(silent, ())
+    pairs = {s.part: s.pairs for s in alone.parts}
+    once = ProductivityProfile().update(harvested([0.3]), ()).parts[0].pairs
+    assert pairs[0] == pytest.approx(0.9**7 * once) and pairs[0] < 0.5 * once
+    assert before[0] < 10 * once, "the sum of all fading batches"
+
+
 def test_types_are_worth_what_their_pairs_gave():
     """Type 23 (V = 10) matches a tenth as often as type 0 (V = 1): pairs of both have the same
     value.

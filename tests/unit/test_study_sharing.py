@@ -12,6 +12,7 @@ from braid.papers.slices import chain_optimizer as slices
 from braid_lab.common.claims import check_claims
 from braid_lab.slices import claims as paper
 from braid_lab.slices import experiments as sharing
+from braid_lab.slices import mean_gains
 from braid_lab.slices.cost import SharedLoad, unfiltered_statistics
 from braid_lab.slices.counted_chains import ChainExperiment
 from braid_lab.slices.counted_plans import TupleCounts, plan_joins
@@ -265,6 +266,7 @@ def claims():
         sharing.tree_ratios(),
         sharing.strategy_counts(rates=(20.0, 80.0), seconds=45.0, step=1.0),
         sharing.chain_counts(rates=(20.0, 80.0), seconds=45.0, step=1.0),
+        mean_gains.gain_by_rate(),
     )
     return [*paper.CLAIMS.test_claims(), *paper.CLAIMS.test_claims(figures)]
 

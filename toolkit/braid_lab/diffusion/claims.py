@@ -217,9 +217,14 @@ def tuned_check(f: DiffusionFigures) -> Finding:
 
 @CLAIMS.claim("Fig. 12", "ATR sends less than unoptimized: ratio by J")
 def atr_sends_claim(f: DiffusionFigures) -> Finding:
-    """Fig. 12: ATR sends less than ATR-unoptimized."""
+    """Fig. 12: "much lower bandwidth cost" than ATR-unoptimized."""
     ratio = f.mbits_by_hosts["ATR"] / f.mbits_by_hosts["ATR-unoptimized"]
-    why = "the first master is the best already, or the run too short for a switch"
+    why = (
+        f"it sends {1 - ratio.max():.1%} to {1 - ratio.min():.1%} less, from T0 = 1 s. In no seed "
+        "does the first master cost 20 % more than the best by Eq. 2, from which on the policy "
+        "switches (rates from 5 to 20, equal windows), however long the run; so only the length "
+        "is tuned"
+    )
     return judge(format_values(ratio), (ratio < 0.99).all(), failure=why)
 
 

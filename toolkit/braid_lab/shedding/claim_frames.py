@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from braid_lab.shedding import experiments
+from braid_lab.shedding import experiments, policy_figures
 
 
 @dataclass(frozen=True)
 class SheddingFigures:
-    """The tidy frames behind the claims, from the functions of ``experiments``.
+    """The tidy frames behind the claims, from ``experiments`` and ``policy_figures``.
 
     - ``reduction``: Fig. 1.
     - ``optimality``: Fig. 5.
     - ``densities``: Fig. 6.
     - ``drops``: Fig. 7.
-    - ``burst``: Fig. 8.
+    - ``burst``: Fig. 8 by Algorithm 1 and fed forward; ``fractions``: by the policy.
     - ``newest``: Fig. 9, if the newest tuples match.
     - ``wider``: Fig. 10, by the window.
     - ``directions``: Fig. 11.
     - ``recall``: Fig. 12.
     - ``skewed``: Fig. 13, theta of 4.
-    - ``basic_windows``: Fig. 14.
+    - ``cut_windows``: Fig. 14 without an index; ``basic_windows``: with one, modelled.
     - ``gains``: Fig. 15.
     - ``utility``, ``types``: Fig. 16 and 17.
     """
@@ -33,32 +33,59 @@ class SheddingFigures:
     densities: pd.DataFrame
     drops: pd.DataFrame
     burst: pd.DataFrame
+    fractions: pd.DataFrame
     newest: pd.DataFrame
     wider: pd.DataFrame
     directions: pd.DataFrame
     recall: pd.DataFrame
     skewed: pd.DataFrame
+    cut_windows: pd.DataFrame
     basic_windows: pd.DataFrame
     gains: pd.DataFrame
     utility: pd.DataFrame
     types: pd.DataFrame
 
     @classmethod
-    def compute(cls, kappas: tuple[float, ...] = (0.4, 0.6, 0.8)) -> SheddingFigures:
-        """Return the figures, computed for some skews of items."""
+    def compute(
+        cls, kappas: tuple[float, ...] = (0.4, 0.45, 0.6, 0.8), scale: float = 1.0
+    ) -> SheddingFigures:
+        """Return the figures, computed for some skews of items.
+
+        ``scale`` is that of ``policy_figures``; below 1 its claims may not hold.
+        """
+        steady = 500.0 * scale
+        pairs = experiments.CAPACITY * scale**2
         return cls(
             reduction=experiments.window_reduction(),
             optimality=experiments.optimality_table(),
             densities=experiments.density_curves(kappas[-2:]),
             drops=experiments.drop_rates(),
             burst=experiments.adaptation_curves(),
-            newest=experiments.recall_table(kappas, shift=0.0),
-            wider=experiments.recall_by_window(),
-            directions=experiments.direction_shares(),
-            recall=experiments.recall_table(kappas),
-            skewed=experiments.recall_table(kappas, theta=4),
+            fractions=policy_figures.burst_fractions(scale=scale),
+            newest=policy_figures.newest_runs(kappas, scale=scale),
+            wider=policy_figures.wider_runs(scale=scale),
+            directions=policy_figures.direction_runs(rate=100.0 * scale),
+            recall=policy_figures.burst_runs(kappas, scale=scale),
+            skewed=policy_figures.burst_runs(kappas, theta=4, scale=scale),
+            cut_windows=policy_figures.basic_window_runs(rate=steady, pairs=pairs),
             basic_windows=experiments.recall_by_basic_windows(),
-            gains=experiments.gain_over_dropping(),
-            utility=experiments.utility_by_skew(),
-            types=experiments.utility_by_types(),
+            gains=policy_figures.gain_runs(scale=scale),
+            utility=policy_figures.utility_runs(rate=steady),
+            types=policy_figures.type_runs(rate=steady),
         )
+
+    def select_models(self) -> SheddingFigures:
+        """Return the figures of models alone; those of the policy are None."""
+        counted = (
+            "fractions",
+            "newest",
+            "wider",
+            "directions",
+            "recall",
+            "skewed",
+            "cut_windows",
+            "gains",
+            "utility",
+            "types",
+        )
+        return replace(self, **dict.fromkeys(counted))

@@ -181,7 +181,7 @@ class SliceFigures:
     """The tidy frames behind the claims.
 
     They are from ``memory_savings``, ``cpu_savings``, ``tree_ratios``, ``strategy_counts`` and
-    ``chain_counts``.
+    ``chain_counts``; ``gains`` of ``mean_gains.gain_by_rate``.
     """
 
     memory: pd.DataFrame
@@ -189,6 +189,7 @@ class SliceFigures:
     trees: pd.DataFrame
     three: pd.DataFrame
     many: pd.DataFrame
+    gains: pd.DataFrame
 
 
 CLAIMS.include_claims(chain_claims.CLAIMS)

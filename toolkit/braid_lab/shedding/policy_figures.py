@@ -1,0 +1,344 @@
+"""Fig. 8 to 17 of Gedik 2007 by the real policy, counted on the paper's settings.
+
+As in section 6.1: windows of 20 seconds, basic windows of one second, gamma = 0.1, and a machine of
+``CAPACITY`` comparisons a second, from which r follows: 0.02 at 500 tuples/s on two windows. What
+differs: T_r and T_c are one batch of a second, with weights that fade by a tenth a batch, for the
+paper's 5 seconds; r is fed forward, for Algorithm 1. Columns that end in ``_modelled`` are the same
+by the true densities of matches: what the policy would find if learning were free.
+
+A ``scale`` below 1 gives short runs with the paper's r: rates times it, CAPACITY times its square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import product
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from braid.papers.shedding.shed import Method, Shed
+
+from braid_lab.shedding import experiments
+from braid_lab.shedding.experiments import CAPACITY, METHODS
+from braid_lab.shedding.paper_algorithms import newest_output_share
+from braid_lab.shedding.policy_runs import Floats, PolicyBatch, PolicyRun, SetTuples
+from braid_lab.workloads.set_streams import SetStreams, burst_rates
+
+GAMMA = 0.1
+"""The paper's sampling probability."""
+WINDOW = 20.0
+"""The paper's window, in seconds."""
+
+
+class Phase(NamedTuple):
+    """A stretch of the burst of Fig. 8, in seconds.
+
+    Those of a rate are the last seconds with it, when it fills most of the window.
+    """
+
+    name: str
+    begins: int
+    ends: int
+
+
+PHASES = (Phase("500/s", 70, 75), Phase("300/s", 95, 105), Phase("burst", 60, 105))
+WHOLE = Phase("all", 0, 130)
+"""The period over which Fig. 10 and 13 take means."""
+
+
+def make_shed(method: str, pairs: float = CAPACITY, basic: float = WINDOW / 20) -> Shed:
+    """Return the policy with the paper's gamma and a budget of pairs a second."""
+    kinds: dict[str, Method] = {m: m for m in ("drop", "partial", "time", "direction", "selective")}
+    length = f"{round(basic * 1e3)} milliseconds"
+    return Shed(pairs=pairs, method=kinds[method], sample=GAMMA, basic_window=length)
+
+
+@lru_cache(maxsize=2)
+def _burst_tuples(
+    kappa: float,
+    theta: int,
+    shift: float,
+    windows: tuple[float, float],
+    seed: int,
+    scale: float,
+) -> SetTuples:
+    rates = burst_rates(100.0 * scale, 500.0 * scale, 300.0 * scale)
+    sets = SetStreams(
+        **rates,  # type: ignore[arg-type]
+        kappa=kappa,
+        theta=theta,
+        shift=shift,
+        window=max(windows),
+        seed=seed,
+    )
+    return SetTuples(sets, windows)
+
+
+def burst_runs(
+    kappas: Sequence[float] = (0.4, 0.45, 0.6, 0.8),
+    theta: int = 3,
+    shift: float = 5 / 8,
+    windows: tuple[float, float] = (WINDOW, WINDOW),
+    methods: Sequence[str] = METHODS,
+    seeds: Sequence[int] = (0,),
+    scale: float = 1.0,
+) -> pd.DataFrame:
+    """Return Fig. 9, 10, 12 and 13: results of each method through the burst of Fig. 8.
+
+    A row for each kappa, method, seed and phase. ``fraction`` is the mean r, ``recall_counted`` the
+    share of the full join's results, ``gain_counted`` the gain over random dropping for as many
+    pairs (where rates rise, dropping meets more than it planned, as it dropped fewer before);
+    ``recall_modelled`` is by true densities at this r.
+    """
+    rows = []
+    for kappa, seed in product(kappas, seeds):
+        tuples = _burst_tuples(kappa, theta, shift, windows, seed, scale)
+        full = tuples.count_all()
+        runs = {
+            m: PolicyRun(tuples, make_shed(m, CAPACITY * scale**2), seed=seed).run_batches()
+            for m in {*methods, "drop"}
+        }
+        for phase, method in product((*PHASES, WHOLE), methods):
+            at = slice(phase.begins, phase.ends)
+            fractions = [b.fraction for b in runs[method][at]]
+            results = sum(b.results for b in runs[method][at])
+            gain = _compute_gain(_find_rate(runs[method][at]), _find_rate(runs["drop"][at]))
+            free, random = (
+                float(
+                    np.average(
+                        [_compute_free_recall(tuples, r, m) for r in fractions], None, full[at]
+                    )
+                )
+                for m in (method, "drop")
+            )
+            row = (kappa, max(windows), method, seed, phase.name, float(np.mean(fractions)))
+            rows.append((*row, results / full[at].sum(), gain, free, free / random - 1))
+    names = ["kappa", "window", "method", "seed", "phase", "fraction"]
+    values = ["recall_counted", "gain_counted", "recall_modelled", "gain_modelled"]
+    return pd.DataFrame(rows, columns=[*names, *values])
+
+
+def _compute_gain(value: float, other: float) -> float:
+    """Return the gain of one value over another; NaN if the other is 0, as in tiny runs."""
+    return value / other - 1 if other else float("nan")
+
+
+def _find_rate(done: Sequence[PolicyBatch]) -> float:
+    """Return the results of a pair that was considered."""
+    return sum(b.results for b in done) / sum(b.pairs for b in done)
+
+
+def _compute_free_recall(tuples: SetTuples, r: float, method: str) -> float:
+    """Return the recall by true densities; with one window, of the direction that probes it."""
+    return _recall_by_density(tuples.sets, bool(tuples.windows[1]), float(f"{r:.2g}"), method)
+
+
+@lru_cache(maxsize=4096)
+def _recall_by_density(sets: SetStreams, has_both: bool, r: float, method: str) -> float:
+    if has_both or method == "drop":
+        return experiments.compute_recall(sets, r, method)
+    return newest_output_share(sets.match_density(0), r)
+
+
+def newest_runs(
+    kappas: Sequence[float] = (0.4, 0.6, 0.8),
+    window: float = WINDOW,
+    seeds: Sequence[int] = (0,),
+    scale: float = 1.0,
+) -> pd.DataFrame:
+    """Return Fig. 9 and 10: ``burst_runs`` of rate adaptation where the newest tuples match.
+
+    As in section 6.3, tau is 0 and one stream has a window.
+    """
+    return burst_runs(kappas, 3, 0.0, (window, 0.0), ("drop", "partial"), seeds, scale)
+
+
+def wider_runs(
+    windows: Sequence[float] = (10.0, 20.0, 40.0),
+    seeds: Sequence[int] = (0,),
+    scale: float = 1.0,
+) -> pd.DataFrame:
+    """Return Fig. 10: ``newest_runs`` by the window, for kappa = 0.6."""
+    return pd.concat([newest_runs((0.6,), w, seeds, scale) for w in windows], ignore_index=True)
+
+
+def burst_fractions(kappa: float = 0.6, seed: int = 0, scale: float = 1.0) -> pd.DataFrame:
+    """Return Fig. 8: r by second, by the policy (rule, second, fraction_counted)."""
+    tuples = _burst_tuples(kappa, 3, 0.0, (WINDOW, 0.0), seed, scale)
+    done = PolicyRun(tuples, make_shed("partial", CAPACITY * scale**2), seed=seed).run_batches()
+    rows = [("policy", k, b.fraction) for k, b in enumerate(done)]
+    return pd.DataFrame(rows, columns=["rule", "second", "fraction_counted"])
+
+
+def direction_runs(
+    kappa: float = 0.6,
+    shares: Sequence[float] = (0.9, 0.7, 0.5, 0.3, 0.1),
+    rate: float = 100.0,
+    seconds: float = 60.0,
+) -> pd.DataFrame:
+    """Return Fig. 11: the processed shares of both windows as r falls, by the policy.
+
+    r1 is of pairs with the window of n, o1 its matches of a pair. Means of the last 20 seconds.
+    """
+    tuples = SetTuples(SetStreams((rate, rate), seconds, kappa=kappa), (WINDOW, WINDOW))
+    rows = []
+    for r in shares:
+        shed = Shed(fraction=r, method="direction", sample=GAMMA, basic_window="1 second")
+        done = PolicyRun(tuples, shed).run_batches()[-20:]
+        by_m, by_n = (float(np.mean([b.directions[s] for b in done])) for s in (1, 0))
+        rows.append((r, by_m, by_n, *(float(tuples.sets.match_density(w).mean()) for w in (0, 1))))
+    names = ["fraction", "r1_counted", "r2_counted", "o1_modelled", "o2_modelled"]
+    return pd.DataFrame(rows, columns=names)
+
+
+LEFT = CAPACITY / (2 * 500.0**2 * WINDOW)
+"""r at 500 tuples/s on two windows: 0.02."""
+
+
+def _pairs_at(rate: float) -> float:
+    """Return the budget with which r is LEFT at a steady rate."""
+    return CAPACITY * (rate / 500.0) ** 2
+
+
+STEADY = 60.0
+"""Seconds of a run at a steady rate; the first 20 fill the windows and are left out."""
+
+
+@lru_cache(maxsize=2)
+def steady_tuples(rate: float, kappa: float, seed: int = 0, equality: bool = False) -> SetTuples:
+    """Return tuples at a steady rate of both streams: sets, or single values of 5,000."""
+    single = dict(theta=1, size=1.0, deviation=0.0, items=5000) if equality else {}
+    sets = SetStreams((rate, rate), STEADY, kappa=kappa, seed=seed, **single)  # type: ignore[arg-type]
+    return SetTuples(sets, (WINDOW, WINDOW))
+
+
+def _sum_steady(done: Sequence[PolicyBatch], of: str = "results") -> float:
+    return float(sum(getattr(b, of) for b in done[round(WINDOW) :]))
+
+
+def basic_window_runs(
+    parts: Sequence[int] = (1, 2, 5, 10, 20),
+    kappa: float = 0.8,
+    rate: float = 500.0,
+    seeds: Sequence[int] = (0,),
+    pairs: float = CAPACITY,
+) -> pd.DataFrame:
+    """Return Fig. 14 without an index: recall by the number of basic windows, by the policy."""
+    rows = []
+    for seed in seeds:
+        tuples = steady_tuples(rate, kappa, seed)
+        full = tuples.count_all()[round(WINDOW) :].sum()
+        for n in parts:
+            done = PolicyRun(
+                tuples, make_shed("selective", pairs, WINDOW / n), seed=seed
+            ).run_batches()
+            rows.append((n, seed, _sum_steady(done) / full))
+    return pd.DataFrame(rows, columns=["parts", "seed", "recall_counted"])
+
+
+def gain_runs(
+    rates: Sequence[float] = (100.0, 200.0, 300.0, 400.0, 500.0),
+    seeds: Sequence[int] = (0,),
+    kappa: float = 0.6,
+    scale: float = 1.0,
+) -> pd.DataFrame:
+    """Return Fig. 15: the gain of selective processing over random dropping, by the policy.
+
+    Without an index: overlap, and equality, whose pairs are four times as cheap. With an index, the
+    overlap runs at the r of 200-second windows, on windows of 20 seconds.
+    """
+    joins = (("overlap", 1.0, False), ("equality", 4.0, True), ("overlap, indexed", 10.5, False))
+    rows = []
+    for lam, seed, (name, cheaper, equality) in product(rates, seeds, joins):
+        tuples = steady_tuples(scale * lam, kappa, seed, equality)
+        r = min(1.0, cheaper * CAPACITY / (2 * lam * lam * WINDOW))
+        chosen, dropped = (
+            _sum_steady(
+                PolicyRun(
+                    tuples, make_shed(m, cheaper * CAPACITY * scale**2), seed=seed
+                ).run_batches()
+            )
+            for m in ("selective", "drop")
+        )
+        free = experiments.compute_recall(tuples.sets, r, "selective") / r - 1
+        rows.append((lam, name, seed, r, _compute_gain(chosen, dropped), free))
+    names = ["rate", "join", "seed", "fraction", "gain_counted", "gain_modelled"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _compute_utility_gain(
+    values: Floats, frequencies: Floats, rate: float, kappa: float, seed: int
+) -> float:
+    """Return the gain in utility of a policy that sees the types over one that does not."""
+    tuples, shed = steady_tuples(rate, kappa, seed), make_shed("selective", _pairs_at(rate))
+    seen, unseen = (
+        _sum_steady(
+            PolicyRun(
+                tuples, shed, (values.tolist(), frequencies.tolist()), typed, seed
+            ).run_batches(),
+            "utility",
+        )
+        for typed in (True, False)
+    )
+    return _compute_gain(seen, unseen)
+
+
+def utility_runs(
+    skews: Sequence[float] = (0.0, 1.0, 2.0, 3.0),
+    rate: float = 500.0,
+    kappa: float = 0.6,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return Fig. 16: the gain in utility of three types worth 1, 2^-k, 3^-k, by k."""
+    free = experiments.utility_by_skew(skews, LEFT, kappa)
+    rows = []
+    for k in skews:
+        values = np.array([1.0, 2.0**-k, 3.0**-k])
+        for _, weights in (("uniform", np.ones(3)), ("inverse", 1 / values), ("direct", values)):
+            frequency = weights / weights.sum()
+            rows.append(_compute_utility_gain(values, frequency, rate, kappa, seed))
+    return free.assign(gain_counted=rows)
+
+
+def type_runs(
+    types: Sequence[int] = (2, 3, 5, 10, 20, 40),
+    factors: Sequence[float] = (5.0, 10.0),
+    rate: float = 500.0,
+    kappa: float = 0.6,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return Fig. 17: the gain by the number of types.
+
+    Values follow Zipf's law, and frequencies are inverse to them.
+    """
+    free = experiments.utility_by_types(types, factors, LEFT)
+    rows = []
+    for factor, n in product(factors, types):
+        values = np.arange(1, n + 1.0) ** -(log(factor) / log(n))
+        frequency = (1 / values) / (1 / values).sum()
+        rows.append(_compute_utility_gain(values, frequency, rate, kappa, seed))
+    return free.assign(gain_counted=rows)
+
+
+def beside_free(runs: pd.DataFrame, of: str) -> pd.DataFrame:
+    """Return the counted and the modelled values of a figure in one column, for a chart.
+
+    ``of`` is "gain" or "recall"; the column ``learning`` is "as it is" or "if it were free". Seeds
+    are averaged.
+    """
+    names = {f"{of}_counted": "as it is", f"{of}_modelled": "if it were free"}
+    others = (
+        "seed",
+        "fraction",
+        "recall_counted",
+        "recall_modelled",
+        "gain_counted",
+        "gain_modelled",
+    )
+    keys = [c for c in runs.columns if c not in others]
+    tall = runs.melt(keys, list(names), var_name="learning", value_name=of)
+    tall = tall.groupby([*keys, "learning"], as_index=False, sort=False)[of].mean()
+    return tall.replace({"learning": names})
