@@ -138,7 +138,11 @@ class MappingDecision:
         return self.delta_r + self.delta_s > 0 and grown
 
     def at_checkpoint(self, r: float, s: float) -> MappingDecision:
-        """Apply lines 3 to 6: a checkpoint at |R| = r and |S| = s. On a tie the mapping stays."""
+        """Apply lines 3 to 6: a checkpoint at |R| = r and |S| = s. On a tie the mapping stays.
+
+        ``r`` and ``s`` include the new tuples: line 5 comes before line 3. In the printed order,
+        the mapping is chosen for sizes half as large, and ILF reaches 1.5 ILF* (Lemma 4.3: 1.25).
+        """
         mapping = optimal_mapping(*self.unit_sizes(r, s), self.hosts, self.mapping)
         return replace(self, mapping=mapping, r=r, s=s, delta_r=0.0, delta_s=0.0)
 
