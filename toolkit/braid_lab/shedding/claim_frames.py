@@ -51,10 +51,13 @@ class SheddingFigures:
     ) -> SheddingFigures:
         """Return the figures, computed for some skews of items.
 
-        ``scale`` is that of ``policy_figures``; below 1 its claims may not hold.
+        ``scale`` is that of ``policy_figures``; below 1 there are fewer rates and numbers of types,
+        and its claims may not hold.
         """
         steady = 500.0 * scale
         pairs = experiments.CAPACITY * scale**2
+        rates = (100.0, 200.0, 300.0, 400.0, 500.0) if scale == 1 else (100.0, 500.0)
+        numbers = (2, 3, 5, 10, 20, 40) if scale == 1 else (2, 10)
         return cls(
             reduction=experiments.window_reduction(),
             optimality=experiments.optimality_table(),
@@ -69,9 +72,9 @@ class SheddingFigures:
             skewed=policy_figures.burst_runs(kappas, theta=4, scale=scale),
             cut_windows=policy_figures.basic_window_runs(rate=steady, pairs=pairs),
             basic_windows=experiments.recall_by_basic_windows(),
-            gains=policy_figures.gain_runs(scale=scale),
+            gains=policy_figures.gain_runs(rates, scale=scale),
             utility=policy_figures.utility_runs(rate=steady),
-            types=policy_figures.type_runs(rate=steady),
+            types=policy_figures.type_runs(numbers, rate=steady),
         )
 
     def select_models(self) -> SheddingFigures:
