@@ -9,6 +9,8 @@ from math import ceil
 import pytest
 from braid import AdaptiveGrid
 from braid.core import event_jsonl, run_events
+from braid.core.answer_events import TuplesAnswered
+from braid.core.irregular_rows import IrregularRowsWritten
 from braid.core.run_events import (
     BatchCommitted,
     BatchPlanned,
@@ -43,6 +45,8 @@ BOOKKEEPING = {
     TailMoved,
     HubStarted,
     HubBatchCommitted,
+    IrregularRowsWritten,
+    TuplesAnswered,
 }
 """Kinds of events that record an action; another event has the decision."""
 SWINGING = [(900, 100)] * 4 + [(50, 900)] * 20

@@ -155,7 +155,7 @@ class ShedCluster(Cluster):
                     self.numbers(p) for b in met for p in product(holds[route.block.id], holds[b])
                 )
 
-    def _commit(self, work, arrivals):
+    def _commit(self, work, arrivals, answers):
         sizes = self._sizes(work)
         came = SheddingOutcome(
             tuple(
