@@ -18,7 +18,7 @@ from _common import Measure, arguments, leave
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import DeployedQuery, Deployment, add_query
 from braid.papers.reuse.planner import Planner
-from braid.papers.reuse.stream_rates import Rates, StreamRate
+from braid.papers.reuse.result_rates import Rates, StreamRate
 from braid_lab.reuse import experiments as study
 from braid_lab.reuse.scenario import make_network
 

@@ -21,7 +21,7 @@ from braid.hub.query_parser import parse_stream_query
 from braid.hub.query_registry import QueryRegistry
 from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Reuse
-from braid.papers.reuse.stream_rates import Rates
+from braid.papers.reuse.result_rates import Rates
 from braid.sources.arrow_replay import ArrowReplay
 from braid.storage.hub_files import read_hub_state
 from braid.storage.run_store import RunStore

@@ -7,9 +7,10 @@ from dataclasses import replace
 from itertools import combinations, pairwise
 
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition, JoinCondition
 from braid.papers.reuse.deployment import DeployedQuery, Deployment
 from braid.papers.reuse.network import Network, Node
+from braid.papers.reuse.query_definition import Definition, JoinCondition
+from braid.papers.reuse.result_rates import Rates, StreamRate
 from braid.papers.reuse.selections import (
     EVERYTHING,
     ColumnDomain,
@@ -19,7 +20,6 @@ from braid.papers.reuse.selections import (
     make_interval,
     make_value_set,
 )
-from braid.papers.reuse.stream_rates import Rates, StreamRate
 
 MINUTE = 60_000_000
 

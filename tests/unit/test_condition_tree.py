@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid.core.comparison_watch import ManyComparisons, describe_comparisons, watch_comparisons
-from braid.core.condition_tree import build_condition_tree, format_condition_tree
+from braid.core.condition_cost_tree import build_condition_tree, format_condition_tree
 from braid.core.run_events import BatchCommitted, RunStarted
 from braid.core.step_counts import CheckCounts, ComparisonHistory, StepCounts, sum_step_counts
 from braid.health import read_health

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from braid.hub.reoptimizer import Reoptimizer
-from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import DeployedQuery, Deployment, remove_queries
 from braid.papers.reuse.deployment_changes import HORIZON
 from braid.papers.reuse.planner import Planner, PlanningService
+from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.reoptimization import Item, ReviewQueue
 from reuse_cases import MINUTE, joined, setting
 

@@ -10,14 +10,14 @@ import pytest
 import sqlglot
 from braid.condition.sql_types import SqlType
 from braid.errors import QueryError
-from braid.hub.arrow_answers import DuckDBAnswer
 from braid.hub.arrow_backend import ArrowStreamReader
+from braid.hub.duckdb_answers import DuckDBAnswer
 from braid.hub.hub_state import RegisteredQuery
 from braid.hub.query_dialect import parse_query
 from braid.hub.query_parser import StreamQuery, parse_stream_query
 from braid.hub.query_requests import QueryReader, selected_expressions
 from braid.hub.query_selections import parse_selection
-from braid.papers.reuse.definition import UNBOUNDED
+from braid.papers.reuse.query_definition import UNBOUNDED
 from braid.papers.reuse.selections import implies_selection
 from braid_lab.reuse.paper_example import Q1, Q2
 from reuse_cases import MINUTE, figure1_queries

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from braid.core.run_events import RunEnded
 from braid.join_run import JoinRun
-from braid.storage.background_splitter import InputSplitter
+from braid.storage.background_input_splitter import InputSplitter
 from braid.storage.integrity import check_run
 from braid.storage.run_store import RunStore
 from braid.storage.static_input_copy import InputSnapshot

@@ -9,7 +9,7 @@ import pytest
 from braid import Auto, Centralized, HashPartition
 from braid.core.plan_sentences import format_count
 from braid.core.run_events import PlacementChosen
-from braid.simulation.placement_choice import (
+from braid.simulation.placement_comparison import (
     BATCHES,
     JoinStatistics,
     candidate_placements,

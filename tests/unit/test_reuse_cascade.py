@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import (
     DeployedQuery,
     Deployment,
@@ -14,8 +13,9 @@ from braid.papers.reuse.deployment import (
     add_query,
 )
 from braid.papers.reuse.network import Network, Node
+from braid.papers.reuse.query_definition import Definition
+from braid.papers.reuse.result_rates import Rates, StreamRate
 from braid.papers.reuse.selections import make_interval
-from braid.papers.reuse.stream_rates import Rates, StreamRate
 from reuse_cases import MINUTE, joined, where
 
 pytestmark = pytest.mark.unit

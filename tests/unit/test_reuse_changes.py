@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import (
     DeployedQuery,
     Deployment,
@@ -18,7 +17,8 @@ from braid.papers.reuse.deployment import (
 from braid.papers.reuse.deployment_changes import diff_deployments, replan_after_failure
 from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Planner
-from braid.papers.reuse.stream_rates import Rates, StreamRate
+from braid.papers.reuse.query_definition import Definition
+from braid.papers.reuse.result_rates import Rates, StreamRate
 from reuse_cases import MINUTE, consistent, joined
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,7 @@ from itertools import permutations, product
 
 import pytest
 from braid.papers.reuse import relaxation
-from braid.papers.reuse.definition import (
+from braid.papers.reuse.query_definition import (
     Definition,
     can_serve,
     make_compensation,

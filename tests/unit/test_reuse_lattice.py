@@ -6,7 +6,7 @@ import random
 import time
 
 import pytest
-from braid.papers.reuse.definition import Definition
+from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.relaxation import relax_all
 from braid.papers.reuse.reuse_lattice import ALL, LatticeEntry, ReuseLattice
 from braid.papers.reuse.selections import make_interval

@@ -164,7 +164,7 @@ def test_costs_add_up_over_time() -> None:
 def test_rates_follow_windows_selections_and_slides() -> None:
     rates = rates_of(1)
     _, model, deployment = setting(1, 3)
-    from braid.papers.reuse.definition import Definition
+    from braid.papers.reuse.query_definition import Definition
     from braid.papers.reuse.selections import make_value_set
     from reuse_cases import MINUTE, joined, where
 

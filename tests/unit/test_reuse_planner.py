@@ -10,9 +10,8 @@ from itertools import product
 import pytest
 from braid.core.query import MOST
 from braid.errors import PlanningError
-from braid.papers.reuse import stream_rates as rates_module
+from braid.papers.reuse import result_rates as rates_module
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import (
     DeployedQuery,
     Deployment,
@@ -26,7 +25,8 @@ from braid.papers.reuse.deployment import (
 )
 from braid.papers.reuse.network import Network, make_figure_1, transit_stub
 from braid.papers.reuse.planner import REUSES, Planner, PlanningService, Reuse
-from braid.papers.reuse.stream_rates import Rates
+from braid.papers.reuse.query_definition import Definition
+from braid.papers.reuse.result_rates import Rates
 from braid_lab.reuse.hierarchy import HierarchicalPlanner, build_hierarchy, count_plans
 from braid_lab.reuse.rival_planners import (
     enumerate_plans,

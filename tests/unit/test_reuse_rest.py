@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import (
     DeployedQuery,
     Deployment,
@@ -24,6 +23,7 @@ from braid.papers.reuse.deployment_changes import (
 )
 from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Planner, PlanningService
+from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.reoptimization import (
     ReviewQueue,
     best_replan,
@@ -32,7 +32,7 @@ from braid.papers.reuse.reoptimization import (
     review_items,
     review_until_stable,
 )
-from braid.papers.reuse.stream_rates import Rates, StreamRate
+from braid.papers.reuse.result_rates import Rates, StreamRate
 from braid_lab.reuse.experiments import reoptimization_costs
 from braid_lab.reuse.scenario import make_scenario
 from reuse_cases import MINUTE, consistent, definition_of, joined, setting

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import (
     DeployedQuery,
     Deployment,
@@ -14,7 +13,8 @@ from braid.papers.reuse.deployment import (
 )
 from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import fuse_operators
-from braid.papers.reuse.stream_rates import Rates, StreamRate
+from braid.papers.reuse.query_definition import Definition
+from braid.papers.reuse.result_rates import Rates, StreamRate
 from braid_lab.reuse.join_work import deployment_work
 from reuse_cases import joined
 

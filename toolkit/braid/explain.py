@@ -20,7 +20,7 @@ from braid.condition.condition_parts import (
 )
 from braid.condition.predicate import computed_columns
 from braid.condition.residual_predicate import ResidualPredicate
-from braid.core.condition_tree import TreeLine, build_condition_tree, format_condition_tree
+from braid.core.condition_cost_tree import TreeLine, build_condition_tree, format_condition_tree
 from braid.core.query import longest_windows
 from braid.core.reserved_columns import TIME
 from braid.execution.executor_choice import format_megabytes

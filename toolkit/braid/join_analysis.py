@@ -17,7 +17,7 @@ from braid.join_config import JoinConfig
 from braid.kernels.dominance import list_compared_columns
 from braid.shedding_options import check_shedding
 from braid.simulation.auto_placement import FIRST, MOST, THEN, Auto
-from braid.simulation.placement_choice import JoinStatistics, PlacementChoice, choose_placement
+from braid.simulation.placement_comparison import JoinStatistics, PlacementChoice, choose_placement
 from braid.sources.stream_source import AnalyzedJoin, StreamSource, count_partitions
 from braid.step_estimates import SAMPLED_TUPLES, estimate_steps
 

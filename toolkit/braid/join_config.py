@@ -12,7 +12,7 @@ from braid.core.match_rules import NO_MATCH, MatchArguments, MatchOptions, parse
 from braid.core.placement import Placement
 from braid.core.query import Query
 from braid.papers.shedding.shed import Shed
-from braid.simulation.placement_choice import PlacementChoice
+from braid.simulation.placement_comparison import PlacementChoice
 from braid.time_arguments import (
     UNBOUNDED,
     Columns,

@@ -76,7 +76,7 @@ class StreamJoin:
     placement
         The placement, for example ``AdaptiveGrid(hosts=16)``. Default: "auto", which simulates the
         placements that support the join and chooses one (see
-        ``braid.simulation.placement_choice``), with one host for each concurrent task.
+        ``braid.simulation.placement_comparison``), with one host for each concurrent task.
         ``explain()`` and an event give the reason.
     windows
         How long a tuple can be joined ("60 seconds", "5 min" or a ``timedelta``): one span for

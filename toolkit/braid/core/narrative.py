@@ -12,7 +12,7 @@ from typing import Any
 
 from braid.core import plan_sentences
 from braid.core.block_history_index import BlockMeeting, EventIndex
-from braid.core.condition_tree import build_condition_tree, format_condition_tree
+from braid.core.condition_cost_tree import build_condition_tree, format_condition_tree
 from braid.core.coverage import may_join
 from braid.core.plan import Block
 from braid.core.run_events import BatchCommitted, BatchPlanned, RunEnded, RunStarted

@@ -12,11 +12,11 @@ import pyarrow as pa
 from braid.condition.residual_evaluation import query_table
 from braid.condition.sql_types import sql_type_of_arrow
 from braid.errors import EvaluationFailure
-from braid.hub.arrow_answers import DuckDBAnswer, nest_by_alias
+from braid.hub.duckdb_answers import DuckDBAnswer, nest_by_alias
 from braid.hub.flat_results import flat_columns, read_flat
 from braid.hub.hub_backend import AnswerPart, StreamReader, TickRange
 from braid.hub.query_parser import StreamQuery
-from braid.papers.reuse.definition import Column
+from braid.papers.reuse.query_definition import Column
 from braid.sources.batch_drivers import BatchThread
 from braid.storage import micro_batch_files
 from braid.storage.block_files import read_parquet

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from braid.errors import ExpressionError
 from braid.hub.flat_results import filter_demand, flat_column_name, flat_columns, microseconds_sql
 from braid.hub.running_operators import OperatorRuntime
-from braid.papers.reuse.definition import Column
+from braid.papers.reuse.query_definition import Column
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from sqlglot import exp
 from braid.condition.spark_dialect import SparkSql
 from braid.core.reserved_columns import QUERIES
 from braid.errors import DamagedRunError
-from braid.papers.reuse.definition import UNBOUNDED, Column, Definition, make_compensation
+from braid.papers.reuse.query_definition import UNBOUNDED, Column, Definition, make_compensation
 from braid.papers.reuse.selections import EVERYTHING, Selection
 from braid.storage.block_files import read_parquet
 

@@ -24,7 +24,7 @@ from braid.join_config import (
 )
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import REUSES, Reuse
-from braid.papers.reuse.stream_rates import Rates
+from braid.papers.reuse.result_rates import Rates
 from braid.sources import input_fingerprints
 from braid.sources.frame_conversion import convert_frame
 from braid.sources.stream_arguments import make_source

@@ -19,7 +19,7 @@ from braid.hub.expression_properties import depends_on_time_zone, has_float, may
 from braid.hub.flat_results import Shape
 from braid.hub.query_conditions import Schemas
 from braid.hub.query_parser import StreamQuery
-from braid.papers.reuse.definition import Column
+from braid.papers.reuse.query_definition import Column
 from braid.sources.batch_drivers import BatchDriver
 
 

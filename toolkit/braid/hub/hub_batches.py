@@ -21,9 +21,9 @@ from braid.hub.query_registry import QueryRegistry
 from braid.hub.recent_tuples import trim_backfill
 from braid.kernels.block_builder import describe_times
 from braid.papers.reuse import deployment_changes as pure
-from braid.papers.reuse.definition import UNBOUNDED
 from braid.papers.reuse.deployment import remove_queries
 from braid.papers.reuse.hub_events import HubBatchCommitted, QueryEnded
+from braid.papers.reuse.query_definition import UNBOUNDED
 from braid.util.durations import format_duration
 from braid.util.error_summary import take_first_line
 

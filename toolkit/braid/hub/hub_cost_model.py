@@ -12,12 +12,12 @@ import pyarrow as pa
 from braid.hub.hub_state import HubState
 from braid.hub.recent_tuples import BackfillBuffer
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition, JoinCondition
 from braid.papers.reuse.deployment import Deployment, NewOperator, ReusedOperator, Tree
 from braid.papers.reuse.network import ONE_SITE, Network
 from braid.papers.reuse.planner import Decision
+from braid.papers.reuse.query_definition import Definition, JoinCondition
 from braid.papers.reuse.relaxation import relax_operator
-from braid.papers.reuse.stream_rates import Rates, StreamRate
+from braid.papers.reuse.result_rates import Rates, StreamRate
 
 SITE = ONE_SITE.nodes[0].name
 SAMPLE = 400

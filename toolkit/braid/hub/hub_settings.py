@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import Reuse
-from braid.papers.reuse.stream_rates import Rates
+from braid.papers.reuse.result_rates import Rates
 
 
 @dataclass(frozen=True)

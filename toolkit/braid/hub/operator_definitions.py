@@ -22,8 +22,8 @@ from braid.hub.flat_results import (
 )
 from braid.hub.operator_instance import OperatorInput, OperatorSpec
 from braid.hub.query_conditions import Schemas
-from braid.papers.reuse.definition import Column, Definition
 from braid.papers.reuse.deployment import Demand, Deployment, Operator, upstream_demand
+from braid.papers.reuse.query_definition import Column, Definition
 from braid.papers.reuse.selections import EVERYTHING
 
 Joined = frozenset[str]

@@ -25,8 +25,8 @@ from braid.execution.executors import Executor
 from braid.hub.flat_results import Shape
 from braid.hub.hub_backend import StreamReader
 from braid.kernels.join_spec import JoinSpec
-from braid.papers.reuse.definition import Column
 from braid.papers.reuse.hub_events import OperatorMetrics
+from braid.papers.reuse.query_definition import Column
 from braid.papers.slices.chain import Chain
 from braid.storage.hub_files import OperatorPin
 from braid.storage.run_store import RunStore

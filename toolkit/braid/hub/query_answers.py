@@ -11,7 +11,7 @@ from braid.hub.hub_state import RegisteredQuery, ServingInterval
 from braid.hub.operator_instance import read_operator_spec
 from braid.hub.query_parser import StreamQuery
 from braid.hub.query_registry import QueryRegistry
-from braid.papers.reuse.definition import UNBOUNDED
+from braid.papers.reuse.query_definition import UNBOUNDED
 from braid.storage.hub_files import check_pin, open_operator, operator_key
 from braid.util.error_summary import take_first_line
 

@@ -12,7 +12,7 @@ from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import INTEGRAL, SqlType
 from braid.errors import QueryError
 from braid.hub.query_selections import parse_selection
-from braid.papers.reuse.definition import Column, JoinCondition
+from braid.papers.reuse.query_definition import Column, JoinCondition
 from braid.papers.reuse.selections import EVERYTHING, Selection, intersect_selections
 
 Schemas = Mapping[str, Mapping[str, SqlType]]

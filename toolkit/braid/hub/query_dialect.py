@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import TokenType
 from braid.condition.spark_dialect import SparkSql, describe_sql_error, to_sql
 from braid.condition.syntax_arguments import Table, find_unread, name_for_user
 from braid.errors import QueryError
-from braid.papers.reuse.definition import UNBOUNDED
+from braid.papers.reuse.query_definition import UNBOUNDED
 from braid.util.durations import parse_duration
 
 _UNITS = {"min": "minute", "mins": "minute", "sec": "second", "secs": "second", "hr": "hour"}

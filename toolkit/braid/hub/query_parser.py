@@ -14,7 +14,7 @@ from braid.hub.query_conditions import QueryConditions, Schemas, to_sql
 from braid.hub.query_dialect import ACCEPTED, parse_query
 from braid.hub.query_kinds import check_join_words, join_subqueries, parse_query_kind
 from braid.hub.query_window_parser import interval_windows, parse_windows
-from braid.papers.reuse.definition import Definition
+from braid.papers.reuse.query_definition import Definition
 from braid.util.durations import Span
 
 _AGGREGATES = (exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg)

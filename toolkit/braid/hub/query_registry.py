@@ -27,7 +27,6 @@ from braid.hub.reoptimizer import Reoptimizer
 from braid.hub.running_operators import BuiltOperator, OperatorRuntime
 from braid.papers.reuse import deployment_changes as pure
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import UNBOUNDED, Definition
 from braid.papers.reuse.deployment import (
     DeployedQuery,
     Deployment,
@@ -46,6 +45,7 @@ from braid.papers.reuse.hub_events import (
 )
 from braid.papers.reuse.network import ONE_SITE
 from braid.papers.reuse.planner import Decision, Planner
+from braid.papers.reuse.query_definition import UNBOUNDED, Definition
 from braid.storage.hub_files import operator_key
 from braid.storage.run_store import RunStore
 from braid.util.error_summary import take_first_line

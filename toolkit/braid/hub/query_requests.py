@@ -17,8 +17,8 @@ from braid.hub.hub_backend import StreamReader
 from braid.hub.hub_state import RegisteredQuery
 from braid.hub.operator_definitions import selection_texts
 from braid.hub.query_parser import StreamQuery, parse_stream_query
-from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import DeployedQuery
+from braid.papers.reuse.query_definition import Definition
 from braid.util.durations import Span, normalize_duration, parse_duration
 
 

@@ -27,8 +27,8 @@ from braid.hub.operator_instance import (
     read_operator_spec,
 )
 from braid.hub.recent_tuples import BackfillBuffer, HistoryWrite
-from braid.papers.reuse.definition import UNBOUNDED
 from braid.papers.reuse.deployment import Deployment, Operator
+from braid.papers.reuse.query_definition import UNBOUNDED
 from braid.storage.hub_files import (
     HISTORY,
     OPERATORS,

@@ -22,7 +22,7 @@ from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import DeployedQuery, Deployment
 from braid.papers.reuse.network import ONE_SITE
 from braid.papers.reuse.planner import Planner, PlanningService, Reuse
-from braid.papers.reuse.stream_rates import Rates, StreamRate
+from braid.papers.reuse.result_rates import Rates, StreamRate
 
 _SITE = ONE_SITE.nodes[0].name
 

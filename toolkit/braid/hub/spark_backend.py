@@ -27,7 +27,7 @@ from braid.hub.hub_backend import AnswerPart, StreamReader, TickRange
 from braid.hub.query_parser import StreamQuery
 from braid.hub.spark_answers import answer_query, check_query
 from braid.kernels.join_spec import StreamLayout
-from braid.papers.reuse.definition import Column
+from braid.papers.reuse.query_definition import Column
 from braid.run_results import read_results
 from braid.sources.spark_batches import SparkBatches
 from braid.storage.spark_checkpoint import SparkCheckpoint

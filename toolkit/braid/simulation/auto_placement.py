@@ -27,7 +27,7 @@ from braid.core.plan import Block, Derivation, Hop, Ids, KeySpace, Plan, Route
 from braid.core.plan_builder import PlanBuilder
 from braid.core.run_events import PlacementChanged
 from braid.core.run_state import RunState
-from braid.simulation.placement_choice import modelled_work
+from braid.simulation.placement_comparison import modelled_work
 from braid.simulation.simulated_run import SimulatedRun
 from braid.util.json_codec import from_plain, to_plain
 

@@ -2,7 +2,7 @@
 
 Event numbers and file offsets are those of the complete log. If the first events were trimmed, a
 placeholder (``EventsTrimmed``) follows the opening events of the run. After it come the trimmed
-events that must be retained (see ``event_log_head``).
+events that must be retained (see ``event_log_header``).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import msgspec
 
 from braid.core.event_jsonl import decode_event, encode_event
 from braid.errors import DamagedRunError
-from braid.storage import durable_files, event_log_head
+from braid.storage import durable_files, event_log_header
 from braid.storage.durable_files import skip_check
-from braid.storage.event_log_head import EventLogHeader
+from braid.storage.event_log_header import EventLogHeader
 from braid.util.file_system import current_file_system
 
 _STRIDE = 256
@@ -214,7 +214,7 @@ class EventLog:
     def _open_with_header(self) -> Iterator[tuple[IO[bytes], EventLogHeader]]:
         """Open the file and read its header. The file may be replaced between two calls."""
         with current_file_system().open_file(self.path) as file:
-            yield file, event_log_head.read_header(file, self.opening)
+            yield file, event_log_header.read_header(file, self.opening)
 
     def recent_events(self) -> list[Any]:
         """Return the events in memory."""
@@ -304,7 +304,7 @@ class EventLog:
 
         def is_later(stride: int) -> bool:
             line = next(begin.read_lines(file, self._starts[stride], self._size))
-            return event_log_head.line_batch(line) > batch
+            return event_log_header.line_batch(line) > batch
 
         strides = range(-(-begin.first_event_number // _STRIDE), len(self._starts))
         later = strides.start + bisect_left(strides, True, key=is_later)
@@ -312,8 +312,8 @@ class EventLog:
         for line in begin.read_lines(file, size, self._size):
             count, size = count + 1, size + len(line)
             if (
-                event_log_head.is_commit_line(line)
-                and (found := event_log_head.line_batch(line)) >= batch
+                event_log_header.is_commit_line(line)
+                and (found := event_log_header.line_batch(line)) >= batch
             ):
                 return (count, size) if found == batch else None
         return None

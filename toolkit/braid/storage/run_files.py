@@ -18,7 +18,7 @@ Layout of the folder::
                                  linking the file into place is the commit
     commits/state-000012-*.json  live blocks, addresses of their replicas, placement state
     events.jsonl                 events of all manifests in order, for other readers; trimmed
-                                 if retention is limited (see event_log_head)
+                                 if retention is limited (see event_log_header)
     sink-progress.json           last batch delivered to the run's sink, if it has one
 
 Every JSON file ends with its checksum and has a format version; other versions are refused. For

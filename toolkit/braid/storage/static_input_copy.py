@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from braid.core.run_state import VERSION, FileChecksum
 from braid.errors import DamagedRunError
 from braid.storage import durable_files, micro_batch_files
-from braid.storage.background_splitter import InputChecksums, InputSplitter
+from braid.storage.background_input_splitter import InputChecksums, InputSplitter
 from braid.storage.durable_files import skip_check
 from braid.storage.staged_input import StagedStream
 from braid.util.clock_and_threads import current_workers

@@ -13,9 +13,9 @@ from typing import Any
 import pandas as pd
 from braid.hub.query_parser import parse_stream_query
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import DeployedQuery, Deployment, NewOperator, ReusedOperator
 from braid.papers.reuse.planner import Decision, Planner, PlanningService
+from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.reuse_lattice import windows_contain
 
 from braid_lab.common.claims import (

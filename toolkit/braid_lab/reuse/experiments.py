@@ -17,14 +17,14 @@ from typing import Any
 
 import pandas as pd
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition, JoinCondition
 from braid.papers.reuse.deployment import DeployedQuery, Deployment
 from braid.papers.reuse.deployment_changes import diff_deployments
 from braid.papers.reuse.planner import PlanningService, Reuse
+from braid.papers.reuse.query_definition import Definition, JoinCondition
 from braid.papers.reuse.reoptimization import review_until_stable
+from braid.papers.reuse.result_rates import Rates, StreamRate
 from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice
 from braid.papers.reuse.selections import Conjunction, Selection, make_interval, make_value_set
-from braid.papers.reuse.stream_rates import Rates, StreamRate
 
 from braid_lab.reuse.hierarchy import HierarchicalPlanner, count_plans
 from braid_lab.reuse.join_work import deployment_work

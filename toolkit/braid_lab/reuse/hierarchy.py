@@ -13,10 +13,10 @@ from math import prod
 
 import numpy as np
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import NewOperator, StreamLeaf, Tree
 from braid.papers.reuse.network import Network, Truths
 from braid.papers.reuse.plan_search import PlanLeaf, PlanTable
+from braid.papers.reuse.query_definition import Definition
 
 
 @dataclass(frozen=True)

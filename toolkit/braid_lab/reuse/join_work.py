@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import Deployment, Operator
-from braid.papers.reuse.stream_rates import Rates
+from braid.papers.reuse.query_definition import Definition
+from braid.papers.reuse.result_rates import Rates
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from braid.papers.reuse.definition import (
-    Compensation,
-    Definition,
-    JoinCondition,
-    make_compensation,
-    may_reuse,
-)
 from braid.papers.reuse.deployment import (
     Demand,
     DeployedQuery,
     Deployment,
     Operator,
     upstream_demand,
+)
+from braid.papers.reuse.query_definition import (
+    Compensation,
+    Definition,
+    JoinCondition,
+    make_compensation,
+    may_reuse,
 )
 from braid.papers.reuse.reuse_lattice import ALL, LatticeEntry
 

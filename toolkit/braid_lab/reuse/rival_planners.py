@@ -7,10 +7,10 @@ from itertools import product
 
 import numpy as np
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import DeployedQuery, Deployment, NewOperator, StreamLeaf, Tree
 from braid.papers.reuse.network import ONE_SITE
 from braid.papers.reuse.plan_search import PlanLeaf, PlanTable
+from braid.papers.reuse.query_definition import Definition
 
 from braid_lab.reuse.hierarchy import HierarchicalPlanner
 

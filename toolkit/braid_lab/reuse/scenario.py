@@ -13,7 +13,7 @@ from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import DeployedQuery, Deployment
 from braid.papers.reuse.network import Network, transit_stub
 from braid.papers.reuse.planner import Planner, PlanningService, Reuse
-from braid.papers.reuse.stream_rates import Rates, StreamRate
+from braid.papers.reuse.result_rates import Rates, StreamRate
 
 from braid_lab.workloads.query_texts import QueryWorkload, airline_workload, supply_chain_workload
 

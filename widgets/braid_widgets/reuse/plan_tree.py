@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pandas as pd
 import plotly.graph_objects as go
-from braid.papers.reuse.definition import Compensation, Definition, make_compensation
 from braid.papers.reuse.deployment import Deployment, Operator
+from braid.papers.reuse.query_definition import Compensation, Definition, make_compensation
 from braid.papers.reuse.relaxation import format_window
 from braid.util.durations import format_duration
 

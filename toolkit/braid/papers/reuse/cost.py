@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import or_
 
-from braid.papers.reuse.definition import Definition, join_columns, union_slides
 from braid.papers.reuse.deployment import DeployedQuery, Deployment, Operator
 from braid.papers.reuse.network import Network
+from braid.papers.reuse.query_definition import Definition, join_columns, union_slides
 from braid.papers.reuse.relaxation import Lifetime
+from braid.papers.reuse.result_rates import BoundedCache, Rates
 from braid.papers.reuse.selections import implies_selection
-from braid.papers.reuse.stream_rates import BoundedCache, Rates
 
 KAPPA = 1e-3
 """Cost of one processed tuple a second, in bytes in transit.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from braid.core.query import MOST
-from braid.papers.reuse.definition import Definition, can_serve
+from braid.papers.reuse.query_definition import Definition, can_serve
 from braid.papers.reuse.relaxation import Lifetime, relax_all, relax_lifetimes
 from braid.papers.reuse.reuse_lattice import LatticeEntry, with_result_columns
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import Demand, Deployment, Operator
+from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.selections import ColumnDomain, Conjunction, Selection
 from braid.util.json_codec import from_plain
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import NewOperator, ReusedOperator, Tree
 from braid.papers.reuse.network import Floats, Truths
+from braid.papers.reuse.query_definition import Definition
 
 
 @dataclass(frozen=True)

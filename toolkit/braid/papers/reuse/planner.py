@@ -17,7 +17,6 @@ import numpy as np
 
 from braid.errors import PlanningError
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import (
     DeployedQuery,
     Deployment,
@@ -31,6 +30,7 @@ from braid.papers.reuse.deployment import (
 )
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.plan_search import PlanLeaf, PlanTable, ReuseCandidate
+from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.reuse_lattice import ALL, ReuseLattice
 
 Reuse = Literal["relaxed", "contained", "exact", "always", "separate"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from braid.papers.reuse.definition import (
+from braid.papers.reuse.query_definition import (
     UNBOUNDED,
     Compensation,
     Definition,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from braid.papers.reuse.containment_order import ContainmentOrder, OrderEntry
-from braid.papers.reuse.definition import (
+from braid.papers.reuse.query_definition import (
     Column,
     Definition,
     JoinCondition,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeVar
 
-from braid.papers.reuse.definition import Definition, JoinCondition
+from braid.papers.reuse.query_definition import Definition, JoinCondition
 from braid.papers.reuse.selections import Conjunction, Selection
 
 TIME_BYTES = 8
