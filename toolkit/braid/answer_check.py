@@ -39,8 +39,7 @@ from braid.time_arguments import UNBOUNDED, parse_lateness
 from braid.util.durations import parse_duration
 from braid.util.validation import format_value
 
-_EXAMPLES = 5
-"""Number of differing rows that a report shows."""
+_EXAMPLES = 5  # differing rows that a report shows
 _PARTS = 1_000_000
 """Range of the hash from which a sample is drawn."""
 _UNKNOWN = 1 << 62

@@ -1,8 +1,7 @@
 """The events of a run: typed, ordered, and the only input of views.
 
-Each event is a frozen dataclass and one line of JSON (``core.event_jsonl``). A class registers
-itself by deriving from ``Event``. The events of a paper are in
-``papers/<paper>/run_events.py``. A live run, a replay and a report all read lists of events.
+Each event is a frozen dataclass and one line of JSON (``core.event_jsonl``), and registers itself
+by deriving from ``Event``. ``papers/<paper>/run_events.py`` has the events of a paper.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ EVENTS: ClassRegistry[Event] = ClassRegistry("event")
 class Event:
     """Base class of all events.
 
-    A subclass is a frozen dataclass with slots, identified by its name.
-
-    Raises TypeError if two classes have the same name.
+    A subclass is a frozen dataclass with slots. Raises TypeError if two have the same name.
     """
 
     __slots__ = ()
@@ -71,8 +68,7 @@ class EventContext(NamedTuple):
 class RunStarted(Event):
     """The settings of a run.
 
-    - ``planned_batches``: number of micro-batches if known in advance (static input); otherwise
-      None.
+    - ``planned_batches``: number of micro-batches if known in advance (static input), or None.
     - ``time_source``: "measured" for a run on Spark, "modelled" for a simulated one.
     - ``resumed``: whether the run continues with its original input. The streams passed to the
       resume are then not read.
@@ -365,10 +361,10 @@ class QueryAdded(Event):
         if self.batch < 0:
             return ""
         windows = ", ".join(f"{a} {format_duration(w)}" for a, w in self.windows.items())
-        full = all(t is None for t in self.complete_since.values())
-        return f"query {self.name} comes (windows {windows}), " + (
-            "and finds all the state that it needs" if full else "complete once its window is full"
-        )
+        since = self.complete_since.values()
+        state = "and finds all the state that it needs"
+        state = "complete once its window is full" if any(t is not None for t in since) else state
+        return f"query {self.name} comes (windows {windows}), {state}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
-"""One batch: compaction, plan, execution, commit.
+"""One batch: compaction, plan, execution, commit. It knows no placement and no Spark.
 
 The driver plans from block metadata, an executor moves and joins tuples, and files hold the state.
-This module knows no placement and no Spark.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class Engine:
     clock
         Returns seconds. Default: the clock of the environment.
     ahead
-        Maximum lead with which a single tuple may advance a clock, in microseconds; see RunRules.
+        How far a single tuple may advance a clock, in microseconds; see RunRules.
     last_epochs
         By stream, the micro-batch with its last tuple; see RunRules.
     timeless
@@ -180,8 +179,7 @@ class Engine:
     def close(self, nothing: Callable[[], Any]) -> None:
         """End all streams, and answer what waits for them in a batch without tuples, the last one.
 
-        ``nothing`` makes an empty frame. Raises RuntimeError if the batch fails; the run is then
-        not closed.
+        ``nothing`` makes an empty frame. Raises RuntimeError, and closes nothing, if it fails.
         """
         self.drain(nothing, lambda: False)
         going_on = self.state
