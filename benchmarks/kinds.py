@@ -13,6 +13,8 @@ copies its input and writes its results. Its merge alone, in memory, is reported
 least CPU time of some rounds after a warm-up counts: that of this process with all its threads.
 
 The held tuples are the most after any batch of a minute, without a tolerance.
+
+Braid's left join of two streams of Spark is compared with Spark's own (``_spark_left_join``).
 """
 
 from __future__ import annotations
@@ -21,23 +23,26 @@ import pandas as pd
 from _asof_cases import list_asof_measures, measure_asof, measure_held
 from _common import arguments, leave, scratch
 from _outer_cases import list_outer_measures, measure_bytes, measure_cases
+from _spark_left_join import list_left_measures, measure_left
 
 
 def main() -> None:
     args = arguments(
         __doc__ or "",
-        {"rows": 20_000, "trades": 50_000, "rounds": 1, "hours": 1},
+        {"rows": 20_000, "trades": 50_000, "rounds": 1, "hours": 1, "streamed": 100_000},
         rows=200_000,
         trades=1_000_000,
         batches=10,
         rounds=3,
         hours=24,
+        streamed=1_000_000,
     )
     with scratch() as folder:
         outer = measure_cases(args.rows, args.batches, args.rounds, folder)
         stored = measure_bytes(args.rows, args.batches, folder)
         asof = measure_asof(args.trades, args.batches, args.rounds, folder)
         held = measure_held(args.hours, folder)
+        left = measure_left(args.streamed, args.batches, folder)
     rows = f"{args.rows:,} + {args.rows:,} rows in {args.batches} batches"
     tables = {
         f"Outer: {rows}": pd.DataFrame(outer).round(3),
@@ -46,8 +51,10 @@ def main() -> None:
             asof
         ).round(3),
         "As-of: quotes held without a tolerance": pd.DataFrame([held]).round(3),
+        "Left: streams of Spark, within a minute": pd.DataFrame([left]).round(3),
     }
     measures = [*list_outer_measures(outer, stored), *list_asof_measures(asof, held)]
+    measures += list_left_measures(left)
     leave(args, tables, measures)
 
 

@@ -6,6 +6,8 @@ from collections import Counter
 from itertools import cycle
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from braid import Centralized, Shed, StaticGrid
 from braid.condition.access_paths import OrderSearch
@@ -101,3 +103,24 @@ def test_conditions_that_mean_the_same_compare_as_many_pairs(on: str, tmp_path: 
         assert results[0] == results[1]
     assert results[1] == expected(STREAMS, on)
     assert compared[1] <= 3 * compared[0]
+
+
+def test_of_three_ranges_the_two_that_together_admit_few_are_searched(tmp_path: Path) -> None:
+    """Each range admits a large share of the rows; those of the intervals hardly any together."""
+    draw, size = np.random.default_rng(3), 4000
+    start = draw.integers(0, 100_000, (2, size))
+    times = pa.array(np.arange(size) * 1000, pa.timestamp("us"))
+    streams = {
+        alias: pa.table({"id": np.arange(size), "p": start[n], "q": start[n] + 20, "ts": times})
+        for n, alias in enumerate("ab")
+    }
+    on = "a.p <= b.q AND b.p <= a.q AND b.ts BETWEEN a.ts - INTERVAL 1 SECOND AND a.ts"
+    run = StreamJoin(streams, on, Centralized(), time="ts").start(tmp_path / "run", batches=2)
+    run.awaitTermination()
+    results = run.results().num_rows
+    assert results > 500
+    assert int(run.metrics(by="batch")["compared_pairs"].sum()) < 8 * results
+    number = np.arange(size)
+    apart = number[:, None] - number
+    overlap = abs(start[0][:, None] - start[1]) <= 20
+    assert results == np.count_nonzero(overlap & (apart >= 0) & (apart <= 1000))

@@ -2,12 +2,15 @@
 
 The pairs of a probe are a range of positions in the order of its narrowest range. The next range
 admits some rows of it. If it admits many, they are checked one by one; otherwise a tree over their
-ranks finds them. Further ranges are checks.
+ranks finds them. Further ranges are checks. Of three ranges or more, the two that together admit
+fewest pairs of a sample are searched: those of overlapping intervals admit half of the rows each,
+but few rows together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +18,19 @@ import numpy as np
 from braid.condition.access_paths import IndexCondition, OrderSearch, RangeSearch
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.ordered_rows import OrderedRows
-from braid.kernels.range_search import expand_ranges, search_ranges, split_into_chunks
+from braid.kernels.range_search import (
+    evaluate_condition,
+    expand_ranges,
+    search_ranges,
+    split_into_chunks,
+)
 
 _WIDTHS = 256
-"""Probes that are sampled to choose between ranges."""
+"""Probes that are sampled to choose between two ranges."""
+_PAIRS = 4096
+"""Pairs that are sampled to choose two of more ranges."""
+_GOLDEN = 0.6180339887498949
+"""Fractional parts of its multiples are spread evenly over any number of them."""
 _SAMPLED = 512
 """Candidates that are sampled to decide how to search for ranks."""
 _MOST_CHECKED = 3
@@ -75,13 +87,14 @@ def find_pairs_in_order(
     step = _Step(partial, rows, stream, most)
     size, probes = rows.batch.num_rows, len(partial)
     ranges = _Ranges(np.arange(probes), np.zeros(probes, np.int64), np.full(probes, size))
+    positions = None
     if search.equality is not None:
         keys, positions = rows.sorted_keys(search.equality.find_key(stream) or "")
         ranges = _intersect_ranges(ranges, step, keys, [search.equality]).keep_filled()
         if not _can_search_within(search, rows, keys):
             yield from _expand_chunks(ranges, positions, most, search.ranges)
             return
-    best, *others = _sort_by_width(ranges, step, search.ranges)
+    best, *others = _sort_searches(ranges, step, search.ranges, positions)
     ordered = rows.orders.find_order(best.order)
     assert ordered is not None
     ascending = ordered.ascending_values
@@ -103,13 +116,63 @@ def _can_search_within(search: OrderSearch, rows: BlockRows, keys: np.ndarray) -
     return bool(search.ranges) and has_orders and not has_slack
 
 
+def _sort_searches(
+    ranges: _Ranges,
+    step: _Step,
+    searches: Sequence[RangeSearch],
+    positions: np.ndarray | None,
+) -> Sequence[RangeSearch]:
+    """Return the searches, those that admit fewest of a sample first.
+
+    ``positions``: of the rows to which the ranges refer; None: as stored.
+    """
+    if len(searches) == 1 or not len(ranges.hits):
+        return searches
+    if len(searches) == 2:
+        return _sort_by_width(ranges, step, searches)
+    admitted = _evaluate_sample(ranges, step, searches, positions)
+    counts = [int(np.count_nonzero(each)) for each in admitted]
+
+    def count_both(pair: tuple[int, int]) -> tuple[int, int]:
+        a, b = pair
+        return int(np.count_nonzero(admitted[a] & admitted[b])), counts[a] + counts[b]
+
+    two = min(combinations(range(len(searches)), 2), key=count_both)
+    order = sorted(range(len(searches)), key=lambda n: (n not in two, counts[n]))
+    return [searches[n] for n in order]
+
+
+def _evaluate_sample(
+    ranges: _Ranges,
+    step: _Step,
+    searches: Sequence[RangeSearch],
+    positions: np.ndarray | None,
+) -> list[np.ndarray]:
+    """Return, by search, which pairs of a sample of the ranges it admits."""
+    number = np.arange(_PAIRS)
+    probes = number * len(ranges.hits) // _PAIRS
+    widths = (ranges.last - ranges.first)[probes]
+    right = ranges.first[probes] + (number * _GOLDEN % 1 * widths).astype(np.int64)
+    right = right if positions is None else positions[right]
+    left = ranges.hits[probes]
+
+    def evaluate(condition: IndexCondition) -> np.ndarray:
+        a, b = (
+            step.rows.numpy_column(name)[right]
+            if stream == step.stream
+            else step.partial.values_at(stream, name, left)
+            for stream, name in condition.ends
+        )
+        return evaluate_condition(a, b, condition)
+
+    return [np.logical_and.reduce([*map(evaluate, each.conditions)]) for each in searches]
+
+
 def _sort_by_width(
     ranges: _Ranges, step: _Step, searches: Sequence[RangeSearch]
 ) -> Sequence[RangeSearch]:
-    """Return the searches, those that admit fewest of a sample first."""
+    """Return the searches, those that admit fewest of a sample of probes first."""
     count = min(_WIDTHS, len(ranges.hits))
-    if len(searches) == 1 or not count:
-        return searches
     sampled = ranges.take_ranges(np.arange(count) * len(ranges.hits) // count)
     widths = {}
     for search in searches:

@@ -1,0 +1,104 @@
+"""Braid's left join beside Spark's own left outer join, for ``kinds``.
+
+Both read the same files, write every result to Parquet and keep durable state. Spark has two
+shuffle partitions and its fastest durable store: RocksDB with changelog checkpoints, without row
+counting, and version 4 of the join's state. Spark reports an unmatched row one batch after its
+watermark has passed the window. So the pairs of both must be equal, and each unmatched row of
+Spark's must be one of Braid's.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from _common import Measure, both, builtin, seconds, steady, stream
+from braid import HashPartition
+from braid.spark_session import session
+from braid.stream_join import StreamJoin
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+STORE = "Spark, RocksDB"
+WINDOW = 60
+"""Seconds that two joined tuples may be apart."""
+SETTINGS = {
+    "spark.sql.streaming.join.stateFormatVersion": "4",
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+}
+_NEAR = (
+    f"a.k = b.k AND a.ts > b.ts - INTERVAL {WINDOW} SECONDS "
+    f"AND a.ts < b.ts + INTERVAL {WINDOW} SECONDS"
+)
+
+
+def run_spark(spark: SparkSession, folder: Path) -> list[float]:
+    """Run Spark's own left outer join, and return the seconds of its batches."""
+    a, b = (stream(spark, folder / s).withWatermark("ts", "0 seconds").alias(s) for s in "ab")
+    joined = a.join(b, F.expr(_NEAR), "leftOuter")
+    missing = F.when(F.col("b.k").isNotNull(), F.struct("b.*"))
+    rows = joined.select(F.struct("a.*").alias("a"), missing.alias("b"))
+    return builtin(spark, rows, STORE, folder / "spark")[0]
+
+
+def run_braid(spark: SparkSession, folder: Path) -> list[float]:
+    """Run Braid's left join, and return the seconds of its batches."""
+    streams = {s: stream(spark, folder / s) for s in "ab"}
+    join = StreamJoin(streams, _NEAR, HashPartition(2), time="ts", how="left")
+    run = join.start(folder / "braid", availableNow=True)
+    run.awaitTermination()
+    return seconds(run)
+
+
+def compare_results(folder: Path) -> tuple[int, int, int]:
+    """Return the number of pairs, and of the unmatched rows of Spark's and of Braid's join.
+
+    Raises AssertionError if their pairs differ, or if Spark has an unmatched row that Braid lacks.
+    """
+    with duckdb.connect() as database:
+        for name in ("spark", "braid"):
+            files = folder / name / "results" / "*.parquet"
+            database.execute(f"CREATE TABLE {name} AS SELECT a.v AS a, b.v AS b FROM '{files}'")
+        pairs = "SELECT a, b FROM {} WHERE b IS NOT NULL"
+        alone = "SELECT a FROM {} WHERE b IS NULL"
+        for one, other, rows in (
+            ("spark", "braid", pairs),
+            ("braid", "spark", pairs),
+            ("spark", "braid", alone),
+        ):
+            query = f"{rows.format(one)} EXCEPT ALL {rows.format(other)}"
+            assert not database.sql(query).fetchall(), f"{one} has rows that {other} has not"
+        counts = [
+            database.sql(f"SELECT count(*) FROM ({rows})").fetchall()[0][0]
+            for rows in (pairs.format("braid"), alone.format("spark"), alone.format("braid"))
+        ]
+    return counts[0], counts[1], counts[2]
+
+
+def measure_left(rows: int, batches: int, folder: Path) -> dict[str, Any]:
+    """Return the line of both joins, from the second of two rounds; the first compiles."""
+    spark = session("benchmark", spark_driver_memory="4g")
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
+    for number, size in enumerate((rows // 10, rows)):
+        part = folder / f"round {number}"
+        part.mkdir()
+        both(spark, part, Namespace(rows=size, batches=batches))
+        ours, theirs = run_braid(spark, part), run_spark(spark, part)
+        pairs, spark_alone, braid_alone = compare_results(part)
+    return {
+        "rows a side": rows,
+        "pairs": pairs,
+        "unmatched, Spark": spark_alone,
+        "unmatched, Braid": braid_alone,
+        "Braid, s/batch": steady(ours),
+        "Spark, s/batch": steady(theirs),
+    }
+
+
+def list_left_measures(line: dict[str, Any]) -> list[Measure]:
+    """Return the ratio of the seconds of a batch."""
+    ratio = line["Braid, s/batch"] / line["Spark, s/batch"]
+    return [Measure("left: Braid / Spark's left outer, RocksDB", ratio, 0.5, most=True)]
