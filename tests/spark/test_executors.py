@@ -193,11 +193,17 @@ def with_wrong_times(rows: pa.Table) -> pa.Table:
 
 
 def check_all_counts(run: JoinRun, streams: Iterable[pa.Table]) -> None:
-    """Check that all tuples were taken, dropped for a NULL key, or untimed, by stream and batch."""
+    """Check that all tuples were taken, dropped for a NULL key, or untimed, by stream and batch.
+
+    A tuple without key and time is untimed.
+    """
     commits = [e for e in run.events() if isinstance(e, BatchCommitted)]
     for n, e in enumerate(commits[:4]):
         batches = [rows.filter(pc.equal(rows["batch"], n)) for rows in streams]
-        keyed = [pc.and_(b["k"].is_valid(), b["n"].is_valid()) for b in batches]
+        keyed = [
+            pc.or_(pc.and_(b["k"].is_valid(), b["n"].is_valid()), b["ts"].is_null())
+            for b in batches
+        ]
         dropped = [
             b.num_rows - (pc.sum(k).as_py() or 0) for b, k in zip(batches, keyed, strict=True)
         ]
