@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from braid.condition.predicate import Predicate
 from braid.core.answer_state import MatchedRows
@@ -83,8 +84,8 @@ class RoutingHash(NamedTuple):
     keys: int
 
     def routing_keys(self, values: pa.Array) -> pa.Array:
-        """Return the routing keys of these values, which must not be null."""
-        hashed = xxhash64(self.seed, values.to_numpy())
+        """Return the routing keys of these values. NULL, of a tuple in no pair, is taken as 0."""
+        hashed = xxhash64(self.seed, pc.fill_null(values, 0).to_numpy())
         if self.keys & self.keys - 1:
             hashed %= self.keys
         else:
