@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -22,6 +23,8 @@ from braid.util.durations import parse_duration
 
 BATCHES = 8
 """Simulated batches of each candidate."""
+_SIMULATIONS = 64
+"""Simulations that are remembered."""
 _SHORTEST = 1.0
 """Least seconds of event time to simulate. A window can be a microsecond, if times are equal."""
 ROWS = 10_000
@@ -109,7 +112,7 @@ def simulate_cost(placement: Placement, known: JoinStatistics) -> float:
         else 1.0
     )
     return modelled_work(
-        _simulate_placement(placement, known),
+        _simulate_placement(placement, _select_simulated_facts(known)),
         known.compared_share,
         known.has_remote_hosts,
         known.most_frequent_share**2 / factor,
@@ -137,12 +140,22 @@ def modelled_work(events: Iterable[Any], compared: float, apart: bool, matches: 
     return total
 
 
-def _simulate_placement(placement: Placement, known: JoinStatistics) -> list[Any]:
+def _select_simulated_facts(known: JoinStatistics) -> JoinStatistics:
+    """Return the facts on which a simulation depends, with the tuples of a batch as ``rows``."""
     most = max(known.rows, default=0.0) or 1.0
-    batch = [max(1, round(ROWS * n / most)) for n in known.rows]
+    rows = tuple(max(1.0, round(ROWS * n / most)) for n in known.rows)
+    return replace(known, rows=rows, compared_share=0.0, has_remote_hosts=False)
+
+
+@lru_cache(_SIMULATIONS)
+def _simulate_placement(placement: Placement, known: JoinStatistics) -> Sequence[Any]:
+    """Return the events of a simulated run.
+
+    A simulation takes milliseconds, and joins of one session often have the same facts.
+    """
     windows = [w for w in known.windows if w is not None]
     duration = known.event_time_span or max(_SHORTEST, 3 * max(windows, default=1.0))
-    shares = _estimate_key_shares(placement, known)
+    shares, batch = _estimate_key_shares(placement, known), [int(rows) for rows in known.rows]
     return simulate(
         placement,
         [batch] * BATCHES,
