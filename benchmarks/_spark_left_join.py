@@ -2,9 +2,9 @@
 
 Both read the same files, write every result to Parquet and keep durable state. Spark has two
 shuffle partitions and its fastest durable store: RocksDB with changelog checkpoints, without row
-counting, and version 4 of the join's state. Spark reports an unmatched row one batch after its
-watermark has passed the window. So the pairs of both must be equal, and each unmatched row of
-Spark's must be one of Braid's.
+counting, and version 4 of the join's state. At the end of the input Spark runs one more batch
+without rows, and reports the rows that are unmatched by then. So the pairs of both must be equal,
+and each unmatched row of Braid's must be one of Spark's.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def run_braid(spark: SparkSession, folder: Path) -> list[float]:
 def compare_results(folder: Path) -> tuple[int, int, int]:
     """Return the number of pairs, and of the unmatched rows of Spark's and of Braid's join.
 
-    Raises AssertionError if their pairs differ, or if Spark has an unmatched row that Braid lacks.
+    Raises AssertionError if their pairs differ, or if Braid has an unmatched row that Spark lacks.
     """
     with duckdb.connect() as database:
         for name in ("spark", "braid"):
@@ -66,7 +66,7 @@ def compare_results(folder: Path) -> tuple[int, int, int]:
         for one, other, rows in (
             ("spark", "braid", pairs),
             ("braid", "spark", pairs),
-            ("spark", "braid", alone),
+            ("braid", "spark", alone),
         ):
             query = f"{rows.format(one)} EXCEPT ALL {rows.format(other)}"
             assert not database.sql(query).fetchall(), f"{one} has rows that {other} has not"
