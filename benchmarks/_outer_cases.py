@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
 
 def make_tables(case: Case, rows: int, batches: int, share: float) -> Tables:
-    """Return two streams. Of their rows, ``share`` have a negative ``p`` that nothing matches."""
+    """Return two streams. A ``share`` of their rows has a negative ``p``, which nothing matches."""
     random, tables = np.random.default_rng(7), {}
     live = rows // batches * (1 + 2 * _WINDOW_SECONDS // _BATCH_SECONDS)
     spread = max(1, round(live * (1 - share) / _PARTNERS))

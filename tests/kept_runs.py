@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 from braid.stream_join import StreamJoin
+from kind_runs import make_stream_table
 from models.clocks import reach_of_windows
 from models.kinds import JoinRules, Tuple, run_join
 from oracle import PLACEMENTS
@@ -33,7 +34,7 @@ def check_kept(seed: int, folder: Path) -> None:
         for id in range(batch * 10, batch * 10 + draw.choice([0, 1, 3, 6]))
     ]
     tuples.append(Tuple(0, 1000, 0, 100 * SECOND, {"k": 1, "n": 1}))
-    streams = {alias: _make_table(tuples, stream) for stream, alias in enumerate("abc")}
+    streams = {alias: make_stream_table(tuples, stream) for stream, alias in enumerate("abc")}
     delivered: list[tuple[int, tuple[int | None, ...]]] = []
 
     def give(results: pa.Table, batch: int) -> None:
@@ -61,19 +62,6 @@ def _draw_tuple(draw: random.Random, stream: int, id: int, batch: int) -> Tuple:
 
 def _can_meet(t: Tuple) -> bool:
     return t.values["k"] is not None
-
-
-def _make_table(tuples: list[Tuple], stream: int) -> pa.Table:
-    mine = [t for t in tuples if t.stream == stream]
-    return pa.table(
-        {
-            "id": pa.array([t.id for t in mine], pa.int64()),
-            "batch": pa.array([t.batch for t in mine], pa.int32()),
-            "ts": pa.array([t.time for t in mine], pa.timestamp("us")),
-            "k": pa.array([t.values["k"] for t in mine], pa.int32()),
-            "n": pa.array([t.values["n"] for t in mine], pa.int64()),
-        }
-    )
 
 
 def _make_rules(tuples: list[Tuple], preserved: tuple[int, ...], window: int | None) -> JoinRules:

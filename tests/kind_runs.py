@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -95,6 +95,21 @@ CONDITIONS = (
 WINDOWS = (None, None, {"a": 20, "b": 30}, {"a": 15}, {"b": 40}, {"a": 8, "b": 8})
 
 
+def make_stream_table(tuples: Iterable[Tuple], stream: int) -> pa.Table:
+    """Return the tuples of a stream, with a column "batch"."""
+    mine = [t for t in tuples if t.stream == stream]
+    return pa.table(
+        {
+            "id": pa.array([t.id for t in mine], pa.int64()),
+            "batch": pa.array([t.batch for t in mine], pa.int32()),
+            "ts": pa.array([t.time for t in mine], pa.timestamp("us")),
+            "k": pa.array([t.values["k"] for t in mine], pa.int32()),
+            "n": pa.array([t.values["n"] for t in mine], pa.int64()),
+            "s": pa.array([f"tuple {t.id}" for t in mine], pa.string()),
+        }
+    )
+
+
 @dataclass(frozen=True)
 class KindCase:
     """One run.
@@ -115,20 +130,7 @@ class KindCase:
 
     def list_tables(self) -> dict[str, pa.Table]:
         """Return the streams, with a column "batch"."""
-        return {alias: self._make_table(stream) for stream, alias in enumerate("ab")}
-
-    def _make_table(self, stream: int) -> pa.Table:
-        mine = [t for t in self.tuples if t.stream == stream]
-        return pa.table(
-            {
-                "id": pa.array([t.id for t in mine], pa.int64()),
-                "batch": pa.array([t.batch for t in mine], pa.int32()),
-                "ts": pa.array([t.time for t in mine], pa.timestamp("us")),
-                "k": pa.array([t.values["k"] for t in mine], pa.int32()),
-                "n": pa.array([t.values["n"] for t in mine], pa.int64()),
-                "s": pa.array([f"tuple {t.id}" for t in mine], pa.string()),
-            }
-        )
+        return {alias: make_stream_table(self.tuples, stream) for stream, alias in enumerate("ab")}
 
     def choose_executor(self) -> AbstractContextManager[Any]:
         """Return a context in which a run starts with the executor of the case."""

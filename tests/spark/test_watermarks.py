@@ -153,7 +153,7 @@ def test_a_static_stream_without_event_time_comes_whole_in_the_first_batch(
 
 
 def test_a_filter_of_a_stream_comes_before_the_join(spark: SparkSession, tmp_path: Path) -> None:
-    """Of a stream that goes on, and of one that is replayed; a resumed run has it too."""
+    """It filters a streaming and a replayed stream, and also applies after a resume."""
     streams = {"a": live(spark, tmp_path, "a"), "b": frames(spark, STREAMS)["b"]}
     where = {"a": "a.id % 3 = 0", "b": "k > 1"}
     join = StreamJoin(streams, "a.k = b.k", Centralized(), where=where)

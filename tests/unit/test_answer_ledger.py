@@ -30,7 +30,7 @@ def check(
     pending: tuple[tuple[int, int], ...] = (),
     limits: dict[int, Limit] | None = None,
 ) -> dict[int, Limit]:
-    """Return the limits after a plan for three blocks, of which the first is answered until 20."""
+    """Return the limits after a plan for three blocks; the first one is answered until 20."""
     ledger = AnswerLedger(LEFT, {1: 20} if limits is None else limits)
     blocks = (OLD, NEW, OTHER)
     ledger.check_plan(blocks, pending, settles, plan or Plan(), (horizon, None))
@@ -90,7 +90,7 @@ def replace_settle(block: int, **changed: Any) -> Settle:
         ),
         (
             lambda: check((SETTLES[0],), plan=MERGE, pending=((2, 3),)),
-            r"block 4 replaces blocks \[2\], of which pairs are pending",
+            r"block 4 replaces blocks \[2\], which have pending pairs",
         ),
         (
             lambda: check(plan=Plan(drops={1: (0, 1)})),

@@ -174,7 +174,7 @@ def test_rows_of_equal_columns_are_summed_whatever_their_types(tmp_path: Path) -
 def test_a_row_that_is_updated_again_and_again_is_held_about_once(
     placement: Placement, tmp_path: Path
 ) -> None:
-    """50 rows, of which every batch updates 20, 40 times: 1,650 changes, and some of them equal."""
+    """40 batches update 20 of 50 rows each: 1,650 changes, and some of them equal."""
     draw, rows, changes = random.Random(1), [[k, 0] for k in range(50)], []
     changes = [(0, 1, *row) for row in rows]
     for batch in range(1, 41):

@@ -109,7 +109,7 @@ def test_a_run_without_irregular_rows_has_no_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("batch", [0, 3, 5])
 def test_a_batch_that_is_repeated_has_its_rows_once(tmp_path: Path, batch: int) -> None:
-    """What the killed driver left is removed."""
+    """Files that the killed driver left are removed."""
     with killed_before(batch), pytest.raises(OSError, match="killed"):
         start(tmp_path).awaitTermination()
     left = list_files(tmp_path)

@@ -235,7 +235,7 @@ def _classify_index_condition(link: IndexCondition) -> str:
 
 
 def _format_condition(join: AnalyzedJoin, link: IndexCondition) -> str:
-    """Return the conjuncts of which an index condition was made, or its bounds if there is none."""
+    """Return the conjuncts that an index condition was made from, or its bounds if none."""
     ids = find_condition_parts(join.predicate.parts, [link])
     return " AND ".join(join.predicate.parts[id].text for id in ids) or _format_bounds(join, link)
 

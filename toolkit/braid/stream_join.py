@@ -136,8 +136,8 @@ class StreamJoin:
         An as-of join: each tuple of the first stream gets one partner at most, the "latest",
         "first" or "nearest" one. See ``braid.core.match_rules``. Default: None, all partners.
     where
-        Filters by alias, each Spark SQL of one stream, as ``{"a": "a.x > 1"}``. Rows for which one
-        is not true do not exist for the join. Of a preserved stream, a filter in ``on`` instead
+        Filters by alias, each Spark SQL of one stream, as ``{"a": "a.x > 1"}``. The join ignores
+        rows for which one is not true. In contrast, a filter of a preserved stream in ``on`` only
         decides which rows can match. Default: None.
 
     Raises ValueError for invalid arguments, PredicateError for an unsupported condition. Nothing is

@@ -15,7 +15,7 @@ from braid.core.run_state import RunState
 class TuplesAnswered(Event):
     """Tuples of preserved streams that a batch answered, and those that wait. By stream.
 
-    Of an as-of join, these are the tuples of its first stream.
+    In an as-of join, these are the tuples of its first stream.
 
     - ``answered``: tuples that became final in the batch, or can be in no pair.
     - ``unmatched``: those of them that are in no pair.

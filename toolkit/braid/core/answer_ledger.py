@@ -112,7 +112,7 @@ class AnswerLedger:
         others = [source for source in d.source_blocks if source != d.block.id]
         if moved := sorted(pinned.intersection(others)):
             raise CoverageError(
-                f"block {d.block.id} replaces blocks {moved}, of which pairs are pending", *moved
+                f"block {d.block.id} replaces blocks {moved}, which have pending pairs", *moved
             )
         limits = {self.limits.get(source) for source in d.source_blocks}
         if len(limits) > 1:

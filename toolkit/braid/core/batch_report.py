@@ -275,8 +275,8 @@ def _add_replica_report(outcome: BatchReport, report: TaskReport) -> None:
             )
         if size.order_checksum != r.size.order_checksum:
             raise RuntimeError(
-                f"replicas of block {r.block} have their rows in different orders, of which host "
-                f"{r.host} has one, so that rows that matched would be confused"
+                f"replicas of block {r.block} have their rows in different orders; "
+                f"that of host {r.host} differs, so that rows that matched would be confused"
             )
         outcome.replica_addresses[r.block, r.host] = r.address
 

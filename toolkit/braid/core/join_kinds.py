@@ -77,7 +77,7 @@ class JoinKind:
 
 
 INNER = JoinKind("inner", (), ())
-"""An inner join of any streams, all of which have a struct in the results."""
+"""An inner join of any streams. Each stream has a struct in the results."""
 
 
 def parse_kind(how: Any, aliases: Sequence[str]) -> JoinKind:

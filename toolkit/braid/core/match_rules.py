@@ -45,8 +45,8 @@ class MatchRule:
     - ``order_keys``: by stream, the column of blocks that orders the tuples.
     - ``tolerance``: greatest distance of two orders, in units of these columns; None: any.
     - ``is_strict``: whether partners of equal order are left out.
-    - ``ties``: columns of the second stream. Of partners of equal order, the one of greatest
-      values is taken; NULL is the least.
+    - ``ties``: columns of the second stream. Among partners of equal order, the greatest
+      values win; NULL is the least.
     - ``forgets_dominated``: whether tuples of the second stream are forgotten once a later one of
       the same key is certain to be preferred.
     """

@@ -31,7 +31,7 @@ MayJoin = Callable[[Block, Block], bool]
 
 
 class ReleaseState(NamedTuple):
-    """What a run knows of its releases.
+    """The progress of the releases of a run.
 
     - ``until``: event time in microseconds below which the left tuples of older blocks are
       released; None: none are.

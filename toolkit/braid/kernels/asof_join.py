@@ -116,7 +116,7 @@ class AsOfJoiner:
     def _delay_late(self, orders: np.ndarray) -> np.ndarray:
         """Return the orders by which to search: late tuples are searched like the earliest others.
 
-        What they would find otherwise depends on the merges that have forgotten it.
+        Otherwise, their partners would depend on the merges that have forgotten some.
         """
         if not self.rule.forgets_dominated or self.low is None or not len(orders):
             return orders
@@ -208,7 +208,7 @@ class AsOfJoiner:
 def read_group_keys(rows: BlockRows, equality: IndexCondition | None) -> np.ndarray | None:
     """Return the keys by which the rows of the second stream are grouped; None: all are one group.
 
-    Of rounded floats several may be equal, which a residual decides.
+    Several rounded floats may be equal, which a residual decides.
     """
     if equality is None:
         return None

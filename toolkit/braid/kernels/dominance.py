@@ -56,7 +56,7 @@ def drop_dominated_rows(
     batch
         The block.
     predicate, rule
-        Of the join.
+        The condition of the join, and the rule that chooses partners.
     low
         Event time below which left tuples have come late; None: none.
     """

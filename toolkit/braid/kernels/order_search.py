@@ -2,7 +2,7 @@
 
 The pairs of a probe are a range of positions in the order of its narrowest range. The next range
 admits some rows of it. If it admits many, they are checked one by one; otherwise a tree over their
-ranks finds them. Further ranges are checks. Of three ranges or more, the two that together admit
+ranks finds them. Further ranges are checks. Among three ranges or more, the two that together admit
 fewest pairs of a sample are searched: those of overlapping intervals admit half of the rows each,
 but few rows together.
 """

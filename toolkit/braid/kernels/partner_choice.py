@@ -121,7 +121,7 @@ def choose_best_rows(
 def _rank_distances(
     probes: np.ndarray, rows: np.ndarray, rule: MatchRule
 ) -> tuple[np.ndarray, ...]:
-    """Return numbers of which the first that differ decide; the greatest is best."""
+    """Return the numbers to compare, most significant first; the greatest is best."""
     if rule.match == "latest":
         return (rows,)
     if rule.match == "first":

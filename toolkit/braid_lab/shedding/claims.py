@@ -17,6 +17,16 @@ from braid_lab.common.claims import (
     leave_untested,
 )
 from braid_lab.shedding import measured, runs
+from braid_lab.shedding.claim_tables import (
+    average_recall,
+    compare_frequencies,
+    compare_indexes,
+    compare_joins,
+    compute_added_recall,
+    index_drops,
+    select_largest_factor,
+    select_phase,
+)
 
 CLAIMS = ClaimRegistry("Gedik 2007")
 """All claims: of the figures, and of measured runs."""
@@ -91,7 +101,7 @@ def density_claim(densities: pd.DataFrame) -> Finding:
 )
 def plain_drops_claim(drops: pd.DataFrame) -> Finding:
     """Fig. 7: the fraction of dropped tuples without an index."""
-    plain = _index_drops(drops)[False, 50.0, 125.0]
+    plain = index_drops(drops)[False, 50.0, 125.0]
     reason = "the machine's 200,000 comparisons a second are taken from the paper's own rates"
     return judge(f"{plain:.0%}", 0.35 < plain < 0.65, reason)
 
@@ -104,13 +114,9 @@ def plain_drops_claim(drops: pd.DataFrame) -> Finding:
 )
 def indexed_drops_claim(drops: pd.DataFrame) -> Finding:
     """Fig. 7: the fraction of dropped tuples with an index."""
-    dropped = _index_drops(drops)
+    dropped = index_drops(drops)
     some, most = dropped[True, 100.0, 625.0], dropped[True, 200.0, 625.0]
     return judge(f"{some:.0%}", 0.1 < some < 0.4 and most > some)
-
-
-def _index_drops(drops: pd.DataFrame) -> pd.Series:
-    return drops.set_index(["index", "rate", "window"])["dropped_modelled"]
 
 
 @CLAIMS.claim("Fig. 8", "r falls in a burst and recovers after it", is_required=True)
@@ -152,10 +158,6 @@ POLICY = (
 """The setting of the policy's runs, beside the claims that they decide."""
 
 
-def _by_phase(runs: pd.DataFrame, phase: str, method: str) -> pd.DataFrame:
-    return runs[(runs["phase"] == phase) & (runs["method"] == method)]
-
-
 @CLAIMS.claim(
     "Fig. 9",
     "rate adaptation gives more than random dropping when the newest match, more so at 500/s "
@@ -165,7 +167,7 @@ def _by_phase(runs: pd.DataFrame, phase: str, method: str) -> pd.DataFrame:
 def rate_claim(newest: pd.DataFrame) -> Finding:
     """Fig. 9: rate adaptation alone if the newest tuples match (shift 0)."""
     gains = {
-        phase: _by_phase(newest, phase, "partial").groupby("kappa")["gain_counted"].mean()
+        phase: select_phase(newest, phase, "partial").groupby("kappa")["gain_counted"].mean()
         for phase in ("300/s", "500/s")
     }
     low, high = (float(gain.mean()) for gain in gains.values())
@@ -187,7 +189,7 @@ def growth_claim(newest: pd.DataFrame, wider: pd.DataFrame) -> Finding:
     """Fig. 10: by skew, and by the window, over the whole period of Fig. 8."""
 
     def gains(frame: pd.DataFrame, by: str) -> pd.Series:
-        return _by_phase(frame, "all", "partial").groupby(by)["gain_counted"].mean()
+        return select_phase(frame, "all", "partial").groupby(by)["gain_counted"].mean()
 
     both = skewed, wide = gains(newest, "kappa"), gains(wider, "window")
     result = f"by skew {format_values(skewed)}; by window {format_values(wide)} (counted)"
@@ -214,18 +216,6 @@ def direction_claim(directions: pd.DataFrame) -> Finding:
     )
 
 
-def _average_recall(runs: pd.DataFrame, phase: str = "burst") -> pd.DataFrame:
-    """Return recall by kappa in a phase, a column for each method."""
-    rows = runs[runs["phase"] == phase]
-    return rows.groupby(["kappa", "method"])["recall_counted"].mean().unstack()
-
-
-def _compute_added_recall(runs: pd.DataFrame, phase: str = "burst") -> tuple[pd.Series, pd.Series]:
-    """Return what time correlation adds to rate adaptation, and direction to that, by kappa."""
-    by = _average_recall(runs, phase)
-    return by["time"] / by["partial"] - 1, by["direction"] / by["time"] - 1
-
-
 @CLAIMS.claim(
     "Fig. 12",
     "time correlation adds to rate adaptation, and direction to that",
@@ -233,7 +223,7 @@ def _compute_added_recall(runs: pd.DataFrame, phase: str = "burst") -> tuple[pd.
 )
 def order_claim(recall: pd.DataFrame) -> Finding:
     """Fig. 12: the order of the methods while rates are raised."""
-    time, way = _compute_added_recall(recall)
+    time, way = compute_added_recall(recall)
     result = f"time {format_values(time)}; direction {format_values(way)} (counted)"
     return judge(result, (time > 0).all() and (way > 0).all())
 
@@ -241,7 +231,7 @@ def order_claim(recall: pd.DataFrame) -> Finding:
 @CLAIMS.claim("Fig. 12", "time correlation adds about 50 %, direction about 40 % more")
 def printed_gains_claim(recall: pd.DataFrame) -> Finding:
     """Fig. 12: the printed gains, while rates are raised."""
-    added = {phase: _compute_added_recall(recall, phase) for phase in ("500/s", "300/s")}
+    added = {phase: compute_added_recall(recall, phase) for phase in ("500/s", "300/s")}
     distance = {
         (phase, kappa): max(abs(time[kappa] - 0.5), abs(way[kappa] - 0.4))
         for phase, (time, way) in added.items()
@@ -267,7 +257,7 @@ def printed_gains_claim(recall: pd.DataFrame) -> Finding:
 def partial_processing_claim(recall: pd.DataFrame, newest: pd.DataFrame) -> Finding:
     """Section 4: "does not significantly increase the number of output tuples", by itself."""
     alone, aligned = (
-        _by_phase(runs, "burst", "partial").groupby("kappa")["gain_counted"].mean()
+        select_phase(runs, "burst", "partial").groupby("kappa")["gain_counted"].mean()
         for runs in (recall, newest)
     )
     return judge_reading(
@@ -286,7 +276,7 @@ def partial_processing_claim(recall: pd.DataFrame, newest: pd.DataFrame) -> Find
 )
 def skewed_claim(skewed: pd.DataFrame) -> Finding:
     """Fig. 13, theta of 4, over the whole period."""
-    gain = _average_recall(skewed, "all")
+    gain = average_recall(skewed, "all")
     ahead = gain["direction"] / gain["partial"]
     return judge(
         f"recall over that of rate alone {format_values(ahead)}; rate alone "
@@ -295,11 +285,6 @@ def skewed_claim(skewed: pd.DataFrame) -> Finding:
         and ahead.is_unique
         and gain["partial"].is_monotonic_decreasing,
     )
-
-
-def _compare_indexes(basic_windows: pd.DataFrame) -> pd.DataFrame:
-    """Return recall by the number of basic windows, a column for each index."""
-    return basic_windows.set_index(["index", "parts"])["recall_modelled"].unstack("index")
 
 
 @CLAIMS.claim("Fig. 14", "small basic windows give more without an index", is_required=True)
@@ -314,7 +299,7 @@ def small_basic_windows_claim(cut_windows: pd.DataFrame) -> Finding:
 @CLAIMS.claim("Fig. 14", "with an index very small basic windows give less again", is_required=True)
 def indexed_basic_windows_claim(basic_windows: pd.DataFrame) -> Finding:
     """Fig. 14, right: recall by the number of basic windows, lists ordered by time."""
-    by = _compare_indexes(basic_windows)["time"]
+    by = compare_indexes(basic_windows)["time"]
     reason = "by true densities: what a lookup costs is a parameter of the model"
     return judge(f"{format_values(by)} (modelled)", by.iloc[-1] < 0.99 * by.max(), reason)
 
@@ -326,7 +311,7 @@ def indexed_basic_windows_claim(basic_windows: pd.DataFrame) -> Finding:
 )
 def identifier_lists_claim(basic_windows: pd.DataFrame) -> Finding:
     """Fig. 14: lists by identifier beside lists by time."""
-    by = _compare_indexes(basic_windows)
+    by = compare_indexes(basic_windows)
     lost = by["time"] - by["identifier"]
     never_ahead = (by["identifier"] <= by["time"] + 1e-9).all()
     grows = lost[lost.index <= 5].min() > lost[lost.index >= 20].max()
@@ -340,7 +325,7 @@ def identifier_lists_claim(basic_windows: pd.DataFrame) -> Finding:
 )
 def gain_over_dropping_claim(gains: pd.DataFrame) -> Finding:
     """Fig. 15: joins without an index."""
-    last = _compare_joins(gains).iloc[-1]
+    last = compare_joins(gains).iloc[-1]
     reason = (
         f"at 500/s with kappa = 0.6, which is not given, {POLICY}; pairs of the equality are four "
         "times as cheap"
@@ -356,18 +341,13 @@ def gain_over_dropping_claim(gains: pd.DataFrame) -> Finding:
 )
 def indexed_gain_claim(gains: pd.DataFrame) -> Finding:
     """Fig. 15: the overlap with an index."""
-    overlap = _compare_joins(gains)["overlap, indexed"]
+    overlap = compare_joins(gains)["overlap, indexed"]
     reason = (
         "the cost of an indexed pair is chosen so that 300/s saturates: the two figures of the "
         "paper on it (7 and 15) are a factor of five apart. At the r of windows of 200 s, on 20 s"
     )
     holds = overlap.loc[:200].abs().max() < 0.01 and 0.3 < overlap.iloc[-1] < 2
     return judge(f"{format_values(overlap)} (counted)", holds, reason)
-
-
-def _compare_joins(gains: pd.DataFrame) -> pd.DataFrame:
-    """Return the gain over dropping by rate, a column for each join."""
-    return gains.groupby(["rate", "join"])["gain_counted"].mean().unstack()
 
 
 @CLAIMS.claim(
@@ -377,7 +357,7 @@ def _compare_joins(gains: pd.DataFrame) -> pd.DataFrame:
 )
 def utility_claim(utility: pd.DataFrame) -> Finding:
     """Fig. 16: uniform and inverse frequencies."""
-    by = _compare_frequencies(utility)
+    by = compare_frequencies(utility)
     grows = by["uniform"].is_monotonic_increasing and by["inverse"].is_monotonic_increasing
     result = "; ".join(f"{name} {format_values(by[name])}" for name in by)
     holds = grows and (by["inverse"].iloc[1:] > by["uniform"].iloc[1:]).all()
@@ -391,19 +371,14 @@ def utility_claim(utility: pd.DataFrame) -> Finding:
 )
 def proportional_utility_claim(utility: pd.DataFrame) -> Finding:
     """Fig. 16: frequencies proportional to values."""
-    direct = _compare_frequencies(utility)["direct"]
+    direct = compare_frequencies(utility)["direct"]
     return judge(format_values(direct), direct.max() < 0.1)
-
-
-def _compare_frequencies(utility: pd.DataFrame) -> pd.DataFrame:
-    """Return the gain by skew, a column for each kind of frequencies."""
-    return utility.set_index(["skew", "frequencies"])["gain_counted"].unstack()
 
 
 @CLAIMS.claim("Fig. 17", "the gain falls at first as there are more types", is_required=True)
 def types_claim(types: pd.DataFrame) -> Finding:
     """Fig. 17: few types."""
-    gain = _select_largest_factor(types)
+    gain = select_largest_factor(types)
     drops = -gain.diff().dropna()
     holds = gain.is_monotonic_decreasing and 0 < drops.iloc[0] == drops.max()
     return judge(format_values(gain), holds)
@@ -412,17 +387,12 @@ def types_claim(types: pd.DataFrame) -> Finding:
 @CLAIMS.claim("Fig. 17", "it then becomes stable quickly")
 def stable_types_claim(types: pd.DataFrame) -> Finding:
     """Fig. 17: many types."""
-    gain = _select_largest_factor(types)
+    gain = select_largest_factor(types)
     reason = (
         "it goes on falling slowly, about as 1 / log of the number of types, up to 40 of them with "
         f"values that differ by a factor of ten, at 500/s and r = 0.02, {POLICY}"
     )
     return judge(format_values(gain), -gain.diff().iloc[-1] < 0.05 * gain.iloc[-1], reason)
-
-
-def _select_largest_factor(types: pd.DataFrame) -> pd.Series:
-    """Return the gain by the number of types, for the largest factor."""
-    return types[types["factor"] == types["factor"].max()].set_index("types")["gain_counted"]
 
 
 CLAIMS.include_claims(measured.CLAIMS)

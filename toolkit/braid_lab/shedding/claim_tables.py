@@ -1,0 +1,47 @@
+"""Tables of figures that several claims of load shedding compare. Source: Gedik 2007."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+
+def index_drops(drops: pd.DataFrame) -> pd.Series:
+    """Return the dropped share of tuples by index, rate and window."""
+    return drops.set_index(["index", "rate", "window"])["dropped_modelled"]
+
+
+def select_phase(runs: pd.DataFrame, phase: str, method: str) -> pd.DataFrame:
+    """Return the runs of a method in a phase."""
+    return runs[(runs["phase"] == phase) & (runs["method"] == method)]
+
+
+def average_recall(runs: pd.DataFrame, phase: str = "burst") -> pd.DataFrame:
+    """Return recall by kappa in a phase, a column for each method."""
+    rows = runs[runs["phase"] == phase]
+    return rows.groupby(["kappa", "method"])["recall_counted"].mean().unstack()
+
+
+def compute_added_recall(runs: pd.DataFrame, phase: str = "burst") -> tuple[pd.Series, pd.Series]:
+    """Return what time correlation adds to rate adaptation, and direction to that, by kappa."""
+    by = average_recall(runs, phase)
+    return by["time"] / by["partial"] - 1, by["direction"] / by["time"] - 1
+
+
+def compare_indexes(basic_windows: pd.DataFrame) -> pd.DataFrame:
+    """Return recall by the number of basic windows, a column for each index."""
+    return basic_windows.set_index(["index", "parts"])["recall_modelled"].unstack("index")
+
+
+def compare_joins(gains: pd.DataFrame) -> pd.DataFrame:
+    """Return the gain over dropping by rate, a column for each join."""
+    return gains.groupby(["rate", "join"])["gain_counted"].mean().unstack()
+
+
+def compare_frequencies(utility: pd.DataFrame) -> pd.DataFrame:
+    """Return the gain by skew, a column for each kind of frequencies."""
+    return utility.set_index(["skew", "frequencies"])["gain_counted"].unstack()
+
+
+def select_largest_factor(types: pd.DataFrame) -> pd.Series:
+    """Return the gain by the number of types, for the largest factor."""
+    return types[types["factor"] == types["factor"].max()].set_index("types")["gain_counted"]
