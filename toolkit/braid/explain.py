@@ -65,7 +65,7 @@ class Explanation:
         tree = "\n".join(format_condition_tree(self.tree))
         return (
             render_html_table(self.title, self.rows)
-            + f'<pre style="overflow-x: auto">{escape(tree)}</pre>'
+            + f'<pre style="font-family: monospace; overflow-x: auto">{escape(tree)}</pre>'
         )
 
 
