@@ -25,7 +25,7 @@ from braid.kernels.block_builder import build_block
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.probe import BlockJoiner
 from braid.papers.baselines.centralized import Centralized
-from braid.sources.arrow_replay import _PLACE, ArrowFeed, _make_select_sql
+from braid.sources.arrow_replay import ArrowFeed
 from braid.stream_join import StreamJoin
 from local_runs import LocalRun
 from oracle import PLACEMENTS, result_ids
@@ -87,12 +87,7 @@ def table_kernels(case: Case) -> Answer:
         has_started = True
         blocks = []
         for place, (alias, rows) in enumerate(tables.items()):
-            query = _make_select_sql(feed.columns[alias], feed.where[alias])
-            numbered = rows.append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
-            made = feed._evaluate_columns(query, numbered, alias, 0)
-            whole = rows.take(made[_PLACE])
-            for name in feed.columns[alias]:
-                whole = whole.append_column(name, made[name])
+            whole = feed.compute_tuples(alias, rows)
             blocks.append(_block(whole, predicate, place))
         return Answer("rows", _met(predicate, blocks))
     except Exception as error:

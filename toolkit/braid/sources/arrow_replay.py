@@ -23,6 +23,7 @@ from braid.condition.sql_types import sql_type_of_arrow
 from braid.core.placement import Placement
 from braid.core.reserved_columns import DRAW, MEETS, ROUTING, SIGN, TIME, WORTH
 from braid.core.shedding_plan import SheddingPlan
+from braid.sources.plain_columns import PlainColumns, find_plain_columns
 from braid.sources.tuple_filter import make_tuple_filter
 from braid.storage import durable_files, micro_batch_files, staged_input
 from braid.storage.block_files import read_parquet
@@ -192,6 +193,7 @@ class ArrowFeed:
         self.columns: dict[str, dict[str, str]] = {}
         self.where: dict[str, list[str]] = {}
         self.texts: dict[str, list[str]] = {}
+        self.plain: dict[str, PlainColumns] = {}
         self.analyser = analyser = ArrowAnalyzer(schemas)
         for i, (alias, schema) in enumerate(schemas.items()):
             wanted = {TIME: times[alias]} | predicate.key_columns[i] | predicate.computed_columns[i]
@@ -218,10 +220,11 @@ class ArrowFeed:
                 columns[SIGN] = analyser.compile_expression(alias, sign)[0]
             condition = predicate.filters[i]
             passes = _compile_filter(analyser, alias, condition)
+            keys = predicate.key_columns[i]
             self.columns[alias] = columns
-            self.where[alias] = make_tuple_filter(
-                columns, predicate.key_columns[i], passes, columns[TIME]
-            )
+            self.where[alias] = make_tuple_filter(columns, keys, passes, columns[TIME])
+            strict = make_tuple_filter(columns, keys, passes)
+            self.plain[alias] = find_plain_columns(columns, strict, schema)
             worths = [worth[i]] if worth is not None else []
             asked = [condition, *wanted.values(), *worths]
             self.texts[alias] = [text for text in asked if text is not None]
@@ -255,22 +258,36 @@ class ArrowFeed:
         Raises EvaluationFailure if an expression has no value, ValueError if a change column has a
         value that is no change.
         """
-        columns = self.columns[alias]
-        asked = {n: sql for n, sql in columns.items() if n != DRAW or not undrawn}
         places = pa.array(np.arange(rows.num_rows))
-        query = _make_select_sql(asked, self.where[alias])
-        computed = self._evaluate_columns(query, rows.append_column(_PLACE, places), alias, number)
-        zeros = pa.array(np.zeros(computed.num_rows, np.int64))
+        computed = self._compute_columns(
+            alias, rows.append_column(_PLACE, places), number, not undrawn
+        )
         is_whole = computed[_PLACE].equals(pa.chunked_array([places]))
         tuples = rows if is_whole else rows.take(computed[_PLACE])
         if (change := self.changes.get(alias)) is not None:
             check_signs(tuples, computed, alias, change, number)
             tuples = tuples.drop_columns([change])
-        for name in columns:
-            tuples = tuples.append_column(name, computed[name] if name in asked else zeros)
+        for name in self.columns[alias]:
+            tuples = tuples.append_column(name, computed[name])
         if alias in self.preserved and tuples.num_rows < rows.num_rows:
             return _append_rejected(tuples, rows, computed[_PLACE])
         return tuples
+
+    def _compute_columns(self, alias: str, rows: pa.Table, number: int, is_drawn: bool) -> pa.Table:
+        """Return the computed columns of the rows that pass the filter, and their places."""
+        plain, columns = self.plain[alias], self.columns[alias]
+        all_pass = plain.do_all_pass(rows)
+        found = plain.take_columns(rows) if all_pass else {}
+        asked = {n: sql for n, sql in columns.items() if n not in found and (n != DRAW or is_drawn)}
+        if asked or not all_pass:
+            query = _make_select_sql(asked, [] if all_pass else self.where[alias])
+            evaluated = self._evaluate_columns(query, rows, alias, number)
+            found |= dict(zip(evaluated.column_names, evaluated.columns, strict=True))
+        else:
+            found[_PLACE] = rows[_PLACE]
+        if DRAW in columns and not is_drawn:
+            found[DRAW] = pa.array(np.zeros(len(found[_PLACE]), np.int64))
+        return pa.table(found)
 
     def _evaluate_columns(self, query: str, rows: pa.Table, alias: str, number: int) -> pa.Table:
         """Return the computed columns of a micro-batch.

@@ -1,0 +1,96 @@
+"""Columns of a batch that no SQL computes are those that SQL would have computed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from braid.condition.parser import parse_predicate
+from braid.papers.baselines.centralized import Centralized
+from braid.sources import arrow_replay
+from braid.sources.arrow_replay import ArrowFeed
+from braid.sources.plain_columns import PlainColumns
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+_MICROSECONDS = st.integers(-(2**55), 2**55)
+_VALUES = {
+    "i": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
+    "n": (pa.int64(), st.integers(-(2**62), 2**62)),
+    "u": (pa.int8(), st.integers(-128, 127)),
+    "f": (pa.float64(), st.floats()),
+    "s": (pa.string(), st.text(max_size=3)),
+    "d": (pa.date32(), st.dates()),
+    "t": (pa.timestamp("us"), _MICROSECONDS),
+    "z": (pa.timestamp("us", "UTC"), _MICROSECONDS),
+    "m": (pa.timestamp("ms"), st.integers(-(2**40), 2**40)),
+    "c": (pa.decimal128(6, 2), st.integers(-9999, 9999).map(lambda n: Decimal(n) / 100)),
+    "b": (pa.bool_(), st.booleans()),
+}
+_CONDITIONS = [
+    *(f"a.{name} = b.{name}" for name in "inufsdtzcb"),
+    *(f"a.{name} < b.{name}" for name in "inufsdtzc"),
+    "a.i = b.i AND a.t < b.t",
+    "a.i = b.i OR a.s = b.s",
+    "a.n = b.n OR a.n = b.i",
+    "a.i = b.i AND a.f > 0",
+    "a.i = b.i AND a.s IS NULL",
+    "a.i = b.i AND a.s IS NOT NULL AND b.d IS NOT NULL",
+    "a.i + 1 = b.i AND a.t < b.t",
+    "a.i / 2 = b.i",
+    "a.u <=> b.u",
+    "a.I = b.I",
+]
+_ROWS = st.lists(
+    st.fixed_dictionaries({name: st.none() | values for name, (_, values) in _VALUES.items()}),
+    min_size=1,
+    max_size=4,
+)
+
+
+def _table(rows: list[dict[str, object]]) -> pa.Table:
+    return pa.table({n: pa.array([row[n] for row in rows], t) for n, (t, _) in _VALUES.items()})
+
+
+def _feed(table: pa.Table, condition: str) -> ArrowFeed:
+    schemas = {"a": table.schema, "b": table.schema}
+    predicate = parse_predicate(condition, schemas, [None, None])
+    return ArrowFeed(schemas, predicate, dict.fromkeys("ab", "cast(0 as bigint)"), Centralized(), 0)
+
+
+@given(_ROWS, st.sampled_from(_CONDITIONS))
+@settings(deadline=None, max_examples=60)
+def test_that_plain_columns_are_those_of_sql(rows: list[dict[str, object]], condition: str) -> None:
+    table = _table(rows)
+    feed = _feed(table, condition)
+    found = {alias: feed.compute_tuples(alias, table) for alias in "ab"}
+    feed.plain = dict.fromkeys("ab", PlainColumns({}, {}, None))
+    for alias in "ab":
+        expected = feed.compute_tuples(alias, table)
+        assert found[alias].schema == expected.schema
+        assert found[alias].to_pylist().__repr__() == expected.to_pylist().__repr__()
+
+
+@pytest.mark.parametrize(
+    ("condition", "statements"),
+    [
+        ("a.i = b.i", 0),
+        ("a.i = b.i AND a.f < b.f", 0),
+        ("a.n = b.n OR a.n = b.i", 0),
+        ("a.i = b.i AND a.i > 0", 1),
+        ("a.i + 1 = b.i", 1),
+        ("a.z = b.z", 1),
+    ],
+)
+def test_that_plain_columns_need_no_statement(
+    condition: str, statements: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = {"i": 1, "n": 1, "u": 1, "f": 1.0, "s": "x", "d": dt.date(2026, 1, 1), "b": True}
+    table = _table([{**row, "t": 1, "z": 1, "m": 1, "c": Decimal(1)}])
+    feed, asked = _feed(table, condition), []
+    query_table = arrow_replay.query_table
+    monkeypatch.setattr(arrow_replay, "query_table", lambda *a: asked.append(a) or query_table(*a))
+    assert feed.compute_tuples("a", table).num_rows == 1
+    assert len(asked) == statements
