@@ -11,6 +11,7 @@ from braid.condition.parser import parse_predicate
 from braid.papers.baselines.centralized import Centralized
 from braid.sources import arrow_replay
 from braid.sources.arrow_replay import ArrowFeed
+from braid.sources.arrow_streams import _time_sql
 from braid.sources.plain_columns import PlainColumns
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,17 +55,19 @@ def _table(rows: list[dict[str, object]]) -> pa.Table:
     return pa.table({n: pa.array([row[n] for row in rows], t) for n, (t, _) in _VALUES.items()})
 
 
-def _feed(table: pa.Table, condition: str) -> ArrowFeed:
+def _feed(table: pa.Table, condition: str, time: str = "cast(0 as bigint)") -> ArrowFeed:
     schemas = {"a": table.schema, "b": table.schema}
     predicate = parse_predicate(condition, schemas, [None, None])
-    return ArrowFeed(schemas, predicate, dict.fromkeys("ab", "cast(0 as bigint)"), Centralized(), 0)
+    return ArrowFeed(schemas, predicate, dict.fromkeys("ab", time), Centralized(), 0)
 
 
-@given(_ROWS, st.sampled_from(_CONDITIONS))
+@given(_ROWS, st.sampled_from(_CONDITIONS), st.sampled_from("tz"), st.booleans())
 @settings(deadline=None, max_examples=60)
-def test_that_plain_columns_are_those_of_sql(rows: list[dict[str, object]], condition: str) -> None:
+def test_that_plain_columns_are_those_of_sql(
+    rows: list[dict[str, object]], condition: str, time: str, is_needed: bool
+) -> None:
     table = _table(rows)
-    feed = _feed(table, condition)
+    feed = _feed(table, condition, _time_sql(time, is_needed))
     found = {alias: feed.compute_tuples(alias, table) for alias in "ab"}
     feed.plain = dict.fromkeys("ab", PlainColumns({}, {}, None))
     for alias in "ab":
@@ -94,3 +97,17 @@ def test_that_plain_columns_need_no_statement(
     monkeypatch.setattr(arrow_replay, "query_table", lambda *a: asked.append(a) or query_table(*a))
     assert feed.compute_tuples("a", table).num_rows == 1
     assert len(asked) == statements
+
+
+@pytest.mark.parametrize("time", ["t", "z"])
+@pytest.mark.parametrize("is_needed", [True, False])
+def test_that_event_time_is_plain_unless_the_year_is_far_off(time: str, is_needed: bool) -> None:
+    sql = _time_sql(time, is_needed)
+    row = {"i": 1, "n": 1, "u": 1, "f": 1.0, "s": "x", "d": None, "b": True, "m": 1, "c": None}
+    for at, is_plain in ((2**59, True), (2**61, False), (2**63 - 1, False), (None, True)):
+        table = _table([{**row, "t": at, "z": at}, {**row, "t": 5, "z": 6}])
+        feed = _feed(table, "a.n = b.n", sql)
+        assert feed.plain["a"].can_take(table) == is_plain
+        found = feed.compute_tuples("a", table)
+        feed.plain["a"] = PlainColumns({}, {}, None)
+        assert found == feed.compute_tuples("a", table)

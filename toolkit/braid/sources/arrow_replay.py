@@ -276,11 +276,11 @@ class ArrowFeed:
     def _compute_columns(self, alias: str, rows: pa.Table, number: int, is_drawn: bool) -> pa.Table:
         """Return the computed columns of the rows that pass the filter, and their places."""
         plain, columns = self.plain[alias], self.columns[alias]
-        all_pass = plain.do_all_pass(rows)
-        found = plain.take_columns(rows) if all_pass else {}
+        is_plain = plain.can_take(rows)
+        found = plain.take_columns(rows) if is_plain else {}
         asked = {n: sql for n, sql in columns.items() if n not in found and (n != DRAW or is_drawn)}
-        if asked or not all_pass:
-            query = _make_select_sql(asked, [] if all_pass else self.where[alias])
+        if asked or not is_plain:
+            query = _make_select_sql(asked, [] if is_plain else self.where[alias])
             evaluated = self._evaluate_columns(query, rows, alias, number)
             found |= dict(zip(evaluated.column_names, evaluated.columns, strict=True))
         else:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.simplify import simplify
@@ -14,6 +15,34 @@ from sqlglot.optimizer.simplify import simplify
 from braid.condition.residual_evaluation import duckdb_cursor
 
 _KEPT_BY_DUCKDB = (pa.float32(), pa.float64(), pa.string(), pa.date32(), pa.timestamp("us"))
+_FAR_OFF = 2**60
+"""DuckDB's calendar has the times within as many microseconds of 1970, which are 36,000 years."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A column of the input, taken as a computed column.
+
+    - ``source``: its name in the input.
+    - ``kind``: the type as which it is taken.
+    - ``default``: the value of its NULLs; None: they stay.
+    """
+
+    source: str
+    kind: pa.DataType
+    default: pa.Scalar | None = None
+
+    def take_column(self, rows: pa.Table) -> pa.ChunkedArray:
+        """Return the computed column."""
+        values = rows[self.source].cast(self.kind)
+        return values if self.default is None else pc.fill_null(values, self.default)
+
+    def can_take(self, rows: pa.Table) -> bool:
+        """Return whether DuckDB would return the same: it has no times of far-off years."""
+        if not pa.types.is_timestamp(rows[self.source].type):
+            return True
+        ends = pc.min_max(rows[self.source].cast(pa.int64())).as_py()
+        return ends["min"] is None or -_FAR_OFF < ends["min"] <= ends["max"] < _FAR_OFF
 
 
 @dataclass(frozen=True)
@@ -26,18 +55,21 @@ class PlainColumns:
       None: the filter asks for more.
     """
 
-    references: Mapping[str, pa.Field]
+    references: Mapping[str, Reference]
     constants: Mapping[str, pa.Scalar]
     null_tested: frozenset[str] | None
 
-    def do_all_pass(self, rows: pa.Table) -> bool:
-        """Return whether all rows pass the filter, as far as is known without SQL."""
-        tested = self.null_tested
-        return tested is not None and not any(rows[name].null_count for name in tested)
+    def can_take(self, rows: pa.Table) -> bool:
+        """Return whether all rows pass the filter and have the columns that SQL would compute."""
+        return (
+            self.null_tested is not None
+            and not any(rows[name].null_count for name in self.null_tested)
+            and all(reference.can_take(rows) for reference in self.references.values())
+        )
 
     def take_columns(self, rows: pa.Table) -> dict[str, pa.ChunkedArray | pa.Array]:
         """Return the columns that need no SQL, for all rows."""
-        taken = {n: rows[source.name].cast(source.type) for n, source in self.references.items()}
+        taken = {name: reference.take_column(rows) for name, reference in self.references.items()}
         constants = {n: pa.repeat(value, rows.num_rows) for n, value in self.constants.items()}
         return taken | constants
 
@@ -52,11 +84,25 @@ def find_plain_columns(
     """
     trees = {name: sqlglot.parse_one(sql, dialect="duckdb") for name, sql in columns.items()}
     found = {name: _find_reference(tree, schema) for name, tree in trees.items()}
-    references = {name: field for name, field in found.items() if field is not None}
+    references = {n: reference for n, reference in found.items() if reference is not None}
     constants = {
         name: _evaluate_constant(columns[name]) for name, tree in trees.items() if _is_number(tree)
     }
     return PlainColumns(references, constants, _find_null_tested(conditions, schema))
+
+
+def _find_reference(tree: exp.Expr, schema: pa.Schema) -> Reference | None:
+    """Return the column that an expression is; None: it is more, or DuckDB changes its values."""
+    field = _find_column(tree, schema)
+    if field is not None:
+        is_kept = pa.types.is_integer(field.type) or field.type in _KEPT_BY_DUCKDB
+        return Reference(field.name, field.type) if is_kept else None
+    if isinstance(tree, exp.Coalesce) and len(tree.expressions) == 1:
+        first, default = _find_reference(tree.this, schema), tree.expressions[0]
+        if first is None or not _is_number(default):
+            return None
+        return replace(first, default=_evaluate_constant(default.sql("duckdb")))
+    return _find_event_time(tree, schema)
 
 
 def _find_column(tree: exp.Expr, schema: pa.Schema) -> pa.Field | None:
@@ -71,12 +117,15 @@ def _find_column(tree: exp.Expr, schema: pa.Schema) -> pa.Field | None:
     return field
 
 
-def _find_reference(tree: exp.Expr, schema: pa.Schema) -> pa.Field | None:
-    """Return the column that an expression is, if DuckDB returns one of its type as it came."""
-    field = _find_column(tree, schema)
-    if field is None or pa.types.is_integer(field.type) or field.type in _KEPT_BY_DUCKDB:
-        return field
-    return None
+def _find_event_time(tree: exp.Expr, schema: pa.Schema) -> Reference | None:
+    """Return the column of which an expression is the microseconds since 1970, in UTC."""
+    if not isinstance(tree, exp.Anonymous) or tree.name.lower() != "epoch_us":
+        return None
+    time = tree.expressions[0]
+    is_zoned = isinstance(time, exp.Cast) and time.is_type("timestamptz")
+    field = _find_column(time.this if is_zoned else time, schema)
+    is_time = field is not None and field.type in (pa.timestamp("us"), pa.timestamp("us", "UTC"))
+    return Reference(field.name, pa.int64()) if field is not None and is_time else None
 
 
 def _is_number(tree: exp.Expr) -> bool:
