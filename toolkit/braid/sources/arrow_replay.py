@@ -277,17 +277,19 @@ class ArrowFeed:
         """Return the computed columns of the rows that pass the filter, and their places."""
         plain, columns = self.plain[alias], self.columns[alias]
         is_plain = plain.can_take(rows)
-        found = plain.take_columns(rows) if is_plain else {}
-        asked = {n: sql for n, sql in columns.items() if n not in found and (n != DRAW or is_drawn)}
-        if asked or not is_plain:
-            query = _make_select_sql(asked, [] if is_plain else self.where[alias])
+        computed = plain.take_columns(rows) if is_plain else {}
+        queried = {
+            n: sql for n, sql in columns.items() if n not in computed and (n != DRAW or is_drawn)
+        }
+        if queried or not is_plain:
+            query = _make_select_sql(queried, [] if is_plain else self.where[alias])
             evaluated = self._evaluate_columns(query, rows, alias, number)
-            found |= dict(zip(evaluated.column_names, evaluated.columns, strict=True))
+            computed |= dict(zip(evaluated.column_names, evaluated.columns, strict=True))
         else:
-            found[_PLACE] = rows[_PLACE]
+            computed[_PLACE] = rows[_PLACE]
         if DRAW in columns and not is_drawn:
-            found[DRAW] = pa.array(np.zeros(len(found[_PLACE]), np.int64))
-        return pa.table(found)
+            computed[DRAW] = pa.array(np.zeros(len(computed[_PLACE]), np.int64))
+        return pa.table(computed)
 
     def _evaluate_columns(self, query: str, rows: pa.Table, alias: str, number: int) -> pa.Table:
         """Return the computed columns of a micro-batch.

@@ -69,9 +69,9 @@ class PlainColumns:
 
     def take_columns(self, rows: pa.Table) -> dict[str, pa.ChunkedArray | pa.Array]:
         """Return the columns that need no SQL, for all rows."""
-        taken = {name: reference.take_column(rows) for name, reference in self.references.items()}
+        columns = {name: reference.take_column(rows) for name, reference in self.references.items()}
         constants = {n: pa.repeat(value, rows.num_rows) for n, value in self.constants.items()}
-        return taken | constants
+        return columns | constants
 
 
 def find_plain_columns(
@@ -83,8 +83,11 @@ def find_plain_columns(
     the event time, which only lets more rows pass. ``schema``: types of the input's columns.
     """
     trees = {name: sqlglot.parse_one(sql, dialect="duckdb") for name, sql in columns.items()}
-    found = {name: _find_reference(tree, schema) for name, tree in trees.items()}
-    references = {n: reference for n, reference in found.items() if reference is not None}
+    references = {
+        name: reference
+        for name, tree in trees.items()
+        if (reference := _find_reference(tree, schema)) is not None
+    }
     constants = {
         name: _evaluate_constant(columns[name]) for name, tree in trees.items() if _is_number(tree)
     }
@@ -118,7 +121,7 @@ def _find_column(tree: exp.Expr, schema: pa.Schema) -> pa.Field | None:
 
 
 def _find_event_time(tree: exp.Expr, schema: pa.Schema) -> Reference | None:
-    """Return the column of which an expression is the microseconds since 1970, in UTC."""
+    """Return the column whose microseconds since 1970, in UTC, an expression is."""
     if not isinstance(tree, exp.Anonymous) or tree.name.lower() != "epoch_us":
         return None
     time = tree.expressions[0]
