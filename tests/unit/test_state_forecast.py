@@ -40,8 +40,8 @@ def explain(join: StreamJoin, subject: str, **more: object) -> dict[str, str]:
 def test_the_most_tuples_in_a_window_are_counted_for_tables(tmp_path: Path) -> None:
     join = make_join(NEAR)
     assert explain(join, "held") == {
-        "a": "41 rows, 0.00148 MB, of 300, counted",
-        "b": "21 rows, 0.000756 MB, of 300, counted",
+        "a": "41 rows, 1.48 kB, of 300, counted",
+        "b": "21 rows, 756 B, of 300, counted",
     }
     run = join.start(tmp_path / "run", batches=60)
     assert run.awaitTermination()
@@ -51,8 +51,8 @@ def test_the_most_tuples_in_a_window_are_counted_for_tables(tmp_path: Path) -> N
 
 def test_rates_forecast_streams_that_do_not_end() -> None:
     held = explain(make_join(NEAR, lateness={"b": "10 s"}), "held", rates={"a": 500, "b": 2})
-    assert held["a"] == "25,000 rows, 0.9 MB, and a batch, at 500 rows a second"
-    assert held["b"] == "40 rows, 0.00144 MB, and a batch, at 2 rows a second"
+    assert held["a"] == "25,000 rows, 900 kB, and a batch, at 500 rows a second"
+    assert held["b"] == "40 rows, 1.44 kB, and a batch, at 2 rows a second"
     forever = explain(make_join("a.k = b.k"), "held", rates={"a": 500, "b": 1})["a"]
     assert forever.startswith("every tuple, for ever: 43,200,000 rows, 1.56 GB, a day, at 500")
 

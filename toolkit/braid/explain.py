@@ -23,7 +23,6 @@ from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.condition_cost_tree import TreeLine, build_condition_tree, format_condition_tree
 from braid.core.query import longest_windows
 from braid.core.reserved_columns import TIME
-from braid.execution.executor_choice import format_megabytes
 from braid.execution.executors import available_parallelism
 from braid.join_config import JoinConfig
 from braid.kernels.step_tally import StepTally
@@ -40,7 +39,7 @@ from braid.state_forecast import (
 from braid.step_estimates import SAMPLED_TUPLES, estimate_steps
 from braid.util.durations import format_duration
 from braid.util.html_table import render_html_table
-from braid.util.machine import available_cores
+from braid.util.machine import available_cores, format_bytes
 
 
 @dataclass(frozen=True)
@@ -318,9 +317,9 @@ def _describe_executor(join: AnalyzedJoin) -> str:
     machine = available_parallelism(join.source.spark_session, join.config.driver_memory)
     return (
         f"each batch {here}, or by Spark's tasks, {on_spark}: as the batches before make the one "
-        f"or the other faster; over {format_megabytes(machine.collect_limit_bytes)} of tuples "
+        f"or the other faster; over {format_bytes(machine.collect_limit_bytes)} of tuples "
         "always by Spark "
-        f"(the driver may hold {format_megabytes(machine.memory)})"
+        f"(the driver may hold {format_bytes(machine.memory)})"
     )
 
 
@@ -353,7 +352,7 @@ def _describe_storage_cost(
 
 def _describe_held_tuples(held: HeldTuples) -> str:
     kept = "every tuple, for ever: " if held.is_endless else ""
-    return f"{kept}{held.rows:,.0f} rows, {format_megabytes(round(held.size_bytes))}, {held.basis}"
+    return f"{kept}{held.rows:,.0f} rows, {format_bytes(round(held.size_bytes))}, {held.basis}"
 
 
 def _describe_state_size(rows: int, span: int, limit: int | None, copies: float, size: int) -> str:
@@ -363,6 +362,6 @@ def _describe_state_size(rows: int, span: int, limit: int | None, copies: float,
     """
     live = rows if limit is None or span <= limit else rows * limit / span
     return (
-        f"about {live * copies * size / 1e6:,.3g} MB (estimated: {live:,.0f} of {rows:,} rows in "
-        f"the window, times {copies:.3g} copies, times {size} bytes; no filter counted)"
+        f"about {format_bytes(round(live * copies * size))} (estimated: {live:,.0f} of {rows:,} "
+        f"rows in the window, times {copies:.3g} copies, times {size} bytes; no filter counted)"
     )

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from braid.core.batch_report import TaskReport
 from braid.core.run_events import BatchCommitted
+from braid.util.machine import format_bytes
 
 COPIES = 4
 """Bytes that this process holds during a batch, as a multiple of the bytes of its tuples.
@@ -170,7 +171,7 @@ def choose_executor(
     model = _Model([p for p in before if p.parallelism == machine.describe], size, hosts, machine)
     here, there = model.expected_seconds("process"), model.expected_seconds("spark")
     best, other = ("process", "spark") if here <= there else ("spark", "process")
-    why = f"{format_megabytes(size)} expected: {here:.2f} s in this process, {there:.2f} s on Spark"
+    why = f"{format_bytes(size)} expected: {here:.2f} s in this process, {there:.2f} s on Spark"
     if model.should_retry_other(best):
         return ExecutorChoice(other, f"{why}; tried again after {_UNTRIED} batches")
     return ExecutorChoice(best, why)
@@ -181,17 +182,12 @@ def driver_memory_excess(size: int, machine: Parallelism, derived: int = 0) -> s
 
     ``size``: bytes of its tuples. ``derived``: bytes of its state.
     """
-    state = f" and {format_megabytes(derived)} of state" if derived else ""
+    state = f" and {format_bytes(derived)} of state" if derived else ""
     return (
-        f"{format_megabytes(size)} of tuples{state} take "
-        f"{format_megabytes((size + derived) * COPIES)} here; the "
-        f"driver may hold {format_megabytes(machine.memory)}"
+        f"{format_bytes(size)} of tuples{state} take "
+        f"{format_bytes((size + derived) * COPIES)} here; the "
+        f"driver may hold {format_bytes(machine.memory)}"
     )
-
-
-def format_megabytes(size: int) -> str:
-    """Return bytes as text in MB or GB."""
-    return f"{size / 1e6:,.3g} MB" if size < 1e9 else f"{size / 1e9:,.3g} GB"
 
 
 @dataclass(frozen=True)

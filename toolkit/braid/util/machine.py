@@ -45,6 +45,16 @@ def parse_memory_limit(given: str | int | None = None, what: str = "driver_memor
     return size
 
 
+def format_bytes(size: int) -> str:
+    """Return bytes as text with a unit.
+
+    >>> format_bytes(92), format_bytes(3_400), format_bytes(1_500_000_000)
+    ('92 B', '3.4 kB', '1.5 GB')
+    """
+    unit = next(unit for unit in reversed(_UNITS) if size >= _UNITS[unit] or unit == "B")
+    return f"{size / _UNITS[unit]:,.3g} {unit}"
+
+
 def machine_memory() -> int:
     """Return the bytes of memory of the machine, or the container's limit if it is lower."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
