@@ -81,6 +81,10 @@ def test_no_argument_of_a_function_is_lost(name: str) -> None:
         assert lost == (["a.x0"] if is_unit_a_word and count == 3 else []), text
 
 
+_DIALECTS = ("SparkSql", "CQL", "COMPILED_SQL")
+"""Names of the project's dialects, and of the one in which it reads what it has compiled."""
+
+
 def faults(source: str) -> Iterator[str]:
     """Yield, by line, uses of another SQL dialect than the project's."""
     for node in ast.walk(ast.parse(source)):
@@ -90,7 +94,7 @@ def faults(source: str) -> Iterator[str]:
         dialect = given.get("dialect", given.get("read"))
         if node.func.attr in ("parse", "parse_one", "transpile", "tokenize"):
             of_sqlglot = isinstance(node.func.value, ast.Name) and node.func.value.id == "sqlglot"
-            is_own = isinstance(dialect, ast.Name) and dialect.id in ("SparkSql", "CQL")
+            is_own = isinstance(dialect, ast.Name) and dialect.id in _DIALECTS
             if of_sqlglot and not is_own:
                 yield f"line {node.lineno}: sqlglot.{node.func.attr} in another dialect"
         values = [*node.args, *given.values()]

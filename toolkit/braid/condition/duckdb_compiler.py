@@ -50,6 +50,7 @@ from braid.condition.sql_types import (
     duckdb_type_name,
 )
 from braid.condition.syntax_arguments import READ, AsWritten
+from braid.condition.term_normalizer import find_local_time
 from braid.util.durations import UNITS
 
 
@@ -102,6 +103,14 @@ class DuckDBCompiler(ArrayCompiler):
         self._raise_unsupported(node, f" has {node.args['word']}")
 
     # Columns and constants
+
+    def _compile_parentheses(self, node: exp.Paren) -> Typed:
+        # DuckDB has a function for the key of a local time, which Spark has not.
+        if self.ours and (time := find_local_time(node)) is not None:
+            sql, kind = self.compile_expression(time)
+            if kind == CLOCK:
+                return f"epoch_us({sql})", BIGINT
+        return self.compile_expression(node.this)
 
     def _compile_column(self, node: exp.Column) -> Typed:
         kind = self.columns.get((node.table, node.name))
@@ -290,7 +299,7 @@ class DuckDBCompiler(ArrayCompiler):
 _C = DuckDBCompiler
 _RULES: Mapping[type[exp.Expr], Callable[[DuckDBCompiler, Any], Typed]] = {
     exp.Column: _C._compile_column,
-    exp.Paren: lambda c, n: c.compile_expression(n.this),
+    exp.Paren: _C._compile_parentheses,
     exp.Literal: _C._compile_literal,
     exp.Boolean: lambda c, n: (n.sql("duckdb"), BOOLEAN),
     exp.Null: lambda c, n: ("NULL", VOID),

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, inf
 
+import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.simplify import simplify
 
@@ -235,6 +236,16 @@ def key_sql(kind: str, sql: str, scale: int) -> str:
         "decimal": f"cast(cast(({sql}) as decimal(18, {scale})) * {10**scale} as bigint)",
         "float": f"cast({sql} as double)",
     }[kind]
+
+
+def find_local_time(node: exp.Paren) -> exp.Expr | None:
+    """Return the timestamp without time zone whose key an expression is; None: it is no key."""
+    date = node.find(exp.UnixDate)
+    if date is None or not isinstance(date.this, exp.Cast):
+        return None
+    time = date.this.this
+    key = key_sql("timestamp_ntz", time.sql(dialect=SparkSql), 0)
+    return time if node == sqlglot.parse_one(key, dialect=SparkSql) else None
 
 
 def null_safe_key_sql(a: SqlType, b: SqlType, sql: str) -> str | None:

@@ -14,6 +14,8 @@ from sqlglot.optimizer.simplify import simplify
 
 from braid.condition.residual_evaluation import duckdb_cursor
 
+COMPILED_SQL = "duckdb"
+"""Dialect of the SQL that Braid compiles. No user's text is parsed in it."""
 _KEPT_BY_DUCKDB = (pa.float32(), pa.float64(), pa.string(), pa.date32(), pa.timestamp("us"))
 _FAR_OFF = 2**60
 """DuckDB's calendar has the times within as many microseconds of 1970, which are 36,000 years."""
@@ -82,7 +84,7 @@ def find_plain_columns(
     ``columns``: DuckDB SQL by name. ``conditions``: DuckDB SQL of the filter, without the test of
     the event time, which only lets more rows pass. ``schema``: types of the input's columns.
     """
-    trees = {name: sqlglot.parse_one(sql, dialect="duckdb") for name, sql in columns.items()}
+    trees = {name: sqlglot.parse_one(sql, dialect=COMPILED_SQL) for name, sql in columns.items()}
     references = {
         name: reference
         for name, tree in trees.items()
@@ -105,7 +107,7 @@ def _find_reference(tree: exp.Expr, schema: pa.Schema) -> Reference | None:
         if first is None or not _is_number(default):
             return None
         return replace(first, default=_evaluate_constant(default.sql("duckdb")))
-    return _find_event_time(tree, schema)
+    return _find_microseconds(tree, schema)
 
 
 def _find_column(tree: exp.Expr, schema: pa.Schema) -> pa.Field | None:
@@ -120,7 +122,7 @@ def _find_column(tree: exp.Expr, schema: pa.Schema) -> pa.Field | None:
     return field
 
 
-def _find_event_time(tree: exp.Expr, schema: pa.Schema) -> Reference | None:
+def _find_microseconds(tree: exp.Expr, schema: pa.Schema) -> Reference | None:
     """Return the column whose microseconds since 1970, in UTC, an expression is."""
     if not isinstance(tree, exp.Anonymous) or tree.name.lower() != "epoch_us":
         return None
@@ -147,7 +149,7 @@ def _evaluate_constant(sql: str) -> pa.Scalar:
 def _find_null_tested(conditions: Sequence[str], schema: pa.Schema) -> frozenset[str] | None:
     """Return the columns that must not be NULL for all conditions to be true; None: not enough."""
     text = " AND ".join(f"({condition})" for condition in conditions) or "true"
-    tree = sqlglot.parse_one(text, dialect="duckdb")
+    tree = sqlglot.parse_one(text, dialect=COMPILED_SQL)
     names: set[str] = set()
 
     def replace_null_test(node: exp.Expr) -> exp.Expr:
@@ -156,6 +158,8 @@ def _find_null_tested(conditions: Sequence[str], schema: pa.Schema) -> frozenset
         tested = node.this.unnest()
         if (field := _find_column(tested, schema)) is not None:
             names.add(field.name)
+        elif (time := _find_microseconds(tested, schema)) is not None:
+            names.add(time.source)
         elif not _is_number(tested):
             return node
         return exp.false()
