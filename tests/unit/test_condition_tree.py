@@ -180,6 +180,13 @@ def test_a_sample_without_tuples_or_with_a_failing_expression_gives_no_estimate(
     assert "estimated" not in str(fails.explain())
 
 
+def test_a_common_equality_is_not_named_after_the_band_beside_it() -> None:
+    lines = str(StreamJoin(STREAMS, ON).explain()).splitlines()
+    named = [line.split("index: ")[1] for line in lines if "index: " in line]
+    band = "a.v BETWEEN b.v - 10 AND b.v + 10"
+    assert named == ["equality: a.k = b.k AND a.m = b.m", f"band: {band}"]
+
+
 def test_branches_are_drawn_and_long_parts_are_shortened() -> None:
     parts = (
         "a.k = b.k",

@@ -38,20 +38,23 @@ class ConditionPart:
 
 
 def add_derived_conditions(
-    parts: Sequence[ConditionPart], derived: Iterable[IndexCondition]
+    parts: Sequence[ConditionPart], equal: Iterable[KeyPair], derived: Iterable[IndexCondition]
 ) -> tuple[ConditionPart, ...]:
     """Return the parts with conditions that follow from several of them.
+
+    ``equal``: the keys that the condition requires to be equal.
 
     Such a condition belongs to the parts that compare one of its streams' keys by equality: several
     equalities of two streams have a common hash, and a = b and b = c imply a = c.
     """
-    extended = [*parts]
+    extended, equalities = [*parts], {*equal}
     for condition in derived:
         pair = condition.left, condition.right
         streams = {condition.left[0], condition.right[0]}
         for n, part in enumerate(extended):
-            ends = {end for pair in part.key_pairs for end in pair}
-            is_between = any({a[0], b[0]} == streams for a, b in part.key_pairs)
+            compared = part.key_pairs & equalities
+            ends = {end for pair in compared for end in pair}
+            is_between = any({a[0], b[0]} == streams for a, b in compared)
             if is_between or ends & {*pair}:
                 extended[n] = replace(part, key_pairs=part.key_pairs | {pair})
     return tuple(extended)

@@ -90,7 +90,7 @@ class ConjunctParser(ComparisonIndexer):
             combine_equalities(self.equal, self.keys),
             implied_equalities(self.equal),
         )
-        parts = add_derived_conditions(self.written, [*combined, *implied])
+        parts = add_derived_conditions(self.written, self.equal, [*combined, *implied])
         links = intersect_conditions([*combined, *self.links, *implied])
         builder = DisjunctionBuilder(self.keys, self.residuals.computed, self._parse_branch)
         split = ((self.splitter.find_branches(c), residual) for c, residual in residuals)
