@@ -16,7 +16,7 @@ from braid import Centralized
 from braid.condition.access_paths import Order
 from braid.core import compaction
 from braid.core.run_events import BatchCommitted, BatchPlanned
-from braid.execution import path_probing
+from braid.execution import path_probing, probe_pools
 from braid.kernels import probe
 from braid.kernels.block_builder import build_block, merge_blocks
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
@@ -216,6 +216,7 @@ def test_no_more_is_copied_together_for_a_hop_than_can_be(
     whole = run("whole")
     most = 400
     monkeypatch.setattr(path_probing, "BYTES", most)
+    monkeypatch.setattr(probe_pools, "BYTES", most)
     monkeypatch.setattr(probe, "BYTES", most)
     assert run("little") == whole and max(many) > 1
 

@@ -25,6 +25,7 @@ from braid.kernels.block_builder import build_block, gather_blocks, merge_blocks
 from braid.kernels.hashing import xxhash64
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.join_spec import RoutingHash
+from braid.kernels.meetings import Meetings
 from braid.kernels.position_sort import sort_positions
 from braid.kernels.probe import BlockJoiner, ProbeInput
 from braid.kernels.range_search import search_equal_ranges
@@ -336,12 +337,17 @@ def test_gathered_blocks_find_and_count_what_each_finds(
     counts = [SimpleNamespace(compared_pairs=0) for _ in blocks]
     each = [join(p, a, b, count=c) for b, c in zip(blocks, counts, strict=True)]
     count = SimpleNamespace(compared_pairs=np.zeros(len(blocks), int))
-    assert join(p, a, together, count=count) == sum(each, Counter())
+    due = Meetings(np.arange(len(blocks))[None, :], len(blocks))
+    partial = PartialMatches({0: (a, a.row_positions())})
+    probes = [ProbeInput(partial, together, False, count, meetings=due)]
+    found: Counter[tuple[int, ...]] = Counter()
+    for _, f in BlockJoiner(p, (None, None)).probe_blocks(probes, 1):
+        ids = zip(*(f.column_values(s, "id").tolist() for s in range(2)), strict=True)
+        found.update(here := Counter(ids))
+        assert due.count_matches(f, 1).sum() == here.total()
+    assert found == sum(each, Counter())
     if is_single:  # several ranges are checked or searched, which depends on the rows
         assert count.compared_pairs.tolist() == [int(np.sum(c.compared_pairs)) for c in counts]
-    assert together.count_by_block(np.arange(together.batch.num_rows)).tolist() == [
-        b.row_count() for b in blocks
-    ]
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 7])

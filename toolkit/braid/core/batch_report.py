@@ -46,7 +46,10 @@ class HostMetrics(msgspec.Struct, omit_defaults=True):
     received_partial_bytes: int = 0
     results: int = 0
     seconds: float = 0.0
-    """Seconds of derivations, builds and probes, counted at the host where a path enters a task."""
+    """Seconds of derivations, builds and probes.
+
+    Those of a pool are shared among its hosts by probes and compared pairs.
+    """
     skipped_pairs: int = 0
     """Pairs (probing tuple, row of a block) skipped by load shedding."""
 

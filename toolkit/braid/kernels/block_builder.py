@@ -103,10 +103,10 @@ def gather_blocks(
     source = rows.column(_SOURCE).to_numpy()
     rows = _drop_column(rows, _SOURCE)
     if not is_numbered:
-        return BlockRows(rows, None, source, len(batches))
+        return BlockRows(rows, None, source)
     births = [birth for each in sources for birth in each.births]
     numbers = rows.column(ROW).to_numpy()
-    return BlockRows(_drop_column(rows, ROW), None, source, len(batches), births, numbers)
+    return BlockRows(_drop_column(rows, ROW), None, source, births, numbers)
 
 
 def _drop_column(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:

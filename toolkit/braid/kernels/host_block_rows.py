@@ -33,7 +33,7 @@ _PLACES = "__places"
 
 
 class BlockRows:
-    """The rows of one block on a host, or of ``several`` small blocks.
+    """The rows of one block on a host, or of several small blocks.
 
     - ``batch``: the record batch.
     - ``keys``: routing keys of the host's rows; None: all rows.
@@ -47,12 +47,11 @@ class BlockRows:
         batch: pa.RecordBatch,
         keys: Keys | None = None,
         sources: np.ndarray | None = None,
-        several: int = 1,
         births: Sequence[int] = (),
         numbers: np.ndarray | None = None,
     ) -> None:
         self.births, self._numbers = births, numbers
-        self.batch, self.keys, self.sources, self.several = batch, keys, sources, several
+        self.batch, self.keys, self.sources = batch, keys, sources
         self._numpy: dict[str, np.ndarray] = {}
         self._vectors: dict[str, VectorColumn] = {}
         self._sets: dict[str, SetColumn] = {}
@@ -76,12 +75,6 @@ class BlockRows:
         if column is None:
             column = self._vectors[name] = VectorColumn.from_arrow(self.batch.column(name))
         return column
-
-    def count_by_block(self, at: np.ndarray) -> np.ndarray:
-        """Return the number of these positions in each of the blocks."""
-        if self.sources is None:
-            return np.array([len(at)])
-        return np.bincount(self.sources[at], minlength=self.several)
 
     def row_positions(self) -> np.ndarray:
         """Return the positions of the host's rows.
@@ -207,12 +200,14 @@ class PartialMatches:
       shared run.
     - ``weights``: 1 / the sampling probability, in a run that sheds load; None: all are 1.
     - ``sampling_hashes``: hashes by which the results were sampled, if needed.
+    - ``origins``: numbers of the arrivals that are put together in them; None: one arrival.
     """
 
     parts: dict[int, tuple[BlockRows, np.ndarray]]
     queries: np.ndarray | None = None
     weights: np.ndarray | None = None
     sampling_hashes: np.ndarray | None = None
+    origins: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.parts.values()))[1])
@@ -258,8 +253,10 @@ class PartialMatches:
         if len(several) == 1:
             return several[0]
         parts = {s: _concat_parts([p.parts[s] for p in several]) for s in several[0].parts}
+        numbers = [p.origins for p in several if p.origins is not None]
+        origins = np.concatenate(numbers) if numbers else None
         if all(p.weights is None for p in several):
-            return PartialMatches(parts)
+            return PartialMatches(parts, origins=origins)
         weights = [np.ones(len(p)) if p.weights is None else p.weights for p in several]
         coins = [
             np.zeros(len(p), np.uint64) if p.sampling_hashes is None else p.sampling_hashes
@@ -298,13 +295,12 @@ class PartialMatches:
 
     def take_positions(self, chosen: np.ndarray) -> PartialMatches:
         """Return the partial results at these positions."""
-        queries = None if self.queries is None else self.queries[chosen]
-        weights = None if self.weights is None else self.weights[chosen]
-        coins = None if self.sampling_hashes is None else self.sampling_hashes[chosen]
+        by_result = (self.queries, self.weights, self.sampling_hashes, self.origins)
+        taken = (None if values is None else values[chosen] for values in by_result)
         parts = {
             s: (rows, _compose_positions(rows, at, chosen)) for s, (rows, at) in self.parts.items()
         }
-        return PartialMatches(parts, queries, weights, coins)
+        return PartialMatches(parts, *taken)
 
 
 def _make_read_only(array: np.ndarray) -> np.ndarray:
@@ -319,7 +315,9 @@ def _compose_positions(rows: BlockRows, at: np.ndarray, chosen: np.ndarray) -> n
 
 def take_known_rows(rows: BlockRows, at: np.ndarray) -> pa.RecordBatch:
     """Return the rows at these positions without orders; they stay known by birth and number."""
-    taken = take_block_rows(drop_order_columns(rows.batch), at)
+    taken = drop_order_columns(rows.batch)
+    if not rows.is_all_rows(at):
+        taken = take_block_rows(taken, at)
     if not rows.births:
         return taken
     births = np.array(rows.births, np.int64)[0 if rows.sources is None else rows.sources[at]]

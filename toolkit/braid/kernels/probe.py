@@ -22,6 +22,8 @@ from braid.errors import EvaluationFailure
 from braid.kernels.candidate_pairs import find_candidate_pairs, find_pairs_at_risk
 from braid.kernels.compared_pairs import CandidatePairs
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
+from braid.kernels.meetings import ONE_MEETING, Meetings
+from braid.kernels.order_search import PairChunk
 from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.kernels.range_search import split_into_chunks
 from braid.kernels.set_overlap import pairwise_inner_product, pairwise_overlap
@@ -50,7 +52,7 @@ others.
 class ComparisonCounter(Protocol):
     """A counter of candidate pairs.
 
-    For gathered blocks it counts by block (see ``block_builder.gather_blocks``).
+    It counts by meeting (see ``meetings``).
     """
 
     compared_pairs: Any
@@ -63,6 +65,7 @@ class ProbeInput(NamedTuple):
       excluded.
     - ``counts``: the candidate pairs are added to ``counts.compared_pairs``.
     - ``since``: event time below which rows of a block that is not stored are excluded; None: none.
+    - ``meetings``: which of several arrivals and gathered blocks meet.
     """
 
     partial: PartialMatches
@@ -70,6 +73,12 @@ class ProbeInput(NamedTuple):
     is_stored: bool
     counts: ComparisonCounter
     since: Horizon = None
+    meetings: Meetings = ONE_MEETING
+
+    def find_due_pairs(self, chunk: PairChunk, stream: int) -> CandidatePairs:
+        """Return the pairs that an access path found and that are due on these hosts."""
+        pairs = CandidatePairs.from_chunk(chunk, self.partial, self.rows, stream)
+        return self.meetings.keep_due(pairs)
 
 
 @dataclass
@@ -133,21 +142,21 @@ class BlockJoiner:
 
     def _find_candidates(self, meet: ProbeInput, tally: StepTally) -> Iterator[PartialMatches]:
         """Yield the pairs that index, conditions and windows admit, in chunks."""
-        partial, rows, is_stored, count, since = meet
-        step = tally.step
-        horizon = self.horizons[step.stream] if is_stored else since
+        partial, rows, step = meet.partial, meet.rows, tally.step
+        horizon = self.horizons[step.stream] if meet.is_stored else meet.since
         if self.bitmaps is not None and rows.batch.num_rows:
             partial = self.bitmaps.filter_wanted(partial, rows, step.stream)
+            meet = meet._replace(partial=partial)
         if not len(partial):
             return
         if rows.batch.num_rows:
             for danger in step.guarded_steps:
-                self._check_danger(partial, rows, horizon, step, danger)
+                self._check_danger(meet, horizon, step, danger)
         for chunk in find_candidate_pairs(partial, rows, step.stream, step.access_path, CHUNK):
-            pairs = CandidatePairs.from_chunk(chunk, partial, rows, step.stream)
+            pairs = meet.find_due_pairs(chunk, step.stream)
             if not len(pairs.left):
                 continue
-            count.compared_pairs += rows.count_by_block(pairs.right)
+            meet.counts.compared_pairs += meet.meetings.count_pairs(pairs)
             tally.candidate_pairs += len(pairs.left)
             admitted = self._admit_pairs(pairs, tally, horizon)
             if admitted is not None:
@@ -165,34 +174,27 @@ class BlockJoiner:
             return None
         visited = pairs.partial.take_positions(pairs.left)
         parts = {**visited.parts, step.stream: (pairs.rows, pairs.right)}
-        admitted = PartialMatches(
-            parts, weights=visited.weights, sampling_hashes=visited.sampling_hashes
-        )
+        admitted = replace(visited, parts=parts, queries=None)
         if self.bitmaps is not None:
             admitted.queries = self.bitmaps.result_bitmaps(admitted)
             admitted = admitted.take_positions(np.flatnonzero(admitted.queries))
         return admitted if len(admitted) else None
 
     def _check_danger(
-        self,
-        partial: PartialMatches,
-        rows: BlockRows,
-        horizon: Horizon,
-        step: ProbeStep,
-        danger: GuardedStep,
+        self, meet: ProbeInput, horizon: Horizon, step: ProbeStep, danger: GuardedStep
     ) -> None:
         """Raise EvaluationFailure if Spark computes the guarded sum of a pair and it overflows.
 
         In nearly all cases the bounds of the columns exclude this.
         """
-        ends = danger.guard.weighted_columns
+        partial, rows, ends = meet.partial, meet.rows, danger.guard.weighted_columns
         bounds = [
             (rows if s == step.stream else partial.parts[s][0]).find_bounds(n) for s, n, _ in ends
         ]
         if not may_overflow(danger.guard, bounds):
             return
         for chunk in find_pairs_at_risk(partial, rows, danger, bounds, step.stream, CHUNK):
-            pairs = CandidatePairs.from_chunk(chunk, partial, rows, step.stream)
+            pairs = meet.find_due_pairs(chunk, step.stream)
             columns = [pairs.column_values(s, n) for s, n, _ in ends]
             pairs = pairs.take_positions(np.flatnonzero(find_overflows(danger.guard, columns)))
             required = replace(step, conditions=danger.required_links)

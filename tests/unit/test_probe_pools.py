@@ -1,0 +1,127 @@
+"""Pooled probes find, count and plan what each block probed alone does, for every placement."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from braid.core.placement import Placement
+from braid.core.run_events import BatchCommitted, BatchPlanned
+from braid.execution import probe_pools
+from braid.execution.probe_pools import PoolBuilder
+from braid.execution.thread_executor import ThreadExecutor
+from braid.stream_join import StreamJoin
+from oracle import PLACEMENTS, expected, result_ids, tables
+
+EQUAL = "a.k = b.k"
+BAND = "a.n - b.n BETWEEN -20 AND 20"
+CHAIN = "a.k = b.k AND b.k = c.k"
+WINDOWS = {"a": 90, "b": 150}
+
+
+@pytest.fixture(autouse=True)
+def _one_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each task counts its probing rows, and how many there are depends on seconds."""
+    monkeypatch.setattr("braid.arrow_join.make_executor", lambda way: ThreadExecutor(1))
+
+
+def _cases() -> Iterator[Any]:
+    for name, placement in {type(p): (n, p) for n, p in PLACEMENTS.items()}.values():
+        if placement.supports_streams(2):
+            yield pytest.param(placement, EQUAL, WINDOWS, {"how": "left"}, id=f"{name}, left")
+        if placement.supports_streams(2) and placement.routing_key_source == "tuple":
+            yield pytest.param(placement, BAND, WINDOWS, {}, id=f"{name}, band")
+        if placement.supports_streams(3):
+            yield pytest.param(placement, CHAIN, None, {}, id=f"{name}, 3 streams")
+
+
+def _run(
+    folder: Path, placement: Placement, on: str, windows: Any, more: dict[str, Any]
+) -> tuple[Counter[Any], list[Any], list[Any]]:
+    """Return the results, the plans, and what each host has done in each batch."""
+    streams = tables("abc" if on == CHAIN else "ab", 60, 4)
+    waits = windows and {alias: f"{w} seconds" for alias, w in windows.items()}
+    join = StreamJoin(streams, on, placement, waits, time="ts", check=True, **more)
+    run = join.start(folder, batches="batch")
+    run.awaitTermination()
+    events = run.events()
+    done = [e for e in events if isinstance(e, BatchCommitted)]
+    work = [_drop_seconds(e) for e in done]
+    how = more.get("how", "inner")
+    ids = Counter(map(str, run.results().to_pylist())) if how != "inner" else Counter()
+    if how == "inner":
+        assert (found := result_ids(run.results())) == expected(streams, on, windows)
+        ids = Counter(map(str, found.elements()))
+    return ids, [e for e in events if isinstance(e, BatchPlanned)], work
+
+
+def _drop_seconds(event: BatchCommitted) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return what was counted. Bytes of partial results are estimated from averages."""
+    hosts = [
+        msgspec.structs.replace(metrics, seconds=0.0, received_partial_bytes=0)
+        for metrics in event.host_metrics
+    ]
+    steps = [
+        step._replace(seconds=0.0, checks=tuple(c._replace(seconds=0.0) for c in step.checks))
+        for step in event.step_counts
+    ]
+    return hosts, steps, [metrics.received_partial_bytes for metrics in event.host_metrics]
+
+
+def _compare(one: tuple[Any, Any, Any], other: tuple[Any, Any, Any]) -> None:
+    assert one[:2] == other[:2]
+    for (*counts, sent), (*others, received) in zip(one[2], other[2], strict=True):
+        assert counts == others
+        assert sent == pytest.approx(received, rel=0.05, abs=20)
+
+
+@pytest.mark.parametrize(("placement", "on", "windows", "more"), [*_cases()])
+def test_pools_find_and_count_what_blocks_probed_alone_do(
+    placement: Placement,
+    on: str,
+    windows: dict[str, int] | None,
+    more: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pooled = _run(tmp_path / "pooled", placement, on, windows, more)
+    real = PoolBuilder._list_meetings
+
+    def list_alone(*given: Any) -> Iterator[Any]:
+        for key, met in real(*given):
+            yield key._replace(alone=(met.arrival, met.block)), met
+
+    monkeypatch.setattr(PoolBuilder, "_list_meetings", list_alone)
+    _compare(_run(tmp_path / "alone", placement, on, windows, more), pooled)
+
+
+def test_hosts_share_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One pool for stored blocks and one for fresh ones of each stream, on any number of hosts."""
+    made = []
+    real = PoolBuilder.make_pools
+
+    def make_pools(*given: Any) -> Any:
+        pools = real(*given)
+        made.append([(len(pool.arrivals), len(pool.blocks)) for pool in pools])
+        return pools
+
+    monkeypatch.setattr(PoolBuilder, "make_pools", make_pools)
+    [hashed] = [p for n, p in PLACEMENTS.items() if n == "HashPartition(hosts=5)"]
+    _run(tmp_path, replace(hashed, hosts=16), EQUAL, None, {})
+    assert max(map(len, made)) == 2
+    assert max(arrivals for pools in made for arrivals, _ in pools) > 8
+
+
+def test_tables_and_bytes_of_pools_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [hashed] = [p for n, p in PLACEMENTS.items() if n == "HashPartition(hosts=5)"]
+    whole = _run(tmp_path / "whole", hashed, CHAIN, None, {})
+    monkeypatch.setattr(probe_pools, "_MOST_CELLS", 12)
+    monkeypatch.setattr(probe_pools, "BYTES", 600)
+    _compare(_run(tmp_path / "bounded", hashed, CHAIN, None, {}), whole)

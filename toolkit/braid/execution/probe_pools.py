@@ -1,0 +1,271 @@
+"""Pool the probes of several routes: partial results of many hosts probe many blocks at once.
+
+The cover rule lets every due pair of blocks meet on exactly one host. So a process need not look at
+one host after the other: a pool finds the pairs of all its hosts together, and a table of meetings
+says to which host a pair belongs, and which pairs are not due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from braid.condition.access_paths import AccessPath, IndexCondition, OrderSearch
+from braid.core.plan import Hop
+from braid.execution.host_replicas import ReplicaStore
+from braid.kernels.block_builder import gather_blocks
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
+from braid.kernels.meetings import Meetings
+from braid.kernels.probe import BYTES
+from braid.kernels.shedding_sampler import PairSampler
+
+Place = tuple[int, int, int]
+"""Position of partial results in the plan: route, path, and next hop, each by number."""
+Step = tuple[frozenset[int], int]
+"""Streams joined so far, and the next one."""
+_SMALL = 4096
+"""Rows up to which partial results and blocks are pooled: searching each block would cost more than
+sorting them together.
+"""
+_MOST_CELLS = 1 << 22
+"""Maximum size of a table of meetings."""
+
+
+class Arrival(NamedTuple):
+    """Partial results at a hop, and the hosts of this task that probe with them."""
+
+    place: Place
+    partial: PartialMatches
+    hosts: Sequence[int]
+
+
+class _Met(NamedTuple):
+    """A block that an arrival probes on a host."""
+
+    arrival: int
+    block: int
+    host: int
+    rows: BlockRows
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Return what the replicas of a block share if they are stored together."""
+        return self.block, id(self.rows)
+
+
+class _PoolKey(NamedTuple):
+    """Meetings with equal keys can be in one pool.
+
+    - ``alone``: numbers of an arrival and of a block that are in no pool with others; -1: no such.
+    - ``blocks``: the blocks that the arrivals probe, if a pool of others would try more pairs.
+    - ``is_drawn``: whether only a sample of the probes meets the block, or each match counts alone.
+    - ``since``: event time below which the tuples of a block with pending pairs are answered.
+    """
+
+    is_fresh: bool
+    is_stored: bool
+    alone: tuple[int, int]
+    blocks: tuple[int, ...] = ()
+    is_drawn: bool = False
+    since: int | None = None
+
+
+@dataclass(frozen=True)
+class ProbePool:
+    """Partial results and the blocks that they probe at once.
+
+    - ``arrivals``, ``blocks``: what meets, by the numbers in ``meetings``.
+    - ``rows``: the rows of all blocks.
+    - ``hosts``, ``arrival_numbers``, ``block_numbers``: by meeting.
+    - ``sizes``: rows of each block.
+    """
+
+    key: _PoolKey
+    arrivals: Sequence[Arrival]
+    partial: PartialMatches
+    blocks: Sequence[int]
+    rows: BlockRows
+    sizes: np.ndarray
+    meetings: Meetings
+    hosts: np.ndarray
+    arrival_numbers: np.ndarray
+    block_numbers: np.ndarray
+
+    def count_possible_pairs(self) -> np.ndarray:
+        """Return, by meeting, the pairs of a partial result and a row of the block."""
+        probes = np.array([len(arrival.partial) for arrival in self.arrivals])
+        return np.asarray(probes[self.arrival_numbers] * self.sizes[self.block_numbers])
+
+
+def finds_equal_values(path: AccessPath | None) -> bool:
+    """Return whether an access path finds pairs by an equality: few pairs that are not due."""
+    if isinstance(path, OrderSearch):
+        return path.equality is not None
+    return isinstance(path, IndexCondition) and path.cost_rank == 0
+
+
+@dataclass
+class PoolBuilder:
+    """Builder of the pools of one task attempt.
+
+    - ``sampler``: sampler of a run that sheds load; None: it does not.
+    """
+
+    replicas: ReplicaStore
+    sampler: PairSampler | None
+    _gathers: dict[tuple[int, ...], tuple[BlockRows, Sequence[BlockRows]]] = field(
+        default_factory=dict
+    )
+    """Small blocks that are probed together, by the identities of their rows.
+
+    The rows are kept with them, so that identities stay unique.
+    """
+
+    def __post_init__(self) -> None:
+        self.batch = self.replicas.batch
+        self.fresh = {r.block.id for r in self.batch.routes if r.is_fresh}
+
+    def find_hop(self, place: Place) -> Hop:
+        """Return the hop at a place of the plan."""
+        route, path, hop = place
+        return self.batch.routes[route].paths[path][hop]
+
+    def sheds_load(self, place: Place) -> bool:
+        """Return whether load is shed at a hop: only at the first hop of fresh blocks."""
+        return self.sampler is not None and not place[2] and self.batch.routes[place[0]].is_fresh
+
+    def make_pools(self, arrivals: Sequence[Arrival], path: AccessPath | None) -> list[ProbePool]:
+        """Return the pools of arrivals at one step, whose access path is ``path``.
+
+        Small blocks and few partial results are pooled up to a size. A block is probed alone if
+        tuples are sampled for it, if partial results have weights, or if the run serves several
+        queries.
+        """
+        several: dict[_PoolKey, list[_Met]] = {}
+        for number, arrival in enumerate(arrivals):
+            for key, met in self._list_meetings(number, arrival, finds_equal_values(path)):
+                several.setdefault(key, []).append(met)
+        joined: dict[tuple[int, ...], list[PartialMatches]] = {}
+        return [
+            pool
+            for key, met in several.items()
+            for few in self._bound_sizes(met)
+            for pool in self._build_pools(key, arrivals, few, joined)
+        ]
+
+    def _list_meetings(
+        self, number: int, arrival: Arrival, is_equality: bool
+    ) -> Iterator[tuple[_PoolKey, _Met]]:
+        """Yield the blocks that an arrival probes, with the keys of their pools."""
+        place, partial = arrival.place, arrival.partial
+        is_fresh, probes = self.batch.routes[place[0]].is_fresh, self.find_hop(place).blocks_by_host
+        is_separate = partial.weights is not None or self.batch.bitmaps is not None
+        may_sample = self._may_sample(arrival)
+        same_blocks = (
+            () if is_equality else tuple(sorted(b for h in arrival.hosts for b in probes[h]))
+        )
+        large = number if len(partial) > _SMALL else -1
+        for host in arrival.hosts:
+            for block in probes[host]:
+                if (rows := self.replicas.replica_rows(block, host)) is None:
+                    continue
+                is_stored = is_fresh and block not in self.fresh
+                met = _Met(number, block, host, rows)
+                drawn = may_sample and self._is_sampled(arrival, block)
+                since = None if is_fresh else self.batch.held.get(block)
+                if is_separate or drawn or since is not None:
+                    alone = number, block
+                    yield _PoolKey(is_fresh, is_stored, alone, (), drawn, since), met
+                elif rows.batch.num_rows > _SMALL:
+                    yield _PoolKey(is_fresh, is_stored, (large, block)), met
+                else:
+                    yield _PoolKey(is_fresh, is_stored, (large, -1), same_blocks), met
+
+    def _may_sample(self, arrival: Arrival) -> bool:
+        """Return whether ``_is_sampled`` may be true for some block."""
+        if self.sampler is None or not self.sheds_load(arrival.place):
+            return False
+        rows, _ = arrival.partial.parts[self.batch.routes[arrival.place[0]].block.stream]
+        return self.batch.bitmaps is not None or not self.sampler.takes_all_tuples(rows)
+
+    def _is_sampled(self, arrival: Arrival, block: int) -> bool:
+        """Return whether only a sample of the probes meets a block, or each match counts alone."""
+        assert self.sampler is not None
+        fresh = self.batch.routes[arrival.place[0]].block
+        window = self.find_hop(arrival.place).stream
+        all_meet = self.sampler.meets_all(arrival.partial, fresh.stream, window, fresh.id, block)
+        return self.batch.bitmaps is not None or not all_meet
+
+    def _bound_sizes(self, met: Sequence[_Met]) -> Iterator[list[_Met]]:
+        """Yield meetings of one key in groups whose tables and gathered blocks are bounded."""
+        arrivals = len({each.arrival for each in met})
+        groups: dict[tuple[int, int], list[_Met]] = {}
+        several: list[list[_Met]] = [[]]
+        held = cells = 0
+        for each in met:
+            if each.identity not in groups:
+                # Fresh blocks share the columns of one batch.
+                more = 0 if each.block in self.fresh else each.rows.buffer_bytes
+                if several[-1] and (held + more > BYTES or cells + arrivals > _MOST_CELLS):
+                    several.append([])
+                    held = cells = 0
+                held, cells = held + more, cells + arrivals
+                groups[each.identity] = several[-1]
+            groups[each.identity].append(each)
+        yield from several
+
+    def _build_pools(
+        self,
+        key: _PoolKey,
+        arrivals: Sequence[Arrival],
+        met: Sequence[_Met],
+        joined: dict[tuple[int, ...], list[PartialMatches]],
+    ) -> Iterator[ProbePool]:
+        """Yield the pools of these meetings: several if partial results have too many bytes.
+
+        ``joined``: partial results of several arrivals that were put together before.
+        """
+        numbers = tuple(dict.fromkeys(each.arrival for each in met))
+        if numbers not in joined:
+            joined[numbers] = [*_join_arrivals([arrivals[n].partial for n in numbers])]
+        here = [arrivals[n] for n in numbers]
+        distinct = {each.identity: each for each in met}
+        rows = self._gather_rows([each.rows for each in distinct.values()], here[0].place)
+        at = dict(zip(numbers, range(len(numbers)), strict=True))
+        block_at = dict(zip(distinct, range(len(distinct)), strict=True))
+        left = np.array([at[each.arrival] for each in met])
+        right = np.array([block_at[each.identity] for each in met])
+        hosts = np.array([each.host for each in met])
+        blocks = [each.block for each in distinct.values()]
+        sizes = np.array([each.rows.batch.num_rows for each in distinct.values()])
+        for partial in joined[numbers]:
+            some: slice | np.ndarray = slice(None)
+            if len(joined[numbers]) > 1 and partial.origins is not None:
+                some = np.flatnonzero(np.isin(left, np.unique(partial.origins)))
+            chosen = hosts[some], left[some], right[some]
+            meetings = Meetings.from_pairs(*chosen[1:], (len(numbers), len(blocks)))
+            yield ProbePool(key, here, partial, blocks, rows, sizes, meetings, *chosen)
+
+    def _gather_rows(self, several: Sequence[BlockRows], place: Place) -> BlockRows:
+        if len(several) == 1:
+            return several[0]
+        key = tuple(map(id, several))
+        if key not in self._gathers:
+            spec, stream = self.batch.spec, self.find_hop(place).stream
+            # Rows of different blocks are copied together on their way to a third stream.
+            goes_on = len(spec.columns) > 2 and not spec.kind.is_inner
+            is_numbered = goes_on or stream in spec.kind.preserved
+            gathered = gather_blocks(several, spec.predicate.stream_orders(stream), is_numbered)
+            self._gathers[key] = gathered, several
+        return self._gathers[key][0]
+
+
+def _join_arrivals(several: Sequence[PartialMatches]) -> Iterator[PartialMatches]:
+    """Yield the partial results of several arrivals together, each with the number of its own."""
+    if len(several) == 1:
+        return iter(several)
+    numbered = [replace(p, origins=np.full(len(p), n)) for n, p in enumerate(several)]
+    return PartialMatches.concat_bounded(numbered, BYTES)
