@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from braid.condition.spark_type_checker import make_arrow_schema
 from braid.core.placement import Placement
 from braid.core.reserved_columns import make_nullable
 from braid.execution.engine import Engine
 from braid.execution.spark_to_arrow import collect_batch
 from braid.kernels.block_builder import replace_column
-from braid.kernels.join_spec import JoinSpec
 from braid.storage.block_files import read_parquet
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
@@ -81,30 +81,35 @@ class LocalRun:
     def _engine(self, placement: Placement, folder: Path, happened: list[Any]) -> Engine:
         join = self.join
         columns = tuple(tuple(c for c in f.columns if c != "batch") for f in join.streams.values())
-        spec = JoinSpec(
-            join.predicate,
-            columns,
-            self.where,
-            join._join.expiry_bounds,
-            str(folder),
-            min(2, placement.hosts),
-        )
+        store, frames = RunStore(folder), {a: f.drop("batch") for a, f in join.streams.items()}
+        types = join.source.find_result_types(frames)
+        spec = join._join.make_spec(columns, self.where, store, types)
         return Engine(
-            spec,
+            replace(spec, partitions=min(2, placement.hosts)),
             placement,
-            RunStore(folder),
+            store,
             join.config.lateness_microseconds,
             join.config.checks_coverage,
             happened.extend,
             AlternatingExecutor(),
             ahead=join.config.ahead_microseconds,
+            last_epochs=self._find_last_epochs(),
         )
+
+    def _find_last_epochs(self) -> tuple[int | None, ...]:
+        """Return the last batch of each stream, if tuples wait for it."""
+        if self.join.config.kind.is_inner and self.join.config.match is None:
+            return ()
+        stream = self.rows.column("__stream").to_numpy()
+        streams = range(len(self.join.streams))
+        return tuple(int(self.batch[stream == s].max(initial=-1)) for s in streams)
 
     def _found(self, store: RunStore) -> Ids:
         found = Ids()
         for file in store.results.result_files():
             table = read_parquet(file)
-            ids = [table[a].combine_chunks().field("id").to_pylist() for a in self.join.streams]
+            aliases = [a for a in self.join.streams if a in table.column_names]
+            ids = [pc.struct_field(table[a], "id").to_pylist() for a in aliases]
             found.update(zip(*ids, strict=True))
         return found
 

@@ -17,8 +17,9 @@ from fuzz import routes
 from fuzz.brute_force import brute_force
 from fuzz.cases import AUTO, Case
 from fuzz.grammar import random_case, random_streams
+from fuzz.kinds import draw_kind, list_kind_results
 from fuzz.oracles import SparkOracle, compiled_truth
-from fuzz.outcomes import Answer, Truth, judge, kind_of_sentence
+from fuzz.outcomes import UNKNOWN, Answer, Truth, judge, kind_of_sentence
 from fuzz.shrinking import Budget, shrink
 from fuzz.spark_values import EvaluationError
 
@@ -104,6 +105,7 @@ class Campaign:
     def cases(self, number: int, count: int = PER_ROUND) -> Iterator[Case]:
         """Return the cases of a round; one in ten has three streams."""
         draw = random.Random(f"{self.seed} {number}")
+        kinds = random.Random(f"{self.seed} {number} kinds")
         several = draw.random() < 0.1
         streams = random_streams(draw, 3 if several else 2, 4 if several else 6)
         for _ in range(count):
@@ -113,7 +115,7 @@ class Campaign:
                 case = replace(case, windows=spans)
             names = [n for n, p in PLACEMENTS.items() if _suits(p, case)]
             placement = AUTO if draw.random() < _AUTO else draw.choice(names)
-            yield replace(case, placement=placement)
+            yield draw_kind(kinds, replace(case, placement=placement))
 
     def round(self, number: int, count: int = PER_ROUND) -> None:
         """Answer the conditions of a round and judge all answers.
@@ -122,7 +124,7 @@ class Campaign:
         by whole runs.
         """
         cases = list(self.cases(number, count))
-        plain = [replace(c, windows={}) for c in cases]
+        plain = [replace(c, windows={}, how="inner", match="") for c in cases]
         given = [_Given("tables", n, c, routes.table_kernels) for n, c in enumerate(plain)]
         if self.spark is not None:
             places = range(number % _SPARK_EACH, count, _SPARK_EACH)
@@ -183,9 +185,9 @@ class Campaign:
         """Return the fault of an answer in a line, empty if it has none."""
         if isinstance(truth, EvaluationError):
             truth = Truth(Counter(), may_fail=True) if answer.kind != "rows" else self._exact(case)
-        wrong = judge(answer, _windowed(case, truth))
+        wrong = judge(answer, _of_kind(case, truth))
         if wrong and self.oracle is not None and answer.kind == "failed":
-            wrong = judge(answer, _windowed(case, self._exact(case)))
+            wrong = judge(answer, _of_kind(case, self._exact(case)))
         return wrong
 
     def _exact(self, case: Case) -> Truth:
@@ -229,7 +231,11 @@ def _suits(placement: Any, case: Case) -> bool:
     return True
 
 
-def _windowed(case: Case, truth: Truth) -> Truth:
-    if not case.windows or not truth.is_known:
+def _of_kind(case: Case, truth: Truth) -> Truth:
+    """Return the right results within the windows of a case, and of its kind of join."""
+    if case.match and truth.may_fail:  # only some of the pairs are compared
+        return UNKNOWN
+    if not truth.is_known or (truth.must_fail and not case.windows):
         return truth
-    return Truth(routes.within_windows(case, truth.rows), truth.may_fail, False)
+    rows = list_kind_results(case, routes.within_windows(case, truth.rows))
+    return Truth(rows, truth.may_fail)

@@ -47,6 +47,9 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True):
     - ``tree``: the condition as the grammar made it.
     - ``windows``: microseconds by alias.
     - ``placement``: a name of ``oracle.PLACEMENTS``, or ``AUTO``.
+    - ``how``: kind of the join.
+    - ``match``, ``tolerance``, ``is_strict``: an as-of join by event time, with its tolerance in
+      microseconds (None: any); match "": none. The pairs of windows are not for it.
     - ``verdict``: the right outcome of a stored case; "either" if Spark's own outcome depends on
       its order of evaluation.
     - ``why``: the fault that the case once showed.
@@ -60,6 +63,10 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True):
     zone: str = "UTC"
     verdict: Verdict = "equal"
     why: str = ""
+    how: str | dict[str, str] = "inner"
+    match: str = ""
+    tolerance: int | None = None
+    is_strict: bool = False
 
 
 class StatementCase(msgspec.Struct, frozen=True, omit_defaults=True):

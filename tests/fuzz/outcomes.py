@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-Ids = Counter[tuple[int, ...]]
-"""Results by the numbers of their rows, in the order of the streams."""
+Ids = Counter[tuple[Any, ...]]
+"""Results by the numbers of their rows, in the order of the streams; None: no row of a stream."""
 
 
 @dataclass(frozen=True)

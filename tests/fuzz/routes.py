@@ -28,11 +28,12 @@ from braid.papers.baselines.centralized import Centralized
 from braid.sources.arrow_replay import ArrowFeed
 from braid.stream_join import StreamJoin
 from local_runs import LocalRun
-from oracle import PLACEMENTS, result_ids
+from oracle import PLACEMENTS
 
 from fuzz.cases import AUTO, Case, table
 from fuzz.column_types import to_arrow
 from fuzz.guarded import guard_expressions, parse_expression
+from fuzz.kinds import kind_arguments, read_ids
 from fuzz.outcomes import Answer, Ids, answer_of
 
 _TIMED = "ts"
@@ -131,7 +132,8 @@ def table_run(case: Case) -> Answer:
     tables = {a: timed(case, a) for a in case.streams}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:
-            join = StreamJoin(tables, case.on, _placement(case), check=True, **event_time(case))
+            more = event_time(case) | kind_arguments(case)
+            join = StreamJoin(tables, case.on, _placement(case), check=True, **more)
             run = join.start(f"{folder}/run", batches="batch")
             has_started = True
             run.awaitTermination()
@@ -140,7 +142,7 @@ def table_run(case: Case) -> Answer:
             return answer_of(error, has_started)
     if wrong := changed_rows(tables, found):
         return Answer("crashed", sentence=wrong)
-    return Answer("rows", result_ids(found))
+    return Answer("rows", read_ids(found, case))
 
 
 def event_time(case: Case) -> dict[str, Any]:
@@ -149,6 +151,8 @@ def event_time(case: Case) -> dict[str, Any]:
     Without windows, event time is a column that the condition may name, so that windows are derived
     from it. No tuple is late then, as rows come in any order.
     """
+    if case.match:
+        return {"time": _TIMED}
     if case.windows:
         windows = {a: f"{w} microseconds" for a, w in case.windows.items()}
         return {"windows": windows, "time": _TIMED}
@@ -168,7 +172,9 @@ def _placement(case: Case) -> Any:
 def changed_rows(tables: Mapping[str, pa.Table], found: pa.Table) -> str:
     """Return the stream whose rows were changed by the join; empty if none."""
     for alias, rows in tables.items():
-        column = found[alias].combine_chunks()
+        if alias not in found.column_names:
+            continue
+        column = found[alias].combine_chunks().drop_null()
         given = rows.drop_columns(["batch"]).take(column.field("id"))
         for name in given.column_names:
             mine, theirs = column.field(name), given[name].combine_chunks()
@@ -317,10 +323,10 @@ def spark_run(spark: Any, case: Case, executor: str = "auto") -> Answer:
         finally:
             with contextlib.suppress(UnboundLocalError):
                 run.stop()
-    return Answer("rows", result_ids(found))
+    return Answer("rows", read_ids(found, case))
 
 
 def _spark_join(spark: Any, case: Case, executor: str = "auto") -> StreamJoin:
     frames = {a: spark.createDataFrame(timed(case, a)) for a in case.streams}
-    placement, times = _placement(case), event_time(case)
-    return StreamJoin(frames, case.on, placement, check=True, executor=executor, **times)
+    placement, more = _placement(case), event_time(case) | kind_arguments(case)
+    return StreamJoin(frames, case.on, placement, check=True, executor=executor, **more)

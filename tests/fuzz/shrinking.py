@@ -50,6 +50,10 @@ def _smaller(case: Case) -> Iterator[Case]:
             yield replace(case, tree=tree, on=write_tree(tree))
     if case.windows:
         yield replace(case, windows={})
+    if case.match:
+        yield replace(case, match="", tolerance=None, is_strict=False)
+    if case.how != "inner":
+        yield replace(case, how="inner")
     if case.placement != "Centralized()":
         yield replace(case, placement="Centralized()")
     for alias, stream in case.streams.items():

@@ -46,7 +46,7 @@ def forgotten(restore: Any) -> Any:
 
 def without_answers(is_left: Any) -> Any:
     """Run no batch for the answers that wait when the input has ended."""
-    return lambda engine: engine.placement.has_pending_pairs(engine.state.placement_state)
+    return lambda rules, state: rules.placement.has_pending_pairs(state.placement_state)
 
 
 def without_early_rows(list_rows: Any) -> Any:
@@ -73,7 +73,7 @@ BROKEN = [
     ),
     Broken(
         "the closing batch is left out",
-        "braid.execution.engine.Engine._has_work_left",
+        "braid.core.due_answers.needs_closing_batch",
         without_answers,
         KINDS + "test_an_anti_join_has_the_columns_of_its_first_stream",
         "",

@@ -96,6 +96,9 @@ FAULTS = (
         "overflow", "braid.condition.comparison_indexer.find_sums", lambda find: lambda *given: [], "tables", "results where Spark fails"
     ),
     SeededFault(
+        "unmatched rows", "braid.execution.tuple_answers.AnswerWriter._write_unmatched", lambda write: lambda *given: None, "tables", "lost"
+    ),
+    SeededFault(
         "NULL of a struct with a required field",
         "braid.core.reserved_columns._make_nested_nullable",
         lambda nullable: lambda kind: kind,

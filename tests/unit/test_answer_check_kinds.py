@@ -28,10 +28,10 @@ def test_a_lost_answer_and_one_too_many_are_found(
         patched.setattr(AnswerWriter, "answer_rejected_tuples", lambda *given: None)
         run_case(case, tmp_path / "lost")
     assert check_answers(tmp_path / "lost").missing
-    settle = AnswerWriter._settle_block
+    write = AnswerWriter._write_unmatched
     with monkeypatch.context() as patched:
         patched.setattr(
-            AnswerWriter, "_settle_block", lambda *given: [settle(*given) for _ in "12"]
+            AnswerWriter, "_write_unmatched", lambda *given: [write(*given) for _ in "12"]
         )
         run_case(case, tmp_path / "twice")
     assert check_answers(tmp_path / "twice").wrong

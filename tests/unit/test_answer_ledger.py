@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from braid.core.answer_ledger import AnswerLedger
-from braid.core.answer_state import LAST, Limit
+from braid.core.answer_ledger import AnswerLedger, check_all_answered
+from braid.core.answer_state import LAST, AnswerState, Limit
 from braid.core.join_kinds import parse_kind
 from braid.core.plan import Block, Derivation, Plan, Settle
+from braid.core.releases import ReleaseState
+from braid.core.run_state import RunState
 from braid.core.stream_clocks import END
 from braid.errors import CoverageError
 
@@ -110,3 +112,27 @@ def replace_settle(block: int, **changed: Any) -> Settle:
 def test_a_plan_that_breaks_a_clause_is_refused(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(CoverageError, match=message):
         call()
+
+
+def check_end(limit: Limit, waiting: tuple[int, int] = (0, 0), released: int = 0) -> None:
+    state = replace(
+        RunState.initial(2, None),
+        blocks={1: OLD, 3: OTHER},
+        answers=AnswerState(waiting=waiting, checked={1: limit}),
+        releases=ReleaseState(waiting=released),
+    )
+    check_all_answered(LEFT, ("a", "b"), state)
+
+
+def test_at_the_end_every_block_is_answered_and_no_tuple_waits() -> None:
+    check_end(LAST)
+    with pytest.raises(CoverageError, match=r"not answered: \{'a': 2\}"):
+        check_end(LAST, waiting=(2, 0))
+    with pytest.raises(CoverageError, match="block 1 is answered only until 40"):
+        check_end(40)
+    with pytest.raises(CoverageError, match=r"not answered: \{'a': 1\}"):
+        check_all_answered(
+            parse_kind("inner", ["a", "b"]),
+            ("a", "b"),
+            replace(RunState.initial(2, None), releases=ReleaseState(waiting=1)),
+        )

@@ -32,7 +32,7 @@ from fuzz.grammar import (
 from fuzz.hub_campaign import StatementCampaign, wrong_answers
 from fuzz.operators import ANY_CLASSES, LENGTHENING, OPERATORS
 from fuzz.outcomes import Answer, Truth, answer_of, judge
-from fuzz.routes import table_kernels
+from fuzz.routes import table_kernels, table_run
 from fuzz.shrinking import shrink
 from fuzz.statements import random_statement
 from hypothesis import given, settings
@@ -62,6 +62,39 @@ def test_a_seed_draws_the_same_cases_each_time() -> None:
     assert first != list(Campaign(8).cases(3))
     drawn = [random_statement(random.Random(5)) for _ in range(2)]
     assert drawn[0] == drawn[1]
+
+
+def test_whole_runs_draw_every_kind_of_join() -> None:
+    cases = [case for number in range(24) for case in Campaign(2).cases(number, 20)]
+    words = {case.how for case in cases if isinstance(case.how, str)}
+    assert words == {"inner", "left", "right", "full", "semi", "anti"}
+    assert {case.match for case in cases} == {"", "latest", "first", "nearest"}
+    assert any(len(case.how) > 1 for case in cases if isinstance(case.how, dict))
+
+
+@pytest.mark.parametrize(
+    ("given", "rows"),
+    [
+        ({"how": "full"}, [(0, 1), (1, None), (2, None), (None, 0)]),
+        ({"how": "right"}, [(0, 1), (None, 0)]),
+        ({"how": "semi"}, [(0,)]),
+        ({"how": "anti"}, [(1,), (2,)]),
+        ({"how": {"b": "keep"}}, [(0, 1), (None, 0)]),
+        ({"how": "left", "match": "latest"}, [(0, None), (1, None), (2, None)]),
+        ({"how": "left", "match": "nearest"}, [(0, 1), (1, None), (2, None)]),
+        ({"match": "first", "tolerance": 1}, [(0, 1)]),
+        ({"match": "first", "tolerance": 0}, []),
+    ],
+)
+def test_a_whole_run_has_the_results_of_its_kind(given: Any, rows: list[Any]) -> None:
+    """Row 0 of a is a microsecond before its partner; a lost row is told."""
+    case = replace(of_ints("a.n = b.n", ["eq", A, B], [1, None, 2], [7, 1]), **given)
+    campaign = Campaign(0)
+    truth = campaign.quiet_truth(case)
+    assert Answer("rows", Counter(rows)) == table_run(case)
+    assert not campaign.wrong(case, table_run(case), truth)
+    if rows:
+        assert "1 of" in campaign.wrong(case, Answer("rows", Counter(rows[1:])), truth)
 
 
 def test_conditions_use_every_operator_and_most_are_over_two_streams() -> None:

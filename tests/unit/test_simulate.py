@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, Ring, Shed, StaticGrid
-from braid.core import event_jsonl
+from braid.core import answers, batch_step, event_jsonl
+from braid.core.answer_events import TuplesAnswered
 from braid.core.cluster_model import CostParameters, HostCapacity
+from braid.core.match_rules import MATCHES, MatchRule
 from braid.core.plan import Block, Plan, Route
+from braid.core.reserved_columns import TIME
 from braid.core.run_events import BatchCommitted, BatchPlanned, BatchShed, RunEnded, RunStarted
 from braid.errors import CoverageError
 from braid.papers.shedding.run_events import SheddingPlanned
 from braid.papers.theta.run_events import MigrationEnded, MigrationStarted
+from braid.simulation.simulated_answers import SimulatedAnswers
 from braid.simulation.simulator import simulate
 from braid_lab.common.simulated_cluster import iter_cluster_simulation
+from oracle import PLACEMENTS
 
 BATCHES = [(40, 10), (0, 80), (30, 30), (0, 90)]
 
@@ -259,3 +264,60 @@ def fractions(run):
 def test_tuples_cannot_be_left_out_by_values_that_a_simulation_lacks():
     with pytest.raises(ValueError, match="tuples have no values in a simulation"):
         simulate(Centralized(), LOADED[:2], shedder=Shed(fraction=0.5, method="drop"))
+
+
+def count_answered(run):
+    events = [e for e in run if isinstance(e, TuplesAnswered)]
+    return tuple(map(sum, zip(*(e.answered for e in events), strict=True))), events[-1].waiting
+
+
+LONG = [(9, 4), (0, 30), (20, 0), (3, 40), (0, 0), (12, 5), (1, 60), (7, 7)]
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_every_placement_answers_all_tuples_of_a_simulated_join_once(name):
+    """The ledger checks every plan, and at the end that no tuple waits."""
+    placement = PLACEMENTS[name]
+    if not placement.supports_streams(2):
+        pytest.skip("it joins other numbers of streams")
+    received = tuple(map(sum, zip(*LONG, strict=True)))
+    for windows in ((None, None), (2.5, 1.2)):
+        given = {"windows": windows, "selectivity": 0.01, "seed": 3}
+        assert count_answered(simulate(placement, LONG, how="full", **given)) == (received, (0, 0))
+        left = simulate(placement, LONG, how="anti", **given)
+        assert count_answered(left) == ((received[0], 0), (0, 0))
+    for match in MATCHES:
+        rule = MatchRule(match, (TIME, TIME), tolerance=1_500_000)
+        run = simulate(placement, LONG, match=rule)
+        assert count_answered(run) == ((received[0], 0), (0, 0))
+
+
+def test_the_expected_share_without_a_partner_falls_with_the_selectivity():
+    def unmatched(selectivity):
+        run = simulate(StaticGrid(4), LONG, how="left", selectivity=selectivity)
+        return sum(e.unmatched[0] for e in run if isinstance(e, TuplesAnswered))
+
+    assert unmatched(0.0) == sum(a for a, _ in LONG) > unmatched(0.01) > unmatched(0.5) == 0
+
+
+def test_a_simulation_finds_tuples_that_are_forgotten(monkeypatch):
+    """A plan shows a block that is not answered; only counts show a tuple."""
+
+    def forget_block(*given):
+        return answers.find_due_settles(*given)[1:]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(batch_step, "find_due_settles", forget_block)
+        with pytest.raises(CoverageError, match="has final tuples .* that are not answered"):
+            simulate(AdaptiveGrid(4), LONG, how="left")
+
+    def forget_tuple(self, work, state):
+        counts = real(self, work, state)
+        return {
+            s: c._replace(answered=c.answered - (work.facts.batch > 7)) for s, c in counts.items()
+        }
+
+    real = SimulatedAnswers.count_answers
+    monkeypatch.setattr(SimulatedAnswers, "count_answers", forget_tuple)
+    with pytest.raises(CoverageError, match="all streams have ended, but tuples are not answered"):
+        simulate(AdaptiveGrid(4), LONG, how="left")

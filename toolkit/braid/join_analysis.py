@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from braid.condition.match_orders import bound_match_times, make_match_rule
+from braid.condition.match_orders import make_match_rule
 from braid.condition.parser import make_analyzer, parse_predicate
 from braid.condition.predicate import Predicate, with_derived_windows
 from braid.condition.utility_expressions import parse_utilities
 from braid.core.change_types import check_changes
 from braid.core.horizon import Reach, intersect_reach, reach_of_windows
 from braid.core.join_kinds import check_answerable, check_complete
-from braid.core.match_rules import MatchRule
+from braid.core.match_rules import MatchRule, bound_match_times
 from braid.core.placement import MOST_HOSTS, MOST_KEYS, Placement
 from braid.join_config import JoinConfig
 from braid.kernels.dominance import list_compared_columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import floor, isfinite
+from math import floor
 from typing import NoReturn
 
 from sqlglot import exp
@@ -15,7 +15,6 @@ from braid.condition.predicate import Predicate
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import Analyzer, SqlType
 from braid.condition.term_normalizer import comparison_domain, key_sql
-from braid.core.horizon import Reach, close_reach
 from braid.core.match_rules import MatchOptions, MatchRule
 from braid.core.reserved_columns import TIME
 from braid.util.durations import UNITS, parse_duration
@@ -47,17 +46,6 @@ def make_match_rule(
     condition = IndexCondition((0, keys[0]), (1, keys[1]), low, high)
     conditions = (*predicate.index_conditions, condition)
     return rule, replace(predicate, index_conditions=conditions)
-
-
-def bound_match_times(rule: MatchRule) -> Reach:
-    """Return the bounds of event times that a rule implies."""
-    if rule.order_keys != (TIME, TIME):
-        return ((0, None), (None, 0))
-    low, high = rule.find_difference_bounds()
-    after, before = (None if not isfinite(most) else int(most) for most in (-low, high))
-    bounds = close_reach(((0, after), (before, 0)))
-    assert bounds is not None
-    return bounds
 
 
 def _add_order_keys(

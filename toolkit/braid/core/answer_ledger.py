@@ -6,14 +6,16 @@ is used where the cover rule is checked: with ``check=True``, in simulations and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from braid.core.answer_state import Limit, to_limit
+from braid.core.answer_state import LAST, Limit, to_limit
 from braid.core.horizon import Horizon
 from braid.core.join_kinds import JoinKind
 from braid.core.plan import Block, Derivation, Plan, Settle, apply_derivations_and_drops
+from braid.core.releases import LEFT
+from braid.core.run_state import RunState
 from braid.errors import CoverageError
 
 
@@ -142,6 +144,26 @@ class AnswerLedger:
                     id,
                 )
         self.limits = {id: limit for id, limit in self.limits.items() if id in live}
+
+
+def check_all_answered(kind: JoinKind, streams: Sequence[str], state: RunState) -> None:
+    """Raise CoverageError if tuples are not answered after the last batch of ended streams.
+
+    ``streams``: names of the streams. The counts of the tasks are compared with what was stored, so
+    this finds a task that forgets a tuple, which no plan shows.
+    """
+    answers = state.answers
+    waiting = dict(zip(streams, answers.waiting, strict=True))
+    waiting[streams[LEFT]] = max(waiting[streams[LEFT]], state.releases.waiting)
+    if left := {alias: count for alias, count in waiting.items() if count}:
+        raise CoverageError(f"all streams have ended, but tuples are not answered: {left}")
+    for block in state.blocks.values() if answers.checked else ():
+        limit = answers.checked.get(block.id)
+        if block.stream in kind.preserved and not _is_empty_between(block, limit, LAST):
+            raise CoverageError(
+                f"all streams have ended, but block {block.id} is answered only until {limit}",
+                block.id,
+            )
 
 
 def _is_empty_between(block: Block, since: Limit | None, until: Limit | None) -> bool:

@@ -22,8 +22,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from math import isfinite
 from typing import Any, Literal, NamedTuple, get_args
 
+from braid.core.horizon import Reach, close_reach
+from braid.core.reserved_columns import TIME
 from braid.util.durations import normalize_duration
 from braid.util.validation import check_bool, format_value
 
@@ -67,6 +70,17 @@ class MatchRule:
         """Return the least and the greatest order of a left tuple less that of its partner."""
         most = float("inf") if self.tolerance is None else self.tolerance
         return (-most if True in self.directions else 0), (most if False in self.directions else 0)
+
+
+def bound_match_times(rule: MatchRule) -> Reach:
+    """Return the bounds of event times that a rule implies."""
+    if rule.order_keys != (TIME, TIME):
+        return ((0, None), (None, 0))
+    low, high = rule.find_difference_bounds()
+    after, before = (None if not isfinite(most) else int(most) for most in (-low, high))
+    bounds = close_reach(((0, after), (before, 0)))
+    assert bounds is not None
+    return bounds
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from braid.condition.predicate import with_windows
-from braid.core import batch_step
-from braid.core.answers import (
-    find_due_settles,
-    find_new_matches,
-    list_block_births,
-    list_needed_births,
-)
+from braid.core import batch_step, due_answers
+from braid.core.answer_ledger import check_all_answered
+from braid.core.answers import list_block_births, list_needed_births
 from braid.core.batch_history import split_batch_seconds
 from braid.core.batch_report import (
     BatchReport,
@@ -32,12 +28,9 @@ from braid.core.batch_work import BatchWork, RunRules
 from braid.core.horizon import reach_of_windows
 from braid.core.irregular_rows import IrregularFile, IrregularRowsWritten
 from braid.core.placement import Placement, Shedder
-from braid.core.plan import Release, Settle
 from braid.core.query import Query, longest_windows
-from braid.core.releases import AFTER_ALL, plan_releases
 from braid.core.run_events import BatchCommitted, Event
 from braid.core.run_state import FileChecksum, RunState
-from braid.core.stream_clocks import END
 from braid.execution.early_rows import list_early_rows
 from braid.execution.executor_choice import ExecutionResult
 from braid.execution.executors import Executor
@@ -169,12 +162,15 @@ class Engine:
         """Run empty batches at the end of the input until no migration has pending pairs.
 
         If all streams have ended, all tuples that wait are answered, too. ``nothing`` makes an
-        empty frame; ``stopped`` ends the loop early.
+        empty frame; ``stopped`` ends the loop early. Raises CoverageError if plans are checked and
+        all streams have ended, but some tuples are not answered.
         """
         frame = None
-        while self._has_work_left() and not stopped():
+        while due_answers.needs_closing_batch(self.rules, self.state) and not stopped():
             frame = nothing() if frame is None else frame
             self.run_empty_batch(frame)
+        if self.check and all(self.state.ended) and not stopped():
+            check_all_answered(self.rules.kind, self.rules.streams, self.state)
 
     def close(self, nothing: Callable[[], Any]) -> None:
         """End all streams, and answer what waits for them in a batch without tuples, the last one.
@@ -193,30 +189,12 @@ class Engine:
 
     def has_due_answers(self) -> bool:
         """Return whether a batch without tuples would answer some of those that wait."""
-        retention = self.rules.find_retention(self.state)
-        due: Sequence[Settle | Release]
-        if self.rules.match is not None:
-            due = plan_releases(self.rules.make_release_facts(self.state, retention))
-        else:
-            due = find_due_settles(self.spec.kind, self.state, retention.horizons)
-        return any(each.since is None or each.since < each.until for each in due)
+        return due_answers.has_due_answers(self.rules, self.state)
 
     def run_empty_batch(self, nothing: Any) -> None:
         """Execute and commit a batch without tuples, ``nothing``, between two of the source."""
         with self.store.raise_if_superseded():
             self._execute_and_commit(nothing, self.state.epoch, tuple)
-
-    def _has_work_left(self) -> bool:
-        """Return whether a batch without tuples is needed at the end of the input."""
-        if self.placement.has_pending_pairs(self.state.placement_state):
-            return True
-        retention = self.rules.find_retention(self.state)
-        if self.rules.match is not None:
-            releases = plan_releases(self.rules.make_release_facts(self.state, retention))
-            return any(release.until == AFTER_ALL for release in releases)
-        settles = find_due_settles(self.spec.kind, self.state, retention.horizons)
-        is_due = any(settle.until == END for settle in settles)
-        return is_due or bool(find_new_matches(self.spec.kind, self.state))
 
     def _execute_and_commit(
         self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]]

@@ -17,6 +17,7 @@ from braid.core.plan import Block, Plan
 from braid.core.run_events import BatchCommitted, Event
 from braid.core.run_state import RunState
 from braid.simulation.expected_work import ExpectedSampling, ExpectedWork, PathCounts, Selects
+from braid.simulation.simulated_answers import SimulatedAnswers
 from braid.util.cancellation import check_cancelled
 
 Floats = npt.NDArray[np.float64]
@@ -44,6 +45,8 @@ class SimulatedRun:
         self.ends, self.shares, self.sigma = ends, shares, sigma
         self.selects: Selects = selects
         self.begun = next(ends)
+        has_answers = rules.match is not None or not rules.kind.is_inner
+        self.answers = SimulatedAnswers(rules, sigma) if has_answers else None
         self.tuples: dict[int, np.ndarray] = {}
         self.rows: dict[int, int] = {}
         self.results = 0.0
@@ -68,20 +71,26 @@ class SimulatedRun:
         ends = next(self.ends)
         span, self.begun, self.seconds = (self.begun, ends - 1), ends, (ends - self.begun) / 1e6
         work = batch_step.plan_batch(self.rules, self.state)
-        outcome = BatchReport(key_counts=self._store_blocks(work.combined_plan, counts, span))
+        outcome = BatchReport()
+        if self.answers is not None:
+            outcome.answers = self.answers.count_answers(work, self.state)
+        outcome.key_counts = self._store_blocks(work.combined_plan, counts)
+        if self.answers is not None:
+            self.answers.store_blocks(work, self.tuples, (span[0], ends))
         self._record_block_sizes(work, outcome, span)
         seconds = self._record_host_work(work, outcome)
+        epoch = self.state.epoch + 1 if self.rules.last_epochs else None
         self.state, (*happened, committed) = batch_step.commit_batch(
-            self.rules, self.state, work, outcome
+            self.rules, self.state, work, outcome, epoch
         )
         self.tuples = {id: self.tuples[id] for id in self.state.blocks}
         self.rows = {id: self.rows[id] for id in self.state.blocks}
+        if self.answers is not None:
+            self.answers.keep_only(self.state.blocks)
         assert isinstance(committed, BatchCommitted)
         return [*happened, replace(committed, seconds_by_phase=seconds)]
 
-    def _store_blocks(
-        self, plan: Plan, counts: Sequence[int], span: tuple[int, int]
-    ) -> tuple[dict[int, int], ...]:
+    def _store_blocks(self, plan: Plan, counts: Sequence[int]) -> tuple[dict[int, int], ...]:
         """Create the derived and the fresh blocks.
 
         Return, by stream, the new tuples of each routing key for a run with queries; otherwise an

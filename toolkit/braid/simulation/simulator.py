@@ -6,15 +6,19 @@ copies are exact. Nothing is measured; the clock is modelled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain, repeat
 from typing import Any
 
 import numpy as np
 
+from braid.core.answer_ledger import check_all_answered
 from braid.core.batch_work import RunRules
-from braid.core.horizon import reach_of_windows
+from braid.core.due_answers import needs_closing_batch
+from braid.core.horizon import Reach, intersect_reach, reach_of_windows
+from braid.core.join_kinds import check_complete, parse_kind
+from braid.core.match_rules import MatchRule, bound_match_times
 from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows
 from braid.core.run_events import RunEnded, RunStarted
@@ -48,6 +52,8 @@ def iter_simulation(
     selects: Selects = "pair",
     shedder: Shedder | None = None,
     make_run: Callable[..., SimulatedRun] = SimulatedRun,
+    how: str | Mapping[str, str] = "inner",
+    match: MatchRule | None = None,
 ) -> Iterator[Any]:
     """Yield the events of a simulated run.
 
@@ -90,9 +96,15 @@ def iter_simulation(
         refused, because they skip tuples by value, and simulated tuples have none.
     make_run
         Returns the run, from the arguments of ``SimulatedRun``. Default: hosts take no time.
+    how
+        Kind of the join, as for StreamJoin. All streams end with the last batch, and an empty one
+        answers what waits. ``TuplesAnswered`` counts answers; ``results`` are pairs only.
+    match
+        Rule of an as-of join by event time. Its releases take no time and are no results.
 
-    Raises CoverageError if a plan breaks the cover rule or pairs are still pending at the end.
-    Raises ValueError if the placement does not support this number of streams.
+    Raises CoverageError if a plan breaks the cover rule, or if pairs are still pending or tuples
+    not answered at the end. Raises ValueError if the placement does not support this number of
+    streams, or leaves out pairs that the kind needs.
     """
     counts = [tuple(batch) for batch in batches]
     width = len(counts[0]) if counts else len(queries[0].windows) if queries else 2
@@ -107,7 +119,7 @@ def iter_simulation(
         )
     micros = tuple(None if w is None else round(w * 1e6) for w in spread)
     model = make_run(
-        RunRules(placement, names, reach_of_windows(micros), shedder=shedder),
+        _make_rules(placement, names, reach_of_windows(micros), shedder, how, match, len(counts)),
         RunState.initial(
             width,
             placement.initial_state(width),
@@ -123,6 +135,33 @@ def iter_simulation(
     )
     yield _make_run_started(placement, names, spread, len(counts))
     yield from _run_batches(model, counts, width)
+
+
+def _make_rules(
+    placement: Placement,
+    names: tuple[str, ...],
+    reach: Reach,
+    shedder: Shedder | None,
+    how: str | Mapping[str, str],
+    match: MatchRule | None,
+    batches: int,
+) -> RunRules:
+    """Return the rules of a run whose streams all end with the last batch.
+
+    That matters only if tuples wait for it.
+    """
+    kind = parse_kind(how, names)
+    if shedder is not None:
+        check_complete(kind, "shed")
+    if placement.delivery_guarantee != "exactly once":
+        check_complete(kind, f"the placement {type(placement).__name__}")
+    if match is not None and len(names) == 2:
+        reach = intersect_reach(reach, bound_match_times(match)) or reach
+    waits = match is not None or not kind.is_inner
+    ends = (batches - 1,) * len(names) if waits else ()
+    return RunRules(
+        placement, names, reach, shedder=shedder, last_epochs=ends, kind=kind, match=match
+    )
 
 
 def _make_run_started(
@@ -145,15 +184,17 @@ def _make_run_started(
 
 
 def _run_batches(model: SimulatedRun, counts: Iterable[Sequence[int]], width: int) -> Iterator[Any]:
-    """Yield the events of all batches, and of empty ones until no pair is pending."""
+    """Yield the events of all batches, and of empty ones while pairs are pending or tuples wait."""
     for batch in counts:
         yield from model.run_batch(batch)
-    while model.rules.placement.has_pending_pairs(model.state.placement_state):
+    while needs_closing_batch(model.rules, model.state):
         yield from model.run_batch((0,) * width)
     if pending := model.state.pending_pairs:
         raise CoverageError(
             f"{len(pending)} pairs of blocks are still pending after the last batch"
         )
+    if all(model.state.ended):
+        check_all_answered(model.rules.kind, model.rules.streams, model.state)
     yield RunEnded(model.state.batch, "completed")
 
 
