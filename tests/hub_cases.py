@@ -243,6 +243,7 @@ class SteppedHub:
         reuse: Reuse = "relaxed",
         history: int = 0,
         rates: Rates | None = None,
+        lateness: Mapping[str, int] | None = None,
     ) -> None:
         if not (folder / "input").exists():
             ArrowReplay(data, dict.fromkeys(data, "ts"), "batch").write_input(folder / "input")
@@ -251,8 +252,9 @@ class SteppedHub:
         reader = ArrowStreamReader(schemas, "ts", folder / "input", BATCHES)
         places = dict(at or dict.fromkeys(data, "here"))
         settings = HubSettings(
-            "ts", dict.fromkeys(data, 0), UNITS["day"], reuse, history, network, places, rates
-        )
+            "ts", dict.fromkeys(data, 0) | dict(lateness or {}), UNITS["day"], reuse, history,
+            network, places, rates,
+        )  # fmt: skip
         store = RunStore(folder)
         if not (folder / "run.json").exists():
             store.create_run({"hub": sorted(data), "ready": False})

@@ -45,6 +45,14 @@ JOIN_WORDS = (
     "NATURAL INNER JOIN", "ASOF JOIN", "ASOF LEFT JOIN", "POSITIONAL JOIN", "LATERAL JOIN",
     "STRAIGHT_JOIN", "GLOBAL JOIN", "ANY JOIN", "CROSS APPLY", "OUTER APPLY", "HASH JOIN",
 )  # fmt: skip
+KINDS = {
+    **dict.fromkeys(("LEFT JOIN", "LEFT OUTER JOIN"), "LEFT"),
+    **{f"{side} JOIN": side for side in ("RIGHT", "FULL", "SEMI", "ANTI")},
+    "FULL OUTER JOIN": "FULL",
+    "LEFT SEMI JOIN": "SEMI",
+    "LEFT ANTI JOIN": "ANTI",
+}
+"""The joins that a hub answers besides inner ones, in DuckDB's words."""
 TAILS = (
     "ORDER BY 1", "LIMIT 3", "LIMIT 3 OFFSET 1", "OFFSET 2", "QUALIFY row_number() OVER (ORDER BY 1) = 1",
     "SORT BY 1", "CLUSTER BY 1", "DISTRIBUTE BY 1", "WINDOW w AS (PARTITION BY 1)", "FOR UPDATE",
@@ -68,7 +76,8 @@ def streams(seed: int) -> dict[str, pa.Table]:
 class _Parts:
     """The parts of a statement, in Spark's words and in DuckDB's.
 
-    ``is_answered`` tells whether there is a right answer.
+    ``is_answered`` tells whether there is a right answer; ``kind`` is that of the join of two
+    streams, empty if it is inner.
     """
 
     aliases: list[str]
@@ -80,6 +89,7 @@ class _Parts:
     having: str = ""
     is_answered: bool = True
     has_aggregates: bool = False
+    kind: str = ""
 
 
 def random_statement(draw: random.Random, seed: int = 0) -> StatementCase:
@@ -114,7 +124,14 @@ def random_statement(draw: random.Random, seed: int = 0) -> StatementCase:
     statement += f" {tail}" if tail else ""
     if draw.random() < 0.02:
         statement, parts.is_answered = f"WITH x AS (SELECT 1) {statement}", False
-    truth = _truth(parts, [*on[1], *where], seed) if parts.is_answered else None
+    if parts.kind:
+        _check_kind(parts, where)
+    truth = None
+    if parts.is_answered:
+        if parts.kind:
+            truth = _kind_truth(parts, on[1], where)
+        else:
+            truth = _truth(parts, [*on[1], *where], seed)
     return StatementCase(statement, truth, seed, "equal" if truth else "refused")
 
 
@@ -218,7 +235,10 @@ def _source(draw: random.Random, parts: _Parts) -> tuple[str, tuple[list[str], l
             text += f" {word} {table}" + (
                 "" if "NATURAL" in word and draw.random() < 0.7 else f" ON {link}"
             )
-            parts.is_answered = False
+            if word in KINDS and len(rest) == 1 and parts.slide is None:
+                parts.kind = KINDS[word]
+            else:
+                parts.is_answered = False
         elif way in ("join", "inner", "using"):
             text += f" {'INNER ' if way == 'inner' else ''}JOIN {table} ON {link}"
         else:
@@ -285,3 +305,35 @@ def _truth(parts: _Parts, conditions: Sequence[str], seed: int) -> str:
     return (
         f"SELECT t.at, {select} FROM {source}, {ticks} WHERE {' AND '.join(where)}{group}{having}"
     )
+
+
+def _check_kind(parts: _Parts, where: Sequence[str]) -> None:
+    """Refuse what a hub must refuse of a join that is not inner."""
+    first, second = parts.aliases
+    absent = {"RIGHT": (first,), "FULL": (first, second)}.get(parts.kind, (second,))
+    if any(f"{a}." in condition for a in absent for condition in where):
+        # "num IS NULL" beside LEFT JOIN makes it an anti join, if it is the key.
+        key = LINKS[first, second]
+        reading = [c for c in where if any(f"{a}." in c for a in absent)]
+        is_anti = parts.kind == "LEFT" and len(reading) == 1 and reading[0].endswith(" IS NULL")
+        if not is_anti or reading[0].removesuffix(" IS NULL") not in key.split(" = "):
+            parts.is_answered = False
+    if parts.kind in ("SEMI", "ANTI"):
+        if parts.select == ["*"]:
+            parts.truth_select = [f"{first}.*"]
+        elif any(f"{second}." in item for item in parts.select):
+            parts.is_answered = False
+
+
+def _kind_truth(parts: _Parts, on: Sequence[str], where: Sequence[str]) -> str:
+    """Return DuckDB SQL of the answer to a join that is not inner, over the whole input."""
+    first, second = parts.aliases
+    latest = f"greatest(epoch_us({first}.ts), epoch_us({second}.ts))"
+    met = [
+        *on,
+        *(f"{latest} - epoch_us({a}.ts) < {parts.ranges[a] * SECOND}" for a in parts.aliases),
+    ]
+    source = f"{STREAMS[first]} AS {first} {parts.kind} JOIN {STREAMS[second]} AS {second}"
+    rest = f" WHERE {' AND '.join(f'({c})' for c in where)}" if where else ""
+    select = ", ".join(parts.truth_select)
+    return f"SELECT {select} FROM {source} ON {' AND '.join(met)}{rest}"

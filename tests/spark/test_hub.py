@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 from braid.hub.hub import HubRun, QueryHub
+from duck import duck
 from hub_cases import (
     AT,
     BATCHES,
@@ -35,6 +36,7 @@ from hub_cases import (
     tables,
 )
 from pyspark.sql import DataFrame, SparkSession
+from unit.test_hub_kinds import KINDS, count_plain_rows
 
 
 def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
@@ -159,3 +161,25 @@ def test_answers_are_delivered_batch_by_batch(spark: SparkSession, tmp_path: Pat
     assert run.awaitTermination()
     for name in queries:
         assert delivered[run.query(name).id] == query_rows(run, name)
+
+
+def test_joins_of_every_kind_have_the_rows_of_their_statements(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tables(3)
+    kinds = [*KINDS][:10:3] + [*KINDS][12:24:4]
+    asked = {f"q{n}": sql for n, sql in enumerate(kinds)}
+    run = run_scripted_hub(
+        spark,
+        data,
+        tmp_path / "hub",
+        {-1: lambda run: [run.submit(sql, name) for name, sql in asked.items()]},
+        monkeypatch,
+    )
+    assert run.exception() is None
+    with duck() as db:
+        for name, rows in data.items():
+            db.register(name, rows.drop_columns(["batch"]))
+        for name, sql in asked.items():
+            truth = Counter(db.sql(KINDS[sql]).fetchall())
+            assert count_plain_rows(query_rows(run, name)) == count_plain_rows(truth), sql

@@ -164,8 +164,8 @@ BAD = [
         "two streams are called 'f'",
     ),
     (
-        "SELECT * FROM flights [RANGE 5 MIN] f LEFT JOIN checkins [RANGE 1 MIN] c ON f.num = c.flight",
-        "a LEFT JOIN is asked for",
+        "SELECT * FROM flights [RANGE 5 MIN] f RIGHT ANTI JOIN checkins [RANGE 1 MIN] c ON f.num = c.flight",
+        "a RIGHT ANTI JOIN is asked for",
     ),
     (
         "SELECT * FROM flights [RANGE 5 MIN] f, checkins [RANGE 1 MIN] c",

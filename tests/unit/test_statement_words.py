@@ -15,8 +15,8 @@ SCHEMAS = {"t": {"k": INT, "q": INT, "ts": TIME}, "p": {"k": INT, "x": INT, "ts"
 REFUSED = {
     "SELECT * FROM t ASOF JOIN p ON t.k = p.k AND t.ts >= p.ts": "an ASOF JOIN is asked for",
     "SELECT * FROM t NATURAL JOIN p WHERE t.q <= p.x": "a NATURAL JOIN is asked for",
-    "SELECT t.q FROM t LEFT JOIN p ON t.k = p.k": "a LEFT JOIN is asked for",
-    "SELECT t.q FROM t SEMI JOIN p ON t.k = p.k": "a SEMI JOIN is asked for",
+    "SELECT t.q FROM t RIGHT SEMI JOIN p ON t.k = p.k": "a RIGHT SEMI JOIN is asked for",
+    "SELECT p.q FROM t SEMI JOIN p ON t.k = p.k": "alias 'p' in the query is unknown",
     "SELECT * EXCEPT (x) FROM t, p WHERE t.k = p.k": "EXCEPT in '* EXCEPT (x)'",
     "SELECT t.* EXCEPT (k) FROM t, p WHERE t.k = p.k": "EXCEPT in '* EXCEPT (k)'",
     "SELECT * REPLACE (1 AS x) FROM t, p WHERE t.k = p.k": "REPLACE in '* REPLACE (1 AS x)'",

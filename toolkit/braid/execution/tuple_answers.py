@@ -10,9 +10,9 @@ import pyarrow as pa
 from braid.core.answer_state import AnswerCount
 from braid.core.plan import Finding, Settle
 from braid.core.releases import LEFT
-from braid.core.reserved_columns import TIME
+from braid.core.reserved_columns import MARK, TIME
 from braid.execution.host_replicas import ReplicaStore
-from braid.kernels.host_block_rows import BlockRows
+from braid.kernels.host_block_rows import BlockRows, take_block_rows
 from braid.kernels.match_marks import look_up_match_bits
 from braid.storage.block_files import ResultFileWriter
 
@@ -61,7 +61,7 @@ class AnswerWriter:
         bits = self._replicas.find_new_marks(finding.block)
         at = at[look_up_match_bits(bits, rows.row_numbers()[at])]
         if len(at):
-            self._results.append_unmatched(finding.stream, rows.batch, at)
+            self._append_rows(finding.stream, rows.batch, at)
             self._replicas.host_metrics(finding.host).results += len(at)
 
     def answer_rejected_tuples(self, arrived: Mapping[int, Iterable[pa.RecordBatch]]) -> None:
@@ -87,5 +87,11 @@ class AnswerWriter:
         self, stream: int, host: int, batch: pa.RecordBatch, at: np.ndarray
     ) -> None:
         if self._kind.writes_unmatched and len(at):
-            self._results.append_unmatched(stream, batch, at)
+            self._append_rows(stream, batch, at)
             self._replicas.host_metrics(host).results += len(at)
+
+    def _append_rows(self, stream: int, batch: pa.RecordBatch, at: np.ndarray) -> None:
+        """Append tuples to the results, with the queries that select them if there are several."""
+        shared = self._replicas.batch.bitmaps is not None
+        queries = take_block_rows(batch.select([MARK]), at).column(0) if shared else None
+        self._results.append_unmatched(stream, batch, at, queries)

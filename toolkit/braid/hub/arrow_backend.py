@@ -43,6 +43,9 @@ class ArrowStreamReader(StreamReader):
             [pa.field(n, self.fields[s].field(c).type) for n, (s, c) in columns.items()]
         )
 
+    def find_struct_type(self, columns: Mapping[str, Column]) -> pa.DataType:
+        return pa.struct(list(self.empty_frame(columns)))
+
     def read_batch(
         self, source: Any, wanted: Mapping[str, Mapping[str, str]]
     ) -> Mapping[str, pa.Table]:

@@ -89,6 +89,10 @@ class StreamReader(ABC):
         """Return an empty frame with the types of these columns, for checking conditions."""
 
     @abstractmethod
+    def find_struct_type(self, columns: Mapping[str, Column]) -> pa.DataType:
+        """Return the Arrow type of a struct of these columns in results."""
+
+    @abstractmethod
     def read_batch(
         self, source: Any, wanted: Mapping[str, Mapping[str, str]]
     ) -> Mapping[str, pa.Table]:

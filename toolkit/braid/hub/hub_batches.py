@@ -111,12 +111,12 @@ def _trim_history(desk: QueryRegistry, ledger: HubState) -> None:
     }
     for q in desk.current_deployment.queries.values():
         progress = ledger.event_time_progress(q.definition.streams, settings.lateness)
-        for stream, window in zip(q.definition.streams, q.definition.windows, strict=True):
+        for stream, span in zip(q.definition.streams, q.definition.history_spans, strict=True):
             since = need[stream]
-            if since is None or progress is None or window >= UNBOUNDED:
+            if since is None or progress is None or span >= UNBOUNDED:
                 need[stream] = None
             else:
-                need[stream] = min(since, progress - window)
+                need[stream] = min(since, progress - span)
     trim_backfill(ledger, need)
 
 

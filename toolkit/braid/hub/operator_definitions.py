@@ -23,7 +23,7 @@ from braid.hub.flat_results import (
 from braid.hub.operator_instance import OperatorInput, OperatorSpec
 from braid.hub.query_conditions import Schemas
 from braid.papers.reuse.deployment import Demand, Deployment, Operator, upstream_demand
-from braid.papers.reuse.query_definition import Column, Definition
+from braid.papers.reuse.query_definition import INNER, Column, Definition
 from braid.papers.reuse.selections import EVERYTHING
 
 Joined = frozenset[str]
@@ -31,17 +31,28 @@ Joined = frozenset[str]
 
 
 class OperatorSpecBuilder:
-    """Builder of the definitions of a deployment's operators. ``texts``: SQL of the selections."""
+    """Builder of the definitions of a deployment's operators.
 
-    def __init__(self, deployment: Deployment, schemas: Schemas, texts: Texts, time: str) -> None:
+    - ``texts``: SQL of the selections.
+    - ``last_epoch``: last batch of Spark; None: there is none.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        schemas: Schemas,
+        texts: Texts,
+        time: str,
+        last_epoch: int | None = None,
+    ) -> None:
         self.deployment, self.schemas = deployment, schemas
-        self.texts, self.time = texts, time
+        self.texts, self.time, self.last_epoch = texts, time, last_epoch
 
     def build_spec(self, operator: Operator, epoch: int) -> OperatorSpec:
         """Return the definition of an operator that runs after batch ``epoch``."""
-        inputs = {
-            self._make_alias(read): self._make_input(operator, read) for read in operator.inputs
-        }
+        definition = operator.definition
+        ordered = sorted(operator.inputs, key=lambda read: read != definition.left_stream)
+        inputs = {self._make_alias(read): self._make_input(operator, read) for read in ordered}
         return OperatorSpec(
             operator.id,
             operator.version,
@@ -49,6 +60,8 @@ class OperatorSpecBuilder:
             inputs,
             tuple(self._make_demand_query(operator, inputs, d) for d in operator.demands),
             epoch,
+            definition.kind,
+            None if definition.kind == INNER else self.last_epoch,
         )
 
     def _make_alias(self, read: str | int) -> str:
@@ -89,13 +102,15 @@ class OperatorSpecBuilder:
         return {c: (stream, c) for c in self._list_columns(stream, columns)}
 
     def _make_join_condition(self, operator: Operator, inputs: Mapping[str, OperatorInput]) -> str:
-        """Return the conjuncts over several inputs.
+        """Return the conjuncts over several inputs, and over one if the join is not inner.
 
         Implied conjuncts are left out if the stated ones link all inputs.
         """
         groups = [frozenset(i.streams) for i in inputs.values()]
         across = [
-            j for j in operator.definition.joins if not any(j.joined_streams <= g for g in groups)
+            j
+            for j in operator.definition.joins
+            if operator.definition.kind != INNER or not any(j.joined_streams <= g for g in groups)
         ]
         stated = [j for j in across if not j.is_implied]
         linked = _are_linked(groups, [j.joined_streams for j in stated])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from braid.condition.parser import parse_predicate
 from braid.condition.predicate import Predicate, computed_columns
 from braid.core.horizon import reach_of_windows
+from braid.core.join_kinds import JoinKind, parse_kind
 from braid.core.query import Query
-from braid.core.reserved_columns import MARK, ROUTING, TIME
+from braid.core.reserved_columns import MARK, MEETS, ROUTING, TIME
 from braid.core.run_events import BatchCommitted
 from braid.errors import DamagedRunError
 from braid.execution.engine import Engine
@@ -26,8 +27,9 @@ from braid.hub.flat_results import Shape
 from braid.hub.hub_backend import StreamReader
 from braid.kernels.join_spec import JoinSpec
 from braid.papers.reuse.hub_events import OperatorMetrics
-from braid.papers.reuse.query_definition import Column
+from braid.papers.reuse.query_definition import INNER, Column
 from braid.papers.slices.chain import Chain
+from braid.sources.tuple_filter import make_marked_columns
 from braid.storage.hub_files import OperatorPin
 from braid.storage.run_store import RunStore
 from braid.util.clock_and_threads import current_environment
@@ -55,6 +57,9 @@ class OperatorSpec:
     - ``condition``: over ``alias.column``.
     - ``demands``: queries of its shared join, each on a bit.
     - ``start_epoch``: batch of Spark after which it runs; -1: from the start.
+    - ``kind``: inner, or the kind of its join with the first input as left stream.
+    - ``last_epoch``: last batch of Spark, after which a join that is not inner answers what waits;
+      None: there is none, or the join is inner.
     """
 
     operator: int
@@ -63,6 +68,8 @@ class OperatorSpec:
     inputs: Mapping[str, OperatorInput]
     demands: tuple[Query, ...]
     start_epoch: int
+    kind: str = INNER
+    last_epoch: int | None = None
 
     @property
     def result_shape(self) -> Shape:
@@ -75,6 +82,20 @@ class OperatorSpec:
         Batch 0 names the demands. Batch 1 comes from history, if there is any.
         """
         return epoch - self.start_epoch + (1 if self.start_epoch >= 0 else 0)
+
+    def end_batch(self, epoch: int) -> int | None:
+        """Return the end of the batches of Spark's batches before ``epoch``, exclusive.
+
+        None: of all batches. Those after the last one of Spark belong to it.
+        """
+        has_ended = self.last_epoch is not None and epoch > self.last_epoch
+        return None if has_ended else self.batch_of_epoch(epoch)
+
+    @property
+    def join_kind(self) -> JoinKind:
+        """Kind of the join. All results have a struct for each input, which may be NULL."""
+        aliases = [*self.inputs]
+        return replace(parse_kind(self.kind, aliases), structs=tuple(range(len(aliases))))
 
 
 def read_operator_spec(store: RunStore) -> OperatorSpec:
@@ -111,8 +132,11 @@ def operator_predicate(spec: OperatorSpec, reader: StreamReader) -> Predicate:
 class OperatorInstance:
     """Operator that joins and commits batches.
 
-    A batch that is repeated after a crash is committed once.
+    A batch that is repeated after a crash is committed once. ``checks_plans``: whether each plan is
+    checked against the cover rule and the record of answers.
     """
+
+    checks_plans: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -142,15 +166,20 @@ class OperatorInstance:
         store.remove_unnamed_files()
         columns = tuple(tuple(i.stored_columns) for i in spec.inputs.values())
         join_spec = JoinSpec(self.predicate, columns, (), reach, str(store.path), 1)
-        self.last: BatchCommitted | None = None
+        if not (kind := spec.join_kind).is_inner:
+            stored = (i.stored_columns for i in spec.inputs.values())
+            types = tuple(map(reader.find_struct_type, stored))
+            join_spec = replace(join_spec, kind=kind, result_types=types)
+        self.committed: list[BatchCommitted] = []
         self.engine = Engine(
             join_spec,
             Chain("memory", (), 1),
             self.store,
             slacks,
-            False,
-            self._keep_last_commit,
+            self.checks_plans,
+            self._keep_commit,
             executor,
+            last_epochs=(spec.last_epoch,) * len(columns),
         )
         if not self.engine.state.queries:
             state = replace(self.engine.state, epoch=max(spec.start_epoch - 1, -1))
@@ -159,8 +188,8 @@ class OperatorInstance:
                 spec.demands, state.placement_state, None, [], current_environment().read_clock()
             )
 
-    def _keep_last_commit(self, events: list[Any]) -> None:
-        self.last = next(e for e in reversed(events) if isinstance(e, BatchCommitted))
+    def _keep_commit(self, events: list[Any]) -> None:
+        self.committed += [e for e in events if isinstance(e, BatchCommitted)]
 
     def computed_columns(self, alias: str, bits: Collection[int]) -> dict[str, str]:
         """Return Spark SQL, by name, for the columns to compute from an input.
@@ -169,7 +198,16 @@ class OperatorInstance:
         """
         i = list(self.spec.inputs).index(alias)
         marks = " | ".join(self._selection_bitmaps_sql(i, bits)) or "cast(0 as bigint)"
-        return {MARK: marks, **self.predicate.key_columns[i], **self.predicate.computed_columns[i]}
+        return {MARK: marks, **self._condition_columns(i)}
+
+    def _condition_columns(self, i: int) -> dict[str, str]:
+        """Return Spark SQL, by name, for the columns that the condition reads of an input.
+
+        Tuples of a preserved stream that can have no partner are marked, not left out.
+        """
+        if i in self.engine.spec.kind.preserved:
+            return make_marked_columns(self.predicate, i, f"`{self.reader.time}`")
+        return {**self.predicate.key_columns[i], **self.predicate.computed_columns[i]}
 
     def _selection_bitmaps_sql(self, i: int, bits: Collection[int]) -> Iterator[str]:
         """Yield SQL for the bits of the selections that a tuple passes, each evaluated once."""
@@ -195,7 +233,11 @@ class OperatorInstance:
             for i, alias in enumerate(self.spec.inputs)
             if alias in came and (found := self._make_tuples(i, alias, came[alias]))
         }
+        if epoch > self.engine.state.epoch:
+            self.committed = []
         self.engine.run_batch(tuples, epoch, lambda: self._input_event_times(clocks))
+        if self.spec.last_epoch is not None and epoch >= self.spec.last_epoch:
+            self.engine.drain(dict, lambda: False)
 
     def _input_event_times(self, clocks: Mapping[str, int | None]) -> list[int | None]:
         """Return event-time progress by input. Results may run ahead of one of their streams."""
@@ -206,8 +248,10 @@ class OperatorInstance:
         return found
 
     def select_arrivals(self, alias: str, came: ArrivedRows) -> pa.Table:
-        """Return the arrived tuples that some demand selects and that can match."""
+        """Return the arrived tuples that some demand selects and that can be in a result."""
         rows, i = came.table, list(self.spec.inputs).index(alias)
+        if i in self.engine.spec.kind.preserved:
+            return rows.filter(pc.not_equal(rows[came.bitmap_column], 0))
         keys = (came.column_names[sql] for sql in self.predicate.key_columns[i].values())
         chosen = pc.not_equal(rows[came.bitmap_column], 0)
         for name in (TIME, *keys):
@@ -216,11 +260,14 @@ class OperatorInstance:
 
     def _make_tuples(self, i: int, alias: str, came: ArrivedRows) -> list[pa.RecordBatch]:
         rows = self.select_arrivals(alias, came)
-        keys, computed = self.predicate.key_columns[i], self.predicate.computed_columns[i]
         if not rows.num_rows:
             return []
+        computed = self._condition_columns(i)
         columns = {n: rows[n] for n in self._stored_columns(i, alias)}
-        columns |= {name: rows[came.column_names[sql]] for name, sql in (keys | computed).items()}
+        columns |= {name: rows[came.column_names[sql]] for name, sql in computed.items()}
+        if i in self.engine.spec.kind.preserved:
+            is_timed = rows[TIME].is_valid()
+            columns[MEETS] = pc.and_(columns[MEETS], is_timed) if MEETS in columns else is_timed
         mark = rows[came.bitmap_column].combine_chunks()
         bitmaps = self.engine.bitmaps
         assert bitmaps is not None, "an operator has a demand"
@@ -257,12 +304,10 @@ class OperatorInstance:
 
     def last_metrics(self) -> OperatorMetrics:
         """Return the metrics of the last batch."""
-        e = self.last
-        if e is None:
-            return OperatorMetrics(
-                self.spec.operator, self.spec.version, 0, 0, 0, 0, 0, self.live_bytes, 0.0
-            )
-        return operator_metrics(self.spec, e)
+        operator, version = self.spec.operator, self.spec.version
+        if not self.committed:
+            return OperatorMetrics(operator, version, 0, 0, 0, 0, 0, self.live_bytes, 0.0)
+        return _sum_metrics([operator_metrics(self.spec, e) for e in self.committed])
 
 
 def operator_metrics(spec: OperatorSpec, e: BatchCommitted) -> OperatorMetrics:
@@ -273,14 +318,23 @@ def operator_metrics(spec: OperatorSpec, e: BatchCommitted) -> OperatorMetrics:
     return OperatorMetrics(spec.operator, spec.version, *counts, *held)
 
 
+def _sum_metrics(each: Sequence[OperatorMetrics]) -> OperatorMetrics:
+    """Return the metrics of the batches that belong to one of Spark."""
+    return each[-1]._replace(
+        received_tuples=sum(m.received_tuples for m in each),
+        received_bytes=sum(m.received_bytes for m in each),
+        compared_pairs=sum(m.compared_pairs for m in each),
+        results=sum(m.results for m in each),
+        seconds=sum(m.seconds for m in each),
+    )
+
+
 def operator_result_files(
     store: RunStore, spec: OperatorSpec, first: int | None = None, end: int | None = None
 ) -> list[str]:
     """Return the result files of an instance; see ``OperatorInstance.result_files``."""
     start = 0 if first is None else spec.batch_of_epoch(first)
-    return store.results.result_files(
-        start, None if end is None else spec.batch_of_epoch(end), deep=True
-    )
+    return store.results.result_files(start, None if end is None else spec.end_batch(end), True)
 
 
 def computed_column_names(wanted: Sequence[Mapping[str, str]]) -> dict[str, str]:

@@ -71,9 +71,10 @@ def _make_answer_part(
     check_pin(store, pin)
     spec = read_operator_spec(store)
     first = 0 if past else spec.batch_of_epoch(span.first_epoch)
-    end = pin.batch + 1 if span.end_epoch is None else spec.batch_of_epoch(span.end_epoch)
+    stops = [span.end_epoch, None if epochs is None else epochs.stop]
+    ends = [spec.end_batch(stop) for stop in stops if stop is not None]
+    end = min([pin.batch + 1, *(each for each in ends if each is not None)])
     if epochs is not None:
-        end = min(end, spec.batch_of_epoch(epochs.stop))
         first = max(first, spec.batch_of_epoch(epochs.start)) if epochs.start else first
     files = store.results.result_files(first, end, deep=True) if first < end else []
     return AnswerPart(files, spec.result_shape, span.bit, span.compensation)

@@ -38,31 +38,43 @@ def referenced_aliases(tree: exp.Expr) -> set[str]:
 
 @dataclass(frozen=True)
 class QueryConditions:
-    """Conjuncts of a query. ``streams``: stream by alias."""
+    """Conjuncts of a query.
+
+    - ``parts``: those that join streams or select tuples.
+    - ``streams``: stream by alias.
+    - ``match_parts``: of a join that is not inner, those over one stream or none that decide
+      whether tuples have partners, and drop none.
+    - ``preserved``: aliases of the streams whose tuples a constant in ``parts`` selects. Default:
+      the first.
+    """
 
     parts: Sequence[exp.Expr]
     streams: Mapping[str, str]
     schemas: Schemas
+    match_parts: Sequence[exp.Expr] = ()
+    preserved: Sequence[str] = ()
 
     @property
     def where_sql(self) -> str | None:
         """The whole condition, over ``alias.column``; None: there is none."""
-        return " AND ".join(f"({to_sql(p)})" for p in self.parts) or None
+        parts = (*self.parts, *self.match_parts)
+        return " AND ".join(f"({to_sql(p)})" for p in parts) or None
 
     @property
     def join_condition(self) -> str:
         """Join condition over the streams' names."""
-        return " AND ".join(
-            f"({self.canonical_text(p)})" for p in self.parts if _has_several_aliases(p)
-        )
+        return " AND ".join(f"({self.canonical_text(p)})" for p in self._join_parts)
+
+    @property
+    def _join_parts(self) -> list[exp.Expr]:
+        return [*filter(_has_several_aliases, self.parts), *self.match_parts]
 
     @property
     def join_conjuncts(self) -> frozenset[JoinCondition]:
         """Conjuncts of the join condition, with those that follow from equalities."""
         stated = [
             JoinCondition(self.canonical_text(p), frozenset(self.referenced_columns(p)))
-            for p in self.parts
-            if _has_several_aliases(p)
+            for p in self._join_parts
         ]
         return _close_equalities(stated, self.schemas)
 
@@ -89,11 +101,11 @@ class QueryConditions:
         return to_sql(tree)
 
     def _single_stream_conjuncts(self) -> Iterator[tuple[str, exp.Expr]]:
-        first = next(iter(self.streams))
+        selecting = self.preserved or [*self.streams][:1]
         for part in self.parts:
             aliases = referenced_aliases(part)
             if len(aliases) < 2:
-                yield min(aliases, default=first), part
+                yield from ((alias, part) for alias in aliases or selecting)
 
     @property
     def stream_selections(self) -> dict[str, Selection]:

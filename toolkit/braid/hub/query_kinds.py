@@ -47,23 +47,28 @@ class QueryKind(NamedTuple):
     - ``match``: of an as-of join, latest or first; empty: it is none.
     - ``is_strict``: whether an as-of join leaves out partners at the same time.
     - ``words``: the join as the query has it.
+    - ``is_null_test``: whether it is an anti join written as LEFT JOIN with IS NULL in WHERE.
     """
 
     kind: JoinKind
     match: str = ""
     is_strict: bool = False
     words: str = "JOIN"
+    is_null_test: bool = False
 
     @property
     def is_plain(self) -> bool:
         """Whether it is an inner join, and no as-of join."""
         return self.kind.is_inner and not self.match
 
+    def visible_aliases(self, aliases: Sequence[str]) -> list[str]:
+        """Return the streams whose columns the query can select."""
+        is_half = self.kind.name in ("semi", "anti") and not self.is_null_test
+        return [*aliases[:1]] if is_half else [*aliases]
+
     def describe_argument(self) -> str:
-        """Return the arguments of a StreamJoin of this kind."""
-        match = [f"match={self.match!r}"] if self.match else []
-        how = [] if self.kind.is_inner else [f"how={self.kind.name!r}"]
-        return ", ".join([*match, *how])
+        """Return the argument of a StreamJoin of this as-of match."""
+        return f"match={self.match!r}"
 
 
 def parse_query_kind(
@@ -100,9 +105,8 @@ def parse_query_kind(
         )
     if join.method:
         return _parse_asof_match(name, words, aliases, on, where, time)
-    if name in ("left", "right", "full"):
-        name = _check_absent_sides(name, words, aliases, on, where)
-    return QueryKind(parse_kind(name, aliases), words=words)
+    shown = _check_absent_sides(name, words, aliases, on, where)
+    return QueryKind(parse_kind(shown, aliases), words=words, is_null_test=shown != name)
 
 
 def _find_kind_name(join: exp.Join) -> str:
@@ -143,11 +147,19 @@ def _check_absent_sides(
     on: Sequence[exp.Expr],
     where: Sequence[exp.Expr],
 ) -> str:
-    """Return the kind of an outer join, which is anti if WHERE keeps unmatched rows alone."""
-    absent = {"left": aliases[1:], "right": aliases[:1], "full": aliases}[name]
+    """Return the kind of a join, which is anti if WHERE keeps unmatched rows alone.
+
+    Raises QueryError for another condition in WHERE on a side that may be absent.
+    """
+    absent = {"right": aliases[:1], "full": aliases}.get(name, aliases[1:])
     reading = [part for part in where if referenced_aliases(part) & {*absent}]
     if name == "left" and len(reading) == 1 and _is_key_null(reading[0], on):
         return "anti"
+    if reading and name in ("semi", "anti"):
+        raise QueryError(
+            f"WHERE {to_sql(reading[0]).replace('`', '')} reads {absent[0]}, of which {words} "
+            "gives no column; write the condition into ON"
+        )
     if reading:
         alias = min(referenced_aliases(reading[0]) & {*absent})
         raise QueryError(

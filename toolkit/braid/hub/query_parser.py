@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from braid.condition.column_names import resolve_columns
 from braid.condition.term_normalizer import split_conjuncts
 from braid.errors import PredicateError, QueryError
-from braid.hub.query_conditions import QueryConditions, Schemas, to_sql
+from braid.hub.query_conditions import QueryConditions, Schemas, referenced_aliases, to_sql
 from braid.hub.query_dialect import ACCEPTED, parse_query
-from braid.hub.query_kinds import check_join_words, join_subqueries, parse_query_kind
+from braid.hub.query_kinds import (
+    QueryKind,
+    check_join_words,
+    join_subqueries,
+    parse_query_kind,
+)
 from braid.hub.query_window_parser import interval_windows, parse_windows
 from braid.papers.reuse.query_definition import Definition
 from braid.util.durations import Span
@@ -93,24 +98,27 @@ class _Reader:
         check_join_words(self.tables)
         self.streams = {a: self._find_stream(t) for a, t in self.tables.items()}
         self.columns = {a: list(schemas[s]) for a, s in self.streams.items()}
+        self.visible = [*self.streams]
         self._check_structure()
 
     def parse_query(
         self, sql: str, windows: Mapping[str, Span] | Span | None, slide: Span | None
     ) -> StreamQuery:
         """Return the parsed query."""
-        parts = self._read_conjuncts()
+        kind, on, filters = self._read_conjuncts()
         ranges, slides = parse_windows(self.tables, windows, slide)
         if not ranges and len(self.streams) == 2:
-            ranges, parts = interval_windows(parts, self.time)
+            ranges, on, filters = self._read_intervals(kind, on, filters)
         if bare := [a for a in self.streams if a not in ranges]:
             raise QueryError(
                 f"stream {bare[0]!r} has no window; write one after its name, as in {bare[0]} "
                 "[RANGE 5 MINUTES], or give windows="
             )
+        self.visible = kind.visible_aliases([*self.streams])
+        self.columns = {a: self.columns[a] for a in self.visible}
         select, groups, having = self._parse_select(), self._parse_group_by(), self._parse_having()
         expressions = [*select, *groups, *([having] if having else [])]
-        conditions = QueryConditions(parts, self.streams, self.schemas)
+        conditions = self._sort_conditions(kind, on, filters)
         definition = Definition.make(
             {self.streams[a]: w for a, w in ranges.items()},
             conditions.join_conjuncts,
@@ -118,7 +126,10 @@ class _Reader:
             self._read_columns(conditions, expressions),
             slides,
         )
+        definition = self._with_kind(definition, kind)
         self._check_connected(definition)
+        if not kind.is_plain:
+            _check_plain_rows(kind, expressions, groups, slides)
         self._check_aggregates(select, groups, having, slides)
         return StreamQuery(
             sql,
@@ -193,19 +204,50 @@ class _Reader:
             )
         return named
 
-    def _read_conjuncts(self) -> list[exp.Expr]:
-        """Return the conjuncts of ON and WHERE. Raises QueryError unless it is an inner join."""
+    def _read_conjuncts(self) -> tuple[QueryKind, list[exp.Expr], list[exp.Expr]]:
+        """Return the kind of the join, and the conjuncts of ON and of WHERE."""
         joins, where = self.tree.args.get("joins") or [], self.tree.args.get("where")
         on = [self._qualify_columns(part) for join in joins for part in self._split_join(join)]
         rest = [] if where is None else split_conjuncts(where.this)
         filters = [self._qualify_columns(part) for part in rest]
         kind = parse_query_kind(joins, [*self.streams], on, filters, self.time)
-        if not kind.is_plain:
+        if kind.match:
             raise QueryError(
-                f"{kind.words} is asked for; queries of a hub are inner joins, and a StreamJoin "
-                f"takes {kind.describe_argument()}"
+                f"{kind.words} is asked for, which a hub does not answer; a StreamJoin takes "
+                f"{kind.describe_argument()}"
             )
-        return [*on, *filters]
+        if kind.is_null_test:  # which the kind stands for
+            filters = [part for part in filters if _reads_only(part, [*self.streams][:1])]
+        return kind, on, filters
+
+    def _read_intervals(
+        self, kind: QueryKind, on: list[exp.Expr], filters: list[exp.Expr]
+    ) -> tuple[dict[str, int], list[exp.Expr], list[exp.Expr]]:
+        """Return the windows that conditions on event times express, and the other conditions."""
+        if not kind.is_plain:
+            return *interval_windows(on, self.time), filters
+        ranges, rest = interval_windows([*on, *filters], self.time)
+        return ranges, rest, []
+
+    def _sort_conditions(
+        self, kind: QueryKind, on: Sequence[exp.Expr], filters: Sequence[exp.Expr]
+    ) -> QueryConditions:
+        """Return the conditions by what they do: select tuples, or decide about partners."""
+        aliases = [*self.streams]
+        preserved = [aliases[stream] for stream in kind.kind.preserved]
+        matching = [part for part in on if preserved and _reads_only(part, preserved)]
+        rest = [part for part in on if part not in matching]
+        return QueryConditions([*rest, *filters], self.streams, self.schemas, matching, preserved)
+
+    def _with_kind(self, definition: Definition, kind: QueryKind) -> Definition:
+        """Return the definition with the kind of its join. A right join is a left one."""
+        if kind.is_plain:
+            return definition
+        name = "left" if kind.kind.name == "right" else kind.kind.name
+        left = min(definition.streams)
+        if name != "full":
+            left = self.streams[[*self.streams][kind.kind.preserved[0]]]
+        return replace(definition, kind=name, left_stream=left)
 
     def _split_join(self, join: exp.Join) -> Iterator[exp.Expr]:
         if (on := join.args.get("on")) is not None:
@@ -225,13 +267,13 @@ class _Reader:
         for item in self.tree.expressions:
             if isinstance(item, exp.Star):
                 self._refuse_using()
-                select += [exp.column(exp.Star(), table=a) for a in self.streams]
+                select += [exp.column(exp.Star(), table=a) for a in self.visible]
             elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-                alias = next((a for a in self.streams if a.lower() == item.table.lower()), None)
+                alias = next((a for a in self.visible if a.lower() == item.table.lower()), None)
                 if alias is None:
                     raise QueryError(
-                        f"{item.table}.* is asked for; the query's streams are called "
-                        + ", ".join(self.streams)
+                        f"{item.table}.* is asked for; the streams with columns are "
+                        + ", ".join(self.visible)
                     )
                 select.append(exp.column(exp.Star(), table=alias))
             else:
@@ -319,3 +361,24 @@ class _Reader:
                 + ", ".join(self.streams)
                 + "; a cross product is not supported"
             )
+
+
+def _reads_only(part: exp.Expr, aliases: Sequence[str]) -> bool:
+    """Return whether a conjunct reads at most one stream, and that is one of these."""
+    read = referenced_aliases(part)
+    return len(read) < 2 and read <= {*aliases}
+
+
+def _check_plain_rows(
+    kind: QueryKind, trees: Sequence[exp.Expr], groups: Sequence[exp.Expr], slides: set[int]
+) -> None:
+    """Raise QueryError if a query that is not an inner join asks for ticks or groups.
+
+    A tuple may be without partner at one tick and have one at the next.
+    """
+    if slides or groups or any(tree.find(exp.AggFunc) is not None for tree in trees):
+        what = "a SLIDE" if slides else "groups"
+        raise QueryError(
+            f"{kind.words} is asked for with {what}; a query that is not an inner join is answered "
+            "row by row, as soon as a row is final"
+        )

@@ -21,6 +21,11 @@ from braid.hub.hub_cost_model import SITE, make_cost_model
 from braid.hub.hub_log import HubLog
 from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HubState, RegisteredQuery, ServingInterval
+from braid.hub.query_completeness import (
+    answered_tuples_sql,
+    find_complete_since,
+    find_missing_history,
+)
 from braid.hub.query_requests import AdmittedQuery, QueryReader
 from braid.hub.recent_tuples import remove_lost_file
 from braid.hub.reoptimizer import Reoptimizer
@@ -45,7 +50,7 @@ from braid.papers.reuse.hub_events import (
 )
 from braid.papers.reuse.network import ONE_SITE
 from braid.papers.reuse.planner import Decision, Planner
-from braid.papers.reuse.query_definition import UNBOUNDED, Definition
+from braid.papers.reuse.query_definition import INNER
 from braid.storage.hub_files import operator_key
 from braid.storage.run_store import RunStore
 from braid.util.error_summary import take_first_line
@@ -234,19 +239,6 @@ class QueryRegistry:
         self.switch_deployment(after, [], served, describe_submission, new)
         return served
 
-    def _find_missing_history(self, definition: Definition) -> dict[str, int]:
-        """Return the start of history by stream, if a query could use earlier tuples of it.
-
-        Existing operators were built from at least this much history.
-        """
-        progress, lacking = self.event_time_progress(definition.streams), dict[str, int]()
-        for stream, window in zip(definition.streams, definition.windows, strict=True):
-            floor = self.ledger.backfill_start.get(stream)
-            used = None if progress is None or window >= UNBOUNDED else progress - window
-            if floor is not None and (used is None or floor > used):
-                lacking[stream] = floor
-        return lacking
-
     def withdraw_query(self, name: str, reason: str = "withdrawn") -> None:
         """Withdraw a query. Raises ValueError if no active query has this name."""
         if self.ledger.find_serving(name) is None:
@@ -304,9 +296,8 @@ class QueryRegistry:
             self._limit_completeness(after, rebuilt)
         if served is not None:
             assert asked is not None, "a query that comes was asked"
-            definition = asked.query.definition
-            missing = self._find_missing_history(definition)
-            served.complete_since = dict.fromkeys(definition.streams) | missing
+            definition, slack = asked.query.definition, self.settings.lateness
+            served.complete_since = find_complete_since(self.ledger, definition, slack)
             after.queries.append(served)
         for name, reason in (reasons or {}).items():
             self._end_query(after, name, reason)
@@ -322,9 +313,9 @@ class QueryRegistry:
         """Record from when a query's answers are complete if history lacks tuples it can use."""
         if (served := ledger.find_serving(name)) is None:
             return
-        for stream, floor in self._find_missing_history(
-            ledger.deployment.queries[name].definition
-        ).items():
+        definition = ledger.deployment.queries[name].definition
+        missing = find_missing_history(self.ledger, definition, self.settings.lateness)
+        for stream, floor in missing.items():
             before = served.complete_since.get(stream)
             served.complete_since[stream] = floor if before is None else max(before, floor)
 
@@ -343,7 +334,11 @@ class QueryRegistry:
             aged = any(isinstance(i, int) for i in operator.inputs)
             definition = operator.demand_results(asked.bit)
             where = compensation_sql(definition, asked.definition, texts, time, aged)
-            served.serving_intervals.append(ServingInterval(*key, first, None, where))
+            if definition.kind != INNER:
+                where = answered_tuples_sql(definition, served.complete_since, time)
+            # A semi join writes a match in the batch after it was made.
+            begins = first + (definition.kind == "semi" and ledger.epoch >= 0)
+            served.serving_intervals.append(ServingInterval(*key, begins, None, where))
 
     def _end_query(self, ledger: HubState, name: str, reason: str) -> None:
         served = ledger.find_serving(name)

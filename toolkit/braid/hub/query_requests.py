@@ -10,6 +10,7 @@ import sqlglot
 from sqlglot import exp
 
 from braid.condition.spark_dialect import SparkSql
+from braid.errors import QueryError
 from braid.hub.delivery import DeliveryRule, TickSchedule
 from braid.hub.expression_properties import may_fail
 from braid.hub.flat_results import Texts, flat_column_name, rename_columns
@@ -18,7 +19,7 @@ from braid.hub.hub_state import RegisteredQuery
 from braid.hub.operator_definitions import selection_texts
 from braid.hub.query_parser import StreamQuery, parse_stream_query
 from braid.papers.reuse.deployment import DeployedQuery
-from braid.papers.reuse.query_definition import Definition
+from braid.papers.reuse.query_definition import UNBOUNDED, Definition
 from braid.util.durations import Span, normalize_duration, parse_duration
 
 
@@ -69,8 +70,26 @@ class QueryReader:
         lives = None if lifetime is None else parse_duration(lifetime, f"lifetime of {name!r}")
         query = parse_stream_query(sql, self.reader.schemas, self.reader.time, spans, written_slide)
         self.reader.check_query(query)
+        self._check_answerable(query)
         asked = DeployedQuery(name, self.operator_definition(query), sink, sql=sql)
         return AdmittedQuery(query, asked, spans, written_slide, lives)
+
+    def _check_answerable(self, query: StreamQuery) -> None:
+        """Raise QueryError for a join that is not inner and that this hub cannot answer."""
+        d = query.definition
+        if d.preserved_streams and not self.whole:
+            raise QueryError(
+                "the query is no inner join, and this hub is on a network, where operators are "
+                "inner joins; ask it of a hub on one site"
+            )
+        for stream in d.preserved_streams:
+            window = d.windows[d.stream_index(stream)]
+            if window >= UNBOUNDED and self.reader.last_batch is None:
+                raise QueryError(
+                    f"a tuple of {stream} can have a partner at any later time, as its window is "
+                    "unbounded and the streams do not end, so that it could never be answered; "
+                    "give it a window"
+                )
 
     def operator_definition(self, query: StreamQuery) -> Definition:
         """Return the definition for operators, without SLIDE: ticks are made from all matches."""

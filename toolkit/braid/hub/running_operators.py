@@ -96,11 +96,15 @@ class OperatorRuntime:
             for i in self.instances.values()
         }
 
+    def _make_spec_builder(self, deployment: Deployment, texts: Texts) -> OperatorSpecBuilder:
+        r = self.reader
+        return OperatorSpecBuilder(deployment, r.schemas, texts, r.time, r.last_batch)
+
     def check_buildable(
         self, operators: Iterable[Operator], new: Deployment, ledger: HubState, texts: Texts
     ) -> None:
         """Raise PredicateError if an operator cannot be built."""
-        drawing = OperatorSpecBuilder(new, self.reader.schemas, texts, self.reader.time)
+        drawing = self._make_spec_builder(new, texts)
         for operator in operators:
             operator_predicate(drawing.build_spec(operator, ledger.epoch), self.reader)
 
@@ -113,7 +117,7 @@ class OperatorRuntime:
         remain.
         """
         built, folders = dict[int, BuiltOperator](), list[Path]()
-        drawing = OperatorSpecBuilder(new, self.reader.schemas, texts, self.reader.time)
+        drawing = self._make_spec_builder(new, texts)
         try:
             for operator in operators:
                 folders.append(self._name_folder(operator))
@@ -173,7 +177,7 @@ class OperatorRuntime:
             files = upstream.result_files(end=ledger.epoch + 1)  # it may be one batch ahead
             return read_flat(files, upstream.spec.result_shape)
         place = operator.definition.stream_index(read.source)
-        longest = max(d.definition.windows[place] for d in operator.demands)
+        longest = max(d.definition.history_spans[place] for d in operator.demands)
         progress = ledger.event_time_progress([*self.reader.schemas], self.slack)
         bounded = progress is not None and longest < UNBOUNDED
         after = progress - longest if bounded and progress is not None else None

@@ -99,6 +99,9 @@ class SparkStreamReader(StreamReader):
     def empty_frame(self, columns: Mapping[str, Column]) -> DataFrame:
         return self.spark.createDataFrame([], self._make_schema(columns))
 
+    def find_struct_type(self, columns: Mapping[str, Column]) -> pa.DataType:
+        return pa.struct(list(make_arrow_schema(self._make_schema(columns))))
+
     def _make_schema(self, columns: Mapping[str, Column]) -> T.StructType:
         return T.StructType([self._make_field(n, c) for n, c in columns.items()])
 

@@ -147,8 +147,17 @@ class ResultFileWriter:
             columns, names = [*columns, self._make_change_types(found)], [*names, CHANGE_TYPE]
         self._append_batch(pa.record_batch(columns, names=names), weights)
 
-    def append_unmatched(self, stream: int, rows: pa.RecordBatch, at: np.ndarray) -> None:
-        """Append tuples of a stream without partners: the other structs are NULL."""
+    def append_unmatched(
+        self,
+        stream: int,
+        rows: pa.RecordBatch,
+        at: np.ndarray,
+        queries: pa.Array | None = None,
+    ) -> None:
+        """Append tuples of a stream without partners: the other structs are NULL.
+
+        ``queries``: bitmaps of the queries that each serves, in a run that serves many.
+        """
         aliases, structs = self.spec.predicate.aliases, self.spec.kind.structs
         columns = [
             self._make_struct_column(BlockRows(rows), at, s)
@@ -156,7 +165,10 @@ class ResultFileWriter:
             else pa.nulls(len(at), self.spec.result_types[s])
             for s in structs
         ]
-        self._append_batch(pa.record_batch(columns, names=[aliases[s] for s in structs]))
+        names = [aliases[s] for s in structs]
+        if queries is not None:
+            columns, names = [*columns, queries], [*names, QUERIES]
+        self._append_batch(pa.record_batch(columns, names=names))
 
     def _append_batch(self, batch: pa.RecordBatch, weights: np.ndarray | None = None) -> None:
         self.pending.append(batch)

@@ -30,7 +30,7 @@ from braid.papers.reuse.deployment import (
 )
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.plan_search import PlanLeaf, PlanTable, ReuseCandidate
-from braid.papers.reuse.query_definition import Definition
+from braid.papers.reuse.query_definition import INNER, Definition
 from braid.papers.reuse.reuse_lattice import ALL, ReuseLattice
 
 Reuse = Literal["relaxed", "contained", "exact", "always", "separate"]
@@ -110,10 +110,11 @@ class Planner:
         """Update the lattice to a deployment: insert and remove what differs from the last one."""
         if deployment is self.deployment:
             return
-        old = self.deployment.operators if self.deployment else {}
-        for id in old.keys() - deployment.operators.keys():
+        old = _select_inner_operators(self.deployment) if self.deployment else {}
+        new = _select_inner_operators(deployment)
+        for id in old.keys() - new.keys():
             self.lattice.remove_entry(id)
-        for id, operator in deployment.operators.items():
+        for id, operator in new.items():
             there = old.get(id)
             if there is not operator and there != operator:
                 self.lattice.insert_entry(
@@ -167,6 +168,9 @@ class Planner:
         def candidates(part: Definition) -> Iterator[ReuseCandidate]:
             if self.reuse == "separate" or not (self.parts or part is wanted):
                 return
+            if part.kind != INNER:
+                yield from _list_equal_operators(deployment, part, network)
+                return
             masks = self.model.rates.sample_masks(part)
             overlaps = self.reuse in ("relaxed", "always")
             for offer, serves in self.lattice.find_reusable_operators(part, regions, overlaps):
@@ -213,6 +217,21 @@ class Planner:
             for node, operator in way.items() if isinstance(way, dict) else ():
                 description = f"operator {operator} at {self.network.nodes[node].name}"
                 yield Alternative(description, float(cost[node] + carried[node]))
+
+
+def _select_inner_operators(deployment: Deployment) -> dict[int, Operator]:
+    """Return the operators that other definitions can be answered from."""
+    return {id: o for id, o in deployment.operators.items() if o.definition.kind == INNER}
+
+
+def _list_equal_operators(
+    deployment: Deployment, wanted: Definition, network: Network
+) -> Iterator[ReuseCandidate]:
+    """Yield the operators with exactly this definition, for a join that is not inner."""
+    for operator in deployment.operators.values():
+        if operator.serving_demand(wanted) is not None:
+            node = network.node_index[operator.node]
+            yield ReuseCandidate(operator.id, node, 0.0, partial(_ignore_limit, 0.0))
 
 
 def _ignore_limit(price: float, limit: float) -> float:

@@ -6,13 +6,16 @@ Source: Seshadri 2008, section 3 (base conditions) and 3.1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from braid.papers.reuse.selections import EVERYTHING, Selection, implies_selection
 
 Column = tuple[str, str]
 """The name of a stream and the name of a column."""
+
+INNER = "inner"
+"""The kind of joins in which only pairs are results."""
 
 UNBOUNDED = 1 << 55
 """The length of an unbounded window, in microseconds: 1141 years. It needs no special case."""
@@ -57,6 +60,10 @@ class Definition:
       Several: results are emitted at each multiple of one of them.
     - ``groups``: grouping columns of an aggregate; None: no aggregate.
     - ``aggregates``: the aggregates, as text.
+    - ``kind``: inner, left, full, semi or anti. Join conditions of a kind that is not inner may be
+      over a single stream: they decide whether its tuples have partners. A right join is a left
+      join whose left stream is the other one.
+    - ``left_stream``: the left stream of a kind that is not inner; empty: the kind is inner.
     """
 
     streams: tuple[str, ...]
@@ -67,6 +74,8 @@ class Definition:
     slides: frozenset[int] = frozenset()
     groups: frozenset[Column] | None = None
     aggregates: frozenset[str] = frozenset()
+    kind: str = INNER
+    left_stream: str = ""
 
     @classmethod
     def make(
@@ -106,6 +115,26 @@ class Definition:
     ) -> tuple[tuple[str, ...], frozenset[JoinCondition], frozenset[Column] | None]:
         """The streams, join conditions and grouping, which the base conditions compare."""
         return self.streams, self.joins, self.groups
+
+    @property
+    def preserved_streams(self) -> tuple[str, ...]:
+        """The streams whose tuples are answered without a partner, too."""
+        if self.kind == INNER:
+            return ()
+        return self.streams if self.kind == "full" else (self.left_stream,)
+
+    @property
+    def history_spans(self) -> tuple[int, ...]:
+        """By stream, how long tuples must be retained for an operator that is built later.
+
+        Whether a tuple that waits for partners has had some follows from older tuples.
+        """
+        spans = dict(zip(self.streams, self.windows, strict=True))
+        preserved = self.preserved_streams
+        return tuple(
+            window + max((spans[p] for p in preserved if p != stream), default=0)
+            for stream, window in spans.items()
+        )
 
     def stream_index(self, stream: str) -> int:
         """Return the index of a stream in ``streams``."""
@@ -186,8 +215,11 @@ def may_reuse(existing: Definition, wanted: Definition) -> bool:
 
     They require the same streams, the same join conditions, and groups that contain the wanted
     ones. Braid is weaker in one respect: the wanted definition may have further join conditions,
-    which are checked on the results.
+    which are checked on the results. A join that is not inner is reused as it is: whether a tuple
+    has a partner depends on all conditions.
     """
+    if not existing.kind == wanted.kind == INNER:
+        return existing == replace(wanted, columns=existing.columns)
     if existing.streams != wanted.streams or not existing.joins <= wanted.joins:
         return False
     if existing.groups is None:
