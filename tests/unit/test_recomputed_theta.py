@@ -6,7 +6,10 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 
 import pytest
+from braid.core.run_events import BatchCommitted
+from braid.papers.theta.grid import AdaptiveGrid
 from braid.papers.theta.mapping import MappingDecision
+from braid.simulation.simulator import simulate
 
 pytestmark = pytest.mark.unit
 SIDE = "RS"
@@ -80,3 +83,32 @@ def test_without_a_bound_on_the_ratio_of_sizes_the_load_is_within_1_875(hosts: i
             if max(r, s) > hosts * min(r, s):
                 assert r / n + s / m <= 1.25 * (1 + 1 / hosts) * best(r, s, hosts) + 1
                 assert 1.25 * (1 + 1 / hosts) <= 1.875
+
+
+def greatest_storage(hosts: int, batches: Iterable[tuple[int, int]], least: int = 400) -> float:
+    """Return the most that a host stores over the least that a grid of J machines can, at any time.
+
+    One of J equal cells has RS / J pairs, so its sides add up to twice the root of it or more; and
+    every tuple is stored once.
+    """
+    worst = 0.0
+    for e in simulate(AdaptiveGrid(hosts), batches):
+        if isinstance(e, BatchCommitted) and min(r_s := e.total_received_tuples) >= least:
+            r, s = r_s
+            need = max(2 * (r * s / hosts) ** 0.5, (r + s) / hosts)
+            worst = max(worst, max(h.stored_tuples for h in e.host_metrics) / need)
+    return worst
+
+
+GROWN = [(500, 500), *[(0, 5000)] * 10, *[(5000, 0)] * 20]
+
+
+@pytest.mark.parametrize("hosts", [3, 5, 7, 12, 24])
+def test_with_any_number_of_joiners_storage_is_within_3_75(hosts: int) -> None:
+    """Section 4.2.2: groups of powers of two at most double the ratio, to 3.75."""
+    assert 0.9 < greatest_storage(hosts, GROWN) <= 3.75
+
+
+def test_a_grid_that_keeps_its_mapping_breaks_3_75(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MappingDecision, "is_checkpoint_due", lambda self: False)
+    assert greatest_storage(24, GROWN) > 3.75

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -186,18 +185,6 @@ def test_what_was_not_tried_is_taken_for_average():
     assert outputs[0, 1, 1] == pytest.approx(0.3, rel=0.02)
     assert outputs[0, 1, 7] == pytest.approx(0.2, rel=0.02)
     assert set(ProductivityProfile().matches_per_pair([(0, 1, 0)]).values()) == {1.0}
-
-
-def test_what_was_learned_fades():
-    """The peak moves from basic window 0 to 1: after some batches the profile follows."""
-    profile = ProductivityProfile().update(harvested([0.3, 0.1]), ())
-    ahead = []
-    for _ in range(20):
-        profile = profile.update(harvested([0.1, 0.3]), ())
-        o = profile.matches_per_pair([(0, 1, 0), (0, 1, 1)])
-        ahead.append(o[0, 1, 1] - o[0, 1, 0])
-    assert all(a < b for a, b in pairwise(ahead))
-    assert ahead[-1] == pytest.approx(0.2, abs=0.05)
 
 
 def test_half_of_what_was_learned_is_gone_after_seven_batches():
