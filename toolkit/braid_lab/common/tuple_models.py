@@ -78,6 +78,9 @@ class TraceStep:
     - ``queued``: by node, what waits there.
     - ``results``: the results made in this step.
     - ``table``: the router's table as rows of text, headings first.
+    - ``line``: the line or section of the paper that is executed; "": not said.
+    - ``places``: the parts that the step reads or changes.
+    - ``before``: the rows of ``table`` that were there before the step.
     """
 
     text: str
@@ -89,6 +92,9 @@ class TraceStep:
     queued: tuple[tuple[str, ...], ...] = ()
     results: tuple[Group, ...] = ()
     table: tuple[tuple[str, ...], ...] = ()
+    line: str = ""
+    places: tuple[str, ...] = ()
+    before: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass

@@ -93,8 +93,8 @@ def _make_frame(
 
     return {
         "title": trace.title,
-        "note": f"step {k} of {len(trace.steps)} · {step.arrival} is being processed · clock "
-        f"{step.clock}",
+        "note": f"step {k} of {len(trace.steps)} · "
+        + (step.line or f"{step.arrival} is being processed · clock {step.clock}"),
         "text": step.text,
         "streams": list(NAMES[: trace.streams]),
         "nodes": [

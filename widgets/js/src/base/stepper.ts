@@ -60,9 +60,11 @@ export function draw(box: HTMLElement, frame: StepFrame, palette: Palette, glide
   const cells = add(box, "div", "braid-cells");
   for (const node of frame.nodes) drawNode(cells, node, frame.streams, palette);
   const facts = add(box, "div", "braid-facts");
-  drawMoves(facts, frame.moves, palette, glide);
-  const made = add(facts, "div");
-  add(made, "div", "braid-note", `results so far: ${frame.results.length}`);
-  drawRow(made, "", frame.results, palette);
+  if (frame.nodes.length) {
+    drawMoves(facts, frame.moves, palette, glide);
+    const made = add(facts, "div");
+    add(made, "div", "braid-note", `results so far: ${frame.results.length}`);
+    drawRow(made, "", frame.results, palette);
+  }
   drawTable(facts, frame.table);
 }

@@ -1,0 +1,289 @@
+"""The pages for teachers: lessons of 45 minutes, links that open the right cell, true answers.
+
+Each question of a page has a test here, which finds the answer that the page gives.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from braid.core.run_events import BatchCommitted
+from braid.papers.common.join_orders import IntermediateGrowth
+from braid.papers.diffusion.segment_length import atr_overhead
+from braid.papers.psp.ring import Ring
+from braid.papers.reuse.query_definition import may_reuse
+from braid.papers.slices.chain_optimizer import ChainStatistics, edge_cost, memory_chain
+from braid.papers.theta.host_groups import make_groups
+from braid.papers.theta.mapping import input_load_factor, optimal_mapping, square_mapping
+from braid.simulation.simulator import simulate
+from braid_lab.common.tuple_models import parse_tuples
+from braid_lab.psp import reference as rings
+from braid_lab.psp.cost import Workload, mean_latency_seconds, relocated_shares
+from braid_lab.reuse import experiments as study
+from braid_lab.reuse.claims import plan_figure_1
+from braid_lab.reuse.pair_steps import PART_OF_Q1, explain_typed
+from braid_lab.reuse.paper_example import Q2
+from braid_lab.shedding import policy_figures
+from braid_lab.shedding.paper_algorithms import best_output_share
+from braid_lab.slices import reference as chains
+from braid_lab.theta import reference as grids
+from braid_lab.workloads.set_streams import SetStreams
+from reuse_cases import figure1_queries
+
+pytestmark = pytest.mark.unit
+ROOT = Path(__file__).parents[2]
+PAGES = ("theta", "diffusion", "ring", "slices", "shedding", "reuse")
+ANSWERS: dict[tuple[str, int], Callable[[], None]] = {}
+
+
+def answer(page: str, question: int) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Register the test of a page's question."""
+
+    def register(test: Callable[[], None]) -> Callable[[], None]:
+        ANSWERS[page, question] = test
+        return test
+
+    return register
+
+
+def page_text(page: str) -> str:
+    return (ROOT / "docs" / "teaching" / f"{page}.md").read_text(encoding="utf-8")
+
+
+def questions(page: str) -> list[str]:
+    """Return the questions of a page with their answers, in order."""
+    part = page_text(page).split("## Predict, then press")[1].split("\n## ")[0]
+    return [" ".join(q.split()) for q in re.split(r"^\d+\. ", part, flags=re.M)[1:]]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_lesson_takes_45_minutes_and_its_links_open_headings_of_notebooks(page: str) -> None:
+    lesson = page_text(page).split("## One lesson")[1].split("\n## ")[0]
+    assert sum(map(int, re.findall(r"^\| (\d+) \|", lesson, flags=re.M))) == 45
+    links = re.findall(r"/lab/tree/(\w+)\.ipynb#(\S+)\) \|", lesson)
+    assert len(links) >= 3
+    for notebook, anchor in links:
+        cells = json.loads((ROOT / "notebooks" / f"{notebook}.ipynb").read_text())["cells"]
+        lines = "".join("".join(c["source"]) + "\n" for c in cells if c["cell_type"] == "markdown")
+        headings = re.findall(r"^#+ (.*)$", lines, flags=re.M)
+        assert anchor in {h.replace(" ", "-") for h in headings}, (notebook, anchor)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_question_of_a_page_has_an_answer_and_a_test_of_it(page: str) -> None:
+    asked = questions(page)
+    assert len(asked) >= 3 and all("?" in q and q.endswith(")") for q in asked)
+    assert {k for p, k in ANSWERS if p == page} == set(range(1, len(asked) + 1))
+
+
+def test_the_answers_that_the_pages_give_are_found() -> None:
+    for found in ANSWERS.values():
+        found()
+
+
+@answer("theta", 1)
+def when_the_grid_changes() -> None:
+    steps = [s.text for s in grids.run_typed("a b b b b b b b b b a b").steps]
+    first, second = (s for s in steps if s.startswith("Alg. 2"))
+    assert "ILF 3 under (2, 2) stays the least" in first
+    assert "ILF 5 under (2, 2), 4 under (1, 4): migrate" in second
+
+
+@answer("theta", 2)
+def what_a_joiner_keeps() -> None:
+    assert optimal_mapping(1, 4, 4, (2, 2)) == (1, 4)
+    (before,) = make_groups(4, [(2, 2)], 4)
+    after = before.with_mapping((1, 4))
+    for host, (row, column) in before.cells_by_host().items():
+        (new_row, new_column) = after.cells_by_host()[host]
+        old_s, new_s = before.partition_keys(1, column), after.partition_keys(1, new_column)
+        assert old_s[0] <= new_s[0] < new_s[1] <= old_s[1], "half of its part of S"
+        partner = next(
+            h for h, (r, c) in before.cells_by_host().items() if c == column and r != row
+        )
+        old_r = [before.partition_keys(0, before.cells_by_host()[h][0]) for h in (host, partner)]
+        whole = after.partition_keys(0, new_row)
+        assert (min(k[0] for k in old_r), max(k[1] for k in old_r)) == whole
+
+
+@answer("theta", 3)
+def what_an_old_tuple_meets() -> None:
+    steps = grids.grid_example().steps
+    old = [s.text for s in steps if "of Δ meets" in s.text]
+    assert old and all("lines 13 to 15" in text for text in old)
+
+
+@answer("theta", 4)
+def why_no_result_is_found_twice() -> None:
+    (group,) = make_groups(16, [(4, 4)])
+    for i, j in product(range(4), range(4)):
+        assert len({*group.partition_hosts(0, i)} & {*group.partition_hosts(1, j)}) == 1
+
+
+@answer("theta", 5)
+def what_a_grid_costs_that_never_changes() -> None:
+    assert input_load_factor(1, 16, *square_mapping(16)) == 4.25
+    assert input_load_factor(1, 16, *optimal_mapping(1, 16, 16)) == 2
+
+
+@answer("diffusion", 1)
+def why_a_tuple_is_sent_twice() -> None:
+    """A slave tuple of t joins masters from t - W_M to t + W_i, which may be of two segments."""
+    segments = [{m // 10 for m in range(t - 4, t + 4)} for t in range(10, 20)]
+    twice = [t for t, of in zip(range(10, 20), segments, strict=True) if len(of) > 1]
+    assert twice == [10, 11, 12, 13, 17, 18, 19]
+
+
+@answer("diffusion", 2)
+def which_master_is_the_best() -> None:
+    rates, windows = (5, 20, 10), (10, 20, 40)
+    assert [atr_overhead(rates, windows, m, 5) for m in range(3)] == [220, 150, 290]
+    level = [atr_overhead((9, 9, 9), windows, m, 5) for m in range(3)]
+    assert level == sorted(level)
+
+
+@answer("diffusion", 3)
+def whether_the_order_matters() -> None:
+    """A tuple has 10 partners in stream 1 and 2 in stream 2: its best path visits 2 first."""
+    growth = IntermediateGrowth({((0,), 1): (100, 10), ((0,), 2): (100, 2)}, [1, 100, 100])
+    assert growth.best_join_orders(0, 1) == [(2, 1)]
+    assert growth.intermediate_counts(0, (2, 1)) == [1, 2]
+    assert growth.intermediate_counts(0, (1, 2)) == [1, 10]
+
+
+@answer("ring", 1)
+def what_a_node_keeps() -> None:
+    """A block that moves on is on both nodes for one batch, in which probes are on their way."""
+    live: dict[int, tuple[int, ...]] = {}
+    both = []
+    for e in simulate(Ring(4, "interleaved"), [(5, 5)] * 30, windows=(8, 8)):
+        if isinstance(e, BatchCommitted):
+            live |= {b.id: b.hosts for b in e.changed_blocks}
+            live = {id: hosts for id, hosts in live.items() if id not in e.dropped_block_ids}
+            both.append({(id, hosts) for id, hosts in live.items() if len(hosts) == 2})
+    assert any(both) and all(not a & b for a, b in pairwise(both))
+
+
+@answer("ring", 2)
+def which_typed_tuples_join() -> None:
+    assert len(rings.run_typed("b c a").all_results) == 1
+    assert not rings.run_typed("b - - - - - - - - - - - - - - - - a c").all_results
+
+
+@answer("ring", 3)
+def what_moves_when_a_ring_grows() -> None:
+    assert [float(share) for share in relocated_shares(3, 1)] == pytest.approx([1 / 3, 2 / 3, 0])
+
+
+@answer("ring", 4)
+def what_a_longer_ring_costs() -> None:
+    load = Workload((50.0,) * 2, (20.0,) * 2, (0.1,) * 2, 1e-5, 1e-4, 5e-4)
+    latency = [mean_latency_seconds(load, (n, n)) for n in range(1, 40)]
+    best = int(np.argmin(latency))
+    assert 0 < best < 38 and latency[0] > latency[best] < latency[-1]
+
+
+@answer("slices", 1)
+def which_slices_two_queries_have() -> None:
+    assert memory_chain([60, 10]) == (10, 60)
+    chain = chains.ReferenceChain([10, 60])
+    for t in parse_tuples("a - - - - b - - - - - - - - - - - - - - - b"):
+        chain.process_tuple(t)
+        chain.run_until_empty()
+    short, long = chain.results_by_query
+    assert len(short) == 1 and len(long) == 2, "b2 is 16 s after b1"
+
+
+@answer("slices", 2)
+def which_tuples_find_a1() -> None:
+    steps = chains.run_typed("a - b - b - b").steps
+    found = [(s.arrival, s.node) for s in steps if s.results]
+    assert found == [("b1", 1)]
+    assert any("b2ᵖ purges a1" in s.text and "J2" in s.text for s in steps)
+
+
+@answer("slices", 3)
+def why_a_purge_is_enough() -> None:
+    """Whatever is found in slice k is younger than its end, though no age is compared."""
+    text = "a b a b - - a b b a - - - b a"
+    for step in chains.run_typed(text).steps:
+        for a, b in step.results:
+            assert step.node is not None and abs(a.time - b.time) < 2 * (step.node + 1)
+
+
+@answer("slices", 4)
+def what_a_merged_slice_saves() -> None:
+    ones = ((1.0, 1.0),) * 2
+    one = ChainStatistics((1.0, 1.0), 0.0, ones, 0.5, (1, 1))
+    apart = edge_cost(0, 1, (10, 60), one) + edge_cost(1, 2, (10, 60), one)
+    assert apart - edge_cost(0, 2, (10, 60), one) == pytest.approx(1.5), "a purge and a visit"
+    matching = ChainStatistics((1.0, 1.0), 0.1, ones, 0.5, (1, 1))
+    routed = edge_cost(0, 2, (10, 60), matching) - edge_cost(0, 2, (10, 60), one)
+    assert routed == pytest.approx(0.1 * 60), "each result's age"
+
+
+@answer("shedding", 1)
+def which_ages_are_worth_a_probe() -> None:
+    """Items come back after 40 s, and in one stream 6 s later: its window's matches peak there."""
+    density = SetStreams(kappa=0.8, shift=6 / 40).match_density(0)
+    assert np.argmax(density) / len(density) * 20 == pytest.approx(6, abs=0.5)
+
+
+@answer("shedding", 2)
+def what_half_of_the_pairs_finds() -> None:
+    age = np.linspace(0, 1, 1000)
+    peak = np.exp(-((age - 0.6) ** 2) / (2 * 0.05**2))
+    assert best_output_share(peak, 0.5) > 0.999
+    assert best_output_share(np.ones(1000), 0.5) == pytest.approx(0.5)
+
+
+@answer("shedding", 3)
+def what_learning_costs() -> None:
+    """In every phase of a burst the policy finds less than it would with true densities."""
+    runs = policy_figures.burst_runs((0.8,), methods=("time",), scale=0.1)
+    assert len(runs) == 4 and (runs["recall_counted"] < runs["recall_modelled"]).all()
+
+
+@answer("shedding", 4)
+def how_skipped_pairs_are_estimated() -> None:
+    draw = np.random.default_rng(0)
+    share = draw.choice([0.05, 0.4, 1.0], 200_000)
+    found = draw.random(200_000) < share
+    assert (1 / share[found]).sum() == pytest.approx(200_000, rel=0.02)
+
+
+@answer("reuse", 1)
+def whether_a_longer_window_can_be_served() -> None:
+    lines = {s.line: s.table for s in explain_typed(PART_OF_Q1, Q2).steps}
+    assert ("checkins: RANGE", "1 min", "5 min") in lines["section 3.1, step 4: windows"]
+    own = lines["section 3.1: compensation for the first query"]
+    assert ("RANGE of checkins", "1 min") in own
+
+
+@answer("reuse", 2)
+def whether_reuse_pays_far_away() -> None:
+    _, plans = plan_figure_1()
+    assert type(plans["SINK4"].tree).__name__ == "ReusedOperator"
+    assert type(plans["SINK1"].tree).__name__ == "NewOperator"
+
+
+@answer("reuse", 3)
+def what_is_never_relaxed() -> None:
+    q1, q2 = figure1_queries()
+    assert not may_reuse(q1, q2), "other streams"
+    part = q1.restrict_to(["flights", "checkins"])
+    assert may_reuse(part, q2)
+
+
+@answer("reuse", 4)
+def what_reuse_saves_of_joins_that_emit_much() -> None:
+    surface = study.savings_surface("enterprise", [60], selectivities=(1.0, 0.0005))
+    much, little = surface.to_dict("records")
+    assert much["output"] > 3 > 1 > little["output"]
+    assert much["work"] > 1 > 0.5 > little["work"]
