@@ -16,14 +16,15 @@ from braid import Centralized
 from braid.condition.access_paths import Order
 from braid.core import compaction
 from braid.core.run_events import BatchCommitted, BatchPlanned
-from braid.execution import path_probing, probe_pools
+from braid.execution import merge_pools, path_probing, probe_pools
 from braid.kernels import probe
 from braid.kernels.block_builder import build_block, merge_blocks
-from braid.kernels.host_block_rows import BlockRows, PartialMatches
+from braid.kernels.host_block_rows import BlockRows, PartialMatches, concat_rows
 from braid.kernels.join_spec import GeneratedColumn, StreamLayout
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.storage import block_files
 from braid.storage.block_files import BlockFileWriter, ResultFileWriter, read_parquet
+from braid.storage.block_readers import open_replica
 from braid.storage.run_files import is_run_file
 from braid.stream_join import StreamJoin
 
@@ -51,9 +52,7 @@ def tuples(k: list[int]) -> pa.RecordBatch:
 def stored(folder: Path, name: str, batch: pa.RecordBatch, **more: Any) -> BlockRows:
     written = BlockFileWriter(folder, name, False, **more)
     at = written.append_block(0, batch)
-    return block_files.open_replica(
-        str(folder / at.file), at.record_batch, None, written.close_files()[at.file]
-    )
+    return open_replica(str(folder / at.file), at, written.close_files()[at.file])
 
 
 def test_echoes_of_columns_are_not_stored_and_there_when_a_block_is_read(tmp_path: Path) -> None:
@@ -87,8 +86,34 @@ def test_blocks_with_and_without_ranks_are_in_files_of_their_own(tmp_path: Path)
     assert len(checksums) == 3 and all(map(is_run_file, checksums))
     for address, block in zip(addresses, blocks[:2] * 2 + blocks, strict=True):
         path = str(tmp_path / address.file)
-        rows = block_files.open_replica(path, address.record_batch, None, checksums[address.file])
+        rows = open_replica(path, address, checksums[address.file])
         assert rows.batch.equals(block)
+
+
+def test_small_blocks_share_a_segment_and_large_ones_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A segment is written when it is full, or when a large block follows it."""
+    blocks = [tuples([*range(n, n + size)]) for n, size in enumerate([3, 1, 40, 2, 2, 2, 2, 2, 5])]
+    sizes = [block.nbytes for block in blocks]
+    monkeypatch.setattr(block_files, "_LARGE", sizes[2])
+    monkeypatch.setattr(block_files, "_MOST_WAITING", sum(sizes[3:8]))
+    files = BlockFileWriter(tmp_path, "000000-0-0000cafe", False)
+    addresses = [files.append_block(0, block) for block in blocks]
+    [two] = {tuple(files.append_blocks(0, blocks[0], [(0, 1), (1, 3)]))}
+    [(name, checksum)] = files.close_files().items()
+    assert [(a.record_batch, a.rows) for a in addresses] == [
+        (0, (0, 3)), (0, (3, 4)), (1, (0, 40)), (2, (0, 2)), (2, (2, 4)), (2, (4, 6)),
+        (2, (6, 8)), (2, (8, 10)), (3, (0, 5)),
+    ]  # fmt: skip
+    for address, block in zip(addresses, blocks, strict=True):
+        rows = open_replica(str(tmp_path / name), address, checksum)
+        assert rows.batch.equals(block) and rows.row_count() == block.num_rows
+    read = [open_replica(str(tmp_path / name), address, checksum) for address in two]
+    assert [rows.batch.column("n").to_pylist() for rows in read] == [[0], [1, 2]]
+    assert concat_rows(read).equals(blocks[0])
+    with pa.memory_map(str(tmp_path / name)) as file:
+        assert pa.ipc.open_file(file).num_record_batches == 4
 
 
 @pytest.mark.parametrize(
@@ -195,9 +220,10 @@ def test_no_more_is_copied_together_for_a_hop_than_can_be(
     streams = long_texts("abc", 120, seed=6)
     most = 1 << 50
     many: list[int] = []
+    copying = ("gather_blocks", "_concat_parts", "concat_rows")
 
     def checked(batches: list[pa.RecordBatch], real: Any = pa.concat_batches) -> pa.RecordBatch:
-        copied = sys._getframe(1).f_code.co_name in ("gather_blocks", "_concat_parts")
+        copied = sys._getframe(1).f_code.co_name in copying
         texts = [sum(map(len, b["t"].to_pylist())) for b in batches if copied]
         assert sum(texts) <= most or len(texts) == 1
         many.append(len(texts))
@@ -214,9 +240,10 @@ def test_no_more_is_copied_together_for_a_hop_than_can_be(
         return sorted(tuple(r[a]["id"] for a in "abc") for r in rows)
 
     whole = run("whole")
-    most = 400
+    most = 1_000  # the texts of a batch, which may be one segment, have fewer bytes
     monkeypatch.setattr(path_probing, "BYTES", most)
     monkeypatch.setattr(probe_pools, "BYTES", most)
+    monkeypatch.setattr(merge_pools, "_MOST_BYTES", most)
     monkeypatch.setattr(probe, "BYTES", most)
     assert run("little") == whole and max(many) > 1
 

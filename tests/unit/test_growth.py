@@ -17,7 +17,7 @@ from braid.core.run_state import RunState
 from braid.errors import DamagedRunError
 from braid.papers.theta.run_events import MigrationEnded
 from braid.run_inspector import inspect_run, load_run
-from braid.storage import block_files, durable_files, log_checkpointer
+from braid.storage import block_files, block_readers, durable_files, log_checkpointer
 from braid.storage.event_log import EventLog
 from braid.storage.integrity import check_run, repair_run
 from braid.storage.run_store import RunStore
@@ -192,14 +192,14 @@ def test_neither_a_batch_nor_a_resume_takes_longer_when_a_run_does(
 
 def test_few_block_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many a process reads; a closed one is opened again."""
-    monkeypatch.setattr(block_files, "_MOST_OPEN", 3)
+    monkeypatch.setattr(block_readers, "_MOST_OPEN", 3)
     written = block_files.BlockFileWriter(tmp_path, "000000-0-0000cafe", False)
     for stream in range(9):
         written.append_block(stream, pa.record_batch({"x": [stream]}))
-    seals, readers = written.close_files(), block_files._Readers()
+    seals, readers = written.close_files(), block_readers._Readers()
     for name, seal in [*seals.items(), *seals.items()]:
-        reader, _ = readers.open_verified(str(tmp_path / name), seal)
-        assert f"-{reader.get_batch(0)['x'][0]}.arrow" in name and len(readers._open) <= 3
+        segment = readers.open_verified(str(tmp_path / name), seal).read_segment(0)
+        assert f"-{segment['x'][0]}.arrow" in name and len(readers._open) <= 3
 
 
 @given(st.lists(st.integers(0, 40), max_size=12), st.integers(1, 30), st.data())

@@ -6,15 +6,24 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy as np
+import pyarrow as pa
 import pytest
+from braid.condition.access_paths import IndexCondition, Order
+from braid.condition.predicate import Predicate
 from braid.core.placement import Placement
 from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.execution import probe_pools
 from braid.execution.probe_pools import PoolBuilder
 from braid.execution.thread_executor import ThreadExecutor
+from braid.kernels.block_builder import build_block, gather_blocks
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
+from braid.kernels.meetings import Meetings, split_by_origin
+from braid.kernels.probe import BlockJoiner, ProbeInput
 from braid.stream_join import StreamJoin
 from oracle import PLACEMENTS, expected, result_ids, tables
 
@@ -125,3 +134,34 @@ def test_tables_and_bytes_of_pools_are_bounded(
     monkeypatch.setattr(probe_pools, "_MOST_CELLS", 12)
     monkeypatch.setattr(probe_pools, "BYTES", 600)
     _compare(_run(tmp_path / "bounded", hashed, CHAIN, None, {}), whole)
+
+
+def test_a_pair_belongs_to_the_meeting_of_its_arrival_and_its_block() -> None:
+    """Pairs of an arrival and a block that do not meet are neither found nor counted."""
+    predicate = Predicate(
+        ("a", "b"), (None, None), ({"k": "k"}, {"k": "k"}), ({}, {}),
+        (IndexCondition((0, "k"), (1, "k"), 0, 0),), (),
+    )  # fmt: skip
+    values = [[0, 1, 1], [1, 2], [0, 2, 2]]
+    blocks = [BlockRows(build_block(_make_rows(keys), (Order("k"),))) for keys in values]
+    arrivals = [PartialMatches({0: (rows, rows.row_positions())}) for rows in blocks]
+    numbered = [replace(p, origins=np.full(len(p), n)) for n, p in enumerate(arrivals)]
+    due = [(0, 1), (0, 2), (1, 0), (2, 2)]
+    meetings = Meetings.from_pairs(*map(np.array, zip(*due, strict=True)), (3, 3))
+    rows, count = gather_blocks(blocks, (Order("k"),)), SimpleNamespace(compared_pairs=0)
+    probe = ProbeInput(PartialMatches.concat_all(numbered), rows, False, count, meetings=meetings)
+    found = [f for _, f in BlockJoiner(predicate, (None, None)).probe_blocks([probe], 1)]
+    expected = [sum(k == other for k in values[a] for other in values[b]) for a, b in due]
+    assert count.compared_pairs.tolist() == expected
+    assert sum(meetings.count_matches(f, 1) for f in found).tolist() == expected
+    split = Counter[int]()
+    for number, part in (each for f in found for each in split_by_origin(f)):
+        split[number] += len(part)
+    assert split == Counter(
+        {a: sum(n for (x, _), n in zip(due, expected, strict=True) if x == a) for a in range(3)}
+    )
+
+
+def _make_rows(keys: list[int]) -> pa.RecordBatch:
+    columns = {"k": keys, "__time": [0] * len(keys), "__key": [0] * len(keys)}
+    return pa.record_batch({name: pa.array(each, pa.int64()) for name, each in columns.items()})

@@ -33,7 +33,8 @@ from braid.papers.slices.chain import Chain
 from braid.shared import calibrate
 from braid.shared.block_marking import make_writer, plan_rewrite, report_from_row
 from braid.shared.query_changes import add_query, remove_query
-from braid.storage.block_files import open_replica, read_parquet
+from braid.storage.block_files import read_parquet
+from braid.storage.block_readers import open_replica
 from braid.storage.run_store import RunStore
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -172,10 +173,7 @@ class Shared:
         for line in lines:  # they take what they would if they arrived like this
             (made,), (seal,) = line.replicas, line.files.values()
             file = str(self.engine.store.blocks.folder / made.address.file)
-            assert (
-                made.size.size_bytes
-                == open_replica(file, made.address.record_batch, None, seal).nbytes
-            )
+            assert made.size.size_bytes == open_replica(file, made.address, seal).nbytes
         self.engine.commit_change(queries, self.engine.state.placement_state, lines, [], 0.0)
 
     def add(self, name: str, windows: tuple[int, ...], where: tuple[str | None, ...]) -> None:

@@ -47,7 +47,13 @@ BLOCKS = st.builds(
     st.one_of(st.none(), st.tuples(TIME, TIME)),
 )
 FILES = st.sampled_from(["000001-0-aa-0.arrow", "000001-1-bb-0.arrow", "000002-0-cc-1.arrow"])
-ADDRESSES = st.builds(ReplicaAddress, FILES, st.integers(0, 9), st.one_of(st.none(), KEYS))
+ADDRESSES = st.builds(
+    ReplicaAddress,
+    FILES,
+    st.integers(0, 9),
+    st.one_of(st.none(), KEYS),
+    st.one_of(st.none(), st.tuples(st.integers(0, 9), st.integers(9, 99))),
+)
 VISITS = st.tuples(st.sampled_from([(0,), (1,), (0, 2)]), st.integers(0, 2))
 SHARES = st.floats(0, 1e9)
 QUERIES = st.builds(
@@ -286,7 +292,7 @@ def test_blocks_that_cannot_be_removed_are_told_of_and_hold_nothing_up(
     store.acquire_run()
     for batch in range(3):
         commit(store, batch, [B[batch]], [])
-    monkeypatch.setattr("braid.storage.block_files.remove_block_files", dies)
+    monkeypatch.setattr("braid.storage.block_readers.remove_block_files", dies)
     last = commit(store, 3, [B[3]], [], tidy=False)
     store.remove_old_files(last, store.states.write_state(last))
     store.release_run()

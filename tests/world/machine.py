@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from braid.storage import block_files
+from braid.storage import block_readers
 from braid.storage import object_store as buckets
 from braid.util.clock_and_threads import replace_environment, replace_workers
 from braid.util.file_system import replace_file_system
@@ -23,7 +23,7 @@ from world.process import SimulatedEnvironment, SimulatedWorkers
 from world.store import ObjectStore, SimulatedBucket
 
 URL = "world://run"
-_READERS = type(block_files._readers)
+_READERS = type(block_readers._readers)
 
 
 class Machine:
@@ -76,7 +76,7 @@ class Machine:
                 replace_file_system(self.disk),
                 replace_environment(self.environment),
                 replace_workers(SimulatedWorkers(random.Random("threads"))),
-                patch.object(block_files, "_readers", PerDriver("readers", _READERS)),
+                patch.object(block_readers, "_readers", PerDriver("readers", _READERS)),
                 patch.object(buckets, "ObjectStore", self._open_bucket),
                 patch("braid.util.temp_dirs.make_temp_dir", self._make_scratch),
                 patch("braid.util.temp_dirs.remove_temp_dir", lambda folder: None),

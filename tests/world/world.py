@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 from braid.execution import thread_executor
-from braid.storage import block_files, log_checkpointer
+from braid.storage import block_readers, log_checkpointer
 from braid.storage import object_store as buckets
 from braid.storage.staged_input import StagedStream
 from braid.storage.static_input_copy import InputSnapshot
@@ -349,7 +349,7 @@ class World:
                 replace_file_system(self.disk),
                 replace_environment(self.environment),
                 replace_workers(self.workers),
-                patch.object(block_files, "_readers", PerDriver("readers", type(_READERS))),
+                patch.object(block_readers, "_readers", PerDriver("readers", type(_READERS))),
                 patch.object(log_checkpointer, "_EVERY", _ROLL_UP),
                 patch.object(thread_executor, "_SHORT", -1.0 if self.scenario.many else 0.05),
                 patch.object(thread_executor, "available_cores", lambda: 2),
@@ -391,4 +391,4 @@ def _unlocked(owner: type) -> AbstractContextManager[Any]:
     return stack
 
 
-_READERS = block_files._readers
+_READERS = block_readers._readers

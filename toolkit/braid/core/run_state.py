@@ -29,13 +29,15 @@ class ReplicaAddress(NamedTuple):
     """The address of a host's replica of a block.
 
     - ``file``: name of the block file.
-    - ``record_batch``: index of the record batch in it.
-    - ``key_range``: routing keys of the replica; None: all in the record batch.
+    - ``record_batch``: index of the record batch in it: a segment, which may hold many blocks.
+    - ``key_range``: routing keys of the replica; None: all.
+    - ``rows``: the rows of the block in the segment, half-open; None: all.
     """
 
     file: str
     record_batch: int
     key_range: Keys | None = None
+    rows: tuple[int, int] | None = None
 
 
 class FileChecksum(NamedTuple):
@@ -122,6 +124,7 @@ class _Replica(NamedTuple):
     file: int
     part: int
     keys: Keys | None
+    rows: tuple[int, int] | None
 
 
 class _Matched(NamedTuple):
@@ -153,7 +156,7 @@ def state_to_json(state: RunState) -> bytes:
         [*state.blocks.values()],
         files,
         [
-            _Replica(*at, number[a.file], a.record_batch, a.key_range)
+            _Replica(*at, number[a.file], a.record_batch, a.key_range, a.rows)
             for at, a in state.replica_addresses.items()
         ],
         [_Matched(*visit, age, *n) for (visit, age), n in state.match_counts.items()],
@@ -181,7 +184,7 @@ def state_from_json(body: bytes, policy: type = object, shedding: type = object)
         ),
         blocks={b.id: b for b in stored.blocks},
         replica_addresses={
-            (r.block, r.host): ReplicaAddress(stored.files[r.file][0], r.part, r.keys)
+            (r.block, r.host): ReplicaAddress(stored.files[r.file][0], r.part, r.keys, r.rows)
             for r in stored.replicas
         },
         block_files=dict(stored.files),

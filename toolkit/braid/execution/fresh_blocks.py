@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from braid.core.batch_report import BlockSize
 from braid.core.horizon import find_late_limit
 from braid.core.irregular_rows import LATE
 from braid.core.plan import Block, Route
@@ -19,14 +20,15 @@ from braid.execution.early_rows import encode_latest_rows
 from braid.kernels import join_spec
 from braid.kernels.block_builder import (
     build_block,
+    can_slice_blocks,
     describe_times,
 )
 from braid.kernels.host_block_rows import BlockRows, take_block_rows
 from braid.kernels.join_spec import BatchSpec
 from braid.kernels.position_sort import sort_positions
+from braid.kernels.segments import Segment
 from braid.kernels.shedding_sampler import utility_types
 from braid.kernels.tuple_order import checksum_order, sort_by_contents
-from braid.kernels.value_sizes import value_bytes
 from braid.storage.block_files import BlockFileWriter
 from braid.storage.irregular_files import IrregularRowWriter
 from braid.util.clock_and_threads import current_environment
@@ -41,10 +43,7 @@ class FreshBlock(NamedTuple):
     - ``hosts``: hosts that store it or probe with it.
     - ``size_bytes``: bytes of its tuples.
     - ``address``: where it is stored; None: it is not.
-    - ``late_tuples``: late tuples in it.
-    - ``spread``: distribution of its event times; None: the clock does not need it.
-    - ``order_checksum``: see ``BlockSize``.
-    - ``latest_rows``: see ``BlockSize``.
+    - ``size``: its size as it is stored; None: it is not.
     - ``seconds``: seconds that each host worked on it.
     """
 
@@ -52,12 +51,21 @@ class FreshBlock(NamedTuple):
     hosts: Collection[int]
     rows: BlockRows
     size_bytes: int
-    address: ReplicaAddress | None
-    late_tuples: int
-    spread: TimeSpread | None = None
-    order_checksum: int = 0
-    latest_rows: bytes = b""
+    address: ReplicaAddress | None = None
+    size: BlockSize | None = None
     seconds: float = 0.0
+
+
+class _Part(NamedTuple):
+    """The rows of a fresh block, with the bytes of its tuples.
+
+    ``order_checksum``: see ``BlockSize``.
+    """
+
+    route: Route
+    rows: BlockRows
+    size_bytes: int
+    order_checksum: int = 0
 
 
 class FreshBlockBuilder:
@@ -90,30 +98,83 @@ class FreshBlockBuilder:
         for s, batches in arrived.items():
             began = current_environment().read_clock()
             rows = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-            stream_blocks = [
-                self._build_fresh_block(*each, serves)
-                for each in self._split_by_route(rows, s, routes)
-            ]
+            stream_blocks = self._build_stream_blocks(rows, s, routes, serves)
             seconds = current_environment().read_clock() - began
             served_rows = sum(
-                f.rows.batch.num_rows * len([*filter(serves, f.hosts)]) for f in stream_blocks
+                f.rows.row_total * len([*filter(serves, f.hosts)]) for f in stream_blocks
             )
             blocks += [
-                f._replace(seconds=seconds / served_rows * f.rows.batch.num_rows)
-                for f in stream_blocks
+                f._replace(seconds=seconds / served_rows * f.rows.row_total) for f in stream_blocks
             ]
         return blocks
 
-    def _split_by_route(
-        self, whole: pa.RecordBatch, stream: int, routes: Sequence[Route]
-    ) -> Iterator[tuple[Route, pa.RecordBatch]]:
-        """Yield the rows of each route's fresh block, sorted by the column of the first order.
+    def _build_stream_blocks(
+        self,
+        whole: pa.RecordBatch,
+        stream: int,
+        routes: Sequence[Route],
+        serves: Callable[[int], bool],
+    ) -> list[FreshBlock]:
+        """Return the fresh blocks of one stream.
 
-        The rows are copied once; every block is a view of the copy.
+        They are written together if they are one segment, and each by itself otherwise.
         """
         routes = [r for r in routes if r.block.stream == stream]
+        if not routes or not whole.num_rows:
+            return []
+        segment, routes = self._sort_by_route(whole, stream, routes)
         if not routes:
-            return
+            return []
+        stored = [any(map(serves, route.block.hosts)) for route in routes]
+        parts, is_one = self._cut_segment(segment, routes, serves)
+        if is_one and all(stored):
+            files, bounds = self.files, segment.list_bounds()
+            addresses: Iterable[ReplicaAddress | None]
+            addresses = files.append_blocks(stream, segment.batch, bounds)
+        else:
+            addresses = (
+                self.files.append_block(stream, part.rows.batch) if is_stored else None
+                for part, is_stored in zip(parts, stored, strict=True)
+            )
+        each = zip(parts, addresses, strict=True)
+        return [self._describe_block(part, address, serves) for part, address in each]
+
+    def _cut_segment(
+        self, segment: Segment, routes: Sequence[Route], serves: Callable[[int], bool]
+    ) -> tuple[list[_Part], bool]:
+        """Return the rows of the blocks, and whether they are those of the segment as it is."""
+        stream = routes[0].block.stream
+        stores_orders = self.batch.spec.match is None
+        orders = self.batch.spec.predicate.stream_orders(stream)
+        is_inner = self.batch.spec.kind.is_inner
+        births = () if is_inner else tuple((route.block.id,) for route in routes)
+        numbered_apart = [self._is_numbered_apart(route, serves) for route in routes]
+        if not any(numbered_apart) and can_slice_blocks(segment.batch, orders, stores_orders):
+            blocks = segment.slice_blocks(births)
+            return [_Part(r, b, b.nbytes) for r, b in zip(routes, blocks, strict=True)], True
+        parts = []
+        sizes, bounds = segment.measure_blocks().tolist(), segment.list_bounds()
+        for route, is_apart, size, (first, end) in zip(
+            routes, numbered_apart, sizes, bounds, strict=True
+        ):
+            rows, checksum = segment.batch.slice(first, end - first), 0
+            if is_apart:
+                columns = self.batch.spec.columns[stream]
+                rows = sort_by_contents(rows, orders[0].column, columns)
+                checksum = checksum_order(rows)
+            built = build_block(rows, orders, ordered=True, stores_orders=stores_orders)
+            block = BlockRows(built, births=() if is_inner else (route.block.id,))
+            parts.append(_Part(route, block, size, checksum))
+        return parts, False
+
+    def _sort_by_route(
+        self, whole: pa.RecordBatch, stream: int, routes: Sequence[Route]
+    ) -> tuple[Segment, list[Route]]:
+        """Return the rows of fresh blocks, and the routes of those that have rows.
+
+        The rows of each block are sorted by the column of the first order. They are copied once;
+        every block is a view of the copy.
+        """
         number = np.full(
             self.batch.key_space.key_end, len(routes), np.int16 if len(routes) < 1 << 15 else int
         )
@@ -134,42 +195,33 @@ class FreshBlockBuilder:
                 order,
             )
         )
-        for route, first, last in zip(routes, [0, *ends], ends, strict=False):
-            if first < last:
-                yield route, rows.slice(first, last - first)
+        filled = np.diff(ends, prepend=0) > 0
+        chosen = [route for route, is_filled in zip(routes, filled, strict=True) if is_filled]
+        return Segment(rows, ends[filled]), chosen
 
-    def _build_fresh_block(
-        self, route: Route, part: pa.RecordBatch, serves: Callable[[int], bool]
+    def _describe_block(
+        self, part: _Part, address: ReplicaAddress | None, serves: Callable[[int], bool]
     ) -> FreshBlock:
-        """Return the fresh block of these rows.
-
-        It is written if a served host stores it; hosts share the file.
-        """
-        block, checksum = route.block, 0
-        orders = self.batch.spec.predicate.stream_orders(block.stream)
-        if self._is_numbered_apart(route, serves):
-            columns = self.batch.spec.columns[block.stream]
-            part = sort_by_contents(part, orders[0].column, columns)
-            checksum = checksum_order(part)
-        stores_orders = self.batch.spec.match is None
-        built = build_block(part, orders, ordered=True, stores_orders=stores_orders)
-        births = () if self.batch.spec.kind.is_inner else (block.id,)
-        rows = BlockRows(built, births=births)
-        if serves(block.hosts[0]):
+        """Return a fresh block with its address and size, if a served host stores it."""
+        (route, rows, size_bytes, checksum), block = part, part.route.block
+        is_first = serves(block.hosts[0])
+        if is_first and (self.typed or self.batch.bitmaps is not None):
             self._count_keys_and_types(rows, block.stream)
-        size = value_bytes(part)
-        fresh = FreshBlock(block, route.reading_hosts(), rows, size, None, 0)
-        if not any(map(serves, block.hosts)):
+        fresh = FreshBlock(block, route.reading_hosts(), rows, size_bytes)
+        if address is None:
             return fresh
         spread = self._summarize_event_times(rows, block.stream)
         columns = self.batch.spec.columns[block.stream]
-        return fresh._replace(
-            address=self.files.append_block(block.stream, rows.batch),
-            late_tuples=self._count_late_rows(rows, block.stream, serves(block.hosts[0])),
-            spread=spread,
-            order_checksum=checksum,
-            latest_rows=b"" if spread is None else encode_latest_rows(rows, columns),
+        size = BlockSize(
+            rows.row_total,
+            rows.nbytes,
+            rows.event_time_range(),
+            self._count_late_rows(rows, block.stream, is_first),
+            spread,
+            checksum,
+            b"" if spread is None else encode_latest_rows(rows, columns),
         )
+        return fresh._replace(address=address, size=size)
 
     def _is_numbered_apart(self, route: Route, serves: Callable[[int], bool]) -> bool:
         """Return whether several tasks must number the rows of a fresh block alike."""
@@ -190,6 +242,8 @@ class FreshBlockBuilder:
         """
         limit = self._find_late_limit(stream)
         if limit is None:
+            return 0
+        if rows.event_time_range()[0] >= limit:
             return 0
         times = rows.numpy_column(TIME)
         late = np.flatnonzero(times < limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,8 @@ from braid.core.releases import RIGHT
 from braid.core.reserved_columns import MATCHED, MATCHED_NOW
 from braid.core.run_state import Place as StoredAt
 from braid.core.run_state import ReplicaAddress
-from braid.core.stream_clocks import TimeSpread
 from braid.execution.fresh_blocks import FreshBlock
+from braid.execution.merge_pools import Merge, merge_together
 from braid.kernels.block_builder import (
     copy_numbered_block,
     merge_blocks,
@@ -27,7 +27,8 @@ from braid.kernels.dominance import drop_dominated_rows
 from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.join_spec import BatchSpec
 from braid.kernels.match_marks import Bits
-from braid.storage.block_files import BlockFileWriter, keep_open_only, open_replica
+from braid.storage.block_files import BlockFileWriter
+from braid.storage.block_readers import keep_open_only, read_segment
 from braid.storage.task_file_access import TaskFiles
 from braid.util.clock_and_threads import current_environment
 
@@ -50,6 +51,7 @@ class ReplicaStore:
         keep_open_only(folder, self._checksums)
         self._replicas: dict[StoredAt, tuple[ReplicaAddress, BlockRows]] = {}
         self._open: dict[ReplicaAddress, BlockRows] = {}
+        self._segments: dict[tuple[str, int], pa.RecordBatch] = {}
         self.merged_marks: dict[int, Bits] = {}
 
     def is_local_host(self, host: int) -> bool:
@@ -96,26 +98,80 @@ class ReplicaStore:
 
     def _open_rows(self, address: ReplicaAddress) -> BlockRows:
         """Return the rows at an address, opened once for all hosts that share them."""
-        if address not in self._open:
-            file = self._copies.fetch_block(address.file)
-            checksum = self._checksums[address.file]
-            self._open[address] = open_replica(
-                str(file), address.record_batch, address.key_range, checksum
-            )
-        return self._open[address]
+        if (rows := self._open.get(address)) is None:
+            segment = self._read_segment(address.file, address.record_batch)
+            rows = BlockRows.from_segment(segment, address.rows, address.key_range)
+            self._open[address] = rows
+        return rows
+
+    def _read_segment(self, file: str, number: int) -> pa.RecordBatch:
+        if (segment := self._segments.get((file, number))) is None:
+            path = str(self._copies.fetch_block(file))
+            segment = read_segment(path, number, self._checksums[file])
+            self._segments[file, number] = segment
+        return segment
 
     def derive_blocks(self) -> None:
-        """Derive blocks on these hosts, in the order of the plan.
+        """Derive blocks on these hosts, in the order of the plan, after mergers of small blocks.
 
         A dense cut of a host's own replica is a view. Hosts that derive the same from the same
         replicas share the result.
         """
+        done = self._merge_small_blocks()
         for d in self.batch.derivations:
             shared: dict[Any, tuple[ReplicaAddress, BlockRows]] = {}
             for host, source in d.source_hosts.items():
-                if self.is_local_host(host):
+                if self.is_local_host(host) and (d.block.id, host) not in done:
                     with _clock(self.host_metrics(host)):
                         self._derive_replica(d, host, source, shared)
+
+    def _merge_small_blocks(self) -> set[StoredAt]:
+        """Merge small blocks that hosts had before the batch. Return which were made, and where."""
+        merges = [merge for merge in self._list_merges() if merge.is_small]
+        if len(merges) < 2:
+            return set()
+        began = current_environment().read_clock()
+        predicate = self.batch.spec.predicate
+        streams = {merge.derivation.block.stream for merge in merges}
+        orders = {stream: predicate.stream_orders(stream) for stream in sorted(streams)}
+        for merged in merge_together(merges, orders, self.files):
+            for host in merged.hosts:
+                self._record_replica(merged.block, host, merged.address, merged.rows)
+        seconds = current_environment().read_clock() - began
+        total = sum(merge.rows for merge in merges)
+        for merge in merges:
+            for host in merge.hosts:
+                self.host_metrics(host).seconds += (
+                    seconds * merge.rows / max(1, total) / len(merge.hosts)
+                )
+        return {(merge.derivation.block.id, host) for merge in merges for host in merge.hosts}
+
+    def _list_merges(self) -> Iterator[Merge]:
+        """Yield the mergers of own blocks that need no other order and no marks of their rows."""
+        spec = self.batch.spec
+        special_streams = {*spec.kind.preserved, *spec.change_streams}
+        derived = {d.block.id for d in self.batch.derivations}
+        for d in self.batch.derivations:
+            if (
+                spec.match is not None
+                or d.block.stream in special_streams
+                or len(d.source_blocks) < 2
+            ):
+                continue
+            if not derived.isdisjoint(d.source_blocks):
+                continue
+            shared: dict[tuple[ReplicaAddress, ...], Merge] = {}
+            for host, source in d.source_hosts.items():
+                if host != source or not self.is_local_host(host):
+                    continue
+                rows = {s: self.replica_rows(s, host) for s in d.source_blocks}
+                present = {s: each for s, each in rows.items() if each is not None}
+                if len(present) > 1:
+                    same = tuple(self._replicas[s, host][0] for s in present)
+                    size = sum(self.batch.block_sizes.get(s, 0) for s in present)
+                    merge = Merge(d, [], [*present.values()], size)
+                    shared.setdefault(same, merge).hosts.append(host)
+            yield from shared.values()
 
     def _derive_replica(
         self,
@@ -191,21 +247,13 @@ class ReplicaStore:
         return drop_dominated_rows(merged, spec.predicate, rule, self.batch.next_low)
 
     def _record_replica(
-        self,
-        block: int,
-        host: int,
-        address: ReplicaAddress,
-        rows: BlockRows,
-        late: int = 0,
-        spread: TimeSpread | None = None,
-        order_checksum: int = 0,
-        latest_rows: bytes = b"",
+        self, block: int, host: int, address: ReplicaAddress, rows: BlockRows
     ) -> BlockSize | None:
         """Record a replica for the report; ignore it if it is empty."""
         if (count := rows.row_count()) == 0:
             return None
-        size_bytes, span = rows.nbytes * count // rows.batch.num_rows, rows.event_time_range()
-        size = BlockSize(count, size_bytes, span, late, spread, order_checksum, latest_rows)
+        size_bytes = rows.nbytes * count // rows.row_total
+        size = BlockSize(count, size_bytes, rows.event_time_range())
         self._hold_replica(block, host, address, rows)
         self.reports.append(ReplicaReport(block, host, address, size))
         return size
@@ -221,13 +269,13 @@ class ReplicaStore:
             for host in filter(self.is_local_host, f.hosts):
                 here[f.block.id, host] = f.rows
                 count = self.host_metrics(host)
-                count.received_tuples += f.rows.batch.num_rows
+                count.received_tuples += f.rows.row_total
                 count.received_bytes += f.size_bytes
                 count.seconds += f.seconds
-            if f.address is not None:
+            if f.address is not None and f.size is not None:
                 for host in filter(self.is_local_host, f.block.hosts):
-                    about = f.late_tuples, f.spread, f.order_checksum, f.latest_rows
-                    self._record_replica(f.block.id, host, f.address, f.rows, *about)
+                    self._hold_replica(f.block.id, host, f.address, f.rows)
+                    self.reports.append(ReplicaReport(f.block.id, host, f.address, f.size))
         return here
 
     def register(self, report: TaskReport) -> None:

@@ -17,7 +17,7 @@ from braid.condition.access_paths import AccessPath, IndexCondition, OrderSearch
 from braid.core.plan import Hop
 from braid.execution.host_replicas import ReplicaStore
 from braid.kernels.block_builder import gather_blocks
-from braid.kernels.host_block_rows import BlockRows, PartialMatches
+from braid.kernels.host_block_rows import BlockRows, PartialMatches, order_by_segment
 from braid.kernels.meetings import Meetings
 from braid.kernels.probe import BYTES
 from braid.kernels.shedding_sampler import PairSampler
@@ -164,10 +164,9 @@ class PoolBuilder:
         is_fresh, probes = self.batch.routes[place[0]].is_fresh, self.find_hop(place).blocks_by_host
         is_separate = partial.weights is not None or self.batch.bitmaps is not None
         may_sample = self._may_sample(arrival)
-        same_blocks = (
-            () if is_equality else tuple(sorted(b for h in arrival.hosts for b in probes[h]))
-        )
+        blocks = () if is_equality else sorted(b for h in arrival.hosts for b in probes[h])
         large = number if len(partial) > _SMALL else -1
+        keys = [_PoolKey(is_fresh, is_old, (large, -1), tuple(blocks)) for is_old in (False, True)]
         for host in arrival.hosts:
             for block in probes[host]:
                 if (rows := self.replicas.replica_rows(block, host)) is None:
@@ -179,10 +178,10 @@ class PoolBuilder:
                 if is_separate or drawn or since is not None:
                     alone = number, block
                     yield _PoolKey(is_fresh, is_stored, alone, (), drawn, since), met
-                elif rows.batch.num_rows > _SMALL:
+                elif rows.row_total > _SMALL:
                     yield _PoolKey(is_fresh, is_stored, (large, block)), met
                 else:
-                    yield _PoolKey(is_fresh, is_stored, (large, -1), same_blocks), met
+                    yield keys[is_stored], met
 
     def _may_sample(self, arrival: Arrival) -> bool:
         """Return whether ``_is_sampled`` may be true for some block."""
@@ -204,14 +203,18 @@ class PoolBuilder:
         arrivals = len({each.arrival for each in met})
         groups: dict[tuple[int, int], list[_Met]] = {}
         several: list[list[_Met]] = [[]]
+        segments: set[int] = set()
         held = cells = 0
         for each in met:
             if each.identity not in groups:
-                # Fresh blocks share the columns of one batch.
-                more = 0 if each.block in self.fresh else each.rows.buffer_bytes
+                # Fresh blocks share the columns of one batch, and others those of a segment.
+                is_known = each.block in self.fresh or id(each.rows.segment) in segments
+                more = 0 if is_known else each.rows.buffer_bytes
                 if several[-1] and (held + more > BYTES or cells + arrivals > _MOST_CELLS):
                     several.append([])
-                    held = cells = 0
+                    segments.clear()
+                    held, cells, more = 0, 0, each.rows.buffer_bytes
+                segments.add(id(each.rows.segment))
                 held, cells = held + more, cells + arrivals
                 groups[each.identity] = several[-1]
             groups[each.identity].append(each)
@@ -232,7 +235,9 @@ class PoolBuilder:
         if numbers not in joined:
             joined[numbers] = [*_join_arrivals([arrivals[n].partial for n in numbers])]
         here = [arrivals[n] for n in numbers]
-        distinct = {each.identity: each for each in met}
+        named = [*{each.identity: each for each in met}.values()]
+        named = [named[n] for n in order_by_segment([each.rows for each in named])]
+        distinct = {each.identity: each for each in named}
         rows = self._gather_rows([each.rows for each in distinct.values()], here[0].place)
         at = dict(zip(numbers, range(len(numbers)), strict=True))
         block_at = dict(zip(distinct, range(len(distinct)), strict=True))
@@ -240,7 +245,7 @@ class PoolBuilder:
         right = np.array([block_at[each.identity] for each in met])
         hosts = np.array([each.host for each in met])
         blocks = [each.block for each in distinct.values()]
-        sizes = np.array([each.rows.batch.num_rows for each in distinct.values()])
+        sizes = np.array([each.rows.row_total for each in distinct.values()])
         for partial in joined[numbers]:
             some: slice | np.ndarray = slice(None)
             if len(joined[numbers]) > 1 and partial.origins is not None:

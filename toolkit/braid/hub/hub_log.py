@@ -16,7 +16,7 @@ from braid.core.run_events import Event
 from braid.errors import DamagedRunError
 from braid.hub.hub_state import HubState
 from braid.storage import durable_files
-from braid.storage.block_files import close_block_files
+from braid.storage.block_readers import close_block_files
 from braid.storage.hub_files import (
     HISTORY,
     OPERATORS,

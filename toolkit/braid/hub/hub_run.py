@@ -22,7 +22,7 @@ from braid.hub.query_handle import HubQuery
 from braid.hub.query_registry import QueryRegistry
 from braid.papers.reuse.deployment import Deployment
 from braid.run_lifecycle import RunLifecycle, RunProgress
-from braid.storage.block_files import close_block_files
+from braid.storage.block_readers import close_block_files
 from braid.storage.event_log import EventLog
 from braid.storage.run_store import RunStore
 from braid.util.clock_and_threads import current_environment

@@ -10,8 +10,13 @@ import pyarrow as pa
 from braid.condition.access_paths import Order
 from braid.core.reserved_columns import MATCHED, ROW
 from braid.core.stream_clocks import SUPPORT, TimeSpread
-from braid.kernels.block_orders import drop_order_columns, make_order_columns, sort_within
-from braid.kernels.host_block_rows import BlockRows, take_block_rows
+from braid.kernels.block_orders import (
+    drop_order_columns,
+    has_many_equal,
+    make_order_columns,
+    sort_within,
+)
+from braid.kernels.host_block_rows import BlockRows, concat_rows, take_block_rows
 from braid.kernels.match_marks import Bits, look_up_match_bits
 from braid.kernels.position_sort import sort_positions
 
@@ -45,6 +50,18 @@ def build_block(
     for name, values in make_order_columns(columns, orders, is_sorted_within).items():
         columns = replace_column(columns, name, pa.array(values))
     return columns
+
+
+def can_slice_blocks(
+    columns: pa.RecordBatch, orders: Sequence[Order], stores_orders: bool = True
+) -> bool:
+    """Return whether slices of rows, each sorted by the first order's column, are blocks as such.
+
+    That is so if they store no order, and none has rows to be sorted within equal values.
+    """
+    if len(orders) > 1 and stores_orders:
+        return False
+    return orders[0].within is None or not has_many_equal(columns, orders[0].column)
 
 
 def replace_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
@@ -95,10 +112,14 @@ def gather_blocks(
 
     ``is_numbered``: each row also knows its number in its birth.
     """
-    take = _take_numbered_rows if is_numbered else _take_chosen_rows
-    batches = [*map(take, sources)]
-    source = np.repeat(np.arange(len(batches)), [b.num_rows for b in batches])
-    gathered = replace_column(pa.concat_batches(batches), _SOURCE, pa.array(source))
+    if is_numbered or any(rows.keys is not None for rows in sources):
+        take = _take_numbered_rows if is_numbered else _take_chosen_rows
+        batches = [*map(take, sources)]
+        gathered, counts = pa.concat_batches(batches), [b.num_rows for b in batches]
+    else:
+        gathered, counts = concat_rows(sources), [rows.row_total for rows in sources]
+    source = np.repeat(np.arange(len(sources)), counts)
+    gathered = replace_column(gathered, _SOURCE, pa.array(source))
     rows = build_block(gathered, orders, runs=True)
     source = rows.column(_SOURCE).to_numpy()
     rows = _drop_column(rows, _SOURCE)

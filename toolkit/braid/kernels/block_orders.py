@@ -115,11 +115,20 @@ def find_new_values(ordered: np.ndarray) -> npt.NDArray[np.bool_]:
     return new
 
 
+def has_many_equal(batch: pa.RecordBatch, column: str) -> bool:
+    """Return whether some value of a sorted column, or of sorted runs, may have many rows."""
+    return _has_many_equal(_read_values(batch, column))
+
+
+def _has_many_equal(ordered: np.ndarray) -> bool:
+    rest = len(ordered) - _WORTH
+    return rest > 0 and bool((ordered[_WORTH:] == ordered[:rest]).any())
+
+
 def _is_worth_ranking(ordered: np.ndarray) -> bool:
     """Return whether a probe by equality of a stored row's value finds many rows on average."""
-    rest = len(ordered) - _WORTH
-    if rest <= 0 or not (ordered[_WORTH:] == ordered[:rest]).any():
-        return False  # no value has many rows
+    if not _has_many_equal(ordered):
+        return False
     starts = np.flatnonzero(find_new_values(ordered))
     counts = np.diff(np.append(starts, len(ordered)))
     return bool(counts @ counts > _WORTH * len(ordered))

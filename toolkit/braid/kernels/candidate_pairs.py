@@ -38,7 +38,7 @@ def find_candidate_pairs(
     most: int,
 ) -> Iterator[PairChunk]:
     """Yield the pairs that the index admits, in chunks."""
-    size = rows.batch.num_rows
+    size = rows.row_total
     if not size or not len(partial):
         return
     if isinstance(index, OrderSearch):
@@ -111,7 +111,7 @@ def find_pairs_at_risk(
     ]
     of_partial, of_rows = zip(*columns, strict=True)
     left = _find_rows_at_risk(danger.guard, of_partial, len(partial))
-    right = _find_rows_at_risk(danger.guard, of_rows, rows.batch.num_rows)
+    right = _find_rows_at_risk(danger.guard, of_rows, rows.row_total)
     counts = np.full(len(left), len(right))
     for start, stop in split_into_chunks(np.cumsum(counts), most) if len(right) else ():
         first = np.zeros(stop - start, np.int64)

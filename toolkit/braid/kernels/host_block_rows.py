@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from braid.kernels.value_sizes import (
 )
 from braid.kernels.vectors import VectorColumn
 
+T = TypeVar("T")
 _PLACES = "__places"
 """Cache key that is no column name."""
 
@@ -40,7 +41,14 @@ class BlockRows:
     - ``sources``: by row, the index of its block; None: one block.
     - ``births``: births of the blocks, in a join that marks matched rows (see ``core.answers``).
     - ``numbers``: by row, its number in its birth; None: see ``row_numbers``.
+    - ``segment``, ``first``, ``row_total``: the record batch that the rows are a slice of, the
+      position of the first, and their number.
     """
+
+    __slots__ = (
+        "_batch", "_cached", "_nbytes", "_numbers", "_numpy", "_span",
+        "births", "first", "keys", "row_total", "segment", "sources",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -51,30 +59,58 @@ class BlockRows:
         numbers: np.ndarray | None = None,
     ) -> None:
         self.births, self._numbers = births, numbers
-        self.batch, self.keys, self.sources = batch, keys, sources
-        self._numpy: dict[str, np.ndarray] = {}
-        self._vectors: dict[str, VectorColumn] = {}
-        self._sets: dict[str, SetColumn] = {}
-        self._weighted: dict[str, WeightedSetColumn] = {}
+        self._batch: pa.RecordBatch | None = batch
+        self.keys, self.sources = keys, sources
+        self.segment, self.first, self.row_total = batch, 0, batch.num_rows
+        self._numpy: dict[str, np.ndarray] | None = None
+        self._cached: dict[Hashable, Any] | None = None
         self._span: tuple[int, int] | None = None
         self._nbytes: int | None = None
-        self._longest: dict[str, int] = {}
-        self._bounds: dict[str, tuple[int, int]] = {}
-        self._derived: dict[Hashable, BlockRows] = {}
+
+    @classmethod
+    def from_segment(
+        cls, segment: pa.RecordBatch, rows: tuple[int, int] | None, keys: Keys | None = None
+    ) -> Self:
+        """Return the block at these positions of a segment; ``rows`` None: all."""
+        block = cls(segment, keys)
+        if rows is not None and rows != (0, segment.num_rows):
+            block.first, block.row_total, block._batch = rows[0], rows[1] - rows[0], None
+        return block
+
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """The rows, sliced from the segment when first needed: most blocks are read together."""
+        if self._batch is None:
+            self._batch = self.segment.slice(self.first, self.row_total)
+        return self._batch
+
+    def set_measures(self, event_times: tuple[int, int], size_bytes: int) -> None:
+        """Set what is known of all rows: the earliest and latest event time, and the bytes."""
+        self._span, self._nbytes = event_times, size_bytes
 
     def numpy_column(self, name: str) -> np.ndarray:
         """Return a column as a NumPy array; cached."""
+        if self._numpy is None:
+            self._numpy = {}
         column = self._numpy.get(name)
         if column is None:
             column = self._numpy[name] = self.batch.column(name).to_numpy(zero_copy_only=False)
         return column
 
+    def _cache_value(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return a value that is computed once."""
+        if self._cached is None:
+            self._cached = {}
+        if key not in self._cached:
+            self._cached[key] = make()
+        value: T = self._cached[key]
+        return value
+
     def vector_column(self, name: str) -> VectorColumn:
         """Return a column of vectors; cached."""
-        column = self._vectors.get(name)
-        if column is None:
-            column = self._vectors[name] = VectorColumn.from_arrow(self.batch.column(name))
-        return column
+        return self._cache_value(
+            (VectorColumn, name), lambda: VectorColumn.from_arrow(self.batch.column(name))
+        )
 
     def row_positions(self) -> np.ndarray:
         """Return the positions of the host's rows.
@@ -86,7 +122,7 @@ class BlockRows:
         return self._all_positions()
 
     def _all_positions(self) -> np.ndarray:
-        return self.cached_column(_PLACES, lambda: _make_read_only(np.arange(self.batch.num_rows)))
+        return self.cached_column(_PLACES, lambda: _make_read_only(np.arange(self.row_total)))
 
     def row_numbers(self) -> np.ndarray:
         """Return the number of each row of the batch in its birth: its position, unless cut."""
@@ -96,7 +132,7 @@ class BlockRows:
 
     def is_all_rows(self, at: np.ndarray) -> bool:
         """Return whether the positions are those that ``row_positions`` returned for all rows."""
-        return at is self._numpy.get(_PLACES)
+        return self._numpy is not None and at is self._numpy.get(_PLACES)
 
     @property
     def nbytes(self) -> int:
@@ -105,17 +141,16 @@ class BlockRows:
             self._nbytes = value_bytes(self.batch)
         return self._nbytes
 
-    @cached_property
+    @property
     def buffer_bytes(self) -> int:
-        """Bytes of the buffers that the batch refers to. It may use only a part of them."""
-        return int(self.batch.get_total_buffer_size())
+        """Bytes of the buffers that the segment refers to. The rows may use only a part of them."""
+        return int(self.segment.get_total_buffer_size())
 
     def max_value_bytes(self, name: str) -> int:
         """Return the bytes of the longest value of a column of variable width; cached."""
-        longest = self._longest.get(name)
-        if longest is None:
-            longest = self._longest[name] = max_value_bytes(self.batch.column(name))
-        return longest
+        return self._cache_value(
+            (max_value_bytes, name), lambda: max_value_bytes(self.batch.column(name))
+        )
 
     def value_bytes(self, name: str, at: np.ndarray) -> np.ndarray:
         """Return the bytes of a variable-width column's values at these positions.
@@ -128,23 +163,23 @@ class BlockRows:
     def row_count(self) -> int:
         """Return the number of the host's rows."""
         chosen = self.key_mask()
-        return self.batch.num_rows if chosen is None else int(np.count_nonzero(chosen))
+        return self.row_total if chosen is None else int(np.count_nonzero(chosen))
 
     def set_column(self, name: str) -> SetColumn:
         """Return a column of sets with its index; cached."""
-        column = self._sets.get(name)
-        if column is None:
+
+        def index_sets() -> SetColumn:
             values = self.batch.column(name)
             sets = map_keys(values) if pa.types.is_map(values.type) else values
-            column = self._sets[name] = SetColumn.from_arrow(sets)
-        return column
+            return SetColumn.from_arrow(sets)
+
+        return self._cache_value((SetColumn, name), index_sets)
 
     def weighted_set_column(self, name: str) -> WeightedSetColumn:
         """Return a column of maps from elements to weights; cached."""
-        column = self._weighted.get(name)
-        if column is None:
-            column = self._weighted[name] = WeightedSetColumn.from_arrow(self.batch.column(name))
-        return column
+        return self._cache_value(
+            (WeightedSetColumn, name), lambda: WeightedSetColumn.from_arrow(self.batch.column(name))
+        )
 
     def event_time_range(self) -> tuple[int, int]:
         """Return the earliest and latest event time of the host's rows, in microseconds; cached."""
@@ -156,31 +191,32 @@ class BlockRows:
 
     def find_bounds(self, name: str) -> tuple[int, int]:
         """Return the least and the greatest value of an integer column, over all rows; cached."""
-        if name not in self._bounds:
-            values = self.numpy_column(name)
-            self._bounds[name] = int(values.min()), int(values.max())
-        return self._bounds[name]
+        values = self.numpy_column(name)
+        return self._cache_value(("bounds", name), lambda: (int(values.min()), int(values.max())))
 
     def sorted_keys(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the values of an index key in order, and their positions (None: as stored)."""
         return self.orders.sorted_keys(name)
 
-    @cached_property
+    @property
     def orders(self) -> BlockOrders:
         """The orders that the block stores."""
+        return self._cache_value(BlockOrders, self._read_orders)
+
+    def _read_orders(self) -> BlockOrders:
         return BlockOrders(self.batch.schema.names, self.numpy_column)
 
     def cached_column(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
         """Return an array computed from columns; cached under a name that is no column name."""
+        if self._numpy is None:
+            self._numpy = {}
         if (column := self._numpy.get(name)) is None:
             column = self._numpy[name] = make()
         return column
 
     def cached_rows(self, name: Hashable, make: Callable[[], BlockRows]) -> BlockRows:
         """Return rows made of these, such as some of them in another order; cached."""
-        if (rows := self._derived.get(name)) is None:
-            rows = self._derived[name] = make()
-        return rows
+        return self._cache_value((BlockRows, name), make)
 
     def key_mask(self) -> np.ndarray | None:
         """Return the mask of the rows whose routing key is in range; None: all are."""
@@ -216,7 +252,7 @@ class PartialMatches:
     def nbytes(self) -> int:
         """The approximate bytes to send them: the rows' share of the bytes of their blocks."""
         return sum(
-            len(at) * rows.nbytes // max(1, rows.batch.num_rows) for rows, at in self.parts.values()
+            len(at) * rows.nbytes // max(1, rows.row_total) for rows, at in self.parts.values()
         )
 
     def column_values(self, stream: int, name: str) -> np.ndarray:
@@ -332,8 +368,35 @@ def take_block_rows(batch: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
     return pc.take(batch, pa.array(at), boundscheck=False)
 
 
+def order_by_segment(several: Sequence[BlockRows]) -> list[int]:
+    """Return the numbers of blocks such that those of a segment follow one another."""
+    numbers: dict[int, int] = {}
+
+    def find_place(number: int) -> tuple[int, int]:
+        rows = several[number]
+        return numbers.setdefault(id(rows.segment), len(numbers)), rows.first
+
+    return sorted(range(len(several)), key=find_place)
+
+
+def concat_rows(several: Sequence[BlockRows]) -> pa.RecordBatch:
+    """Return all rows of several blocks without orders. Neighbors in a segment are not copied."""
+    runs: list[tuple[pa.RecordBatch, int, int]] = []
+    for rows in several:
+        first, end = rows.first, rows.first + rows.row_total
+        if runs and runs[-1][0] is rows.segment and runs[-1][2] == first:
+            runs[-1] = rows.segment, runs[-1][1], end
+        else:
+            runs.append((rows.segment, first, end))
+    batches = [drop_order_columns(batch).slice(first, end - first) for batch, first, end in runs]
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
 def _concat_parts(parts: list[tuple[BlockRows, np.ndarray]]) -> tuple[BlockRows, np.ndarray]:
     if all(rows is parts[0][0] for rows, _ in parts):
         return parts[0][0], np.concatenate([at for _, at in parts])
-    rows = BlockRows(pa.concat_batches([take_known_rows(rows, at) for rows, at in parts]))
-    return rows, np.arange(rows.batch.num_rows)
+    if all(rows.is_all_rows(at) and not rows.births for rows, at in parts):
+        rows = BlockRows(concat_rows([rows for rows, _ in parts]))
+    else:
+        rows = BlockRows(pa.concat_batches([take_known_rows(rows, at) for rows, at in parts]))
+    return rows, rows.row_positions()

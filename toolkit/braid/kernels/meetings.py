@@ -38,15 +38,15 @@ class Meetings:
         return pairs.take_positions(np.flatnonzero(met >= 0))
 
     def count_pairs(self, pairs: CandidatePairs) -> np.ndarray:
-        """Return the number of these pairs, all of which are due, by meeting."""
-        return self._count(pairs.partial, pairs.left, pairs.rows, pairs.right)
+        """Return the number of these pairs by meeting. All of them are due."""
+        return self._count_pairs(pairs.partial, pairs.left, pairs.rows, pairs.right)
 
     def count_matches(self, found: PartialMatches, stream: int) -> np.ndarray:
         """Return the number of these matches with rows of ``stream``, by meeting."""
         rows, right = found.parts[stream]
-        return self._count(found, None, rows, right)
+        return self._count_pairs(found, None, rows, right)
 
-    def _count(
+    def _count_pairs(
         self, partial: PartialMatches, left: np.ndarray | None, rows: BlockRows, right: np.ndarray
     ) -> np.ndarray:
         if self.numbers.size == 1:

@@ -85,7 +85,7 @@ def find_pairs_in_order(
     If the block does not store its orders, it is searched by the equality alone.
     """
     step = _Step(partial, rows, stream, most)
-    size, probes = rows.batch.num_rows, len(partial)
+    size, probes = rows.row_total, len(partial)
     ranges = _Ranges(np.arange(probes), np.zeros(probes, np.int64), np.full(probes, size))
     positions = None
     if search.equality is not None:

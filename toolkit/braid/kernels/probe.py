@@ -144,12 +144,12 @@ class BlockJoiner:
         """Yield the pairs that index, conditions and windows admit, in chunks."""
         partial, rows, step = meet.partial, meet.rows, tally.step
         horizon = self.horizons[step.stream] if meet.is_stored else meet.since
-        if self.bitmaps is not None and rows.batch.num_rows:
+        if self.bitmaps is not None and rows.row_total:
             partial = self.bitmaps.filter_wanted(partial, rows, step.stream)
             meet = meet._replace(partial=partial)
         if not len(partial):
             return
-        if rows.batch.num_rows:
+        if rows.row_total:
             for danger in step.guarded_steps:
                 self._check_danger(meet, horizon, step, danger)
         for chunk in find_candidate_pairs(partial, rows, step.stream, step.access_path, CHUNK):
@@ -280,7 +280,7 @@ class BlockJoiner:
             return keep
         # Checking all rows once is faster than checking as many candidates.
         rows = pairs.rows
-        if len(pairs.right) >= rows.batch.num_rows and rows.event_time_range()[0] >= horizon:
+        if len(pairs.right) >= rows.row_total and rows.event_time_range()[0] >= horizon:
             return keep
         return _and_masks(keep, rows.numpy_column(TIME)[pairs.right] >= horizon)
 
@@ -374,7 +374,7 @@ def _split_by_bytes(
     if columns:
         most = size * sum(rows.buffer_bytes for rows, _ in parts.values())
     if most > little:
-        near = all(rows.batch.num_rows <= _NEAR * size for rows, _ in parts.values())
+        near = all(rows.row_total <= _NEAR * size for rows, _ in parts.values())
         longest = (parts[s][0].max_value_bytes(name) for s, name in columns)
         most = size * sum(longest) if near else BYTES + 1
     if most <= BYTES:

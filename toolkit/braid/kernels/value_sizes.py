@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,6 +29,45 @@ def _count_value_bytes(column: pa.Array) -> int:
         return nulls + (count * kind.bit_width + 7) // 8
     except ValueError:  # variable width
         return int(column.nbytes)
+
+
+def value_bytes_by_slice(
+    batch: pa.RecordBatch, starts: np.ndarray, ends: np.ndarray
+) -> npt.NDArray[np.int64]:
+    """Return ``value_bytes`` of slices of a batch, which follow one another without gaps."""
+    sizes = np.zeros(len(starts), np.int64)
+    for column in batch.columns:
+        sizes += _count_by_slice(column, starts, ends)
+    return sizes
+
+
+def _count_by_slice(
+    column: pa.Array, starts: np.ndarray, ends: np.ndarray
+) -> npt.NDArray[np.int64]:
+    counts, kind = ends - starts, column.type
+    is_text = _is_text(kind)
+    if not is_text and not _has_fixed_width(kind):
+        bounds = zip(starts.tolist(), counts.tolist(), strict=True)
+        return np.array([_count_value_bytes(column.slice(*each)) for each in bounds], np.int64)
+    sizes = (counts + 7) // 8 * _find_nulls(column, starts)
+    if is_text:
+        lengths = pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False)
+        return np.asarray(sizes + 4 * (counts + 1) + np.add.reduceat(lengths, starts, dtype=int))
+    return np.asarray(sizes + (counts * kind.bit_width + 7) // 8)
+
+
+def _find_nulls(column: pa.Array, starts: np.ndarray) -> npt.NDArray[np.bool_] | bool:
+    """Return, by slice, whether a value is NULL."""
+    if not column.null_count:
+        return False
+    return np.logical_or.reduceat(column.is_null().to_numpy(zero_copy_only=False), starts)
+
+
+def _has_fixed_width(kind: pa.DataType) -> bool:
+    try:
+        return kind.bit_width > 0 and not pa.types.is_nested(kind)
+    except ValueError:
+        return False
 
 
 def variable_width_columns(schema: pa.Schema) -> list[str]:

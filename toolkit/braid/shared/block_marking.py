@@ -32,7 +32,8 @@ from braid.kernels.join_spec import take_rows
 from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.shared.query_changes import Queries, queries_by_selection, query_bitmap, rewrite_bitmaps
 from braid.shared.query_marks import bitmap_sql
-from braid.storage.block_files import BlockFileWriter, open_replica
+from braid.storage.block_files import BlockFileWriter
+from braid.storage.block_readers import open_replica
 
 _WHERE = (
     T.StructType()
@@ -40,7 +41,7 @@ _WHERE = (
     .add("__block", T.LongType())
     .add("__host", T.IntegerType())
 )
-_NUMBERS = ("length", "crc", "block", "host", "place", "rows", "bytes", "first", "last")
+_NUMBERS = ("length", "crc", "block", "host", "place", "start", "rows", "bytes", "first", "last")
 _TEXTS = ("worker", "file")
 _REPORT = T.StructType(
     [
@@ -73,9 +74,7 @@ class BitmapRewrite:
         """Return the rows of a block as stored on a host."""
         address = self.replica_addresses[block, host]
         file = Path(self.folder) / address.file
-        return open_replica(
-            str(file), address.record_batch, address.key_range, self.files[address.file]
-        )
+        return open_replica(str(file), address, self.files[address.file])
 
 
 def plan_rewrite(engine: Engine, queries: Queries) -> BitmapRewrite:
@@ -133,7 +132,8 @@ def rewrite_replicas(
 def report_from_row(row: Mapping[str, Any]) -> batch_report.TaskReport:
     """Return the report of a written replica from its row of ``_REPORT``."""
     size = batch_report.BlockSize(row["rows"], row["bytes"], (row["first"], row["last"]))
-    address = ReplicaAddress(row["file"], row["place"])
+    rows = row["start"], row["start"] + row["rows"]
+    address = ReplicaAddress(row["file"], row["place"], None, rows)
     replica = batch_report.ReplicaReport(row["block"], row["host"], address, size)
     checksums = {row["file"]: FileChecksum(row["length"], row["crc"])}
     return batch_report.TaskReport({}, [replica], files=checksums, worker_id=row["worker"])
@@ -217,11 +217,13 @@ def _rewrite_replica(
     if batch is None:
         return None
     address, rows = files.append_block(stream, batch), BlockRows(batch)
+    assert address.rows is not None
     return (
         address.file,
         block,
         host,
         address.record_batch,
+        address.rows[0],
         batch.num_rows,
         rows.nbytes,
         *rows.event_time_range(),

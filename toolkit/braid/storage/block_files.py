@@ -1,25 +1,18 @@
-"""Write the block and result files of a task attempt, and read replicas.
-
-A file exists only if a report names it. Reports carry checksums, which a process verifies when it
-opens a file that another process wrote.
-"""
+"""Write the block and result files of a task attempt. A file exists only if a report names it."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from braid.core.plan import Keys
 from braid.core.reserved_columns import CHANGE_TYPE, QUERIES, SIGN, WEIGHT
 from braid.core.run_state import FileChecksum, ReplicaAddress
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_block_rows
@@ -27,9 +20,9 @@ from braid.kernels.join_spec import (
     GeneratedColumn,
     JoinSpec,
     drop_generated_columns,
-    restore_generated_columns,
 )
 from braid.storage import durable_files
+from braid.storage.block_readers import mark_verified
 from braid.storage.parquet_encoding import choose_encodings
 from braid.util.file_system import current_file_system
 
@@ -45,18 +38,57 @@ _CHANGES = pa.array(["delete", "insert"])
 _WEIGHT = pa.field(WEIGHT, pa.float64(), nullable=False)
 _FILES_APART = 1_000
 """Added to the number of a stream in the name of each further file. A join has fewer streams."""
-_MOST_OPEN = 512
-"""Open block files per process. Many systems allow a process 1,024 open files."""
+_LARGE = 1 << 18
+"""Bytes from which rows are a segment of their own. Fewer are copied into one with others."""
+_MOST_WAITING = 1 << 22
+"""Bytes of rows that wait to be written with others."""
 _SMALL = 1 << 18
 """File size in bytes up to which Parquet is read on one thread, which is faster."""
+
+
+class _SegmentWriter:
+    """Writer of one block file. Small blocks wait until they fill a segment, a record batch."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._sink = current_file_system().open_sink(path)
+        self._writer = pa.ipc.new_file(self._sink, schema)
+        self._waiting: list[pa.RecordBatch] = []
+        self._written = self._rows = self._bytes = 0
+
+    def append_rows(self, batch: pa.RecordBatch) -> tuple[int, int]:
+        """Append rows. Return the number of their segment, and the position of the first in it."""
+        size = batch.nbytes
+        if size >= _LARGE or self._bytes + size > _MOST_WAITING:
+            self._write_waiting()
+        at = self._written, self._rows
+        self._waiting.append(batch)
+        self._rows, self._bytes = self._rows + batch.num_rows, self._bytes + size
+        if size >= _LARGE:
+            self._write_waiting()
+        return at
+
+    def _write_waiting(self) -> None:
+        if self._waiting:
+            single = len(self._waiting) == 1
+            self._writer.write_batch(
+                self._waiting[0] if single else pa.concat_batches(self._waiting)
+            )
+            self._waiting, self._rows, self._bytes = [], 0, 0
+            self._written += 1
+
+    def close_file(self) -> None:
+        """Write the last segment, and close the file."""
+        self._write_waiting()
+        self._writer.close()
+        self._sink.close()
 
 
 class BlockFileWriter:
     """Writer of a task attempt's block files.
 
-    It writes one record batch per block and host, without ``echoes``: columns that copy others.
-    Blocks of a stream are in one file if all store the same orders. ``force``: force the files to
-    disk.
+    It writes segments: record batches with the rows of one or more blocks, without ``echoes``:
+    columns that copy others. Blocks of a stream are in one file if all store the same orders.
+    ``force``: force the files to disk.
     """
 
     def __init__(
@@ -67,22 +99,27 @@ class BlockFileWriter:
         echoes: Callable[[int], Sequence[GeneratedColumn]] = lambda _: (),
     ) -> None:
         self.folder, self.stem, self.force, self.echoes = folder, stem, force, echoes
-        self.writers: dict[str, Any] = {}
-        self.sinks: list[Any] = []
-        self.written: dict[str, int] = {}
+        self.writers: dict[str, _SegmentWriter] = {}
         self._file_names: dict[tuple[int, tuple[str, ...]], str] = {}
         self._pending_checksums: dict[str, Future[FileChecksum]] | None = None
 
     def append_block(self, stream: int, batch: pa.RecordBatch) -> ReplicaAddress:
         """Append a block's rows to the file of their stream. Return their address."""
+        return self.append_blocks(stream, batch, [(0, batch.num_rows)])[0]
+
+    def append_blocks(
+        self, stream: int, batch: pa.RecordBatch, bounds: Sequence[tuple[int, int]]
+    ) -> list[ReplicaAddress]:
+        """Append the rows of several blocks. Return the addresses of those at the ``bounds``."""
         batch = drop_generated_columns(batch, self.echoes(stream))
         name = self._name_file(stream, tuple(batch.schema.names))
         if name not in self.writers:
-            self.sinks.append(current_file_system().open_sink(self.folder / name))
-            self.writers[name] = pa.ipc.new_file(self.sinks[-1], batch.schema)
-        self.writers[name].write_batch(batch)
-        self.written[name] = self.written.get(name, 0) + 1
-        return ReplicaAddress(name, self.written[name] - 1)
+            self.writers[name] = _SegmentWriter(self.folder / name, batch.schema)
+        segment, start = self.writers[name].append_rows(batch)
+        return [
+            ReplicaAddress(name, segment, None, (start + first, start + end))
+            for first, end in bounds
+        ]
 
     def _name_file(self, stream: int, columns: tuple[str, ...]) -> str:
         """Return the name of the file of a stream's blocks with these columns."""
@@ -94,10 +131,10 @@ class BlockFileWriter:
 
     def finish_files(self) -> None:
         """Close all files and start to compute their checksums in the background."""
-        for file in (*self.writers.values(), *self.sinks):
-            file.close()
+        for writer in self.writers.values():
+            writer.close_file()
         paths = [self.folder / name for name in self.writers]
-        _readers.mark_verified(map(str, paths))
+        mark_verified(map(str, paths))
         self._pending_checksums = {
             path.name: durable_files.run_in_background(
                 partial(durable_files.checksum_file, path, self.force)
@@ -249,84 +286,6 @@ def _iterate_unit_weights(count: int) -> Iterator[pa.Array]:
         yield _ONES.slice(0, count - since)
 
 
-class _Readers:
-    """Cache of recently used block files that are open in this process.
-
-    Rows that were read stay mapped as long as they are referenced.
-    """
-
-    def __init__(self) -> None:
-        self._open: OrderedDict[str, tuple[Any, Lock]] = OrderedDict()
-        self._whole: dict[str, set[str]] = {}  # verified paths by folder
-        self._changing = Lock()
-
-    def mark_verified(self, paths: Iterable[str]) -> None:
-        """Mark files as verified, since this process has written them."""
-        with self._changing:
-            for path in paths:
-                self._verified_in_folder(path).add(path)
-
-    def open_verified(self, path: str, checksum: FileChecksum) -> tuple[Any, Lock]:
-        """Return the reader of a file, and a lock to hold while reading.
-
-        Raises DamagedRunError if the file does not match its checksum.
-        """
-        with self._changing:
-            if path not in self._open:
-                whole = self._verified_in_folder(path)
-                durable_files.check_file(Path(path), checksum, deep=path not in whole)
-                whole.add(path)
-                # Arrow reads a file on another thread: three times as long for a small one.
-                self._open[path] = (
-                    pa.ipc.open_file(current_file_system().map_file(path).read_buffer()),
-                    Lock(),
-                )
-            self._open.move_to_end(path)
-            if len(self._open) > _MOST_OPEN:
-                self._open.popitem(last=False)
-            return self._open[path]
-
-    def close_files(self, paths: Iterable[str]) -> None:
-        """Close these files."""
-        with self._changing:
-            for path in paths:
-                self._close_file(path)
-
-    def _verified_in_folder(self, path: str) -> set[str]:
-        return self._whole.setdefault(path.rpartition("/")[0], set())
-
-    def _close_file(self, path: str) -> None:
-        self._open.pop(path, None)
-        self._verified_in_folder(path).discard(path)
-
-    def close_others(self, folder: str, names: Collection[str]) -> None:
-        """Close the files of a folder except those in ``names``."""
-        with self._changing:
-            # Open files are among the verified ones.
-            for path in [*self._verified_in_folder(f"{folder}/")]:
-                if path.rpartition("/")[2] not in names:
-                    self._close_file(path)
-
-    def list_below(self, folder: Path) -> list[str]:
-        """Return the open files of a folder."""
-        with self._changing:
-            inside = [known for known in self._whole if Path(known).is_relative_to(folder)]
-            return [path for known in inside for path in self._whole[known]]
-
-
-_readers = _Readers()
-
-
-def open_replica(path: str, index: int, keys: Keys | None, checksum: FileChecksum) -> BlockRows:
-    """Return a host's replica of a block, mapped into memory.
-
-    Raises DamagedRunError if the file does not match its checksum.
-    """
-    reader, lock = _readers.open_verified(path, checksum)
-    with lock:
-        return BlockRows(restore_generated_columns(reader.get_batch(index)), keys)
-
-
 def read_parquet(path: str | Path, schema: pa.Schema | None = None, **how: Any) -> pa.Table:
     """Return the rows of a Parquet file, as pq.read_table does.
 
@@ -346,21 +305,3 @@ def read_parquet(path: str | Path, schema: pa.Schema | None = None, **how: Any) 
                     return file.read(use_threads=False).cast(schema)
     with current_file_system().open_source(path) as source:
         return pq.read_table(source, schema=schema, **how)
-
-
-def remove_block_files(files: Collection[Path]) -> None:
-    """Remove block files and close them in this process."""
-    for file in files:
-        # Another start of the run removes them too.
-        current_file_system().remove_file(file, missing_ok=True)
-    _readers.close_files(map(str, files))
-
-
-def keep_open_only(folder: Path, names: Collection[str]) -> None:
-    """Close the block files of a folder except those in ``names``. Others may have been removed."""
-    _readers.close_others(str(folder), names)
-
-
-def close_block_files(folder: Path) -> None:
-    """Close all block files of a folder in this process."""
-    _readers.close_files(_readers.list_below(folder))

@@ -17,9 +17,9 @@ import pyarrow as pa
 from braid.core.answer_state import MatchedRows
 from braid.core.batch_report import BatchReport
 from braid.core.reserved_columns import MATCHED, MATCHED_NOW
-from braid.core.run_state import FileChecksum, RunState
+from braid.core.run_state import FileChecksum, ReplicaAddress, RunState
 from braid.kernels.match_marks import Bits, union_match_bits, unpack_match_bits
-from braid.storage.block_files import open_replica
+from braid.storage.block_readers import open_replica
 from braid.storage.remote_medium import RemoteMedium
 from braid.storage.run_medium import RunMedium
 from braid.util.clock_and_threads import current_environment
@@ -98,7 +98,8 @@ class MatchBitmaps:
     def _read_bits(self, state: RunState, matched: MatchedRows) -> Bits:
         path = self._medium.fetch_file(f"blocks/{matched.file}")
         checksum = state.block_files[matched.file]
-        rows = open_replica(str(path), matched.record_batch, None, checksum)
+        address = ReplicaAddress(matched.file, matched.record_batch)
+        rows = open_replica(str(path), address, checksum)
         return rows.numpy_column(MATCHED)
 
     def _write_file(self, batch: int, bitmaps: list[_Bitmap], outcome: BatchReport) -> None:

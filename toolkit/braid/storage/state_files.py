@@ -10,7 +10,7 @@ from functools import partial
 from braid.core.event_jsonl import LOGGER
 from braid.core.run_state import FileChecksum, RunState, state_from_json, state_to_json
 from braid.errors import DamagedRunError
-from braid.storage import block_files, durable_files
+from braid.storage import block_readers, durable_files
 from braid.storage.log_entries import CommitRecord, FileRef
 from braid.storage.manifest_log import OLD
 from braid.storage.run_files import is_run_file
@@ -107,7 +107,7 @@ class BlockFolder:
         """Remove block files in the background. The caller has checked that this driver may."""
         gone = [self.folder / name for name in names]
         self._removing = durable_files.run_in_background(
-            partial(block_files.remove_block_files, gone)
+            partial(block_readers.remove_block_files, gone)
         )
 
     def wait_for_removals(self) -> None:
@@ -126,4 +126,4 @@ class BlockFolder:
 
     def close_files(self) -> None:
         """Close the files that this process has open."""
-        block_files.close_block_files(self.folder)
+        block_readers.close_block_files(self.folder)

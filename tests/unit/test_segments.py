@@ -1,0 +1,133 @@
+"""Segments: blocks measured, merged and copied together are those made one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from braid.condition.access_paths import Order
+from braid.core.plan import Block, Derivation
+from braid.execution import merge_pools
+from braid.execution.merge_pools import Merge, merge_together
+from braid.kernels.block_builder import build_block, can_slice_blocks, merge_blocks
+from braid.kernels.host_block_rows import BlockRows, concat_rows, order_by_segment
+from braid.kernels.segments import Segment
+from braid.kernels.value_sizes import value_bytes
+from braid.storage.block_files import BlockFileWriter
+from braid.storage.block_readers import open_replica
+from hypothesis import given
+from hypothesis import strategies as st
+
+ORDERS = {
+    "one order": (Order("k"),),
+    "ordered within": (Order("k", "__time"),),
+    "several orders": (Order("k"), Order("__time")),
+}
+
+
+def _make_rows(values: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    k, time, key, text, lists = ([v[n] for v in values] for n in range(5))
+    columns = {
+        "k": pa.array(k, pa.int64()),
+        "__time": pa.array(time, pa.int64()),
+        "__key": pa.array(key, pa.int32()),
+        "t": pa.array(text, pa.string()),
+        "f": pa.array([None if t is None else t == "a" for t in text], pa.bool_()),
+        "l": pa.array(lists, pa.list_(pa.int16())),
+        "s": pa.array([None if t is None else {"x": t} for t in text]),
+    }
+    columns["s"] = columns["s"].cast(pa.struct([("x", pa.string())]))
+    return pa.record_batch(columns)
+
+
+ROWS = st.tuples(
+    st.integers(0, 4),
+    st.integers(0, 99),
+    st.integers(0, 9),
+    st.sampled_from([None, "", "a", "ä", "long"]),
+    st.sampled_from([None, [], [1], [1, 2, 3]]),
+)
+PARTS = st.lists(st.lists(ROWS, min_size=1, max_size=9), min_size=1, max_size=6)
+
+
+@given(PARTS, st.integers(0, 3))
+def test_blocks_of_a_segment_are_measured_at_once(parts: list[Any], skipped: int) -> None:
+    batch = _make_rows([(0, 0, 0, "x", [1])] * skipped + [row for part in parts for row in part])
+    segment = Segment(batch.slice(skipped), np.cumsum([len(part) for part in parts]))
+    for rows, part in zip(segment.slice_blocks(), parts, strict=True):
+        times = [row[1] for row in part]
+        assert rows.event_time_range() == (min(times), max(times))
+        assert rows.nbytes == value_bytes(rows.batch) == value_bytes(_make_rows(part))
+        assert rows.batch.to_pylist() == _make_rows(part).to_pylist()
+
+
+@given(PARTS, st.data())
+def test_neighbors_in_segments_are_put_together_as_they_are(
+    parts: list[Any], data: st.DataObject
+) -> None:
+    halves = [parts[: len(parts) // 2], parts[len(parts) // 2 :]]
+    blocks = []
+    for half in filter(None, halves):
+        batch = _make_rows([row for part in half for row in part])
+        blocks += Segment(batch, np.cumsum([len(part) for part in half])).slice_blocks()
+    some = data.draw(st.permutations(blocks))[: data.draw(st.integers(1, len(blocks)))]
+    for chosen in (some, [some[n] for n in order_by_segment(some)]):
+        found = concat_rows(chosen).to_pylist()
+        assert found == [row for rows in chosen for row in rows.batch.to_pylist()]
+    assert concat_rows(blocks[:1]).column(0).buffers()[1] is not None
+    whole = concat_rows([blocks[n] for n in order_by_segment(blocks)])
+    assert whole.num_rows == sum(map(len, parts))
+
+
+@pytest.mark.parametrize("name", ORDERS)
+@given(st.lists(PARTS, min_size=1, max_size=4), st.integers(1, 2000))
+def test_blocks_merged_together_are_those_merged_one_by_one(
+    tmp_path_factory: pytest.TempPathFactory, name: str, several: list[list[Any]], most: int
+) -> None:
+    """Rows outside of the key range of a merged block are left out, and so are empty blocks."""
+    orders, folder = ORDERS[name], tmp_path_factory.mktemp("blocks")
+    merges, want = [], {}
+    for number, parts in enumerate(several):
+        sources = [BlockRows(build_block(_make_rows(part), orders)) for part in parts]
+        block = Block(number, number % 2, (1, 9), 0, (number,))
+        size = sum(rows.nbytes for rows in sources)
+        merges.append(Merge(Derivation(block, (), {}), [number], sources, size))
+        cut = [BlockRows(rows.batch, (1, 9)) for rows in sources]
+        if (merged := merge_blocks(cut, orders)).num_rows:
+            want[number] = merged
+    files = BlockFileWriter(folder, "000000-0-0000cafe", False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merge_pools, "_MOST_BYTES", most)
+        made = [*merge_together(merges, {0: orders, 1: orders}, files)]
+    checksums = files.close_files()
+    assert sorted(each.block for each in made) == sorted(want)
+    for block, hosts, address, rows in made:
+        stored = open_replica(str(Path(folder) / address.file), address, checksums[address.file])
+        assert hosts == [block] and stored.batch.equals(rows.batch)
+        assert sorted(map(repr, rows.batch.to_pylist())) != [] and rows.nbytes == stored.nbytes
+        _compare_blocks(rows.batch, want[block])
+
+
+def _compare_blocks(one: pa.RecordBatch, other: pa.RecordBatch) -> None:
+    """Equal keys may be in any order, so ranks and permutations are compared by what they say."""
+    assert one.schema.names == other.schema.names
+    names = [n for n in one.schema.names if not n.startswith("__p:") and not n.startswith("__r:")]
+    rows, others = (sorted(map(repr, each.select(names).to_pylist())) for each in (one, other))
+    assert rows == others
+    assert one.column("k").equals(other.column("k"))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1, max_size=40))
+def test_slices_are_blocks_only_if_none_is_to_be_sorted_further(keys: list[Any]) -> None:
+    keys = sorted(keys)
+    batch = _make_rows([(k, n * 7 % 40, 0, "", None) for n, (_, k) in enumerate(keys)])
+    ends = np.searchsorted([group for group, _ in keys], np.unique([g for g, _ in keys]), "right")
+    for orders in ORDERS.values():
+        if can_slice_blocks(batch, orders):
+            for rows in Segment(batch, ends).slice_blocks():
+                assert build_block(rows.batch, orders, ordered=True).equals(rows.batch)
+    assert not can_slice_blocks(batch, ORDERS["several orders"])
+    assert can_slice_blocks(batch, ORDERS["several orders"], stores_orders=False)

@@ -1,0 +1,104 @@
+"""Merge small blocks of many hosts together: one sort and one copy for all of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from braid.condition.access_paths import Order
+from braid.core.plan import Derivation
+from braid.core.reserved_columns import ROUTING
+from braid.core.run_state import ReplicaAddress
+from braid.kernels.block_builder import build_block, can_slice_blocks
+from braid.kernels.host_block_rows import (
+    BlockRows,
+    concat_rows,
+    order_by_segment,
+    take_block_rows,
+)
+from braid.kernels.position_sort import sort_positions
+from braid.kernels.range_search import split_into_chunks
+from braid.kernels.segments import Segment
+from braid.storage.block_files import BlockFileWriter
+
+_SMALL = 1 << 14
+"""Rows up to which a merged block is made together with others."""
+_MOST_BYTES = 1 << 27
+"""Bytes of rows that are sorted at once, unless one block has more."""
+
+
+class Merge(NamedTuple):
+    """A merger of blocks, whose result these ``hosts`` share. ``size_bytes``: of the sources."""
+
+    derivation: Derivation
+    hosts: list[int]
+    sources: Sequence[BlockRows]
+    size_bytes: int
+
+    @property
+    def rows(self) -> int:
+        """Rows of the sources."""
+        return sum(rows.row_total for rows in self.sources)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is worth to make it with others; views of blocks are not."""
+        return self.rows <= _SMALL and all(rows.keys is None for rows in self.sources)
+
+
+class MergedBlock(NamedTuple):
+    """A merged block and its address, for each of the ``hosts``."""
+
+    block: int
+    hosts: list[int]
+    address: ReplicaAddress
+    rows: BlockRows
+
+
+def merge_together(
+    merges: Sequence[Merge], orders: Mapping[int, Sequence[Order]], files: BlockFileWriter
+) -> Iterator[MergedBlock]:
+    """Make and write merged blocks, without those that are empty. ``orders``: by stream."""
+    for stream, stream_orders in orders.items():
+        of_stream = [merge for merge in merges if merge.derivation.block.stream == stream]
+        ends = np.cumsum([merge.size_bytes for merge in of_stream])
+        for start, stop in split_into_chunks(ends, _MOST_BYTES):
+            yield from _merge_at_once(of_stream[start:stop], stream_orders, files)
+
+
+def _merge_at_once(
+    merges: Sequence[Merge], orders: Sequence[Order], files: BlockFileWriter
+) -> Iterator[MergedBlock]:
+    segment, numbers = _sort_merged(merges, orders[0].column)
+    filled = [merges[n] for n in numbers]
+    if not filled:
+        return
+    stream = filled[0].derivation.block.stream
+    if can_slice_blocks(segment.batch, orders):
+        addresses = files.append_blocks(stream, segment.batch, segment.list_bounds())
+        blocks = segment.slice_blocks()
+    else:
+        slices = (segment.batch.slice(first, end - first) for first, end in segment.list_bounds())
+        blocks = [BlockRows(build_block(rows, orders, ordered=True)) for rows in slices]
+        addresses = [files.append_block(stream, rows.batch) for rows in blocks]
+    for merge, address, rows in zip(filled, addresses, blocks, strict=True):
+        yield MergedBlock(merge.derivation.block.id, merge.hosts, address, rows)
+
+
+def _sort_merged(merges: Sequence[Merge], column: str) -> tuple[Segment, list[int]]:
+    """Return the rows of mergers, each sorted by a column, and the numbers of those with rows."""
+    sources = [(n, rows) for n, merge in enumerate(merges) for rows in merge.sources]
+    sources = [sources[at] for at in order_by_segment([rows for _, rows in sources])]
+    batch = concat_rows([rows for _, rows in sources])
+    sizes = [rows.row_total for _, rows in sources]
+    group = np.repeat([n for n, _ in sources], sizes)
+    low, high = np.array([merge.derivation.block.key_range for merge in merges]).T
+    routing = batch.column(ROUTING).to_numpy()
+    at = np.flatnonzero((routing >= low[group]) & (routing < high[group]))
+    key = batch.column(column).to_numpy(zero_copy_only=False)
+    at = at[sort_positions(key[at], group[at])] if len(at) else at
+    counts = np.bincount(group[at], minlength=len(merges))
+    filled = np.flatnonzero(counts)
+    return Segment(take_block_rows(batch, at), np.cumsum(counts)[filled]), filled.tolist()
