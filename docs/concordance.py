@@ -129,8 +129,8 @@ def page() -> str:
             ]
         lines += [
             "\n### Claims\n",
-            "| where | what the paper says | holds | reason | broken by |",
-            "|---|---|---|---|---|",
+            "| where | what the paper says | holds | reason | setting | broken by |",
+            "|---|---|---|---|---|---|",
         ]
         lines += [_claim(claim, broken) for _, claim in claims[name]]
     return "\n".join(lines) + "\n"
@@ -178,7 +178,7 @@ def _breaking(claim: Mapping[str, str], broken: Mapping[str, list[str]]) -> list
 def _claim(claim: Mapping[str, str], broken: Mapping[str, list[str]]) -> str:
     by = "; ".join(_breaking(claim, broken))
     told = {**claim, "broken": by or (REFUTED if claim["holds"] == "no" else "")}
-    names = ("source", "statement", "holds", "reason", "broken")
+    names = ("source", "statement", "holds", "reason", "setting", "broken")
     return f"| {' | '.join(told[name].replace('|', chr(92) + '|') for name in names)} |"
 
 

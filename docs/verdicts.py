@@ -24,7 +24,7 @@ FULL: dict[str, dict[str, Any]] = {
 }
 """By notebook, the parameters with which it tries claims at the papers' size."""
 KEPT = Path(__file__).parent / "verdicts.json"
-FIELDS = ("paper", "source", "statement", "holds", "reason")
+FIELDS = ("paper", "source", "statement", "holds", "reason", "setting")
 
 
 def tried(name: str, values: Mapping[str, Any]) -> list[dict[str, str]]:

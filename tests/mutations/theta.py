@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from braid.core.facts import Facts
 from braid.core.placement import Placement
+from braid.core.plan import Block, Hop, Plan, Route
+from braid.papers.baselines.hash_partition import HashPartition
+from braid.papers.common.route_builders import local_routes
+from braid.papers.theta.grid import StaticGrid
 from braid.papers.theta.host_groups import HostGroup
+from braid.papers.theta.mapping import MappingDecision
 from braid_lab.theta import claims as told
 from braid_lab.theta import compared_operators as theta_experiments
 from braid_lab.theta import dynamics as dynamics
@@ -66,35 +73,34 @@ def clustered() -> Tries:
                 "seconds_modelled": came(name, skew).iloc[-1]["seconds_modelled"],
             }
             for query in figures.TIMED
-            for name in OPERATORS[:3]
+            for name in OPERATORS[1:3]
             for skew in ("Z0", "Z4")
         )
 
     def runs() -> pd.DataFrame:
         fixed = dict(query="EQ5", skew="Z4", hosts=16, gb=1.0, seed=0)
-        return pd.concat([came(name, "Z4").assign(operator=name, **fixed) for name in OPERATORS])
+        return pd.concat([came(n, "Z4").assign(operator=n, **fixed) for n in OPERATORS[1:]])
 
     f = lazy_figures(
         told.ThetaFigures,
         times=times,
         runs=runs,
         mapping_runs=lambda: figures.mapping_curves_for(of, 16, 10, 1.0),
-        fluctuation_runs=lambda: figures.fluctuation_progress((8,), growth=8),
+        fluctuation_runs=lambda: figures.fluctuation_progress((8,), 16, growth=8),
     )
     made = (
         told.resilient_check,
-        told.skewed_hash_check,
         told.square_check,
         told.growth_check,
         told.linear_check,
         told.load_claim,
-        told.busiest_claim,
         told.oracle_check,
         told.throughput_check,
         told.latency_check,
         told.mappings_check,
         told.mapping_times_check,
         told.amortised_check,
+        told.progress_claim,
     )
     return [partial(claim, f) for claim in made]
 
@@ -126,6 +132,24 @@ def tabled() -> Tries:
     """Return the ends of Table 2."""
     f = lazy_figures(told.ThetaFigures, times=lambda: figures.table_2(0.02, 1, ("Z0", "Z4"), 6))
     made = (told.resilient_check, told.skewed_hash_check, told.square_check, told.overflow_check)
+    return [partial(claim, f) for claim in made]
+
+
+def hashed() -> Tries:
+    """Return Table 2 and Fig. 5a to 5e of EQ5, with all values of its key and with few."""
+    f = lazy_figures(
+        told.ThetaFigures,
+        times=lambda: figures.table_2(0.02, 1, ("Z0", "Z4"), 6),
+        few_overflows=lambda: figures.overflow_runs(0.02, seeds=8),
+        runs=lambda: figures.progress_runs(("EQ5",), "Z4", 64, 0.02, 1, 6),
+    )
+    made = (
+        told.unskewed_hash_claim,
+        told.collapse_claim,
+        told.hash_growth_claim,
+        told.busiest_claim,
+        told.disk_claim,
+    )
     return [partial(claim, f) for claim in made]
 
 
@@ -183,18 +207,46 @@ def one_cell(probes: Any) -> Any:
     return fault
 
 
-def as_hash(operator: Any) -> Any:
-    """Return Dynamic that hashes."""
-    return lambda name, *given: operator("SHJ" if name == "Dynamic" else name, *given)
+class Restless(MappingDecision):
+    """A decision to change the mapping, whatever the sizes are."""
+
+    def is_checkpoint_due(self) -> bool:
+        return True
+
+    def at_checkpoint(self, r: float, s: float) -> MappingDecision:
+        n, m = self.mapping
+        return replace(self, mapping=(n * 2, m // 2) if n <= m else (n // 2, m * 2))
 
 
-def level(on_hosts: Any) -> Any:
-    """Return a hash that gives every host the same load."""
+def halved(plan_batch: Any) -> Any:
+    """Return SHJ that uses every second host."""
 
-    def evenly(self: JoinInput, hosts: int, seed: int = 0) -> Any:
-        return tuple(np.full(hosts, n.sum() // hosts) for n in on_hosts(self, hosts, seed))
+    def fault(self: HashPartition, facts: Facts, state: Any) -> Plan:
+        places = [((h, h + 1), h & ~1) for h in range(self.hosts)]
+        return Plan(tuple(local_routes(facts, places)), state=state)
 
-    return evenly
+    return fault
+
+
+def spread(plan_batch: Any) -> Any:
+    """Return SHJ that gives a value of S to another host in each batch, and R to all of them."""
+
+    def fault(self: HashPartition, facts: Facts, state: Any) -> Plan:
+        every, ids = tuple(range(self.hosts)), count(facts.next_id)
+        on_r = tuple(b.id for b in facts.blocks if b.stream == 0)
+        on_s: dict[int, tuple[int, ...]] = {}
+        for b in facts.blocks:
+            if b.stream == 1:
+                on_s[b.hosts[0]] = (*on_s.get(b.hosts[0], ()), b.id)
+        whole = Block(next(ids), 0, (0, self.hosts), facts.batch, every)
+        routes = [Route(whole, ((Hop(1, on_s),),) if on_s else ())]
+        for h in every:
+            at = (h + facts.batch) % self.hosts
+            block = Block(next(ids), 1, (h, h + 1), facts.batch, (at,))
+            routes.append(Route(block, ((Hop(0, {at: (*on_r, whole.id)}),),)))
+        return Plan(tuple(routes), state=state)
+
+    return fault
 
 
 def late(times: float) -> Any:
@@ -250,7 +302,6 @@ MUTATIONS = [
             "the gap in input load",
             "the gap in time",
             "migrations move fewer",
-            "SHJ loads a machine",
         ),
         runs=("AdaptiveGrid",),
     ),
@@ -259,7 +310,7 @@ MUTATIONS = [
         "braid.papers.theta.mapping.input_load_factor",
         lambda ilf: lambda r, s, n, m: ilf(r, s, m, n),
         clustered,
-        ("MB a percent", "Dynamic has at least twice"),
+        ("MB a percent of the input: StaticMid", "Dynamic has at least twice"),
     ),
     Mutation(
         "the grid never changes, in a join bound by its results",
@@ -278,12 +329,33 @@ MUTATIONS = [
         runs=("AdaptiveGrid",),
     ),
     Mutation(
-        "a hash that skew does not touch",
-        "braid_lab.theta.join_inputs.JoinInput.hash_distribution",
-        level,
+        "a hash that gives a value to another host in each batch",
+        "braid.papers.baselines.hash_partition.HashPartition.plan_batch",
+        spread,
+        hashed,
+        (
+            "EQ5 under SHJ overflows",
+            "MB a percent of the input: SHJ",
+            "SHJ loads a machine",
+            "SHJ takes two orders",
+        ),
+        runs=("HashPartition",),
+    ),
+    Mutation(
+        "a hash that uses every second host",
+        "braid.papers.baselines.hash_partition.HashPartition.plan_batch",
+        halved,
+        hashed,
+        ("without skew SHJ is faster",),
+        runs=("HashPartition",),
+    ),
+    Mutation(
+        "a mapping that changes in every batch",
+        "braid.papers.theta.controller.MappingDecision",
+        lambda decision: Restless,
         clustered,
-        ("at the greatest skew SHJ", "SHJ loads a machine"),
-        runs=(),
+        ("under every k the time is linear",),
+        runs=("AdaptiveGrid",),
     ),
     Mutation(
         "migration moves everything",
@@ -311,7 +383,11 @@ MUTATIONS = [
         "braid.papers.theta.mapping.MappingDecision.is_checkpoint_due",
         lambda due: lambda self: False,
         tabled,
-        ("StaticMid is slower than Dynamic", "on 16 machines EQ5 overflows"),
+        (
+            "StaticMid is slower than Dynamic",
+            "on 16 machines EQ5 overflows",
+            "at the greatest skew SHJ",
+        ),
         runs=("AdaptiveGrid",),
     ),
     Mutation(
@@ -323,20 +399,20 @@ MUTATIONS = [
         runs=("AdaptiveGrid",),
     ),
     Mutation(
-        "a hash that skew does not touch, beside its rivals",
-        "braid_lab.theta.join_inputs.JoinInput.hash_distribution",
-        level,
+        "a hash that gives a value to another host in each batch, beside its rivals",
+        "braid.papers.baselines.hash_partition.HashPartition.plan_batch",
+        spread,
         rivals,
         ("skew hits SHJ and leaves the grid alone",),
-        runs=(),
+        runs=("HashPartition",),
     ),
     Mutation(
-        "Dynamic hashes",
-        "braid_lab.theta.cluster_model.make_operator",
-        as_hash,
+        "an oracle's grid that is the square one",
+        "braid.papers.theta.grid.StaticOpt.host_groups",
+        lambda groups: StaticGrid.host_groups,
         rivals,
         ("Dynamic stores no less than the oracle's grid",),
-        runs=(),
+        runs=("StaticOpt",),
     ),
     Mutation(
         "Dynamic hashes, on the cluster",

@@ -123,7 +123,8 @@ def test_every_claim_that_was_tried_is_on_the_page() -> None:
 
 
 def told(holds: str, says: str = "all is well") -> dict[str, str]:
-    return {"paper": "Gu 2007", "source": "5", "statement": says, "holds": holds, "reason": ""}
+    same = {"paper": "Gu 2007", "source": "5", "reason": "", "setting": "ATR"}
+    return {**same, "statement": says, "holds": holds}
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,8 @@ def test_a_trade_off_holds_under_all_readings_or_none(
 ) -> None:
     """Fig. 14 of Gu 2007: ATR is better for small windows, CTR for large ones."""
     found = trades.window_size_claim(figures("14", ratio))
-    assert (found.holds, found.reason) == (holds, reason)
+    quoted = f"{frames.QUOTES['14']} (section 5): {reason}" if reason else ""
+    assert (found.holds, found.reason) == (holds, quoted)
 
 
 def test_a_trade_off_that_holds_for_one_bound_names_it() -> None:

@@ -45,6 +45,23 @@ def test_a_hash_gives_every_value_to_one_host_and_bands_have_none():
         count_input("EQ6")
 
 
+def test_a_key_of_a_larger_scale_has_more_values_or_few() -> None:
+    """100,000 suppliers at 10 GB; at z = 1 the most frequent one has 8.3 % of the lines."""
+    of = count_input("EQ5")
+    whole = join_inputs.spread_keys(of, 1000.0, 1.0)
+    (r, s) = whole.values
+    assert len(r) == 100_000 and r.sum() == of.r_tuples * 1000 and s.sum() == of.s_tuples * 1000
+    assert s.max() / s.sum() == pytest.approx(0.083, abs=0.001)
+    few = join_inputs.spread_keys(of, 1000.0, 1.0, 25, seed=1)
+    assert (few.values[1] > 0).sum() == 25 and few.results == (few.values[0] * few.values[1]).sum()
+    assert few.values[1].max() / s.sum() == pytest.approx(0.262, abs=0.001)
+    for values in (0, 100_001):
+        with pytest.raises(ValueError, match=f"values is {values}; S has from 1 to 100000 values"):
+            join_inputs.spread_keys(of, 1000.0, 1.0, values)
+    with pytest.raises(ValueError, match="BCI is no equality; it has no key to spread"):
+        join_inputs.spread_keys(JoinInput("BCI", 1, 1, 1), 1.0, 0.0)
+
+
 def test_a_batch_takes_as_long_as_its_busiest_joiner_and_disk_longer():
     """The square grid stores R/n + S/m on each of four hosts, at 21 microseconds a tuple."""
     run = simulate_progress("StaticMid", FEW, 1000.0, 4, 4)
@@ -74,23 +91,24 @@ def test_skew_loads_one_host_of_shj_and_results_wait_only_while_tuples_migrate()
 
 def test_the_tables_have_every_query_operator_and_skew():
     table = theta_figures.table_2(0.01, 1, ("Z0", "Z4"), batches=3)
-    assert len(table) == 2 * 3 * 2 and (table["seconds_modelled"] > 0).all()
+    assert len(table) == 2 * 4 * 2 and (table["seconds_modelled"] > 0).all()
     assert (
         table.set_index(["query", "operator", "skew"]).loc[("EQ7", "SHJ", "Z4"), "printed"] == 6385
     )
     runs = theta_figures.performance_runs(0.01, 1, 16, 3)
     ends = theta_figures.final_batches(runs)
-    assert len(ends) == 2 * 4 + 2 * 3 and set(ends["query"]) == set(join_inputs.QUERIES)
+    assert len(ends) == 2 * (3 + 2 * 3) + 2 * 3 and set(ends["query"]) == set(join_inputs.QUERIES)
     tables = {"runs": runs, "mapping_runs": theta_figures.mapping_curves(16, 3, scale=0.01)}
     tables |= dict.fromkeys(("scaling_runs", "disk"), theta_figures.weak_scaling((16,), 3, 0.01))
-    tables["fluctuation_runs"] = theta_figures.fluctuation_progress((2,), growth=2)
+    tables["fluctuation_runs"] = theta_figures.fluctuation_progress((2,), 16, growth=2)
+    tables["few_overflows"] = theta_figures.overflow_runs(0.01, seeds=3)
     assert all(
         isinstance(t, pd.DataFrame)
         for _, p in theta_figures.figure_curves(tables).values()
         for t in p.values()
     )
     assert len(theta_figures.figure_bars(tables)) == 5
-    f = theta_claims.ThetaFigures(table, **tables)
+    f = theta_claims.ThetaFigures(times=table, **tables)
     assert theta_claims.resilient_check(f).holds == theta_claims.load_claim(f).holds == "yes"
 
 

@@ -41,6 +41,8 @@ class Claim:
     """Why the claim does not hold, or what qualifies it."""
     is_required: bool = False
     """Whether ``check_claims`` fails if the claim does not hold."""
+    setting: str = ""
+    """The policies or equations, what they ran on, and for how long."""
 
     def __str__(self) -> str:
         return f"{self.paper}, {self.source}: {self.statement}: {self.result}"
@@ -88,11 +90,12 @@ class _Check(NamedTuple):
 class ClaimRegistry:
     """The claims of one study, in the order of their definition.
 
-    ``paper`` has the authors and the year.
+    ``paper`` has the authors and the year. ``settings`` are those of claims that state none: by how
+    their place in the paper begins, the longest first.
     """
 
-    def __init__(self, paper: str) -> None:
-        self.paper = paper
+    def __init__(self, paper: str, settings: Mapping[str, str] | None = None) -> None:
+        self.paper, self.settings = paper, settings or {}
         self._checks: list[_Check] = []
 
     def claim(
@@ -102,6 +105,7 @@ class ClaimRegistry:
         *,
         is_required: bool = False,
         cases: Callable[..., Iterable[Case]] = lambda: [{}],
+        setting: str = "",
     ) -> Callable[[Callable[P, Finding]], Callable[P, Claim]]:
         """Register the decorated function as a claim.
 
@@ -115,6 +119,9 @@ class ClaimRegistry:
         cases
             Returns the arguments with which the claim is tested, one mapping for each test, from
             figures. By default the claim is tested once, with figures alone.
+        setting
+            The policies or equations, what they ran on, and for how long; default: that of the
+            registry for the place.
         """
 
         def register_claim(find: Callable[P, Finding]) -> Callable[P, Claim]:
@@ -128,13 +135,26 @@ class ClaimRegistry:
                 finding = find(*args, **kwargs)
                 must = is_required if finding.is_required is None else finding.is_required
                 return Claim(
-                    self.paper, place, sentence, finding.result, finding.holds, finding.reason, must
+                    self.paper,
+                    place,
+                    sentence,
+                    finding.result,
+                    finding.holds,
+                    finding.reason,
+                    must,
+                    setting or self._find_setting(place),
                 )
 
             self._checks.append(_Check(test_claim, tuple(shape.parameters.values()), cases))
             return test_claim
 
         return register_claim
+
+    def _find_setting(self, place: str) -> str:
+        return max(
+            ((len(key), text) for key, text in self.settings.items() if place.startswith(key)),
+            default=(0, ""),
+        )[1]
 
     def include_claims(self, part: ClaimRegistry) -> None:
         """Append the claims of another registry."""
@@ -200,9 +220,10 @@ def format_shares(values: pd.Series | Mapping[Any, float]) -> str:
 
 
 def claims_table(claims: Iterable[Claim]) -> pd.DataFrame:
-    """Return the claims as a table: where, what the paper says, found here, holds, reason."""
-    rows = [(c.source, c.statement, c.result, c.holds, c.reason) for c in claims]
-    return pd.DataFrame(rows, columns=["where", "the paper says", "found here", "holds", "reason"])
+    """Return the claims as a table: where, what the paper says, found here, holds, reason, run."""
+    rows = [(c.source, c.statement, c.result, c.holds, c.reason, c.setting) for c in claims]
+    names = ["where", "the paper says", "found here", "holds", "reason", "setting"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def check_claims(claims: Iterable[Claim]) -> str:

@@ -20,6 +20,16 @@ UNOPTIMIZED = "CTR-unoptimized, L = 2"
 UNAWARE, CENTRALIZED = "Semantics-unaware", "Centralized"
 EVEN = "even: no host has more to do than it can"
 NONE = "for no bound L on copies and neither reading of what a probe costs"
+QUOTES = {
+    "13": '"ATR has better performance for 2-way and 3-way join queries while CTR works better for '
+    'larger stream numbers"',
+    "14": '"ATR works better under small sliding windows while CTR works better under large '
+    'sliding windows"',
+    "15": '"CTR works better under low join selectivity while ATR becomes better under high join '
+    'selectivity"',
+    "16": '"CTR can achieve better performance under bursty stream environments"',
+}
+"""What section 5 says of the figures that compare ATR with CTR, word by word."""
 
 
 @dataclass(frozen=True)

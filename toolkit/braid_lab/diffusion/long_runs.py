@@ -28,7 +28,7 @@ from braid_lab.common.result_cache import (
     fingerprint_outcomes,
     run_cache_command,
 )
-from braid_lab.diffusion.claim_frames import PAPER
+from braid_lab.diffusion.claim_frames import PAPER, QUOTES
 from braid_lab.diffusion.experiments import (
     PLACEMENTS,
     READINGS,
@@ -40,7 +40,19 @@ from braid_lab.diffusion.experiments import (
 )
 from braid_lab.diffusion.figures import EXPERIMENTS, length_tuning, segment_length
 
-CLAIMS = ClaimRegistry(PAPER)
+SETTINGS = {
+    "Fig. 11": "ATR and ATR-unoptimized; four streams of 5 to 20 tuples/s, W = 30 s, 20 hosts, T0 "
+    "= 5 s; 1000 s, five seeds",
+    "Fig. 12": "ATR and ATR-unoptimized; four streams of 5 to 20 tuples/s, W = 30 s, 20 hosts, T0 "
+    "= 5 s; 1000 s, five seeds",
+    "Fig. 4": "ATR with fixed T from 1 to 8 s; four streams of 5 to 20 tuples/s, W = 30 s, 20 "
+    "hosts, 300 s of work may wait; 1000 s, two seeds",
+    "Fig. 13": "ATR and CTR (L = J/2); 30 hosts, W = 20 s, σ = 0.15, a probe of 10 ms for each "
+    "host visited, and for tuples scanned; 1000 s, five seeds",
+    "Fig. 15": "ATR and CTR (L = J/2); 30 hosts, three streams, W = 30 s, a probe of 10 ms for "
+    "each host visited, and for tuples scanned; 1000 s, five seeds",
+}
+CLAIMS = ClaimRegistry(PAPER, SETTINGS)
 SECONDS, SEEDS = 1000, 5
 BESIDE = ("throughput", "work", "mbits", "stored")
 
@@ -234,8 +246,9 @@ def search_sends_claim(rows: pd.DataFrame) -> Finding:
     """Fig. 12: the search for a length sends less."""
     sent = _compute_placement_ratio(rows, "mbits", "ATR", "ATR-unoptimized", ["seed"])
     why = (
-        "the search shortens the segments, which spreads the work and sends more; less is sent "
-        "only where the best length is above T0"
+        '"much lower bandwidth cost than their unoptimized versions" (section 5): the search '
+        "shortens the segments, which spreads the work and sends more; less is sent only where the "
+        "best length is above T0"
     )
     return _require_if_held(judge(format_values(sent), sent.max() < 0.99, failure=why))
 
@@ -254,13 +267,14 @@ def interior_length_claim(rows: pd.DataFrame) -> Finding:
     why = (
         f"{waits}; with ten the shortest is the best"
         if inside
-        else f"also {waits}, T = {by.idxmax()} s is the best of those tried"
+        else '"best tradeoff between load balancing granularity and replication overhead" (section '
+        f"3): also {waits}, T = {by.idxmax()} s is the best of those tried"
     )
     return _require_if_held(judge_reading(format_values(by / by.max()), inside, why))
 
 
-def _judge_ends(rows: pd.DataFrame, ctr: str, first: int) -> Finding:
-    """Return the finding on CTR over ATR at both ends.
+def _judge_ends(rows: pd.DataFrame, ctr: str, first: int, figure: str) -> Finding:
+    """Return the finding on CTR over ATR at both ends of a figure.
 
     ``first`` is -1 if CTR is behind first, or 1.
     """
@@ -272,7 +286,8 @@ def _judge_ends(rows: pd.DataFrame, ctr: str, first: int) -> Finding:
     result = "; ".join(f"{reading}, {x}: {value:.3g}" for (reading, x), value in ratio.items())
     both = ratio.index.unique("reading")
     holds: Verdict = "no" if not held else "yes" if len(held) == len(both) else "under reading"
-    why = "" if holds == "yes" else "; ".join(held) or "at L = J/2 neither reading has both ends"
+    why = "; ".join(held) or f"{QUOTES[figure]} (section 5): neither reading has both ends"
+    why = "" if holds == "yes" else why
     return _require_if_held(Finding(result, holds, why))
 
 
@@ -283,7 +298,7 @@ def _judge_ends(rows: pd.DataFrame, ctr: str, first: int) -> Finding:
 )
 def stream_number_claim(rows: pd.DataFrame, ctr: str) -> Finding:
     """Fig. 13: ATR is ahead for few streams, CTR for many."""
-    return _judge_ends(rows, ctr, -1)
+    return _judge_ends(rows, ctr, -1, "13")
 
 
 @CLAIMS.claim(
@@ -293,7 +308,7 @@ def stream_number_claim(rows: pd.DataFrame, ctr: str) -> Finding:
 )
 def selectivity_claim(rows: pd.DataFrame, ctr: str) -> Finding:
     """Fig. 15: CTR is ahead at low selectivity, ATR at high."""
-    return _judge_ends(rows, ctr, 1)
+    return _judge_ends(rows, ctr, 1, "15")
 
 
 if __name__ == "__main__":

@@ -12,10 +12,19 @@ from collections.abc import Callable
 import pandas as pd
 
 from braid_lab.common.claims import ClaimRegistry, Finding, Verdict, judge
-from braid_lab.diffusion.claim_frames import EVEN, NONE, PAPER, DiffusionFigures
+from braid_lab.diffusion.claim_frames import EVEN, NONE, PAPER, QUOTES, DiffusionFigures
 from braid_lab.diffusion.experiments import SCANNED
 
-CLAIMS = ClaimRegistry(PAPER)
+BOTH = "ATR and CTR; 30 hosts, 5 to 20 tuples/s"
+READ = "L = 2, √J, J/2 and J, a probe of 10 ms for each host visited, and for tuples scanned"
+SETTINGS = {
+    "Fig. 13": f"{BOTH}, W = 20 s, σ = 0.15 for a pair of streams; {READ}; 1000 s, five seeds",
+    "Fig. 13, Eq. 3": f"{BOTH}, W = 20 s, σ = 0.1 for a hop; {READ}; 1000 s, five seeds",
+    "Fig. 14": f"{BOTH}, three streams, σ = 0.1, W from 10 to 50 s; {READ}; 1000 s, five seeds",
+    "Fig. 15": f"{BOTH}, three streams, W = 30 s, σ from 0.05 to 1; {READ}; 1000 s, five seeds",
+    "Fig. 16": f"{BOTH} in the mean, three streams, W = 30 s, σ = 0.1; {READ}; 1000 s, five seeds",
+}
+CLAIMS = ClaimRegistry(PAPER, SETTINGS)
 Shape = Callable[[pd.Series], object]
 """A test of whether CTR over ATR, by x, has the shape of a claim."""
 
@@ -25,11 +34,13 @@ def _judge_shape(f: DiffusionFigures, figure: str, shape: Shape) -> Finding:
     ratios = f.ratios_by_interpretation(figure)
     held = [name for name, by in ratios.items() if shape(by)]
     ends = (
-        f"{n}: {ratios[n].iloc[0]:.3g} to {ratios[n].iloc[-1]:.3g}" for n in held or list(ratios)
+        f"{n}: {ratios[n].iloc[0]:.3g} to {ratios[n].iloc[-1]:.3g}"
+        for n in sorted(ratios, key=lambda n: n not in held)
     )
     holds: Verdict = "yes" if len(held) == len(ratios) else "under reading" if held else "no"
     even = all(bool((abs(by - 1) <= 0.01).all()) for by in ratios.values())
-    why = "" if holds == "yes" else "; ".join(held) if held else EVEN if even else NONE
+    none = f"{QUOTES[figure[:2]]} (section 5): {EVEN if even else NONE}"
+    why = "" if holds == "yes" else "; ".join(held) if held else none
     return Finding("; ".join(ends), holds, why)
 
 

@@ -21,7 +21,16 @@ from braid_lab.common.claims import (
 )
 from braid_lab.psp import contest_claims
 
-CLAIMS = ClaimRegistry("Wang 2008, II")
+SETTINGS = {
+    "15.1": "ATR with T = 10, 30 and 50 s, its tuples counted as they are purged; 4 to 16 nodes, "
+    "three streams of 50 tuples/s, W = 10 s; runs of (N + 3) T",
+    "Fig. 15.1": "ATR (T = W), CTR (2 copies) and PSP-D on 8 nodes; three streams of 50 tuples/s, "
+    "W = 10 s, σ = 0.05; 40 s, three seeds in full",
+    "Fig. 14.1": "rings of 3, 4 and 5 nodes that take in 1 to 4; full windows of N (N + M) batches",
+    "Fig. 16.3": "PSP-I with 15, 30 and N tuples at once; 4 to 16 nodes, three streams of 50 "
+    "tuples/s, W = 10 s, σ = 0.05; 13 s, three seeds in full",
+}
+CLAIMS = ClaimRegistry("Wang 2008, II", SETTINGS)
 
 # Chapter 14 and section 15.1: ``scheme_properties``, ``scheme_comparison.replica_table``
 
@@ -51,7 +60,10 @@ def atr_memory_formula_claim(kept: pd.DataFrame) -> Finding:
     """Section 15.1: MEM_ATR itself, a whole segment of T + 2 W on every node."""
     share = (kept["left_modelled"] / kept["formula_modelled"]).agg(["min", "max"])
     result = f"{share['min']:.2f} to {share['max']:.2f} of it"
-    reason = "a host purges its slave tuples as long as tuples come, so it never has T + 2 W whole"
+    reason = (
+        '"MEM_ATR = λTN + λ(T + 2W)(M - 1)N" (15.1): a host purges its slave tuples as long as '
+        "tuples come, so it never has T + 2 W whole"
+    )
     return judge(result, share["min"] > 0.75, failure=reason)
 
 
@@ -112,6 +124,7 @@ def psp_i_stability_claim(many: pd.DataFrame) -> Finding:
     change = by.iloc[:, -1] / by.iloc[:, 0] - 1
     result = ", ".join(f"{k} at once {x:+.0%}" for k, x in change.items())
     reason = (
+        '"pretty stable since the PSP-Int allows more input tuples to be processed" (16.3): '
         "with a fixed number at once it falls; with one for each node it grows by what every node "
         "sends for every tuple"
     )

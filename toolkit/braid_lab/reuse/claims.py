@@ -32,7 +32,21 @@ from braid_lab.reuse.paper_example import Q1, Q2, figure_1_example
 from braid_lab.reuse.scenario import workload_schemas
 from braid_lab.workloads.query_texts import airline_workload
 
-CLAIMS = ClaimRegistry("Seshadri 2008")
+SETTINGS = {
+    "1": "the planner on 124 nodes in eight regions; 12 queries planned anew, 100 asked of each of "
+    "two workloads of ours",
+    "2.1": "the planner on 124 nodes in one to eight regions; 25 queries of an airline",
+    "2.1, Fig. 1": "the planner on Fig. 1's network, with links and rates of ours; Q1 and Q2",
+    "2.2": "the exact planner, Top-Down and two rivals on random networks; 10 queries of two to "
+    "five streams each, 50 queries with lifetimes",
+    "3.1": "containment of windows, on the keys of Fig. 2",
+    "4": "ReuseLattice beside a linear scan; 10 to 1000 operators, 20 searches (measured)",
+    "4, Fig. 2": "ReuseLattice on the keys of Fig. 2",
+    "5": "the planner, relaxed and separate, on 124 nodes in eight regions; up to 800 queries of "
+    "each of two workloads of ours, selectivities of their joins times 1 to 0.0005; a day of 120 "
+    "flights where times are measured",
+}
+CLAIMS = ClaimRegistry("Seshadri 2008", SETTINGS)
 
 
 @dataclass(frozen=True)
@@ -152,7 +166,8 @@ def network_usage_claim(surface: pd.DataFrame) -> Finding:
     common = surface[(surface["selectivity"] == 1) & (surface["queries"] == best["queries"])]
     reading = (
         f"by {most}% with {_describe_setting(best)}; where they emit more than they take in, by "
-        f"{1 - common['network_usage'].min():.0%} at most. The paper's workloads are not to be had"
+        f"{1 - common['network_usage'].min():.0%} at most. The paper's workloads are not to be "
+        "had, and the setting with all sinks in one region was added to look for its figure"
     )
     return judge_reading(result, most >= 96, reading)
 

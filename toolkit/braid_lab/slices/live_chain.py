@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     from braid_lab.workloads.base import Workload
 
-CLAIMS = ClaimRegistry("Wang 2008, I")
+CLAIMS = ClaimRegistry(
+    "Wang 2008, I",
+    {"": "Chain on Spark, changed while it runs; two days of flights and weather, 48 batches"},
+)
 
 
 def apply_changes(

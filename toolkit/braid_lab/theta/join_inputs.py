@@ -1,14 +1,15 @@
 """The joins of Elseidy 2014, Table 1, counted in TPC-H's own tables.
 
 Counted are the tuples of each stream, their spread over join values, and the results. The tables
-are those that ``braid_lab.workloads.tpch`` generates, with the filters of its workloads. No Spark;
-nothing modelled.
+are those that ``braid_lab.workloads.tpch`` generates, with the filters of its workloads. No Spark.
+``spread_keys`` makes the counts of an equality for a larger scale: there are more suppliers, not
+only more lines for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from braid.kernels.hashing import mix_bits
 
 from braid_lab.workloads import tpch
+from braid_lab.workloads.zipf_skew import zipf_probabilities
 
 Counts = npt.NDArray[np.int64]
 
@@ -56,6 +58,41 @@ class JoinInput:
         of = (r, s, r * s)
         counts = [np.bincount(at, each, hosts).astype(np.int64) for each in of]
         return counts[0], counts[1], counts[2]
+
+
+def spread_keys(
+    of: JoinInput, times: float, skew: float, values: int | None = None, seed: int = 0
+) -> JoinInput:
+    """Return an equality on a key of R, ``times`` as large as counted.
+
+    Parameters
+    ----------
+    of
+        The counted join: a tuple of R for each selected value of its key.
+    times
+        The factor of all tuples and of the key's values.
+    skew
+        The Zipf parameter z with which tuples of S choose a value.
+    values
+        The number of values that S has (1 or more); None: all of them, as in TPC-H.
+    seed
+        Draws the values of S and those that are selected in R.
+
+    Raises ValueError if ``values`` is not from 1 to the number of the key's values.
+    """
+    if of.values is None:
+        raise ValueError(f"{of.query} is no equality; it has no key to spread")
+    total = round((len(of.values[0]) - 1) * times)
+    if not 1 <= (used := total if values is None else values) <= total:
+        raise ValueError(f"values is {values}; S has from 1 to {total} values of the key")
+    draw = np.random.default_rng(seed)
+    tuples = [round(each * times) for each in (of.r_tuples, of.s_tuples)]
+    r, s = np.zeros((2, total), dtype=np.int64)
+    r[draw.permutation(total)[: tuples[0]]] = 1
+    s[draw.permutation(total)[:used]] = draw.multinomial(tuples[1], zipf_probabilities(used, skew))
+    return replace(
+        of, r_tuples=tuples[0], s_tuples=tuples[1], results=int((r * s).sum()), values=(r, s)
+    )
 
 
 def _query_column(sql: str) -> Counts:
