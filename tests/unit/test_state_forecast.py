@@ -40,8 +40,8 @@ def explain(join: StreamJoin, subject: str, **more: object) -> dict[str, str]:
 def test_the_most_tuples_in_a_window_are_counted_for_tables(tmp_path: Path) -> None:
     join = make_join(NEAR)
     assert explain(join, "held") == {
-        "a": "41 rows, 1.48 kB, of 300, counted",
-        "b": "21 rows, 756 B, of 300, counted",
+        "a": "41 rows, 1.48 kB, and a batch, of 300, counted",
+        "b": "21 rows, 756 B, and a batch, of 300, counted",
     }
     run = join.start(tmp_path / "run", batches=60)
     assert run.awaitTermination()

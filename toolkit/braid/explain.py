@@ -134,7 +134,7 @@ def _describe_streams(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
             yield "changes", alias, f"{column} says whether a row comes or goes"
         if (where := config.where.get(alias)) is not None:
             yield "where", alias, where
-        if (condition := join.predicate.filters[i]) is not None:
+        if (condition := join.predicate.written_filters[i]) is not None:
             yield "filter", alias, condition
     for query in config.queries:
         spans = zip(config.streams, query.windows, strict=True)
@@ -209,7 +209,8 @@ def _describe_index_conditions(join: AnalyzedJoin) -> Iterator[tuple[str, str, s
         yield "index condition", streams, f"index: {kind}: {text}"
     for scan in p.unindexed:
         streams = _join_aliases(join, scan.residual.streams)
-        yield "index condition", streams, f"none for the OR: {scan.reason}"
+        text = _format_residual(join, scan.residual)
+        yield "index condition", streams, f"none for {text}: {scan.reason}"
     if not (pairs or p.common_elements or p.disjunctions or p.text_matches):
         yield "index condition", "none", "all pairs are candidates"
 

@@ -134,7 +134,8 @@ def forecast_held_tuples(
         if times is None:
             return None
         most = count_most_within(times, join.effective_windows[stream])
-        return HeldTuples(most, most * size, f"of {len(times):,}, counted")
+        batch = "and a batch, " if most < len(times) else ""
+        return HeldTuples(most, most * size, f"{batch}of {len(times):,}, counted")
     rate = rates.get(alias, _RATE)
     basis = f"at {rate:,g} rows a second" if alias in rates else f"for each {rate:,} rows a second"
     if stream and join.match is not None and join.match.forgets_dominated:
@@ -220,7 +221,7 @@ def _describe_narrow_window(
         why = f"be {implied}: a window leaves its own length out"
     else:
         lost, why = f"Pairs from {given} apart on", f"be up to {implied}"
-    share = "" if loss is None else f" (about {loss:.0%} of the pairs in time)"
+    share = "" if loss is None else f" ({_format_share(loss)} of the pairs in time)"
     return (
         f"windows= of {alias} is {given}, but the condition lets {difference} {why}. {lost} are "
         f"lost{share}. Leave windows= out, or say '{enough} s'"
@@ -278,3 +279,7 @@ def _explain_wait(join: AnalyzedJoin, alias: str, other: str) -> str:
         f"nothing bounds how much later {late} may be; add a bound such as "
         f"{late} <= {early} + INTERVAL 1 HOUR, give windows="
     )
+
+
+def _format_share(share: float) -> str:
+    return f"about {share:.0%}" if share >= 0.01 else "less than 1%"

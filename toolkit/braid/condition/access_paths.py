@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -53,6 +54,18 @@ class IndexCondition:
         return is_bounded if stream == self.left[0] else is_bounded[::-1]
 
 
+def find_search_rank(conditions: Iterable[IndexCondition]) -> int:
+    """Return the cost rank of a search by all of these conditions; 3: there is none.
+
+    Two open sides of different keys, such as those of an overlap, find as few pairs as a band. A
+    window counts as one open side: stored rows are mostly within it.
+    """
+    found = [*conditions]
+    rank = min((2 if k.left[1] == TIME else k.cost_rank for k in found), default=3)
+    open_sides = {k.ends for k in found if k.left[1] != TIME}
+    return 1 if rank == 2 and len(open_sides) > 1 else rank
+
+
 @dataclass(frozen=True)
 class CommonElements:
     """The condition that sets of two streams share at least ``min_elements`` elements.
@@ -102,8 +115,8 @@ class Branch:
 
     @property
     def cost_rank(self) -> int:
-        """The cost rank of its most selective condition."""
-        return min(condition.cost_rank for condition in self.conditions)
+        """The cost rank of a search by all its conditions."""
+        return find_search_rank(self.conditions)
 
     def list_keys(self, stream: int) -> tuple[str, ...]:
         """Return the key columns of one of the streams."""
@@ -136,8 +149,8 @@ class Disjunction:
 
 
 @dataclass(frozen=True)
-class UnindexedDisjunction:
-    """An OR between two streams that no index finds, with the reason as a clause."""
+class UnindexedResidual:
+    """A residual between two streams that no index finds, with the reason as a clause."""
 
     residual: ResidualPredicate
     reason: str

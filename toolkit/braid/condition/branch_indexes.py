@@ -24,7 +24,8 @@ from braid.condition.access_paths import (
     Disjunction,
     IndexCondition,
     OverflowGuard,
-    UnindexedDisjunction,
+    UnindexedResidual,
+    find_search_rank,
 )
 from braid.condition.disjunctions import MOST_BRANCHES, MOST_LITERALS, Literals
 from braid.condition.failure_guards import has_value_in_spark
@@ -48,11 +49,6 @@ class ParsedBranch:
 
     predicate: Predicate
     parts: Sequence[tuple[int, exp.Expr]]
-
-    @property
-    def index(self) -> IndexCondition | None:
-        """The index condition with the lowest cost."""
-        return min(self.predicate.index_conditions, key=lambda k: k.cost_rank, default=None)
 
     @property
     def conditions(self) -> list[IndexCondition]:
@@ -88,7 +84,7 @@ class DisjunctionBuilder:
         self,
         split: Iterable[tuple[Sequence[Literals], ResidualPredicate]],
         indexed: Sequence[tuple[set[int], exp.Expr]],
-    ) -> Iterator[Disjunction | UnindexedDisjunction]:
+    ) -> Iterator[Disjunction | UnindexedResidual]:
         """Yield the residuals between two streams, given with their branches, that are an OR.
 
         - ``indexed``: the conjuncts that are index conditions, each with its streams.
@@ -96,35 +92,41 @@ class DisjunctionBuilder:
         for branches, residual in split:
             if len(residual.streams) == 2 and len(branches) != 1:
                 shared = tuple(e for streams, e in indexed if streams == residual.streams)
-                reason = self._explain_scan(branches, shared)
+                reason = self._explain_scan(branches, bool(shared))
                 yield (
                     self._build_disjunction(branches, residual, shared)
                     if reason is None
-                    else UnindexedDisjunction(residual, reason)
+                    else UnindexedResidual(residual, reason)
                 )
 
-    def _explain_scan(self, branches: Sequence[Literals], shared: Literals) -> str | None:
-        """Return the reason why no index finds an OR of these branches; None: one does."""
+    def _explain_scan(self, branches: Sequence[Literals], has_others: bool) -> str | None:
+        """Return the reason why no index finds an OR of these branches; None: one does.
+
+        ``has_others``: whether the two streams have index conditions beside the OR.
+        """
         if not branches:
             return f"it has more than {MOST_BRANCHES} branches or {MOST_LITERALS} literals"
-        least = 2 if shared else 3  # a range with one bound is worth nothing beside another index
+        least = 2 if has_others else 3  # one open side is worth nothing beside another index
         for branch in branches:
-            alone, whole = self.parse_branch(branch), self.parse_branch(branch + shared)
+            parsed = self.parse_branch(branch)
             text = " AND ".join(e.sql(dialect=SparkSql) for e in branch).replace("`", "")
-            if alone is None or whole is None or alone.index is None:
+            if parsed is None or not parsed.conditions:
                 return f"no index finds {text}"
-            if alone.index.cost_rank >= least:
+            if find_search_rank(parsed.conditions) >= least:
                 return f"{text} narrows the other conditions too little"
-            if not self._is_branch_usable(whole):
-                return f"a part of {text} may fail, and Spark may skip it"
+            if not self._is_branch_usable(parsed):
+                return f"{text} may fail, and Spark may not evaluate it for every pair"
         return None
 
     def _build_disjunction(
         self, branches: Sequence[Literals], residual: ResidualPredicate, shared: Literals
     ) -> Disjunction:
-        """Return the OR of these branches, each with the shared conjuncts."""
+        """Return the OR of these branches, each with the shared conjuncts if they cannot fail."""
         alone = self._parse_branches(branches)
-        parsed = self._parse_branches([b + shared for b in branches]) if shared else alone
+        narrowed = self._parse_branches([branch + shared for branch in branches])
+        if len(narrowed) < len(alone) or not all(map(self._is_branch_usable, narrowed)):
+            shared = ()
+        parsed = narrowed if shared else alone
         indexes = tuple(map(self._add_branch, parsed))
         guards = tuple(dict.fromkeys(g for b in alone for g in self._add_branch_guards(b)))
         is_exact = not shared and all(branch.is_exact for branch in parsed)

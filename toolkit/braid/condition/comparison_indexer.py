@@ -37,10 +37,11 @@ class ComparisonIndexer:
     - ``keys``: by stream, Spark SQL of key columns by name.
     - ``parts``: the expressions over one stream that keys and filters are computed from.
     - ``equal``: pairs of keys that the condition requires to be equal.
+    - ``is_branch``: whether it is a branch of an OR, which Spark may not evaluate for every pair.
     """
 
-    def __init__(self, analyser: Analyzer) -> None:
-        self.analyser = analyser
+    def __init__(self, analyser: Analyzer, is_branch: bool = False) -> None:
+        self.analyser, self.is_branch = analyser, is_branch
         self.aliases = tuple(analyser.names)
         self.keys: tuple[dict[str, str], ...] = tuple({} for _ in self.aliases)
         self.links: list[IndexCondition] = []
@@ -84,7 +85,8 @@ class ComparisonIndexer:
             spans = (abs(interval_microseconds(term) or Fraction(0)) for _, term in free)
             stays_whole = sum(spans) >= UNITS["day"]  # a local day can have 23 hours
         else:  # sides of one stream each stay whole, so that they fail if Spark's do
-            is_split = bool(sums) and (op is exp.EQ or not self._is_exact(a, b))
+            is_value = op is exp.EQ and not self.is_branch  # to partition by
+            is_split = bool(sums) and (is_value or not self._is_exact(a, b))
             stays_whole = is_split and all(len(each) == 1 for each in named)
         if stays_whole:
             (a, b), free, sums = self._make_unsplit_sides(left, right), [], []

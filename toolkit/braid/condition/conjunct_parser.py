@@ -12,7 +12,7 @@ from braid.condition.access_paths import (
     EditDistance,
     TextMatch,
     TextPrefix,
-    UnindexedDisjunction,
+    UnindexedResidual,
 )
 from braid.condition.branch_indexes import DisjunctionBuilder, ParsedBranch
 from braid.condition.comparison_indexer import ComparisonIndexer
@@ -43,8 +43,8 @@ from braid.errors import PredicateError
 class ConjunctParser(ComparisonIndexer):
     """Sorts the conjuncts of a condition into filters, index conditions and residuals."""
 
-    def __init__(self, analyser: Analyzer) -> None:
-        super().__init__(analyser)
+    def __init__(self, analyser: Analyzer, is_branch: bool = False) -> None:
+        super().__init__(analyser, is_branch)
         self.commons: list[CommonElements] = []
         self.texts: list[TextMatch] = []
         self.branches: dict[Literals, ParsedBranch | None] = {}
@@ -96,6 +96,7 @@ class ConjunctParser(ComparisonIndexer):
         split = ((self.splitter.find_branches(c), residual) for c, residual in residuals)
         either = [*builder.build_disjunctions(split, indexed)]
         disjunctions = tuple(each for each in either if isinstance(each, Disjunction))
+        written = tuple(" AND ".join(f) or None for f in filters)
         for stream, sql in builder.make_tuple_filters(disjunctions):
             filters[stream].append(sql)
         return Predicate(
@@ -111,7 +112,11 @@ class ConjunctParser(ComparisonIndexer):
             disjunctions,
             parts=parts,
             text_matches=tuple(self.texts),
-            unindexed=tuple(each for each in either if isinstance(each, UnindexedDisjunction)),
+            unindexed=(
+                *(each for each in either if isinstance(each, UnindexedResidual)),
+                *_list_overflowing_squares(residuals),
+            ),
+            written_filters=written,
         )
 
     def _is_linked(self, conjunct: exp.Expr) -> bool:
@@ -121,7 +126,7 @@ class ConjunctParser(ComparisonIndexer):
     def _parse_branch(self, literals: Literals) -> ParsedBranch | None:
         """Return a branch parsed as a condition of its own, once; None: it is none."""
         if literals not in self.branches:
-            parser = ConjunctParser(self.analyser)
+            parser = ConjunctParser(self.analyser, is_branch=True)
             try:
                 predicate = parser.parse_conjuncts(literals)
                 self.branches[literals] = ParsedBranch(predicate, parser.parts)
@@ -232,6 +237,17 @@ class ConjunctParser(ComparisonIndexer):
         return self._try_add_comparison_link(
             type(conjunct), left, right, conjunct, sums, "capped" in conjunct.meta
         )
+
+
+def _list_overflowing_squares(
+    residuals: Iterable[tuple[exp.Expr, ResidualPredicate]],
+) -> Iterator[UnindexedResidual]:
+    """Yield the sums of squares that no band bounds."""
+    for conjunct, residual in residuals:
+        if find_squared_distance(conjunct) is not None:
+            yield UnindexedResidual(
+                residual, "a product of whole numbers may overflow; power(x, 2) does not"
+            )
 
 
 def _make_boolean(conjunct: exp.Expr) -> exp.Expr:

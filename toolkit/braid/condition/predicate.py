@@ -20,7 +20,7 @@ are computed columns instead, which may be NULL. A tuple that no branch can find
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -36,7 +36,8 @@ from braid.condition.access_paths import (
     OverflowGuard,
     TextMatch,
     TextPrefix,
-    UnindexedDisjunction,
+    UnindexedResidual,
+    find_search_rank,
 )
 from braid.condition.condition_parts import ConditionPart, KeyPair
 from braid.condition.order_choice import choose_orders, choose_search
@@ -97,7 +98,8 @@ class Predicate:
     - ``time_bounds``: bounds of event times that it implies; None: no event time.
     - ``parts``: the conjuncts as written.
     - ``text_matches``: conditions on texts that find pairs by prefixes or segments.
-    - ``unindexed``: residuals with OR that no index finds, with the reasons.
+    - ``unindexed``: residuals that no index finds, with the reasons, if they are known.
+    - ``written_filters``: the filters without those that follow from an OR, by stream.
     """
 
     aliases: tuple[str, ...]
@@ -113,7 +115,8 @@ class Predicate:
     time_bounds: TimeBounds | None = None
     parts: tuple[ConditionPart, ...] = ()
     text_matches: tuple[TextMatch, ...] = ()
-    unindexed: tuple[UnindexedDisjunction, ...] = ()
+    unindexed: tuple[UnindexedResidual, ...] = ()
+    written_filters: tuple[str | None, ...] = ()
 
     def next_step(self, visited: frozenset[int], stream: int) -> ProbeStep:
         """Return the step from the visited streams to the next.
@@ -129,7 +132,7 @@ class Predicate:
         text = self._choose_text_match(visited, stream)
         path: AccessPath | None
         searched: tuple[IndexCondition, ...] = ()
-        rank = _find_lowest_rank(ends)
+        rank = find_search_rank(ends)
         if either is not None and either.cost_rank < rank + either.is_narrower:
             path = either
             residuals = tuple(r for r in residuals if not either.is_exact or r != either.residual)
@@ -242,14 +245,6 @@ def _may_search_by(path: AccessPath | None, ends: KeyPair) -> bool:
     if isinstance(path, Disjunction):
         return path.is_narrower
     return isinstance(path, IndexCondition) and path.ends == ends
-
-
-def _find_lowest_rank(conditions: Iterable[IndexCondition]) -> int:
-    """Return the cost rank of the most selective of these conditions; 3: there is none.
-
-    A window counts as one open side: stored rows are mostly within it.
-    """
-    return min((2 if k.left[1] == TIME else k.cost_rank for k in conditions), default=3)
 
 
 def _is_pattern(text: TextMatch) -> bool:

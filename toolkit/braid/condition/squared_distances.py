@@ -8,6 +8,7 @@ points lie in a box: ``abs(a.x - b.x) <= sqrt(c)`` and likewise for y. A square 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from math import sqrt
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ def find_squared_distance(conjunct: exp.Expr) -> SquaredDistance | None:
     conjunct = mirror_comparison(conjunct)
     if not isinstance(conjunct, (exp.LT, exp.LTE)):
         return None
-    total, bound = conjunct.this.unnest(), real_value(conjunct.expression)
+    total, bound = conjunct.this.unnest(), _read_bound(conjunct.expression)
     if bound is None or not 0 <= bound <= _MOST:
         return None
     is_root = isinstance(total, exp.Sqrt)
@@ -50,6 +51,15 @@ def find_squared_distance(conjunct: exp.Expr) -> SquaredDistance | None:
         return None
     radius = float(bound) if is_root else sqrt(bound)
     return SquaredDistance(bases, radius * (1 + _ROUNDING) + _UNDERFLOW)
+
+
+def _read_bound(node: exp.Expr) -> Fraction | None:
+    """Return a constant, or the product of two, as of a radius with itself; None: it is another."""
+    node = node.unnest()
+    if not isinstance(node, exp.Mul):
+        return real_value(node)
+    factors = real_value(node.this), real_value(node.expression)
+    return None if factors[0] is None or factors[1] is None else factors[0] * factors[1]
 
 
 def _split_sum(node: exp.Expr) -> Iterator[exp.Expr]:

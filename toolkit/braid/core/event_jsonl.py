@@ -138,11 +138,11 @@ def log_events(happened: Iterable[Event]) -> None:
 
 
 def format_event(event: Event) -> str:
-    """Return an event's type and its plain values.
+    """Return an event's type, with its sentence or its plain values.
 
     >>> format_event(RunEnded(7, "failed", "OSError: no space left"))
     "RunEnded: batch 7, outcome 'failed', error 'OSError: no space left'"
     """
     values = [(f.name, getattr(event, f.name)) for f in fields(event)]  # type: ignore[arg-type]
     plain = ", ".join(f"{name} {value!r}" for name, value in values if isinstance(value, int | str))
-    return f"{type(event).__name__}: {plain}"
+    return f"{type(event).__name__}: {event.sentence or plain}"

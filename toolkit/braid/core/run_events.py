@@ -46,6 +46,11 @@ class Event:
     def __init_subclass__(cls) -> None:
         EVENTS.register_class(cls)
 
+    @property
+    def sentence(self) -> str:
+        """The event as a sentence, to be logged; empty: its fields are logged."""
+        return ""
+
     def describe_decision(self, moment: EventContext) -> str:
         """Return the decision that this event reports, with its reason; empty if none."""
         return ""

@@ -93,4 +93,10 @@ def sum_step_counts(counts: Iterable[StepCounts]) -> tuple[StepCounts, ...]:
     for each in counts:
         key = each.joined_streams, each.stream, each.access, each.part_ids
         sums[key] = sums[key].add(each) if key in sums else each
-    return tuple(sums[key] for key in sorted(sums, key=str))
+    return tuple(sorted(sums.values(), key=_order_step))
+
+
+def _order_step(step: StepCounts) -> tuple[object, ...]:
+    """Return the place of a step: one that joins fewer streams comes first."""
+    joined = step.joined_streams
+    return len(joined), joined, step.stream, str(step.access), step.part_ids
