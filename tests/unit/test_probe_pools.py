@@ -13,17 +13,20 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
+from braid import Centralized
 from braid.condition.access_paths import IndexCondition, Order
 from braid.condition.predicate import Predicate
 from braid.core.placement import Placement
 from braid.core.run_events import BatchCommitted, BatchPlanned
-from braid.execution import probe_pools
+from braid.execution import path_probing, probe_pools
+from braid.execution.path_probing import PathProber
 from braid.execution.probe_pools import PoolBuilder
 from braid.execution.thread_executor import ThreadExecutor
 from braid.kernels.block_builder import build_block, gather_blocks
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.meetings import Meetings, split_by_origin
 from braid.kernels.probe import BlockJoiner, ProbeInput
+from braid.papers.baselines.hash_partition import HashPartition
 from braid.stream_join import StreamJoin
 from oracle import PLACEMENTS, expected, result_ids, tables
 
@@ -165,3 +168,31 @@ def test_a_pair_belongs_to_the_meeting_of_its_arrival_and_its_block() -> None:
 def _make_rows(keys: list[int]) -> pa.RecordBatch:
     columns = {"k": keys, "__time": [0] * len(keys), "__key": [0] * len(keys)}
     return pa.record_batch({name: pa.array(each, pa.int64()) for name, each in columns.items()})
+
+
+@pytest.mark.parametrize(
+    ("hosts", "on", "windows", "more"),
+    [(1, EQUAL, WINDOWS, {"how": "left"}), (2, CHAIN, None, {}), (1, BAND, None, {})],
+)
+def test_threads_share_the_rows_of_few_hosts(
+    hosts: int,
+    on: str,
+    windows: dict[str, int] | None,
+    more: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three threads find and count what one does, and each of them finds something."""
+    placement = Centralized() if hosts == 1 else HashPartition(hosts)
+    one = _run(tmp_path / "one", placement, on, windows, more)
+    monkeypatch.setattr("braid.arrow_join.make_executor", lambda way: ThreadExecutor(3, alone=0))
+    monkeypatch.setattr(path_probing, "SMALL", 4)
+    shares, real = Counter[int](), PathProber.probe_share
+
+    def probe_share(prober: PathProber, here: Any, number: int, tasks: int) -> None:
+        real(prober, here, number, tasks)
+        shares[number] += prober.results.rows
+
+    monkeypatch.setattr(PathProber, "probe_share", probe_share)
+    _compare(_run(tmp_path / "shared", placement, on, windows, more), one)
+    assert len(shares) == 3 and all(shares.values())

@@ -187,7 +187,7 @@ def test_where_nothing_is_shed_small_blocks_are_met_at_once(on, tmp_path, monkey
     monkeypatch.setattr(probe_pools, "gather_blocks", gather)
     told, times = {}, {}
     for small, fraction in ((4096, 1), (0, 1), (4096, 0.9)):
-        monkeypatch.setattr(probe_pools, "_SMALL", small)
+        monkeypatch.setattr(probe_pools, "SMALL", small)
         shed = Shed(fraction=fraction, method="uniform")
         run = ran(join(Centralized(), shed, on=on), tmp_path / f"{small} {fraction}")
         told[small, fraction] = [e for e in run.events() if isinstance(e, BatchShed)]
@@ -227,7 +227,7 @@ def test_where_all_take_part_tuples_have_no_draws(harvest, drawn, tmp_path):
 @pytest.mark.parametrize("fraction", [1.0, 0.5])
 def test_columns_of_many_blocks_need_not_be_copied_together(on, fraction, tmp_path, monkeypatch):
     """The few candidates of each block are processed separately, beside those of others."""
-    monkeypatch.setattr(probe_pools, "_SMALL", 0)
+    monkeypatch.setattr(probe_pools, "SMALL", 0)
     found, whole = {}, expected(STREAMS, on, WINDOWS)
     for long in (0, 1 << 30):
         monkeypatch.setattr("braid.kernels.probe._LONG", long)

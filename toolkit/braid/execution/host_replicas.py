@@ -54,6 +54,11 @@ class ReplicaStore:
         self._segments: dict[tuple[str, int], pa.RecordBatch] = {}
         self.merged_marks: dict[int, Bits] = {}
 
+    def share_replicas(self, others: Iterable[ReplicaStore]) -> None:
+        """Read what other tasks of this process have made in this batch, too."""
+        for other in others:
+            self._replicas = other._replicas | self._replicas
+
     def is_local_host(self, host: int) -> bool:
         """Return whether a host belongs to this task's partition."""
         return host % self.batch.spec.partitions == self.partition

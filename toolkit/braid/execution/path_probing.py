@@ -11,7 +11,7 @@ from braid.core.facts import AgedMatches
 from braid.core.plan import Route
 from braid.core.reserved_columns import TIME
 from braid.execution.host_replicas import ReplicaStore
-from braid.execution.probe_pools import Arrival, Place, PoolBuilder, ProbePool, Step
+from braid.execution.probe_pools import SMALL, Arrival, Place, PoolBuilder, ProbePool, Step
 from braid.kernels.exact_sums import OrderIndependentSum
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.match_marks import MatchMarker
@@ -91,6 +91,22 @@ class PathProber:
 
     def probe_paths(self, here: dict[tuple[int, int], BlockRows]) -> None:
         """Send every block of these hosts along its paths, until they leave this task."""
+        self._probe_arrivals(self._list_arrivals(here))
+        self.probe_pending()
+
+    def probe_share(self, here: dict[tuple[int, int], BlockRows], number: int, tasks: int) -> None:
+        """Send a share of the rows of all hosts' blocks along their paths, to the end.
+
+        Few rows are not cut. ``number``: of the share, from 0. ``tasks``: number of shares.
+        """
+        self.mine = lambda host: True
+        arrivals = enumerate(self._list_arrivals(here))
+        shares = (_take_share(arrival, n + number, number, tasks) for n, arrival in arrivals)
+        self._probe_arrivals([share for share in shares if share is not None])
+        self.probe_pending()
+
+    def _list_arrivals(self, here: dict[tuple[int, int], BlockRows]) -> list[Arrival]:
+        """Return the blocks of these hosts at the first hops of their paths."""
         arrivals = []
         for number, route in enumerate(self.batch.routes):
             for path_number, path in enumerate(route.paths):
@@ -107,8 +123,7 @@ class PathProber:
                     at = self._find_open_rows(route, rows)
                     start = PartialMatches({route.block.stream: (rows, at)})
                     arrivals.append(Arrival((number, path_number, 0), start, hosts))
-        self._probe_arrivals(arrivals)
-        self.probe_pending()
+        return arrivals
 
     def _find_open_rows(self, route: Route, rows: BlockRows) -> np.ndarray:
         """Return the positions of a probing block's rows that are not answered."""
@@ -290,6 +305,15 @@ class PathProber:
             partitions = {h % self.batch.spec.partitions for h in hosts} - {self.replicas.partition}
             for partial in PartialMatches.concat_bounded(partials, BYTES):
                 yield sorted(partitions), place, partial
+
+
+def _take_share(arrival: Arrival, turn: int, number: int, tasks: int) -> Arrival | None:
+    """Return a share of an arrival's rows: all of few rows if it is the task's turn, else None."""
+    size = len(arrival.partial)
+    if size <= SMALL:
+        return arrival if turn % tasks == 0 else None
+    at = np.arange(size * number // tasks, size * (number + 1) // tasks)
+    return arrival._replace(partial=arrival.partial.take_positions(at))
 
 
 def _sum_by_number(numbers: np.ndarray, values: np.ndarray, size: int = 0) -> np.ndarray:

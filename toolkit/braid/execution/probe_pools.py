@@ -26,7 +26,7 @@ Place = tuple[int, int, int]
 """Position of partial results in the plan: route, path, and next hop, each by number."""
 Step = tuple[frozenset[int], int]
 """Streams joined so far, and the next one."""
-_SMALL = 4096
+SMALL = 4096
 """Rows up to which partial results and blocks are pooled: searching each block would cost more than
 sorting them together.
 """
@@ -165,7 +165,7 @@ class PoolBuilder:
         is_separate = partial.weights is not None or self.batch.bitmaps is not None
         may_sample = self._may_sample(arrival)
         blocks = () if is_equality else sorted(b for h in arrival.hosts for b in probes[h])
-        large = number if len(partial) > _SMALL else -1
+        large = number if len(partial) > SMALL else -1
         keys = [_PoolKey(is_fresh, is_old, (large, -1), tuple(blocks)) for is_old in (False, True)]
         for host in arrival.hosts:
             for block in probes[host]:
@@ -178,7 +178,7 @@ class PoolBuilder:
                 if is_separate or drawn or since is not None:
                     alone = number, block
                     yield _PoolKey(is_fresh, is_stored, alone, (), drawn, since), met
-                elif rows.row_total > _SMALL:
+                elif rows.row_total > SMALL:
                     yield _PoolKey(is_fresh, is_stored, (large, block)), met
                 else:
                     yield keys[is_stored], met

@@ -1,7 +1,8 @@
 """Execute a batch in this process. Tasks are threads that share tuples and partial results.
 
 Fresh blocks are made once, a share of them by each task. Partial results and reports are passed as
-objects, without the encoding that Spark needs.
+objects, without the encoding that Spark needs. If there are fewer hosts than threads, each task
+probes for all hosts with a share of the rows.
 """
 
 from __future__ import annotations
@@ -70,14 +71,7 @@ class ThreadExecutor:
         fresh = [*chain(*self._map_on_threads(partial(_build_task_blocks, tuples, shares), tasks))]
         tuples.clear()  # blocks are copies
         self._continue_releases(tasks)
-        self._map_on_threads(
-            lambda task: task.probing.probe_paths(task.replicas.store_fresh(fresh)), tasks
-        )
-        while exchange_partials(tasks):
-            self._map_on_threads(
-                lambda task: task.probing.probe_pending(),
-                [task for task in tasks if task.probing.pending],
-            )
+        self._probe_blocks(tasks, fresh)
         reports = self._map_on_threads(HostTask.make_report, tasks)
         self.work = sum(host_metrics.seconds for r in reports for host_metrics in r.hosts.values())
         report = TaskReport(
@@ -88,6 +82,30 @@ class ThreadExecutor:
             untimed=excluded.untimed,
         )
         return ExecutionResult([*reports, report], ExecutorChoice("process", "as asked for"))
+
+    def _probe_blocks(self, tasks: list[HostTask], fresh: list[FreshBlock]) -> None:
+        """Store the fresh blocks and probe: each task for its hosts, or for a share of all rows."""
+        if 1 < len(tasks) > tasks[0].batch.active_hosts and tasks[0].reaper is None:
+            self._probe_shares(tasks, fresh)
+            return
+        self._map_on_threads(
+            lambda task: task.probing.probe_paths(task.replicas.store_fresh(fresh)), tasks
+        )
+        while exchange_partials(tasks):
+            self._map_on_threads(
+                lambda task: task.probing.probe_pending(),
+                [task for task in tasks if task.probing.pending],
+            )
+
+    def _probe_shares(self, tasks: list[HostTask], fresh: list[FreshBlock]) -> None:
+        """Store the fresh blocks, and let each task probe with a share of the rows of all hosts."""
+        here = [task.replicas.store_fresh(fresh) for task in tasks]
+        for task in tasks:
+            task.replicas.share_replicas(other.replicas for other in tasks)
+        blocks = dict(chain.from_iterable(each.items() for each in here))
+        self._map_on_threads(
+            lambda task: task.probing.probe_share(blocks, task.partition, len(tasks)), tasks
+        )
 
     def _collect_tuples(
         self, frame: Any, batch: BatchSpec, excluded: ExcludedTuples
@@ -118,13 +136,15 @@ class ThreadExecutor:
         return dict(zip(arrived, columns, strict=True)), size
 
     def _make_tasks(self, tuples: Arrived, batch: BatchSpec) -> list[HostTask]:
-        """Return one task for each thread that is worthwhile.
+        """Return one task for each thread: one for little work, or if few hosts shed load.
 
         State is in files, so hosts may be assigned to tasks differently in each batch.
         """
         size = sum(rows.nbytes for batches in tuples.values() for rows in batches)
         small = size < self.alone and self.work < _SHORT
-        count = 1 if small else max(1, min(self.threads, batch.active_hosts))
+        can_share = batch.shedding is None
+        most = self.threads if can_share else min(self.threads, batch.active_hosts)
+        count = 1 if small else max(1, most)
         packed = replace(batch, spec=replace(batch.spec, partitions=count))
         return [HostTask(packed, p) for p in range(count)]
 

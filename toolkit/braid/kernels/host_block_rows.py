@@ -90,20 +90,17 @@ class BlockRows:
 
     def numpy_column(self, name: str) -> np.ndarray:
         """Return a column as a NumPy array; cached."""
-        if self._numpy is None:
-            self._numpy = {}
-        column = self._numpy.get(name)
-        if column is None:
-            column = self._numpy[name] = self.batch.column(name).to_numpy(zero_copy_only=False)
-        return column
+        return self.cached_column(
+            name, lambda: self.batch.column(name).to_numpy(zero_copy_only=False)
+        )
 
     def _cache_value(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return a value that is computed once."""
-        if self._cached is None:
-            self._cached = {}
-        if key not in self._cached:
-            self._cached[key] = make()
-        value: T = self._cached[key]
+        """Return a value that is computed once, or once by each of several threads."""
+        if (cached := self._cached) is None:
+            cached = self._cached = {}
+        if key not in cached:
+            cached[key] = make()
+        value: T = cached[key]
         return value
 
     def vector_column(self, name: str) -> VectorColumn:
@@ -201,17 +198,15 @@ class BlockRows:
     @property
     def orders(self) -> BlockOrders:
         """The orders that the block stores."""
-        return self._cache_value(BlockOrders, self._read_orders)
-
-    def _read_orders(self) -> BlockOrders:
-        return BlockOrders(self.batch.schema.names, self.numpy_column)
+        names = self.batch.schema.names
+        return self._cache_value(BlockOrders, lambda: BlockOrders(names, self.numpy_column))
 
     def cached_column(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
         """Return an array computed from columns; cached under a name that is no column name."""
-        if self._numpy is None:
-            self._numpy = {}
-        if (column := self._numpy.get(name)) is None:
-            column = self._numpy[name] = make()
+        if (columns := self._numpy) is None:
+            columns = self._numpy = {}
+        if (column := columns.get(name)) is None:
+            column = columns[name] = make()
         return column
 
     def cached_rows(self, name: Hashable, make: Callable[[], BlockRows]) -> BlockRows:
