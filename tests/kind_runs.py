@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,13 +20,13 @@ import pyarrow as pa
 from braid.core.placement import Placement
 from braid.core.run_events import BatchPlanned
 from braid.stream_join import JoinRun, StreamJoin
-from models.kinds import JoinRules, Outcome, Tuple, run_join
+from models.kinds import JoinRules, Outcome, Tuple, list_early_changes, run_join
 from oracle import PLACEMENTS
 from stages import AlternatingExecutor
 
 SECOND = 1_000_000
-Row = tuple[int, tuple[int | None, ...]]
-"""A result: its batch, and the ids of its members; None: absent."""
+Row = tuple[int, tuple[Any, ...]]
+"""A result: its batch, and the ids of its members (None: absent), and its change if it has one."""
 
 
 class Condition(NamedTuple):
@@ -127,6 +127,7 @@ class KindCase:
     tuples: tuple[Tuple, ...]
     failing: frozenset[int]
     has_stages: bool = False
+    emit: str = "final"
 
     def list_tables(self) -> dict[str, pa.Table]:
         """Return the streams, with a column "batch"."""
@@ -154,6 +155,7 @@ class KindCase:
             check=True,
             executor=executor,
             how=self.how,
+            emit=self.emit,
         )
 
     def make_rules(self) -> JoinRules:
@@ -251,7 +253,7 @@ def run_case(
 
     ``streams``: Spark's frames in the place of tables.
     """
-    delivered: dict[int, list[tuple[int | None, ...]]] = {}
+    delivered: dict[int, list[tuple[Any, ...]]] = {}
     left = set(case.failing)
 
     def give(results: Any, batch: int) -> None:
@@ -278,9 +280,11 @@ def run_case(
     return KindRun(rows, run, migrated)
 
 
-def _list_ids(how: str, row: Mapping[str, Any]) -> tuple[int | None, ...]:
+def _list_ids(how: str, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the ids of a result, and its change if it has one."""
     names = "a" if how in ("semi", "anti") else "ab"
-    return tuple(None if row[name] is None else row[name]["id"] for name in names)
+    ids = tuple(None if row[name] is None else row[name]["id"] for name in names)
+    return (*ids, row["_change_type"]) if "_change_type" in row else ids
 
 
 def check_case(case: KindCase, folder: Path, **given: Any) -> KindRun:
@@ -293,6 +297,29 @@ def check_case(case: KindCase, folder: Path, **given: Any) -> KindRun:
         assert Counter(ids for _, ids in found.rows) == Counter(ids for _, ids in model.results)
     else:
         check_answered_once(case, found.rows)
+    return found
+
+
+def check_early_case(case: KindCase, folder: Path, **given: Any) -> KindRun:
+    """Run a case with early answers and compare its changes, and their sum, with the model."""
+    case = replace(case, emit="early")
+    found, model = run_case(case, folder, **given), run_model(case)
+    assert found.run._engine.state.answers.waiting == (0, 0)
+    if not found.has_migrated:
+        expected = list_early_changes(model, case.tuples, case.make_rules())
+        assert sorted(found.rows, key=repr) == sorted(expected, key=repr)
+    net: Counter[tuple[int | None, ...]] = Counter()
+    for _, (*ids, change) in found.rows:
+        net[tuple(ids)] += 1 if change == "insert" else -1
+    assert min(net.values(), default=0) >= 0
+    rows = [*(+net).elements()]
+    summed = found.run.results(net=True)
+    listed = summed.to_pylist() if isinstance(summed, pa.Table) else summed.toArrow().to_pylist()
+    assert Counter(_list_ids(case.how, row)[:-1] for row in listed) == Counter(rows)
+    if found.has_migrated and any(each.reason == "late" for each in model.irregular):
+        check_answered_once(case, [(0, ids) for ids in rows])
+    else:
+        assert Counter(rows) == Counter(ids for _, ids in model.results)
     return found
 
 

@@ -292,3 +292,28 @@ def _list_written_rows(
         for a in unmatched
     ]
     return [*outcome.pairs, *alone]
+
+
+def list_early_changes(
+    outcome: Outcome, tuples: Sequence[Tuple], rules: JoinRules
+) -> list[tuple[int, tuple[Any, ...]]]:
+    """Return the changes of early answers: the batch, the ids, and ``insert`` or ``delete``.
+
+    A preserved tuple without a partner in its own batch is inserted then, and deleted in the batch of
+    its first pair.
+    """
+    first: dict[tuple[int, int], int] = {}
+    for batch, ids in outcome.pairs:
+        for stream, id in enumerate(ids):
+            first[stream, id] = min(batch, first.get((stream, id), batch))
+    streams = range(1 if rules.how == "anti" else len(rules.reach))
+    changes = []
+    if rules.how != "anti":
+        changes = [(batch, (*ids, "insert")) for batch, ids in outcome.pairs]
+    for t in (t for t in tuples if t.stream in rules.preserved):
+        ids = tuple(t.id if stream == t.stream else None for stream in streams)
+        matched = first.get((t.stream, t.id))
+        if matched != t.batch:
+            changes.append((t.batch, (*ids, "insert")))
+            changes += [] if matched is None else [(matched, (*ids, "delete"))]
+    return changes

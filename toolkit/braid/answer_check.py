@@ -92,6 +92,8 @@ class _Recomputation:
         self.written = dict(zip(self.aliases, written, strict=False))
         self.changes: dict[str, str] = query.get("changes") or {}
         self.sign = "sign" if self.changes else "1"
+        self.is_early = query["emit"] == "early"
+        self.has_change_types = bool(self.changes) or self.is_early
         self.joined = ", ".join(
             f"__stream_{place} AS {quote_text(alias)}" for place, alias in enumerate(self.aliases)
         )
@@ -118,11 +120,8 @@ class _Recomputation:
         self.windows = {a: parse_duration(span, f"window of {a}") for a, span in spans.items()}
 
     def compare_results(self) -> AnswerReport:
-        """Return the differences. Changes are compared by their sums.
-
-        Raises ValueError for changes whose sum is not known.
-        """
-        if self.changes and (self.owes or self.store.log.first_retained_batch):
+        """Return the differences. Raises ValueError for changes whose sum is not known."""
+        if self.has_change_types and (self.owes or self.store.log.first_retained_batch):
             raise ValueError(
                 f"the answers of {self.store.where} cannot be checked: changes are compared by "
                 "their sums, and results are removed, or pending because a change of placement is "
@@ -150,7 +149,7 @@ class _Recomputation:
         self.kinds = {name: kind for name, kind, *_ in described if name in self.aliases}
         structs = ", ".join(
             f"r.{quote_text(alias)} AS {struct}" for alias, struct in self.written.items()
-        ) + (f", {_CHANGE_SIGN} AS sign" if self.changes else "")
+        ) + (f", {_CHANGE_SIGN} AS sign" if self.has_change_types else "")
         self.database.execute(
             f"CREATE TEMP VIEW results AS SELECT * FROM (SELECT {structs}, b.of AS batch FROM "
             f"{source} r JOIN result_batches b ON b.file = r.{_FILE}) "
@@ -274,8 +273,9 @@ class _Recomputation:
         )
 
         if self.kind.preserved:
-            retained = self.is_answered and not self.store.log.first_retained_batch
-            replace_pairs(self.database, self.kind, self.structs, retained)
+            is_answered = self.is_early or self.is_answered
+            is_complete = is_answered and not self.store.log.first_retained_batch
+            replace_pairs(self.database, self.kind, self.structs, is_complete)
         if self.match is not None and self.query["how"] == "left":
             first = quote_text(self.aliases[0])
             self.database.execute(
@@ -374,8 +374,8 @@ class _Recomputation:
             )
         must = "0" if may_miss else f"(NOT is_late AND batch >= {since})::INT * {self.sign}"
         found = (
-            f"SELECT {names}, batch, {self.sign} AS found, 0 AS must, 0 AS may, 0 AS late FROM "
-            "results UNION ALL"
+            f"SELECT {names}, batch, {'sign' if self.has_change_types else 1} AS found, 0 AS must, "
+            "0 AS may, 0 AS late FROM results UNION ALL"
         )
         self.database.execute(
             f"CREATE TEMP TABLE differing AS SELECT {names}, max(batch) AS batch, "

@@ -70,6 +70,7 @@ class EngineRun(AnsweringRun):
         )
         self._restore_budget()
         self._sink = None if give is None else BatchSink(give, store, self._read_batch_results)
+        self._engine.make_empty_batch = self._make_empty_batch
         self._start_batches(self._make_driver(frame, trigger))
         self._start_watch()
 
@@ -91,7 +92,7 @@ class EngineRun(AnsweringRun):
         streams = source.open_streams(self.store)
         kind, weighs = join.config.kind, join.config.shed is not None
         self._schema: Any = source.make_result_schema(
-            streams, weighs, kind.structs, join.config.changes
+            streams, weighs, kind.structs, join.config.changes, join.config.has_change_types
         )
         self._irregular_schema: Any = source.make_result_schema(
             streams, False, range(len(streams)), join.config.changes

@@ -115,10 +115,11 @@ def _describe_kind(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
     kind, aliases = join.config.kind, list(join.config.streams)
     if kind.is_inner:
         return
+    when = "at once, until it matches" if kind.is_early else "once it is final"
     rows = [
         *(["pairs"] if kind.writes_pairs else []),
         *(["each matched tuple once"] if kind.writes_matched else []),
-        *(["each unmatched tuple once it is final"] if kind.writes_unmatched else []),
+        *([f"each unmatched tuple {when}"] if kind.writes_unmatched else []),
     ]
     preserved = " and ".join(aliases[stream] for stream in kind.preserved)
     yield "kind", kind.name, f"{' and '.join(rows)}; preserved: {preserved}"

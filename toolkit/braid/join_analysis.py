@@ -85,6 +85,11 @@ def _check_match_kind(join: AnalyzedJoin, rule: MatchRule) -> None:
             f"match is {rule.match!r} with how={kind.name!r}; it must be 'inner' or 'left', as "
             "only tuples of the first stream take partners"
         )
+    if kind.is_early:
+        raise ValueError(
+            "match is given with emit='early', but a partner that is replaced by a better one "
+            "cannot be taken back; leave one of the two out"
+        )
     if join.placement.delivery_guarantee == "at most once":
         raise ValueError(
             f"match is {rule.match!r}, but {type(join.placement).__name__} leaves out pairs, so "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self, TypeVar
 
 from braid.core.change_types import parse_changes
-from braid.core.join_kinds import INNER, JoinKind, parse_kind
+from braid.core.join_kinds import INNER, JoinKind, parse_kind, set_emission
 from braid.core.match_rules import NO_MATCH, MatchArguments, MatchOptions, parse_match
 from braid.core.placement import Placement
 from braid.core.query import Query
@@ -60,6 +60,7 @@ class JoinArguments:
     changes: Any = None
     match: MatchArguments = NO_MATCH
     where: Any = None
+    emit: Any = "final"
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
@@ -130,6 +131,11 @@ class JoinConfig:
     where: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def has_change_types(self) -> bool:
+        """Whether results are changes: some stream is of changes, or answers are early."""
+        return bool(self.changes) or self.kind.is_early
+
+    @property
     def window_texts(self) -> dict[str, str]:
         """The given windows by alias, as text."""
         limits = zip(self.streams, self.window_limits, strict=True)
@@ -156,6 +162,7 @@ class JoinConfig:
                 {
                     "on": self.on,
                     "how": self.kind.to_json(list(self.streams)),
+                    "emit": "early" if self.kind.is_early else "final",
                     "streams": list(self.streams),
                     "windows": self.window_texts | dict.fromkeys(self.unbounded_streams, UNBOUNDED),
                     "time": self.time,
@@ -252,7 +259,7 @@ def parse_join(
         parse_memory_limit(given.driver_memory),
         unbounded_streams=unbounded,
         idle_microseconds=None if given.idle is None else parse_duration(given.idle, "idle"),
-        kind=parse_kind(given.how, [*schemas]),
+        kind=set_emission(parse_kind(given.how, [*schemas]), given.emit),
         changes=parse_changes(given.changes, schemas, times),
         match=parse_match(given.match, schemas, times),
         where=dict(given.where or {}),

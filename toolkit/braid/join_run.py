@@ -89,12 +89,14 @@ class JoinRun(EngineRun):
         """Return the committed results from batch ``first_retained_batch`` on.
 
         Each alias is a struct column, so "l.l_orderkey" selects a field. A run that sheds load also
-        has a column ``weight``, and a join of changes a column ``_change_type``.
+        has a column ``weight``; a join of changes or with early answers has a column
+        ``_change_type``.
 
-        With ``net``, a result of a join of changes comes as often as it was inserted more than
-        deleted: these are the results for the rows that exist now.
+        With ``net``, each of these results comes as often as it was inserted more than deleted:
+        these are the results for the rows that exist now, without early answers that were taken
+        back.
 
-        Raises ValueError for ``net`` without changes, and if some results are no longer kept.
+        Raises ValueError for ``net`` without such a column, and if some results are no longer kept.
         """
         if not net:
             return self._read_lasting_results(self.store.results.result_files(deep=self._deep))
@@ -103,8 +105,11 @@ class JoinRun(EngineRun):
         return summed
 
     def _check_net(self) -> None:
-        if not self.config.changes:
-            raise ValueError("net is for joins of changes; give the join changes=, or leave it out")
+        if not self.config.has_change_types:
+            raise ValueError(
+                "net is for joins of changes, or with early answers; give the join changes= or "
+                "emit='early', or leave it out"
+            )
         if self.first_retained_batch:
             raise ValueError(
                 f"the results of batches before {self.first_retained_batch} are no longer kept, so "

@@ -125,13 +125,14 @@ class StreamJoin:
     how
         Kind of the join: "inner", "left", "right", "full", "semi" or "anti", in Spark's spellings
         too; of three or more streams ``{"a": "keep"}`` by alias, which is ``a LEFT JOIN (b JOIN
-        c)``. A tuple of a preserved stream that is in no pair is a result once no partner may come.
-        See ``braid.core.join_kinds``. Default: "inner".
+        c)``. ``emit`` says when a tuple without a partner is a result. Default: "inner".
+    emit
+        "final" (default): once no partner may come. "early": at once, until it has a partner.
     changes
         Change columns by alias, for streams of changes: ``insert`` and ``update_postimage`` or 1
         for a row that comes, ``delete`` and ``update_preimage`` or -1 for one that goes, as in
-        Delta's change feed. Rows are joined without that column, and results have a column
-        ``_change_type``, ``insert`` or ``delete``. Only with full history. Default: None.
+        Delta's change feed. Results have a column ``_change_type``, ``insert`` or ``delete``,
+        instead. Only with full history. Default: None.
     match, order, tolerance, strict, ties
         An as-of join: each tuple of the first stream gets one partner at most, the "latest",
         "first" or "nearest" one. See ``braid.core.match_rules``. Default: None, all partners.
@@ -171,6 +172,7 @@ class StreamJoin:
         strict: bool = False,
         ties: str | Sequence[str] | None = None,
         where: Mapping[str, str] | None = None,
+        emit: Literal["final", "early"] = "final",
     ) -> None:
         source = self._make_source(streams, where)
         arguments = JoinArguments(
@@ -191,6 +193,7 @@ class StreamJoin:
             changes,
             MatchArguments(match, order, tolerance, strict, ties),
             where,
+            emit,
         )
         schemas, marks = source.read_columns(), source.read_watermarks()
         self._analyze(parse_join(arguments, schemas, self.config_class, marks), source)

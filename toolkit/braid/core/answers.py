@@ -61,14 +61,37 @@ def find_new_matches(kind: JoinKind, state: RunState) -> tuple[Finding, ...]:
     Hosts may find partners of one tuple apart from each other. Therefore only the next batch knows
     that a partner is the first.
     """
-    if not kind.writes_matched:
-        return ()
+    return _find_first_matches(kind, state) if kind.writes_matched else ()
+
+
+def _find_first_matches(kind: JoinKind, state: RunState) -> tuple[Finding, ...]:
     answers = state.answers
     new = {birth for birth, bitmap in answers.matched.items() if bitmap.new_matches}
     return tuple(
         Finding(block.id, block.stream, _choose_host(block))
         for block in state.blocks.values()
         if block.stream in kind.preserved and answers.find_birth(block.id) in new
+    )
+
+
+def find_unmatched_arrivals(kind: JoinKind, state: RunState) -> tuple[Finding, ...]:
+    """Return the blocks of the last batch, whose unmatched tuples are early answers of it."""
+    return tuple(
+        Finding(block.id, block.stream, _choose_host(block))
+        for block in state.blocks.values()
+        if block.stream in kind.preserved and block.batch == state.batch
+    )
+
+
+def find_retractions(kind: JoinKind, state: RunState) -> tuple[Finding, ...]:
+    """Return the older blocks with tuples that matched first in the last batch.
+
+    They were early answers of the batch in which they came.
+    """
+    return tuple(
+        finding
+        for finding in _find_first_matches(kind, state)
+        if state.blocks[finding.block].batch != state.batch
     )
 
 

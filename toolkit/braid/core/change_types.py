@@ -14,7 +14,9 @@ from braid.core.horizon import Reach
 from braid.core.join_kinds import JoinKind
 from braid.util.validation import format_value
 
-SIGNS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
+INSERT, DELETE = "insert", "delete"
+"""The words of changes in results."""
+SIGNS = {INSERT: 1, "update_postimage": 1, DELETE: -1, "update_preimage": -1}
 """Signs by the words of Delta's change feed."""
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 ACCEPTED = f"{', '.join(SIGNS)}, or the integers 1 and -1"

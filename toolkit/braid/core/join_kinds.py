@@ -19,12 +19,14 @@ streams it is another spelling of left, right or full.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from braid.core.horizon import Reach
-from braid.util.validation import format_value
+from braid.util.validation import check_choice, format_value
 
+EMITS = ("final", "early")
+"""When a tuple without a partner is a result: once it is final, or at once, until it has one."""
 KEEP = "keep"
 """The word for a preserved stream in a mapping by alias."""
 _KINDS = ("inner", "left", "right", "full", "semi", "anti")
@@ -50,6 +52,8 @@ class JoinKind:
     - ``writes_pairs``: whether pairs are results.
     - ``writes_matched``: whether a matched tuple is a result by itself, once.
     - ``writes_unmatched``: whether an unmatched tuple is a result, once it is final.
+    - ``is_early``: whether it is one in the batch in which it comes. It is taken back when it
+      matches, so results are changes.
     """
 
     name: str
@@ -58,6 +62,12 @@ class JoinKind:
     writes_pairs: bool = True
     writes_matched: bool = False
     writes_unmatched: bool = False
+    is_early: bool = False
+
+    @property
+    def keeps_new_matches(self) -> bool:
+        """Whether it matters in which batch a tuple matched first."""
+        return self.writes_matched or self.is_early
 
     @property
     def is_inner(self) -> bool:
@@ -144,6 +154,21 @@ def _refuse_several(how: str, aliases: Sequence[str]) -> NoReturn:
         "or chain two joins: the second one reads results_stream() of the first, or results() of "
         "a join of tables"
     )
+
+
+def set_emission(kind: JoinKind, emit: Any) -> JoinKind:
+    """Return a kind with the argument ``emit``: "final" or "early".
+
+    Raises ValueError for another word, and for "early" if no tuple is a result without a partner.
+    """
+    if check_choice(emit, "emit", EMITS) == "final":
+        return kind
+    if not kind.writes_unmatched:
+        raise ValueError(
+            f"emit is 'early' with how={kind.name!r}, of which no row may have to be taken back; "
+            "it is for left, right, full and anti joins, and for kept streams"
+        )
+    return replace(kind, is_early=True)
 
 
 def check_complete(kind: JoinKind, what: str) -> None:

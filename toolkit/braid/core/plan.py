@@ -222,7 +222,7 @@ class Release:
 
 
 class Finding(NamedTuple):
-    """A block of a semi join with rows that had their first partner in the last batch.
+    """A block with rows that are results by themselves, as they had their first partner, or none.
 
     One ``host`` writes these rows.
     """

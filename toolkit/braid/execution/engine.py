@@ -31,6 +31,7 @@ from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows
 from braid.core.run_events import BatchCommitted, Event
 from braid.core.run_state import FileChecksum, RunState
+from braid.execution.early_answers import make_early_batch
 from braid.execution.early_rows import list_early_rows
 from braid.execution.executor_choice import ExecutionResult
 from braid.execution.executors import Executor
@@ -94,6 +95,8 @@ class Engine:
         idle: int | None = None,
     ) -> None:
         self.shedder, self.clock = shedder, clock or current_environment().read_clock
+        self.make_empty_batch: Callable[[], Any] = dict  # a task takes tuples by stream
+        self._nothing: Any = None
         self.committing = self.last_commit = 0.0
         self.alone = replace(spec, fsync=store.force)
         self.placement, self.store = placement, store
@@ -204,6 +207,8 @@ class Engine:
         work = batch_step.plan_batch(self.rules, self.state)
         planned = self.clock()
         done, outcome = self._execute_batch(frame, self._make_batch_spec(work))
+        if self.spec.kind.is_early:
+            outcome = self._add_early_answers(work, done, outcome)
         executed = self.clock()
         self._note_turn_seconds(outcome, executed - began + self.committing + self.last_commit)
         after = batch_step.commit_batch(self.rules, self.state, work, outcome, epoch, seen())
@@ -235,9 +240,24 @@ class Engine:
         outcome = merge_reports(done.reports, self.streams)
         self.store.check_reported_files(outcome)
         if outcome.marks or outcome.merged_marks:
-            is_semi = self.spec.kind.writes_matched
-            self.store.bitmaps.write_changed(self.state, outcome, is_semi)
+            keeps_new = self.spec.kind.keeps_new_matches
+            self.store.bitmaps.write_changed(self.state, outcome, keeps_new)
         return done, outcome
+
+    def _add_early_answers(
+        self, work: BatchWork, done: ExecutionResult, outcome: BatchReport
+    ) -> BatchReport:
+        """Return the report of a batch with its early answers: all tasks tell what matched."""
+        after = batch_step.commit_batch(self.rules, self.state, work, outcome).state
+        keys = self.placement.key_space(work.plan.state)
+        if (batch := make_early_batch(self.spec, after, keys)) is None:
+            return outcome
+        if self._nothing is None:
+            self._nothing = self.make_empty_batch()
+        reports = self.executor.execute_batch(self._nothing, batch).reports
+        merged = merge_reports([*done.reports, *reports], self.streams)
+        self.store.check_reported_files(merged)
+        return replace(merged, matched=outcome.matched, files=outcome.files | merged.files)
 
     def _name_irregular_rows(
         self, after: BatchStep, work: BatchWork, outcome: BatchReport

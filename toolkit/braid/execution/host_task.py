@@ -54,6 +54,7 @@ class HostTask:
         """Answer the tuples of stored blocks that are due, then derive blocks."""
         self.answers.settle_tuples()
         self.answers.write_new_matches()
+        self.answers.write_unmatched_arrivals()
         self.releasing.run_release_stage(0)
         self.replicas.derive_blocks()
 

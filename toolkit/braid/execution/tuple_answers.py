@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 
 from braid.core.answer_state import AnswerCount
+from braid.core.change_types import DELETE, INSERT
 from braid.core.plan import Finding, Settle
 from braid.core.releases import LEFT
 from braid.core.reserved_columns import MARK, TIME
 from braid.execution.host_replicas import ReplicaStore
 from braid.kernels.host_block_rows import BlockRows, take_block_rows
-from braid.kernels.match_marks import look_up_match_bits
+from braid.kernels.match_marks import Bits, look_up_match_bits
 from braid.storage.block_files import ResultFileWriter
 
 
@@ -46,22 +47,38 @@ class AnswerWriter:
         marks = self._replicas.find_known_marks(settle.block)
         unmatched = at[~look_up_match_bits(marks, rows.row_numbers()[at])]
         self._count_answers(settle.stream, len(at), len(unmatched))
-        self._write_unmatched(settle.stream, settle.host, rows.batch, unmatched)
+        if not self._kind.is_early:
+            self._write_unmatched(settle.stream, settle.host, rows.batch, unmatched)
 
     def write_new_matches(self) -> None:
-        """Write the stored tuples that had their first partner in the last batch."""
-        for finding in self._replicas.batch.findings:
+        """Write the stored tuples that had their first partner in the last batch.
+
+        Early answers take them back.
+        """
+        for finding, rows in self._open_findings(self._replicas.batch.findings):
+            bits = self._replicas.find_new_marks(finding.block)
+            self._write_found(finding, rows, bits, DELETE if self._kind.is_early else INSERT)
+
+    def write_unmatched_arrivals(self) -> None:
+        """Write the tuples of this batch that have no partner yet, which are early answers."""
+        for finding, rows in self._open_findings(self._replicas.batch.arrivals):
+            marks = self._replicas.find_known_marks(finding.block)
+            numbers = np.arange(int(rows.row_numbers().max(initial=-1)) + 1)
+            self._write_found(finding, rows, ~look_up_match_bits(marks, numbers), INSERT)
+
+    def _open_findings(self, findings: Iterable[Finding]) -> Iterator[tuple[Finding, BlockRows]]:
+        for finding in findings:
             if self._replicas.is_local_host(finding.host):
                 rows = self._replicas.replica_rows(finding.block, finding.host)
                 if rows is not None:
-                    self._write_found(finding, rows)
+                    yield finding, rows
 
-    def _write_found(self, finding: Finding, rows: BlockRows) -> None:
+    def _write_found(self, finding: Finding, rows: BlockRows, bits: Bits, change: str) -> None:
+        """Write the rows of a block whose numbers are marked."""
         at = rows.row_positions()
-        bits = self._replicas.find_new_marks(finding.block)
         at = at[look_up_match_bits(bits, rows.row_numbers()[at])]
         if len(at):
-            self._append_rows(finding.stream, rows.batch, at)
+            self._append_rows(finding.stream, rows.batch, at, change)
             self._replicas.host_metrics(finding.host).results += len(at)
 
     def answer_rejected_tuples(self, arrived: Mapping[int, Iterable[pa.RecordBatch]]) -> None:
@@ -90,8 +107,10 @@ class AnswerWriter:
             self._append_rows(stream, batch, at)
             self._replicas.host_metrics(host).results += len(at)
 
-    def _append_rows(self, stream: int, batch: pa.RecordBatch, at: np.ndarray) -> None:
+    def _append_rows(
+        self, stream: int, batch: pa.RecordBatch, at: np.ndarray, change: str = INSERT
+    ) -> None:
         """Append tuples to the results, with the queries that select them if there are several."""
         shared = self._replicas.batch.bitmaps is not None
         queries = take_block_rows(batch.select([MARK]), at).column(0) if shared else None
-        self._results.append_unmatched(stream, batch, at, queries)
+        self._results.append_unmatched(stream, batch, at, queries, change)

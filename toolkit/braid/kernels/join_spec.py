@@ -184,7 +184,9 @@ class BatchSpec:
     - ``block_sizes``: bytes of the blocks that derivations read.
     - ``files``: checksums of the block files that addresses name.
     - ``settles``: stored tuples to answer, before all else.
-    - ``findings``: stored tuples of a semi join to write, likewise.
+    - ``findings``: stored tuples of a semi join to write, likewise; of early answers, those to take
+      back.
+    - ``arrivals``: blocks of the batch whose unmatched tuples are early answers.
     - ``births``: births of the blocks that are not their own (see ``core.answers``).
     - ``matched``: match bitmaps that settles and merges need, by birth.
     - ``held``: by block with pending pairs, the event time below which its tuples are answered, so
@@ -210,6 +212,7 @@ class BatchSpec:
     files: Mapping[str, FileChecksum] = field(default_factory=dict)
     settles: tuple[Settle, ...] = ()
     findings: tuple[Finding, ...] = ()
+    arrivals: tuple[Finding, ...] = ()
     births: Mapping[int, int] = field(default_factory=dict)
     matched: Mapping[int, MatchedRows] = field(default_factory=dict)
     held: Mapping[int, int | None] = field(default_factory=dict)
@@ -234,7 +237,7 @@ class BatchSpec:
         """Number of hosts that have work."""
         busy = set(chain.from_iterable(r.reading_hosts() for r in self.routes))
         busy |= {settle.host for settle in self.settles}
-        busy |= {finding.host for finding in self.findings}
+        busy |= {finding.host for finding in (*self.findings, *self.arrivals)}
         busy.update(*(release.involved_hosts() for release in self.releases))
         return len(busy.union(*(d.source_hosts for d in self.derivations)))
 

@@ -180,6 +180,7 @@ class ArrowStreams(StreamSource):
         weighs: bool,
         structs: Sequence[int] = (),
         changes: Mapping[str, str] | None = None,
+        has_change_types: bool = False,
     ) -> pa.Schema:
         omitted = changes or {}
         schemas = {
@@ -190,7 +191,8 @@ class ArrowStreams(StreamSource):
         wanted = [alias for n, alias in enumerate(streams) if not structs or n in structs]
         nested = [pa.field(alias, types[alias]) for alias in wanted]
         more = [pa.field(WEIGHT, pa.float64())] if weighs else []
-        return pa.schema([*nested, *more, *([(CHANGE_TYPE, pa.string())] if changes else [])])
+        more += [pa.field(CHANGE_TYPE, pa.string())] if has_change_types else []
+        return pa.schema([*nested, *more])
 
     def find_result_types(self, streams: Mapping[str, pa.Schema]) -> tuple[pa.DataType, ...]:
         return tuple(pa.struct(list(schema)) for schema in streams.values())

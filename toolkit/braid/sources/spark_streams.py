@@ -214,6 +214,7 @@ class SparkStreams(StreamSource):
         weighs: bool,
         structs: Sequence[int] = (),
         changes: Mapping[str, str] | None = None,
+        has_change_types: bool = False,
     ) -> T.StructType:
         omitted = {alias: [column] for alias, column in (changes or {}).items()}
         wanted = [each for n, each in enumerate(streams.items()) if not structs or n in structs]
@@ -222,7 +223,7 @@ class SparkStreams(StreamSource):
             for a, f in wanted
         ]
         more = [T.StructField(WEIGHT, T.DoubleType())] if weighs else []
-        more += [T.StructField(CHANGE_TYPE, T.StringType())] if changes else []
+        more += [T.StructField(CHANGE_TYPE, T.StringType())] if has_change_types else []
         return T.StructType([*nested, *more])
 
     def find_result_types(self, streams: Mapping[str, DataFrame]) -> tuple[pa.DataType, ...]:

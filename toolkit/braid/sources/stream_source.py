@@ -168,11 +168,12 @@ class StreamSource(Protocol):
         weighs: bool,
         structs: Sequence[int] = (),
         changes: Mapping[str, str] | None = None,
+        has_change_types: bool = False,
     ) -> Any:
         """Return the schema of results: a struct for each stream, and perhaps weight and change.
 
         ``structs``: numbers of the streams; empty: all. ``changes``: change columns by alias, which
-        the structs do not have.
+        the structs do not have. ``has_change_types``: whether results are changes.
         """
 
     def find_result_types(self, streams: Mapping[str, Any]) -> tuple[pa.DataType, ...]:

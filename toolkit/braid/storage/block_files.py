@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from braid.core.change_types import DELETE, INSERT
 from braid.core.reserved_columns import CHANGE_TYPE, QUERIES, SIGN, WEIGHT
 from braid.core.run_state import FileChecksum, ReplicaAddress
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_block_rows
@@ -34,7 +35,7 @@ Arrow cannot read a struct's text if a row group has 2 GB of it.
 """
 _ONES = pa.array(np.ones(_EMIT_ROWS))
 """Weights of results that load shedding never skips, made once."""
-_CHANGES = pa.array(["delete", "insert"])
+_CHANGES = pa.array([DELETE, INSERT])
 _WEIGHT = pa.field(WEIGHT, pa.float64(), nullable=False)
 _FILES_APART = 1_000
 """Added to the number of a stream in the name of each further file. A join has fewer streams."""
@@ -155,9 +156,10 @@ class ResultFileWriter:
     """Writer of a task attempt's result file.
 
     The file has one struct column per alias, a column of served queries if the run serves many, a
-    column of weights if it sheds load, and one of changes if some stream is of changes. Small
-    pieces are collected before they are written. Pages have checksums, for readers that do not know
-    the checksum of the file. ``served``: results by the bit of the query they serve.
+    column of weights if it sheds load, and one of changes if some stream is of changes or answers
+    are early. Small pieces are collected before they are written. Pages have checksums, for readers
+    that do not know the checksum of the file. ``served``: results by the bit of the query that they
+    serve.
     """
 
     def __init__(self, spec: JoinSpec, folder: Path, stem: str) -> None:
@@ -180,7 +182,7 @@ class ResultFileWriter:
         names = list(self.spec.predicate.aliases)
         if found.queries is not None:
             columns, names = [*columns, pa.array(found.queries)], [*names, QUERIES]
-        if self.spec.change_streams:
+        if self.spec.change_streams or self.spec.kind.is_early:
             columns, names = [*columns, self._make_change_types(found)], [*names, CHANGE_TYPE]
         self._append_batch(pa.record_batch(columns, names=names), weights)
 
@@ -190,10 +192,12 @@ class ResultFileWriter:
         rows: pa.RecordBatch,
         at: np.ndarray,
         queries: pa.Array | None = None,
+        change: str = INSERT,
     ) -> None:
         """Append tuples of a stream without partners: the other structs are NULL.
 
         ``queries``: bitmaps of the queries that each serves, in a run that serves many.
+        ``change``: with early answers, whether they are inserted or taken back.
         """
         aliases, structs = self.spec.predicate.aliases, self.spec.kind.structs
         columns = [
@@ -205,6 +209,8 @@ class ResultFileWriter:
         names = [aliases[s] for s in structs]
         if queries is not None:
             columns, names = [*columns, queries], [*names, QUERIES]
+        if self.spec.kind.is_early:
+            columns, names = [*columns, pa.repeat(change, len(at))], [*names, CHANGE_TYPE]
         self._append_batch(pa.record_batch(columns, names=names))
 
     def _append_batch(self, batch: pa.RecordBatch, weights: np.ndarray | None = None) -> None:

@@ -48,17 +48,17 @@ class MatchBitmaps:
     def __init__(self, medium: RunMedium) -> None:
         self._medium = medium
 
-    def write_changed(self, state: RunState, outcome: BatchReport, is_semi: bool = False) -> None:
+    def write_changed(self, state: RunState, outcome: BatchReport, keeps_new: bool = False) -> None:
         """Write the bitmaps that the reports of a batch change, and add them to its outcome.
 
-        ``is_semi``: also write which rows matched first in this batch.
+        ``keeps_new``: also write which rows matched first in this batch.
         """
         rows = _count_rows(state, outcome)
         changed = {}
         for birth in outcome.marks.keys() | outcome.merged_marks.keys():
             bitmap = self._extend_bitmap(state, birth, rows[birth], outcome)
             if bitmap is not None:
-                changed[birth] = bitmap if is_semi else bitmap._replace(before=None)
+                changed[birth] = bitmap if keeps_new else bitmap._replace(before=None)
         if len(state.answers.bitmap_files()) >= _MOST_FILES:
             changed = self._read_unchanged(state, changed) | changed
         for birth, bitmap in changed.items():

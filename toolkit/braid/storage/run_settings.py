@@ -7,7 +7,7 @@ is checked before anything starts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -38,6 +38,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     - ``batches``: number of micro-batches; None: the input does not end.
     - ``last_batches``: by static stream, the micro-batch with its last tuple; -1: it has none.
     - ``how``: kind of the join, or the kept streams.
+    - ``emit``: when a tuple without a partner is a result; see ``core.join_kinds``.
     - ``expires``: whether tuples expire by their event time, so that late ones may miss results.
     - ``cut``: the argument ``batches=``.
     - ``ready``: whether the copy of static streams is complete.
@@ -56,6 +57,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     idle: _Text | None
     where: dict[str, _Text] | None
     how: _Text | dict[str, _Text]
+    emit: Literal["final", "early"]
     placement: _Text
     settings: dict[str, Any]
     partitions: Annotated[int, Meta(ge=1, le=10_000)] | None
