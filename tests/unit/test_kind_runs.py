@@ -8,13 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.core.placement import Placement
+from braid.core.run_events import BatchCommitted
 from braid.papers.baselines.centralized import Centralized
+from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.diffusion.semantics_unaware import SemanticsUnaware
 from braid.papers.shedding.shed import Shed
-from braid.papers.theta.grid import AdaptiveGrid
+from braid.papers.theta.grid import AdaptiveGrid, StaticGrid
 from braid.stream_join import StreamJoin
 from kept_runs import check_kept
-from kind_runs import check_case, draw_case
+from kind_runs import check_case, draw_case, make_stream_table
+from models.kinds import Tuple
 
 SECOND = 1_000_000
 KINDS = ("left", "right", "full", "anti", "semi", "semi")
@@ -178,3 +181,35 @@ def test_an_explanation_states_the_kind() -> None:
     about = "pairs and each unmatched tuple once it is final; preserved: a and b"
     assert told.rows[0] == ("kind", "full", about)
     assert StreamJoin(streams, "a.k = b.k", Centralized()).explain().rows[0][0] == "stream"
+
+
+@pytest.mark.parametrize("how", ["semi", "anti"])
+@pytest.mark.parametrize("placement", [Centralized(), StaticGrid(4), HashPartition(3)], ids=str)
+def test_matched_tuples_leave_the_state_of_semi_and_anti_joins(
+    tmp_path: Path, how: str, placement: Any
+) -> None:
+    """Nothing expires; one tuple in ten has no partner."""
+    batches, each = 24, 10
+    tuples = [
+        Tuple(
+            stream,
+            batch * each + n,
+            batch,
+            batch * SECOND,
+            {"k": -n - stream if n == 9 else n, "n": 0},
+        )
+        for batch in range(batches)
+        for stream in (0, 1)
+        for n in range(each)
+    ]
+    tables = {alias: make_stream_table(tuples, stream) for stream, alias in enumerate("ab")}
+    join = StreamJoin(tables, "a.k = b.k", placement, time="ts", how=how, check=True)
+    run = join.start(tmp_path / "run", batches="batch", durability="process")
+    run.awaitTermination()
+    ids = [row["a"]["id"] for row in run.results().to_pylist()]
+    alone = {batch * each + 9 for batch in range(batches)}
+    every = {*range(batches * each)}
+    assert sorted(ids) == sorted(alone if how == "anti" else every - alone)
+    held = [e.live_tuples[0] for e in run.events() if isinstance(e, BatchCommitted)]
+    assert max(held) < batches * each / 2
+    assert run.status["waiting"] == {"a": 0}

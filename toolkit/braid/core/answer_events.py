@@ -17,7 +17,8 @@ class TuplesAnswered(Event):
 
     In an as-of join, these are the tuples of its first stream.
 
-    - ``answered``: tuples that became final in the batch, or can be in no pair.
+    - ``answered``: tuples that became final in the batch, or can be in no pair; of semi and anti
+      joins, also those that matched and left the state.
     - ``unmatched``: those of them that are in no pair.
     - ``waiting``: stored tuples that are not final after the batch.
     """

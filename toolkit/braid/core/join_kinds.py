@@ -70,6 +70,11 @@ class JoinKind:
         return self.writes_matched or self.is_early
 
     @property
+    def forgets_matched(self) -> bool:
+        """Whether a tuple that matched changes no result any more, once that is known."""
+        return not self.is_inner and not self.writes_pairs
+
+    @property
     def is_inner(self) -> bool:
         """Whether no tuple is answered without a partner."""
         return not self.preserved

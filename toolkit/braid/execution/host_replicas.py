@@ -21,6 +21,7 @@ from braid.kernels.block_builder import (
     copy_numbered_block,
     merge_blocks,
     merge_matched_blocks,
+    merge_unmatched_rows,
 )
 from braid.kernels.change_merges import drop_cancelled_rows
 from braid.kernels.dominance import drop_dominated_rows
@@ -39,6 +40,8 @@ class ReplicaStore:
     Files are named by ``stem``. A file exists only if a report names it to the driver.
 
     - ``merged_marks``: marks of the rows of merged blocks, in a join that is not inner.
+    - ``forgotten``: by merged block, its stream and the matched tuples that left the state before
+      they were final, in a join without pairs.
     """
 
     def __init__(self, batch: BatchSpec, partition: int, stem: str, copies: TaskFiles) -> None:
@@ -53,6 +56,7 @@ class ReplicaStore:
         self._open: dict[ReplicaAddress, BlockRows] = {}
         self._segments: dict[tuple[str, int], pa.RecordBatch] = {}
         self.merged_marks: dict[int, Bits] = {}
+        self.forgotten: dict[int, tuple[int, int]] = {}
 
     def share_replicas(self, others: Iterable[ReplicaStore]) -> None:
         """Read what other tasks of this process have made in this batch, too."""
@@ -217,17 +221,32 @@ class ReplicaStore:
         replicas: list[tuple[ReplicaAddress, BlockRows]],
         is_local: bool,
     ) -> tuple[ReplicaAddress, BlockRows]:
-        """Merge blocks of a preserved stream: cuts keep their numbers, mergers their marks."""
+        """Merge blocks of a preserved stream: cuts keep their numbers, mergers their marks.
+
+        Mergers leave out tuples that matched, if these change no result any more.
+        """
         parts = _cut_sources(d, replicas)
         orders = self.batch.spec.predicate.stream_orders(d.block.stream)
         if len(d.source_blocks) == 1:
             if is_local and _is_dense(parts[0]):
                 return replicas[0][0]._replace(key_range=parts[0].keys), parts[0]
             return self._write_derived(d, copy_numbered_block(parts[0], orders))
-        merged, marks = merge_matched_blocks(parts, orders, [*map(self.find_known_marks, present)])
+        marked = [*map(self.find_known_marks, present)]
+        if self.batch.spec.kind.forgets_matched and self.batch.bitmaps is None:
+            merged, times = merge_unmatched_rows(parts, orders, marked)
+            self._count_forgotten(d, times)
+            return self._write_derived(d, merged)
+        merged, marks = merge_matched_blocks(parts, orders, marked)
         if marks.any():
             self.merged_marks[d.block.id] = marks
         return self._write_derived(d, merged)
+
+    def _count_forgotten(self, d: Derivation, times: np.ndarray) -> None:
+        """Count matched tuples that leave the state before they are final, on one host of many."""
+        horizon = self.batch.horizons[d.block.stream]
+        waiting = len(times) if horizon is None else int(np.count_nonzero(times >= horizon))
+        if self.is_local_host(min(d.source_hosts)):
+            self.forgotten[d.block.id] = d.block.stream, waiting
 
     def _write_derived(
         self, d: Derivation, batch: pa.RecordBatch

@@ -105,7 +105,7 @@ class HostTask:
             step_counts=self.probing.joiner.make_step_counts(),
             marks=_pack_marks(self.probing.marker.collect_marks()),
             merged_marks=_pack_marks(self.replicas.merged_marks),
-            answers=self.answers.counts,
+            answers=self.answers.sum_counts(),
             irregular=[*irregular],
         )
 

@@ -96,6 +96,12 @@ class AnswerWriter:
         if self._kind.preserved:
             self._write_unmatched(LEFT, host, batch, alone)
 
+    def sum_counts(self) -> dict[int, AnswerCount]:
+        """Return the answered tuples by stream, with those that left the state as they matched."""
+        for stream, count in self._replicas.forgotten.values():
+            self._count_answers(stream, count, 0)
+        return self.counts
+
     def _count_answers(self, stream: int, answered: int, unmatched: int) -> None:
         before = self.counts.get(stream, AnswerCount())
         self.counts[stream] = before.add_counts(AnswerCount(answered, unmatched))

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from braid.condition.access_paths import Order
-from braid.core.reserved_columns import MATCHED, ROW
+from braid.core.reserved_columns import MATCHED, ROW, TIME
 from braid.core.stream_clocks import SUPPORT, TimeSpread
 from braid.kernels.block_orders import (
     drop_order_columns,
@@ -103,6 +103,22 @@ def merge_matched_blocks(
     merged = build_block(pa.concat_batches(batches), orders, runs=True)
     marks = merged.column(MATCHED).to_numpy(zero_copy_only=False)
     return _drop_column(merged, MATCHED), marks
+
+
+def merge_unmatched_rows(
+    sources: Sequence[BlockRows], orders: Sequence[Order], bits: Sequence[Bits | None]
+) -> tuple[pa.RecordBatch, np.ndarray]:
+    """Return one block of those chosen rows that are not marked, and the event times of the others.
+
+    ``bits``: marks of the sources; None: no row is marked.
+    """
+    batches, times = [], []
+    for rows, marks in zip(sources, bits, strict=True):
+        batch = _take_numbered_rows(rows)
+        marked = look_up_match_bits(marks, batch.column(ROW).to_numpy())
+        times.append(batch.column(TIME).to_numpy()[marked])
+        batches.append(take_block_rows(_drop_column(batch, ROW), np.flatnonzero(~marked)))
+    return build_block(pa.concat_batches(batches), orders, runs=True), np.concatenate(times)
 
 
 def gather_blocks(
