@@ -20,6 +20,21 @@ def test_answers_of_every_kind_are_recomputed(tmp_path: Path, how: str) -> None:
         assert (report.missing, report.wrong) == (0, 0), str(report)
 
 
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("how", KINDS)
+def test_answers_of_a_run_that_keeps_few_results_are_recomputed(tmp_path: Path, how: str) -> None:
+    cases = (draw_case(seed, (how,)) for seed in range(99))
+    case = next(each for each in cases if max(t.batch for t in each.tuples) > 8)
+    for _ in range(2):  # results go at a checkpoint, and when the run is resumed
+        run = case.make_join().start(
+            tmp_path / "run", batches="batch", durability="process", keep="1 B"
+        )
+        run.awaitTermination()
+    assert run.first_retained_batch > 0
+    report = check_answers(tmp_path / "run")
+    assert (report.missing, report.wrong) == (0, 0), str(report)
+
+
 def test_a_lost_answer_and_one_too_many_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from braid import Shed, StreamJoin
 from braid.answer_check import check_answers
 from braid.answering_run import AnsweringRun
 from braid.core.answer_events import TuplesAnswered
+from braid.core.match_rules import MatchRule
 from braid.core.narrative import (
     describe_batch_plan,
     describe_block_history,
@@ -27,6 +28,7 @@ from braid.core.narrative import (
 from braid.core.plan import Block, Derivation, Hop, Plan, Release, Route
 from braid.core.release_coverage import check_releases
 from braid.core.releases import ReleaseFacts, ReleaseState, plan_releases
+from braid.core.reserved_columns import TIME
 from braid.core.run_events import BatchCommitted
 from braid.errors import CoverageError
 from braid.kernels import asof_join, probe
@@ -34,8 +36,10 @@ from braid.kernels.asof_search import SortedRows
 from braid.kernels.dominance import find_dominated_rows
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.baselines.hash_partition import HashPartition
-from braid.papers.theta.grid import StaticGrid
+from braid.papers.theta.grid import AdaptiveGrid, StaticGrid
+from braid.papers.theta.run_events import MigrationStarted
 from braid.run_inspector import load_run
+from braid.simulation.simulator import simulate
 from braid.storage.block_files import ResultFileWriter
 
 ROOT = Path(__file__).parents[2]
@@ -424,3 +428,14 @@ def test_the_intervals_of_a_run_rise_without_gap(tmp_path: Path) -> None:
         assert len(find_partners(tmp_path / "run", a, b)) > 190
     limits = [state.until for state in seen if state.until is not None]
     assert all(one <= other for one, other in pairwise(limits)) and len(limits) > 1
+
+
+def test_a_placement_that_changes_defers_no_pairs_of_an_as_of_join() -> None:
+    """Releases meet stored blocks wherever they are, so that nothing waits for blocks in transit."""
+    batches = [(60, 1)] * 3 + [(1, 90)] * 5
+    events = simulate(
+        AdaptiveGrid(16), batches, match=MatchRule("latest", (TIME, TIME)), how="left"
+    )
+    assert any(isinstance(e, MigrationStarted) for e in events)
+    answered = [e for e in events if isinstance(e, TuplesAnswered)]
+    assert sum(e.answered[0] for e in answered) == sum(a for a, _ in batches)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from braid.batch_sink import BatchSink
 from braid.core.answer_events import TuplesAnswered
 from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
 from braid.errors import FencedError
@@ -240,3 +241,32 @@ def test_closing_again_delivers_what_foreach_batch_failed_on(
     assert [batch for batch, _ in delivered] == list(range(last + 1))
     assert run.exception() is None and run.status["state"] == "completed"
     assert [e.outcome for e in run.events() if isinstance(e, RunEnded)][-1] == "completed"
+
+
+def test_a_process_that_dies_after_the_closing_batch_delivers_it_once_when_resumed(
+    tmp_path: Path, started: list[JoinRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = stop_after(started, CASE, tmp_path / "run", 1, [])
+
+    def die(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BatchSink, "deliver_until", die)
+        with pytest.raises(KeyboardInterrupt):
+            run.close()
+    delivered: list[tuple[int, int]] = []
+
+    def give(results: pa.Table, batch: int) -> None:
+        delivered.append((batch, results.num_rows))
+
+    def resume(**given: Any) -> JoinRun:
+        return StreamJoin.resume(tmp_path / "run", CASE.list_tables(), **given)
+
+    with pytest.raises(ValueError, match="was closed after batch 2, so it takes no more tuples"):
+        resume()
+    again = resume(foreachBatch=give)
+    assert again.awaitTermination() and again.status["state"] == "completed"
+    assert delivered == [(2, again._read_batch_results(2).num_rows)] and delivered[0][1]
+    with pytest.raises(ValueError, match="was closed after batch 2, so it takes no more tuples"):
+        resume(foreachBatch=give)

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from braid.core.run_events import BatchCommitted
 from braid.errors import DamagedRunError
 from braid.papers.baselines.hash_partition import HashPartition
-from braid.storage.integrity import check_run
+from braid.storage.integrity import check_run, repair_run
 from braid.storage.run_store import RunStore
 from braid.stream_join import JoinRun, StreamJoin
 from oracle import killed_before
@@ -98,6 +100,24 @@ def test_rows_are_those_of_windows_if_the_condition_bounds_event_time(
     assert run.awaitTermination() and list_rows(run) == find_expected()
 
 
+def test_tuples_without_event_time_are_joined_where_none_is_needed_and_move_no_clock(
+    tmp_path: Path,
+) -> None:
+    """Of the first batch only one tuple has an event time."""
+    is_gone = pc.and_(pc.equal(STREAM["batch"], 0), pc.greater(STREAM["id"], 0))
+    times = pc.if_else(is_gone, None, STREAM["ts"])
+    rows = STREAM.set_column(STREAM.column_names.index("ts"), "ts", times)
+    join = StreamJoin({"a": rows, "b": rows}, "a.k = b.k", HashPartition(4), None, "ts", check=True)
+    run = join.start(tmp_path / "run", batches="batch", durability="process")
+    run.awaitTermination()
+    assert run.results().num_rows == (3 * BATCHES) ** 2 + (2 * BATCHES) ** 2
+    assert run.status["untimed"] == {"a": BATCHES + 3, "b": BATCHES + 3}
+    reasons = Counter(row["reason"] for row in run.late().to_pylist())
+    assert reasons == {"untimed": 2 * (BATCHES + 3), "ahead": 2}
+    clocks = [e.clocks for e in run.events() if isinstance(e, BatchCommitted)]
+    assert clocks == [(60_000_000 * (n + 1),) * 2 for n in range(BATCHES)]
+
+
 def test_a_run_without_irregular_rows_has_no_folder(tmp_path: Path) -> None:
     ids = [id for id in STREAM["id"].to_pylist() if id % 10 in (0, 4)]
     rows = STREAM.filter(pa.array([id in ids for id in STREAM["id"].to_pylist()]))
@@ -143,6 +163,15 @@ def test_damage_is_said(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     with pytest.raises(DamagedRunError, match=file.name):
         run.late()
     assert any(file.name in fault for fault in check_run(tmp_path)[0])
+    (said,) = repair_run(tmp_path)
+    assert f"late/{file.name}, which cannot be rebuilt: run.late() leaves out its rows" in said
+    assert check_run(tmp_path)[0] == []
+    left = list_rows(start(tmp_path))
+    assert left < find_expected() and {n for n, *_ in find_expected() - left} == {
+        int(file.name[:6])
+    }
+    with pytest.raises(ValueError, match="no file of the run in .* is to be rebuilt"):
+        repair_run(tmp_path)
 
 
 def test_rows_of_a_run_in_a_bucket(url: str) -> None:
@@ -166,8 +195,6 @@ def test_a_commit_forces_the_folder_of_the_rows_to_disk(
 
 
 def test_a_repaired_run_has_no_rows_of_later_batches(tmp_path: Path) -> None:
-    from braid.storage.integrity import repair_run
-
     assert start(tmp_path).awaitTermination()
     repair_run(tmp_path, BATCHES - 2)
     store = RunStore(tmp_path)

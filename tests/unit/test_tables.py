@@ -756,3 +756,18 @@ def test_columns_that_nothing_asks_for_need_not_be_what_duckdb_takes(tmp_path, r
     found = run.results()
     assert found.num_rows == len(range(0, rows, 2))
     assert found["a"].combine_chunks().field("m")[0].as_py() == [(1, 2), (1, 3)]
+
+
+@pytest.mark.parametrize("how", ["inner", "full"])
+def test_tables_without_rows_can_be_resumed(tmp_path: Path, how: str) -> None:
+    """Batches are numbered by a column that has no number."""
+    types = [("id", pa.int64()), ("batch", pa.int32()), ("ts", pa.timestamp("us"))]
+    nothing = {alias: pa.schema(types).empty_table() for alias in "ab"}
+    join = StreamJoin(nothing, "a.id = b.id", Centralized(), time="ts", how=how)
+    for run in (
+        lambda: join.start(tmp_path / "run", batches="batch"),
+        lambda: join.start(tmp_path / "run", batches="batch"),
+        lambda: StreamJoin.resume(tmp_path / "run", nothing),
+    ):
+        ended = run()
+        assert ended.awaitTermination() and ended.results().num_rows == 0

@@ -23,7 +23,7 @@ from braid.run_metrics import metrics_table
 from braid.run_views import can_view, watch
 from braid.shedding_options import estimates_table
 from braid.shedding_options import shedding_status as shed_status
-from braid.sources.batch_drivers import BatchDriver
+from braid.sources.batch_drivers import BatchDriver, BatchThread
 from braid.sources.stream_source import AnalyzedJoin
 from braid.storage.event_log import EventLog
 from braid.storage.run_store import RunStore
@@ -51,7 +51,9 @@ class EngineRun(AnsweringRun):
         log_events(opening[:1])
         state = store.last_state()
         self._done_before = 0 if state is None else state.epoch + 1
-        store.input.start_splitting(self._done_before, store.force)
+        is_closed = state is not None and state.is_closed
+        if not is_closed:
+            store.input.start_splitting(self._done_before, store.force)
         config, (spec, frame) = join.config, self._open_input()
         self._engine = Engine(
             spec,
@@ -71,6 +73,9 @@ class EngineRun(AnsweringRun):
         self._restore_budget()
         self._sink = None if give is None else BatchSink(give, store, self._read_batch_results)
         self._engine.make_empty_batch = self._make_empty_batch
+        if is_closed:  # the process died before foreachBatch had the last batches
+            self._start_batches(BatchThread(range(0), self._stopping.is_set))
+            return
         self._start_batches(self._make_driver(frame, trigger))
         self._start_watch()
 
@@ -172,7 +177,7 @@ class EngineRun(AnsweringRun):
         with self.store.raise_if_superseded():
             self._engine.drain(self._make_empty_batch, self._stopping.is_set)
             self._deliver_to_sink()
-            if not self._stopping.is_set():
+            if not self._stopping.is_set() and not self._engine.state.is_closed:
                 self.store.input.wait_until_split()
             self.store.finish_commit()
 

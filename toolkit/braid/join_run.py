@@ -162,21 +162,21 @@ class JoinRun(EngineRun):
 
         - ``stream``: alias.
         - ``reason``: "late", behind what others were kept for, so that it may miss partners;
-          "untimed", without the event time that the join needs, so that it was not joined;
+          "untimed", without event time, so that it was joined only if the join needs none;
           "ahead", too far ahead of the clock of its stream to advance it.
         - ``behind``: how far a late tuple is behind, an interval; NULL for others.
         - ``batch``: the batch in which it came.
         - ``row``: a struct for each alias, NULL but for that of the tuple's stream.
 
-        Raises DamagedRunError if a file is missing or damaged.
+        Raises DamagedRunError if a file is missing or damaged, until ``braid repair`` gives it up.
         """
         files: dict[str, list[str]] = {}
         aliases, irregular = list(self.config.streams), self.store.irregular
         events = self.store.events.events_of_type(IrregularRowsWritten)
         for event in (e for e in events if e.batch >= self.first_retained_batch):
             for file in event.files:
-                path = irregular.find_file(file, self._deep)
-                files.setdefault(aliases[file.stream], []).append(str(path))
+                if (path := irregular.find_file(file, self._deep)) is not None:
+                    files.setdefault(aliases[file.stream], []).append(str(path))
         return self._read_irregular_rows(files)
 
     def _read_irregular_rows(self, files: Mapping[str, list[str]]) -> Any:

@@ -111,12 +111,15 @@ def check_resumable(store: RunStore, join: AnalyzedJoin) -> None:
     store.input.check_files()
 
 
-def refuse_closed_run(store: RunStore) -> None:
-    """Raise ValueError if the run was closed.
+def refuse_closed_run(store: RunStore, is_delivered: bool) -> None:
+    """Raise ValueError if the run was closed, unless some of its batches are to be delivered yet.
 
     The state of the last commit is only certain to exist once this driver has taken the run over.
+    ``is_delivered``: whether the run is resumed with ``foreachBatch``.
     """
-    if (state := store.last_state()) is not None and state.is_closed:
+    if (state := store.last_state()) is None or not state.is_closed:
+        return
+    if not is_delivered or store.sink_progress.last_batch >= state.batch:
         raise ValueError(
             f"the run in {store.where} was closed after batch {state.batch}, so it takes no more "
             "tuples; read its results from the folder, or start another run in a new one"

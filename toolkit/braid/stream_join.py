@@ -347,7 +347,7 @@ class StreamJoin:
                     check_batches(batches, settings, store.where)
                     self.source.check_input(store, settings, self.config.resumed)
                 store.take_over()
-                refuse_closed_run(store)
+                refuse_closed_run(store, give is not None)
                 store.remove_unnamed_files()
                 return self.run_class(self._join, store, settings, pace, trigger, give)
         except BaseException:

@@ -27,6 +27,8 @@ MARK = "__query_bitmap"
 """Bitmap of the queries whose selections a tuple passed, in blocks of a shared run."""
 QUERIES = "__queries"
 """Bitmap of the queries that a result belongs to, in results of a shared run."""
+NO_TIME = 1 << 62
+"""Event time of an arriving tuple that has none, though its stream does and the join needs none."""
 DRAW = "__draw"
 """Hash by which a tuple is sampled, in a run that sheds load."""
 WORTH = "__worth"

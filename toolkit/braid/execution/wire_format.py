@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.core.irregular_rows import UNTIMED
-from braid.core.reserved_columns import COIN, MARK, MEETS, ROUTING, TIME, WEIGHT
+from braid.core.reserved_columns import COIN, MARK, MEETS, NO_TIME, ROUTING, TIME, WEIGHT
 from braid.kernels.block_builder import replace_column
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_known_rows
 from braid.kernels.join_spec import BatchSpec, take_rows
@@ -32,7 +32,8 @@ from braid.storage.irregular_files import IrregularRowWriter
 class ExcludedTuples:
     """Arrived tuples that do not enter the join.
 
-    - ``untimed``: by stream, the number of those without event time.
+    - ``untimed``: by stream, the number of those without event time. They enter the join if it
+      needs none.
     - ``untimed_rows``: these tuples.
     - ``rejected``: by preserved stream, those that can be in no pair, and are answered at once.
     """
@@ -104,9 +105,9 @@ def select_arrivals(
 ) -> pa.RecordBatch:
     """Return the tuples that enter the join, with the routing keys of the batch.
 
-    Tuples without event time are left out. Load shedding may leave out more.
+    Tuples without event time are left out if the join needs it. Load shedding may leave out more.
     """
-    rows = _split_rejected(rows, stream, excluded)
+    rows = _fill_times(_split_rejected(rows, stream, excluded), stream, batch, excluded)
     time = rows.column(TIME)
     if time.null_count:
         excluded.untimed[stream] += time.null_count
@@ -121,6 +122,27 @@ def select_arrivals(
     if batch.shedding is None or not batch.shedding.keep_shares:
         return rows
     return sample_arrivals(rows, batch.shedding.keep_shares[stream])
+
+
+def _fill_times(
+    rows: pa.RecordBatch, stream: int, batch: BatchSpec, excluded: ExcludedTuples
+) -> pa.RecordBatch:
+    """Return the tuples with an event time also for those that need none to be joined.
+
+    These are counted, and get the time of their stream's clock, which they do not move. Before the
+    clock has started, it is the least time that came with them.
+    """
+    if rows.column(TIME).null_count:
+        return rows
+    times = rows.column(TIME).to_numpy()
+    if not (is_missing := times == NO_TIME).any():
+        return rows
+    excluded.untimed[stream] += int(np.count_nonzero(is_missing))
+    excluded.untimed_rows.setdefault(stream, []).append(rows.filter(pa.array(is_missing)))
+    clock = batch.clocks[stream] if batch.clocks else None
+    if clock is None:
+        clock = 0 if is_missing.all() else int(times.min())
+    return replace_column(rows, TIME, pa.array(np.where(is_missing, clock, times)))
 
 
 def _split_rejected(rows: pa.RecordBatch, stream: int, excluded: ExcludedTuples) -> pa.RecordBatch:

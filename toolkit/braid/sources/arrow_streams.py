@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from braid.condition.predicate import Predicate
 from braid.condition.sql_types import sql_type_of_arrow
-from braid.core.reserved_columns import CHANGE_TYPE, WEIGHT
+from braid.core.reserved_columns import CHANGE_TYPE, NO_TIME, WEIGHT
 from braid.errors import EvaluationFailure
 from braid.execution.executors import check_executor
 from braid.kernels.join_spec import StreamLayout
@@ -94,7 +94,7 @@ class ArrowStreams(StreamSource):
     ) -> list[TupleSample]:
         """Return evenly spaced tuples of each table; empty if some cannot be computed."""
         schemas = {alias: rows.schema for alias, rows in self.streams.items()}
-        columns = {alias: _time_sql(times.get(alias), is_needed=False) for alias in schemas}
+        columns = {alias: _time_sql(times.get(alias), False, missing=0) for alias in schemas}
         feed = ArrowFeed(schemas, predicate, columns, None, 0)
         sampled: list[TupleSample] = []
         for alias, rows in self.streams.items():
@@ -219,12 +219,12 @@ class ArrowStreams(StreamSource):
         return feed, ()
 
 
-def _time_sql(name: str | None, is_needed: bool) -> str:
-    """Return Spark SQL for the event time in a column."""
+def _time_sql(name: str | None, is_needed: bool, missing: int = NO_TIME) -> str:
+    """Return Spark SQL for the event time in a column. ``missing``: that of a tuple without one."""
     if name is None:
         return "cast(0 as bigint)"
     time = f"unix_micros(cast(`{name}` as timestamp))"
-    return time if is_needed else f"coalesce({time}, cast(0 as bigint))"
+    return time if is_needed else f"coalesce({time}, cast({missing} as bigint))"
 
 
 def _format_columns(schema: pa.Schema) -> str:

@@ -15,7 +15,15 @@ from pyspark.sql import types as T
 from braid.condition.change_columns import make_raising_sign_sql
 from braid.condition.predicate import Predicate
 from braid.condition.spark_type_checker import make_arrow_schema, make_spark_nullable
-from braid.core.reserved_columns import CHANGE_TYPE, DRAW, SIGN, TIME, WEIGHT, WORTH
+from braid.core.reserved_columns import (
+    CHANGE_TYPE,
+    DRAW,
+    NO_TIME,
+    SIGN,
+    TIME,
+    WEIGHT,
+    WORTH,
+)
 from braid.execution.executors import check_executor
 from braid.execution.stream_layout import make_layouts, project_stream
 from braid.kernels.join_spec import RoutingHash, StreamLayout
@@ -343,11 +351,11 @@ def _routing_key_sql(
 def _event_time_sql(join: AnalyzedJoin, alias: str, frame: DataFrame) -> str:
     """Return Spark SQL for the event time in microseconds.
 
-    A tuple without event time gets 0 if it may have results.
+    A tuple without event time gets ``NO_TIME`` if it may have results.
     """
     if (name := join.config.event_time_columns.get(alias)) is None:
         return "cast(0 as bigint)"
     column = f"(`{name}`)"
     is_instant = frame.schema[name].dataType.simpleString() == "timestamp"
     time = f"unix_micros({column if is_instant else f'cast({column} as timestamp)'})"
-    return time if join.needs_event_time(alias) else f"coalesce({time}, cast(0 as bigint))"
+    return time if join.needs_event_time(alias) else f"coalesce({time}, cast({NO_TIME} as bigint))"

@@ -161,7 +161,7 @@ class StaticReplay:
         count = (
             batches
             if isinstance(batches, int)
-            else 1 + max(_find_last_number(f, batches) for f in frames.values())
+            else 1 + max(0, *(_find_last_number(f, batches) for f in frames.values()))
         )
         last: dict[str, int] = {}
         for alias, frame in frames.items():

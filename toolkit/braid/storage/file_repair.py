@@ -43,6 +43,7 @@ def find_repairable(store: RunStore) -> list[RepairableFile]:
             for part, files in _find_damaged_compacted(store)
         ]
         found += [*_find_damaged_results(store), *_find_damaged_sink_logs(store)]
+        found.extend(_find_damaged_irregular_rows(store))
     except ValueError:  # log or results/ are damaged, so nothing can be rebuilt from them
         found = []
     return [*found, *_find_damaged_progress(store)]
@@ -87,6 +88,20 @@ def _find_damaged_sink_logs(store: RunStore) -> Iterator[RepairableFile]:
         yield RepairableFile(
             name, "from the names of the files in results/", store.results.rewrite_sink_log
         )
+
+
+def _find_damaged_irregular_rows(store: RunStore) -> Iterator[RepairableFile]:
+    """Yield damaged files of late, untimed and early rows, which can only be given up.
+
+    No result depends on them.
+    """
+    for file in store.irregular.list_committed():
+        if _is_damaged(partial(store.irregular.find_file, file)):
+            yield RepairableFile(
+                f"late/{file.name}",
+                "which cannot be rebuilt: run.late() leaves out its rows, and no result needs them",
+                partial(store.irregular.give_up_file, file),
+            )
 
 
 def _make_relink_repair(store: RunStore, part: FileRef) -> RepairableFile:

@@ -29,6 +29,8 @@ from braid.util.file_system import current_file_system
 
 FOLDER = "late"
 """Name of the folder of irregular rows."""
+_LOST = ".lost"
+"""End of the name of an empty file that stands for one that was damaged and given up."""
 
 
 def make_irregular_rows(
@@ -115,20 +117,32 @@ class IrregularFiles:
         since = self._log.first_retained_batch
         yield from (file for event in events if event.batch >= since for file in event.files)
 
-    def find_file(self, file: IrregularFile, deep: bool = True) -> Path:
-        """Return the path of a file.
+    def find_file(self, file: IrregularFile, deep: bool = True) -> Path | None:
+        """Return the path of a file; None: it was given up (``give_up_file``).
 
         ``deep``: compare its checksum, not only its length. Raises DamagedRunError if it is missing
         or damaged.
         """
+        if current_file_system().exists(self._name_gap(file)):
+            return None
         path = self._medium.fetch_file(f"{FOLDER}/{file.name}")
         durable_files.check_file(path, file.checksum, deep)
         return path
 
+    def _name_gap(self, file: IrregularFile) -> Path:
+        """Return the path of the empty file that states that a file is lost."""
+        return self.folder / f"{file.name}{_LOST}"
+
+    def give_up_file(self, file: IrregularFile) -> None:
+        """State that a damaged file is lost, so that its rows are left out from now on."""
+        current_file_system().make_folder(self.folder)
+        current_file_system().append_bytes(self._name_gap(file), b"")
+        current_file_system().remove_file(self.folder / file.name, missing_ok=True)
+
     def remove_unnamed(self) -> None:
         """Remove files that no committed batch names."""
         if current_file_system().find_files(self.folder):
-            named = {file.name for file in self.list_committed()}
+            named = {name for f in self.list_committed() for name in (f.name, f"{f.name}{_LOST}")}
             remove_unnamed_files([self.folder], named, self._medium.check_driver)
 
     def remove_expired(self, since: int) -> None:

@@ -62,10 +62,11 @@ class MicroBatches(NamedTuple):
 def count_batches(numbers: Mapping[str, np.ndarray], batches: int | str) -> MicroBatches:
     """Return the extent of streams, given the micro-batch of every row.
 
-    The number of micro-batches is the requested one, or follows from the largest row number.
+    The number of micro-batches is the requested one, or follows from the largest row number. It is
+    at least 1: the file of an empty micro-batch has the columns of a stream.
     """
     last = {alias: int(each.max()) if len(each) else -1 for alias, each in numbers.items()}
-    count = batches if isinstance(batches, int) else 1 + max(last.values(), default=-1)
+    count = batches if isinstance(batches, int) else 1 + max(0, *last.values())
     return MicroBatches(count, last)
 
 
