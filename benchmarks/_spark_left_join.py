@@ -1,15 +1,20 @@
 """Braid's left join beside Spark's own left outer join, for ``kinds``.
 
-Both read the same files, write every result to Parquet and keep durable state. Spark has two
-shuffle partitions and its fastest durable store: RocksDB with changelog checkpoints, without row
-counting, and version 4 of the join's state. At the end of the input Spark runs one more batch
-without rows, and reports the rows that are unmatched by then. So the pairs of both must be equal,
-and each unmatched row of Braid's must be one of Spark's.
+Both read the same files, write every result to Parquet and keep durable state. Spark's join runs in
+a process of its own, in a plain session, with two shuffle partitions and its fastest durable store:
+RocksDB with changelog checkpoints, without row counting, and version 4 of the join's state. At the
+end of the input Spark runs one more batch without rows, and reports the rows that are unmatched by
+then. So the pairs of both must be equal, and each unmatched row of Braid's must be one of Spark's.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +30,11 @@ STORE = "Spark, RocksDB"
 WINDOW = 60
 """Seconds that two joined tuples may be apart."""
 SETTINGS = {
+    "spark.driver.memory": "4g",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
     "spark.sql.streaming.join.stateFormatVersion": "4",
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
@@ -34,7 +44,26 @@ _NEAR = (
 )
 
 
-def run_spark(spark: SparkSession, folder: Path) -> list[float]:
+def run_spark(folders: Sequence[Path]) -> list[float]:
+    """Run Spark's own left outer join in another process, once for each folder.
+
+    Return the seconds of the batches of the last.
+    """
+    command = [sys.executable, __file__, *map(str, folders)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    found: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def make_plain_session() -> SparkSession:
+    """Return a session without anything of Braid's."""
+    os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return (
+        SparkSession.builder.appName("rival").master("local[*]").config(map=SETTINGS).getOrCreate()
+    )
+
+
+def join_with_spark(spark: SparkSession, folder: Path) -> list[float]:
     """Run Spark's own left outer join, and return the seconds of its batches."""
     a, b = (stream(spark, folder / s).withWatermark("ts", "0 seconds").alias(s) for s in "ab")
     joined = a.join(b, F.expr(_NEAR), "leftOuter")
@@ -80,14 +109,14 @@ def compare_results(folder: Path) -> tuple[int, int, int]:
 def measure_left(rows: int, batches: int, folder: Path) -> dict[str, Any]:
     """Return the line of both joins, from the second of two rounds; the first compiles."""
     spark = session("benchmark", spark_driver_memory="4g")
-    for name, value in SETTINGS.items():
-        spark.conf.set(name, value)
-    for number, size in enumerate((rows // 10, rows)):
-        part = folder / f"round {number}"
+    parts = [folder / f"round {number}" for number in (1, 2)]
+    for part, size in zip(parts, (rows // 10, rows), strict=True):
         part.mkdir()
         both(spark, part, Namespace(rows=size, batches=batches))
-        ours, theirs = run_braid(spark, part), run_spark(spark, part)
-        pairs, spark_alone, braid_alone = compare_results(part)
+        ours = run_braid(spark, part)
+    spark.stop()
+    theirs = run_spark(parts)
+    pairs, spark_alone, braid_alone = [compare_results(part) for part in parts][-1]
     return {
         "rows a side": rows,
         "pairs": pairs,
@@ -102,3 +131,9 @@ def list_left_measures(line: dict[str, Any]) -> list[Measure]:
     """Return the ratio of the seconds of a batch."""
     ratio = line["Braid, s/batch"] / line["Spark, s/batch"]
     return [Measure("left: Braid / Spark's left outer, RocksDB", ratio, 0.5, most=True)]
+
+
+if __name__ == "__main__":
+    plain = make_plain_session()
+    print(json.dumps([join_with_spark(plain, Path(folder)) for folder in sys.argv[1:]][-1]))
+    plain.stop()
