@@ -15,11 +15,13 @@ from functools import lru_cache
 from itertools import product
 from math import inf
 
+import numpy as np
 import scatter  # noqa: F401 (placements of the tests' own, that register themselves)
 from braid.core import batch_step
 from braid.core.answer_state import AnswerCount
 from braid.core.batch_report import BatchReport, BlockSize
 from braid.core.batch_work import RunRules
+from braid.core.frequent_values import select_frequent_values
 from braid.core.horizon import reach_of_windows
 from braid.core.join_kinds import INNER, JoinKind
 from braid.core.match_rules import MatchRule
@@ -80,7 +82,7 @@ def check_placement(kind):
 def check_releases(placement, counts, draw):
     """Check that an as-of join releases each left tuple once, beside all that may be partners."""
     cluster = AsOfCluster(placement)
-    batches = arrivals(counts, placement.key_space_size, draw)
+    batches = arrivals(counts, placement.key_space_size, draw, placement.keys_per_value)
     for batch in batches:
         cluster.run(batch)
     cluster.close()
@@ -106,7 +108,7 @@ def check_start(placement, streams=2):
 def check_meetings(placement, counts, draw):
     """Run tuples in batches of these ``counts`` by stream; return the cluster that they ran on."""
     streams = len(counts[0])
-    batches = arrivals(counts, placement.key_space_size, draw)
+    batches = arrivals(counts, placement.key_space_size, draw, placement.keys_per_value)
     cluster, all_due = (
         all_meetings(placement, batches, streams),
         expected(batches, streams, placement),
@@ -133,7 +135,7 @@ def check_answers(placement, counts, draw):
     kind = JoinKind("keep", tuple(range(streams)), tuple(range(streams)), writes_unmatched=True)
     for window in (None, 4 * BATCH):
         cluster = Cluster(placement, streams, kind, window)
-        for batch in arrivals(counts, placement.key_space_size, draw):
+        for batch in arrivals(counts, placement.key_space_size, draw, placement.keys_per_value):
             cluster.run(batch)
         cluster.drain()
         assert window is None or cluster.answered, "no tuple is answered before the end"
@@ -284,9 +286,8 @@ class Cluster:
 
     def _commit(self, work, arrivals, answers):
         sizes = self._sizes(work)
-        self.now, (*_, committed) = batch_step.commit_batch(
-            self.rules, self.now, work, BatchReport(sizes, answers=answers)
-        )
+        report = BatchReport(sizes, answers=answers, key_counts=self._count_values(arrivals))
+        self.now, (*_, committed) = batch_step.commit_batch(self.rules, self.now, work, report)
         blocks = self.now.blocks
         self.stored = {(b, h): tuples for (b, h), tuples in self.stored.items() if b in blocks}
         for b in blocks.values():
@@ -300,6 +301,15 @@ class Cluster:
         check_counts([came[s] for s in range(self.streams)], (0,) * self.streams, committed)
         self.missed += committed.missed_combinations
         self.events += work.plan.events
+
+    def _count_values(self, arrivals):
+        """Return the tuples of frequent values by stream, if values have several keys."""
+        if (keys_per_value := self.placement.keys_per_value) == 1:
+            return ()
+        values = [
+            [t[2] // keys_per_value for t in arrivals if t[0] == s] for s in range(self.streams)
+        ]
+        return tuple(select_frequent_values(np.bincount(np.array(v, int))) for v in values)
 
     def end(self):
         """End all streams, and answer the tuples that wait."""
@@ -374,15 +384,22 @@ def check_counts(given: Sequence[int], filtered: Sequence[int], e: BatchCommitte
         assert 0 <= late <= taken and 0 <= ahead <= taken
 
 
-def arrivals(counts, keys, draw):
-    """Return tuples with drawn routing keys and event times, batch by batch."""
+def arrivals(counts, keys, draw, keys_per_value=1):
+    """Return tuples with drawn routing keys and event times, batch by batch.
+
+    If values have several parts, half of the tuples have one value, another one in the second half.
+    """
     number, batches = 0, []
     for batch in counts:
         batches.append([])
+        frequent = keys // keys_per_value // (3 if 2 * len(batches) <= len(counts) else 2)
         for stream, n in enumerate(batch):
             for _ in range(n):
                 time = (len(batches) - 1) * BATCH + draw.randrange(BATCH)
-                batches[-1].append((stream, number, draw.randrange(keys), time))
+                key = draw.randrange(keys)
+                if keys_per_value > 1 and draw.random() < 0.5:
+                    key = frequent * keys_per_value + key % keys_per_value
+                batches[-1].append((stream, number, key, time))
                 number += 1
     return batches
 
@@ -390,7 +407,7 @@ def arrivals(counts, keys, draw):
 def may_match(group, placement):
     """Return whether tuples can match as they arrived; with hashed values, those of one value."""
     values = placement.hosts if placement.routing_key_source == "both" else placement.key_space_size
-    return len({t[2] % values for t in group}) == 1
+    return len({t[2] % values // placement.keys_per_value for t in group}) == 1
 
 
 def expected(batches, streams, placement):

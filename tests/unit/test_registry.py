@@ -33,6 +33,7 @@ def test_every_paper_and_every_baseline_is_there_by_being_defined():
         "baselines": 3,
         "theta": 3,
         "diffusion": 3,
+        "hotkeys": 1,
         "psp": 1,
         "slices": 1,
         "auto_placement": 1,

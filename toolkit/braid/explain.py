@@ -301,9 +301,9 @@ def _describe_placement(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
         "the queries that a tuple serves"
         if join.config.shares_queries
         else "the value that the equality joins on"
-        if p.routing_key_source == "join"
+        if p.routing_key_source == "join" and p.keys_per_value == 1
         else "the value that the equality joins on, and from the whole tuple"
-        if p.routing_key_source == "both"
+        if p.routing_key_source != "tuple"
         else f"the whole tuple, with seed {join.config.seed}"
     )
     yield "routing key", f"{p.key_space_size} values", f"from {hashed}"

@@ -9,6 +9,7 @@ import msgspec
 
 from braid.core.batch_report import HostMetrics
 from braid.core.facts import AgedMatches, HostUsage, Matches
+from braid.core.frequent_values import keep_frequent_values
 from braid.core.plan import Block, Plan
 from braid.core.run_events import BatchCommitted
 
@@ -99,16 +100,22 @@ def sum_matches_by_step(matches: AgedMatches) -> Matches:
 
 
 def fade_key_counts(
-    earlier: Sequence[Mapping[int, float]], batch: Sequence[Mapping[int, int]]
+    earlier: Sequence[Mapping[int, float]],
+    batch: Sequence[Mapping[int, int]],
+    keys_per_value: int = 1,
 ) -> tuple[dict[int, float], ...]:
-    """Return the tuples of a batch by stream and routing key, plus the faded counts before it."""
+    """Return the tuples of a batch by stream and number, plus the faded counts before it.
+
+    If join values have several keys, only frequent ones keep their counts.
+    """
     if not batch:
         return tuple(dict(old) for old in earlier)
     pairs = zip(earlier or ({},) * len(batch), batch, strict=True)
-    return tuple(
+    sums = (
         {k: _EARLIER_WEIGHT * old.get(k, 0) + new.get(k, 0) for k in old.keys() | new.keys()}
         for old, new in pairs
     )
+    return tuple(sums) if keys_per_value == 1 else tuple(map(keep_frequent_values, sums))
 
 
 def count_discarded_tuples(

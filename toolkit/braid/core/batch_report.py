@@ -100,7 +100,7 @@ class MatchCount(NamedTuple):
 
 
 class KeyCount(NamedTuple):
-    """Fresh tuples of a stream with one routing key."""
+    """Fresh tuples of a stream with one number (see ``Facts.key_counts``)."""
 
     stream: int
     key: int
@@ -114,7 +114,7 @@ class TaskReport(msgspec.Struct):
     - ``replicas``: replicas that they made.
     - ``results``: result files.
     - ``matches``: pairs compared and matched.
-    - ``key_counts``: fresh tuples by routing key.
+    - ``key_counts``: fresh tuples by stream and number.
     - ``stage``: stage of the batch, from 0.
     - ``source_seconds``: seconds that it waited for the source.
     - ``kernel_seconds``: seconds that its hosts worked in this stage.
@@ -170,7 +170,7 @@ class BatchReport:
     - ``hosts``: metrics by host.
     - ``results``: result files.
     - ``matches``: pairs compared and matched.
-    - ``key_counts``: fresh tuples by stream and routing key.
+    - ``key_counts``: fresh tuples by stream and number.
     - ``source_seconds``: of the task that waited longest for the source.
     - ``kernel_seconds``: of the slowest task of each stage, summed.
     - ``shedding``: outcome of load shedding; None: no load was shed.

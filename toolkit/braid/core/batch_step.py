@@ -155,6 +155,7 @@ def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:
         set(state.pending_pairs),
         placement.delivery_guarantee,
         first=space.first,
+        keys_per_value=space.keys_per_value,
     )
     try:
         ledger.check_plan(state.blocks.values(), work.combined_plan)
@@ -273,7 +274,9 @@ def _make_next_state(
         pinned_blocks=frozenset(work.plan.pinned_blocks),
         pending_pairs=_drop_removed_pairs(work.pending_pairs, gone),
         match_counts=batch_history.fade_match_counts(state.match_counts, outcome.matches),
-        key_counts=batch_history.fade_key_counts(state.key_counts, outcome.key_counts),
+        key_counts=batch_history.fade_key_counts(
+            state.key_counts, outcome.key_counts, rules.placement.keys_per_value
+        ),
         shedder_state=work.shedder_state,
         last_shedding=_finish_shedding_outcome(rules, work, outcome),
         releases=_count_waiting(rules, work, outcome, last),

@@ -124,14 +124,14 @@ class RunRules:
     def make_release_facts(self, state: RunState, retention: Retention) -> ReleaseFacts:
         """Return the facts that the releases of an as-of join are planned from."""
         space = self.placement.key_space(state.placement_state)
-        keying, first = space.routing_key_source, space.first
+        by = space.routing_key_source, space.first, space.keys_per_value
         return ReleaseFacts(
             tuple(state.blocks.values()),
             state.batch,
             state.releases,
             to_limit(retention.horizons[LEFT]),
             self.reach,
-            lambda a, b: may_join(a, b, keying, first),
+            lambda a, b: may_join(a, b, *by),
             self.match is not None and self.match.forgets_dominated,
         )
 

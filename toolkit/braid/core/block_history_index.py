@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from braid.core.coverage import may_join
 from braid.core.placement import Placement
-from braid.core.plan import Block, Keying, Route
+from braid.core.plan import Block, KeySpace, Route
 from braid.core.run_events import (
     BatchCommitted,
     BatchPlanned,
@@ -116,34 +117,37 @@ class EventIndex:
         """The names of the streams."""
         return self.start.streams
 
-    def routing_key_source(self, a: Block, b: Block) -> Keying:
-        """Return the input of two blocks' routing keys.
+    def may_join(self, a: Block, b: Block) -> bool:
+        """Return whether the routing keys of two streams' blocks allow their tuples to join.
 
-        Returns "tuple", whose keys decide nothing, if the blocks were stored under different
-        placements or an unknown one.
+        The keys of blocks stored under different placements, or an unknown one, decide nothing.
         """
         first, later = sorted((a.batch, b.batch))
         if any(first < c.batch <= later for c in self.changes):
-            return "tuple"
+            return True
         try:
-            return self._find_keying(first)
+            space = self._find_key_space(first)
         except ValueError:
-            return "tuple"
+            return True
+        return may_join(a, b, space.routing_key_source, keys_per_value=space.keys_per_value)
 
-    def _find_keying(self, batch: int) -> Keying:
-        """Return the keying of a batch's placement.
+    def _find_key_space(self, batch: int) -> KeySpace:
+        """Return the input and the number of routing keys of a batch's placement.
 
         Raises ValueError if the placement is unknown.
         """
         names = [c.placement for c in self.changes if c.batch <= batch]
         if names:
-            return Placement.class_by_name(names[-1]).routing_key_source
+            return KeySpace(Placement.class_by_name(names[-1]).routing_key_source, 1)
         start = self.start
         placement = Placement.class_by_name(start.placement)
-        if placement.routing_key_source != "both":
-            return placement.routing_key_source
+        if (
+            placement.routing_key_source != "both"
+            and placement.keys_per_value is Placement.keys_per_value
+        ):
+            return KeySpace(placement.routing_key_source, 1)
         restored = placement.from_settings(start.placement_settings)
-        return restored.key_space(restored.initial_state(len(start.streams))).routing_key_source
+        return restored.key_space(restored.initial_state(len(start.streams)))
 
     def display_number(self, batch: int) -> int:
         """Return the displayed number of a batch."""

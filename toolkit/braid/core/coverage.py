@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import chain, combinations
 from math import prod
 
+import numpy as np
+
 from braid.core.plan import (
     Block,
     Coverage,
@@ -20,6 +22,7 @@ from braid.core.plan import (
     Plan,
     Route,
     apply_derivations_and_drops,
+    value_range,
 )
 from braid.core.shedding_plan import SheddingPlan
 from braid.errors import CoverageError
@@ -27,27 +30,43 @@ from braid.errors import CoverageError
 _NONE: frozenset[int] = frozenset()
 
 
-def may_join(a: Block, b: Block, keying: Keying, first: int = 0) -> bool:
+def may_join(a: Block, b: Block, keying: Keying, first: int = 0, keys_per_value: int = 1) -> bool:
     """Return whether the routing keys of two streams' blocks allow their tuples to join.
 
-    Keys below ``first`` are not comparable; such blocks may join.
+    Keys below ``first`` are not comparable; such blocks may join. ``keys_per_value``: of a
+    join value.
     """
     if keying != "join" or min(a.key_range[0], b.key_range[0]) < first:
         return True
-    return a.key_range[0] < b.key_range[1] and b.key_range[0] < a.key_range[1]
+    (low, high), (start, end) = (
+        value_range(a.key_range, keys_per_value),
+        value_range(b.key_range, keys_per_value),
+    )
+    return low < end and start < high
 
 
 class _StreamBlocks:
-    """Blocks of one stream, and which of them a block of another stream must meet."""
+    """Blocks of one stream, and which of them a block of another stream must meet.
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self.blocks, self.ids = blocks, {b.id for b in blocks}
+    ``first``, ``keys_per_value``: as in ``may_join``.
+    """
 
-    def find_joinable(self, f: Block, keying: Keying, first: int) -> set[int]:
+    def __init__(
+        self, blocks: Sequence[Block], keying: Keying, first: int, keys_per_value: int
+    ) -> None:
+        self.is_ranged, self.first, self.keys_per_value = keying == "join", first, keys_per_value
+        self.numbers = {b.id for b in blocks}
+        self.ids = np.array([b.id for b in blocks], np.int64)
+        ranges = np.array([b.key_range for b in blocks], np.int64).reshape(-1, 2)
+        self.is_older = ranges[:, 0] < first
+        self.low, self.high = ranges[:, 0] // keys_per_value, -(-ranges[:, 1] // keys_per_value)
+
+    def find_joinable(self, f: Block) -> set[int]:
         """Return the ids of the blocks that may join, as a new set."""
-        if keying == "tuple":
-            return set(self.ids)
-        return {b.id for b in self.blocks if may_join(f, b, keying, first)}
+        if not self.is_ranged or f.key_range[0] < self.first:
+            return set(self.numbers)
+        low, high = value_range(f.key_range, self.keys_per_value)
+        return {*self.ids[(self.low < high) & (low < self.high) | self.is_older].tolist()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +116,7 @@ class CoverageChecker:
     - ``pending_pairs``: deferred pairs (fresh block, other block) that are not settled. A run is
       complete only if it is empty.
     - ``first``: blocks with keys below it must meet all blocks.
+    - ``keys_per_value``: number of routing keys of one join value.
     """
 
     streams: int
@@ -106,6 +126,7 @@ class CoverageChecker:
     uncovered: tuple[UncoveredCombinations, ...] = ()
     """Combinations that the last plan omits. Always empty if coverage is "exactly once"."""
     first: int = 0
+    keys_per_value: int = 1
 
     def check_plan(self, blocks: Iterable[Block], plan: Plan) -> None:
         """Raise CoverageError unless the plan for these live blocks obeys the cover rule."""
@@ -117,9 +138,11 @@ class CoverageChecker:
         streams: list[list[Block]] = [[] for _ in range(self.streams)]
         for b in live.values():
             streams[b.stream].append(b)
-        older = [_StreamBlocks(each) for each in streams]
+        by = (self.keying, self.first, self.keys_per_value)
+        older = [_StreamBlocks(each, *by) for each in streams]
         newer = [
-            _StreamBlocks([b for b in fresh.values() if b.stream == s]) for s in range(self.streams)
+            _StreamBlocks([b for b in fresh.values() if b.stream == s], *by)
+            for s in range(self.streams)
         ]
         if clash := fresh.keys() & live.keys():
             raise CoverageError(
@@ -154,10 +177,8 @@ class CoverageChecker:
         due: dict[int, set[int]] = {}
         for s in range(self.streams):
             if s != f.stream:
-                due[s] = older[s].find_joinable(f, self.keying, self.first)
-                due[s] |= (
-                    newer[s].find_joinable(f, self.keying, self.first) if s < f.stream else set()
-                )
+                due[s] = older[s].find_joinable(f)
+                due[s] |= newer[s].find_joinable(f) if s < f.stream else set()
         if route.deferred_blocks:
             self._record_deferred(route, due)
         boxes = _find_path_boxes(f, route.paths, due)

@@ -99,8 +99,9 @@ class Facts:
     - ``watermarks``: by stream, the earliest event time still expected of the other streams;
       ``END``: they have ended; None: unknown.
     - ``queries``: queries of a shared run.
-    - ``key_counts``: by stream and routing key, the tuples of a shared run; recent batches weigh
-      most.
+    - ``key_counts``: by stream, tuples by number; recent batches weigh most. In a shared run the
+      number is the routing key; if join values have several keys, it is one of the most frequent
+      values, and ``frequent_values.OTHERS`` stands for all others. Otherwise empty.
     - ``match_counts_by_age``: ``match_counts`` by age as well.
     - ``compacted_blocks``: blocks that compaction makes in this batch. Other hosts cannot read them
       before the next batch.

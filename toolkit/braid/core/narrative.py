@@ -13,7 +13,6 @@ from typing import Any
 from braid.core import plan_sentences
 from braid.core.block_history_index import BlockMeeting, EventIndex
 from braid.core.condition_cost_tree import build_condition_tree, format_condition_tree
-from braid.core.coverage import may_join
 from braid.core.plan import Block
 from braid.core.run_events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
 
@@ -233,7 +232,7 @@ def _describe_shared_visits(
 
 def _explain_no_meeting(run: EventIndex, a: Block, b: Block) -> str:
     """Return why two blocks of different streams have not met."""
-    if not may_join(a, b, run.routing_key_source(a, b)):
+    if not run.may_join(a, b):
         return (
             f"never met: the routing keys {plan_sentences.format_key_range(a)} and "
             f"{plan_sentences.format_key_range(b)} have none in common, so no tuples of theirs join"

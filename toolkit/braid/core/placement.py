@@ -90,6 +90,14 @@ class Placement(ABC):
         """The number of routing keys, the parts into which a stream's batch can be divided."""
         return 1
 
+    @property
+    def keys_per_value(self) -> int:
+        """The number of routing keys of one join value, which tell its tuples apart.
+
+        If there are several, core counts the tuples of frequent values (``Facts.key_counts``).
+        """
+        return 1
+
     def initial_state(self, streams: int) -> Any:
         """Return the state before the first batch.
 
@@ -114,7 +122,9 @@ class Placement(ABC):
 
     def key_space(self, state: Any) -> KeySpace:
         """Return the routing keys of the batch whose plan carries this state."""
-        return KeySpace(self.routing_key_source, self.key_space_size)
+        return KeySpace(
+            self.routing_key_source, self.key_space_size, keys_per_value=self.keys_per_value
+        )
 
     def supports_streams(self, streams: int) -> bool:
         """Return whether it joins this number of streams."""

@@ -22,6 +22,15 @@ from braid.core.shedding_plan import SheddingPlan
 Keys = tuple[int, int]
 """Half-open range [low, high) of routing keys."""
 
+
+def value_range(keys: Keys, keys_per_value: int) -> Keys:
+    """Return the range of join values to which some routing keys belong.
+
+    A value has ``keys_per_value`` consecutive keys.
+    """
+    return (keys[0] // keys_per_value, -(-keys[1] // keys_per_value))
+
+
 Ids = tuple[int, ...]
 """Block ids."""
 
@@ -49,12 +58,14 @@ class KeySpace:
     - ``first``: first key. Default: 0.
     - ``divisor``: 0 if tuples arrive with their routing key. Otherwise they arrive with a number
       that combines both hashes, and the key is ``first + number // divisor % size``.
+    - ``keys_per_value``: number of keys of one join value, which tell its tuples apart. Default: 1.
     """
 
     routing_key_source: Keying
     size: int
     first: int = 0
     divisor: int = 0
+    keys_per_value: int = 1
 
     @property
     def key_end(self) -> int:

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from braid.core.batch_report import BlockSize
+from braid.core.batch_report import BlockSize, KeyCount
+from braid.core.frequent_values import select_frequent_values
 from braid.core.horizon import find_late_limit
 from braid.core.irregular_rows import LATE
-from braid.core.plan import Block, Route
+from braid.core.plan import Block, Keys, Route, value_range
 from braid.core.releases import LEFT
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.core.run_state import ReplicaAddress
@@ -73,6 +74,7 @@ class FreshBlockBuilder:
 
     - ``key_counts``: tuples by routing key, in a run that serves many queries. The key tells how
       long a tuple is useful.
+    - ``value_counts``: by stream, tuples by join value, if values have several routing keys.
     - ``kinds``: tuples by utility type, if ``typed``, which a run that sheds load by utility needs.
     """
 
@@ -82,6 +84,7 @@ class FreshBlockBuilder:
         self.batch, self.files, self.typed = batch, files, typed
         self.irregular = irregular
         self.key_counts: Counts = {}
+        self.value_counts: dict[int, np.ndarray] = {}
         self.kinds: Counts = {}
 
     def build_blocks(
@@ -119,7 +122,9 @@ class FreshBlockBuilder:
 
         They are written together if they are one segment, and each by itself otherwise.
         """
-        routes = [r for r in routes if r.block.stream == stream]
+        routes = sorted(
+            (r for r in routes if r.block.stream == stream), key=lambda r: r.block.key_range
+        )
         if not routes or not whole.num_rows:
             return []
         segment, routes = self._sort_by_route(whole, stream, routes)
@@ -175,12 +180,9 @@ class FreshBlockBuilder:
         The rows of each block are sorted by the column of the first order. They are copied once;
         every block is a view of the copy.
         """
-        number = np.full(
-            self.batch.key_space.key_end, len(routes), np.int16 if len(routes) < 1 << 15 else int
+        block = _number_by_range(
+            whole.column(ROUTING).to_numpy(), [r.block.key_range for r in routes]
         )
-        for n, route in enumerate(routes):
-            number[slice(*route.block.key_range)] = n
-        block = number[whole.column(ROUTING).to_numpy()]
         ends = np.cumsum(np.bincount(block, minlength=len(routes)))[: len(routes)]
         key = whole.column(self.batch.spec.predicate.stream_orders(stream)[0].column)
         key = key.to_numpy(zero_copy_only=False)
@@ -205,8 +207,8 @@ class FreshBlockBuilder:
         """Return a fresh block with its address and size, if a served host stores it."""
         (route, rows, size_bytes, checksum), block = part, part.route.block
         is_first = serves(block.hosts[0])
-        if is_first and (self.typed or self.batch.bitmaps is not None):
-            self._count_keys_and_types(rows, block.stream)
+        if is_first:
+            self._count_keys_and_types(rows, block)
         fresh = FreshBlock(block, route.reading_hosts(), rows, size_bytes)
         if address is None:
             return fresh
@@ -229,11 +231,36 @@ class FreshBlockBuilder:
             return False
         return not all(map(serves, route.reading_hosts()))
 
-    def _count_keys_and_types(self, rows: BlockRows, stream: int) -> None:
+    def _count_keys_and_types(self, rows: BlockRows, block: Block) -> None:
         if self.batch.bitmaps is not None:
-            _add_value_counts(self.key_counts.setdefault(stream, {}), rows.numpy_column(ROUTING))
+            counts = self.key_counts.setdefault(block.stream, {})
+            _add_value_counts(counts, rows.numpy_column(ROUTING))
+        elif self.batch.key_space.keys_per_value > 1:
+            self._count_join_values(rows.numpy_column(ROUTING), block)
         if self.typed:
-            _add_value_counts(self.kinds.setdefault(stream, {}), utility_types(rows))
+            _add_value_counts(self.kinds.setdefault(block.stream, {}), utility_types(rows))
+
+    def _count_join_values(self, keys: np.ndarray, block: Block) -> None:
+        """Count the tuples of each join value of a block."""
+        space = self.batch.key_space
+        low, high = value_range(block.key_range, space.keys_per_value)
+        counts = self.value_counts.get(block.stream)
+        if counts is None:
+            values = -(-space.key_end // space.keys_per_value)
+            counts = self.value_counts[block.stream] = np.zeros(values, np.int64)
+        counts[low:high] += np.bincount(keys // space.keys_per_value - low, minlength=high - low)
+
+    def list_key_counts(self) -> list[KeyCount]:
+        """Return the tuples by routing key, or those of frequent join values and of the others."""
+        listed = [
+            KeyCount(stream, key, n)
+            for stream, counts in self.key_counts.items()
+            for key, n in counts.items()
+        ]
+        for stream, tuples in self.value_counts.items():
+            frequent = select_frequent_values(tuples)
+            listed += [KeyCount(stream, value, n) for value, n in frequent.items()]
+        return listed
 
     def _count_late_rows(self, rows: BlockRows, stream: int, is_written: bool) -> int:
         """Return the number of late rows. Their partners may have been dropped already.
@@ -271,6 +298,17 @@ class FreshBlockBuilder:
         if ahead is None or not needs_spread(rows.event_time_range(), at, ahead):
             return None
         return describe_times(rows.numpy_column(TIME), at, ahead)
+
+
+def _number_by_range(keys: np.ndarray, ranges: Sequence[Keys]) -> np.ndarray:
+    """Return, by routing key, the index of its range; their number if it is in none.
+
+    The ranges ascend and do not overlap.
+    """
+    low, high = (np.array(each, keys.dtype) for each in zip(*ranges, strict=True))
+    number = low.searchsorted(keys, "right") - 1
+    number[(number < 0) | (keys >= high[number])] = len(ranges)
+    return number.astype(np.int16) if len(ranges) < 1 << 15 else number
 
 
 def _add_value_counts(counts: dict[int, int], values: np.ndarray) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from braid.core.batch_report import KeyCount, MatchCount, TaskReport
+from braid.core.batch_report import MatchCount, TaskReport
 from braid.core.shedding_plan import SheddingOutcome
 from braid.execution.fresh_blocks import FreshBlockBuilder
 from braid.execution.host_replicas import ReplicaStore
@@ -95,11 +95,7 @@ class HostTask:
             files=blocks | results | irregular,
             worker_id=current_environment().find_host_name(),
             matches=[MatchCount(*visit, age, *n) for (visit, age), n in matches],
-            key_counts=[
-                KeyCount(stream, key, n)
-                for stream, counts in self.cutter.key_counts.items()
-                for key, n in counts.items()
-            ],
+            key_counts=self.cutter.list_key_counts(),
             shedding=self._make_shedding_outcome(),
             results_by_query=self.results.served,
             step_counts=self.probing.joiner.make_step_counts(),

@@ -31,8 +31,7 @@ from braid.execution.wire_format import (
     decode_partials,
     encode_arrow,
     encode_partials,
-    filter_by_key,
-    key_masks_by_partition,
+    find_needed_keys,
     make_shipment,
     split_by_stream,
 )
@@ -134,10 +133,10 @@ def single_stage(batch: BatchSpec) -> Stage:
             ExcludedTuples(),
         )
         arrived: dict[int, list[pa.RecordBatch]] = {}
-        need = key_masks_by_partition(batch)
+        need = find_needed_keys(batch)
         for rows in source:
             for s, flat in split_by_stream(rows, batch, excluded):
-                if (part := filter_by_key(flat, need[s][0])).num_rows:
+                if (part := need[s][0].filter_rows(flat)).num_rows:
                     arrived.setdefault(s, []).append(part)
         excluded.write_untimed_rows(task.irregular)
         task.answers.answer_rejected_tuples(excluded.rejected)
@@ -156,14 +155,14 @@ def route_stage(batch: BatchSpec) -> Stage:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _freeze_imported_objects()
         need, source, excluded = (
-            key_masks_by_partition(batch),
+            find_needed_keys(batch),
             TimedIterator(batches),
             ExcludedTuples(),
         )
         for rows in source:
             for s, flat in split_by_stream(rows, batch, excluded):
-                for p, mask in enumerate(need[s]):
-                    if (part := filter_by_key(flat, mask)).num_rows:
+                for p, needed in enumerate(need[s]):
+                    if (part := needed.filter_rows(flat)).num_rows:
                         yield make_shipment([(p, f"tuples {s}", encode_arrow(part))])
         yield _make_report_shipment(source.make_report(excluded.untimed), 0)
         if excluded.rejected or excluded.untimed_rows:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.core.irregular_rows import UNTIMED
+from braid.core.plan import Keys
 from braid.core.reserved_columns import COIN, MARK, MEETS, NO_TIME, ROUTING, TIME, WEIGHT
 from braid.kernels.block_builder import replace_column
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_known_rows
@@ -156,22 +157,34 @@ def _split_rejected(rows: pa.RecordBatch, stream: int, excluded: ExcludedTuples)
     return rows.filter(meets)
 
 
-def filter_by_key(rows: pa.RecordBatch, mask: np.ndarray) -> pa.RecordBatch:
-    """Return the rows whose routing keys are in the mask."""
-    return take_rows(rows, np.flatnonzero(mask[rows.column(ROUTING).to_numpy()]))
+class NeededKeys:
+    """The routing keys of one stream that the hosts of a partition need."""
+
+    def __init__(self, ranges: Iterable[Keys]) -> None:
+        joined: list[int] = []
+        for low, high in sorted(ranges):
+            if joined and joined[-1] == low:
+                joined[-1] = high
+            else:
+                joined += [low, high]
+        self.bounds = np.array(joined, np.int32)
+
+    def filter_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows whose routing keys are needed."""
+        key = rows.column(ROUTING).to_numpy()
+        # Below the n-th bound: an odd n is inside of a range.
+        return take_rows(rows, np.flatnonzero(self.bounds.searchsorted(key, "right") & 1))
 
 
-def key_masks_by_partition(batch: BatchSpec) -> list[list[np.ndarray]]:
-    """Return the mask of routing keys needed by the hosts of each partition, by stream."""
+def find_needed_keys(batch: BatchSpec) -> list[list[NeededKeys]]:
+    """Return the routing keys needed by the hosts of each partition, by stream."""
     partitions = range(batch.spec.partitions)
-    need = [
-        [np.zeros(batch.key_space.key_end, bool) for _ in partitions] for _ in batch.spec.columns
-    ]
+    ranges: list[list[list[Keys]]] = [[[] for _ in partitions] for _ in batch.spec.columns]
     for route in batch.routes:
         if route.is_fresh:
             for p in {host % batch.spec.partitions for host in route.reading_hosts()}:
-                need[route.block.stream][p][slice(*route.block.key_range)] = True
-    return need
+                ranges[route.block.stream][p].append(route.block.key_range)
+    return [[NeededKeys(each) for each in stream] for stream in ranges]
 
 
 def encode_arrow(rows: pa.RecordBatch) -> bytes:

@@ -236,7 +236,7 @@ class Auto(Placement):
             rules, now, sizes, draw, _predict_batch_starts(facts), raw, zero, "pair"
         )
         for b in facts.blocks:
-            model.add_block(b, self.key_space(state).key_end)
+            model.add_block(b)
         batches = min(max(facts.batch, AHEAD[0]), AHEAD[1])
         each = [round(n / facts.batch) for n in facts.received]
         events = (e for _ in range(batches) for e in model.run_batch(each))

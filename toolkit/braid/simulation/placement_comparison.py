@@ -94,6 +94,10 @@ def candidate_placements(known: JoinStatistics) -> Iterable[Placement]:
         )
         if not is_built_in or kind.routing_key_source == "both" or kind.__name__ == "StaticOpt":
             continue
+        if (
+            kind.keys_per_value is not Placement.keys_per_value
+        ):  # its gain depends on values, which are unknown here
+            continue
         try:
             placement = kind.from_settings(
                 {"hosts": known.hosts} if "hosts" in kind.setting_names() else {}

@@ -9,9 +9,10 @@ import numpy as np
 
 from braid.core.answer_state import AnswerCount
 from braid.core.batch_work import BatchWork, RunRules
-from braid.core.plan import Release, Settle
+from braid.core.plan import Keys, Release, Settle
 from braid.core.releases import LEFT
 from braid.core.run_state import RunState
+from braid.simulation.keyed_tuples import KeyedTuples
 
 
 class SimulatedAnswers:
@@ -24,7 +25,7 @@ class SimulatedAnswers:
 
     def __init__(self, rules: RunRules, selectivity: np.ndarray) -> None:
         self._rules, self._selectivity = rules, selectivity
-        self._arrived: dict[int, dict[int, np.ndarray]] = {}
+        self._arrived: dict[int, dict[int, KeyedTuples]] = {}
         """By live block and batch, the tuples by routing key."""
         self._spans: dict[int, tuple[int, int]] = {}
         """By batch, the event time at which it begins and ends."""
@@ -55,11 +56,11 @@ class SimulatedAnswers:
         before = answers.get(stream, AnswerCount())
         answers[stream] = before.add_counts(AnswerCount(answered, unmatched))
 
-    def _count_below(self, batch: int, tuples: np.ndarray, limit: float) -> int:
+    def _count_below(self, batch: int, tuples: KeyedTuples, limit: float) -> int:
         """Return the tuples of a batch whose event time is below a limit."""
         begin, end = self._spans[batch]
         share = min(1.0, max(0.0, (limit - begin) / (end - begin)))
-        return int(np.floor(tuples * share).sum())
+        return int(np.floor(tuples.counts * share).sum())
 
     def _expect_unmatched(self, stream: int, state: RunState) -> float:
         """Return the expected share of the answered tuples that have no partner."""
@@ -75,7 +76,7 @@ class SimulatedAnswers:
         return float((1 - selectivity) ** partners)
 
     def store_blocks(
-        self, work: BatchWork, tuples: Mapping[int, np.ndarray], span: tuple[int, int]
+        self, work: BatchWork, tuples: Mapping[int, KeyedTuples], span: tuple[int, int]
     ) -> None:
         """Follow the derivations of a batch, and add its fresh blocks.
 
@@ -89,14 +90,12 @@ class SimulatedAnswers:
             if route.is_fresh:
                 self._arrived[route.block.id] = {batch: tuples[route.block.id]}
 
-    def _derive(self, sources: Collection[int], keys: tuple[int, int]) -> dict[int, np.ndarray]:
-        derived: dict[int, np.ndarray] = {}
+    def _derive(self, sources: Collection[int], keys: Keys) -> dict[int, KeyedTuples]:
+        parts: dict[int, list[KeyedTuples]] = {}
         for source in sources:
             for batch, tuples in self._arrived[source].items():
-                kept = np.zeros_like(tuples)
-                kept[slice(*keys)] = tuples[slice(*keys)]
-                derived[batch] = derived[batch] + kept if batch in derived else kept
-        return derived
+                parts.setdefault(batch, []).append(tuples.select_range(keys))
+        return {batch: KeyedTuples.add_parts(each) for batch, each in parts.items()}
 
     def keep_only(self, live: Collection[int]) -> None:
         """Forget all other blocks."""

@@ -13,10 +13,12 @@ from braid.core import batch_step
 from braid.core.batch_history import count_hosts
 from braid.core.batch_report import BatchReport, BlockSize, HostMetrics, with_reported_size
 from braid.core.batch_work import BatchWork, RunRules
-from braid.core.plan import Block, Plan
+from braid.core.frequent_values import select_frequent_values
+from braid.core.plan import Block, KeySpace, Plan
 from braid.core.run_events import BatchCommitted, Event
 from braid.core.run_state import RunState
 from braid.simulation.expected_work import ExpectedSampling, ExpectedWork, PathCounts, Selects
+from braid.simulation.keyed_tuples import Ints, KeyedTuples
 from braid.simulation.simulated_answers import SimulatedAnswers
 from braid.util.cancellation import check_cancelled
 
@@ -47,20 +49,15 @@ class SimulatedRun:
         self.begun = next(ends)
         has_answers = rules.match is not None or not rules.kind.is_inner
         self.answers = SimulatedAnswers(rules, sigma) if has_answers else None
-        self.tuples: dict[int, np.ndarray] = {}
+        self.tuples: dict[int, KeyedTuples] = {}
         self.rows: dict[int, int] = {}
         self.results = 0.0
 
-    def add_block(self, b: Block, keys: int) -> None:
-        """Add an existing block.
-
-        ``keys`` is the number of routing keys; its tuples are spread over its own.
-        """
-        there = np.zeros(keys, np.int64)
-        there[slice(*b.key_range)] = np.diff(
-            np.linspace(0, b.rows, 1 + b.key_range[1] - b.key_range[0]).round()
-        )
-        self._set_block_tuples(b, there)
+    def add_block(self, b: Block) -> None:
+        """Add an existing block, whose tuples are spread over its routing keys."""
+        low, high = b.key_range
+        counts = np.diff(np.linspace(0, b.rows, 1 + high - low).round()).astype(np.int64)
+        self._set_block_tuples(b, KeyedTuples.from_dense(counts, low))
 
     def run_batch(self, counts: Sequence[int]) -> list[Event]:
         """Run one batch and return its events.
@@ -93,28 +90,41 @@ class SimulatedRun:
     def _store_blocks(self, plan: Plan, counts: Sequence[int]) -> tuple[dict[int, int], ...]:
         """Create the derived and the fresh blocks.
 
-        Return, by stream, the new tuples of each routing key for a run with queries; otherwise an
-        empty tuple.
+        Return, by stream, the new tuples of each routing key for a run with queries, or those of
+        frequent join values if values have several keys; otherwise an empty tuple.
         """
         for d in plan.derivations:
-            self._set_block_tuples(
-                d.block, np.sum([self.tuples[source] for source in d.source_blocks], axis=0)
-            )
+            sources = [self.tuples[source] for source in d.source_blocks]
+            self._set_block_tuples(d.block, KeyedTuples.add_parts(sources))
         drawn = [self.draw.multinomial(n, p) for n, p in zip(counts, self.shares, strict=True)]
-        if (space := self.rules.placement.key_space(plan.state)).divisor:
-            keys = space.routing_keys(np.arange(len(drawn[0])))
-            drawn = [np.bincount(keys, n, space.key_end).astype(np.int64) for n in drawn]
+        space = self.rules.placement.key_space(plan.state)
+        arrivals = [self._draw_keys(each, space) for each in drawn]
         for b in (r.block for r in plan.routes if r.is_fresh):
-            self._set_block_tuples(b, drawn[b.stream])
+            self._set_block_tuples(b, arrivals[b.stream])
+        if space.keys_per_value > 1:
+            return tuple(map(select_frequent_values, drawn))
         if not self.state.queries:
             return ()
         return tuple({k: n for k, n in enumerate(each.tolist()) if n} for each in drawn)
 
-    def _set_block_tuples(self, b: Block, tuples: np.ndarray) -> None:
+    def _draw_keys(self, drawn: Ints, space: KeySpace) -> KeyedTuples:
+        """Return new tuples by routing key, from those by the number that they arrive with.
+
+        If values have several keys, they arrive with a value, and one of its keys is drawn.
+        """
+        if space.divisor:
+            keys = space.routing_keys(np.arange(len(drawn)))
+            drawn = np.bincount(keys, drawn, space.key_end).astype(np.int64)
+        if space.keys_per_value == 1:
+            return KeyedTuples.from_dense(drawn)
+        values = np.repeat(np.arange(len(drawn)), drawn)
+        parts = self.draw.integers(space.keys_per_value, size=len(values))
+        return KeyedTuples(*np.unique(values * space.keys_per_value + parts, return_counts=True))
+
+    def _set_block_tuples(self, b: Block, tuples: KeyedTuples) -> None:
         """Store those of the tuples in a block that have its routing keys."""
-        selected = np.zeros_like(tuples)
-        selected[slice(*b.key_range)] = tuples[slice(*b.key_range)]
-        self.tuples[b.id], self.rows[b.id] = selected, int(selected.sum())
+        selected = tuples.select_range(b.key_range)
+        self.tuples[b.id], self.rows[b.id] = selected, int(selected.counts.sum())
 
     def _record_block_sizes(
         self, work: BatchWork, outcome: BatchReport, span: tuple[int, int]

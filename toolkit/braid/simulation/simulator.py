@@ -84,7 +84,8 @@ def iter_simulation(
     queries
         Queries of a shared join. The windows are then the longest of theirs.
     key_shares
-        By stream, the share of its tuples with each routing key. Default: equal shares; for a
+        By stream, the share of its tuples with each routing key, or each join value if values have
+        several keys. Default: equal shares; for a
         shared join, all tuples have the rank of the longest window, as without selections.
     selects
         Selectivities that apply to an intermediate result at its next hop. "pair" (default): those
@@ -129,7 +130,9 @@ def iter_simulation(
         sizes,
         np.random.default_rng(seed),
         _iterate_batch_starts(seconds, len(counts)),
-        _resolve_key_shares(placement.key_space_size, key_shares, queries, width),
+        _resolve_key_shares(
+            placement.key_space_size // placement.keys_per_value, key_shares, queries, width
+        ),
         np.broadcast_to(np.asarray(selectivity, float), (width, width)),
         selects,
     )
@@ -213,7 +216,7 @@ def _iterate_batch_starts(seconds: float | Sequence[float], batches: int) -> Ite
 def _resolve_key_shares(
     keys: int, given: Sequence[Sequence[float]], queries: Sequence[Query], streams: int
 ) -> list[Floats]:
-    """Return, by stream, the share of its tuples with each routing key."""
+    """Return, by stream, the share of its tuples with each routing key, or each join value."""
     if queries and not given:
         ranks = (len({q.windows[s] for q in queries}) - 1 for s in range(streams))
         return [np.eye(1, keys, rank)[0] for rank in ranks]

@@ -142,19 +142,30 @@ def _quote_identifier(name: str) -> str:
 def _routing_key_sql(placement: Placement, seed: int, whole: Sequence[str], value: str) -> str:
     """Return DuckDB SQL for the routing key: a seeded hash of the tuple, the join value, or both.
 
+    If join values have several keys, a hash of the tuple selects one of them.
+
     ``value``: SQL for the value that an equality joins on; empty: there is none.
     """
 
     def hashed(columns: Sequence[str], keys: int) -> str:
         return f"hash({', '.join([str(seed), *columns])}) % {keys}"
 
-    keys, hosts = placement.key_space_size, placement.hosts
+    keys, hosts, keys_per_value = (
+        placement.key_space_size,
+        placement.hosts,
+        placement.keys_per_value,
+    )
     if keys == 1:
         return "0"
     if placement.routing_key_source == "tuple" or not value:
         return hashed(whole, keys)
     if placement.routing_key_source == "join":
-        return hashed([value], keys)
+        by_value = hashed([value], keys // keys_per_value)
+        return (
+            by_value
+            if keys_per_value == 1
+            else f"{by_value} * {keys_per_value} + {hashed(whole, keys_per_value)}"
+        )
     return f"{hashed(whole, keys // hosts)} * {hosts} + {hashed([value], hosts)}"
 
 

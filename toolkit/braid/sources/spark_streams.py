@@ -285,15 +285,16 @@ def _condition_columns(join: AnalyzedJoin, i: int, frame: DataFrame) -> dict[str
 def _with_routing_hash(join: AnalyzedJoin, i: int, layout: StreamLayout) -> StreamLayout:
     """Return a stream's layout, with the routing hash if the receiver can compute it.
 
-    It can if the key is the hash of a copied ``bigint``. Spark takes longer to compute it.
+    It can if the key is the hash of a copied ``bigint`` alone. Spark takes longer to compute it.
     """
     equality = join.predicate.equality
-    if join.placement.routing_key_source != "join" or equality is None:
+    placement = join.placement
+    if placement.routing_key_source != "join" or placement.keys_per_value > 1 or equality is None:
         return layout
     column = equality[i]
     if (column, "int64") not in {(name, kind) for name, _, kind in layout.generated_columns}:
         return layout
-    routing = RoutingHash(column, join.config.seed, join.placement.key_space_size)
+    routing = RoutingHash(column, join.config.seed, placement.key_space_size)
     return replace(layout, routing=routing)
 
 
@@ -326,9 +327,9 @@ def _routing_key_sql(
 ) -> str:
     """Return Spark SQL for the routing key, a seeded hash in [0, keys).
 
-    It hashes the whole tuple, the value of the join's equality, or both. In a shared join it is
-    computed from query bitmaps on arrival. ``columns``: Spark SQL of the columns that the condition
-    adds.
+    It hashes the whole tuple, the value of the join's equality, or both. If join values have
+    several keys, a hash of the tuple selects one of them. In a shared join it is computed from
+    query bitmaps on arrival. ``columns``: Spark SQL of the columns that the condition adds.
     """
     p, placement = join.predicate, join.placement
     if join.config.shares_queries or placement.key_space_size == 1:
@@ -344,7 +345,15 @@ def _routing_key_sql(
         return hash_columns(whole, size)
     value = [columns[p.equality[i]]]
     if keying == "join":
-        return hash_columns(value, size)
+        by_value, keys_per_value = (
+            hash_columns(value, size // placement.keys_per_value),
+            placement.keys_per_value,
+        )
+        return (
+            by_value
+            if keys_per_value == 1
+            else f"{by_value} * {keys_per_value} + {hash_columns(whole, keys_per_value)}"
+        )
     return f"{hash_columns(whole, size // hosts)} * {hosts} + {hash_columns(value, hosts)}"
 
 

@@ -1,0 +1,170 @@
+"""HotKeys: hash partitioning in which the tuples of frequent values are shared out over hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from braid.core.facts import Facts
+from braid.core.placement import MOST_KEYS, Placement, check_hosts
+from braid.core.plan import Block, Plan
+from braid.core.plan_builder import PlanBuilder
+from braid.papers.hotkeys.block_moves import (
+    estimate_moving_tuples,
+    find_stray_blocks,
+    move_stray_blocks,
+)
+from braid.papers.hotkeys.hot_routes import make_routes
+from braid.papers.hotkeys.run_events import SpreadChanged, SpreadValue
+from braid.papers.hotkeys.spread import (
+    Spread,
+    TileTable,
+    ValueRanges,
+    busiest_over_mean,
+    drop_cooled_values,
+    host_micros,
+    pack_values,
+)
+from braid.papers.hotkeys.value_work import ValueShares, estimate_value_work
+from braid.util.validation import check_int
+
+MOST_KEYS_PER_VALUE = 1024
+"""Maximum number of routing keys of a value."""
+WORTHWHILE = 0.95
+"""Maximum work of the busiest host after a change, relative to the work before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HotKeysState:
+    """The state of ``HotKeys``.
+
+    - ``spread``: frequent values, ascending, each with the hosts that share its tuples.
+    - ``is_settled``: whether all stored tuples are where the spread has them.
+    """
+
+    spread: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    is_settled: bool = True
+
+
+@dataclass(frozen=True)
+class HotKeys(Placement):
+    """Hash partitioning on the join value, with frequent values shared out over hosts.
+
+    A tuple is stored and joined on the host of its join value's hash. The tuples of a frequent
+    value are shared out over several hosts by a hash of the whole tuple; each is stored once and
+    probes all of them. Frequent values are counted while the join runs, and change with the
+    streams. Stored tuples then move in the background; meanwhile they are probed where they are. It
+    needs an equality that connects all streams. Supports any number of streams.
+
+    - ``hosts``: number of hosts.
+    - ``target``: busiest host over mean work up to which nothing changes. Default: 1.12.
+    - ``every``: batches between two looks. Default: 2.
+    - ``rate``: stored tuples that a host takes in from others in a batch, for each new tuple of its
+      share in the last batch. Default: 2.
+    - ``values``: number of hash values of the join value. At least ``hosts`` are used. Default:
+      16,384.
+
+    Sources: Afrati et al. 2015 (a frequent value has hosts of its own); Lin et al. 2015 (a tuple is
+    stored once and probes all of them).
+
+    Raises ValueError for hosts < 1, target not in (1, 2], every < 1, rate <= 0 or values < 1.
+    """
+
+    State = HotKeysState
+    routing_key_source = "join"
+    label = "Hot keys (hash; frequent values shared out)"
+
+    hosts: int
+    target: float = 1.12
+    every: int = 2
+    rate: float = 2.0
+    values: int = 1 << 14
+
+    def __post_init__(self) -> None:
+        check_hosts(self.hosts)
+        check_int(self.every, "every", 1)
+        check_int(self.values, "values", 1, MOST_KEYS)
+        if not 1 < self.target <= 2:
+            raise ValueError(
+                f"target is {self.target!r}; it must be a number greater than 1, at most 2"
+            )
+        if not self.rate > 0:
+            raise ValueError(f"rate is {self.rate!r}; it must be a number greater than 0")
+
+    @property
+    def value_ranges(self) -> ValueRanges:
+        """The values of each host."""
+        values, keys_per_value = max(self.values, self.hosts), 256
+        while keys_per_value < MOST_KEYS_PER_VALUE and keys_per_value < 4 * self.hosts:
+            keys_per_value *= 2
+        while keys_per_value * values > MOST_KEYS:
+            keys_per_value //= 2
+        return ValueRanges(self.hosts, values, keys_per_value)
+
+    @property
+    def keys_per_value(self) -> int:
+        return self.value_ranges.keys_per_value
+
+    @property
+    def key_space_size(self) -> int:
+        return self.value_ranges.values * self.value_ranges.keys_per_value
+
+    @classmethod
+    def example_instances(cls) -> tuple[Self, ...]:
+        return cls(5, values=12), cls(3, every=1, target=1.01, values=6)
+
+    def initial_state(self, streams: int) -> HotKeysState:
+        return HotKeysState()
+
+    def plan_batch(self, facts: Facts, state: HotKeysState) -> Plan:
+        spread, builder = dict(state.spread), PlanBuilder(facts)
+        shares = ValueShares(
+            facts.key_counts, self.value_ranges.values, self.value_ranges.keys_per_value
+        )
+        change = self._find_change(facts, spread, shares)
+        if change is not None:
+            spread = {v.value: v.hosts for v in change.spread}
+        table = TileTable(self.value_ranges, spread)
+        waiting: list[Block] = []
+        if change is not None or not state.is_settled:
+            strays = find_stray_blocks(facts.blocks, table)
+            budget = self.rate * sum(facts.previous_received) / self.hosts
+            waiting = move_stray_blocks(builder, strays, table, shares, budget)
+            if change is not None:
+                each = (estimate_moving_tuples(b, table, shares) for b in strays)
+                change = replace(change, tuples_to_move=round(sum(sum(m.values()) for m in each)))
+        return builder.make_plan(
+            make_routes(builder, table),
+            HotKeysState(tuple(sorted(spread.items())), not waiting),
+            () if change is None else (change,),
+            (b.id for b in waiting),
+        )
+
+    def _find_change(
+        self, facts: Facts, present: Spread, shares: ValueShares
+    ) -> SpreadChanged | None:
+        """Return the change of the spread that is due in a batch; None: there is none."""
+        is_due = self.hosts > 1 and facts.batch > 0 and facts.batch % self.every == 0
+        if not is_due or not any(facts.key_counts):
+            return None
+        ranges, work = self.value_ranges, estimate_value_work(facts, shares)
+        now = host_micros(work, present, ranges)
+        spread = drop_cooled_values(present, work, ranges)
+        if busiest_over_mean(host_micros(work, spread, ranges)) > self.target:
+            packed = pack_values(work, spread, ranges)
+            if max(host_micros(work, packed, ranges)) < WORTHWHILE * max(now):
+                spread = packed
+        if spread == present:
+            return None
+        after = busiest_over_mean(host_micros(work, spread, ranges))
+        return SpreadChanged(
+            facts.batch, _list_spread(spread, facts), busiest_over_mean(now), after, 0
+        )
+
+
+def _list_spread(spread: Spread, facts: Facts) -> tuple[SpreadValue, ...]:
+    """Return the frequent values, the most frequent first."""
+    total = sum(sum(counts.values()) for counts in facts.key_counts)
+    share = {v: sum(counts.get(v, 0.0) for counts in facts.key_counts) / total for v in spread}
+    order = sorted(spread, key=lambda v: (-share[v], v))
+    return tuple(SpreadValue(v, spread[v], round(share[v], 4)) for v in order)

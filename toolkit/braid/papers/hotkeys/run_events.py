@@ -1,0 +1,53 @@
+"""Events of frequent values that are shared out over hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from logging import INFO
+from typing import NamedTuple
+
+from braid.core.plan_sentences import format_count, format_hosts
+from braid.core.run_events import Event, EventContext
+
+
+class SpreadValue(NamedTuple):
+    """A frequent value.
+
+    - ``value``: its number, the hash of the join value.
+    - ``hosts``: hosts that share its tuples.
+    - ``share``: share of all tuples that have it in recent batches.
+    """
+
+    value: int
+    hosts: tuple[int, ...]
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadChanged(Event):
+    """The frequent values and their hosts change.
+
+    - ``spread``: all frequent values from this batch on, the most frequent first.
+    - ``before``, ``after``: work of the busiest host divided by the mean under both, modelled.
+    - ``tuples_to_move``: stored tuples that are not where the new spread has them, estimated.
+    """
+
+    level = INFO
+    retention_key = ()
+
+    batch: int
+    spread: tuple[SpreadValue, ...]
+    before: float
+    after: float
+    tuples_to_move: int
+
+    def describe_decision(self, moment: EventContext) -> str:
+        load = f"the busiest host had {self.before:.2f} times the mean work, now {self.after:.2f}"
+        moves = f"{self.tuples_to_move:,} tuples are to move"
+        if not self.spread:
+            return f"no value is frequent any more: {load}; {moves}"
+        first = self.spread[0]
+        return (
+            f"{format_count(len(self.spread), 'frequent value')} shared out, the first "
+            f"({first.share:.1%} of the tuples) on {format_hosts(first.hosts)}: {load}; {moves}"
+        )
