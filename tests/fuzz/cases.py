@@ -60,7 +60,6 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True):
     tree: Tree | None = None
     windows: dict[str, int] = {}
     placement: str = "Centralized()"
-    zone: str = "UTC"
     verdict: Verdict = "equal"
     why: str = ""
     how: str | dict[str, str] = "inner"

@@ -26,6 +26,9 @@ CONDITIONS: dict[str, Callable[..., bool]] = {
     "a.k = b.k": lambda a, b: a["k"] == b["k"],
     "a.k = b.k AND a.n < b.n": lambda a, b: a["k"] == b["k"] and a["n"] < b["n"],
     "abs(a.n - b.n) <= 3": lambda a, b: abs(a["n"] - b["n"]) <= 3,
+    "a.k = b.k OR a.n <= b.n AND b.n <= a.n + 3": lambda a, b: (
+        a["k"] == b["k"] or 0 <= b["n"] - a["n"] <= 3
+    ),
     "a.k = b.k AND b.k = c.k": lambda a, b, c=None: (
         a["k"] == b["k"] and (c is None or b["k"] == c["k"])
     ),
@@ -34,6 +37,7 @@ CONDITIONS: dict[str, Callable[..., bool]] = {
     ),
 }
 """By condition, whether the given rows satisfy it."""
+_BAND, _EITHER = [*CONDITIONS][2:4]
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ class Scenario:
             more["how"] = dict.fromkeys(self.preserved, "keep")
         on = self.on
         if self.near is not None:
-            on += f" AND b.ts BETWEEN a.ts - INTERVAL {self.near} SECONDS AND "
+            on = f"({on}) AND b.ts BETWEEN a.ts - INTERVAL {self.near} SECONDS AND "
             on += f"a.ts + INTERVAL {self.near // 2} SECONDS"
         return StreamJoin(
             self.streams(), on, self.placement, windows, time=time, check=True, **more
@@ -199,7 +203,7 @@ def scenario(seed: int) -> Scenario:
     """Return the scenario of a seed."""
     draw = random.Random(seed)
     streams = draw.choice((2, 2, 3))
-    on = draw.choice([c for c in CONDITIONS if ("c." in c) == (streams == 3)])
+    on = draw.choice([c for c in CONDITIONS if ("c." in c) == (streams == 3) and c != _EITHER])
     batches = draw.randint(4, 12)
     rows = {alias: draw_rows(draw, batches) for alias in "abc"[:streams]}
     rows["a"].append(draw_row(draw, len(rows["a"]), batches - 1))  # so that the last batch is there
@@ -216,9 +220,10 @@ def scenario(seed: int) -> Scenario:
     placement = draw.choice(placements(streams, "a.k = b.k" in on and "- c.n" not in on))
     windows = draw.choice((None, 2 * _SPAN, 4 * _SPAN))
     near = random.Random(f"{seed} near").choice((None, _SPAN, 3 * _SPAN))
+    both = [_BAND, _EITHER] if on == _BAND else [on]
     return Scenario(
         seed,
-        on,
+        random.Random(f"{seed} either").choice(both),
         rows,
         batches,
         placement,
