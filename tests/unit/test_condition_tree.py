@@ -98,6 +98,20 @@ def test_inspect_and_explain_show_the_same_parts(tmp_path: Path) -> None:
     assert start.condition_parts[0] == "a.k = b.k" and len(start.condition_parts) == 5
     for text in (inspect_run(tmp_path), inspect_run(tmp_path, batch=1)):
         assert "rows in  candidates" in text and "│ ├ a.k = b.k" in text
+    tree = run.explain().tree
+    assert [line.text for line in tree] == [line.text for line in join.explain().tree]
+    (total,) = sum_step_counts(s._replace(joined_streams=(0,), stream=1) for s in counted(run))
+    assert tree[1].out == f"{total.matches:,}" and tree[1].seconds != "estimated"
+
+
+def test_steps_are_shown_in_the_order_in_which_streams_are_joined(tmp_path: Path) -> None:
+    streams = {alias: rows(60) for alias in "abc"}
+    join = StreamJoin(streams, "a.k = b.k AND b.k = c.k", Centralized())
+    run = join.start(tmp_path, batches=2)
+    assert run.awaitTermination()
+    for explanation in (join.explain(), run.explain()):
+        joined = [len(line.text.split(" ⋈ ")[0]) for line in explanation.tree if not line.depth]
+        assert joined == sorted(joined) and len(joined) > 1
 
 
 def step(pairs: int, matches: int) -> StepCounts:

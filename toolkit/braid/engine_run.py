@@ -16,6 +16,7 @@ from braid.core.run_events import BatchCommitted, PlacementChosen, RunStarted
 from braid.core.stream_clocks import to_times
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor, make_executor
+from braid.explain import Explanation, explain_join
 from braid.kernels.join_spec import JoinSpec
 from braid.papers.shedding.budget import Budget
 from braid.run_lifecycle import RunProgress
@@ -321,3 +322,11 @@ class EngineRun(AnsweringRun):
         Raises ValueError for another ``by``.
         """
         return metrics_table(self.store.events.events_of_type(BatchCommitted), by)
+
+    def explain(self) -> Explanation:
+        """Return the explanation of the join, with the pairs that the retained batches compared.
+
+        See ``StreamJoin.explain``, which estimates them.
+        """
+        commits = self.store.events.events_of_type(BatchCommitted)
+        return explain_join(self._join, steps=[s for each in commits for s in each.step_counts])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import inf
@@ -23,6 +23,7 @@ from braid.condition.residual_predicate import ResidualPredicate
 from braid.core.condition_cost_tree import TreeLine, build_condition_tree, format_condition_tree
 from braid.core.query import longest_windows
 from braid.core.reserved_columns import TIME
+from braid.core.step_counts import StepCounts
 from braid.execution.executors import available_parallelism
 from braid.join_config import JoinConfig
 from braid.kernels.step_tally import StepTally
@@ -69,12 +70,17 @@ class Explanation:
 
 
 def explain_join(
-    join: AnalyzedJoin, count: bool = False, rates: Mapping[str, float] | None = None
+    join: AnalyzedJoin,
+    count: bool = False,
+    rates: Mapping[str, float] | None = None,
+    steps: Sequence[StepCounts] = (),
 ) -> Explanation:
     """Return the explanation of a join.
 
     With ``count``, read static streams once to estimate the state. ``rates``: rows a second by
-    alias. Raises ValueError for a rate of an unknown stream, or one that is not above 0.
+    alias. ``steps``: what a run of it has counted; without them the pairs are estimated.
+
+    Raises ValueError for a rate of an unknown stream, or one that is not above 0.
     """
     rows = (
         *_describe_kind(join),
@@ -86,7 +92,9 @@ def explain_join(
         *_describe_storage_cost(join, count, check_rates(join, rates)),
     )
     title = f"{' ⋈ '.join(join.config.streams)} on {join.config.on}"
-    return Explanation(title, rows, tuple(_plan_condition_tree(join)))
+    texts = [part.text for part in join.predicate.parts]
+    counted = build_condition_tree([*join.config.streams], texts, steps)
+    return Explanation(title, rows, tuple(counted or _plan_condition_tree(join)))
 
 
 def _plan_condition_tree(join: AnalyzedJoin) -> list[TreeLine]:
