@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from braid.core import batch_history, batch_report, event_jsonl, run_events
 from braid.core.answer_events import TuplesAnswered
@@ -180,6 +181,12 @@ def test_writing_whole_replaces(tmp_path: Path) -> None:
     event_jsonl.write_events(path, ALL)
     event_jsonl.write_events(path, ALL[:1])
     assert event_jsonl.read_events(path) == ALL[:1]
+
+
+@pytest.mark.parametrize("event", ALL, ids=lambda event: type(event).__name__)
+def test_a_line_has_the_plain_values_of_its_event(event: Any) -> None:
+    line = event_jsonl.encode_event(event)
+    assert line == msgspec.json.encode(event_jsonl.event_to_dict(event)) + b"\n"
 
 
 @pytest.mark.parametrize(

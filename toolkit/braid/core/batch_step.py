@@ -43,6 +43,7 @@ from braid.core.shedding_plan import SheddingOutcome, estimate_variances
 from braid.core.stream_clocks import Clock, ClockAdvance, to_times
 from braid.errors import CoverageError
 from braid.util import json_codec
+from braid.util.garbage_collection import pause_garbage_collection
 
 _MOST_DESCRIBED = 8
 """Maximum number of blocks that an error describes."""
@@ -55,6 +56,7 @@ class BatchStep(NamedTuple):
     events: tuple[Event, ...]
 
 
+@pause_garbage_collection()
 def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
     """Return the work of the next batch.
 
@@ -100,9 +102,7 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
 
 def _find_settles(rules: RunRules, state: RunState, retention: Retention) -> tuple[Settle, ...]:
     """Return the stored tuples that are answered. In an as-of join, releases answer them."""
-    if rules.match is not None:
-        return ()
-    return find_due_settles(rules.kind, state, retention.horizons)
+    return () if rules.match else find_due_settles(rules.kind, state, retention.horizons)
 
 
 def _make_facts(
@@ -188,6 +188,7 @@ def _check_answers(rules: RunRules, state: RunState, work: BatchWork) -> dict[in
     return ledger.limits
 
 
+@pause_garbage_collection()
 def commit_batch(
     rules: RunRules,
     state: RunState,

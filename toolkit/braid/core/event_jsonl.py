@@ -59,7 +59,9 @@ def _describe_refusal(name: Any, version: Any) -> str:
 
 def encode_event(event: Event) -> bytes:
     """Return an event as a line of JSON, with its newline."""
-    return msgspec.json.encode(event_to_dict(event)) + b"\n"
+    head = msgspec.json.encode({"format_version": VERSION, "type": type(event).__name__})
+    values = msgspec.json.encode(event)
+    return head[:-1] + (b"," if len(values) > 2 else b"") + values[1:] + b"\n"
 
 
 def decode_event(line: bytes | msgspec.Raw, source: object = "the event log") -> Any:

@@ -16,6 +16,7 @@ from braid.core.releases import NOTHING_RELEASED, ReleaseState
 from braid.core.shedding_plan import SheddingOutcome
 from braid.core.step_counts import ComparisonHistory
 from braid.core.stream_clocks import IrregularCounts
+from braid.util.garbage_collection import pause_garbage_collection
 from braid.util.json_codec import from_plain
 
 VERSION = 1
@@ -146,6 +147,7 @@ class _Stored(msgspec.Struct):
     matches: list[_Matched]
 
 
+@pause_garbage_collection()
 def state_to_json(state: RunState) -> bytes:
     """Return a state as JSON."""
     files = sorted(state.block_files.items())

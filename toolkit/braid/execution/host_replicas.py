@@ -50,6 +50,7 @@ class ReplicaStore:
         self.counts: dict[int, HostMetrics] = {}
         self.reports: list[ReplicaReport] = []
         self.files = BlockFileWriter(folder, stem, batch.spec.fsync, batch.spec.generated_columns)
+        self._has_births = not batch.spec.kind.is_inner
         self._checksums, self._copies = dict(batch.files), copies
         keep_open_only(folder, self._checksums)
         self._replicas: dict[StoredAt, tuple[ReplicaAddress, BlockRows]] = {}
@@ -73,18 +74,19 @@ class ReplicaStore:
 
     def replica_rows(self, block: int, host: int) -> BlockRows | None:
         """Return a host's replica of a block; None if the block has no rows there."""
-        if (block, host) in self._replicas:
-            return self._replicas[block, host][1]
+        if (replica := self._replicas.get((block, host))) is not None:
+            return replica[1]
         address = self.batch.replica_addresses.get((block, host))
         if address is None:
             return None
-        self._hold_replica(block, host, address, self._open_rows(address))
-        return self._replicas[block, host][1]
+        rows = self._open_rows(address)
+        self._hold_replica(block, host, address, rows)
+        return rows
 
     def _hold_replica(
         self, block: int, host: int, address: ReplicaAddress, rows: BlockRows
     ) -> None:
-        if not self.batch.spec.kind.is_inner:
+        if self._has_births:
             rows.births = (self.batch.find_birth(block),)
         self._replicas[block, host] = (address, rows)
 

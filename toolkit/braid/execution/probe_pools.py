@@ -43,17 +43,16 @@ class Arrival(NamedTuple):
 
 
 class _Met(NamedTuple):
-    """A block that an arrival probes on a host."""
+    """A block that an arrival probes on a host.
+
+    ``identity``: what the replicas of a block share if they are stored together.
+    """
 
     arrival: int
     block: int
     host: int
     rows: BlockRows
-
-    @property
-    def identity(self) -> tuple[int, int]:
-        """Return what the replicas of a block share if they are stored together."""
-        return self.block, id(self.rows)
+    identity: tuple[int, int]
 
 
 class _PoolKey(NamedTuple):
@@ -172,7 +171,7 @@ class PoolBuilder:
                 if (rows := self.replicas.replica_rows(block, host)) is None:
                     continue
                 is_stored = is_fresh and block not in self.fresh
-                met = _Met(number, block, host, rows)
+                met = _Met(number, block, host, rows, (block, id(rows)))
                 drawn = may_sample and self._is_sampled(arrival, block)
                 since = None if is_fresh else self.batch.held.get(block)
                 if is_separate or drawn or since is not None:

@@ -31,6 +31,7 @@ from braid.execution.wire_format import (
 )
 from braid.kernels.join_spec import BatchSpec
 from braid.util.clock_and_threads import current_environment, current_workers
+from braid.util.garbage_collection import pause_garbage_collection
 from braid.util.machine import available_cores, retain_freed_memory
 
 T = TypeVar("T")
@@ -64,15 +65,8 @@ class ThreadExecutor:
         given = frame(batch.shedding) if callable(frame) else frame
         tuples, size = self._collect_tuples(given, batch, excluded)
         self.worked, source = 0.0, current_environment().read_clock() - began
-        tasks = self._make_tasks(tuples, batch)
-        excluded.write_untimed_rows(tasks[0].irregular)
-        tasks[0].answers.answer_rejected_tuples(excluded.rejected)
-        shares = _assign_fresh_blocks(batch.routes, tuples, len(tasks))
-        fresh = [*chain(*self._map_on_threads(partial(_build_task_blocks, tuples, shares), tasks))]
-        tuples.clear()  # blocks are copies
-        self._continue_releases(tasks)
-        self._probe_blocks(tasks, fresh)
-        reports = self._map_on_threads(HostTask.make_report, tasks)
+        with pause_garbage_collection():
+            reports = self._run_tasks(self._make_tasks(tuples, batch), tuples, excluded)
         self.work = sum(host_metrics.seconds for r in reports for host_metrics in r.hosts.values())
         report = TaskReport(
             {},
@@ -82,6 +76,19 @@ class ThreadExecutor:
             untimed=excluded.untimed,
         )
         return ExecutionResult([*reports, report], ExecutorChoice("process", "as asked for"))
+
+    def _run_tasks(
+        self, tasks: list[HostTask], tuples: Arrived, excluded: ExcludedTuples
+    ) -> list[TaskReport]:
+        """Run the tasks of a batch stage by stage. Return their reports."""
+        excluded.write_untimed_rows(tasks[0].irregular)
+        tasks[0].answers.answer_rejected_tuples(excluded.rejected)
+        shares = _assign_fresh_blocks(tasks[0].batch.routes, tuples, len(tasks))
+        fresh = [*chain(*self._map_on_threads(partial(_build_task_blocks, tuples, shares), tasks))]
+        tuples.clear()  # blocks are copies
+        self._continue_releases(tasks)
+        self._probe_blocks(tasks, fresh)
+        return self._map_on_threads(HostTask.make_report, tasks)
 
     def _probe_blocks(self, tasks: list[HostTask], fresh: list[FreshBlock]) -> None:
         """Store the fresh blocks and probe: each task for its hosts, or for a share of all rows."""
