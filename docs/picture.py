@@ -22,8 +22,9 @@ from playwright.sync_api import Page, expect, sync_playwright
 HERE = Path(__file__).parent
 RECORDING = recorded_runs.recording_path("fluct")
 SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu"]
-SIZE = (1000, 1400)  # all of it: what is below would be scrolled to
-HOLD, LAST = 450, 2500  # milliseconds that a batch, and the last one, is shown
+SIZE = (1180, 760)
+HOLD, LAST = 520, 2500  # milliseconds that a batch, and the last one, is shown
+FIRST = 25  # a batch in the middle of the largest migration: what is seen where nothing plays
 
 
 def shots(page_file: Path, positions: range) -> list[Image.Image]:
@@ -43,24 +44,17 @@ def shots(page_file: Path, positions: range) -> list[Image.Image]:
 
 
 def _shot(page: Page, position: int) -> Image.Image:
-    """The picture at a batch, without the controls under it."""
-    page.locator("input[type=range]").fill(str(position))
+    """The picture at a batch."""
+    page.get_by_label("position").fill(str(position + 1))
     expect(page.locator(".braid")).to_have_attribute("data-seq", str(position))
-    picture, controls = (
-        page.locator(".braid").bounding_box(),
-        page.locator(".braid-controls").bounding_box(),
-    )
-    assert picture and controls
-    shot = page.screenshot(clip={**picture, "height": controls["y"] - picture["y"]})
-    return Image.open(io.BytesIO(shot)).convert("RGB")
+    return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = save_run_page(RECORDING, Path(folder) / "replay.html")
-        frames = shots(
-            page, range(len(recorded_page(event_jsonl.read_events(RECORDING))["frames"]))
-        )
+        last = len(recorded_page(event_jsonl.read_events(RECORDING))["frames"])
+        frames = shots(page, range(FIRST - 1, last))
     durations = [HOLD] * (len(frames) - 1) + [LAST]
     target = HERE / "fluct.webp"
     frames[0].save(

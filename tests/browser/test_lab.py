@@ -51,7 +51,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     lab: Any, opened: Callable[..., Any]
 ) -> None:
     notebook = opened(prepared(lab), width=1000)
-    page, title = notebook.page, notebook.page.locator(".braid-live .braid-title").first
+    page, title = notebook.page, notebook.page.locator(".braid-live .braid-where").first
     notebook.run_all()
     page.wait_for_selector(PICTURE, timeout=60_000)
     notebook.done(probe := notebook.cell(PROBE))
@@ -92,7 +92,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
         "completed", timeout=160_000
     )
     assert picture.get_attribute("data-batch") == stayed, "who looks at a batch stays there"
-    picture.locator("input[type=range]").fill("7")
+    picture.get_by_label("position").fill("8")
     expect(title).to_contain_text("batch 8 of 8")
     assert picture.screenshot() != first and int(stayed or 0) >= seen - 1
     expect(page.locator(".widget-label", has_text="ended").first).to_be_visible()
@@ -100,8 +100,8 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     expect(twin).to_have_attribute("data-batch", "8", timeout=60_000)
     expect(twin).not_to_be_visible()
     recording = notebook.cell(PLAIN).locator(".braid-twin .braid-cockpit")
-    batches = re.compile(r"batch (\d+) of \1 ")
-    told = recording.locator(".braid-title").first
+    batches = re.compile(r"batch (\d+) of \1$")
+    told = recording.locator(".braid-where").first
     expect(told).to_have_text(batches, timeout=60_000)
     expect(recording).not_to_be_visible()
     page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
@@ -110,7 +110,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     page.reload()
     expect(twin).to_have_attribute("data-batch", "8", timeout=60_000)
     expect(twin).to_be_visible()
-    expect(page.locator(".braid-twin .braid-title").first).to_contain_text("batch 8 of 8")
+    expect(page.locator(".braid-twin .braid-where").first).to_contain_text("batch 8 of 8")
     recording.scroll_into_view_if_needed(timeout=60_000)
     expect(recording).to_be_visible()
     expect(told).to_have_text(batches)

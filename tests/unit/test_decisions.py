@@ -93,15 +93,17 @@ def test_a_mapping_tells_its_loads_and_what_its_migration_pays():
     text = describe_batch_decisions(
         change.batch, [d for d in collect_decisions(happened) if d.batch == change.batch]
     )
-    (n, m), (k, j), (r, s) = change.previous_mapping, change.mapping, change.estimated_sizes
-    assert text.startswith(f"batch {change.batch + 1}: ({n}, {m}) to ({k}, {j}), ")
-    assert (
-        f"ILF {input_load_factor(r, s, n, m):,.0f} to {input_load_factor(r, s, k, j):,.0f} " in text
-    )
-    assert f"moves {moved.tuples_to_copy:,} tuples" in text
+    (n, m), (k, j) = change.previous_mapping, change.mapping
+    before = [e for e in happened if isinstance(e, BatchCommitted) and e.batch < change.batch][-1]
+    r, s = before.live_tuples
+    grids = f"the grid goes from {n} × {m} to {k} × {j}, as there are {r:,} of r and {s:,} of s"
+    assert text.startswith(f"batch {change.batch + 1}: {grids}: ")
+    old, new = input_load_factor(r, s, n, m), input_load_factor(r, s, k, j)
+    assert f"a host then holds {new:,.0f} rows instead of {old:,.0f} ({new / old - 1:+.0%})" in text
+    assert f"{moved.tuples_to_copy:,} rows move while the join goes on" in text
     # A batch sends each tuple of r to m hosts, each of s to n: this is the saving.
     spared = 900 * (m - j) + 100 * (n - k)
-    assert spared > 0 and f"pays back after {ceil(moved.tuples_to_copy / spared)} batch" in text
+    assert spared > 0 and f"it pays back after {ceil(moved.tuples_to_copy / spared)} batch" in text
 
 
 def test_a_migration_that_pays_nothing_back_does_not_say_that_it_does():
@@ -112,7 +114,7 @@ def test_a_migration_that_pays_nothing_back_does_not_say_that_it_does():
     assert "pays" in moved.describe_decision(
         moment._replace(previous_commit=commit(3, received=(0, 900)))
     )
-    assert moved.describe_decision(moment) == "moves 70 tuples, gives up 5"
+    assert moved.describe_decision(moment) == "70 rows move while the join goes on, 5 are discarded"
 
 
 def commit(batch, received=(1, 1), executor="spark", why=""):

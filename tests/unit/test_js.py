@@ -17,7 +17,7 @@ from braid_widgets.base.stepper import Stepper
 from braid_widgets.psp.ring import RingPlayer
 from braid_widgets.slices.chain import ChainPlayer
 from braid_widgets.slices.shared_ring import SharedRingPlayer
-from braid_widgets.theta.matrix import MoveChip
+from braid_widgets.theta.matrix import HostCopies
 
 JS = Path(__file__).parents[2] / "widgets" / "js"
 
@@ -61,14 +61,10 @@ def test_packages_are_locked_by_hash_and_name_no_source() -> None:
 
 
 def test_records_go_by_column() -> None:
-    chips = [MoveChip(0, 0, 1, 1, 0, 5, 2, 3), MoveChip(0, 0, 1, 0.5, 1, 6, 2, 4)]
-    columns = Columns.from_records(MoveChip, chips)
-    assert (
-        columns["rows"] == [5, 6]
-        and columns["y1"] == [1, 0.5]
-        and list(columns) == [*MoveChip._fields]
-    )
-    assert Columns.from_records(MoveChip, []) == {name: [] for name in MoveChip._fields}
+    copies = [HostCopies(2, 3, 0, 5), HostCopies(2, 4, 1, 6)]
+    columns = Columns.from_records(HostCopies, copies)
+    assert columns["rows"] == [5, 6] and list(columns) == [*HostCopies._fields]
+    assert Columns.from_records(HostCopies, []) == {name: [] for name in HostCopies._fields}
     assert json.loads(json.dumps(columns)) == columns
 
 

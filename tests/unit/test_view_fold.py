@@ -6,7 +6,7 @@ from braid.core.run_events import BatchPlanned, RunEnded, RunStarted
 from braid.papers.theta.run_events import MappingChanged
 from braid_widgets.base import run_totals
 from braid_widgets.base.run_view import HISTORY, RunView, fold_events
-from braid_widgets.theta import grid, matrix
+from braid_widgets.theta import grid_map, matrix
 from unit.scripted import MIGRATION, committed, rows, scenes, started
 
 # The run of scripted.MIGRATION: J = 2 hosts, keys 0..1. R tuples a (key 0) and b (key 1); S tuples
@@ -30,17 +30,18 @@ def test_a_batch_colours_the_cells_by_the_host_that_joined_them():
 
 def test_a_migration_shows_copies_and_what_is_owed():
     scene = scenes(MIGRATION)[1]
-    view = matrix.matrix_frame(scene)
+    view = grid_map.grid_frame(scene)
     # Fresh S meets only half of R on each host: block 1 (key 1) is not on host 0 yet, block 0 not
     # on host 1.
-    by_box = {cell[:4]: cell[4:] for cell in rows(view["cells"])}
+    by_box = {cell[:4]: cell[4:] for cell in matrix.matrix_cells(scene)}
     assert by_box[(0.0, 0.5, 0.0, 0.5)] == (0, 100, 0)
     assert by_box[(0.5, 1.0, 0.0, 0.5)] == (1, 60, 1), (
         "2 x 3 pairs met before, 2 x 2 of the fresh block are owed"
     )
-    assert [chip[4:] for chip in rows(view["chips"])] == [(0, 2, 0, 1)]
+    assert rows(view["copies"]) == [(0, 1, 0, 2)] and view["moved_blocks"] == 1
     assert scene.pending_pairs == {(4, 1)}
-    assert grid.hosts_frame(scene)["title"] == "AdaptiveGrid: mapping (2, 1) → (1, 2), epoch 1"
+    assert (view["n"], view["m"], view["before"], view["is_moving"]) == (1, 2, [2, 1], True)
+    assert (view["load"], view["load_before"]) == (4 / 1 + 10 / 2, 4 / 2 + 10 / 1)
     assert scene.points[-1].migrating
 
 
@@ -48,7 +49,8 @@ def test_what_is_owed_is_settled_and_the_migration_ends():
     scene = scenes(MIGRATION)[2]
     assert not scene.pending_pairs and not scene.migrating
     assert {cell[5] for cell in matrix.matrix_cells(scene)} == {100}
-    assert grid.hosts_frame(scene)["title"] == "AdaptiveGrid: mapping (1, 2), epoch 1"
+    view = grid_map.grid_frame(scene)
+    assert view["waiting"] == 0 and view["title"].endswith("1 × 2 hosts share the cells.")
     assert scene.end is not None and scene.totals.migrations == 1
 
 
@@ -88,8 +90,8 @@ def test_an_empty_run_has_pictures():
     for events in ([], [started()], [started(), RunEnded(-1, "failed", "no source")]):
         scene = scenes(events)[0]
         assert (
-            rows(matrix.matrix_frame(scene)["cells"]) == []
-            and grid.hosts_frame(scene)["stored"] == []
+            rows(grid_map.grid_frame(scene)["cells"]) == []
+            and grid_map.grid_frame(scene)["stored"] == []
         )
         assert run_totals.totals_rows(scene)
 
@@ -98,15 +100,15 @@ def test_hosts_that_came_by_growth_are_in_use():
     grow = MappingChanged(3, 0, (1, 2), (2, 4), [[h, h // 4, h % 4] for h in range(8)], [4, 10])
     scene = fold_events([*MIGRATION[:-1], grow, committed(3, [0, 0], [4, 10], hosts=8)])
     assert scene.points[-1].hosts == 8
-    assert len(grid.hosts_frame(scene)["groups"][0]["cells"]["host"]) == 8
+    assert len(grid_map.grid_frame(scene)["places"]["host"]) == 8
 
 
-def test_streams_without_a_grid_lie_on_a_shelf():
+def test_streams_without_a_grid_have_no_places_in_one():
     scene = fold_events(
         [started(placement="HashPartition", hosts=5), committed(0, [3, 3], [3, 3], hosts=5)]
     )
-    (group,) = grid.hosts_frame(scene)["groups"]
-    assert (group["n"], group["m"]) == (2, 3) and group["cells"]["host"] == list(range(5))
+    view = grid_map.grid_frame(scene)
+    assert (view["n"], view["m"], view["load"]) == (0, 0, None) and view["places"]["host"] == []
     assert scene.points[-1].ilf_mapping is None and scene.points[-1].ratio != scene.points[-1].ratio
 
 

@@ -14,26 +14,24 @@ from braid_widgets.base import colors, progress, run_comparison, run_totals
 from braid_widgets.base.run_view import fold_events
 from braid_widgets.base.text_table import TextTable
 from braid_widgets.cockpit.page import page_html, recorded_page, save_run_page
-from braid_widgets.theta import grid, matrix, timeline
+from braid_widgets.theta import grid_map, matrix, timeline
 from unit.scripted import MIGRATION, committed, rows, scenes, started
 
 
-def test_the_matrix_has_row_0_on_top_and_names_the_host_of_each_cell():
-    cells = matrix.matrix_frame(scenes(MIGRATION)[0])["cells"]
-    assert [(cell[0], cell[1], cell[4]) for cell in rows(cells)] == [(0, 0.5, 0), (0.5, 1, 1)]
-
-
-def test_blocks_in_transit_go_from_host_to_host_and_what_is_owed_is_not_done():
-    view = matrix.matrix_frame(scenes(MIGRATION)[1])
-    assert [chip[4:] for chip in rows(view["chips"])] == [(0, 2, 0, 1)]
-    assert min(view["cells"]["percent"]) == 60
+def test_the_grid_names_the_place_of_each_host():
+    view = grid_map.grid_frame(scenes(MIGRATION)[0])
+    assert rows(view["places"]) == [(0, 0, 0), (1, 1, 0)] and (view["n"], view["m"]) == (2, 1)
+    assert [(cell[0], cell[1], cell[4]) for cell in matrix.matrix_cells(scenes(MIGRATION)[0])] == [
+        (0, 0.5, 0),
+        (0.5, 1, 1),
+    ]
 
 
 def test_each_host_has_what_it_stores():
-    stored = [grid.hosts_frame(scene)["stored"] for scene in scenes(MIGRATION)]
+    stored = [grid_map.grid_frame(scene)["stored"] for scene in scenes(MIGRATION)]
     assert stored == [[8, 8], [7, 9], [9, 9]]
-    view = grid.hosts_frame(scenes(MIGRATION)[1])
-    assert rows(view["groups"][0]["cells"]) == [(0, 0, 0), (1, 0, 1)] and view["scale_max"] == 9
+    view = grid_map.grid_frame(scenes(MIGRATION)[1])
+    assert view["scale_max"] == 12, "as much as the old grid would hold"
 
 
 def test_the_time_line_has_the_bound_the_migration_and_measured_rates():
@@ -53,11 +51,9 @@ def test_a_modelled_run_shows_no_rates_and_every_title_says_so():
     assert {c.name for c in chart.figure.data} == {"|r| / |s|", "ILF / ILF*"}
     assert "modelled" in chart.figure.layout.title.text
     page = recorded_page(events)
-    names = [curve["name"] for panel in page["timeline"]["panels"] for curve in panel]
-    assert not [name for name in names if "per second" in name]
-    assert "modelled" in page["timeline"]["title"] and "modelled" in page["note"]
-    assert "modelled" in page["frames"][1]["state_map"]["grid"]["hosts"]["title"]
-    assert page["state"] == "modelled"
+    assert [track["unit"] for track in page["timeline"]["tracks"]] == ["rows", "rows"]
+    assert "modelled" in page["note"] and page["state"] == "modelled"
+    assert page["frames"][1]["verdict"]["word"] == "no clock"
     assert "modelled" in run_totals.totals_html(
         scenes(events)[1]
     ) and "modelled" in progress.progress_line(fold_events(events))
@@ -197,7 +193,7 @@ def test_a_replay_is_one_page_with_all_frames(tmp_path):
     text = page_html(recorded_page(MIGRATION))
     assert (
         "http" not in text.replace("http://www.w3.org/2000/svg", "")
-        and text.count('"matrix":') == 3
+        and text.count('"places":') == 3
     )
     path = save_run_page(MIGRATION, tmp_path / "replay.html")
     with pytest.raises(FileExistsError):

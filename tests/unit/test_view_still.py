@@ -235,5 +235,5 @@ def test_the_bound_that_is_checked_is_inside_the_picture():
 def test_a_run_without_javascript_has_a_bar_for_each_host():
     html = page_html(recorded_page(recorded_runs.recorded_events("eq5-SHJ-z1")))
     root = ElementTree.fromstring(html[html.index("<svg") : html.index("</svg>") + 6])
-    assert "Tuples stored by each host (counted)" in words(root)
+    assert "Rows stored by each host (counted)" in words(root)
     assert len(boxes(root, colors.RATIO)) == 16

@@ -195,7 +195,7 @@ def test_the_lag_is_that_since_the_last_commit_and_goes_with_the_end(folder, add
     assert 75 <= told["seconds_since_commit"] < 105
     write_events(folder / "events.jsonl", MIGRATION[4:], append=True)
     assert json.loads(get(address.replace("/?", "/more?since=0&")))["seconds_since_commit"] is None
-    assert recorded_page(MIGRATION[:4], live=True)["seconds_since_commit"] is None, (
+    assert recorded_page(MIGRATION[:4], own=True)["seconds_since_commit"] is None, (
         "nobody knows when it was made"
     )
 
@@ -208,7 +208,7 @@ def test_what_is_new_is_given_once(folder, address):
     whole = recorded_page(MIGRATION)
     assert [f["batch"] for f in more["frames"]] == [2, 3] == more["hosts"]["batch"]
     assert more["frames"] == json.loads(json.dumps(whole["frames"][1:]))
-    assert more["state"] == "recorded" and more["annotations"] == whole["annotations"]
+    assert more["state"] == "ended" and more["annotations"] == whole["annotations"]
     assert json.loads(get(f"{bare}more?since=3&{token}"))["frames"] == []
 
 

@@ -134,6 +134,7 @@ class EngineRun(AnsweringRun):
             self._settings["batches"],
             resumed=config.resumed,
             condition_parts=tuple(part.text for part in self._join.predicate.parts),
+            interval_seconds=self._pace or None,
         )
         if (chosen := self._settings.get("chosen_placement")) is None:
             return [started]

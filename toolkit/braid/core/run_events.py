@@ -78,6 +78,7 @@ class RunStarted(Event):
     - ``resumed``: whether the run continues with its original input. The streams passed to the
       resume are then not read.
     - ``condition_parts``: the conjuncts of the condition, which ``StepCounts`` refers to.
+    - ``interval_seconds``: seconds from the start of a batch to that of the next, if they are set.
     """
 
     level = INFO
@@ -93,6 +94,7 @@ class RunStarted(Event):
     time_source: str = "measured"
     resumed: bool = False
     condition_parts: tuple[str, ...] = ()
+    interval_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

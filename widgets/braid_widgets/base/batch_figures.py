@@ -40,6 +40,7 @@ class BatchFigures:
     - ``bound``: the bound of Theorem 4.1 on the ratio in this batch; None if the theorem does not
       apply.
     - ``ilf_square``: the ILF of a fixed square grid; None without a grid.
+    - ``ilf_before``: the ILF of the mapping before the last change; None if there was none.
     - ``seconds``: wall-clock time; NaN if the clock is modelled.
     - ``seconds_by_phase``: the phases of ``seconds``, if measured (see ``core.batch_history``).
 
@@ -65,6 +66,7 @@ class BatchFigures:
     seconds_by_phase: Mapping[str, float] = field(default_factory=dict)
     bound: float | None = None
     ilf_square: float | None = None
+    ilf_before: float | None = None
 
     @property
     def is_comparable(self) -> bool:
@@ -114,6 +116,7 @@ def make_batch_figures(
         ilf_max=max(stored),
         ilf_mapping=mapping_ilf(grids, r, s),
         ilf_square=square_ilf(len(used), r, s) if grids else None,
+        ilf_before=previous_mapping_ilf(grids, r, s),
         ilf_optimal=float(optimal_ilf(r, s, len(used))),
         ratio=_compute_ilf_ratio(grids, r * sizes[0], s * sizes[1], len(used)),
         mappings=tuple(g.mapping for _, g in sorted(grids.items())),
@@ -137,6 +140,15 @@ def square_ilf(hosts: int, r: float, s: float) -> float:
     """Return the mean ILF over hosts if every group had kept the square grid."""
     shares = [(j / hosts, square_mapping(j)) for j in powers_of_two(hosts)]
     return sum(share * share * input_load_factor(r, s, n, m) for share, (n, m) in shares)
+
+
+def previous_mapping_ilf(grids: Mapping[int, GroupMapping], r: float, s: float) -> float | None:
+    """Return |R|/n + |S|/m of the mapping before the last change.
+
+    None for several groups, and if the only group has not changed its mapping.
+    """
+    (before,) = [g.before for g in grids.values()] if len(grids) == 1 else (None,)
+    return None if before is None else input_load_factor(r, s, *before)
 
 
 def mapping_ilf(grids: Mapping[int, GroupMapping], r: float, s: float) -> float | None:

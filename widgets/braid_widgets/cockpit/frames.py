@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
 from braid.core.plan_sentences import format_count
-from braid.core.run_events import BatchCommitted, BatchShed, RunEnded, RunStarted
+from braid.core.run_events import (
+    BatchCommitted,
+    BatchShed,
+    QueryAdded,
+    QueryRemoved,
+    RunEnded,
+    RunStarted,
+)
 from braid.papers.reuse.hub_events import HubStarted
 from braid.util.durations import UNITS, format_duration
 
@@ -18,14 +25,14 @@ from braid_widgets.base.progress import FINISHING, is_finishing
 from braid_widgets.base.run_view import HISTORY, RunView
 from braid_widgets.base.state_maps import StateMap, choose_map
 from braid_widgets.base.text import MODELLED
-from braid_widgets.cockpit.decision_sentences import DecisionCollector, describe_batch_decisions
+from braid_widgets.cockpit.decision_flags import Annotation, FlagCollector
 from braid_widgets.cockpit.key_figures import SheddingTotals, strip_figures
+from braid_widgets.cockpit.tracks import Series, TimelineFrame, make_timeline
+from braid_widgets.cockpit.verdict import Verdict, VerdictTracker
 from braid_widgets.psp.ring import RingFrame
 from braid_widgets.slices.chain_records import ChainFrame
 from braid_widgets.slices.shared_ring import SharedFrame
-from braid_widgets.theta import timeline
 from braid_widgets.theta.grid_map import GridFrame
-from braid_widgets.theta.timeline import BaselineSeries, TimelineCurve, TimelineFrame
 
 _COUNTS = (
     "stored_tuples",
@@ -59,20 +66,29 @@ class MapFrame(TypedDict):
     shared_ring: NotRequired[SharedFrame]
 
 
+class BatchFlow(TypedDict):
+    """Counts of the condition in a batch, over all hosts.
+
+    - ``access``: how candidates are found; empty if it was not counted.
+    - ``seconds``: seconds of joining; null if they were not measured.
+    """
+
+    rows_in: int
+    candidates: int
+    results: int
+    access: str
+    seconds: float | None
+
+
 class BatchFrame(TypedDict):
     """The view after a batch (from 1)."""
 
     batch: int
     title: str
     key_figures: Columns[KeyFigure]
+    verdict: Verdict
+    flow: BatchFlow
     state_map: MapFrame
-
-
-class Annotation(TypedDict):
-    """A decision taken in a batch (from 1), as a sentence."""
-
-    batch: int
-    text: str
 
 
 class HostRows(TypedDict):
@@ -89,6 +105,7 @@ class CockpitPage(TypedDict):
     """The visible state of a run.
 
     - ``state``: one word, such as "live".
+    - ``name``: the joined streams; ``condition`` is on what they are joined.
     - ``note``: what runs and how it ended.
     - ``seconds_left``: the time left, in words.
     - ``seconds_since_commit``: seconds since the last commit; None if the run has ended or this is
@@ -98,6 +115,8 @@ class CockpitPage(TypedDict):
     """
 
     state: str
+    name: str
+    condition: str
     note: str
     seconds_left: str
     seconds_since_commit: float | None
@@ -125,16 +144,14 @@ class FrameCollector:
     """
 
     def __init__(self) -> None:
-        self.scene, self.shed_totals, self.deciding = (
-            RunView(),
-            SheddingTotals(),
-            DecisionCollector(),
-        )
+        self.scene, self.shed_totals = RunView(), SheddingTotals()
+        self.deciding, self.pace = FlagCollector(), VerdictTracker()
         self.map: StateMap | None = None
         self.frames: list[BatchFrame] = []
-        self.flags: deque[Annotation] = deque(maxlen=HISTORY)
         self.rows: deque[tuple[int, list[list[float]]]] = deque(maxlen=HISTORY)
-        self.ghosts: list[BaselineSeries] = []
+        self.ghosts: list[Series] = []
+        self._tops: dict[str, float] = {}
+        self._windows: dict[str, int] = {}
         self.offers: list[str] = []
         self.what_if_message = ""
         self._waiting: list[Any] = []
@@ -158,12 +175,12 @@ class FrameCollector:
             self._update_state_map()
         if isinstance(event, BatchShed):
             self._harvested = event
-        decisions = self.deciding.collect(event)
-        if decisions:
-            batch = decisions[0].batch
-            self.flags.append(
-                {"batch": batch + 1, "text": describe_batch_decisions(batch, decisions)}
-            )
+        if isinstance(event, QueryAdded):
+            self._windows[event.name] = max(event.windows.values(), default=0)
+        if isinstance(event, QueryRemoved):
+            self._windows.pop(event.name, None)
+        self.deciding.apply_event(event)
+        self.pace.apply_event(event)
 
     def _update_state_map(self) -> None:
         """Choose the map at the first commit, based on the events so far."""
@@ -190,6 +207,8 @@ class FrameCollector:
             "key_figures": Columns.from_records(
                 KeyFigure, strip_figures(self.scene, self.shed_totals)
             ),
+            "verdict": self.pace.verdict,
+            "flow": _make_flow(self.scene.last),
             "state_map": {self.map.name: self.map.make_frame()},  # type: ignore[misc]
         }
 
@@ -210,32 +229,18 @@ class FrameCollector:
         """Return the fields of a page other than frames and hosts."""
         return {
             "state": state,
-            "note": run_note(self.scene),
+            "name": " ⋈ ".join(self.scene.stream_aliases),
+            "condition": self.scene.start.condition if self.scene.start else "",
+            "note": run_note(self.scene, list(self._windows.values())),
             "seconds_left": ""
             if left is None
             else f"{format_duration(round(left) * UNITS['second'])} left",
             "seconds_since_commit": None if self.scene.end is not None else lag,
-            "timeline": self._make_timeline(),
-            "annotations": list(self.flags),
+            "timeline": make_timeline(self.scene, self.ghosts, self._tops),
+            "annotations": list(self.deciding.flags),
             "what_if_placements": self.offers,
             "what_if_message": self.what_if_message,
         }
-
-    def _make_timeline(self) -> TimelineFrame:
-        """Return the timeline; with baselines, also the fullest host's counted and simulated
-        tuples.
-        """
-        line = timeline.timeline_frame(self.scene)
-        if self.ghosts:
-            names = ", ".join(ghost["name"] for ghost in self.ghosts)
-            fullest: TimelineCurve = {
-                "name": f"tuples on the fullest host · dotted, modelled: {names}",
-                "color": "migration",
-                "values": [float(p.ilf_max) for p in self.scene.points],
-                "baselines": self.ghosts,
-            }
-            line["panels"].append([fullest])
-        return line
 
 
 def _make_host_measures(event: BatchCommitted) -> list[list[float]]:
@@ -260,32 +265,57 @@ def run_title(scene: RunView) -> str:
     return f"batch {number:,}{of} · {joined}"
 
 
-def run_note(scene: RunView) -> str:
-    """Return the placement, its hosts and windows, and the origin of the figures."""
+def run_note(scene: RunView, query_windows: Sequence[int] = ()) -> str:
+    """Return the placement, its hosts and windows, and the origin of the figures.
+
+    ``query_windows``: longest window of each query of a shared run, in microseconds.
+    """
     start = scene.start
     if start is None:
         return ""
     hosts = scene.points[-1].hosts if scene.points else start.hosts
     windows = ", ".join(f"{a} {w}" for a, w in start.windows.items()) or "full history"
+    if query_windows:
+        count = f"{len(query_windows)} {'query' if len(query_windows) == 1 else 'queries'}"
+        windows = f"windows of {count}, up to {format_duration(max(query_windows))}"
     origin = MODELLED if scene.is_modelled else "measured"
     ended = f" · {scene.end.outcome}" if scene.end else ""
     failed = f": {scene.end.error}" if scene.end and scene.end.error else ""
     ended = f" · {FINISHING}" if is_finishing(scene) else ended
     some = format_count(hosts, "host")
+    condition = f" · {start.condition}" if start.condition else ""
     retained = (
         f" · events are kept from batch {scene.first_retained_batch + 1:,} on"
         if scene.first_retained_batch
         else ""
     )
-    return f"{start.placement}, {some} · windows: {windows} · {origin}{retained}{ended}{failed}"
+    return f"{start.placement}, {some}{condition} · {windows} · {origin}{retained}{ended}{failed}"
 
 
-def run_state(scene: RunView, live: bool) -> str:
-    """Return the state of a run that is not controlled here: modelled, live or recorded."""
+def run_state(scene: RunView, own: bool) -> str:
+    """Return the state of a run.
+
+    ``own``: whether it is or was followed here; a run that is only read is "recorded".
+    """
     if scene.is_modelled:
         return "modelled"
-    ended = isinstance(scene.end, RunEnded)
-    return "live" if live and not ended else "recorded"
+    if not own:
+        return "recorded"
+    if not isinstance(scene.end, RunEnded):
+        return "live"
+    return "failed" if scene.end.outcome == "failed" else "ended"
+
+
+def _make_flow(event: BatchCommitted) -> BatchFlow:
+    """Return what the condition did in a batch."""
+    seconds = event.seconds_by_phase.get("kernels")
+    return {
+        "rows_in": sum(event.received_tuples),
+        "candidates": event.total_host_metrics.compared_pairs,
+        "results": event.results,
+        "access": ", ".join(dict.fromkeys(step.access for step in event.step_counts)),
+        "seconds": None if seconds is None else round(seconds, 4),
+    }
 
 
 def make_page(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
 from braid.core.run_events import BatchShed
 
 from braid_widgets.base.batch_figures import BatchFigures
 from braid_widgets.base.key_figures import RECENT, KeyFigure
 from braid_widgets.base.run_view import RunView
+
+LATENCY = 5
+"""Number of latest batches whose median is the latency."""
 
 
 class SheddingTotals:
@@ -46,32 +50,30 @@ def _make_key_figures(scene: RunView, shed_totals: SheddingTotals) -> Iterator[K
     recent = [p for p in list(scene.points)[-RECENT:] if p.seconds > 0]
     if recent:
         rate = sum(p.received for p in recent) / sum(p.seconds for p in recent)
-        meaning = f"tuples in by seconds of the batches, over the last {len(recent)}"
-        yield KeyFigure("tuples in", f"{rate:,.0f}/s", meaning)
-    if scene.is_modelled:
-        yield KeyFigure(
-            "tuples in so far", f"{sum(totals.received):,}", "of all streams (modelled)"
-        )
-    results = f"{totals.results:,}"
+        meaning = f"rows in by seconds of the batches, over the last {len(recent)}"
+        yield KeyFigure("rows/s the join takes", f"{rate:,.0f}", meaning)
+    else:
+        yield KeyFigure("rows in so far", f"{sum(totals.received):,}", "of all streams")
     yield KeyFigure(
-        "results so far",
-        results + (" (modelled)" if scene.is_modelled else ""),
-        f"{now.results:,} of them in this batch",
+        "results so far", f"{totals.results:,}", f"{now.results:,} of them in this batch"
     )
-    size = f" · {totals.stored_bytes / 1e6:,.1f} MB" if totals.stored_bytes else ""
-    yield KeyFigure("state", f"{totals.stored:,} tuples{size}", "held by all hosts, with replicas")
-    yield KeyFigure("fullest / mean host", _format_imbalance(now), "tuples stored; 1 is even")
+    held = f"{totals.stored:,} rows held by all hosts, with replicas"
+    size = f"{totals.stored_bytes / 1e6:,.1f} MB" if totals.stored_bytes else f"{totals.stored:,}"
+    yield KeyFigure("state, all copies" if totals.stored_bytes else "rows, all copies", size, held)
     if now.seconds > 0:
-        yield KeyFigure("batch took", f"{now.seconds:,.2f} s", "wall-clock from plan to next state")
-    moved = f"{now.migrated_tuples:,} in this batch"
-    far = f"from batch {totals.since} on" if totals.since else "so far"
-    if totals.moved:
-        yield KeyFigure(f"moved {far}", f"{totals.moved:,} tuples", f"between hosts; {moved}")
-    if totals.late:
-        yield KeyFigure(f"late {far}", f"{totals.late:,} tuples", "they may have missed partners")
+        latest = [p.seconds for p in list(scene.points)[-LATENCY:] if p.seconds > 0]
+        meaning = f"median of {len(latest)} batches, from plan to next state"
+        yield KeyFigure("latency of a batch", f"{median(latest):,.2f} s", meaning)
     if shed_totals.seen:
         meaning = "results found / results of the full join, as estimated by their weights"
         yield KeyFigure("recall so far", f"{shed_totals.estimated_recall:.1%}", meaning)
+    yield KeyFigure("fullest / mean host", _format_imbalance(now), "rows stored; 1 is even")
+    moved = f"{now.migrated_tuples:,} in this batch"
+    far = f"from batch {totals.since} on" if totals.since else "so far"
+    if totals.moved:
+        yield KeyFigure(f"rows moved {far}", f"{totals.moved:,}", f"between hosts; {moved}")
+    if totals.late:
+        yield KeyFigure(f"late rows {far}", f"{totals.late:,}", "they may have missed partners")
 
 
 def _format_imbalance(now: BatchFigures) -> str:

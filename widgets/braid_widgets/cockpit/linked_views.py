@@ -14,7 +14,7 @@ from braid_widgets.base import colors
 from braid_widgets.base.player import read_bundle, read_styles
 from braid_widgets.cockpit.frames import CockpitPage, LinkedViewsPage
 from braid_widgets.cockpit.page import page_text, recorded_page
-from braid_widgets.theta.timeline import TimelineCurve
+from braid_widgets.cockpit.tracks import Series, Track
 
 MOST_RUNS = 4
 """Maximum number of runs side by side."""
@@ -72,22 +72,12 @@ def _make_page(runs: Mapping[str, Iterable[Any]]) -> LinkedViewsPage:
 
 
 def _make_shared_timeline(events: Mapping[str, list[Any]], pages: list[CockpitPage]) -> CockpitPage:
-    """Return one timeline: a panel per run on a common scale, and the decisions of all runs."""
+    """Return one timeline: a track per run on a common scale, and the decisions of all runs."""
     fullest = {name: _find_max_stored_tuples(happened) for name, happened in events.items()}
     most = max((max(held.values(), default=0.0) for held in fullest.values()), default=0.0)
     longest = max((page["timeline"] for page in pages), key=lambda line: line["last"])
     batches = sorted({number for page in pages for number in page["timeline"]["batch"]})
-    panels: list[list[TimelineCurve]] = [
-        [
-            {
-                "name": f"{name}: tuples on the fullest host",
-                "color": colour,
-                "values": [held.get(number) for number in batches],
-                "ceiling": most,
-            }
-        ]
-        for (name, held), colour in zip(fullest.items(), _COLOURS, strict=False)
-    ]
+    tracks = [_make_track(name, batches, held, most) for name, held in fullest.items()]
     flags = [
         {**flag, "text": f"{name}: {flag['text']}"}
         for name, page in zip(events, pages, strict=True)
@@ -96,13 +86,27 @@ def _make_shared_timeline(events: Mapping[str, list[Any]], pages: list[CockpitPa
     return {
         **pages[0],
         "frames": [],
-        "timeline": {**longest, "batch": batches, "panels": panels, "migrations": []},
+        "timeline": {**longest, "batch": batches, "tracks": tracks},
         "hosts": {"batch": [], "names": [], "values": []},
         "annotations": flags,  # type: ignore[typeddict-item]
     }
 
 
-_COLOURS = ("ratio", "migration", "throughput", "results")
+def _make_track(name: str, batches: list[int], held: Mapping[int, float], top: float) -> Track:
+    series: Series = {
+        "name": name,
+        "role": "main",
+        "batch": batches,
+        "values": [held.get(number) for number in batches],
+    }
+    return {
+        "name": f"{name}: rows, fullest host",
+        "kind": "lines",
+        "unit": "rows",
+        "top": top,
+        "limit": None,
+        "series": [series],
+    }
 
 
 def _find_max_stored_tuples(events: list[Any]) -> dict[int, float]:

@@ -25,28 +25,33 @@ FRAMES = 200
 
 HEAD = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" '
-    'content="light dark"><meta name="viewport" content="width=device-width">'
+    'content="light dark"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    "<style>body{margin:0}body>.braid.braid-cockpit{height:100vh;min-height:560px;max-width:none}</style>"
 )
 CSS = read_styles("stage.css", "film.css", "cockpit.css")
 
 
-def recorded_page(events: Iterable[Any], most: int = FRAMES, live: bool = False) -> CockpitPage:
-    """Return the page of a run from its events, with at most ``most`` frames."""
+def recorded_page(events: Iterable[Any], most: int = FRAMES, own: bool = False) -> CockpitPage:
+    """Return the page of a run from its events, with at most ``most`` frames.
+
+    ``own``: whether the run was started here; else it is a recording.
+    """
     happened, track = list(events), FrameCollector()
     numbers = [e.batch for e in happened if isinstance(e, BatchCommitted)]
     drawn = set(thin(numbers, most))
     for event in happened:
         track.apply_events([event], isinstance(event, BatchCommitted) and event.batch in drawn)
-    return make_page(track, track.frames, run_state(track.scene, live))
+    return make_page(track, track.frames, run_state(track.scene, own))
 
 
-def page_html(shown: CockpitPage, more: str = "") -> str:
+def page_html(shown: CockpitPage, more: str = "", plays: bool = False) -> str:
     """Return a page as HTML that needs neither a kernel nor a network.
 
-    ``more`` is the URL from which a served page fetches updates.
+    ``more`` is the URL from which a served page fetches updates. ``plays``: whether it opens before
+    the largest decision and plays to the end; else it opens at the end.
     """
     hosts = _most_hosts(shown)
-    data = {"page": shown, "palette": colors.make_palette(hosts), "more": more}
+    data = {"page": shown, "palette": colors.make_palette(hosts), "more": more, "plays": plays}
     body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return (
         f'<style>{CSS}</style><div data-film="cockpit">'
@@ -102,7 +107,7 @@ def _render_stored_bars(shown: CockpitPage) -> str:
     rows = hosts["values"][-1][hosts["names"].index("stored")]
     bars = go.Bar(x=[f"{h}" for h in range(len(rows))], y=rows, marker_color=colors.RATIO)
     how = "modelled" if shown["state"] == "modelled" else "counted"
-    title = f"Tuples stored by each host ({how})"
+    title = f"Rows stored by each host ({how})"
     plot = go.Figure(bars, layout=dict(title=title, height=320))
     plot.update_xaxes(title="host")
     return chart_svg(plot, title)
@@ -115,7 +120,7 @@ def save_run_page(
 
     Raises FileExistsError if the file exists, unless ``overwrite``.
     """
-    html = page_html(recorded_page(load_events(events)))
+    html = page_html(recorded_page(load_events(events)), plays=True)
     head = f"{HEAD}<title>Braid: a recorded run</title></head><body>"
     return save_page(path, f"{head}{html}</body></html>", overwrite)
 

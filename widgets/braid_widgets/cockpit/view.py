@@ -61,7 +61,9 @@ class Cockpit(anywidget.AnyWidget):
         interval: float = INTERVAL,
         imagine: Imagine | None = None,
         offers: Callable[[RunStarted], Iterable[str]] = lambda start: (),
+        own: bool = False,
     ) -> None:
+        """``own``: whether the run was started here; else it is a recording."""
         self.events, self.interval = load_events(source), interval
         self.error: BaseException | None = None
         self._follower: RunFollower | None = None
@@ -71,7 +73,7 @@ class Cockpit(anywidget.AnyWidget):
         self._imagine, self._offers = imagine, offers
         self._imagining: threading.Thread | None = None
         self._gate = threading.RLock()
-        shown = self._with_what_if_placements(recorded_page(self.events))
+        shown = self._with_what_if_placements(recorded_page(self.events, own=own))
         super().__init__(page=dict(shown), palette=colors.make_palette(256))
         self.on_msg(self._handle_browser_message)
 
@@ -164,10 +166,11 @@ class Cockpit(anywidget.AnyWidget):
         with self._gate:
             if track is not self._get_frame_collector():
                 return  # another run is shown meanwhile
-            track.ghosts = [g for g in track.ghosts if g["name"] != curve.name]
+            track.ghosts = [g for g in track.ghosts if g["name"] != f"{curve.name}, modelled"]
             track.ghosts.append(
                 {
-                    "name": curve.name,
+                    "name": f"{curve.name}, modelled",
+                    "role": "ghost",
                     "batch": [b + 1 for b in curve.batch],
                     "values": [float(n) for n in curve.max_host_tuples],
                 }
@@ -325,7 +328,7 @@ class LiveUpdater:
         self.track.apply_events(events)
         self.frames = [*self.frames, *self.track.frames][-HISTORY:]
         self.pace.note_batches(self.frames[-1]["batch"] if self.frames else 0)
-        state = run_state(self.track.scene, live=True)
+        state = run_state(self.track.scene, own=True)
         self._send_update("paused" if state == "live" and is_paused(self.run) else state, since)
 
     def finish(self, error: BaseException | None) -> None:
@@ -334,7 +337,7 @@ class LiveUpdater:
             self.start()
         end = self.track.scene.end
         note = "" if error is None or (end and end.error) else f" · {summarize_error(error)}"
-        state = "failed" if error is not None else run_state(self.track.scene, live=False)
+        state = "failed" if error is not None else run_state(self.track.scene, own=True)
         self._send_update(state, 10**9, note)
 
     def make_page(self, state: str) -> CockpitPage:

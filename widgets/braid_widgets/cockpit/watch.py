@@ -18,7 +18,8 @@ def watch(
     imagine: Imagine | None = None,
     offers: Callable[[RunStarted], Iterable[str]] = lambda start: (),
 ) -> Cockpit:
-    """Return the view of a run: key figures, map, hosts over time, timeline and decisions.
+    """Return the view of a run: verdict, key figures, map, inspector, time line and
+    decisions.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ def watch(
     if not isinstance(run, ObservableRun):
         return Cockpit(run, imagine=imagine, offers=offers)
     if not run.isActive:
-        return Cockpit(run.events(), imagine=imagine, offers=offers)
+        return Cockpit(run.events(), imagine=imagine, offers=offers, own=True)
     cockpit = Cockpit(imagine=imagine, offers=offers)
     cockpit.follow(run)
     return cockpit

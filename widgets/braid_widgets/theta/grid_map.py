@@ -1,23 +1,60 @@
-"""The state map of a join of two streams: the join matrix and the hosts that join it."""
+"""The state map of a join of two streams: the join matrix, cut into the cells of its hosts."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from braid.core.run_events import RunStarted
+from braid.papers.theta.mapping import input_load_factor
 
+from braid_widgets.base.batch_figures import GroupMapping
+from braid_widgets.base.columnar import Columns
+from braid_widgets.base.run_view import RunView
 from braid_widgets.base.state_maps import StateMap
-from braid_widgets.theta import grid, matrix
-from braid_widgets.theta.grid import HostsFrame
-from braid_widgets.theta.matrix import MatrixFrame
+from braid_widgets.theta.matrix import HostCopies, MatrixCell, host_copies, matrix_cells
+
+
+class HostPlace(NamedTuple):
+    """A host's row and column in the grid."""
+
+    host: int
+    row: int
+    column: int
 
 
 class GridFrame(TypedDict):
-    """The join matrix and the hosts' grid after a batch."""
+    """A join matrix with the rows on each host.
 
-    matrix: MatrixFrame
-    hosts: HostsFrame
+    - ``rows``: live rows by stream.
+    - ``n``, ``m``: parts of the two streams; 0 without a grid, or with several.
+    - ``places``: hosts in the grid; without one, ``cells`` are the rectangles that hosts joined.
+    - ``load``: |R|/n + |S|/m, rows that a host holds under the grid; null without one.
+    - ``before``: the mapping before the last change, or empty; ``load_before`` is its load now.
+    - ``is_moving``: whether blocks still move to the hosts of the new mapping.
+    - ``copies``: rows that moved in this batch; ``moved_blocks`` is the number of copied blocks.
+    - ``waiting``: rows that are still to be copied.
+    - ``scale_max``: rows of a full bar. Frames shown together use the maximum.
+    - ``across``: the longer stream, which is drawn along the longer side of the picture.
+    """
+
+    title: str
+    streams: list[str]
+    rows: list[int]
+    n: int
+    m: int
+    places: Columns[HostPlace]
+    cells: Columns[MatrixCell]
+    stored: list[int]
+    load: float | None
+    before: list[int]
+    load_before: float | None
+    is_moving: bool
+    copies: Columns[HostCopies]
+    moved_blocks: int
+    waiting: int
+    scale_max: float
+    across: int
 
 
 class GridMap(StateMap):
@@ -32,4 +69,47 @@ class GridMap(StateMap):
 
     def make_frame(self) -> GridFrame:
         """Return the frame after the last commit."""
-        return {"matrix": matrix.matrix_frame(self.scene), "hosts": grid.hosts_frame(self.scene)}
+        return grid_frame(self.scene)
+
+
+def grid_frame(scene: RunView) -> GridFrame:
+    """Return the frame of the join matrix after the last commit."""
+    grid = next(iter(scene.grids.values())) if len(scene.grids) == 1 else None
+    n, m = grid.mapping if grid else (0, 0)
+    live = [*(scene.last.live_tuples if scene.last else ()), 0, 0][:2]
+    stored = [h.stored_tuples for h in scene.last.host_metrics] if scene.last else []
+    load = round(input_load_factor(live[0], live[1], n, m), 1) if grid else None
+    before = scene.points[-1].ilf_before if scene.points else None
+    return {
+        "title": _format_title(scene, grid),
+        "streams": [*scene.stream_aliases, "R", "S"][:2],
+        "rows": live,
+        "n": n,
+        "m": m,
+        "places": Columns.from_records(HostPlace, _list_places(grid) if grid else []),
+        "cells": Columns.from_records(MatrixCell, [] if grid else matrix_cells(scene)),
+        "stored": stored,
+        "load": load,
+        "before": list(grid.before) if grid and grid.before else [],
+        "load_before": None if before is None else round(before, 1),
+        "is_moving": bool(scene.migrating or scene.copies),
+        "copies": Columns.from_records(HostCopies, host_copies(scene)),
+        "moved_blocks": len(scene.copies),
+        "waiting": sum(scene.migrating.values()),
+        "scale_max": max([*stored, before or 0]),
+        "across": int(live[1] > live[0]),
+    }
+
+
+def _list_places(grid: GroupMapping) -> list[HostPlace]:
+    return [HostPlace(h, r, c) for h, (r, c) in sorted(grid.cells.items())]
+
+
+def _format_title(scene: RunView, grid: GroupMapping | None) -> str:
+    if grid is not None:
+        n, m = grid.mapping
+        return f"Every pair of rows is met in one cell. {n} × {m} hosts share the cells."
+    hosts = max(len(scene.last.host_metrics) if scene.last else 0, 1)
+    if scene.start and scene.start.placement == "HashPartition":
+        return f"Rows of equal keys meet on one of {hosts} hosts; other pairs never meet."
+    return f"Every pair of rows is met on one of {hosts} hosts."

@@ -1,12 +1,11 @@
-"""The join matrix: which host joins which part, the joined share of each part, and moves."""
+"""The join matrix: which host joins which part, the joined share of each part, and copies."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 import numpy as np
 
-from braid_widgets.base.columnar import Columns
 from braid_widgets.base.join_matrix import tile_rectangles as tiles
 from braid_widgets.base.run_view import RunView
 
@@ -29,33 +28,13 @@ class MatrixCell(NamedTuple):
     moving: bool
 
 
-class MoveChip(NamedTuple):
-    """Tuples that move between hosts; source and target are in shares of the two key spaces."""
+class HostCopies(NamedTuple):
+    """Rows of a stream that one host copied to another in a batch."""
 
-    x0: float
-    y0: float
-    x1: float
-    y1: float
-    stream: int
-    rows: int
     source: int
     target: int
-
-
-class MatrixFrame(TypedDict):
-    """The join matrix of streams 0 (top to bottom) and 1 (left to right), with live tuples.
-
-    It is drawn to scale, |R| by |S|. Several frames shown together use the maximum of ``max_rows``,
-    so that the matrix visibly grows.
-    """
-
-    title: str
-    note: str
-    streams: list[str]
-    rows: list[int]
-    max_rows: int
-    cells: Columns[MatrixCell]
-    chips: Columns[MoveChip]
+    stream: int
+    rows: int
 
 
 def matrix_cells(scene: RunView) -> list[MatrixCell]:
@@ -98,49 +77,11 @@ def _compute_span_fractions(cuts: list[int], low: int, high: int) -> tuple[float
     return round((cuts[low] - cuts[0]) / span, 5), round((cuts[high] - cuts[0]) / span, 5)
 
 
-def move_chips(scene: RunView, rectangles: list[MatrixCell]) -> list[MoveChip]:
-    """Return the blocks copied in the last batch, one chip per stream and pair of hosts.
-
-    A chip goes from the source host's largest cell to that of the target, in shares of the key
-    spaces. It is placed in the upper right of a cell, beside the host's number.
-    """
-    anchor: dict[int, tuple[float, float, float]] = {}
-    for top, bottom, left, right, host, _, _ in rectangles:
-        area = (bottom - top) * (right - left)
-        if area > anchor.get(host, (0.0,))[0]:
-            anchor[host] = (
-                area,
-                round(0.22 * left + 0.78 * right, 4),
-                round(0.78 * top + 0.22 * bottom, 4),
-            )
+def host_copies(scene: RunView) -> list[HostCopies]:
+    """Return the blocks copied in the last batch, summed by stream and pair of hosts."""
     rows: dict[tuple[int, int, int], int] = {}
     for block, source, target in scene.copies:
-        if block in scene.moving and source in anchor and target in anchor:
-            moved = scene.moving[block]
+        if (moved := scene.moving.get(block)) is not None:
             key = (source, target, moved.stream)
             rows[key] = rows.get(key, 0) + moved.rows
-    return [
-        MoveChip(*anchor[a][1:], *anchor[b][1:], stream, n, a, b)
-        for (a, b, stream), n in sorted(rows.items())
-    ]
-
-
-def matrix_frame(scene: RunView) -> MatrixFrame:
-    """Return the frame of the join matrix."""
-    rectangles = matrix_cells(scene)
-    live = scene.last.live_tuples if scene.last else [0, 0]
-    names = (
-        [*scene.stream_aliases, "R", "S"][:2]
-        if len(scene.stream_aliases) < 2
-        else list(scene.stream_aliases[:2])
-    )
-    return {
-        "title": f"Join matrix {names[0]} × {names[1]}: who joins what",
-        "note": "color: host that joined last · pale: to come · outlined: migrating · "
-        "squares: moving",
-        "streams": names,
-        "rows": list(live[:2]),
-        "max_rows": max(live[:2]),
-        "cells": Columns.from_records(MatrixCell, rectangles),
-        "chips": Columns.from_records(MoveChip, move_chips(scene, rectangles)),
-    }
+    return [HostCopies(*key, n) for key, n in sorted(rows.items())]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import product
 from math import isfinite
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -26,55 +26,6 @@ CAP = 2.0
 """Maximum of the ratio axis. Before both streams flow, the ratio of a mapping can be as large
 as J.
 """
-
-
-class BaselineSeries(TypedDict):
-    """A modelled curve beside a counted one; it may extend beyond the run's batches."""
-
-    name: str
-    batch: list[int]
-    values: list[float | None]
-
-
-class TimelineCurve(TypedDict):
-    """A curve in a color of the palette.
-
-    - ``floor``: start of its axis; else 0.
-    - ``ceiling``: minimum end of its axis.
-    - ``cap``: maximum end of its axis.
-    - ``bound``: a dashed line, by batch.
-    - ``baselines``: modelled curves of other placements, by name.
-    """
-
-    name: str
-    color: str
-    values: list[float | None]
-    floor: NotRequired[float]
-    ceiling: NotRequired[float]
-    cap: NotRequired[float]
-    bound: NotRequired[list[float | None]]
-    baselines: NotRequired[list[BaselineSeries]]
-
-
-class BatchRange(TypedDict):
-    """Batches from ``first`` to ``last``, inclusive."""
-
-    first: int
-    last: int
-
-
-class TimelineFrame(TypedDict):
-    """The timeline: panels of one or two curves (left and right axes) over the batches.
-
-    ``batch`` lists the batches, from 1; ``last`` is the last planned one.
-    """
-
-    title: str
-    axis: str
-    batch: list[int]
-    last: int
-    migrations: list[BatchRange]
-    panels: list[list[TimelineCurve]]
 
 
 def batch_figures(events: Iterable[Any]) -> list[BatchFigures]:
@@ -98,69 +49,8 @@ def migration_ranges(points: Sequence[BatchFigures]) -> list[tuple[int, int]]:
     return ranges
 
 
-def timeline_frame(scene: RunView) -> TimelineFrame:
-    """Return the timeline of the retained batches, counted from 1."""
-    points = list(scene.points)
-    panels = [[_make_load_curve(points)], [_sides_curve(scene, points)]]
-    if len(scene.stream_aliases) > 2:
-        panels.pop()
-    panels.append(_make_rate_curves(points, scene.is_modelled))
-    return {
-        "title": _format_title(points, scene.is_modelled),
-        "axis": "batch",
-        "batch": [p.batch + 1 for p in points],
-        "last": scene.start.planned_batches or 1 if scene.start else 1,
-        "migrations": [{"first": a + 1, "last": b + 1} for a, b in migration_ranges(points)],
-        "panels": panels,
-    }
-
-
-def _make_load_curve(points: Sequence[BatchFigures]) -> TimelineCurve:
-    """Return the distance of the load from the optimum.
-
-    For a grid it is ILF/ILF*, else the fullest host divided by the mean.
-    """
-    if not _has_grid(points):
-        even = _round_values(p.ilf_max / p.ilf if p.ilf else float("nan") for p in points)
-        return {"name": "fullest host / mean host", "color": "ratio", "values": even, "floor": 1}
-    return {
-        "name": "ILF / ILF*",
-        "color": "ratio",
-        "values": _round_values(p.ratio for p in points),
-        "floor": 1,
-        "ceiling": 1.3,
-        "cap": CAP,
-        "bound": _round_values(float("nan") if p.bound is None else p.bound for p in points),
-    }
-
-
 def _has_grid(points: Sequence[BatchFigures]) -> bool:
     return any(p.ilf_mapping is not None for p in points)
-
-
-def _sides_curve(scene: RunView, points: Sequence[BatchFigures]) -> TimelineCurve:
-    names = [*scene.stream_aliases[:2], "R", "S"]
-    values = _round_values(map(_compute_stream_ratio, points))
-    return {"name": f"|{names[0]}| / |{names[1]}|", "color": "sides", "values": values}
-
-
-def _make_rate_curves(points: Sequence[BatchFigures], modelled: bool) -> list[TimelineCurve]:
-    """Return rates if they were measured, else counts per batch."""
-    if modelled:
-        arrivals = _round_values(float(p.received) for p in points)
-        sent = _round_values(float(p.sent) for p in points)
-        return [
-            {"name": "tuples in, this batch", "color": "throughput", "values": arrivals},
-            {"name": "copies sent, this batch", "color": "results", "values": sent},
-        ]
-    rate, results = (
-        _round_values(p.rows_per_second for p in points),
-        _round_values(p.results_per_second for p in points),
-    )
-    return [
-        {"name": "tuples in per second", "color": "throughput", "values": rate},
-        {"name": "results per second", "color": "results", "values": results},
-    ]
 
 
 def _format_title(points: Sequence[BatchFigures], modelled: bool) -> str:

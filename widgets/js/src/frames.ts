@@ -21,6 +21,29 @@ export interface KeyFigure {
 }
 
 /**
+ * A verdict. - `word`: "keeps up", "close to its limit", "falls behind" or "no clock". - `figure`:
+ * the share of the interval that a batch takes, in words. - `tone`: "good", "near", "bad" or
+ * "none", which selects the color.
+ */
+export interface Verdict {
+  word: string;
+  figure: string;
+  tone: string;
+}
+
+/**
+ * Counts of the condition in a batch, over all hosts. - `access`: how candidates are found; empty
+ * if it was not counted. - `seconds`: seconds of joining; null if they were not measured.
+ */
+export interface BatchFlow {
+  rows_in: number;
+  candidates: number;
+  results: number;
+  access: string;
+  seconds: number | null;
+}
+
+/**
  * One replica of a block: its host, stream and number of tuples. `first` and `last` are its ends on
  * the age axis (0: the oldest block held, 1: the youngest).
  */
@@ -48,6 +71,13 @@ export interface BlockMapFrame {
   scale_max: number;
 }
 
+/** A host's row and column in the grid. */
+export interface HostPlace {
+  host: number;
+  row: number;
+  column: number;
+}
+
 /**
  * A rectangle of the matrix, in shares of the two key spaces. `percent` is the share of its due
  * pairs that are joined.
@@ -62,71 +92,43 @@ export interface MatrixCell {
   moving: boolean;
 }
 
-/** Tuples that move between hosts; source and target are in shares of the two key spaces. */
-export interface MoveChip {
-  x0: number;
-  y0: number;
-  x1: number;
-  y1: number;
-  stream: number;
-  rows: number;
+/** Rows of a stream that one host copied to another in a batch. */
+export interface HostCopies {
   source: number;
   target: number;
+  stream: number;
+  rows: number;
 }
 
 /**
- * The join matrix of streams 0 (top to bottom) and 1 (left to right), with live tuples. It is drawn
- * to scale, |R| by |S|. Several frames shown together use the maximum of `max_rows`, so that the
- * matrix visibly grows.
+ * A join matrix with the rows on each host. - `rows`: live rows by stream. - `n`, `m`: parts of the
+ * two streams; 0 without a grid, or with several. - `places`: hosts in the grid; without one,
+ * `cells` are the rectangles that hosts joined. - `load`: |R|/n + |S|/m, rows that a host holds
+ * under the grid; null without one. - `before`: the mapping before the last change, or empty;
+ * `load_before` is its load now. - `is_moving`: whether blocks still move to the hosts of the new
+ * mapping. - `copies`: rows that moved in this batch; `moved_blocks` is the number of copied
+ * blocks. - `waiting`: rows that are still to be copied. - `scale_max`: rows of a full bar. Frames
+ * shown together use the maximum. - `across`: the longer stream, which is drawn along the longer
+ * side of the picture.
  */
-export interface MatrixFrame {
+export interface GridFrame {
   title: string;
-  note: string;
   streams: string[];
   rows: number[];
-  max_rows: number;
-  cells: Columns<MatrixCell>;
-  chips: Columns<MoveChip>;
-}
-
-/** A host's position in its group. */
-export interface HostCell {
-  host: number;
-  row: number;
-  column: number;
-}
-
-/**
- * Hosts in `n` rows and `m` columns. `mapping` tells whether rows and columns are partitions; if
- * False, they are only a layout.
- */
-export interface HostGroup {
   n: number;
   m: number;
-  mapping: boolean;
-  cells: Columns<HostCell>;
-}
-
-/**
- * Hosts by group with the tuples that each stores. - `stored`: tuples by host. - `mean`: mean of
- * the stored tuples. - `scale_max`: tuples of a full bar. Several frames shown together use the
- * maximum, so that all bars have one scale. - `baseline`: tuples that each host would store on a
- * square grid; null without a grid.
- */
-export interface HostsFrame {
-  title: string;
-  note: string;
-  groups: HostGroup[];
+  places: Columns<HostPlace>;
+  cells: Columns<MatrixCell>;
   stored: number[];
-  mean: number;
+  load: number | null;
+  before: number[];
+  load_before: number | null;
+  is_moving: boolean;
+  copies: Columns<HostCopies>;
+  moved_blocks: number;
+  waiting: number;
   scale_max: number;
-  baseline: number | null;
-}
-
-/** The join matrix and the hosts' grid after a batch. */
-export interface GridFrame {
-  matrix: MatrixFrame;
-  hosts: HostsFrame;
+  across: number;
 }
 
 /**
@@ -311,49 +313,41 @@ export interface BatchFrame {
   batch: number;
   title: string;
   key_figures: Columns<KeyFigure>;
+  verdict: Verdict;
+  flow: BatchFlow;
   state_map: MapFrame;
 }
 
-/** Batches from `first` to `last`, inclusive. */
-export interface BatchRange {
-  first: number;
-  last: number;
-}
-
-/** A modelled curve beside a counted one; it may extend beyond the run's batches. */
-export interface BaselineSeries {
+/**
+ * A curve by batch (from 1). - `role`: "main", "mean" or "ghost" (modelled, dashed); in bars, the
+ * phase.
+ */
+export interface Series {
   name: string;
+  role: string;
   batch: number[];
   values: (number | null)[];
 }
 
 /**
- * A curve in a color of the palette. - `floor`: start of its axis; else 0. - `ceiling`: minimum end
- * of its axis. - `cap`: maximum end of its axis. - `bound`: a dashed line, by batch. - `baselines`:
- * modelled curves of other placements, by name.
+ * A row of the time line. - `kind`: "bars" (its series are stacked) or "lines". - `unit`: unit of
+ * its values, "s" or "rows". - `top`: the end of its scale. It never shrinks in a run. - `limit`:
+ * drawn dashed; null without one.
  */
-export interface TimelineCurve {
+export interface Track {
   name: string;
-  color: string;
-  values: (number | null)[];
-  floor?: number;
-  ceiling?: number;
-  cap?: number;
-  bound?: (number | null)[];
-  baselines?: BaselineSeries[];
+  kind: string;
+  unit: string;
+  top: number;
+  limit: number | null;
+  series: Series[];
 }
 
-/**
- * The timeline: panels of one or two curves (left and right axes) over the batches. `batch` lists
- * the batches, from 1; `last` is the last planned one.
- */
+/** The time line: `batch` lists the batches, from 1; `last` is the last planned one. */
 export interface TimelineFrame {
-  title: string;
-  axis: string;
   batch: number[];
   last: number;
-  migrations: BatchRange[];
-  panels: TimelineCurve[][];
+  tracks: Track[];
 }
 
 /**
@@ -365,21 +359,32 @@ export interface HostRows {
   values: number[][][];
 }
 
-/** A decision taken in a batch (from 1), as a sentence. */
+/**
+ * The decisions taken in a batch (from 1). - `end`: the last batch of what began, such as a
+ * migration; null if nothing lasts. - `short`: a label of at most 16 characters; empty for a minor
+ * decision. - `text`: the decisions and their reasons, as one sentence. - `kind`: "change",
+ * "query", "fault" or "minor". - `rows`: rows that move because of it.
+ */
 export interface Annotation {
   batch: number;
+  end: number | null;
+  short: string;
   text: string;
+  kind: string;
+  rows: number;
 }
 
 /**
- * The visible state of a run. - `state`: one word, such as "live". - `note`: what runs and how it
- * ended. - `seconds_left`: the time left, in words. - `seconds_since_commit`: seconds since the
- * last commit; None if the run has ended or this is unknown. - `what_if_placements`: placements for
- * a what-if; empty if no kernel can answer. - `what_if_message`: the result of the last what-if, if
- * it is not a curve.
+ * The visible state of a run. - `state`: one word, such as "live". - `name`: the joined streams;
+ * `condition` is on what they are joined. - `note`: what runs and how it ended. - `seconds_left`:
+ * the time left, in words. - `seconds_since_commit`: seconds since the last commit; None if the run
+ * has ended or this is unknown. - `what_if_placements`: placements for a what-if; empty if no
+ * kernel can answer. - `what_if_message`: the result of the last what-if, if it is not a curve.
  */
 export interface CockpitPage {
   state: string;
+  name: string;
+  condition: string;
   note: string;
   seconds_left: string;
   seconds_since_commit: number | null;

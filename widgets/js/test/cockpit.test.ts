@@ -1,28 +1,37 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rowOf as heldRow } from "../src/base/block_map.ts";
-import { blocksOf, hostOf } from "../src/cockpit/block_details.ts";
-import { batchAt, didWords, rowOf, within } from "../src/cockpit/lines.ts";
+import { blocksOf, didPairs, gridPairs, hostOf } from "../src/cockpit/inspector.ts";
 import { longest } from "../src/cockpit/linked_views.ts";
-import { extend, KEPT, positionOf, scaled } from "../src/cockpit/page.ts";
+import {
+  extend,
+  hashOf,
+  KEPT,
+  momentOf,
+  openingOf,
+  positionOf,
+  scaled,
+} from "../src/cockpit/page.ts";
 import type { BatchFrame, CockpitPage, GridFrame, HostRows } from "../src/frames.ts";
 
-const BOX = { x: 40, y: 0, wide: 100, tall: 50 };
-
 function frame(batch: number, top = 1): BatchFrame {
-  const grid = { hosts: { scale_max: top }, matrix: { max_rows: top } } as unknown as GridFrame;
+  const grid = { scale_max: top, rows: [top, 1], across: 0 } as unknown as GridFrame;
   const facts = { name: [], value: [], tooltip: [] };
-  return { batch, title: `batch ${batch}`, key_figures: facts, state_map: { grid } };
+  const verdict = { word: "no clock", figure: "", tone: "none" };
+  const flow = { rows_in: 0, candidates: 0, results: 0, access: "", seconds: null };
+  return { batch, title: `batch ${batch}`, key_figures: facts, verdict, flow, state_map: { grid } };
 }
 
 function page(batches: number[], more: Partial<CockpitPage> = {}): CockpitPage {
   return {
     state: "live",
+    name: "",
+    condition: "",
     note: "",
     seconds_left: "",
     seconds_since_commit: null,
     frames: batches.map((batch) => frame(batch, batch)),
-    timeline: { title: "", axis: "batch", batch: batches, last: 1, migrations: [], panels: [] },
+    timeline: { batch: batches, last: 1, tracks: [] },
     hosts: { batch: batches, names: ["stored"], values: batches.map((batch) => [[batch]]) },
     annotations: [],
     what_if_placements: [],
@@ -45,7 +54,7 @@ test("what comes is put to what is there, and nothing is there twice", () => {
 
 test("what comes puts all that is there on its scale", () => {
   const tops = (shown: CockpitPage) =>
-    shown.frames.map(({ state_map: map }) => map.grid?.hosts.scale_max);
+    shown.frames.map(({ state_map: map }) => map.grid?.scale_max);
   assert.deepEqual(tops(scaled(page([1, 5, 2]))), [5, 5, 5]);
   assert.deepEqual(tops(extend(page([1, 2]), page([3]))), [3, 3, 3]);
 });
@@ -70,35 +79,64 @@ test("a batch without a picture is shown by the one before", () => {
   );
 });
 
-test("the pointer is at the nearest batch", () => {
-  const span = { first: 1, last: 11 };
-  assert.deepEqual(
-    [0, 40, 44, 46, 140, 999].map((x) => batchAt(x, span, BOX)),
-    [1, 1, 1, 2, 11, 11],
-  );
-});
-
-test("a stretch has two batches at least, and lies in the run", () => {
-  const whole = { first: 1, last: 10 };
-  assert.deepEqual(within(7, 3, whole), { first: 3, last: 7 });
-  assert.deepEqual(within(10, 10, whole), { first: 9, last: 10 });
-  assert.deepEqual(within(-4, 40, whole), whole);
-});
-
-test("what a host did is said with its unit", () => {
-  const rows: HostRows = {
+test("what a host did is said with its unit, and of all hosts the sum", () => {
+  const hosts: HostRows = {
     batch: [7],
-    names: ["stored", "compared", "shed", "busy"],
-    values: [[[10], [2500], [40], [0.25]]],
+    names: ["stored", "compared", "busy"],
+    values: [
+      [
+        [10, 5],
+        [2500, 1],
+        [0.25, 0.5],
+      ],
+    ],
   };
-  assert.equal(
-    didWords(rows, 0, 0),
-    "host 0, batch 7\nstored 10 tuples\ncompared 2.5k pairs\nshed 40 pairs\nbusy 0.250 s",
-  );
+  const shown = page([7], { hosts });
+  assert.deepEqual(didPairs(shown, 7, 0), [
+    ["rows held", "10"],
+    ["pairs compared", "2,500"],
+    ["seconds of work", "0.250 s"],
+  ]);
+  assert.deepEqual(didPairs(shown, 7)[0], ["rows held", "15"]);
 });
 
-test("rows get narrow, but never vanish", () => {
-  assert.deepEqual([rowOf(4), rowOf(64), rowOf(1000)], [9, 2, 2]);
+test("a host of a grid has a part of each stream, and rows come and go", () => {
+  const grid = {
+    n: 16,
+    m: 4,
+    streams: ["l", "o"],
+    places: { host: [20, 21], row: [5, 5], column: [1, 2] },
+    copies: { source: [1, 21], target: [21, 2], stream: [1, 1], rows: [285, 259] },
+  } as unknown as GridFrame;
+  assert.deepEqual(gridPairs(grid, 21), {
+    where: "part 6 of 16 of l, part 3 of 4 of o",
+    moves: [
+      ["comes from other hosts", "285 rows"],
+      ["goes to other hosts", "259 rows"],
+    ],
+  });
+});
+
+test("a recording opens at the decision that moves most rows", () => {
+  const flag = (batch: number, rows: number) => {
+    return { batch, end: null, short: "", text: "", kind: "change", rows };
+  };
+  const batches = [1, 2, 3, 4, 5, 6];
+  const flags = [flag(2, 10), flag(4, 90), flag(5, 20)];
+  assert.equal(openingOf(page(batches, { annotations: flags })), 3);
+  assert.equal(openingOf(page(batches)), 3, "else at 60 percent");
+  assert.equal(openingOf(page([1])), 0);
+});
+
+test("an address names a moment", () => {
+  const moment = { batch: 26, selected: "host:21", drawer: true };
+  assert.equal(hashOf(moment), "#b=26&s=host:21&d=1");
+  assert.deepEqual(momentOf(hashOf(moment)), moment);
+  assert.equal(hashOf({ batch: 3, selected: "", drawer: false }), "#b=3");
+  assert.deepEqual([momentOf(""), momentOf("#other"), momentOf("#b=x")], Array(3).fill(undefined));
+});
+
+test("rows of the fallback map get narrow, but never vanish", () => {
   assert.ok(heldRow(2) === 40 && heldRow(1000) === 10);
 });
 

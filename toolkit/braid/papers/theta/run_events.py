@@ -41,21 +41,22 @@ class MappingChanged(Event):
     """The controller's estimates of (|R|, |S|), in unit tuples."""
 
     def describe_decision(self, moment: EventContext) -> str:
-        if not any(self.estimated_sizes):
-            return f"hosts of group {self.group} begin as the grid {self.mapping}"
         (n, m), (k, j) = self.previous_mapping, self.mapping
+        if not any(self.estimated_sizes):
+            return f"the hosts{_name_group(self.group)} begin as the grid {k} × {j}"
+        change = f"from {n} × {m} to {k} × {j}"
         if n * m != k * j:
-            return (
-                f"the grid grows from {n * m} to {k * j} hosts: {self.previous_mapping} to "
-                f"{self.mapping}"
-            )
-        r, s = self.estimated_sizes
-        loads = (
-            f"ILF {input_load_factor(r, s, n, m):,.0f} to "
-            f"{input_load_factor(r, s, k, j):,.0f} unit tuples"
-        )
+            return f"the grid grows from {n * m} to {k * j} hosts, {change}"
+        if moment.previous_commit is None:
+            return f"the grid goes {change}"
+        r, s = moment.previous_commit.live_tuples[:2]
+        old, new = input_load_factor(r, s, n, m), input_load_factor(r, s, k, j)
         sizes = " and ".join(f"{x:,} of {a}" for a, x in zip(moment.streams, (r, s), strict=False))
-        return f"{self.previous_mapping} to {self.mapping}, {loads} (estimated: {sizes})"
+        saved = f" ({new / old - 1:+.0%})" if old else ""
+        return (
+            f"the grid goes {change}, as there are {sizes}: a host then holds {new:,.0f} rows "
+            f"instead of {old:,.0f}{saved}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,10 @@ class MigrationStarted(Event):
     discarded_tuples: int
 
     def describe_decision(self, moment: EventContext) -> str:
-        moves = f"moves {self.tuples_to_copy:,} tuples, gives up {self.discarded_tuples:,}"
+        moves = (
+            f"{self.tuples_to_copy:,} rows move while the join goes on, "
+            f"{self.discarded_tuples:,} are discarded"
+        )
         changed = [
             e
             for e in moment.batch_events
@@ -86,7 +90,12 @@ class MigrationStarted(Event):
         if spared <= 0 or not self.tuples_to_copy:
             return moves
         batches = ceil(self.tuples_to_copy / spared)
-        return f"{moves}, pays back after {batches:,} batch{'es' if batches > 1 else ''} like these"
+        return f"{moves}; it pays back after {batches:,} batch{'es' if batches > 1 else ''}"
+
+
+def _name_group(group: int) -> str:
+    """Return the group in words; a grid of one group has only group 0."""
+    return f" of group {group}" if group else ""
 
 
 def _count_spared_copies(change: MappingChanged, received: tuple[int, ...]) -> int:
@@ -121,4 +130,4 @@ class MigrationEnded(Event):
     group: int
 
     def describe_decision(self, moment: EventContext) -> str:
-        return f"group {self.group} has migrated: every tuple is where its mapping has it"
+        return f"every row{_name_group(self.group)} is where the new grid has it"

@@ -23,6 +23,15 @@ export function header(box: Element, frame: Headed): void {
   add(box, "div", "braid-note", frame.note);
 }
 
+/** Text of which every other part, beginning with the second, is left out where there is little room. */
+export function wordy(box: Element, ...parts: string[]): void {
+  box.replaceChildren(parts[0] ?? "");
+  parts.slice(1).forEach((part, k) => {
+    if (k % 2) box.append(part);
+    else add(box, "i", "", part);
+  });
+}
+
 /** A frame in words, for who does not see it. */
 export const spoken = (frame: Headed): string => `${frame.title}. ${frame.note}`;
 

@@ -1,211 +1,361 @@
-// One view for every run: strip, map, hosts over time, time line with its decisions, and why.
-import { add } from "../base/dom.ts";
-import { ago } from "../base/format.ts";
-import { named, Player } from "../base/player.ts";
-import type { BatchFrame, BatchRange, CockpitPage, Palette } from "../frames.ts";
-import { Inspect, type Place } from "./block_details.ts";
-import { strip } from "./key_figures.ts";
-import { Lines } from "./lines.ts";
+// One view for every run: header, map, inspector, time line and drawer.
+import { add, still } from "../base/dom.ts";
+import { hit, watchLooks } from "../base/pen.ts";
+import { Theme } from "../base/theme.ts";
+import type { BatchFrame, CockpitPage, Palette } from "../frames.ts";
+import { type Ask, Drawer } from "./drawer.ts";
+import { Header, isLive } from "./header.ts";
+import { Inspector, type Place } from "./inspector.ts";
 import { MapPane } from "./maps.ts";
-import { extend, type More, positionOf, scaled } from "./page.ts";
-import { type Ask, WhatIf } from "./what_if.ts";
+import { extend, hashOf, type More, momentOf, openingOf, positionOf, scaled } from "./page.ts";
+import { Tracks } from "./tracks.ts";
 
-const SPEEDS = { "1 batch/s": 1000, "2.5 batches/s": 400, "6.7 batches/s": 150 };
-const STATES: Record<string, string> = { live: "● live", paused: "❚❚ paused" };
+/** Milliseconds that a batch is shown, and one in which something moves. */
+const [QUICK, SLOW] = [520, 1400];
+/** Batches before its largest decision at which a recording begins to play. */
+const BEFORE = 3;
+
+export interface Options {
+  /** Asks what another placement would do; without it nobody is offered to. */
+  ask?: Ask;
+  /** Asks about a host, a query or blocks. */
+  inspect?: (place: Place) => void;
+  /** Whether a recording plays from its largest decision on; else it opens at its end. */
+  plays?: boolean;
+  /** Whether the document is only this cockpit, so that its address names the moment. */
+  alone?: boolean;
+}
 
 export class Cockpit {
+  readonly inspector: Inspector;
   private readonly root: HTMLElement;
-  private readonly title: HTMLElement;
-  private readonly note: HTMLElement;
-  private readonly state: HTMLElement;
-  private readonly left: HTMLElement;
-  private readonly lag: HTMLElement;
-  private readonly clock: ReturnType<typeof setInterval>;
-  private readonly sized: ResizeObserver;
-  private readonly facts: HTMLElement;
+  private readonly header: Header;
+  private readonly pane: HTMLElement;
+  private readonly tip: HTMLElement;
   private readonly map: MapPane;
-  private readonly lines: Lines;
-  private readonly film: Player<BatchFrame>;
-  private readonly now: HTMLButtonElement;
-  private readonly all: HTMLButtonElement;
-  private readonly measure: HTMLSelectElement;
+  private readonly drawer: Drawer;
+  private readonly play: HTMLButtonElement;
+  private readonly where: HTMLElement;
   private readonly why: HTMLElement;
-  private readonly what: WhatIf;
-  /** What was asked about a host, and came back. */
-  readonly inspect: Inspect;
+  private readonly now: HTMLButtonElement;
+  private readonly tracks: Tracks;
+  private readonly forget: () => void;
+  private readonly options: Options;
   private page: CockpitPage;
   private position: number;
-  /** When the page was told what its lag is, in milliseconds. */
-  private told = 0;
+  private selected = "";
+  private time = 1;
+  private timer = 0;
+  private last = 0;
+  private shown: BatchFrame | undefined;
 
-  /** ``ask`` asks what another placement would do; without it nobody is offered to. */
-  constructor(
-    root: HTMLElement,
-    page: CockpitPage,
-    palette: Palette,
-    ask?: Ask,
-    inspect?: (place: Place) => void,
-  ) {
+  constructor(root: HTMLElement, page: CockpitPage, palette: Palette, options: Options = {}) {
     this.root = root;
+    this.options = options;
     this.page = scaled({ ...page });
     this.position = page.frames.length - 1;
     root.classList.add("braid", "braid-cockpit");
-    const head = add(root, "div", "braid-top");
-    this.state = add(head, "span", "braid-state");
-    this.title = add(head, "span", "braid-title");
-    this.left = add(head, "span", "braid-left");
-    this.lag = add(head, "span", "braid-left");
-    this.lag.title = "seconds since the last batch was committed";
-    this.note = add(root, "div", "braid-note");
-    this.facts = add(root, "div", "braid-strip");
-    const panes = add(root, "div", "braid-panes");
-    const map = add(panes, "div", "braid-map");
-    this.map = new MapPane(map, palette);
-    const seek = (batch: number) => this.film.go(positionOf(this.page.frames, batch));
-    const lines = add(panes, "div", "braid-lines");
-    this.lines = new Lines(lines, palette, seek, (stretch) => this.zoomed(stretch));
-    const painter = {
-      draw: (frame: BatchFrame, position: number, glide: number) => {
-        this.draw(frame, position, glide);
-      },
-    };
-    const options = { start: this.position, every: 400, speeds: SPEEDS };
-    const bar = add(panes, "div", "braid-bar");
-    this.why = add(panes, "ol", "braid-why");
-    this.now = button(add(root, "span"), "Back to now");
-    this.all = button(add(root, "span"), "All batches");
-    this.measure = add(root, "select");
-    const here = () => this.page.frames[this.position]?.batch ?? 0;
-    this.what = new WhatIf(add(panes, "div", "braid-whatif"), here, ask);
-    this.inspect = new Inspect(root, here, inspect);
-    this.inspect.watch(map);
-    this.inspect.watch(lines);
-    this.film = new Player(root, page.frames, painter, options, bar);
-    this.arrange(bar);
-    this.clock = setInterval(() => this.late(), 500);
-    this.sized = new ResizeObserver(() => this.mark());
-    this.sized.observe(this.why);
+    root.dataset.lmSuppressShortcuts = "true";
+    root.tabIndex = 0;
+    const theme = new Theme(root);
+    const shell = add(root, "div", "braid-shell");
+    this.header = new Header(add(shell, "header", "braid-head"));
+    const here = () => this.frame?.batch ?? 0;
+    const seek = (batch: number) => this.go(positionOf(this.page.frames, batch));
+    const drawer = add(shell, "section", "braid-drawer");
+    this.pane = add(shell, "section", "braid-map");
+    this.pane.tabIndex = 0;
+    this.map = new MapPane(this.pane, theme, palette);
+    this.inspector = new Inspector(add(shell, "aside", "braid-side"), here, options.inspect);
+    this.inspector.watch(this.pane);
+    const bar = add(shell, "section", "braid-controls");
+    this.play = button(bar, "▶ Play", "", "braid-go");
+    button(bar, "◀", "back").addEventListener("click", () => this.step(-1));
+    button(bar, "▶", "forward").addEventListener("click", () => this.step(1));
+    this.where = add(bar, "span", "braid-where");
+    this.why = add(bar, "div", "braid-why");
+    this.why.setAttribute("aria-live", "polite");
+    this.now = button(bar, "Back to now");
+    const measure = (name: string) => this.tracks.choose(name);
+    this.drawer = new Drawer(drawer, { here, seek, measure, ask: options.ask });
+    this.addButtons(bar);
+    const lines = add(shell, "section", "braid-lines");
+    this.tracks = new Tracks(lines, theme, seek);
+    this.tip = add(root, "div", "braid-tip");
+    this.forget = watchLooks(this.pane, theme, () => this.paint());
+    this.listen();
     this.refresh();
+    this.open();
   }
 
   /** Puts what came since to the page; who looks at an earlier batch stays there. */
   more(more: More): void {
-    const follows = this.position >= this.page.frames.length - 1;
-    const batch = this.page.frames[this.position]?.batch ?? 0;
+    const follows = this.position >= this.page.frames.length - 1 && !this.timer;
+    const batch = this.frame?.batch ?? 0;
     this.page = extend(this.page, more);
     const { frames } = this.page;
-    this.film.load(frames, follows ? frames.length - 1 : positionOf(frames, batch));
+    this.position = follows ? frames.length - 1 : positionOf(frames, batch);
+    if (follows && this.frame?.batch !== batch && !still()) this.glide();
     this.refresh();
   }
 
   /** Shows another run. */
   load(page: CockpitPage): void {
+    this.stop();
     this.page = scaled({ ...page });
-    this.lines.zoom();
-    this.film.load(page.frames, page.frames.length - 1);
+    this.position = page.frames.length - 1;
     this.refresh();
   }
 
-  /** Nobody tells what is new any more. */
+  /** Nobody says any more what is new. */
   lost(): void {
     this.page = { ...this.page, state: "not connected" };
     this.refresh();
   }
 
   close(): void {
-    clearInterval(this.clock);
-    this.sized.disconnect();
-    this.film.stop();
+    this.stop();
+    this.forget();
+    this.header.close();
     this.map.close();
-    this.lines.close();
+    this.tracks.close();
   }
 
-  private arrange(bar: HTMLElement): void {
-    const controls = bar.querySelector(".braid-controls") ?? bar;
-    controls.append(this.now, this.all, this.measure);
-    named(this.measure, "what the hosts' rows show");
-    this.measure.addEventListener("change", () => this.lines.choose(this.measure.value));
+  private get frame(): BatchFrame | undefined {
+    return this.page.frames[this.position];
+  }
+
+  /** Goes to the moment in the address, or to where such a run opens. */
+  private open(): void {
+    const moment = this.options.alone ? momentOf(location.hash) : undefined;
+    if (moment) {
+      this.selected = moment.selected;
+      this.toggle("drawer", moment.drawer);
+      this.go(positionOf(this.page.frames, moment.batch));
+    } else if (this.options.plays && !isLive(this.page) && this.page.frames.length > 1) {
+      const opening = openingOf(this.page);
+      this.go(still() ? opening : Math.max(0, opening - BEFORE));
+      if (!still()) this.start();
+    }
+  }
+
+  private addButtons(bar: HTMLElement): void {
+    const quiet = add(bar, "span", "braid-quiet");
+    const what = this.options.ask ? "What if…" : "Decisions";
+    button(quiet, what).addEventListener("click", () => this.toggle("drawer"));
+    const present = button(quiet, "Present");
+    present.addEventListener("click", () => this.toggle("present"));
+    const link = button(quiet, "Link to this moment");
+    link.hidden = !this.options.alone;
+    link.addEventListener("click", () => this.link());
     this.now.title = "show the newest batch, and follow the run";
-    this.now.addEventListener("click", () => this.film.go(this.page.frames.length - 1));
-    this.all.addEventListener("click", () => this.lines.zoom());
-    this.all.hidden = true;
+    this.now.addEventListener("click", () => this.go(this.page.frames.length - 1));
   }
 
-  private zoomed(stretch: BatchRange | undefined): void {
-    this.all.hidden = stretch === undefined;
-    if (stretch) this.all.textContent = `All batches (now ${stretch.first} to ${stretch.last})`;
+  private link(): void {
+    const batch = this.frame?.batch ?? 0;
+    const drawer = !this.drawer.element.hidden;
+    location.hash = hashOf({ batch, selected: this.selected, drawer });
+    navigator.clipboard?.writeText(location.href).catch(() => {});
+  }
+
+  private toggle(what: "drawer" | "present" | "inspect", on?: boolean): void {
+    if (what === "drawer") {
+      this.drawer.element.hidden = on === undefined ? !this.drawer.element.hidden : !on;
+      this.root.classList.toggle("braid-open", !this.drawer.element.hidden);
+    } else this.root.classList.toggle(`braid-${what}ing`, on);
+    this.paint();
+  }
+
+  private go(to: number): void {
+    this.stop();
+    this.position = Math.max(0, Math.min(this.page.frames.length - 1, to));
+    this.draw();
+  }
+
+  private step(by: number): void {
+    this.go(this.position + by);
+    if (by > 0 && !still()) this.glide();
+  }
+
+  private start(): void {
+    if (this.position >= this.page.frames.length - 1) this.position = 0;
+    this.play.textContent = "❚❚ Pause";
+    this.glide(true);
+  }
+
+  private stop(): void {
+    cancelAnimationFrame(this.timer);
+    this.timer = 0;
+    this.time = 1;
+    this.play.textContent = "▶ Play";
+  }
+
+  /** Moves through the batch, and with ``on`` through those after it. */
+  private glide(on = false): void {
+    cancelAnimationFrame(this.timer);
+    [this.time, this.last] = [0, performance.now()];
+    const tick = (now: number) => {
+      const quick = this.frame?.state_map.grid?.is_moving ? SLOW : QUICK;
+      this.time += (now - this.last) / (quick * this.drawer.slowness);
+      this.last = now;
+      if (this.time >= 1) {
+        if (!on || this.position >= this.page.frames.length - 1) {
+          this.stop();
+          this.draw();
+          return;
+        }
+        this.position += 1;
+        this.time = 0;
+      }
+      this.draw();
+      this.timer = requestAnimationFrame(tick);
+    };
+    this.timer = requestAnimationFrame(tick);
   }
 
   /** What is the same whatever batch is looked at. */
   private refresh(): void {
-    const { state, seconds_left: left, note, annotations: flags, hosts, frames } = this.page;
-    this.state.textContent = STATES[state] ?? state;
-    this.state.dataset.state = state;
-    this.left.textContent = left;
-    this.told = performance.now();
-    this.late();
-    this.note.textContent = note;
-    this.what.show(this.page);
-    this.measure.hidden = hosts.names.length < 2;
-    if (this.measure.options.length !== hosts.names.length) {
-      this.measure.replaceChildren();
-      for (const name of hosts.names) add(this.measure, "option", "", name).value = name;
-    }
-    if (!frames.length) {
-      this.title.textContent = "no batch yet";
-      this.lines.show(this.page, 0);
-    }
-    if (this.why.children.length !== flags.length) this.tell();
-    this.mark();
+    this.header.show(this.page);
+    this.drawer.show(this.page);
+    this.shown = undefined;
+    if (!this.frame) this.tracks.show(this.page, 0);
+    this.draw();
   }
 
-  /** How long ago the last batch was committed, as long as the run goes on. */
-  private late(): void {
-    const { seconds_since_commit: lag, state } = this.page;
-    const goes = state === "live" || state === "paused";
-    const since = (lag ?? 0) + (performance.now() - this.told) / 1000;
-    this.lag.textContent = goes && lag !== null ? `lag ${ago(since)}` : "";
+  private draw(): void {
+    const frame = this.frame;
+    if (!frame) return;
+    if (frame !== this.shown) this.tell(frame);
+    this.shown = frame;
+    this.paint();
   }
 
-  private draw(frame: BatchFrame, position: number, glide: number): void {
-    this.position = position;
-    this.title.textContent = frame.title;
-    strip(this.facts, frame);
-    this.map.show(frame.state_map, glide);
-    this.lines.show(this.page, frame.batch);
-    this.root.setAttribute("aria-label", `${frame.title}. ${this.page.note}`);
-    this.root.dataset.seq = String(position);
-    this.root.dataset.batch = String(frame.batch);
-    this.mark();
+  private paint(): void {
+    const frame = this.frame;
+    if (!frame) return;
+    const before = this.page.frames[this.position - 1]?.state_map;
+    this.map.show(frame.state_map, before, this.time, this.selected);
   }
 
-  /** The decisions as a list, the newest last. */
-  private tell(): void {
+  /** What changes from batch to batch, but for the picture. */
+  private tell(frame: BatchFrame): void {
+    this.header.showBatch(frame);
+    this.inspector.show(this.page, frame, this.selected);
+    this.drawer.mark(frame.batch);
+    this.tracks.show(this.page, frame.batch, this.selected, frame.title);
+    this.where.textContent = frame.title.split(" · ", 1)[0] ?? "";
+    const flag = this.page.annotations.findLast(({ batch }) => batch <= frame.batch);
+    const [, head = "", rest = flag?.text ?? ""] =
+      /^(batch [\d,]+): (.*)$/.exec(flag?.text ?? "") ?? [];
     this.why.replaceChildren();
-    for (const { batch, text } of this.page.annotations) {
-      const item = add(this.why, "li");
-      const link = button(item, text);
-      link.dataset.batch = String(batch);
-      link.addEventListener("click", () => this.film.go(positionOf(this.page.frames, batch)));
+    if (head) add(this.why, "b", "", `${head[0]?.toUpperCase()}${head.slice(1)}. `);
+    this.why.append(rest ? `${rest[0]?.toUpperCase()}${rest.slice(1)}.` : "No decision yet.");
+    this.why.title = flag?.text ?? "";
+    this.now.hidden = !isLive(this.page) || this.position >= this.page.frames.length - 1;
+    this.root.setAttribute("aria-label", `${frame.title}. ${this.page.note}`);
+    this.pane.setAttribute("aria-label", frame.title);
+    Object.assign(this.root.dataset, { seq: String(this.position), batch: String(frame.batch) });
+  }
+
+  private select(name: string): void {
+    this.selected = name;
+    this.root.classList.toggle("braid-inspecting", name !== "");
+    this.inspector.answer("");
+    this.shown = undefined;
+    this.draw();
+  }
+
+  /** To the next decision, or to the one before. */
+  private flag(by: number): void {
+    const batch = this.frame?.batch ?? 0;
+    const batches = this.page.annotations.map((flag) => flag.batch);
+    const to =
+      by > 0 ? batches.find((each) => each > batch) : batches.findLast((each) => each < batch);
+    if (to !== undefined) this.go(positionOf(this.page.frames, to));
+  }
+
+  /** Selects the next of what can be selected. */
+  private walk(by: number): void {
+    const names = [
+      ...new Set(this.map.targets.flatMap(({ targets }) => targets.map((t) => t.name))),
+    ];
+    if (names.length) {
+      const at = names.indexOf(this.selected);
+      this.select(names[(at + by + names.length) % names.length] ?? "");
     }
   }
 
-  /** Marks the decision that was the last one at the batch that is looked at. */
-  private mark(): void {
-    if (!this.film) return;
-    const batch = this.page.frames[this.position]?.batch ?? 0;
-    const links = [...this.why.querySelectorAll<HTMLElement>("button")];
-    const here = links.findLast((link) => Number(link.dataset.batch) <= batch);
-    for (const link of links) link.classList.toggle("here", link === here);
-    const middle = here ? here.offsetTop + here.offsetHeight / 2 : 0;
-    this.why.scrollTop = middle - this.why.clientHeight / 2;
-    const live = this.page.state === "live" || this.page.state === "paused";
-    this.now.hidden = !live || this.position >= this.page.frames.length - 1;
+  private listen(): void {
+    this.play.addEventListener("click", () => {
+      if (this.timer) this.go(this.position);
+      else this.start();
+    });
+    this.root.addEventListener("keydown", (event) => this.press(event));
+    this.pane.addEventListener("click", (event) => {
+      const found = this.under(event);
+      if (found) this.select(found.name);
+    });
+    this.pane.addEventListener("pointermove", (event) => this.point(event));
+    this.pane.addEventListener("pointerleave", () => {
+      this.tip.style.display = "none";
+    });
+  }
+
+  private under(event: MouseEvent) {
+    for (const { element, targets } of this.map.targets) {
+      const { left, top } = element.getBoundingClientRect();
+      if (event.target === element) return hit(targets, event.clientX - left, event.clientY - top);
+    }
+    return undefined;
+  }
+
+  /** Says what is under the pointer. */
+  private point(event: MouseEvent): void {
+    const found = this.under(event);
+    this.tip.style.display = found ? "block" : "none";
+    if (!found) return;
+    this.tip.textContent = found.text;
+    const { left, top, width } = this.root.getBoundingClientRect();
+    const x = Math.min(event.clientX - left + 14, width - this.tip.offsetWidth - 6);
+    Object.assign(this.tip.style, { left: `${x}px`, top: `${event.clientY - top + 16}px` });
+  }
+
+  private press(event: KeyboardEvent): void {
+    const { target, key } = event;
+    const typed =
+      target instanceof HTMLElement && target.matches("select, input:not([type=range])");
+    if (typed || event.ctrlKey || event.altKey || event.metaKey) return;
+    const pressed = target instanceof HTMLButtonElement && (key === " " || key === "Enter");
+    const onMap = target === this.pane;
+    const does: Record<string, () => void> = {
+      ArrowLeft: () => (onMap && this.selected ? this.walk(-1) : this.step(-1)),
+      ArrowRight: () => (onMap && this.selected ? this.walk(1) : this.step(1)),
+      Home: () => this.go(0),
+      End: () => this.go(this.page.frames.length - 1),
+      " ": () => this.play.click(),
+      Enter: () => (onMap ? this.walk(1) : undefined),
+      Escape: () => this.select(""),
+      f: () => this.flag(1),
+      F: () => this.flag(-1),
+      c: () => this.toggle("drawer"),
+      l: () => this.toggle("drawer"),
+      i: () => this.toggle("inspect"),
+      p: () => this.toggle("present"),
+    };
+    if (pressed || !does[key]) return;
+    event.preventDefault();
+    event.stopPropagation();
+    does[key]();
   }
 }
 
-function button(parent: Element, text: string): HTMLButtonElement {
-  const made = add(parent, "button", "", text);
+function button(parent: Element, text: string, name = "", kind = ""): HTMLButtonElement {
+  const made = add(parent, "button", kind, text);
   made.type = "button";
+  if (name) {
+    made.setAttribute("aria-label", name);
+    made.title = name;
+  }
   return made;
 }

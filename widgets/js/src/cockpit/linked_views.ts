@@ -1,11 +1,13 @@
 // Runs side by side, in step: one time line, a batch of which is shown of all of them.
 import { add } from "../base/dom.ts";
+import { watchLooks } from "../base/pen.ts";
 import { Player } from "../base/player.ts";
+import { Theme } from "../base/theme.ts";
 import type { BatchFrame, CockpitPage, LinkedViewsPage, Palette } from "../frames.ts";
-import { strip } from "./key_figures.ts";
-import { Lines } from "./lines.ts";
+import { showFigures } from "./header.ts";
 import { MapPane } from "./maps.ts";
 import { positionOf, scaled } from "./page.ts";
+import { Tracks } from "./tracks.ts";
 
 interface Pane {
   facts: HTMLElement;
@@ -21,25 +23,30 @@ export const longest = (pages: CockpitPage[]): BatchFrame[] =>
 
 export class Abreast {
   private readonly root: HTMLElement;
+  private readonly theme: Theme;
   private readonly palette: Palette;
   private readonly side: HTMLElement;
-  private readonly lines: Lines;
+  private readonly tracks: Tracks;
   private readonly film: Player<BatchFrame>;
+  private readonly forget: () => void;
   private page: LinkedViewsPage;
   private panes: Pane[] = [];
+  private batch = 0;
 
   constructor(root: HTMLElement, page: LinkedViewsPage, palette: Palette) {
     this.root = root;
     this.page = page;
     this.palette = palette;
     root.classList.add("braid", "braid-cockpit", "braid-abreast");
-    this.side = add(root, "div", "braid-side");
+    this.theme = new Theme(root);
+    this.side = add(root, "div", "braid-runs");
     const seek = (batch: number) => this.film.go(positionOf(longest(this.page.pages), batch));
-    this.lines = new Lines(add(root, "div"), palette, seek, () => {});
+    this.tracks = new Tracks(add(root, "div", "braid-lines"), this.theme, seek);
     const painter = { draw: this.draw.bind(this) };
     this.arrange();
     const frames = longest(page.pages);
-    this.film = new Player(root, frames, painter, { start: frames.length - 1, every: 400 });
+    this.film = new Player(root, frames, painter, { start: frames.length - 1, every: 520 });
+    this.forget = watchLooks(this.side, this.theme, () => this.paint());
   }
 
   /** Shows other runs, at the batch that is looked at if they have it. */
@@ -52,7 +59,8 @@ export class Abreast {
 
   close(): void {
     this.film.stop();
-    this.lines.close();
+    this.forget();
+    this.tracks.close();
     for (const { map } of this.panes) map.close();
   }
 
@@ -68,20 +76,27 @@ export class Abreast {
       add(box, "div", "braid-title", names[k]);
       add(box, "div", "braid-note", note);
       const facts = add(box, "div", "braid-strip");
-      return { facts, map: new MapPane(add(box, "div", "braid-map"), this.palette), frames };
+      const map = new MapPane(add(box, "div", "braid-map"), this.theme, this.palette);
+      return { facts, map, frames };
     });
   }
 
-  private draw({ batch, title }: BatchFrame, position: number, glide: number): void {
-    for (const { facts, map, frames } of this.panes) {
+  private draw({ batch, title }: BatchFrame, position: number): void {
+    this.batch = batch;
+    for (const { facts, frames } of this.panes) {
       const frame = frames[positionOf(frames, batch)];
-      if (!frame) continue;
-      strip(facts, frame);
-      map.show(frame.state_map, glide);
+      if (frame) showFigures(facts, frame);
     }
-    this.lines.show(this.page.timeline_page, batch);
+    this.paint();
+    this.tracks.show(this.page.timeline_page, batch);
     this.root.setAttribute("aria-label", `${this.page.names.join(", ")}: ${title}`);
-    this.root.dataset.seq = String(position);
-    this.root.dataset.batch = String(batch);
+    Object.assign(this.root.dataset, { seq: String(position), batch: String(batch) });
+  }
+
+  private paint(): void {
+    for (const { map, frames } of this.panes) {
+      const frame = frames[positionOf(frames, this.batch)];
+      if (frame) map.show(frame.state_map, undefined, 1);
+    }
   }
 }

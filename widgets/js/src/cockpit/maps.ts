@@ -1,5 +1,7 @@
 // What draws the map of a run, by the name that Python gives it.
 import { draw as held } from "../base/block_map.ts";
+import type { Target } from "../base/pen.ts";
+import type { Theme } from "../base/theme.ts";
 import type { MapFrame, Palette } from "../frames.ts";
 import { draw as ring } from "../psp/ring.ts";
 import { draw as chain } from "../slices/chain.ts";
@@ -8,23 +10,42 @@ import { GridView } from "../theta/grid.ts";
 
 type Named = { [K in keyof MapFrame]-?: NonNullable<MapFrame[K]> };
 
+/** What can be selected on an element. */
+export interface Targets {
+  element: Element;
+  targets: Target[];
+}
+
 interface View<Frame> {
-  draw(frame: Frame, glide: number): void;
+  readonly targets: Targets[];
+  /** ``time``: the share of the batch that is over, in which things move from where they were. */
+  draw(frame: Frame, before: Frame | undefined, time: number, selected: string): void;
   close(): void;
 }
 
 type Draw<Frame> = (box: HTMLElement, frame: Frame, palette: Palette, glide: number) => void;
 
+/** A map that is drawn once for each batch. */
 const drawn =
   <Frame>(draw: Draw<Frame>) =>
-  (box: HTMLElement, palette: Palette): View<Frame> => ({
-    draw: (frame, glide) => draw(box, frame, palette, glide),
-    close: () => box.replaceChildren(),
-  });
+  (box: HTMLElement, _: Theme, palette: Palette): View<Frame> => {
+    let shown: Frame | undefined;
+    return {
+      targets: [],
+      draw: (frame, _before, time) => {
+        if (frame === shown) return;
+        shown = frame;
+        draw(box, frame, palette, time < 1 ? 400 : 0);
+      },
+      close: () => box.replaceChildren(),
+    };
+  };
 
-const MAPS: { [K in keyof Named]: (box: HTMLElement, palette: Palette) => View<Named[K]> } = {
+type Made<Frame> = (box: HTMLElement, theme: Theme, palette: Palette) => View<Frame>;
+
+const MAPS: { [K in keyof Named]: Made<Named[K]> } = {
   blocks: drawn(held),
-  grid: (box, palette) => new GridView(box, palette),
+  grid: (box, theme) => new GridView(box, theme),
   ring: drawn(ring),
   chain: drawn(chain),
   shared_ring: drawn(sharedRing),
@@ -33,24 +54,30 @@ const MAPS: { [K in keyof Named]: (box: HTMLElement, palette: Palette) => View<N
 /** Shows the map of each frame; a run of another kind gets another view. */
 export class MapPane {
   private readonly box: HTMLElement;
+  private readonly theme: Theme;
   private readonly palette: Palette;
   private name: keyof Named | undefined;
   private view: View<never> | undefined;
 
-  constructor(box: HTMLElement, palette: Palette) {
+  constructor(box: HTMLElement, theme: Theme, palette: Palette) {
     this.box = box;
+    this.theme = theme;
     this.palette = palette;
   }
 
-  show(map: MapFrame, glide: number): void {
+  get targets(): Targets[] {
+    return this.view?.targets ?? [];
+  }
+
+  show(map: MapFrame, before: MapFrame | undefined, time: number, selected = ""): void {
     const [name] = Object.keys(map) as (keyof Named)[];
     if (name === undefined) return;
     if (name !== this.name) {
       this.close();
-      this.view = MAPS[name](this.box, this.palette) as View<never>;
+      this.view = MAPS[name](this.box, this.theme, this.palette) as View<never>;
       this.name = name;
     }
-    this.view?.draw(map[name] as never, glide);
+    this.view?.draw(map[name] as never, before?.[name] as never, time, selected);
   }
 
   close(): void {

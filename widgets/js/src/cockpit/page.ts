@@ -35,6 +35,30 @@ export function scaled(page: CockpitPage): CockpitPage {
   return page;
 }
 
+/** Where a recording opens: at the decision that moves most rows, else at 60 percent of its batches. */
+export function openingOf({ frames, annotations }: CockpitPage): number {
+  const most = annotations.reduce((a, b) => (b.rows > a.rows ? b : a), { rows: 0, batch: 0 });
+  return most.rows ? positionOf(frames, most.batch) : Math.round(0.6 * (frames.length - 1));
+}
+
+/** A moment as the end of an address has it: "#b=26&s=host:21&d=1". */
+export interface Moment {
+  batch: number;
+  selected: string;
+  drawer: boolean;
+}
+
+export function momentOf(hash: string): Moment | undefined {
+  const found = new URLSearchParams(hash.replace(/^#/, ""));
+  const batch = Number(found.get("b") ?? Number.NaN);
+  if (Number.isNaN(batch)) return undefined;
+  return { batch, selected: found.get("s") ?? "", drawer: found.get("d") === "1" };
+}
+
+export function hashOf({ batch, selected, drawer }: Moment): string {
+  return `#b=${batch}${selected ? `&s=${selected}` : ""}${drawer ? "&d=1" : ""}`;
+}
+
 /** The position of the frame that shows a batch: the last one that is not later, else the first. */
 export function positionOf(frames: BatchFrame[], batch: number): number {
   return Math.max(

@@ -1,12 +1,13 @@
 // The cockpit of a run: by a kernel, which sends what is new; on a page without one; and on a page
 // that asks the server for what is new.
 import { add } from "../base/dom.ts";
+import { keepInView } from "../base/in_view.ts";
 import { startListening } from "../base/kernel_messages.ts";
 import { onPages, type View } from "../base/widget.ts";
-import type { Place } from "../cockpit/block_details.ts";
 import { Cockpit } from "../cockpit/cockpit.ts";
+import type { Asked } from "../cockpit/drawer.ts";
+import type { Place } from "../cockpit/inspector.ts";
 import { extend, type More } from "../cockpit/page.ts";
-import type { Asked } from "../cockpit/what_if.ts";
 import type { CockpitPage, Palette } from "../frames.ts";
 
 /** Milliseconds between two looks at the server. */
@@ -17,10 +18,12 @@ interface Served {
   palette: Palette;
   /** Where what is new is asked for; empty on a page that stays as it is. */
   more: string;
+  plays: boolean;
 }
 
-onPages<Served>("cockpit", (root, { page, palette, more }) => {
-  const cockpit = new Cockpit(root, page, palette);
+onPages<Served>("cockpit", (root, { page, palette, more, plays }) => {
+  const alone = root.parentElement === document.body;
+  const cockpit = new Cockpit(root, page, palette, { plays, alone });
   if (more) ask(cockpit, more, page.frames.at(-1)?.batch ?? 0);
 });
 
@@ -41,12 +44,14 @@ async function ask(cockpit: Cockpit, where: string, since: number): Promise<void
 function render({ model, el }: View): () => void {
   const root = add(el, "div");
   const page = () => model.get<CockpitPage>("page");
-  const send = (asked: Asked) => model.send({ what_if: asked });
+  const ask = (asked: Asked) => model.send({ what_if: asked });
   const inspect = (place: Place) => model.send({ inspect: place });
-  const cockpit = new Cockpit(root, page(), model.get<Palette>("palette"), send, inspect);
+  const options = { ask, inspect, plays: true };
+  const cockpit = new Cockpit(root, page(), model.get<Palette>("palette"), options);
+  const leave = keepInView(root);
   const loaded = () => cockpit.load(page());
   const told = (message: { more?: More; inspected?: string }) => {
-    if (message.inspected !== undefined) cockpit.inspect.show(message.inspected);
+    if (message.inspected !== undefined) cockpit.inspector.answer(message.inspected);
     if (!message.more) return;
     Object.assign(page(), extend(page(), message.more));
     cockpit.more(message.more);
@@ -56,6 +61,7 @@ function render({ model, el }: View): () => void {
   return () => {
     model.off("change:page", loaded);
     model.off("msg:custom", told);
+    leave();
     cockpit.close();
   };
 }

@@ -1,0 +1,87 @@
+"""No text of the cockpit is cut or overlaps another, in the page and on its canvases, at three widths
+and in both themes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from braid_widgets.cockpit.page import save_run_page
+from playwright.sync_api import Browser
+
+RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
+FAULTS = """() => {
+  const root = document.querySelector(".braid-cockpit"), found = [], texts = [];
+  const frame = root.getBoundingClientRect();
+  const seen = (node) => {
+    // What is scrolled out of sight is not cut.
+    let box = node;
+    for (let e = node.el; e && e !== root.parentElement; e = e.parentElement) {
+      const style = getComputedStyle(e), r = e.getBoundingClientRect();
+      if (style.visibility === "hidden" || style.display === "none") return undefined;
+      const scrolls = /auto|scroll/.test(style.overflowY + style.overflowX);
+      if (scrolls && e.scrollHeight > e.clientHeight + 1 && (box.top >= r.bottom - 2 || box.bottom <= r.top + 2)) return undefined;
+      if (/hidden|clip/.test(style.overflow) && e !== root && (box.right > r.right + 1 || box.bottom > r.bottom + 1))
+        found.push(`cut: ${box.text}`);
+      if (scrolls && e.scrollHeight > e.clientHeight + 1) box = {...box, top: Math.max(box.top, r.top), bottom: Math.min(box.bottom, r.bottom)};
+    }
+    return box;
+  };
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode, text = node.textContent.trim();
+    if (!text || !node.parentElement.checkVisibility() || node.parentElement.closest("option, .braid-tip")) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    for (const r of range.getClientRects()) {
+      const box = seen({ el: node.parentElement, text, left: r.left, right: r.right, top: r.top, bottom: r.bottom });
+      if (!box) continue;
+      if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1) found.push(`outside: ${text}`);
+      texts.push({ ...box, top: box.top + 3, bottom: box.bottom - 3 });
+    }
+  }
+  for (const canvas of root.querySelectorAll("canvas")) {
+    const at = canvas.getBoundingClientRect();
+    if (!at.width) continue;
+    for (const { x, y, wide, tall, text } of canvas.texts ?? []) {
+      if (x < -1 || y < -2 || x + wide > at.width + 1 || y + tall > at.height + 2) found.push(`cut on a canvas: ${text}`);
+      texts.push({ text, left: at.left + x, right: at.left + x + wide, top: at.top + y + 1, bottom: at.top + y + tall - 1 });
+    }
+  }
+  texts.forEach((a, k) => {
+    for (const b of texts.slice(k + 1)) {
+      const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const tall = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (wide > 1.5 && tall > 1) found.push(`overlap: ${a.text} | ${b.text}`);
+    }
+  });
+  return [found, texts.length, document.documentElement.scrollWidth, document.documentElement.scrollHeight];
+}"""
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (900, "dark"), (420, "light")])
+def test_no_text_is_cut_or_overlaps_another(
+    browser: Browser, tmp_path: Path, width: int, scheme: Any
+) -> None:
+    size = {"width": width, "height": 900}
+    context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce")
+    page = context.new_page()
+    for name in ("fluct", "eq5-SHJ-z1"):
+        page.goto(save_run_page(RECORDINGS / f"{name}.jsonl", tmp_path / f"{name}.html").as_uri())
+        last = int(page.get_by_label("position").get_attribute("max") or 0)
+        for batch in sorted({1, last // 2 + 2, last}):
+            page.get_by_label("position").fill(str(batch))
+            for selected in ("Escape", "Enter"):
+                page.locator(".braid-map").press(selected)
+                if selected == "Enter" and width == 420:
+                    continue  # the inspector covers the map
+                found, texts, wide, tall = page.evaluate(FAULTS)
+                assert found == [], f"batch {batch}, {selected}"
+                assert texts > 30 and (wide, tall) == (width, 900)
+    page.add_style_tag(content=".braid-why { height: 9px; overflow: hidden }")
+    assert any("cut: " in fault for fault in page.evaluate(FAULTS)[0]), "what is cut is seen"
+    page.add_style_tag(content=".braid-why { margin-left: -120px !important; overflow: visible }")
+    assert any("overlap: " in fault for fault in page.evaluate(FAULTS)[0]) or width == 420
+    context.close()

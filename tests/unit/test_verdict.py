@@ -1,0 +1,66 @@
+"""The verdict on a run: a pure function of its events."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from braid_widgets.cockpit.page import recorded_page
+from braid_widgets.cockpit.verdict import judge_pace
+from unit.scripted import committed, started
+
+
+def timed(*seconds: float, commit: float = 0.0, interval: float | None = 1.0) -> list[object]:
+    """Return a run whose batches take these seconds, and their commits ``commit``."""
+    start = replace(started(batches=None), interval_seconds=interval)
+    return [
+        start,
+        *(
+            replace(
+                committed(k, [1, 1], [k + 1, k + 1]),
+                seconds_by_phase={"total": each},
+                previous_commit_seconds=commit if k else 0.0,
+            )
+            for k, each in enumerate(seconds)
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "word"),
+    [(0.79, "keeps up"), (0.8, "close to its limit"), (1.0, "close to its limit"), (1.01, "falls")],
+)
+def test_the_share_of_the_interval_decides(seconds: float, word: str) -> None:
+    assert judge_pace(timed(*[seconds] * 4))["word"].startswith(word)
+
+
+def test_the_commit_counts() -> None:
+    without, with_commit = timed(*[0.7] * 5), timed(*[0.7] * 5, commit=0.4)
+    assert judge_pace(without)["word"] == "keeps up"
+    assert judge_pace(with_commit) == {
+        "word": "falls behind",
+        "figure": "110% of 1 s a batch",
+        "tone": "bad",
+    }
+
+
+def test_it_changes_only_after_three_batches_that_ask_for_it() -> None:
+    slow = timed(*[0.2] * 3, *[2.0] * 6)
+    words = [judge_pace(slow[: k + 2])["word"] for k in range(9)]
+    # The median is over the interval from batch 6 on, half of 0.2 + 2.0.
+    assert words == ["keeps up"] * 7 + ["falls behind"] * 2
+    assert judge_pace(timed(0.2, 0.2, 0.2, 3.0))["word"] == "keeps up", "one slow batch is nothing"
+
+
+def test_without_an_interval_there_is_no_clock() -> None:
+    assert judge_pace(timed(0.5, interval=None))["word"] == "no clock"
+    assert judge_pace([])["word"] == "no clock" == judge_pace(timed())["word"]
+
+
+def test_each_frame_has_the_verdict_after_its_batch() -> None:
+    events = timed(*[0.3] * 5, *[1.5] * 12)
+    frames = recorded_page(events)["frames"]
+    assert [f["verdict"] for f in frames] == [
+        judge_pace(events[: k + 2]) for k in range(len(frames))
+    ]
+    assert {f["verdict"]["tone"] for f in frames} >= {"good", "bad"}

@@ -1,0 +1,95 @@
+"""The decisions of a run as flags of the time line: label, sentence and duration of each."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, TypedDict
+
+from braid.core.run_events import (
+    BatchCommitted,
+    PlacementChanged,
+    QueryAdded,
+    QueryRemoved,
+    RunEnded,
+)
+from braid.papers.diffusion.run_events import MasterSwitched
+from braid.papers.psp.run_events import RingResized
+from braid.papers.theta.run_events import MappingChanged, MigrationEnded, MigrationStarted
+
+from braid_widgets.base.run_view import HISTORY
+from braid_widgets.cockpit.decision_sentences import DecisionCollector, describe_batch_decisions
+
+
+class Annotation(TypedDict):
+    """The decisions taken in a batch (from 1).
+
+    - ``end``: the last batch of what began, such as a migration; null if nothing lasts.
+    - ``short``: a label of at most 16 characters; empty for a minor decision.
+    - ``text``: the decisions and their reasons, as one sentence.
+    - ``kind``: "change", "query", "fault" or "minor".
+    - ``rows``: rows that move because of it.
+    """
+
+    batch: int
+    end: int | None
+    short: str
+    text: str
+    kind: str
+    rows: int
+
+
+class FlagCollector:
+    """A collector of flags. Pass the events of a run to ``apply_event``, in order."""
+
+    def __init__(self) -> None:
+        self.flags: deque[Annotation] = deque(maxlen=HISTORY)
+        self._decisions = DecisionCollector()
+        self._beside: list[Any] = []
+        self._open: dict[int, Annotation] = {}
+
+    def apply_event(self, event: Any) -> None:
+        """Fold in an event."""
+        self._beside.append(event)
+        if isinstance(event, MigrationEnded) and event.group in self._open:
+            self._open.pop(event.group)["end"] = event.batch + 1
+        if decided := self._decisions.collect(event):
+            labels = [label for e in self._beside if (label := _make_label(e))]
+            started = [e for e in self._beside if isinstance(e, MigrationStarted)]
+            kind, short = labels[0] if labels else ("minor", "")
+            flag: Annotation = {
+                "batch": decided[0].batch + 1,
+                "end": None,
+                "short": short,
+                "text": describe_batch_decisions(decided[0].batch, decided),
+                "kind": kind,
+                "rows": sum(e.tuples_to_copy for e in started),
+            }
+            self.flags.append(flag)
+            self._open |= {e.group: flag for e in started}
+        if isinstance(event, (BatchCommitted, RunEnded)):
+            self._beside = []
+
+
+def _make_label(event: Any) -> tuple[str, str] | None:
+    """Return the kind and the label of the flag of an event; None for a minor one."""
+    match event:
+        case MappingChanged() if event.previous_mapping != event.mapping:
+            (n, m), (k, j) = event.previous_mapping, event.mapping
+            return "change", f"{n}×{m} → {k}×{j}"
+        case PlacementChanged():
+            return "change", _shorten(event.placement)
+        case RingResized():
+            return "change", _shorten(f"{event.nodes} nodes")
+        case MasterSwitched():
+            return "change", "new master"
+        case QueryAdded():
+            return "query", _shorten(f"+ {event.name}")
+        case QueryRemoved():
+            return "query", _shorten(f"- {event.name}")
+        case RunEnded() if event.outcome == "failed":
+            return "fault", "failed"
+    return None
+
+
+def _shorten(label: str) -> str:
+    return label if len(label) <= 16 else f"{label[:15]}…"

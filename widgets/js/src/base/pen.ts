@@ -1,0 +1,224 @@
+// Paints on a canvas that is as large as its box, and keeps what can be selected and where texts are.
+import type { Theme } from "./theme.ts";
+
+export interface Box {
+  x: number;
+  y: number;
+  wide: number;
+  tall: number;
+}
+
+export type Point = [number, number];
+
+/** A part of the picture that can be selected, with what it says. */
+export interface Target {
+  box: Box;
+  name: string;
+  text: string;
+}
+
+export interface BoxStyle {
+  fill?: string;
+  stroke?: string;
+  width?: number;
+  dash?: number[];
+  round?: number;
+  alpha?: number;
+}
+
+export interface TextStyle {
+  colour?: string;
+  size?: number;
+  bold?: boolean;
+  align?: CanvasTextAlign;
+  turn?: number;
+  /** The colour of a ground under the letters. */
+  ground?: string;
+}
+
+/** The topmost target at a point. */
+export const hit = (targets: Target[], x: number, y: number): Target | undefined =>
+  targets.findLast(
+    ({ box }) => x >= box.x && x <= box.x + box.wide && y >= box.y && y <= box.y + box.tall,
+  );
+
+/** Slow at both ends: of a share of the time, the share of the way. */
+export const eased = (time: number): number =>
+  time <= 0 ? 0 : time >= 1 ? 1 : time * time * (3 - 2 * time);
+
+export const mix = (from: number, to: number, share: number): number => from + (to - from) * share;
+
+const FONT = 'system-ui, "Segoe UI", sans-serif';
+
+/** A canvas whose texts tests can read. */
+type Canvas = HTMLCanvasElement & { texts?: (Box & { text: string })[] };
+
+export class Pen {
+  readonly canvas: Canvas;
+  readonly theme: Theme;
+  targets: Target[] = [];
+  wide = 0;
+  tall = 0;
+  private readonly context: CanvasRenderingContext2D;
+
+  constructor(canvas: HTMLCanvasElement, theme: Theme) {
+    const context = canvas.getContext("2d");
+    if (!context) throw new Error("this browser has no canvas");
+    this.canvas = canvas;
+    this.theme = theme;
+    this.context = context;
+  }
+
+  /** Begins a picture anew, as large as the canvas is seen; false where it is not seen. */
+  begin(wide = this.canvas.clientWidth, tall = this.canvas.clientHeight): boolean {
+    if (!wide || !tall) return false;
+    const ratio = window.devicePixelRatio || 1;
+    const [width, height] = [Math.round(wide * ratio), Math.round(tall * ratio)];
+    if (this.canvas.width !== width || this.canvas.height !== height) {
+      Object.assign(this.canvas, { width, height });
+    }
+    [this.wide, this.tall] = [wide, tall];
+    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.context.clearRect(0, 0, wide, tall);
+    this.targets = [];
+    this.canvas.texts = [];
+    return true;
+  }
+
+  /** Puts what another pen of the same size has painted. */
+  copy(from: Pen): void {
+    this.context.drawImage(from.canvas, 0, 0, this.wide, this.tall);
+    this.canvas.texts = [...(from.canvas.texts ?? [])];
+    this.targets = [...from.targets];
+  }
+
+  target(box: Box, name: string, text: string): void {
+    this.targets.push({ box, name, text });
+  }
+
+  box({ x, y, wide, tall }: Box, style: BoxStyle): void {
+    const { context } = this;
+    const [w, h] = [Math.max(0, wide), Math.max(0, tall)];
+    context.globalAlpha = style.alpha ?? 1;
+    context.beginPath();
+    if (style.round) context.roundRect(x, y, w, h, Math.min(style.round, w / 2, h / 2));
+    else context.rect(x, y, w, h);
+    if (style.fill) {
+      context.fillStyle = style.fill;
+      context.fill();
+    }
+    if (style.stroke) {
+      this.stroke(style.stroke, style.width, style.dash);
+      context.stroke();
+      context.setLineDash([]);
+    }
+    context.globalAlpha = 1;
+  }
+
+  line(points: Point[], colour: string, width = 1, dash: number[] = [], alpha = 1): void {
+    const { context } = this;
+    context.globalAlpha = alpha;
+    this.stroke(colour, width, dash);
+    context.beginPath();
+    points.forEach(([x, y], k) => {
+      if (k) context.lineTo(x, y);
+      else context.moveTo(x, y);
+    });
+    context.stroke();
+    context.setLineDash([]);
+    context.globalAlpha = 1;
+  }
+
+  /** A ring, or a piece of one: angles in radians. */
+  arc(
+    centre: Point,
+    radius: number,
+    from: number,
+    to: number,
+    colour: string,
+    width: number,
+  ): void {
+    this.stroke(colour, width);
+    this.context.lineCap = "butt";
+    this.context.beginPath();
+    this.context.arc(centre[0], centre[1], radius, from, to);
+    this.context.stroke();
+  }
+
+  dot([x, y]: Point, radius: number, fill: string, stroke?: string, width = 1.5): void {
+    this.context.beginPath();
+    this.context.arc(x, y, radius, 0, 2 * Math.PI);
+    this.context.fillStyle = fill;
+    this.context.fill();
+    if (!stroke) return;
+    this.stroke(stroke, width);
+    this.context.stroke();
+  }
+
+  text(text: string, x: number, y: number, style: TextStyle = {}): void {
+    const { context } = this;
+    const { size = 12, align = "left", turn = 0 } = style;
+    context.save();
+    context.translate(x, y);
+    context.rotate(turn);
+    context.font = fontOf(size, style.bold);
+    context.textAlign = align;
+    context.textBaseline = "middle";
+    const wide = context.measureText(text).width;
+    const left = align === "center" ? -wide / 2 : align === "left" ? 0 : -wide;
+    if (style.ground) {
+      context.fillStyle = style.ground;
+      context.fillRect(left - 3, -size * 0.7, wide + 6, size * 1.4);
+    }
+    context.fillStyle = style.colour ?? this.theme.shade("ink");
+    context.fillText(text, 0, 0);
+    context.restore();
+    const flat = { x: x + left, y: y - size / 2, wide, tall: size };
+    const upright = { x: x - size / 2, y: y - left - wide, wide: size, tall: wide };
+    this.canvas.texts?.push({ ...(turn ? upright : flat), text });
+  }
+
+  /** How wide a text is. */
+  width(text: string, size = 12, bold = false): number {
+    this.context.font = fontOf(size, bold);
+    return this.context.measureText(text).width;
+  }
+
+  /** Paints within a box only. */
+  inside({ x, y, wide, tall }: Box, paint: () => void): void {
+    this.context.save();
+    this.context.beginPath();
+    this.context.rect(x, y, wide, tall);
+    this.context.clip();
+    paint();
+    this.context.restore();
+  }
+
+  private stroke(colour: string, width = 1, dash: number[] = []): void {
+    Object.assign(this.context, { strokeStyle: colour, lineWidth: width, lineJoin: "round" });
+    this.context.lineCap = dash.length ? "butt" : "round";
+    this.context.setLineDash(dash);
+  }
+}
+
+const fontOf = (size: number, bold = false): string => `${bold ? 600 : 450} ${size}px ${FONT}`;
+
+/** Calls back when a box gets another size, or the page another theme; what it returns ends that. */
+export function watchLooks(box: Element, theme: Theme, changed: () => void): () => void {
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
+  const again = () => {
+    theme.forget();
+    requestAnimationFrame(changed); // once the page has its new style
+  };
+  const resize = new ResizeObserver(changed);
+  const themes = new MutationObserver(again);
+  const attributeFilter = ["data-jp-theme-light", "data-jp-theme-name", "class"];
+  resize.observe(box);
+  themes.observe(document.body, { attributes: true, attributeFilter });
+  scheme.addEventListener("change", again);
+  return () => {
+    resize.disconnect();
+    themes.disconnect();
+    scheme.removeEventListener("change", again);
+  };
+}

@@ -1,0 +1,73 @@
+// The colours of the cockpit, as the style sheet has them, read once a theme.
+
+/** Steps of the ramp from no load to the greatest. */
+const STEPS = 64;
+
+export type Rgb = [number, number, number];
+
+/** The channels of "rgb(1, 2, 3)". */
+export function channels(colour: string): Rgb {
+  const [r = 0, g = 0, b = 0] = (colour.match(/[\d.]+/g) ?? []).map(Number);
+  return [r, g, b];
+}
+
+/** A colour between two, at a share of the way. */
+export const blend = (from: Rgb, to: Rgb, share: number): string =>
+  `rgb(${from.map((value, k) => Math.round(value + ((to[k] ?? 0) - value) * share)).join(", ")})`;
+
+export type Shade =
+  | "bg"
+  | "panel"
+  | "ink"
+  | "muted"
+  | "faint"
+  | "rule"
+  | "accent"
+  | "good"
+  | "bad"
+  | "phase-source"
+  | "phase-planning"
+  | "phase-transfer"
+  | "phase-kernels"
+  | "phase-commit";
+
+export class Theme {
+  private readonly probe: HTMLElement;
+  private colours = new Map<string, string>();
+  private loads: string[] = [];
+
+  constructor(root: HTMLElement) {
+    this.probe = document.createElement("i");
+    this.probe.hidden = true;
+    root.append(this.probe);
+  }
+
+  /** Reads all colours anew, as after a change of the theme. */
+  forget(): void {
+    this.colours.clear();
+    this.loads = [];
+  }
+
+  shade(name: Shade | `stream${number}` | "ramp0" | "ramp1"): string {
+    const known = this.colours.get(name);
+    if (known !== undefined) return known;
+    this.probe.style.color = `var(--ck-${name})`;
+    const read = getComputedStyle(this.probe).color;
+    this.colours.set(name, read);
+    return read;
+  }
+
+  /** The colour of a stream; there are six, then they begin again. */
+  stream(index: number): string {
+    return this.shade(`stream${index % 6}`);
+  }
+
+  /** The colour of a load, as a share of the greatest of the run. */
+  load(share: number): string {
+    if (!this.loads.length) {
+      const [low, high] = [channels(this.shade("ramp0")), channels(this.shade("ramp1"))];
+      this.loads = Array.from({ length: STEPS + 1 }, (_, k) => blend(low, high, k / STEPS));
+    }
+    return this.loads[Math.round(STEPS * Math.max(0, Math.min(1, share)))] ?? "";
+  }
+}

@@ -1,0 +1,129 @@
+// The drawer beside the map: what if another placement had taken over, what the hosts' rows show, how
+// fast it plays, and all decisions.
+import { add } from "../base/dom.ts";
+import type { Annotation, CockpitPage } from "../frames.ts";
+
+export interface Asked {
+  placement: string;
+  hosts: number;
+  /** The batch (from 1) after which it takes over; 0: from the start. */
+  since: number;
+}
+
+export type Ask = (asked: Asked) => void;
+
+const SPEEDS = { "half speed": 2, "normal speed": 1, "double speed": 0.5, "four times": 0.25 };
+
+export interface DrawerEvents {
+  here: () => number;
+  seek: (batch: number) => void;
+  measure: (name: string) => void;
+  ask: Ask | undefined;
+}
+
+export class Drawer {
+  readonly element: HTMLElement;
+  /** Times longer than usual that a batch is shown. */
+  slowness = 1;
+  private readonly events: DrawerEvents;
+  private readonly imagined: HTMLElement;
+  private readonly placement: HTMLSelectElement;
+  private readonly hosts: HTMLInputElement;
+  private readonly told: HTMLElement;
+  private readonly measure: HTMLSelectElement;
+  private readonly list: HTMLOListElement;
+
+  constructor(box: HTMLElement, events: DrawerEvents) {
+    this.element = box;
+    this.events = events;
+    box.hidden = true;
+    this.imagined = add(box, "form", "braid-whatif");
+    add(this.imagined, "h2", "", "What if");
+    this.placement = add(field(this.imagined, "placement"), "select");
+    this.hosts = add(field(this.imagined, "hosts"), "input");
+    Object.assign(this.hosts, { type: "number", min: "1", max: "1024", step: "1", value: "16" });
+    this.placement.setAttribute("aria-label", "placement of the what-if");
+    this.hosts.setAttribute("aria-label", "hosts of the what-if");
+    this.button("had taken over after this batch", events.here);
+    this.button("had taken over from the start", () => 0);
+    this.told = add(this.imagined, "p");
+    this.told.setAttribute("aria-live", "polite");
+    add(box, "h2", "", "Shown");
+    this.measure = add(field(box, "hosts' rows"), "select");
+    this.measure.setAttribute("aria-label", "what the hosts' rows show");
+    this.measure.addEventListener("change", () => events.measure(this.measure.value));
+    this.addSpeeds();
+    add(box, "h2", "", "Decisions");
+    this.list = add(box, "ol", "braid-decisions");
+  }
+
+  show(page: CockpitPage): void {
+    const { what_if_placements: offers, what_if_message: message, hosts, annotations } = page;
+    this.imagined.hidden = !this.events.ask || !offers.length;
+    if (this.placement.options.length !== offers.length) {
+      options(this.placement, offers);
+      this.hosts.value = String(Math.max(1, hosts.values.at(-1)?.[0]?.length ?? 1));
+    }
+    const drawn = page.timeline.tracks.some(({ series }) =>
+      series.some(({ name }) => name.endsWith("modelled")),
+    );
+    this.told.textContent = message || (drawn ? "Drawn dashed in the time line." : "");
+    if (this.measure.options.length !== hosts.names.length) options(this.measure, hosts.names);
+    if (this.list.children.length !== annotations.length) this.tell(annotations);
+  }
+
+  /** Marks the decision that was the last one at a batch. */
+  mark(batch: number): void {
+    const links = [...this.list.querySelectorAll<HTMLElement>("button")];
+    const here = links.findLast((link) => Number(link.dataset.batch) <= batch);
+    for (const link of links) link.classList.toggle("here", link === here);
+  }
+
+  private tell(flags: Annotation[]): void {
+    this.list.replaceChildren();
+    for (const { batch, text } of flags) {
+      const link = add(add(this.list, "li"), "button", "", text);
+      link.type = "button";
+      link.dataset.batch = String(batch);
+      link.addEventListener("click", () => this.events.seek(batch));
+    }
+  }
+
+  private addSpeeds(): void {
+    const speed = add(field(this.element, "speed"), "select");
+    speed.setAttribute("aria-label", "speed");
+    for (const [name, times] of Object.entries(SPEEDS)) {
+      const option = add(speed, "option", "", name);
+      option.value = String(times);
+      option.selected = times === 1;
+    }
+    speed.addEventListener("change", () => {
+      this.slowness = Number(speed.value);
+    });
+  }
+
+  private button(text: string, since: () => number): void {
+    const made = add(this.imagined, "button", "", text);
+    made.type = "button";
+    made.addEventListener("click", () => {
+      const hosts = this.hosts.valueAsNumber;
+      if (!this.hosts.checkValidity() || Number.isNaN(hosts)) {
+        this.told.textContent = `hosts is ${this.hosts.value || "empty"}; it must be a whole number, 1 to 1024`;
+        return;
+      }
+      this.told.textContent = "simulating…";
+      this.events.ask?.({ placement: this.placement.value, hosts, since: since() });
+    });
+  }
+}
+
+function field(box: Element, name: string): HTMLElement {
+  const label = add(box, "label");
+  add(label, "span", "", name);
+  return label;
+}
+
+function options(select: HTMLSelectElement, names: string[]): void {
+  select.replaceChildren();
+  for (const name of names) add(select, "option", "", name).value = name;
+}

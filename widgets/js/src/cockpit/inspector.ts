@@ -1,0 +1,211 @@
+// What is selected: a host, or all of them; what it holds and did, what the condition did, and where
+// the seconds went. Where a kernel can be asked, also the blocks on a host, their history, and what
+// serves a query.
+import { add } from "../base/dom.ts";
+import { count } from "../base/format.ts";
+import { queryOf } from "../base/query_help.ts";
+import type { BatchFrame, CockpitPage, GridFrame } from "../frames.ts";
+
+export type Place =
+  | { host: number; batch: number }
+  | { query: string; batch: number }
+  | { blocks: number[] };
+
+type Pair = [string, string];
+
+const NAMES: Record<string, [string, string]> = {
+  stored: ["rows held", ""],
+  received: ["received in this batch", ""],
+  compared: ["pairs compared", ""],
+  shed: ["pairs left out", ""],
+  moved: ["moved here in this batch", ""],
+  results: ["results", ""],
+  busy: ["seconds of work", "s"],
+  waits: ["seconds of waiting", "s"],
+};
+
+/** Candidates for a result from which on they are said to be many. */
+const MANY = 100;
+
+/** The host that a text of a picture is about. */
+export function hostOf(text: string): number | undefined {
+  const found = /(?:host|node) (\d+)/i.exec(text)?.[1];
+  return found === undefined ? undefined : Number(found);
+}
+
+/** The blocks that are typed, as "7", "7 12" or "blocks 7, 12". */
+export function blocksOf(text: string): number[] {
+  return (text.match(/\d+/g) ?? []).map(Number);
+}
+
+/** What a host, or all of them, did in a batch. */
+export function didPairs({ hosts }: CockpitPage, batch: number, host?: number): Pair[] {
+  const at = hosts.batch.indexOf(batch);
+  return hosts.names.map((name, k) => {
+    const row = hosts.values[at]?.[k] ?? [];
+    const value = host === undefined ? row.reduce((sum, each) => sum + each, 0) : (row[host] ?? 0);
+    const [words, unit] = NAMES[name] ?? [name, ""];
+    return [words, unit === "s" ? `${value.toFixed(3)} s` : count(value)];
+  });
+}
+
+/** The place of a host in its grid, and what comes to it and goes from it. */
+export function gridPairs(grid: GridFrame, host: number): { where: string; moves: Pair[] } {
+  const k = grid.places.host.indexOf(host);
+  const [row = 0, column = 0] = [grid.places.row[k], grid.places.column[k]];
+  const [r, s] = grid.streams;
+  const where =
+    k < 0 ? "" : `part ${row + 1} of ${grid.n} of ${r}, part ${column + 1} of ${grid.m} of ${s}`;
+  const moved = (side: number[]) =>
+    side.reduce((sum, each, i) => sum + (each === host ? (grid.copies.rows[i] ?? 0) : 0), 0);
+  const moves: Pair[] = [
+    ["comes from other hosts", `${count(moved(grid.copies.target))} rows`],
+    ["goes to other hosts", `${count(moved(grid.copies.source))} rows`],
+  ];
+  return { where, moves };
+}
+
+export class Inspector {
+  private readonly shown: HTMLElement;
+  private readonly told: HTMLElement;
+  private readonly form: HTMLFormElement;
+  private readonly ask: ((place: Place) => void) | undefined;
+  private readonly here: () => number;
+
+  constructor(box: HTMLElement, here: () => number, ask?: (place: Place) => void) {
+    box.setAttribute("aria-label", "inspector");
+    this.here = here;
+    this.ask = ask;
+    this.shown = add(box, "div");
+    this.form = add(box, "form", "braid-whatif");
+    this.form.hidden = !ask;
+    this.told = add(box, "pre", "braid-inspect");
+    this.told.hidden = true;
+    this.told.setAttribute("aria-live", "polite");
+    this.addForm();
+  }
+
+  /** What was asked, as text. */
+  answer(text: string): void {
+    this.told.textContent = text;
+    this.told.hidden = !text;
+  }
+
+  /** Asks about a query that is clicked in a picture. */
+  watch(map: HTMLElement): void {
+    map.addEventListener("click", ({ target }) => {
+      const query = queryOf(target);
+      if (query !== undefined) this.ask?.({ query, batch: this.here() });
+    });
+  }
+
+  show(page: CockpitPage, frame: BatchFrame, selected: string): void {
+    const host = /^host:(\d+)$/.exec(selected)?.[1];
+    this.shown.replaceChildren();
+    if (host === undefined) this.showAll(page, frame);
+    else this.showHost(page, frame, Number(host));
+    this.showCondition(page, frame);
+    this.showSeconds(page, frame.batch);
+  }
+
+  private showHost(page: CockpitPage, frame: BatchFrame, host: number): void {
+    const grid = frame.state_map.grid;
+    const place = grid ? gridPairs(grid, host) : { where: "", moves: [] };
+    this.head(`Host ${host}`, place.where);
+    const did = didPairs(page, frame.batch, host);
+    const held = page.hosts.values[page.hosts.batch.indexOf(frame.batch)]?.[0] ?? [];
+    const most = Math.max(1, ...page.hosts.values.flatMap((values) => values[0] ?? []));
+    bar(this.shown, [[(held[host] ?? 0) / most, "accent"]]);
+    const mean = held.reduce((sum, each) => sum + each, 0) / Math.max(1, held.length);
+    pairs(this.shown, [...did.slice(0, 1), ["mean of all hosts", count(mean)]]);
+    pairs(this.shown, [...did.slice(1), ...place.moves]);
+    if (!this.ask) return;
+    const blocks = add(this.shown, "button", "", "Blocks on this host");
+    blocks.type = "button";
+    blocks.addEventListener("click", () => this.ask?.({ host, batch: this.here() }));
+  }
+
+  private showAll(page: CockpitPage, frame: BatchFrame): void {
+    const hosts = page.hosts.values.at(-1)?.[0]?.length ?? 0;
+    this.head("All hosts", `${count(hosts)} hosts; select one in the picture`);
+    pairs(this.shown, didPairs(page, frame.batch));
+  }
+
+  private head(title: string, words: string): void {
+    add(this.shown, "h2", "", title);
+    if (words) add(this.shown, "p", "", words);
+  }
+
+  private showCondition({ condition }: CockpitPage, { flow }: BatchFrame): void {
+    add(this.shown, "h3", "", "Condition, all hosts, this batch");
+    const part = add(this.shown, "div", "braid-part");
+    if (condition) add(part, "code", "", condition);
+    if (flow.access) add(part, "div", "", `found by ${flow.access}`);
+    const box = add(part, "div", "braid-flow");
+    const seconds = flow.seconds === null ? "–" : flow.seconds.toFixed(2);
+    const cells: Pair[] = [
+      [count(flow.rows_in), "rows in"],
+      [count(flow.candidates), "candidates"],
+      [count(flow.results), "results"],
+      [seconds, "seconds"],
+    ];
+    for (const [value, name] of cells) {
+      const cell = add(box, "div");
+      add(cell, "b", "", value);
+      add(cell, "span", "", name);
+    }
+    bar(part, [[flow.candidates ? flow.results / flow.candidates : 0, "accent"]]);
+    const many = flow.results ? Math.round(flow.candidates / flow.results) : 0;
+    if (many >= MANY) {
+      add(part, "div", "braid-worse", `${count(many)} pairs are looked at for one result`);
+    }
+  }
+
+  private showSeconds({ timeline }: CockpitPage, batch: number): void {
+    const phases = timeline.tracks.find(({ kind }) => kind === "bars")?.series ?? [];
+    const spent = phases.map(({ name, role, batch: batches, values }) => {
+      return { name, role, seconds: values[batches.indexOf(batch)] ?? 0 };
+    });
+    const total = spent.reduce((sum, { seconds }) => sum + seconds, 0);
+    if (!total) return;
+    add(this.shown, "h3", "", `Where the ${total.toFixed(2)} seconds went`);
+    bar(
+      this.shown,
+      spent.map(({ role, seconds }) => [seconds / total, `phase-${role}`]),
+    );
+    pairs(
+      this.shown,
+      spent.map(({ name, seconds }) => [name, `${seconds.toFixed(3)} s`]),
+    );
+  }
+
+  /** Where one or two blocks are typed. */
+  private addForm(): void {
+    const ids = add(this.form, "input");
+    ids.setAttribute("aria-label", "a block, or two");
+    ids.placeholder = "block 7, or 7 12";
+    add(this.form, "button", "", "Its history, or why two met");
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.ask?.({ blocks: blocksOf(ids.value) });
+    });
+  }
+}
+
+function pairs(box: Element, found: Pair[]): void {
+  const list = add(box, "dl", "braid-pairs");
+  for (const [name, value] of found) {
+    add(list, "dt", "", name);
+    add(list, "dd", "", value);
+  }
+}
+
+/** Shares of a bar, each in a colour of the style sheet. */
+function bar(box: Element, parts: [number, string][]): void {
+  const whole = add(box, "div", "braid-meter");
+  for (const [share, colour] of parts) {
+    const part = add(whole, "i");
+    part.style.width = `${100 * Math.max(0, Math.min(1, share))}%`;
+    part.style.background = `var(--ck-${colour})`;
+  }
+}
