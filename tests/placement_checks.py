@@ -178,7 +178,7 @@ class Cluster:
         plan = work.combined_plan
         space = self.placement.key_space(work.plan.state)
         self.came |= {t[1]: t for t in arrivals}
-        arrivals = [(s, number, space.routing_keys(key), time) for s, number, key, time in arrivals]
+        arrivals = [(s, n, int(space.routing_keys(key, s)), time) for s, n, key, time in arrivals]
         committed = dict(self.stored)
         for d in plan.derivations:
             for dst, src in d.source_hosts.items():
@@ -406,8 +406,23 @@ def arrivals(counts, keys, draw, keys_per_value=1):
 
 def may_match(group, placement):
     """Return whether tuples can match as they arrived; with hashed values, those of one value."""
+    if placement.routing_key_source == "equalities":
+        numbers = {}
+        each = (n for t in group for n in _numbers(placement, len(group), t[0], t[2]))
+        return all(numbers.setdefault(d, number) == number for d, number in each)
     values = placement.hosts if placement.routing_key_source == "both" else placement.key_space_size
     return len({t[2] % values // placement.keys_per_value for t in group}) == 1
+
+
+@lru_cache(maxsize=1 << 12)
+def _numbers(placement, streams, stream, key):
+    """Return the dimensions of a stream, each with a tuple's number in it."""
+    boxes = placement.key_space(placement.initial_state(streams)).boxes
+    weights = boxes.digit_weights(stream)
+    return [
+        (d, key // weight % boxes.finest)
+        for d, weight in zip(boxes.dimensions[stream], weights, strict=True)
+    ]
 
 
 def expected(batches, streams, placement):

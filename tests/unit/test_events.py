@@ -19,6 +19,7 @@ from braid.core.shedding_plan import ItemYield
 from braid.errors import DamagedRunError
 from braid.papers.diffusion import run_events as diffusion
 from braid.papers.hotkeys import run_events as hotkeys
+from braid.papers.hypercube import run_events as hypercube
 from braid.papers.psp import run_events as psp
 from braid.papers.reuse import hub_events as reuse
 from braid.papers.reuse.network import Network, Node
@@ -77,6 +78,8 @@ ALL: list[Any] = [
     psp.TailMoved(1, 0, None, 2),
     psp.StateRelocated(1, 0, "aged", (ReplicaCopy(5, 0, 1),), 20, True),
     psp.RingResized(1, 3, 5, "load", "passive"),
+    hypercube.SharesChosen(0, ((0, 1), (1, 2)), (), (2, 2), 2.0, 2.0, (4,)),
+    hypercube.SharesChosen(3, ((0, 1), (1, 2)), (2, 2), (4, 1), 2.5, 1.75, (4,)),
     hotkeys.SpreadChanged(4, (hotkeys.SpreadValue(7, (0, 3), 0.25),), 3.5, 1.05, 900),
     run_events.QueryAdded(
         2, "trend", 1, {"a": 60, "b": 30}, {"a": "v > 3", "b": None}, {"a": 17, "b": None}

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from braid.papers.diffusion.coordinated import Coordinated as Coordinated
     from braid.papers.diffusion.semantics_unaware import SemanticsUnaware as SemanticsUnaware
     from braid.papers.hotkeys.hot_keys import HotKeys as HotKeys
+    from braid.papers.hypercube.hypercube import HyperCube as HyperCube
     from braid.papers.psp.ring import Ring as Ring
     from braid.papers.reuse.network import Network as Network
     from braid.papers.reuse.network import make_figure_1 as make_figure_1

@@ -44,8 +44,10 @@ def analyze_join(config: JoinConfig, source: StreamSource) -> AnalyzedJoin:
     if (placement := config.placement) is None:
         chosen = choose_auto_placement(join)
         placement = chosen.placement
-        config = replace(config, placement=placement, chosen=chosen)
-        join = replace(join, config=config)
+        config = replace(config, chosen=chosen)
+    placement = bind_placement(placement, predicate, config.on)
+    config = replace(config, placement=placement)
+    join = replace(join, config=config)
     check_placement(placement, predicate, config.on, config.shares_queries)
     _check_kind(join)
     is_partial = config.shed is not None or placement.delivery_guarantee != "exactly once"
@@ -144,6 +146,19 @@ def _apply_match(
     return replace(rule, forgets_dominated=is_dominated), predicate, both
 
 
+def bind_placement(placement: Placement, predicate: Predicate, on: str) -> Placement:
+    """Return the placement with the equalities of the condition.
+
+    Raises ValueError if it needs an equality and there is none, or too many.
+    """
+    if placement.routing_key_source == "equalities" and not predicate.equality_keys:
+        raise ValueError(
+            f"{type(placement).__name__} partitions by the values that equalities join on, but "
+            f"{on!r} has none; placements that route by tuple take any condition"
+        )
+    return placement.bind_dimensions(tuple(tuple(keys) for keys in predicate.equality_keys))
+
+
 def check_placement(placement: Placement, predicate: Predicate, on: str, shared: bool) -> None:
     """Raise ValueError if the placement does not support this join."""
     name = type(placement).__name__
@@ -152,7 +167,7 @@ def check_placement(placement: Placement, predicate: Predicate, on: str, shared:
             f"{name} has up to {placement.max_hosts:,} hosts and {placement.key_space_size:,} "
             f"routing keys; at most {MOST_HOSTS:,} and {MOST_KEYS:,} are accepted"
         )
-    if placement.routing_key_source != "tuple" and predicate.equality is None:
+    if placement.routing_key_source in ("join", "both") and predicate.equality is None:
         raise ValueError(
             f"{name} partitions by the value that an equality joins on, but {on!r} has no equality "
             "that links all streams; placements that route by tuple take any condition"

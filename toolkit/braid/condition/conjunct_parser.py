@@ -26,6 +26,7 @@ from braid.condition.key_equalities import (
     common_equality_key,
     implied_equalities,
     intersect_conditions,
+    shared_equality_keys,
 )
 from braid.condition.predicate import Predicate
 from braid.condition.residual_predicate import ResidualPredicate
@@ -117,6 +118,7 @@ class ConjunctParser(ComparisonIndexer):
                 *_list_overflowing_squares(residuals),
             ),
             written_filters=written,
+            equality_keys=shared_equality_keys(self.equal),
         )
 
     def _is_linked(self, conjunct: exp.Expr) -> bool:

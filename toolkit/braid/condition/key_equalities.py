@@ -73,15 +73,21 @@ def implied_equalities(equal: Equal) -> list[IndexCondition]:
     ]
 
 
+def shared_equality_keys(equal: Equal) -> tuple[dict[int, str], ...]:
+    """Return, for each chain of equalities over two or more streams, its key by stream."""
+    classes = (dict(sorted(same, reverse=True)) for same in equality_classes(equal))
+    keys = (dict(sorted(by_stream.items())) for by_stream in classes if len(by_stream) > 1)
+    return tuple(sorted(keys, key=lambda by_stream: (*by_stream,)))
+
+
 def common_equality_key(equal: Equal, streams: int) -> tuple[str, ...] | None:
     """Return, by stream, the key that one chain of equalities links over all streams.
 
     It is used to partition by value. None: there is none.
     """
-    for same in equality_classes(equal):
-        by_stream = dict(sorted(same, reverse=True))
+    for by_stream in shared_equality_keys(equal):
         if len(by_stream) == streams:
-            return tuple(by_stream[s] for s in range(streams))
+            return tuple(by_stream.values())
     return None
 
 

@@ -100,6 +100,7 @@ class Predicate:
     - ``text_matches``: conditions on texts that find pairs by prefixes or segments.
     - ``unindexed``: residuals that no index finds, with the reasons, if they are known.
     - ``written_filters``: the filters without those that follow from an OR, by stream.
+    - ``equality_keys``: for each chain of equalities, its key by stream.
     """
 
     aliases: tuple[str, ...]
@@ -117,6 +118,7 @@ class Predicate:
     text_matches: tuple[TextMatch, ...] = ()
     unindexed: tuple[UnindexedResidual, ...] = ()
     written_filters: tuple[str | None, ...] = ()
+    equality_keys: tuple[dict[int, str], ...] = ()
 
     def next_step(self, visited: frozenset[int], stream: int) -> ProbeStep:
         """Return the step from the visited streams to the next.

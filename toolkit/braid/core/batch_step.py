@@ -30,10 +30,11 @@ from braid.core.batch_report import (
 from braid.core.batch_work import BatchWork, RunRules
 from braid.core.compaction import Retention, plan_compaction
 from braid.core.comparison_watch import watch_comparisons
-from braid.core.coverage import CoverageChecker, check_derivations, check_key_partition
+from braid.core.coverage import CoverageChecker
 from braid.core.event_time import advance_clocks, count_irregular, count_jumps, find_jumps
 from braid.core.facts import Facts, block_ages
 from braid.core.plan import Block, Plan, Settle, apply_derivations_and_drops
+from braid.core.plan_checks import check_derivations, check_key_partition
 from braid.core.plan_sentences import describe_block_state
 from braid.core.release_coverage import check_releases
 from braid.core.releases import LEFT, ReleaseState, plan_releases, remove_planned_probes
@@ -149,14 +150,8 @@ def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:
         due = rules.make_release_facts(state, rules.find_retention(state))
         check_releases(due, work.releases, work.combined_plan)
         return work
-    ledger = CoverageChecker(
-        streams,
-        space.routing_key_source,
-        set(state.pending_pairs),
-        placement.delivery_guarantee,
-        first=space.first,
-        keys_per_value=space.keys_per_value,
-    )
+    rest = placement.delivery_guarantee, (), space.first, space.keys_per_value, space.boxes
+    ledger = CoverageChecker(streams, space.routing_key_source, set(state.pending_pairs), *rest)
     try:
         ledger.check_plan(state.blocks.values(), work.combined_plan)
         if not rules.kind.is_inner and rules.match is None:

@@ -124,7 +124,7 @@ class RunRules:
     def make_release_facts(self, state: RunState, retention: Retention) -> ReleaseFacts:
         """Return the facts that the releases of an as-of join are planned from."""
         space = self.placement.key_space(state.placement_state)
-        by = space.routing_key_source, space.first, space.keys_per_value
+        by = space.routing_key_source, space.first, space.keys_per_value, space.boxes
         return ReleaseFacts(
             tuple(state.blocks.values()),
             state.batch,

@@ -6,36 +6,52 @@ twice, and none that is not due; the omitted ones are recorded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
 from math import prod
 
 import numpy as np
 
+from braid.core.key_boxes import KeyBoxes
 from braid.core.plan import (
     Block,
     Coverage,
     Hop,
     Keying,
+    Keys,
     Path,
     Plan,
     Route,
     apply_derivations_and_drops,
     value_range,
 )
-from braid.core.shedding_plan import SheddingPlan
+from braid.core.plan_checks import (
+    check_derivations,
+    check_harvest,
+    check_presence,
+    index_blocks_by_host,
+)
 from braid.errors import CoverageError
 
-_NONE: frozenset[int] = frozenset()
 
-
-def may_join(a: Block, b: Block, keying: Keying, first: int = 0, keys_per_value: int = 1) -> bool:
+def may_join(
+    a: Block,
+    b: Block,
+    keying: Keying,
+    first: int = 0,
+    keys_per_value: int = 1,
+    boxes: KeyBoxes | None = None,
+) -> bool:
     """Return whether the routing keys of two streams' blocks allow their tuples to join.
 
-    Keys below ``first`` are not comparable; such blocks may join. ``keys_per_value``: of a
-    join value.
+    Keys below ``first`` are not comparable; such blocks may join. ``keys_per_value``: of a join
+    value.
+    Keys made from several values are compared as ``boxes``.
     """
+    if boxes is not None:
+        return boxes.may_join((a.stream, a.key_range), (b.stream, b.key_range))
     if keying != "join" or min(a.key_range[0], b.key_range[0]) < first:
         return True
     (low, high), (start, end) = (
@@ -48,12 +64,18 @@ def may_join(a: Block, b: Block, keying: Keying, first: int = 0, keys_per_value:
 class _StreamBlocks:
     """Blocks of one stream, and which of them a block of another stream must meet.
 
-    ``first``, ``keys_per_value``: as in ``may_join``.
+    ``first``, ``keys_per_value``, ``boxes``: as in ``may_join``.
     """
 
     def __init__(
-        self, blocks: Sequence[Block], keying: Keying, first: int, keys_per_value: int
+        self,
+        blocks: Sequence[Block],
+        keying: Keying,
+        first: int,
+        keys_per_value: int,
+        boxes: KeyBoxes | None,
     ) -> None:
+        self.blocks, self.boxes = blocks, boxes
         self.is_ranged, self.first, self.keys_per_value = keying == "join", first, keys_per_value
         self.numbers = {b.id for b in blocks}
         self.ids = np.array([b.id for b in blocks], np.int64)
@@ -63,6 +85,10 @@ class _StreamBlocks:
 
     def find_joinable(self, f: Block) -> set[int]:
         """Return the ids of the blocks that may join, as a new set."""
+        if self.boxes is not None:
+            keys = f.stream, f.key_range
+            may = self.boxes.may_join
+            return {b.id for b in self.blocks if may(keys, (b.stream, b.key_range))}
         if not self.is_ranged or f.key_range[0] < self.first:
             return set(self.numbers)
         low, high = value_range(f.key_range, self.keys_per_value)
@@ -109,6 +135,39 @@ def _count_combinations(
     )
 
 
+class _CombinationCounter:
+    """Counts the combinations of due blocks, one of each stream.
+
+    If routing keys are boxes, those count whose blocks may all join each other. Boxes that overlap
+    in pairs have a point in common, so a combination that counts may have results.
+    """
+
+    def __init__(self, blocks: Mapping[int, Block], boxes: KeyBoxes | None) -> None:
+        self.blocks, self.boxes = blocks, boxes
+
+    def count_due(self, box: Mapping[int, Collection[int]]) -> int:
+        """Return the number of combinations of these blocks, by stream, that are due."""
+        if self.boxes is None:
+            return prod(map(len, box.values()))
+        groups = [Counter((s, self.blocks[b].key_range) for b in ids) for s, ids in box.items()]
+        return self._count_alike(self.boxes, groups, ())
+
+    def _count_alike(
+        self,
+        boxes: KeyBoxes,
+        groups: Sequence[Mapping[tuple[int, Keys], int]],
+        chosen: tuple[tuple[int, Keys], ...],
+    ) -> int:
+        """Return the same for blocks grouped by stream and keys, beside those chosen before."""
+        if not groups:
+            return 1
+        return sum(
+            n * self._count_alike(boxes, groups[1:], (*chosen, keys))
+            for keys, n in groups[0].items()
+            if all(boxes.may_join(keys, other) for other in chosen)
+        )
+
+
 @dataclass
 class CoverageChecker:
     """A checker of the cover rule for the plans of a run, in order.
@@ -117,6 +176,8 @@ class CoverageChecker:
       complete only if it is empty.
     - ``first``: blocks with keys below it must meet all blocks.
     - ``keys_per_value``: number of routing keys of one join value.
+    - ``boxes``: the meaning of routing keys that are made from several values. A combination is
+      then due if all its blocks may join each other.
     """
 
     streams: int
@@ -127,6 +188,7 @@ class CoverageChecker:
     """Combinations that the last plan omits. Always empty if coverage is "exactly once"."""
     first: int = 0
     keys_per_value: int = 1
+    boxes: KeyBoxes | None = None
 
     def check_plan(self, blocks: Iterable[Block], plan: Plan) -> None:
         """Raise CoverageError unless the plan for these live blocks obeys the cover rule."""
@@ -138,7 +200,7 @@ class CoverageChecker:
         streams: list[list[Block]] = [[] for _ in range(self.streams)]
         for b in live.values():
             streams[b.stream].append(b)
-        by = (self.keying, self.first, self.keys_per_value)
+        by = (self.keying, self.first, self.keys_per_value, self.boxes)
         older = [_StreamBlocks(each, *by) for each in streams]
         newer = [
             _StreamBlocks([b for b in fresh.values() if b.stream == s], *by)
@@ -149,15 +211,16 @@ class CoverageChecker:
                 f"fresh blocks {sorted(clash)} carry ids that are in use", *sorted(clash)
             )
         existing = live | fresh
-        there = _index_blocks_by_host(existing.values())
+        there = index_blocks_by_host(existing.values())
+        count = _CombinationCounter(existing, self.boxes)
         for route in plan.routes:
-            _check_presence(route, there, self.streams)
+            check_presence(route, there, self.streams)
             if route.is_fresh:
-                self._check_fresh(route, older, newer)
+                self._check_fresh(route, older, newer, count)
             else:
                 self._settle_deferred(route)
         if plan.shedding is not None:
-            _check_harvest(plan, plan.shedding, existing)
+            check_harvest(plan, plan.shedding, existing)
 
     def _check_replaced(self, blocks: tuple[Block, ...], live: Mapping[int, Block]) -> None:
         gone = {b.id for b in blocks} - live.keys()
@@ -171,7 +234,11 @@ class CoverageChecker:
         )
 
     def _check_fresh(
-        self, route: Route, older: Sequence[_StreamBlocks], newer: Sequence[_StreamBlocks]
+        self,
+        route: Route,
+        older: Sequence[_StreamBlocks],
+        newer: Sequence[_StreamBlocks],
+        count: _CombinationCounter,
     ) -> None:
         f = route.block
         due: dict[int, set[int]] = {}
@@ -181,12 +248,13 @@ class CoverageChecker:
                 due[s] |= newer[s].find_joinable(f) if s < f.stream else set()
         if route.deferred_blocks:
             self._record_deferred(route, due)
-        boxes = _find_path_boxes(f, route.paths, due)
+        boxes = _find_path_boxes(f, route.paths, due, count)
         left = UncoveredCombinations(f.id, {s: frozenset(ids) for s, ids in due.items()}, boxes)
-        if not left.count_block_combinations:
+        wanted = count.count_due(left.due_blocks)
+        if not (missing := wanted - sum(map(count.count_due, boxes))):
             return
         if self.coverage == "exactly once":
-            raise _make_missing_error(left)
+            raise _make_missing_error(left, wanted, missing)
         self.uncovered += (left,)
 
     def _record_deferred(self, route: Route, due: dict[int, set[int]]) -> None:
@@ -216,7 +284,10 @@ class CoverageChecker:
 
 
 def _find_path_boxes(
-    f: Block, paths: tuple[Path, ...], due: Mapping[int, set[int]]
+    f: Block,
+    paths: tuple[Path, ...],
+    due: Mapping[int, set[int]],
+    count: _CombinationCounter,
 ) -> tuple[dict[int, frozenset[int]], ...]:
     """Return the box of each path: the blocks that its hops probe, by stream.
 
@@ -239,7 +310,7 @@ def _find_path_boxes(
                 *sorted(extra),
             )
         boxes.append(box)
-    if both := _find_shared_blocks(boxes, due):
+    if both := _find_shared_blocks(boxes, due, count):
         raise CoverageError(
             f"block {f.id} meets blocks {both} on two paths", f.id, *chain.from_iterable(both)
         )
@@ -247,15 +318,20 @@ def _find_path_boxes(
 
 
 def _find_shared_blocks(
-    boxes: Sequence[Mapping[int, frozenset[int]]], due: Iterable[int]
+    boxes: Sequence[Mapping[int, frozenset[int]]], due: Iterable[int], count: _CombinationCounter
 ) -> list[list[int]]:
-    """Return, by stream, the blocks that two overlapping boxes share; empty if all are disjoint."""
+    """Return, by stream, the blocks that two overlapping boxes share; empty if all are disjoint.
+
+    Boxes that share only combinations that are not due count as disjoint.
+    """
     for s in due:  # usually one stream separates all boxes
         if len(frozenset[int]().union(*(box[s] for box in boxes))) == sum(len(b[s]) for b in boxes):
             return []
     for a, b in combinations(boxes, 2):
         if not any(a[s].isdisjoint(b[s]) for s in due):
-            return [sorted(a[s] & b[s]) for s in due]
+            shared = {s: a[s] & b[s] for s in due}
+            if count.count_due(shared):
+                return [*map(sorted, shared.values())]
     return []
 
 
@@ -263,129 +339,14 @@ def _count_probed_blocks(hop: Hop) -> int:
     return sum(map(len, hop.blocks_by_host.values()))
 
 
-def _make_missing_error(left: UncoveredCombinations) -> CoverageError:
-    wanted = _count_combinations(left.due_blocks)
+def _make_missing_error(left: UncoveredCombinations, wanted: int, missing: int) -> CoverageError:
     never = {
         s: sorted(ids - frozenset().union(*(box[s] for box in left.covered_boxes)))
         for s, ids in left.due_blocks.items()
     }
     return CoverageError(
-        f"block {left.block} meets {wanted - left.count_block_combinations} of {wanted} due "
+        f"block {left.block} meets {wanted - missing} of {wanted} due "
         f"combinations; blocks never met, by stream: {never}",
         left.block,
         *chain.from_iterable(never.values()),
     )
-
-
-def check_key_partition(plan: Plan, streams: int, keys: int, first: int = 0) -> None:
-    """Raise CoverageError unless the fresh blocks of every stream partition the keys [first, keys).
-
-    Each tuple is then in exactly one block.
-    """
-    for s in range(streams):
-        ranges = sorted(
-            r.block.key_range for r in plan.routes if r.is_fresh and r.block.stream == s
-        )
-        ends = [first, *(end for _, end in ranges)]
-        if [start for start, _ in ranges] != ends[:-1] or ends[-1] != keys:
-            raise CoverageError(
-                f"the fresh blocks of stream {s} hold routing keys {ranges}; together they must "
-                f"hold [{first}, {keys}) once"
-            )
-
-
-def _check_harvest(plan: Plan, harvest: SheddingPlan, known: Mapping[int, Block]) -> None:
-    """Raise CoverageError unless every probing tuple has a share in (0, 1]."""
-    if unknown := sorted(harvest.basic_windows.keys() - known.keys()):
-        raise CoverageError(
-            f"the shedding plan puts blocks {unknown} in basic windows; they are not there",
-            *unknown,
-        )
-    for item, shares in harvest.shares.items():
-        if len(shares) != harvest.type_count(item[0]) or not all(
-            0 < share <= 1 for share in shares
-        ):
-            raise CoverageError(
-                f"the shedding plan has shares {shares} for item {item}; it must have "
-                f"{harvest.type_count(item[0])}, each greater than 0 and at most 1"
-            )
-    if not all(0 < share <= 1 for share in harvest.keep_shares):
-        raise CoverageError(
-            f"the shedding plan admits shares {harvest.keep_shares} of the streams; each must be "
-            "greater than 0 and at most 1"
-        )
-    for route in (r for r in plan.routes if r.is_fresh):
-        for path in route.paths:
-            for b in path[0].probed_blocks():
-                item = (route.block.stream, path[0].stream, harvest.basic_windows.get(b, -1))
-                if item not in harvest.shares:
-                    raise CoverageError(
-                        f"block {route.block.id} is to meet block {b}, but the shedding plan "
-                        f"has no share for item {item}",
-                        route.block.id,
-                        b,
-                    )
-
-
-def _index_blocks_by_host(blocks: Iterable[Block]) -> dict[tuple[int, int], set[int]]:
-    """Return the blocks by stream and host."""
-    alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
-    for b in blocks:
-        alike.setdefault((b.stream, b.hosts), []).append(b.id)
-    there: dict[tuple[int, int], set[int]] = {}
-    for (stream, hosts), ids in alike.items():
-        for h in hosts:
-            there.setdefault((stream, h), set()).update(ids)
-    return there
-
-
-def _check_presence(route: Route, there: Mapping[tuple[int, int], set[int]], streams: int) -> None:
-    f = route.block
-    for path in route.paths:
-        if sorted(hop.stream for hop in path) != [s for s in range(streams) if s != f.stream]:
-            raise CoverageError(
-                f"a path of block {f.id} visits streams {[h.stream for h in path]} of {streams}",
-                f.id,
-            )
-        if not route.is_fresh and not set(path[0].blocks_by_host) <= set(f.hosts):
-            raise CoverageError(
-                f"block {f.id} is stored on {f.hosts} but probes from "
-                f"{sorted(path[0].blocks_by_host)}",
-                f.id,
-            )
-        for hop in path:
-            for host, ids in hop.blocks_by_host.items():
-                if not there.get((hop.stream, host), _NONE).issuperset(ids):
-                    b = next(b for b in ids if b not in there.get((hop.stream, host), _NONE))
-                    raise CoverageError(
-                        f"block {f.id} probes block {b} of stream {hop.stream} on host {host}: "
-                        "not there",
-                        f.id,
-                        b,
-                    )
-
-
-def check_derivations(blocks: tuple[Block, ...], plan: Plan) -> None:
-    """Raise CoverageError unless the sources of every derivation are where it reads them."""
-    committed = {b.id: b for b in blocks}
-    present = dict(committed)
-    for d in plan.derivations:
-        for dst, src in d.source_hosts.items():
-            where = present if src == dst else committed
-            for s in d.source_blocks:
-                if s not in where or src not in where[s].hosts:
-                    raise CoverageError(
-                        f"block {d.block.id} on host {dst} reads block {s} of host {src}: not "
-                        "there",
-                        d.block.id,
-                        s,
-                    )
-        unchanged = set(present[d.block.id].hosts) if d.source_blocks == (d.block.id,) else set()
-        if set(d.block.hosts) != unchanged | set(d.source_hosts):
-            raise CoverageError(
-                f"block {d.block.id} is said to be on {d.block.hosts} but made on "
-                f"{sorted(d.source_hosts)}",
-                d.block.id,
-                *d.source_blocks,
-            )
-        present[d.block.id] = d.block

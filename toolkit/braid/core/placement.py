@@ -98,6 +98,15 @@ class Placement(ABC):
         """
         return 1
 
+    def bind_dimensions(self, dimensions: tuple[tuple[int, ...], ...]) -> Placement:
+        """Return the placement for a condition with these equalities. Default: the placement.
+
+        ``dimensions``: by class of columns that the condition makes equal, its streams, ascending.
+
+        Raises ValueError if it does not support the condition.
+        """
+        return self
+
     def initial_state(self, streams: int) -> Any:
         """Return the state before the first batch.
 

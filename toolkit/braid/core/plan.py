@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
+from braid.core.key_boxes import KeyBoxes
 from braid.core.shedding_plan import SheddingPlan
 
 Keys = tuple[int, int]
@@ -34,12 +35,13 @@ def value_range(keys: Keys, keys_per_value: int) -> Keys:
 Ids = tuple[int, ...]
 """Block ids."""
 
-Keying = Literal["tuple", "join", "both"]
+Keying = Literal["tuple", "join", "both", "equalities"]
 """Input of the routing key's seeded hash.
 
 - "tuple": the whole tuple.
 - "join": the value of the equality that the streams are joined on.
 - "both": both hashes in one number, of which each batch uses one (see ``KeySpace``).
+- "equalities": the values of all equalities of the stream (see ``key_boxes``).
 """
 
 Coverage = Literal["exactly once", "at most once"]
@@ -59,6 +61,7 @@ class KeySpace:
     - ``divisor``: 0 if tuples arrive with their routing key. Otherwise they arrive with a number
       that combines both hashes, and the key is ``first + number // divisor % size``.
     - ``keys_per_value``: number of keys of one join value, which tell its tuples apart. Default: 1.
+    - ``boxes``: the meaning of the keys, if they are made from several values; otherwise None.
     """
 
     routing_key_source: Keying
@@ -66,17 +69,25 @@ class KeySpace:
     first: int = 0
     divisor: int = 0
     keys_per_value: int = 1
+    boxes: KeyBoxes | None = None
+
+    @property
+    def renumbers(self) -> bool:
+        """Whether tuples arrive with another number than their routing key."""
+        return bool(self.divisor) or self.boxes is not None
 
     @property
     def key_end(self) -> int:
         """The end of the range (exclusive)."""
         return self.first + self.size
 
-    def routing_keys(self, number: Any) -> Any:
-        """Return the routing key for the number that a tuple arrives with.
+    def routing_keys(self, number: Any, stream: int) -> Any:
+        """Return the routing key for the number that a tuple of a stream arrives with.
 
         Accepts an array, too.
         """
+        if self.boxes is not None:
+            return self.boxes.routing_keys(number, stream)
         return self.first + number // self.divisor % self.size if self.divisor else number
 
 

@@ -117,8 +117,8 @@ def select_arrivals(
         if stream in batch.spec.kind.preserved:
             excluded.rejected.setdefault(stream, []).append(untimed)
         rows = rows.filter(time.is_valid())
-    if batch.key_space.divisor:
-        key = batch.key_space.routing_keys(rows.column(ROUTING).to_numpy())
+    if batch.key_space.renumbers:
+        key = batch.key_space.routing_keys(rows.column(ROUTING).to_numpy(), stream)
         rows = replace_column(rows, ROUTING, pa.array(key, pa.int32()))
     if batch.shedding is None or not batch.shedding.keep_shares:
         return rows

@@ -98,7 +98,7 @@ class SimulatedRun:
             self._set_block_tuples(d.block, KeyedTuples.add_parts(sources))
         drawn = [self.draw.multinomial(n, p) for n, p in zip(counts, self.shares, strict=True)]
         space = self.rules.placement.key_space(plan.state)
-        arrivals = [self._draw_keys(each, space) for each in drawn]
+        arrivals = [self._draw_keys(each, space, s) for s, each in enumerate(drawn)]
         for b in (r.block for r in plan.routes if r.is_fresh):
             self._set_block_tuples(b, arrivals[b.stream])
         if space.keys_per_value > 1:
@@ -107,14 +107,15 @@ class SimulatedRun:
             return ()
         return tuple({k: n for k, n in enumerate(each.tolist()) if n} for each in drawn)
 
-    def _draw_keys(self, drawn: Ints, space: KeySpace) -> KeyedTuples:
-        """Return new tuples by routing key, from those by the number that they arrive with.
+    def _draw_keys(self, drawn: Ints, space: KeySpace, stream: int) -> KeyedTuples:
+        """Return new tuples of a stream by routing key, from the numbers that they arrive with.
 
         If values have several keys, they arrive with a value, and one of its keys is drawn.
         """
-        if space.divisor:
-            keys = space.routing_keys(np.arange(len(drawn)))
-            drawn = np.bincount(keys, drawn, space.key_end).astype(np.int64)
+        if space.renumbers:
+            numbers = np.flatnonzero(drawn)
+            keys, at = np.unique(space.routing_keys(numbers, stream), return_inverse=True)
+            return KeyedTuples(keys, np.bincount(at, drawn[numbers], len(keys)).astype(np.int64))
         if space.keys_per_value == 1:
             return KeyedTuples.from_dense(drawn)
         values = np.repeat(np.arange(len(drawn)), drawn)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from braid.condition.sql_types import sql_type_of_arrow
 from braid.core.placement import Placement
 from braid.core.reserved_columns import DRAW, MEETS, ROUTING, SIGN, TIME, WORTH
 from braid.core.shedding_plan import SheddingPlan
+from braid.sources.equality_numbers import combine_numbers
 from braid.sources.plain_columns import PlainColumns, find_plain_columns
 from braid.sources.tuple_filter import make_tuple_filter
 from braid.storage import durable_files, micro_batch_files, staged_input
@@ -169,6 +171,13 @@ def _routing_key_sql(placement: Placement, seed: int, whole: Sequence[str], valu
     return f"{hashed(whole, keys // hosts)} * {hosts} + {hashed([value], hosts)}"
 
 
+def _hash_number_sql(
+    seed: int, columns: Mapping[str, str], dimension: int, column: str, numbers: int
+) -> str:
+    """Return DuckDB SQL for the number of a value in a dimension."""
+    return f"hash({seed}, {dimension}, {columns[column]}) % {numbers}"
+
+
 def _make_select_sql(columns: Mapping[str, str], where: Sequence[str]) -> str:
     chosen = ", ".join(f"{sql} AS {_quote_identifier(name)}" for name, sql in columns.items())
     return f"SELECT {_PLACE}, {chosen} FROM tuples WHERE {' AND '.join(where) or 'true'}"
@@ -212,7 +221,14 @@ class ArrowFeed:
             names = [name for name in schema.names if name != self.changes.get(alias)]
             whole, equality = list(map(_quote_identifier, names)), predicate.equality
             value = columns[equality[i]] if equality else ""
-            key = "0" if placement is None else _routing_key_sql(placement, seed, whole, value)
+            if placement is None:
+                key = "0"
+            elif placement.routing_key_source == "equalities":
+                key = combine_numbers(
+                    placement, predicate, i, partial(_hash_number_sql, seed, columns)
+                )
+            else:
+                key = _routing_key_sql(placement, seed, whole, value)
             columns[ROUTING] = f"CAST({key} AS INTEGER)"
             if worth is not None:
                 nested = [f.name for f in schema if pa.types.is_nested(f.type)]

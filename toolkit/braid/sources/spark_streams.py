@@ -28,6 +28,7 @@ from braid.execution.executors import check_executor
 from braid.execution.stream_layout import make_layouts, project_stream
 from braid.kernels.join_spec import RoutingHash, StreamLayout
 from braid.sources import input_fingerprints, static_replay
+from braid.sources.equality_numbers import combine_numbers
 from braid.sources.stream_source import PAGES, AnalyzedJoin, StreamSource, TupleSample
 from braid.sources.tuple_filter import make_marked_columns
 from braid.spark_workers import check_object_store, check_shared_folder, prepare_workers
@@ -341,6 +342,10 @@ def _routing_key_sql(
 
     keying, size, hosts = placement.routing_key_source, placement.key_space_size, placement.hosts
     whole = static_replay.hashable_columns(frame)
+    if keying == "equalities":
+        return combine_numbers(
+            placement, p, i, lambda d, name, n: hash_columns([str(d), columns[name]], n)
+        )
     if keying == "tuple" or p.equality is None:
         return hash_columns(whole, size)
     value = [columns[p.equality[i]]]
