@@ -5,9 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from braid import HashPartition, StaticGrid
 from braid.condition.parser import parse_predicate
+from braid.core.reserved_columns import ROUTING
+from braid.kernels.hashing import xxhash64
 from braid.papers.baselines.centralized import Centralized
 from braid.sources import arrow_replay
 from braid.sources.arrow_replay import ArrowFeed
@@ -113,3 +117,38 @@ def test_that_event_time_is_plain_unless_the_year_is_far_off(time: str, is_neede
         found = feed.compute_tuples("a", table)
         feed.plain["a"] = PlainColumns({}, {}, None)
         assert found == feed.compute_tuples("a", table)
+
+
+@given(_ROWS, _ROWS, st.sampled_from(["a.n = b.n", "a.n = b.i", "a.u = b.n", "a.i + 1 = b.n"]))
+@settings(deadline=None, max_examples=25)
+def test_equal_integers_have_equal_routing_keys_in_all_batches(
+    rows: list[dict[str, object]], others: list[dict[str, object]], condition: str
+) -> None:
+    """Whether a batch needs a statement of SQL or not, and whatever the types of the keys are."""
+    schemas = dict.fromkeys("ab", _table(rows).schema)
+    predicate = parse_predicate(condition, schemas, [None, None])
+    times = dict.fromkeys("ab", "cast(0 as bigint)")
+    feed = ArrowFeed(schemas, predicate, times, HashPartition(7), 3)
+    keys = dict[int, int]()
+    for alias, column in zip("ab", predicate.equality or (), strict=True):
+        for table in (_table(rows), _table(others), _table([*rows, *others])):
+            tuples = feed.compute_tuples(alias, table)
+            assert tuples.schema.field(ROUTING).type == pa.int32()
+            for value, key in zip(*(tuples[n].to_pylist() for n in (column, ROUTING)), strict=True):
+                assert keys.setdefault(value, key) == key and 0 <= key < 7
+                assert key == int(xxhash64(3, np.array([value]))[0] % 7)
+
+
+def test_only_keys_that_are_integers_are_hashed_without_sql() -> None:
+    """Those of texts are hashes, and those of times are microseconds. Floats are left to SQL."""
+    schemas = dict.fromkeys("ab", _table([]).schema)
+    times = dict.fromkeys("ab", "cast(0 as bigint)")
+    hashed = {}
+    for condition in ("a.s = b.s", "a.f = b.f", "a.n = b.f", "a.n = b.n", "a.t = b.t"):
+        predicate = parse_predicate(condition, schemas, [None, None])
+        hashed[condition] = ArrowFeed(schemas, predicate, times, HashPartition(7), 3).routing
+    some = [condition for condition, routing in hashed.items() if routing]
+    assert some == ["a.s = b.s", "a.n = b.n", "a.t = b.t"]
+    predicate = parse_predicate("a.n = b.n", schemas, [None, None])
+    for placement in (HashPartition(1), StaticGrid(4, n=2, m=2)):
+        assert not ArrowFeed(schemas, predicate, times, placement, 3).routing

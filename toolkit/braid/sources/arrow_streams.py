@@ -58,7 +58,7 @@ class ArrowStreams(StreamSource):
         The hash differs between DuckDB versions and Spark. State stored under one hash cannot be
         read under another, so a run cannot be resumed with another hash.
         """
-        routed = {"": f"tables, routed by DuckDB {duckdb.__version__}"}
+        routed = {"": f"tables, routed by DuckDB {duckdb.__version__}, integers by xxHash"}
         return routed | {a: _format_columns(t.schema) for a, t in self.streams.items()}
 
     def is_static(self, alias: str) -> bool:
