@@ -32,6 +32,7 @@ ORDER = (
     "peers",
     "placements",
     "auto",
+    "hot_keys",
     "shedding",
     "reuse",
 )

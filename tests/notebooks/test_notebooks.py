@@ -275,6 +275,19 @@ def test_the_cockpit(tmp_path: Path) -> None:
     assert "dotted, modelled: StaticGrid(4), JoinBiclique(4)" in html
 
 
+HOT_KEYS = ["rows=1200", "batches=6", "hosts=4", "compared=0,1.5"]
+
+
+def test_hot_keys(tmp_path: Path) -> None:
+    assert report("09_hot_keys", page := tmp_path / "hot.html", HOT_KEYS) == 0
+    html = page.read_text(encoding="utf-8")
+    assert find_external_urls(html) == [] and "widget-view" not in html and "Traceback" not in html
+    assert "Work of the busiest host" in html and html.count('<div data-film="cockpit">') == 1
+    assert "shared out, the first (" in html, "the reason of a change"
+    assert "Other values are frequent from half-way on" in html
+    assert "all checks passed" in html, "the claims"
+
+
 def test_papermill_by_itself_runs_a_notebook_as_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

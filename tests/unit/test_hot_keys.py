@@ -16,7 +16,13 @@ from braid import HashPartition, HotKeys
 from braid.core.batch_history import fade_key_counts
 from braid.core.coverage import may_join
 from braid.core.facts import Facts
-from braid.core.frequent_values import LEAST_SHARE, MOST_VALUES, OTHERS, select_frequent_values
+from braid.core.frequent_values import (
+    EARLIER_WEIGHT,
+    LEAST_SHARE,
+    MOST_VALUES,
+    OTHERS,
+    select_frequent_values,
+)
 from braid.core.plan import Block, Plan, Route
 from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.papers.hotkeys.hot_keys import HotKeysState
@@ -227,7 +233,7 @@ def simulate_turns(hot: list[int | None], batches: int = 12, **given: Any) -> li
 
 
 def test_values_come_and_go_and_everything_is_at_home_again() -> None:
-    events = simulate_turns([7, 300, None, None, None, None], 48, windows=(None, None))
+    events = simulate_turns([7, 300, None, None], 32)
     spreads = [{v.value for v in e.spread} for e in spread_changes(events)]
     assert {7} in spreads and {300} in spreads and spreads[-1] == set()
     commits = [e for e in events if isinstance(e, BatchCommitted)]
@@ -279,7 +285,7 @@ def test_a_value_that_stays_frequent_is_counted_and_no_count_is_too_high(
     shares = draw.dirichlet(np.full(values, 0.02))
     for _ in range(8):
         came = draw.multinomial(2000, shares)
-        exact = Counter({v: 0.75 * n for v, n in exact.items()})
+        exact = Counter({v: EARLIER_WEIGHT * n for v, n in exact.items()})
         exact.update(dict(enumerate(came.tolist())))
         kept = fade_key_counts(kept, (select_frequent_values(came),), keys_per_value=4)
     (counts,) = kept

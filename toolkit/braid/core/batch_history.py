@@ -9,7 +9,7 @@ import msgspec
 
 from braid.core.batch_report import HostMetrics
 from braid.core.facts import AgedMatches, HostUsage, Matches
-from braid.core.frequent_values import keep_frequent_values
+from braid.core.frequent_values import EARLIER_WEIGHT, keep_frequent_values
 from braid.core.plan import Block, Plan
 from braid.core.run_events import BatchCommitted
 
@@ -111,8 +111,9 @@ def fade_key_counts(
     if not batch:
         return tuple(dict(old) for old in earlier)
     pairs = zip(earlier or ({},) * len(batch), batch, strict=True)
+    weight = _EARLIER_WEIGHT if keys_per_value == 1 else EARLIER_WEIGHT
     sums = (
-        {k: _EARLIER_WEIGHT * old.get(k, 0) + new.get(k, 0) for k in old.keys() | new.keys()}
+        {k: weight * old.get(k, 0) + new.get(k, 0) for k in old.keys() | new.keys()}
         for old, new in pairs
     )
     return tuple(sums) if keys_per_value == 1 else tuple(map(keep_frequent_values, sums))

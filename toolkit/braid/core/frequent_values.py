@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 OTHERS = -1
 """Number under which counts have the tuples of all values that are not counted."""
+EARLIER_WEIGHT = 0.6
+"""Weight of all earlier batches' counts, relative to those of the last batch."""
 MOST_VALUES = 256
 """Most values of a stream whose counts are kept from batch to batch."""
 LEAST_SHARE = 1024

@@ -58,7 +58,7 @@ class HotKeys(Placement):
 
     - ``hosts``: number of hosts.
     - ``target``: busiest host over mean work up to which nothing changes. Default: 1.12.
-    - ``every``: batches between two looks. Default: 2.
+    - ``every``: batches between two looks. Default: 1.
     - ``rate``: stored tuples that a host takes in from others in a batch, for each new tuple of its
       share in the last batch. Default: 2.
     - ``values``: number of hash values of the join value. At least ``hosts`` are used. Default:
@@ -76,7 +76,7 @@ class HotKeys(Placement):
 
     hosts: int
     target: float = 1.12
-    every: int = 2
+    every: int = 1
     rate: float = 2.0
     values: int = 1 << 14
 

@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import accumulate
 
 from braid.core.facts import Facts
-from braid.core.frequent_values import OTHERS
-from braid.core.plan import Keys
+from braid.core.frequent_values import EARLIER_WEIGHT, OTHERS
+from braid.core.plan import Keys, value_range
 
 TUPLE, PAIR = 1.5, 0.1
 """Microseconds of a host to receive a tuple and probe with it, and to write a result. As
@@ -90,19 +90,33 @@ class ValueWork:
 def estimate_value_work(facts: Facts, shares: ValueShares) -> ValueWork:
     """Return the work of a batch with the rates and shares of recent batches.
 
-    Stored tuples are taken to have the values of recent ones, as they will if these shares last.
+    Stored tuples are taken to have the values of recent ones, as they will if these shares last. A
+    value with blocks of its own may have been more frequent: at least their tuples are stored.
     """
     streams = range(len(facts.streams))
-    weight = 4 * (1 - 0.75**facts.batch)  # of all batches in faded counts, the last one has 1
+    # The weight of all batches in faded counts; the last one has 1.
+    weight = (1 - EARLIER_WEIGHT**facts.batch) / (1 - EARLIER_WEIGHT)
     new = [sum(counts.values()) / weight for counts in shares.counts]
-    stored = [0] * len(streams)
-    for b in facts.blocks:
-        stored[b.stream] += b.rows
+    stored, single = _count_stored_tuples(facts, shares.keys_per_value)
     tuples, pairs = {}, {}
-    for value in shares.frequent_values():
+    for value in sorted({*shares.frequent_values(), *(v for each in single for v in each)}):
         share = [shares.value_share(s, value) for s in streams]
         fresh = [n * part for n, part in zip(new, share, strict=True)]
-        held = [n * part for n, part in zip(stored, share, strict=True)]
+        held = [max(stored[s] * share[s], single[s].get(value, 0)) for s in streams]
         tuples[value] = TUPLE * sum(fresh)
         pairs[value] = PAIR * sum(fresh[s] * (sum(held) - held[s]) for s in streams)
     return ValueWork(tuples, pairs, max(0.0, TUPLE * sum(new) - sum(tuples.values())))
+
+
+def _count_stored_tuples(
+    facts: Facts, keys_per_value: int
+) -> tuple[list[int], list[dict[int, int]]]:
+    """Return, by stream, all stored tuples, and those in blocks of one value by that value."""
+    totals = [0] * len(facts.streams)
+    single: list[dict[int, int]] = [{} for _ in facts.streams]
+    for b in facts.blocks:
+        totals[b.stream] += b.rows
+        value, end = value_range(b.key_range, keys_per_value)
+        if end == value + 1:
+            single[b.stream][value] = single[b.stream].get(value, 0) + b.rows
+    return totals, single

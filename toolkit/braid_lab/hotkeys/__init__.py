@@ -1,0 +1,1 @@
+"""HotKeys on two streams with Zipf skew whose frequent values change: experiments and claims."""
