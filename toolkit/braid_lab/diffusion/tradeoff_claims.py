@@ -19,7 +19,7 @@ BOTH = "ATR and CTR; 30 hosts, 5 to 20 tuples/s"
 READ = "L = 2, √J, J/2 and J, a probe of 10 ms for each host visited, and for tuples scanned"
 SETTINGS = {
     "Fig. 13": f"{BOTH}, W = 20 s, σ = 0.15 for a pair of streams; {READ}; 1000 s, five seeds",
-    "Fig. 13, Eq. 3": f"{BOTH}, W = 20 s, σ = 0.1 for a hop; {READ}; 1000 s, five seeds",
+    "Fig. 13, Eq. 3": f"{BOTH}, W = 20 s, σ = 0.1 for a hop; {READ}; 60 s, one seed",
     "Fig. 14": f"{BOTH}, three streams, σ = 0.1, W from 10 to 50 s; {READ}; 1000 s, five seeds",
     "Fig. 15": f"{BOTH}, three streams, W = 30 s, σ from 0.05 to 1; {READ}; 1000 s, five seeds",
     "Fig. 16": f"{BOTH} in the mean, three streams, W = 30 s, σ = 0.1; {READ}; 1000 s, five seeds",

@@ -17,7 +17,7 @@ from braid_lab.psp.experiments import BOOK_LENGTH, CHANGES, HOPS, JOINS, hop_sec
 
 SETTINGS = {
     "Fig. 16.1": "PSP-D on 4 nodes, counted and priced; 3 and 5 streams of 50 tuples/s, W = 10 s, "
-    "σ = 0.1, three costs of a pair; 60 s, three seeds in full",
+    "σ = 0.1, three costs of a pair; 60 s, three seeds",
     "Fig. 16.2": "computed by Eq. 13.5 for 4 to 19 nodes; three streams of 50 tuples/s, W = 10 s, "
     "σ = 0.05, 0.1 and 0.5, three costs of a pair, T_n from 0.1 to 2 ms",
     "Theorem 9": "computed by Eq. 13.5 for 4 to 19 nodes; three streams of 50 tuples/s, W = 10 s, "
@@ -25,9 +25,9 @@ SETTINGS = {
     "16.2": "computed by Eq. 13.5 for 4 to 19 nodes; three streams of 50 tuples/s, W = 10 s, the "
     "small join, T_n = 2 ms",
     "Fig. 16.6": "PSP-D with and without adaptation; three streams of 15, then 30 tuples/s, σ = "
-    "0.05; 60 s, three seeds in full",
+    "0.05; 60 s, three seeds",
     "Fig. 16.7": "PSP-D with and without adaptation; three streams of 8 and 12 tuples/s, then two "
-    "and three times as many, σ = 0.2; 60 s, three seeds in full",
+    "and three times as many, σ = 0.2; 60 s, three seeds",
     "12": "PSP-D on Spark beside its model; 6 nodes, three streams of 20 tuples/s, W = 10 s; 14 s",
 }
 CLAIMS = ClaimRegistry("Wang 2008, II", SETTINGS)

@@ -25,10 +25,10 @@ SETTINGS = {
     "15.1": "ATR with T = 10, 30 and 50 s, its tuples counted as they are purged; 4 to 16 nodes, "
     "three streams of 50 tuples/s, W = 10 s; runs of (N + 3) T",
     "Fig. 15.1": "ATR (T = W), CTR (2 copies) and PSP-D on 8 nodes; three streams of 50 tuples/s, "
-    "W = 10 s, σ = 0.05; 40 s, three seeds in full",
+    "W = 10 s, σ = 0.05; 40 s, three seeds",
     "Fig. 14.1": "rings of 3, 4 and 5 nodes that take in 1 to 4; full windows of N (N + M) batches",
     "Fig. 16.3": "PSP-I with 15, 30 and N tuples at once; 4 to 16 nodes, three streams of 50 "
-    "tuples/s, W = 10 s, σ = 0.05; 13 s, three seeds in full",
+    "tuples/s, W = 10 s, σ = 0.05; 13 s, three seeds",
 }
 CLAIMS = ClaimRegistry("Wang 2008, II", SETTINGS)
 

@@ -23,8 +23,8 @@ from braid_lab.theta.compared_operators import PAPER
 CLAIMS = ClaimRegistry(
     PAPER,
     {
-        "": "AdaptiveGrid, tuples counted without an engine: 16 hosts (64 in full), streams swing "
-        "twice by k = 8, a batch is 4 % of the smaller one; also the recorded run of 48 batches"
+        "": "AdaptiveGrid, tuples counted without an engine: 16 hosts, streams swing "
+        "twice by k = 8, a batch is 4 % of the smaller one; also a run of 48 batches"
     },
 )
 
