@@ -23,14 +23,14 @@ def _ignore_pending(find: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _lose_held_start(find: Callable[..., Any]) -> Callable[..., Any]:
-    def fault(state: Any, block: Any) -> Any:
-        return find(replace(state, answers=replace(state.answers, held={})), block)
+    def fault(state: Any, *given: Any) -> Any:
+        return find(replace(state, answers=replace(state.answers, held={})), *given)
 
     return fault
 
 
 def _start_at_old_limit(find: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda state, block: find(replace(state, batch=-1), block)
+    return lambda state, *given: find(replace(state, batch=-1), *given)
 
 
 def _settle_early(find: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,7 +67,10 @@ def _forget_births(advance: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _merge_without_bits(merge: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda sources, orders, bits: merge(sources, orders, [None] * len(bits))
+    def fault(sources: Any, orders: Any, bits: Any) -> Any:
+        return merge(sources, orders, {query: [None] * len(each) for query, each in bits.items()})
+
+    return fault
 
 
 def _number_cuts_anew(copied: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,7 +119,7 @@ def _take_back_again(extend: Callable[..., Any]) -> Callable[..., Any]:
 _FAULTS: list[tuple[str, str, Callable[..., Any], int]] = [
     (
         "pending pairs ignored when tuples are answered",
-        "braid.core.batch_step.find_due_settles",
+        "braid.core.query_answers.find_due_settles",
         _ignore_pending,
         1002,
     ),
@@ -134,13 +137,13 @@ _FAULTS: list[tuple[str, str, Callable[..., Any], int]] = [
     ),
     (
         "tuples answered a second early",
-        "braid.core.batch_step.find_due_settles",
+        "braid.core.query_answers.find_due_settles",
         _settle_early,
         1008,
     ),
     (
         "tuples answered by each host of a block",
-        "braid.core.batch_step.find_due_settles",
+        "braid.core.query_answers.find_due_settles",
         _settle_on_all_hosts,
         1002,
     ),
@@ -188,7 +191,7 @@ _FAULTS: list[tuple[str, str, Callable[..., Any], int]] = [
     ),
     (
         "no closing batch",
-        "braid.core.due_answers.find_due_settles",
+        "braid.core.due_answers.find_settles",
         lambda find: lambda *given: (),
         1000,
     ),

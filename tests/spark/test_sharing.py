@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from braid.core.run_events import BatchCommitted, BatchQueryResults, QueryAdded
+from braid.papers.shedding.shed import Shed
 from braid.papers.slices.run_events import ChainChanged
 from braid.shared.shared_join import SharedJoin, SharedRun
+from duck import duck
 from oracle import Ids, describe_difference, expected, frames, tables, wait_until
 from pyspark.sql import DataFrame, SparkSession
 
@@ -86,6 +88,71 @@ def test_every_query_gets_its_own_results(
             e.results_by_query[name] for e in run.events() if isinstance(e, BatchQueryResults)
         ]
         assert len(served) == len(done) and sum(served) == truth(name).total(), name
+
+
+KINDS = ("left", "right", "full", "semi", "anti")
+
+
+def truth_of_kind(how: str, seconds: int, selection: str) -> Counter[tuple[int | None, ...]]:
+    """Return the rows of a kind of join of tuples of ``a`` that are selected, from DuckDB."""
+    ids = "a.id" if how in ("semi", "anti") else "a.id, b.id"
+    late = f"abs(epoch(a.ts) - epoch(b.ts)) < {seconds}"
+    source = f"(SELECT * FROM a WHERE {selection}) a {how} JOIN b ON {ON} AND {late}"
+    with duck() as db:
+        for alias, rows in STREAMS.items():
+            db.register(alias, rows)
+        return Counter(db.sql(f"SELECT {ids} FROM {source}").fetchall())
+
+
+def structs(results: DataFrame) -> Counter[tuple[int | None, ...]]:
+    rows = results.toArrow()
+    columns = [[row and row["id"] for row in column.to_pylist()] for column in rows.columns]
+    return Counter(zip(*columns, strict=True))
+
+
+@pytest.mark.parametrize(("executor", "hosts"), [("spark", 3), ("process", 1)])
+def test_queries_of_every_kind_get_their_own_rows(
+    spark: SparkSession, tmp_path: Path, executor: str, hosts: int
+) -> None:
+    """Tuples have NULL keys. A run that is stopped and resumed answers the same."""
+    join = SharedJoin(
+        frames(spark, STREAMS), ON, "ts", hosts=hosts, partitions=2, check=True, executor=executor
+    )
+    for seconds, where in ((60, "a.n > 100"), (300, "true")):
+        for how in KINDS:
+            name = f"{how} {seconds}"
+            join.add(name, f"{seconds} seconds", {"a": where} if seconds == 60 else None, how=how)
+    join.add("inner", "60 seconds")
+    delivered: dict[str, Counter[Any]] = {}
+
+    def take(results: Mapping[str, DataFrame], batch: int) -> None:
+        if batch > 9:  # the last ones
+            for name, rows in results.items():
+                delivered.setdefault(name, Counter()).update(structs(rows))
+
+    path = tmp_path / "run"
+    run = join.start(path, batches="batch", foreachBatch=take)
+    wait_until(lambda: run.status["batch"] >= 3, "the fourth batch")
+    run.stop()
+    run = SharedJoin.resume(path, frames(spark, STREAMS), executor=executor, foreachBatch=take)
+    assert run.awaitTermination()
+    for seconds, where in ((60, "a.n > 100"), (300, "true")):
+        for how in KINDS:
+            found = structs(run.results(f"{how} {seconds}"))
+            assert found == truth_of_kind(how, seconds, where), (how, seconds)
+    assert not describe_difference(ids(run.results("inner")), truth("alarm"))
+    with pytest.raises(RuntimeError, match="the run has ended"):
+        run.add("later", "5 seconds", how="left")
+
+
+def test_a_query_of_a_kind_is_refused_where_it_cannot_be_answered(spark: SparkSession) -> None:
+    streams = frames(spark, tables("abc", 5, 1))
+    three = SharedJoin(streams, "a.k = b.k AND b.k = c.k", "ts")
+    with pytest.raises(ValueError, match="this join is of 3 streams; queries .* are inner joins"):
+        three.add("kept", "5 seconds", how={"a": "keep"})
+    two = SharedJoin({a: streams[a] for a in "ab"}, ON, "ts", shed=Shed(fraction=0.5))
+    with pytest.raises(ValueError, match="in a join that sheds load, where pairs are left out"):
+        two.add("kept", "5 seconds", how="left")
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ import pytest
 from braid.condition.access_paths import IndexCondition
 from braid.condition.predicate import Predicate
 from braid.core.horizon import reach_of_windows
+from braid.core.join_kinds import INNER, JoinKind
 from braid.core.plan import Block
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, QUERIES, ROUTING, TIME
@@ -102,6 +103,7 @@ class Shared:
             reach_of_windows((None,) * self.streams),
             self.folder,
             2,
+            result_types=(pa.struct([("id", pa.int64())]),) * self.streams,
         )
         return Engine(
             spec,
@@ -176,11 +178,17 @@ class Shared:
             assert made.size.size_bytes == open_replica(file, made.address, seal).nbytes
         self.engine.commit_change(queries, self.engine.state.placement_state, lines, [], 0.0)
 
-    def add(self, name: str, windows: tuple[int, ...], where: tuple[str | None, ...]) -> None:
+    def add(
+        self,
+        name: str,
+        windows: tuple[int, ...],
+        where: tuple[str | None, ...],
+        kind: JoinKind = INNER,
+    ) -> None:
         state = self.engine.state
         queries = add_query(
             state.queries,
-            Query(name, windows, where),
+            Query(name, windows, where, kind=kind),
             find_watermarks(state.clocks, (0,) * self.streams),
             state.clocks,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, Ring, Shed, StaticGrid
-from braid.core import answers, batch_step, event_jsonl
+from braid.core import answers, event_jsonl, query_answers
 from braid.core.answer_events import TuplesAnswered
 from braid.core.cluster_model import CostParameters, HostCapacity
 from braid.core.match_rules import MATCHES, MatchRule
@@ -307,7 +307,7 @@ def test_a_simulation_finds_tuples_that_are_forgotten(monkeypatch):
         return answers.find_due_settles(*given)[1:]
 
     with monkeypatch.context() as patched:
-        patched.setattr(batch_step, "find_due_settles", forget_block)
+        patched.setattr(query_answers, "find_due_settles", forget_block)
         with pytest.raises(CoverageError, match="has final tuples .* that are not answered"):
             simulate(AdaptiveGrid(4), LONG, how="left")
 

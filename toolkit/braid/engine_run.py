@@ -298,14 +298,15 @@ class EngineRun(AnsweringRun):
         """The status of the run, as ``RunLifecycle.status`` has it, with "watermark".
 
         A join that is not inner also has "waiting": tuples by preserved stream that are not final;
-        an as-of join those of its first stream that have not taken a partner.
+        an as-of join those of its first stream that have not taken a partner. In a shared join
+        they differ from query to query and are not counted.
         """
         kind, waiting = self.config.kind, self._engine.state.answers.waiting
         aliases = list(self.config.streams)
         more: dict[str, Any] = {"watermark": self.watermark}
         if self.config.match is not None:
             more["waiting"] = {aliases[0]: self._engine.state.releases.waiting}
-        elif not kind.is_inner:
+        elif not kind.is_inner and not self.config.shares_queries:
             more["waiting"] = {aliases[stream]: waiting[stream] for stream in kind.preserved}
         if self.config.shed is not None:
             more["shedding"] = shed_status(self.store.events.recent_events())

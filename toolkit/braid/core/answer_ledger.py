@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from braid.core.answer_state import LAST, Limit, to_limit
+from braid.core.answer_state import LAST, Limit, make_mark_key, to_limit
 from braid.core.horizon import Horizon
 from braid.core.join_kinds import JoinKind
 from braid.core.plan import Block, Derivation, Plan, Settle, apply_derivations_and_drops
@@ -157,13 +157,16 @@ def check_all_answered(kind: JoinKind, streams: Sequence[str], state: RunState) 
     waiting[streams[LEFT]] = max(waiting[streams[LEFT]], state.releases.waiting)
     if left := {alias: count for alias, count in waiting.items() if count}:
         raise CoverageError(f"all streams have ended, but tuples are not answered: {left}")
-    for block in state.blocks.values() if answers.checked else ():
-        limit = answers.checked.get(block.id)
-        if block.stream in kind.preserved and not _is_empty_between(block, limit, LAST):
-            raise CoverageError(
-                f"all streams have ended, but block {block.id} is answered only until {limit}",
-                block.id,
-            )
+    by_query = {q.bitmap_position: q.kind.preserved for q in state.queries if not q.kind.is_inner}
+    answered = by_query.items() if state.queries else ((None, kind.preserved),)
+    for query, preserved in answered:
+        for block in state.blocks.values() if answers.checked else ():
+            limit = answers.checked.get(make_mark_key(block.id, query))
+            if block.stream in preserved and not _is_empty_between(block, limit, LAST):
+                raise CoverageError(
+                    f"all streams have ended, but block {block.id} is answered only until {limit}",
+                    block.id,
+                )
 
 
 def _is_empty_between(block: Block, since: Limit | None, until: Limit | None) -> bool:

@@ -17,6 +17,24 @@ def to_limit(horizon: float) -> Limit:
     return int(min(horizon, LAST))
 
 
+_QUERIES = 64
+"""Births of one query between two of another in ``make_mark_key``."""
+
+
+def make_mark_key(birth: int, query: int | None) -> int:
+    """Return the key of a bitmap: the birth, or the birth and the bit of a query.
+
+    A run that serves many queries has a bitmap of each birth for each of them. None: it serves
+    none.
+    """
+    return birth if query is None else birth * _QUERIES + query
+
+
+def split_mark_key(key: int, is_shared: bool) -> tuple[int, int | None]:
+    """Return the birth and the query of a key; see ``make_mark_key``."""
+    return divmod(key, _QUERIES) if is_shared else (key, None)
+
+
 class Origin(NamedTuple):
     """The birth of a block whose rows are numbered as in another block, and that block's rows."""
 
@@ -62,13 +80,16 @@ class AnswerState:
     """The record of what a run has answered.
 
     - ``until``: by stream, the event time in microseconds below which stored tuples are answered;
-      None: none are.
+      None: none are. Empty in a run that serves many queries.
+    - ``until_by_query``: the same by the bit of a query that is not an inner join.
     - ``held``: by block with pending pairs, the event time below which its tuples are answered;
       None: none are.
     - ``origins``: births of blocks that are not their own.
-    - ``matched``: match bitmaps by birth. A birth without one has no match.
-    - ``waiting``: by stream, stored tuples that are not final.
-    - ``checked``: the record of ``AnswerLedger``, by block; empty unless plans are checked.
+    - ``matched``: match bitmaps by ``make_mark_key``. A birth without one has no match.
+    - ``waiting``: by stream, stored tuples that are not final. They are not counted in a run that
+      serves many queries.
+    - ``checked``: the record of ``AnswerLedger``, by block (by ``make_mark_key``, of the block, in
+      a run that serves many queries); empty unless plans are checked.
     """
 
     until: tuple[int | None, ...] = ()
@@ -77,6 +98,13 @@ class AnswerState:
     matched: Mapping[int, MatchedRows] = field(default_factory=dict)
     waiting: tuple[int, ...] = ()
     checked: Mapping[int, Limit] = field(default_factory=dict)
+    until_by_query: Mapping[int, tuple[int | None, ...]] = field(default_factory=dict)
+
+    def find_until(self, stream: int, query: int | None) -> int | None:
+        """Return the event time below which tuples of a stream are answered; None: none are."""
+        if query is None:
+            return self.until[stream]
+        return self.until_by_query[query][stream] if query in self.until_by_query else None
 
     def find_birth(self, block: int) -> int:
         """Return the birth of a block."""

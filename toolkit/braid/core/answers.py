@@ -14,11 +14,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from braid.core.answer_state import AnswerCount, AnswerState, Origin, to_limit
+from braid.core.answer_state import (
+    AnswerCount,
+    AnswerState,
+    Origin,
+    split_mark_key,
+    to_limit,
+)
 from braid.core.batch_report import BatchReport
 from braid.core.batch_work import BatchWork
 from braid.core.horizon import Horizon
-from braid.core.join_kinds import JoinKind
+from braid.core.join_kinds import INNER, JoinKind
 from braid.core.plan import Block, Finding, Plan, Settle
 from braid.core.run_state import RunState
 
@@ -27,7 +33,7 @@ Pairs = frozenset[tuple[int, int]]
 
 
 def find_due_settles(
-    kind: JoinKind, state: RunState, horizons: Sequence[Horizon]
+    kind: JoinKind, state: RunState, horizons: Sequence[Horizon], query: int | None = None
 ) -> tuple[Settle, ...]:
     """Return the stored tuples that a batch answers.
 
@@ -39,6 +45,8 @@ def find_due_settles(
         The state before the batch.
     horizons
         By stream, the event time below which stored tuples are final; None: none are.
+    query
+        Bit of the query that they are answered for, in a run that serves many.
     """
     if not kind.preserved:
         return ()
@@ -48,10 +56,10 @@ def find_due_settles(
         until = horizons[block.stream]
         if block.stream not in kind.preserved or until is None or block.id in pending:
             continue
-        since = find_answered_limit(state, block)
+        since = find_answered_limit(state, block, query)
         if _may_hold(block, since, until):
             host = _choose_host(block)
-            settles.append(Settle(block.id, block.stream, host, since, until))
+            settles.append(Settle(block.id, block.stream, host, since, until, query))
     return tuple(settles)
 
 
@@ -100,7 +108,7 @@ def _choose_host(block: Block) -> int:
     return block.hosts[block.id % len(block.hosts)]
 
 
-def find_answered_limit(state: RunState, block: Block) -> int | None:
+def find_answered_limit(state: RunState, block: Block, query: int | None = None) -> int | None:
     """Return the event time below which a block's tuples are answered; None: none are.
 
     A block of the last batch may hold tuples that came later than all that were answered.
@@ -108,7 +116,7 @@ def find_answered_limit(state: RunState, block: Block) -> int | None:
     if block.batch == state.batch:
         return None
     answers = state.answers
-    return answers.held.get(block.id, answers.until[block.stream])
+    return answers.held.get(block.id, answers.find_until(block.stream, query))
 
 
 def _may_hold(block: Block, since: int | None, until: float) -> bool:
@@ -144,11 +152,9 @@ def advance_answer_state(
     work, outcome
         The work of the batch, and the report of its hosts.
     """
-    plan, live = work.combined_plan, following.blocks
-    until = tuple(
-        to_limit(horizon) if stream in kind.preserved and horizon is not None else None
-        for stream, horizon in enumerate(work.horizons)
-    )
+    plan, live, is_shared = work.combined_plan, following.blocks, bool(state.queries)
+    until = _find_limits(INNER if is_shared else kind, work.horizons)
+    kinds = {q.bitmap_position: q.kind for q in state.queries}
     sizes = {id: block.rows for id, block in {**state.blocks, **live}.items()}
     sizes |= {id: size.rows for id, size in outcome.block_sizes.items()}
     origins = _follow_origins(state, live, plan, sizes)
@@ -159,9 +165,22 @@ def advance_answer_state(
         until,
         dict(_find_held(kind, state, following, until, plan)),
         origins,
-        {birth: bitmap for birth, bitmap in bitmaps.items() if birth in births},
-        _count_waiting(kind, state, following, outcome),
-        {id: limit for id, limit in work.checked_answers.items() if id in live},
+        {key: b for key, b in bitmaps.items() if split_mark_key(key, is_shared)[0] in births},
+        state.answers.waiting if is_shared else _count_waiting(kind, state, following, outcome),
+        {
+            key: limit
+            for key, limit in work.checked_answers.items()
+            if split_mark_key(key, is_shared)[0] in live
+        },
+        {bit: _find_limits(kinds[bit], each) for bit, each in work.query_horizons.items()},
+    )
+
+
+def _find_limits(kind: JoinKind, horizons: Sequence[Horizon]) -> tuple[int | None, ...]:
+    """Return, by stream, the event time below which stored tuples are answered after a batch."""
+    return tuple(
+        to_limit(horizon) if stream in kind.preserved and horizon is not None else None
+        for stream, horizon in enumerate(horizons)
     )
 
 

@@ -13,14 +13,8 @@ from typing import NamedTuple
 
 from braid.core import batch_history
 from braid.core.answer_events import make_answer_events
-from braid.core.answer_ledger import AnswerLedger
 from braid.core.answer_state import AnswerCount
-from braid.core.answers import (
-    advance_answer_state,
-    find_due_settles,
-    find_new_matches,
-    follow_pending_pairs,
-)
+from braid.core.answers import advance_answer_state, follow_pending_pairs
 from braid.core.batch_report import (
     BatchReport,
     locate_replicas,
@@ -28,14 +22,20 @@ from braid.core.batch_report import (
     with_reported_size,
 )
 from braid.core.batch_work import BatchWork, RunRules
-from braid.core.compaction import Retention, plan_compaction
+from braid.core.compaction import plan_compaction
 from braid.core.comparison_watch import watch_comparisons
 from braid.core.coverage import CoverageChecker
 from braid.core.event_time import advance_clocks, count_irregular, count_jumps, find_jumps
 from braid.core.facts import Facts, block_ages
-from braid.core.plan import Block, Plan, Settle, apply_derivations_and_drops
+from braid.core.plan import Block, Plan, apply_derivations_and_drops
 from braid.core.plan_checks import check_derivations, check_key_partition
 from braid.core.plan_sentences import describe_block_state
+from braid.core.query_answers import (
+    check_answers,
+    find_findings,
+    find_settles,
+    list_answered_queries,
+)
 from braid.core.release_coverage import check_releases
 from braid.core.releases import LEFT, ReleaseState, plan_releases, remove_planned_probes
 from braid.core.run_events import BatchCommitted, BatchPlanned, BatchQueryResults, BatchShed, Event
@@ -89,8 +89,9 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
         by_id,
         tuple(retention.horizons),
         shedder_state=shedding,
-        settles=_find_settles(rules, state, retention),
-        findings=find_new_matches(rules.kind, state),
+        settles=find_settles(rules, state, retention.horizons),
+        findings=find_findings(rules, state),
+        query_horizons={q.bit: q.horizons for q in list_answered_queries(rules, state)},
     )
     if not rules.kind.is_inner:
         work = replace(work, pending_pairs=follow_pending_pairs(state.pending_pairs, planned))
@@ -99,11 +100,6 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
         after = state.releases.advance_with_retention(retention)
         work = replace(work, releases=releases, release_state=after)
     return _check_work(rules, state, work) if rules.checks_coverage else work
-
-
-def _find_settles(rules: RunRules, state: RunState, retention: Retention) -> tuple[Settle, ...]:
-    """Return the stored tuples that are answered. In an as-of join, releases answer them."""
-    return () if rules.match else find_due_settles(rules.kind, state, retention.horizons)
 
 
 def _make_facts(
@@ -155,7 +151,7 @@ def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:
     try:
         ledger.check_plan(state.blocks.values(), work.combined_plan)
         if not rules.kind.is_inner and rules.match is None:
-            work = replace(work, checked_answers=_check_answers(rules, state, work))
+            work = replace(work, checked_answers=check_answers(rules, state, work))
     except CoverageError as error:
         error.add_note(f"The plan of batch {work.facts.batch}, block by block:")
         for id in dict.fromkeys(error.blocks[:_MOST_DESCRIBED]):
@@ -170,17 +166,6 @@ def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:
             )
         raise
     return replace(work, pending_pairs=frozenset(ledger.pending_pairs), uncovered=ledger.uncovered)
-
-
-def _check_answers(rules: RunRules, state: RunState, work: BatchWork) -> dict[int, int]:
-    """Return, by block, the event time below which its tuples are answered.
-
-    Raises CoverageError if the plan answers some tuple twice, or loses one.
-    """
-    ledger = AnswerLedger(rules.kind, dict(state.answers.checked))
-    blocks, pending = tuple(state.blocks.values()), state.pending_pairs
-    ledger.check_plan(blocks, pending, work.settles, work.combined_plan, work.horizons)
-    return ledger.limits
 
 
 @pause_garbage_collection()

@@ -92,9 +92,9 @@ class RunRules:
         As of the state after a batch; see ``stream_clocks.find_watermarks``.
         """
         lateness = self.lateness or (0,) * len(self.streams)
-        return find_watermarks(self._find_state_clocks(state), lateness, self.timeless)
+        return find_watermarks(self.find_state_clocks(state), lateness, self.timeless)
 
-    def _find_state_clocks(self, state: RunState) -> tuple[Clock, ...]:
+    def find_state_clocks(self, state: RunState) -> tuple[Clock, ...]:
         """Return the clocks by which tuples expire: with ends, and without idle streams."""
         clocks = advance_idle_clocks(state.clocks, self.idle, self.timeless)
         return set_ended_clocks(clocks, state.ended)
@@ -114,7 +114,7 @@ class RunRules:
         retention = Retention(
             self.windows,
             self.find_state_watermarks(state),
-            find_horizons(self._find_state_clocks(state), lateness, self.reach, state.ended),
+            find_horizons(self.find_state_clocks(state), lateness, self.reach, state.ended),
             tuple(shortest_reach(self.reach, s, endless) for s in range(len(endless))),
         )
         if self.match is None:
@@ -152,8 +152,10 @@ class BatchWork:
     - ``releases``: stored tuples of an as-of join that take their partners.
     - ``release_state``: what is released and forgotten after the batch.
     - ``findings``: stored tuples of a semi join that are written, likewise.
-    - ``checked_answers``: by block, the event time below which its tuples are answered, from the
-      check of answers.
+    - ``checked_answers``: by block (and query; see ``AnswerState.checked``), the event time below
+      which its tuples are answered, from the check of answers.
+    - ``query_horizons``: by the bit of a query that is not an inner join, and by stream, the event
+      time below which its stored tuples have expired.
     """
 
     facts: Facts
@@ -170,6 +172,7 @@ class BatchWork:
     release_state: ReleaseState = NOTHING_RELEASED
     findings: tuple[Finding, ...] = ()
     checked_answers: Mapping[int, int] = field(default_factory=dict)
+    query_horizons: Mapping[int, tuple[Horizon, ...]] = field(default_factory=dict)
 
     @cached_property
     def combined_plan(self) -> Plan:

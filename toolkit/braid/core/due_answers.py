@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from braid.core.answers import find_due_settles, find_new_matches
 from braid.core.batch_work import RunRules
 from braid.core.plan import Release, Settle
+from braid.core.query_answers import find_findings, find_settles
 from braid.core.releases import AFTER_ALL, plan_releases
 from braid.core.run_state import RunState
 
@@ -19,7 +19,7 @@ def find_due_answers(rules: RunRules, state: RunState) -> Sequence[Settle | Rele
     retention = rules.find_retention(state)
     if rules.match is not None:
         return plan_releases(rules.make_release_facts(state, retention))
-    return find_due_settles(rules.kind, state, retention.horizons)
+    return find_settles(rules, state, retention.horizons)
 
 
 def has_due_answers(rules: RunRules, state: RunState) -> bool:
@@ -36,4 +36,4 @@ def needs_closing_batch(rules: RunRules, state: RunState) -> bool:
     if rules.placement.has_pending_pairs(state.placement_state):
         return True
     is_due = any(each.until >= AFTER_ALL for each in find_due_answers(rules, state))
-    return is_due or bool(find_new_matches(rules.kind, state))
+    return is_due or bool(find_findings(rules, state))

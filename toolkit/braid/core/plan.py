@@ -210,6 +210,7 @@ class Settle(NamedTuple):
     - ``host``: host that reads its replica.
     - ``since``: microseconds; None: from the first tuple on.
     - ``until``: microseconds; infinite: all tuples.
+    - ``query``: bit of the query that they are answered for; None: the run serves none.
     """
 
     block: int
@@ -217,6 +218,7 @@ class Settle(NamedTuple):
     host: int
     since: int | None
     until: float
+    query: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,12 +248,14 @@ class Release:
 class Finding(NamedTuple):
     """A block with rows that are results by themselves, as they had their first partner, or none.
 
-    One ``host`` writes these rows.
+    One ``host`` writes these rows. ``query``: bit of the query that they are written for; None: the
+    run serves none.
     """
 
     block: int
     stream: int
     host: int
+    query: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from braid.core.join_kinds import INNER, JoinKind, parse_kind
 from braid.util.durations import Span, format_duration, parse_duration
 from braid.util.validation import format_value
 
@@ -27,6 +28,7 @@ class Query:
     - ``bitmap_position``: bit of the query in bitmaps.
     - ``complete_since``: by stream, the event time (microseconds) from which the state held all
       tuples that the query uses; None: all were held.
+    - ``kind``: kind of its join. All kinds are made of the pairs of the inner join.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Query:
     selections: tuple[str | None, ...]
     bitmap_position: int = 0
     complete_since: tuple[int | None, ...] = ()
+    kind: JoinKind = field(default=INNER, repr=False)
 
     @classmethod
     def parse(
@@ -42,13 +45,14 @@ class Query:
         streams: Sequence[str],
         windows: Span | Mapping[str, Span],
         where: Mapping[str, str] | None = None,
+        how: Any = "inner",
     ) -> Query:
         """Return a query from its public form.
 
         ``windows`` is one span for all streams or spans by alias, ``where`` has selections by
-        alias.
+        alias, ``how`` is the kind of the join (see ``core.join_kinds``).
 
-        Raises ValueError for an invalid name, span or selection, or an unknown stream.
+        Raises ValueError for an invalid name, span, selection or kind, or an unknown stream.
 
         >>> Query.parse("late", ("a", "d"), "1 minute", {"d": "d.delay >= 15"})
         Query(name='late', windows=(60000000, 60000000), \
@@ -76,14 +80,17 @@ selections=(None, 'd.delay >= 15'), bitmap_position=0, complete_since=())
                 f"query {name!r} selects on {', '.join(unknown)}; the streams are {stream_names}"
             )
         lengths = tuple(parse_duration(spans[a], f"window of {name!r} on {a}") for a in streams)
-        return cls(name, lengths, tuple(where.get(a) for a in streams))
+        kind = parse_kind(how, streams)
+        return cls(name, lengths, tuple(where.get(a) for a in streams), kind=kind)
 
     def to_arguments(self, streams: Sequence[str]) -> dict[str, Any]:
-        """Return the arguments of ``SharedJoin.add`` for this query: name, windows and where."""
+        """Return the arguments of ``SharedJoin.add`` for this query."""
         windows = {
             a: format_duration(w, exact=True) for a, w in zip(streams, self.windows, strict=True)
         }
-        return dict(name=self.name, windows=windows, where=self.selections_by_alias(streams))
+        where = self.selections_by_alias(streams)
+        how = {} if self.kind.is_inner else {"how": self.kind.to_json(streams)}
+        return dict(name=self.name, windows=windows, where=where, **how)
 
     def selections_by_alias(self, streams: Sequence[str]) -> dict[str, str]:
         """Return the selections by alias, without streams that have none."""
@@ -102,3 +109,16 @@ selections=(None, 'd.delay >= 15'), bitmap_position=0, complete_since=())
 def longest_windows(queries: Sequence[Query]) -> tuple[int, ...]:
     """Return, by stream, the longest window of any query."""
     return tuple(max(ws) for ws in zip(*(q.windows for q in queries), strict=True))
+
+
+def unite_kinds(queries: Sequence[Query]) -> JoinKind:
+    """Return the kind of a join that serves queries: it preserves what any of them does."""
+    if not queries:
+        return INNER
+    kinds = [q.kind for q in queries]
+    preserved = tuple(sorted({stream for kind in kinds for stream in kind.preserved}))
+    if not preserved:
+        return INNER
+    streams = tuple(range(len(queries[0].windows)))
+    has_semi = any(kind.writes_matched for kind in kinds)
+    return JoinKind("shared", preserved, streams, writes_matched=has_semi, writes_unmatched=True)

@@ -347,7 +347,7 @@ class BatchQueryResults(Event):
 class QueryAdded(Event):
     """A query added to a shared run, from the next batch on.
 
-    - ``bitmap_position``: bit of the query in bitmaps.
+    - ``bitmap_position``: bit of the query in bitmaps; ``how``: kind of its join.
     - ``windows``: by alias, microseconds.
     - ``selections``: by alias, Spark SQL; None: every tuple.
     - ``complete_since``: by alias, the event time (microseconds) from which the state held every
@@ -363,14 +363,14 @@ class QueryAdded(Event):
     windows: Mapping[str, int]
     selections: Mapping[str, str | None]
     complete_since: Mapping[str, int | None]
+    how: str | Mapping[str, str] = "inner"
 
     def describe_decision(self, moment: EventContext) -> str:
         if self.batch < 0:
             return ""
         windows = ", ".join(f"{a} {format_duration(w)}" for a, w in self.windows.items())
-        since = self.complete_since.values()
-        state = "and finds all the state that it needs"
-        state = "complete once its window is full" if any(t is not None for t in since) else state
+        lacks = any(t is not None for t in self.complete_since.values())
+        state = "complete once its window is full" if lacks else "and finds all that it needs"
         return f"query {self.name} comes (windows {windows}), {state}"
 
 

@@ -12,23 +12,22 @@ from typing import Any
 from braid.condition.predicate import with_windows
 from braid.core import batch_step, due_answers
 from braid.core.answer_ledger import check_all_answered
+from braid.core.answer_state import split_mark_key
 from braid.core.answers import list_block_births, list_needed_births
 from braid.core.batch_history import split_batch_seconds
 from braid.core.batch_report import (
     BatchReport,
     TaskReport,
-    locate_replicas,
     merge_replica_reports,
     merge_reports,
-    referenced_files,
-    with_reported_size,
 )
 from braid.core.batch_step import BatchStep
 from braid.core.batch_work import BatchWork, RunRules
+from braid.core.changed_queries import change_state
 from braid.core.horizon import reach_of_windows
 from braid.core.irregular_rows import IrregularFile, IrregularRowsWritten
 from braid.core.placement import Placement, Shedder
-from braid.core.query import Query, longest_windows
+from braid.core.query import Query, longest_windows, unite_kinds
 from braid.core.run_events import BatchCommitted, Event
 from braid.core.run_state import FileChecksum, RunState
 from braid.execution.early_answers import make_early_batch
@@ -123,6 +122,7 @@ class Engine:
                 self.alone,
                 predicate=with_windows(self.alone.predicate, windows),
                 reach=reach_of_windows(windows),
+                kind=unite_kinds(queries),
             )
             self.bitmaps = QueryBitmaps.from_queries(queries)
         self.rules = RunRules(
@@ -284,6 +284,7 @@ class Engine:
         answers, plan = self.state.answers, work.combined_plan
         births = {} if self.spec.kind.is_inner else list_block_births(answers, plan)
         needed = list_needed_births(births, (*work.settles, *work.findings), plan)
+        shared = bool(self.state.queries)
         return BatchSpec(
             spec=self.spec,
             batch=work.facts.batch,
@@ -295,14 +296,18 @@ class Engine:
             block_ages=work.block_ages,
             clocks=self.state.clocks,
             ahead=self.rules.ahead,
-            bitmaps=self.bitmaps,
+            bitmaps=self.bitmaps and replace(self.bitmaps, horizons=work.query_horizons),
             shedding=work.plan.shedding,
             block_sizes=self._derivation_source_bytes(work),
             files=self.state.block_files,
             settles=work.settles,
             findings=work.findings,
             births=births,
-            matched={b: answers.matched[b] for b in needed & answers.matched.keys()},
+            matched={
+                key: bitmap
+                for key, bitmap in answers.matched.items()
+                if split_mark_key(key, shared)[0] in needed
+            },
             held=answers.held,
             releases=work.releases,
             low=self.state.releases.low,
@@ -367,27 +372,10 @@ class Engine:
         """
         old, outcome = self.state, merge_replica_reports(remade or ())
         self.store.check_reported_files(outcome)
-        state = replace(
-            old,
-            batch=old.batch + 1,
-            placement_state=policy,
-            queries=queries,
-            previous_received=(0,) * self.streams,
-            last_shedding=None,
-        )
-        if queries != old.queries:  # a routing key is a rank among the queries' windows
-            state = replace(state, key_counts=())
-        if remade is not None:
-            space = self.placement.key_space(policy)
-            keys = (space.first, space.key_end)
-            blocks = {
-                id: replace(with_reported_size(b, outcome.block_sizes), key_range=keys)
-                for id, b in old.blocks.items()
-                if id in outcome.block_sizes
-            }
-            places = locate_replicas(blocks.values(), {}, outcome.replica_addresses)
-            named = referenced_files(places, {}, outcome.files)
-            state = replace(state, blocks=blocks, replica_addresses=places, block_files=named)
+        space = self.placement.key_space(policy)
+        rewritten = None if remade is None else outcome
+        keys = space.first, space.key_end
+        state = change_state(old, queries, policy, rewritten, keys)
         after = batch_step.commit_amendment(self.rules, old, state, outcome)
         snapshot, total = (
             self.store.states.write_state(state),

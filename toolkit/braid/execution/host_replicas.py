@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from braid.core.answer_state import MatchedRows
+from braid.core.answer_state import MatchedRows, make_mark_key
 from braid.core.batch_report import BlockSize, HostMetrics, ReplicaReport, TaskReport
 from braid.core.plan import Derivation, Keys
 from braid.core.releases import RIGHT
@@ -90,18 +90,22 @@ class ReplicaStore:
             rows.births = (self.batch.find_birth(block),)
         self._replicas[block, host] = (address, rows)
 
-    def find_known_marks(self, block: int) -> Bits | None:
-        """Return the rows of a block's birth that matched before this batch; None: none did."""
-        if block in self.merged_marks:
-            return self.merged_marks[block]
-        matched = self.batch.matched.get(self.batch.find_birth(block))
+    def find_known_marks(self, block: int, query: int | None = None) -> Bits | None:
+        """Return the rows of a block's birth that matched before this batch; None: none did.
+
+        ``query``: bit of the query that they matched for, in a run that serves many.
+        """
+        if (key := make_mark_key(block, query)) in self.merged_marks:
+            return self.merged_marks[key]
+        matched = self.batch.matched.get(make_mark_key(self.batch.find_birth(block), query))
         if matched is None or not matched.file:
             return None if matched is None else np.ones(matched.rows, bool)
         return self._read_bitmap(matched, MATCHED)
 
-    def find_new_marks(self, block: int) -> Bits:
+    def find_new_marks(self, block: int, query: int | None = None) -> Bits:
         """Return the rows of a block's birth that matched first in the last batch."""
-        return self._read_bitmap(self.batch.matched[self.batch.find_birth(block)], MATCHED_NOW)
+        key = make_mark_key(self.batch.find_birth(block), query)
+        return self._read_bitmap(self.batch.matched[key], MATCHED_NOW)
 
     def _read_bitmap(self, matched: MatchedRows, column: str) -> Bits:
         address = ReplicaAddress(matched.file, matched.record_batch)
@@ -233,14 +237,19 @@ class ReplicaStore:
             if is_local and _is_dense(parts[0]):
                 return replicas[0][0]._replace(key_range=parts[0].keys), parts[0]
             return self._write_derived(d, copy_numbered_block(parts[0], orders))
-        marked = [*map(self.find_known_marks, present)]
+        marked = {
+            query: [self.find_known_marks(source, query) for source in present]
+            for query, streams in self.batch.list_preserved().items()
+            if d.block.stream in streams
+        }
         if self.batch.spec.kind.forgets_matched and self.batch.bitmaps is None:
-            merged, times = merge_unmatched_rows(parts, orders, marked)
+            merged, times = merge_unmatched_rows(parts, orders, marked[None])
             self._count_forgotten(d, times)
             return self._write_derived(d, merged)
         merged, marks = merge_matched_blocks(parts, orders, marked)
-        if marks.any():
-            self.merged_marks[d.block.id] = marks
+        for query, bits in marks.items():
+            if bits.any():
+                self.merged_marks[make_mark_key(d.block.id, query)] = bits
         return self._write_derived(d, merged)
 
     def _count_forgotten(self, d: Derivation, times: np.ndarray) -> None:

@@ -87,7 +87,7 @@ class PathProber:
         self.pending: dict[Place, list[PartialMatches]] = {}
         self.leaving: dict[Place, list[PartialMatches]] = {}
         self.seconds = 0.0
-        self.marker = MatchMarker(spec.kind.preserved)
+        self.marker = MatchMarker(self.batch.list_preserved())
 
     def probe_paths(self, here: dict[tuple[int, int], BlockRows]) -> None:
         """Send every block of these hosts along its paths, until they leave this task."""
@@ -272,9 +272,20 @@ class PathProber:
 
     def _write_results(self, found: PartialMatches) -> None:
         self.marker.mark_results(found)
-        if self.batch.spec.kind.writes_pairs:
-            weights = None if self.reaper is None else self.reaper.result_weights(found)
-            self.results.append_results(found, weights)
+        if not self.batch.spec.kind.writes_pairs:
+            return
+        pairs = self._select_pairs(found)
+        if len(pairs):
+            weights = None if self.reaper is None else self.reaper.result_weights(pairs)
+            self.results.append_results(pairs, weights)
+
+    def _select_pairs(self, found: PartialMatches) -> PartialMatches:
+        """Return the results that some query has as pairs, if there are queries of other kinds."""
+        if self.batch.bitmaps is None or not self.batch.bitmaps.kinds:
+            return found
+        assert found.queries is not None, "results of a run with queries serve some"
+        found.queries = found.queries & self.batch.bitmaps.pair_mask
+        return found.take_positions(np.flatnonzero(found.queries))
 
     def _forward_matches(self, found: PartialMatches, place: Place) -> None:
         hosts = self.pools.find_hop(place).blocks_by_host

@@ -13,7 +13,7 @@ from braid.core.plan import Finding, Settle
 from braid.core.releases import LEFT
 from braid.core.reserved_columns import MARK, TIME
 from braid.execution.host_replicas import ReplicaStore
-from braid.kernels.host_block_rows import BlockRows, take_block_rows
+from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.match_marks import Bits, look_up_match_bits
 from braid.storage.block_files import ResultFileWriter
 
@@ -43,12 +43,12 @@ class AnswerWriter:
         is_final = times < settle.until
         if settle.since is not None:
             is_final &= times >= settle.since
-        at = at[is_final]
-        marks = self._replicas.find_known_marks(settle.block)
+        at = _select_served(rows.batch, at[is_final], settle.query)
+        marks = self._replicas.find_known_marks(settle.block, settle.query)
         unmatched = at[~look_up_match_bits(marks, rows.row_numbers()[at])]
         self._count_answers(settle.stream, len(at), len(unmatched))
         if not self._kind.is_early:
-            self._write_unmatched(settle.stream, settle.host, rows.batch, unmatched)
+            self._write_unmatched(settle.stream, settle.host, rows.batch, unmatched, settle.query)
 
     def write_new_matches(self) -> None:
         """Write the stored tuples that had their first partner in the last batch.
@@ -56,7 +56,7 @@ class AnswerWriter:
         Early answers take them back.
         """
         for finding, rows in self._open_findings(self._replicas.batch.findings):
-            bits = self._replicas.find_new_marks(finding.block)
+            bits = self._replicas.find_new_marks(finding.block, finding.query)
             self._write_found(finding, rows, bits, DELETE if self._kind.is_early else INSERT)
 
     def write_unmatched_arrivals(self) -> None:
@@ -78,15 +78,19 @@ class AnswerWriter:
         at = rows.row_positions()
         at = at[look_up_match_bits(bits, rows.row_numbers()[at])]
         if len(at):
-            self._append_rows(finding.stream, rows.batch, at, change)
+            self._append_rows(finding.stream, rows.batch, at, finding.query, change)
             self._replicas.host_metrics(finding.host).results += len(at)
 
     def answer_rejected_tuples(self, arrived: Mapping[int, Iterable[pa.RecordBatch]]) -> None:
         """Answer arrived tuples, by preserved stream, that can be in no pair."""
+        preserved = self._replicas.batch.list_preserved()
         for stream, batch in ((s, batch) for s, several in arrived.items() for batch in several):
-            # They were never among the waiting ones, so they are not counted as answered.
-            self._count_answers(stream, 0, batch.num_rows)
-            self._write_unmatched(stream, 0, batch, np.arange(batch.num_rows))
+            for query, streams in preserved.items():
+                if stream in streams:
+                    # They were never among the waiting ones, so they are not counted as answered.
+                    at = _select_served(batch, np.arange(batch.num_rows), query)
+                    self._count_answers(stream, 0, len(at))
+                    self._write_unmatched(stream, 0, batch, at, query)
 
     def answer_released_tuples(
         self, host: int, batch: pa.RecordBatch, released: np.ndarray, alone: np.ndarray
@@ -107,16 +111,36 @@ class AnswerWriter:
         self.counts[stream] = before.add_counts(AnswerCount(answered, unmatched))
 
     def _write_unmatched(
-        self, stream: int, host: int, batch: pa.RecordBatch, at: np.ndarray
+        self,
+        stream: int,
+        host: int,
+        batch: pa.RecordBatch,
+        at: np.ndarray,
+        query: int | None = None,
     ) -> None:
-        if self._kind.writes_unmatched and len(at):
-            self._append_rows(stream, batch, at)
+        kind = self._kind
+        if query is not None and (bitmaps := self._replicas.batch.bitmaps) is not None:
+            kind = bitmaps.kinds[query]
+        if kind.writes_unmatched and len(at):
+            self._append_rows(stream, batch, at, query)
             self._replicas.host_metrics(host).results += len(at)
 
     def _append_rows(
-        self, stream: int, batch: pa.RecordBatch, at: np.ndarray, change: str = INSERT
+        self,
+        stream: int,
+        batch: pa.RecordBatch,
+        at: np.ndarray,
+        query: int | None,
+        change: str = INSERT,
     ) -> None:
-        """Append tuples to the results, with the queries that select them if there are several."""
-        shared = self._replicas.batch.bitmaps is not None
-        queries = take_block_rows(batch.select([MARK]), at).column(0) if shared else None
-        self._results.append_unmatched(stream, batch, at, queries, change)
+        """Append tuples to the results, of the query that they serve if there are several."""
+        served = None if query is None else pa.array(np.full(len(at), 1 << query))
+        self._results.append_unmatched(stream, batch, at, served, change)
+
+
+def _select_served(batch: pa.RecordBatch, at: np.ndarray, query: int | None) -> np.ndarray:
+    """Return the positions of the rows that a query selects; None: there are no queries."""
+    if query is None:
+        return at
+    selected: np.ndarray = at[(batch.column(MARK).to_numpy()[at] >> query & 1).astype(bool)]
+    return selected

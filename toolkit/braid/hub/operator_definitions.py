@@ -12,6 +12,7 @@ import sqlglot
 from sqlglot import exp
 
 from braid.condition.spark_dialect import SparkSql
+from braid.core.join_kinds import parse_kind
 from braid.core.query import Query
 from braid.hub.flat_results import (
     Texts,
@@ -60,7 +61,6 @@ class OperatorSpecBuilder:
             inputs,
             tuple(self._make_demand_query(operator, inputs, d) for d in operator.demands),
             epoch,
-            definition.kind,
             None if definition.kind == INNER else self.last_epoch,
         )
 
@@ -132,6 +132,7 @@ class OperatorSpecBuilder:
             tuple(where),
             demand.bit,
             (None,) * len(windows),
+            parse_kind(operator.definition.kind, [*inputs]),
         )
 
     def _make_demand_filter(

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from braid.condition.parser import parse_predicate
 from braid.condition.predicate import Predicate, computed_columns
 from braid.core.horizon import reach_of_windows
-from braid.core.join_kinds import JoinKind, parse_kind
-from braid.core.query import Query
+from braid.core.query import Query, unite_kinds
 from braid.core.reserved_columns import MARK, MEETS, ROUTING, TIME
 from braid.core.run_events import BatchCommitted
 from braid.errors import DamagedRunError
@@ -27,7 +26,7 @@ from braid.hub.flat_results import Shape
 from braid.hub.hub_backend import StreamReader
 from braid.kernels.join_spec import JoinSpec
 from braid.papers.reuse.hub_events import OperatorMetrics
-from braid.papers.reuse.query_definition import INNER, Column
+from braid.papers.reuse.query_definition import Column
 from braid.papers.slices.chain import Chain
 from braid.sources.tuple_filter import make_marked_columns
 from braid.storage.hub_files import OperatorPin
@@ -55,9 +54,9 @@ class OperatorSpec:
     """Stored definition of an operator instance.
 
     - ``condition``: over ``alias.column``.
-    - ``demands``: queries of its shared join, each on a bit.
+    - ``demands``: queries of its shared join, each on a bit. The left stream of a join that is not
+      inner is the first input.
     - ``start_epoch``: batch of Spark after which it runs; -1: from the start.
-    - ``kind``: inner, or the kind of its join with the first input as left stream.
     - ``last_epoch``: last batch of Spark, after which a join that is not inner answers what waits;
       None: there is none, or the join is inner.
     """
@@ -68,7 +67,6 @@ class OperatorSpec:
     inputs: Mapping[str, OperatorInput]
     demands: tuple[Query, ...]
     start_epoch: int
-    kind: str = INNER
     last_epoch: int | None = None
 
     @property
@@ -90,12 +88,6 @@ class OperatorSpec:
         """
         has_ended = self.last_epoch is not None and epoch > self.last_epoch
         return None if has_ended else self.batch_of_epoch(epoch)
-
-    @property
-    def join_kind(self) -> JoinKind:
-        """Kind of the join. All results have a struct for each input, which may be NULL."""
-        aliases = [*self.inputs]
-        return replace(parse_kind(self.kind, aliases), structs=tuple(range(len(aliases))))
 
 
 def read_operator_spec(store: RunStore) -> OperatorSpec:
@@ -166,10 +158,10 @@ class OperatorInstance:
         store.remove_unnamed_files()
         columns = tuple(tuple(i.stored_columns) for i in spec.inputs.values())
         join_spec = JoinSpec(self.predicate, columns, (), reach, str(store.path), 1)
-        if not (kind := spec.join_kind).is_inner:
+        if not unite_kinds(spec.demands).is_inner:
             stored = (i.stored_columns for i in spec.inputs.values())
             types = tuple(map(reader.find_struct_type, stored))
-            join_spec = replace(join_spec, kind=kind, result_types=types)
+            join_spec = replace(join_spec, result_types=types)
         self.committed: list[BatchCommitted] = []
         self.engine = Engine(
             join_spec,

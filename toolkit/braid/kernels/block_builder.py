@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -81,7 +81,11 @@ def merge_blocks(
 
 def copy_numbered_block(source: BlockRows, orders: Sequence[Order]) -> pa.RecordBatch:
     """Return the chosen rows of one block, which keep their numbers."""
-    rows = build_block(_take_numbered_rows(source), orders, ordered=True)
+    return drop_plain_numbers(build_block(take_numbered_rows(source), orders, ordered=True))
+
+
+def drop_plain_numbers(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a block without the numbers of its rows if they are positions."""
     numbers = rows.column(ROW).to_numpy()
     if bool(np.all(numbers == np.arange(len(numbers)))):
         return _drop_column(rows, ROW)
@@ -89,20 +93,28 @@ def copy_numbered_block(source: BlockRows, orders: Sequence[Order]) -> pa.Record
 
 
 def merge_matched_blocks(
-    sources: Sequence[BlockRows], orders: Sequence[Order], bits: Sequence[Bits | None]
-) -> tuple[pa.RecordBatch, Bits]:
-    """Return one block of the chosen rows of several, and the marks of its rows.
+    sources: Sequence[BlockRows],
+    orders: Sequence[Order],
+    bits: Mapping[int | None, Sequence[Bits | None]],
+) -> tuple[pa.RecordBatch, dict[int | None, Bits]]:
+    """Return one block of the chosen rows of several, and the marks of its rows by query.
 
-    ``bits``: marks of the sources; None: no row is marked.
+    ``bits``: by query, marks of the sources; None: no row is marked.
     """
     batches = []
-    for rows, marks in zip(sources, bits, strict=True):
-        batch = _take_numbered_rows(rows)
-        marked = look_up_match_bits(marks, batch.column(ROW).to_numpy())
-        batches.append(replace_column(_drop_column(batch, ROW), MATCHED, pa.array(marked)))
-    merged = build_block(pa.concat_batches(batches), orders, runs=True)
-    marks = merged.column(MATCHED).to_numpy(zero_copy_only=False)
-    return _drop_column(merged, MATCHED), marks
+    columns = {query: f"{MATCHED}{number}" for number, query in enumerate(bits)}
+    for place, rows in enumerate(sources):
+        batch = take_numbered_rows(rows)
+        numbers, batch = batch.column(ROW).to_numpy(), _drop_column(batch, ROW)
+        for query, each in bits.items():
+            marked = look_up_match_bits(each[place], numbers)
+            batch = batch.append_column(columns[query], pa.array(marked))
+        batches.append(batch)
+    merged, marks = build_block(pa.concat_batches(batches), orders, runs=True), {}
+    for query, name in columns.items():
+        marks[query] = merged.column(name).to_numpy(zero_copy_only=False)
+        merged = _drop_column(merged, name)
+    return merged, marks
 
 
 def merge_unmatched_rows(
@@ -114,7 +126,7 @@ def merge_unmatched_rows(
     """
     batches, times = [], []
     for rows, marks in zip(sources, bits, strict=True):
-        batch = _take_numbered_rows(rows)
+        batch = take_numbered_rows(rows)
         marked = look_up_match_bits(marks, batch.column(ROW).to_numpy())
         times.append(batch.column(TIME).to_numpy()[marked])
         batches.append(take_block_rows(_drop_column(batch, ROW), np.flatnonzero(~marked)))
@@ -129,7 +141,7 @@ def gather_blocks(
     ``is_numbered``: each row also knows its number in its birth.
     """
     if is_numbered or any(rows.keys is not None for rows in sources):
-        take = _take_numbered_rows if is_numbered else _take_chosen_rows
+        take = take_numbered_rows if is_numbered else _take_chosen_rows
         batches = [*map(take, sources)]
         gathered, counts = pa.concat_batches(batches), [b.num_rows for b in batches]
     else:
@@ -150,7 +162,7 @@ def _drop_column(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
     return batch.remove_column(batch.schema.get_field_index(name))
 
 
-def _take_numbered_rows(rows: BlockRows) -> pa.RecordBatch:
+def take_numbered_rows(rows: BlockRows) -> pa.RecordBatch:
     """Return the host's rows without orders, with their numbers."""
     numbers = pa.array(rows.row_numbers().astype(np.int32))
     batch = replace_column(drop_order_columns(rows.batch), ROW, numbers)

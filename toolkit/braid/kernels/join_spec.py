@@ -188,7 +188,7 @@ class BatchSpec:
       back.
     - ``arrivals``: blocks of the batch whose unmatched tuples are early answers.
     - ``births``: births of the blocks that are not their own (see ``core.answers``).
-    - ``matched``: match bitmaps that settles and merges need, by birth.
+    - ``matched``: match bitmaps that settles and merges need, by ``make_mark_key``.
     - ``held``: by block with pending pairs, the event time below which its tuples are answered, so
       that they are in no further result; None: none are.
     - ``releases``: stored tuples of an as-of join that take their partners.
@@ -219,6 +219,12 @@ class BatchSpec:
     releases: tuple[Release, ...] = ()
     low: int | None = None
     next_low: int | None = None
+
+    def list_preserved(self) -> dict[int | None, tuple[int, ...]]:
+        """Return the preserved streams by the bit of a query, or for None if there are none."""
+        if self.bitmaps is None:
+            return {None: self.spec.kind.preserved}
+        return {bit: kind.preserved for bit, kind in self.bitmaps.kinds.items()}
 
     def find_birth(self, block: int) -> int:
         """Return the birth of a block."""

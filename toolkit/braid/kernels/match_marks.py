@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from braid.core.answer_state import make_mark_key
 from braid.core.reserved_columns import BIRTH
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 
@@ -15,27 +16,40 @@ Bits = npt.NDArray[np.bool_]
 
 
 class MatchMarker:
-    """Marker of the rows of preserved streams that a task finds in results."""
+    """Marker of the rows of preserved streams that a task finds in results.
 
-    def __init__(self, streams: Sequence[int]) -> None:
-        self._streams = streams
-        self._hits: dict[int, tuple[BlockRows, Bits]] = {}
+    ``preserved``: the streams, by the bit of a query, in a run that serves many; else by None.
+    """
+
+    def __init__(self, preserved: Mapping[int | None, Sequence[int]]) -> None:
+        self._preserved = preserved
+        self._hits: dict[tuple[int, int | None], tuple[BlockRows, Bits]] = {}
         """By identity of the rows, which are kept with them, so that identities stay unique."""
 
     def mark_results(self, found: PartialMatches) -> None:
-        """Mark the members of results."""
-        for stream in self._streams:
-            rows, at = found.parts[stream]
-            if id(rows) not in self._hits:
-                self._hits[id(rows)] = rows, np.zeros(rows.batch.num_rows, bool)
-            self._hits[id(rows)][1][at] = True
+        """Mark the members of results, for each query that these serve."""
+        for query, streams in self._preserved.items():
+            chosen = None
+            if query is not None:
+                assert found.queries is not None, "results of a run with queries serve some"
+                chosen = (found.queries >> query & 1).astype(bool)
+            for stream in streams:
+                rows, at = found.parts[stream]
+                self._mark_rows(rows, at if chosen is None else at[chosen], query)
+
+    def _mark_rows(self, rows: BlockRows, at: npt.NDArray[np.integer], query: int | None) -> None:
+        key = id(rows), query
+        if key not in self._hits:
+            self._hits[key] = rows, np.zeros(rows.batch.num_rows, bool)
+        self._hits[key][1][at] = True
 
     def collect_marks(self) -> dict[int, Bits]:
-        """Return the marks by birth."""
+        """Return the marks by ``make_mark_key``."""
         marks: dict[int, Bits] = {}
-        for rows, hit in self._hits.values():
+        for (_, query), (rows, hit) in self._hits.items():
             for birth, bits in _split_by_birth(rows, hit):
-                marks[birth] = union_match_bits([marks[birth], bits]) if birth in marks else bits
+                key = make_mark_key(birth, query)
+                marks[key] = union_match_bits([marks[key], bits]) if key in marks else bits
         return marks
 
 

@@ -177,6 +177,8 @@ class BlockJoiner:
         admitted = replace(visited, parts=parts, queries=None)
         if self.bitmaps is not None:
             admitted.queries = self.bitmaps.result_bitmaps(admitted)
+            if horizon is not None:  # the block is stored
+                admitted.queries = self.bitmaps.drop_answered(admitted, step.stream)
             admitted = admitted.take_positions(np.flatnonzero(admitted.queries))
         return admitted if len(admitted) else None
 

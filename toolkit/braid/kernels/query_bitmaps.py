@@ -11,12 +11,13 @@ is not probed).
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from braid.core.join_kinds import JoinKind
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, TIME
 
@@ -31,10 +32,17 @@ class QueryBitmaps:
     - ``windows``: by stream, the distinct windows w_1 < ... < w_n in microseconds.
     - ``masks``: by stream; entry k has the queries that a tuple serves once its age has reached w_k
       (w_0 = 0). These are the queries of a slice from w_k on (Lemma 9).
+    - ``kinds``: by bit, the kinds of the queries that are not inner joins.
+    - ``pair_mask``: the queries whose results have pairs.
+    - ``horizons``: by bit of such a query and by stream, the event time below which a stored tuple
+      is answered, so that it is in no further result of the query.
     """
 
     windows: tuple[tuple[int, ...], ...]
     masks: tuple[tuple[int, ...], ...]
+    kinds: Mapping[int, JoinKind] = field(default_factory=dict)
+    pair_mask: int = -1
+    horizons: Mapping[int, tuple[float | None, ...]] = field(default_factory=dict)
 
     @classmethod
     def from_queries(cls, queries: Sequence[Query]) -> QueryBitmaps:
@@ -44,7 +52,9 @@ class QueryBitmaps:
             bits = [(w, 1 << q.bitmap_position) for w, q in zip(ranges, queries, strict=True)]
             windows.append(tuple(sorted(set(ranges))))
             masks.append(tuple(sum(bit for w, bit in bits if w > age) for age in (0, *windows[-1])))
-        return cls(tuple(windows), tuple(masks))
+        kinds = {q.bitmap_position: q.kind for q in queries if not q.kind.is_inner}
+        pairs = sum(1 << q.bitmap_position for q in queries if q.kind.writes_pairs)
+        return cls(tuple(windows), tuple(masks), kinds, pairs)
 
     def longest_window_rank(self, stream: int, marks: np.ndarray) -> np.ndarray:
         """Return, by tuple, the index of the longest window among the queries in its mark.
@@ -89,6 +99,18 @@ class QueryBitmaps:
                 continue
             now = _latest_member_times(found) if now is None else now
             queries &= self.queries_by_age(s, now - found.column_values(s, TIME))
+        return queries
+
+    def drop_answered(self, found: PartialMatches, stream: int) -> np.ndarray:
+        """Return the queries of results without those for which a stored member is answered.
+
+        ``stream``: that of the stored member.
+        """
+        assert found.queries is not None, "results of a run with queries serve some"
+        queries, times = found.queries, found.column_values(stream, TIME)
+        for bit, horizons in self.horizons.items():
+            if (horizon := horizons[stream]) is not None:
+                queries = np.where(times < horizon, queries & ~(1 << bit), queries)
         return queries
 
     def filter_wanted(

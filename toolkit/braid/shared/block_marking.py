@@ -24,6 +24,7 @@ from sqlglot import exp
 from braid.condition.predicate import Predicate
 from braid.condition.spark_dialect import SparkSql
 from braid.core import batch_report
+from braid.core.query import unite_kinds
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
 from braid.core.stream_clocks import Clock, find_watermarks
 from braid.execution.engine import Engine
@@ -56,7 +57,7 @@ class BitmapRewrite:
     """Work of every task of a rewrite.
 
     It names the replicas, the bits to retain and the queries to serve from now on. ``fsync``: force
-    written files to disk.
+    written files to disk. ``preserved``: streams whose rows keep their numbers.
     """
 
     folder: str
@@ -69,6 +70,7 @@ class BitmapRewrite:
     bitmaps: QueryBitmaps
     watermarks: tuple[Clock, ...]
     fsync: bool
+    preserved: tuple[int, ...]
 
     def stored_rows(self, block: int, host: int) -> BlockRows:
         """Return the rows of a block as stored on a host."""
@@ -91,6 +93,7 @@ def plan_rewrite(engine: Engine, queries: Queries) -> BitmapRewrite:
         QueryBitmaps.from_queries(queries),
         find_watermarks(state.clocks, engine.lateness),
         engine.store.force,
+        unite_kinds((*state.queries, *queries)).preserved,
     )
 
 
@@ -213,6 +216,7 @@ def _rewrite_replica(
         stream,
         job.watermarks[stream],
         job.predicate.stream_orders(stream),
+        stream in job.preserved,
     )
     if batch is None:
         return None

@@ -15,7 +15,12 @@ from braid.condition.access_paths import Order
 from braid.core.query import MOST, Query
 from braid.core.reserved_columns import MARK, ROUTING, TIME
 from braid.core.stream_clocks import Clock
-from braid.kernels.block_builder import build_block, replace_column
+from braid.kernels.block_builder import (
+    build_block,
+    drop_plain_numbers,
+    replace_column,
+    take_numbered_rows,
+)
 from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.query_bitmaps import QueryBitmaps
 
@@ -96,23 +101,30 @@ def rewrite_bitmaps(
     stream: int,
     limit: Clock,
     orders: Sequence[Order],
+    is_numbered: bool = False,
 ) -> pa.RecordBatch | None:
     """Return a stored block for another set of queries; None if no tuple is left.
 
     The new bitmap of a chosen row has the ``kept_bits`` of the old one and its ``fresh`` bits.
     Tuples that no query can use are dropped: those in no query's selection, and those older than
     each of their windows at ``limit``. ``limit`` is the earliest event time still expected of the
-    other streams; None: drop none for their age.
+    other streams; None: drop none for their age. ``is_numbered``: some query preserves the stream:
+    rows keep their numbers, and old ones stay until the next batch answers them.
     """
-    chosen = rows.key_mask()
-    batch = rows.batch if chosen is None else rows.batch.filter(pa.array(chosen))
+    chosen = None if is_numbered else rows.key_mask()
+    batch = take_numbered_rows(rows) if is_numbered else rows.batch
+    if chosen is not None:
+        batch = batch.filter(pa.array(chosen))
     marks = (batch.column(MARK).to_numpy() & kept_bits) | fresh
     ranks = bitmaps.longest_window_rank(stream, marks)
     alive = marks != 0
-    if limit is not None:
+    if limit is not None and not is_numbered:
         alive &= batch.column(TIME).to_numpy() + bitmaps.lifetimes(stream)[ranks] > limit
     batch = replace_column(replace_column(batch, MARK, pa.array(marks)), ROUTING, pa.array(ranks))
-    return build_block(batch.filter(pa.array(alive)), orders, ordered=True) if alive.any() else None
+    if not alive.any():
+        return None
+    block = build_block(batch.filter(pa.array(alive)), orders, ordered=True)
+    return drop_plain_numbers(block) if is_numbered else block
 
 
 def query_bitmap(queries: Iterable[Query]) -> int:

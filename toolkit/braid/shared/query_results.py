@@ -22,14 +22,14 @@ class ResultsByQuery(Mapping[str, "DataFrame"]):
     They are read when they are asked for, and valid until ``foreachBatch`` returns.
 
     - ``bits``: by name of the query, its bit in ``files``.
-    - ``read``: returns the results of a bit.
+    - ``read``: returns the results of a name and bit.
     """
 
-    def __init__(self, bits: Mapping[str, int], read: Callable[[int], DataFrame]) -> None:
+    def __init__(self, bits: Mapping[str, int], read: Callable[[str, int], DataFrame]) -> None:
         self._bits, self._read = bits, read
 
     def __getitem__(self, name: str) -> DataFrame:
-        return self._read(self._bits[name])
+        return self._read(name, self._bits[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._bits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from sqlglot import exp
@@ -14,7 +14,8 @@ from braid.condition.spark_dialect import SparkSql
 from braid.condition.spark_type_checker import SparkAnalyzer
 from braid.condition.sql_types import Analyzer
 from braid.condition.term_normalizer import split_conjuncts
-from braid.core.query import Query
+from braid.core.join_kinds import parse_kind
+from braid.core.query import Query, unite_kinds
 from braid.errors import PredicateError
 from braid.join_config import JoinConfig
 from braid.sources.stream_source import AnalyzedJoin
@@ -22,6 +23,8 @@ from braid.time_arguments import Columns
 from braid.util.durations import Span
 from braid.util.json_codec import to_plain
 
+_STORED = ("name", "windows", "selections", "bitmap_position", "complete_since")
+"""Fields of a query in ``run.json``, before its kind."""
 ChainText = str | tuple[str, ...]
 """A mode of a chain, or the ages at which its slices end."""
 
@@ -29,6 +32,8 @@ ChainText = str | tuple[str, ...]
 @dataclass(frozen=True)
 class SharedJoinConfig(JoinConfig):
     """Settings of a SharedJoin. The routing key of a tuple is derived from its query bitmap.
+
+    Its kind preserves the streams that some query preserves.
 
     - ``chain``: the chain as it was given.
     """
@@ -39,8 +44,15 @@ class SharedJoinConfig(JoinConfig):
     chain: ChainText = "auto"
 
     def to_json(self) -> dict[str, Any]:
-        queries = to_plain([astuple(q) for q in self.queries])
-        return super().to_json() | {"chain": to_plain(self.chain), "queries": queries}
+        queries = [
+            [
+                *(to_plain(getattr(q, name)) for name in _STORED),
+                q.kind.to_json(list(self.streams)),
+            ]
+            for q in self.queries
+        ]
+        more = {"chain": to_plain(self.chain), "queries": queries}
+        return {**super().to_json(), "how": "inner", **more}
 
     @classmethod
     def can_restore(cls, stored: Mapping[str, Any]) -> bool:
@@ -55,14 +67,19 @@ class SharedJoinConfig(JoinConfig):
         driver_memory: Any = None,
     ) -> Self:
         chain = stored["chain"]
+        queries = tuple(_restore_query(each, list(columns)) for each in stored["queries"])
         return replace(
             super().from_json(stored, columns, executor, driver_memory),
             chain=chain if isinstance(chain, str) else tuple(chain),
-            queries=tuple(
-                Query(name, tuple(windows), tuple(selections), bit, tuple(since))
-                for name, windows, selections, bit, since in stored["queries"]
-            ),
+            queries=queries,
+            kind=unite_kinds(queries),
         )
+
+
+def _restore_query(stored: Sequence[Any], aliases: Sequence[str]) -> Query:
+    name, windows, selections, bit, since, how = stored
+    kind = parse_kind(how, aliases)
+    return Query(name, tuple(windows), tuple(selections), bit, tuple(since), kind)
 
 
 def make_query(
@@ -73,11 +90,12 @@ def make_query(
     on: str | None = None,
     streams: Sequence[str] | None = None,
     judges: Mapping[str, Analyzer] | None = None,
+    how: Any = "inner",
 ) -> Query:
     """Return a query for a shared join.
 
-    ``judges``: analyzers by stream, as ``selection_analyzers`` returns them; None: create them
-    as needed.
+    ``how``: kind of the query; see ``braid.core.join_kinds``. ``judges``: analyzers by stream, as
+    ``selection_analyzers`` returns them; None: create them as needed.
 
     Raises ValueError if the join cannot serve the query.
     """
@@ -91,7 +109,18 @@ def make_query(
         raise ValueError(
             f"query {name!r} joins on {on!r}; this join is on {config.on!r}; selections go in where"
         )
-    query, by = Query.parse(name, tuple(config.streams), windows, where), judges or {}
+    query, by = Query.parse(name, tuple(config.streams), windows, where, how), judges or {}
+    if not query.kind.is_inner and len(config.streams) > 2:
+        raise ValueError(
+            f"query {name!r} has how={how!r}, and this join is of {len(config.streams)} streams; "
+            "queries of a shared join of more than two streams are inner joins, and a StreamJoin "
+            "keeps tuples of several"
+        )
+    if not query.kind.is_inner and config.shed is not None:
+        raise ValueError(
+            f"query {name!r} has how={how!r} in a join that sheds load, where pairs are left out, "
+            "so that no tuple can be said to have no partner; leave one of the two out"
+        )
     each = zip(config.streams, query.selections, strict=True)
     selections = (_check_selection(join, a, sql, name, by.get(a)) for a, sql in each)
     return replace(query, selections=tuple(selections))

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from braid.batch_sink import Give
+from braid.core.query import unite_kinds
 from braid.join_config import AHEAD
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.chain import MODES, Chain, Mode
@@ -112,12 +113,13 @@ class SharedJoin(StreamJoin):
         where: Mapping[str, str] | None = None,
         on: str | None = None,
         streams: Sequence[str] | None = None,
+        how: Any = "inner",
     ) -> None:
         """Add a query that is served from the start of the run.
 
         See ``SharedRun.add`` for the parameters and for adding a query to a running join.
         """
-        new = make_query(self._join, name, windows, where, on, streams)
+        new = make_query(self._join, name, windows, where, on, streams, how=how)
         self._set_queries(add_query(self.queries, new))
 
     def add_all(self, asked: Iterable[Mapping[str, Any]]) -> None:
@@ -141,7 +143,7 @@ class SharedJoin(StreamJoin):
         return self.config.queries
 
     def _set_queries(self, queries: Queries) -> None:
-        self._amend(queries=queries)
+        self._amend(queries=queries, kind=unite_kinds(queries))
 
     def start(
         self,

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from braid.core.join_kinds import INNER, parse_kind
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, QUERIES
 from braid.core.run_events import QueryAdded, QueryRemoved
@@ -41,6 +42,8 @@ class SharedRun(JoinRun):
     _marking: BitmapTagger | None = None
 
     def _open_input(self) -> tuple[JoinSpec, Any]:
+        if (state := self.store.last_state()) is not None:
+            self._check_preserved(state.queries)
         spec, union = super()._open_input()
         marked = (replace(w, column_slots=(*w.column_slots, (MARK, MARK))) for w in spec.layouts)
         return replace(spec, layouts=tuple(marked)), union
@@ -52,12 +55,28 @@ class SharedRun(JoinRun):
         where: Mapping[str, str] | None = None,
         on: str | None = None,
         streams: Sequence[str] | None = None,
+        how: Any = "inner",
     ) -> Query:
         """Return a query for this run without adding it; see ``add``.
 
         Raises ValueError if this run cannot serve the query.
         """
-        return make_query(self._join, name, windows, where, on, streams)
+        query = make_query(self._join, name, windows, where, on, streams, how=how)
+        self._check_preserved([query])
+        return query
+
+    def _check_preserved(self, queries: Sequence[Query]) -> None:
+        """Raise ValueError if a query preserves a stream that no query preserved at the start.
+
+        Tuples of such a stream that can have no partner do not reach the run.
+        """
+        for q in queries:
+            for stream in {*q.kind.preserved} - {*self.config.kind.preserved}:
+                raise ValueError(
+                    f"query {q.name!r} has how={q.kind.to_json(list(self.config.streams))!r}, and "
+                    f"no query that this run was started with keeps the tuples of "
+                    f"{list(self.config.streams)[stream]}; start a run with such a query"
+                )
 
     def _make_start_events(self) -> list[Any]:
         return [
@@ -76,6 +95,7 @@ class SharedRun(JoinRun):
             by_alias(q.windows),
             by_alias(q.selections),
             by_alias(q.complete_since),
+            q.kind.to_json(list(self.config.streams)),
         )
 
     def _join_batch(self, source: DataFrame, number: int) -> None:
@@ -122,14 +142,22 @@ class SharedRun(JoinRun):
         ordered: bool = False,
     ) -> DataFrame:
         served = self._list_query_files(name, since, end, merged=not ordered)
-        parts = [self._spark.createDataFrame([], self._schema)]
+        empty = self._spark.createDataFrame([], self._schema)
+        parts = [self._select_structs(name, empty)]
         for bit, files in served:
             results = self._read_bit_results(files, bit)
-            parts.append(
-                (results.orderBy(*self._result_order()) if ordered else results).drop(QUERIES)
-            )
+            results = results.orderBy(*self._result_order()) if ordered else results
+            parts.append(self._select_structs(name, results.drop(QUERIES)))
         self.store.keep_until_exit()
         return reduce(DataFrame.union, parts[1:] or parts)
+
+    def _select_structs(self, name: str, results: DataFrame) -> DataFrame:
+        """Return the columns of a query's results: a semi or anti join has one struct."""
+        added = [e for e in self.store.events.events_of_type(QueryAdded) if e.name == name]
+        aliases = list(self.config.streams)
+        kinds = [parse_kind(e.how, aliases) for e in added] or [INNER]
+        shown = {stream for kind in kinds for stream in kind.structs or range(len(aliases))}
+        return results.drop(*(a for s, a in enumerate(aliases) if s not in shown))
 
     def _list_query_files(
         self, name: str, since: int | None = None, end: int | None = None, merged: bool = True
@@ -173,7 +201,10 @@ class SharedRun(JoinRun):
         served = list_served_bits(events.events_of_type(QueryAdded, QueryRemoved), batch)
         with_rows = {name: bit for name, bit in served.items() if bits >> bit & 1}
         return ResultsByQuery(
-            with_rows, lambda bit: self._read_bit_results(files, bit).drop(QUERIES)
+            with_rows,
+            lambda name, bit: self._select_structs(
+                name, self._read_bit_results(files, bit).drop(QUERIES)
+            ),
         )
 
     def _read_bit_results(self, files: list[str], bit: int) -> DataFrame:
@@ -225,6 +256,7 @@ class SharedRun(JoinRun):
         where: Mapping[str, str] | None = None,
         on: str | None = None,
         streams: Sequence[str] | None = None,
+        how: Any = "inner",
     ) -> None:
         """Add a query that is served from the next batch on.
 
@@ -238,6 +270,10 @@ class SharedRun(JoinRun):
             Conditions by alias over that stream's columns, as in ``{"a": "a.value > 30"}``.
         on, streams
             Condition and streams of the query, if they should be checked against those of this run.
+        how
+            Kind of the query; see ``braid.core.join_kinds``. A query that is not an inner join
+            answers the tuples that come from now on, but not those earlier than its longest window
+            after the times of QueryAdded. Some query of the start must have preserved its streams.
 
         The query gets the results of new tuples with the tuples that the state still holds. Its
         answers are complete from the start if some query retains the tuples of every stream as
@@ -253,7 +289,7 @@ class SharedRun(JoinRun):
         with self._turn:
             state, new = (
                 self._engine.state,
-                self.make_query(name, windows, where, on, streams),
+                self.make_query(name, windows, where, on, streams, how),
             )
             watermarks = find_watermarks(state.clocks, self._engine.lateness)
             queries = add_query(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from braid.core.answer_state import MatchedRows
+from braid.core.answer_state import MatchedRows, split_mark_key
 from braid.core.batch_report import BatchReport
 from braid.core.reserved_columns import MATCHED, MATCHED_NOW
 from braid.core.run_state import FileChecksum, ReplicaAddress, RunState
@@ -29,9 +29,12 @@ _MOST_FILES = 16
 
 
 class _Bitmap(NamedTuple):
-    """A bitmap to write. ``before``: that before the batch; None: nothing new is to be known."""
+    """A bitmap to write, by ``make_mark_key``.
 
-    birth: int
+    ``before``: that before the batch; None: nothing new is to be known.
+    """
+
+    key: int
     bits: Bits
     matches: int
     before: Bits | None = None
@@ -53,46 +56,50 @@ class MatchBitmaps:
 
         ``keeps_new``: also write which rows matched first in this batch.
         """
-        rows = _count_rows(state, outcome)
+        births, is_shared = _count_rows(state, outcome), bool(state.queries)
         changed = {}
-        for birth in outcome.marks.keys() | outcome.merged_marks.keys():
-            bitmap = self._extend_bitmap(state, birth, rows[birth], outcome)
+
+        def count_rows(key: int) -> int:
+            return births[split_mark_key(key, is_shared)[0]]
+
+        for key in outcome.marks.keys() | outcome.merged_marks.keys():
+            bitmap = self._extend_bitmap(state, key, count_rows(key), outcome)
             if bitmap is not None:
-                changed[birth] = bitmap if keeps_new else bitmap._replace(before=None)
+                changed[key] = bitmap if keeps_new else bitmap._replace(before=None)
         if len(state.answers.bitmap_files()) >= _MOST_FILES:
             changed = self._read_unchanged(state, changed) | changed
-        for birth, bitmap in changed.items():
-            counts = rows[birth], bitmap.matches
-            outcome.matched[birth] = MatchedRows(*counts, new_matches=bitmap.new_matches)
-        needed = [b for b in changed.values() if b.matches < rows[b.birth] or b.new_matches]
+        for key, bitmap in changed.items():
+            counts = count_rows(key), bitmap.matches
+            outcome.matched[key] = MatchedRows(*counts, new_matches=bitmap.new_matches)
+        needed = [b for b in changed.values() if b.matches < count_rows(b.key) or b.new_matches]
         if needed:
             self._write_file(state.batch + 1, needed, outcome)
 
     def _extend_bitmap(
-        self, state: RunState, birth: int, rows: int, outcome: BatchReport
+        self, state: RunState, key: int, rows: int, outcome: BatchReport
     ) -> _Bitmap | None:
         """Return the bitmap of a birth with the reported marks; None: it does not change."""
-        matched = state.answers.matched.get(birth)
+        matched = state.answers.matched.get(key)
         if matched is not None and matched.is_full:
             return None
         start = np.zeros(rows, bool) if matched is None else self._read_bits(state, matched)
-        if birth in outcome.merged_marks:
-            merged = unpack_match_bits(outcome.merged_marks[birth])[:rows]
+        if key in outcome.merged_marks:
+            merged = unpack_match_bits(outcome.merged_marks[key])[:rows]
             start = union_match_bits([start, merged])
-        more = (unpack_match_bits(body)[:rows] for body in outcome.marks.get(birth, ()))
+        more = (unpack_match_bits(body)[:rows] for body in outcome.marks.get(key, ()))
         bits = union_match_bits(chain([start], more))
         matches = int(np.count_nonzero(bits))
         if matched is not None and matches == matched.matches:
             return None
-        return _Bitmap(birth, bits, matches, start)
+        return _Bitmap(key, bits, matches, start)
 
     def _read_unchanged(
         self, state: RunState, changed: Mapping[int, _Bitmap]
     ) -> dict[int, _Bitmap]:
         return {
-            birth: _Bitmap(birth, self._read_bits(state, matched), matched.matches)
-            for birth, matched in state.answers.matched.items()
-            if birth not in changed and matched.file
+            key: _Bitmap(key, self._read_bits(state, matched), matched.matches)
+            for key, matched in state.answers.matched.items()
+            if key not in changed and matched.file
         }
 
     def _read_bits(self, state: RunState, matched: MatchedRows) -> Bits:
@@ -111,8 +118,8 @@ class MatchBitmaps:
                 before = bitmap.bits if bitmap.before is None else bitmap.before
                 columns = [pa.array(bitmap.bits), pa.array(bitmap.bits & ~before)]
                 writer.write_batch(pa.record_batch(columns[: len(names)], names=names))
-                written = outcome.matched[bitmap.birth]
-                outcome.matched[bitmap.birth] = written._replace(file=name, record_batch=number)
+                written = outcome.matched[bitmap.key]
+                outcome.matched[bitmap.key] = written._replace(file=name, record_batch=number)
         body = sink.getvalue().to_pybytes()
         self._medium.put_unique(f"blocks/{name}", body)
         if isinstance(self._medium, RemoteMedium):
@@ -122,7 +129,9 @@ class MatchBitmaps:
 
 def _count_rows(state: RunState, outcome: BatchReport) -> dict[int, int]:
     """Return the rows of all births of the blocks before a batch and of those that it made."""
-    rows = {origin.birth: origin.rows for origin in state.answers.origins.values()}
-    rows |= {birth: matched.rows for birth, matched in state.answers.matched.items()}
-    rows |= {id: block.rows for id, block in state.blocks.items()}
+    rows = {id: block.rows for id, block in state.blocks.items()}
+    for key, matched in state.answers.matched.items():
+        rows[split_mark_key(key, bool(state.queries))[0]] = matched.rows
+    # Last, since rows of a block may have been dropped when the queries changed.
+    rows |= {origin.birth: origin.rows for origin in state.answers.origins.values()}
     return rows | {id: size.rows for id, size in outcome.block_sizes.items()}

@@ -86,6 +86,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
             list[str | None],
             Annotated[int, Meta(ge=0, lt=MOST)],
             list[int | None],
+            _Text | dict[str, _Text],
         ]
     ] = []
 
