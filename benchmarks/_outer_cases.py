@@ -26,21 +26,17 @@ _MOST_RATIO, _MOST_BYTES = 1.3, 4.2
 
 
 class Case(NamedTuple):
-    """A condition over whole numbers ``p`` and ``q``, and the names of placements that serve it.
-
-    ``part``: of how many rows it takes one, as the work grows with the square of the rows.
-    """
+    """A condition over whole numbers ``p`` and ``q``, and the names of placements that serve it."""
 
     name: str
     on: str
     placements: tuple[str, ...]
-    part: int = 1
 
 
 CASES = (
     Case("equality", "a.p = b.p", ("hash", "grid")),
     Case("band", "b.p BETWEEN a.p - 2 AND a.p + 2", ("grid",)),
-    Case("theta", "a.p <= b.q AND b.p <= a.q", ("grid",), part=5),
+    Case("theta", "a.p <= b.q AND b.p <= a.q", ("grid",)),
 )
 PLACEMENTS: dict[str, Callable[[], Placement]] = {
     "hash": lambda: HashPartition(4),
@@ -172,7 +168,7 @@ def measure_bytes(rows: int, batches: int, folder: Path) -> list[dict[str, Any]]
 def measure_cases(rows: int, batches: int, rounds: int, folder: Path) -> list[dict[str, Any]]:
     """Return a line for each condition, placement and share."""
     return [
-        measure_case(case, name, share, rows // case.part, batches, rounds, folder)
+        measure_case(case, name, share, rows, batches, rounds, folder)
         for case in CASES
         for name, share in product(case.placements, SHARES)
     ]
