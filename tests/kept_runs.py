@@ -53,7 +53,7 @@ def check_kept(seed: int, folder: Path) -> None:
         [t._replace(meets=_can_meet(t)) for t in tuples], _make_rules(tuples, preserved, window)
     )
     assert sorted(delivered, key=repr) == sorted(model.results, key=repr)
-    if seed < 4:
+    if seed < 3:
         report = check_answers(folder)
         assert report.is_right, report
 

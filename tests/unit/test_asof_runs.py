@@ -178,12 +178,16 @@ def run_case(case: Case, folder: Path) -> list[AsOfAnswer]:
                 assert "planned" in str(error.__cause__ or error)
                 run = StreamJoin.resume(folder, tables, durability="process")
         assert run.status["state"] == "completed" and run.status["waiting"] == {"a": 0}
-        check_again(folder, run)
+        if len(case.rows[0]) % 4 == 0:
+            check_again(folder, run)
         return read_answers(run)
 
 
 def check_again(folder: Path, run: Any) -> None:
-    """Recompute the answers of a run, if they do not depend on late tuples."""
+    """Recompute the answers of a run, if they do not depend on late tuples.
+
+    That takes as long as the run, so only some cases are recomputed.
+    """
     if any(run.status["late"].values()):
         with pytest.raises(ValueError, match="an as-of join in which .* tuples? came late"):
             check_answers(folder)

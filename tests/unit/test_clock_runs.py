@@ -172,7 +172,7 @@ def list_irregular(run: JoinRun) -> Counter[Any]:
     return rows
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases())
 def test_runs_follow_the_model_of_clocks(case: Case) -> None:
     expected = kinds.run_join(case.rows, case.rules)
