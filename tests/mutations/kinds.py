@@ -157,7 +157,7 @@ _FAULTS: list[tuple[str, str, Callable[..., Any], int]] = [
         "marks of one task taken for those of all",
         "braid.storage.match_bitmaps.union_match_bits",
         _take_one_report,
-        1001,
+        1002,
     ),
     (
         "answers read beyond the range of a cut block",
@@ -187,7 +187,7 @@ _FAULTS: list[tuple[str, str, Callable[..., Any], int]] = [
         "rejected tuples lost",
         "braid.execution.tuple_answers.AnswerWriter.answer_rejected_tuples",
         lambda answer: lambda *given: None,
-        1000,
+        1001,
     ),
     (
         "no closing batch",

@@ -222,7 +222,7 @@ def halved(plan_batch: Any) -> Any:
     """Return SHJ that uses every second host."""
 
     def fault(self: HashPartition, facts: Facts, state: Any) -> Plan:
-        places = [((h, h + 1), h & ~1) for h in range(self.hosts)]
+        places = [((h, min(h + 2, self.hosts)), h) for h in range(0, self.hosts, 2)]
         return Plan(tuple(local_routes(facts, places)), state=state)
 
     return fault

@@ -15,6 +15,7 @@ import pytest
 from braid import Centralized
 from braid.condition.access_paths import Order
 from braid.core import compaction
+from braid.core.join_kinds import INNER
 from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.execution import merge_pools, path_probing, probe_pools
 from braid.kernels import probe
@@ -139,6 +140,7 @@ def test_results_are_read_as_they_were_whatever_numbers_they_have(
         fsync=False,
         result_types=(),
         change_streams=(),
+        kind=INNER,
     )
     results = ResultFileWriter(spec, tmp_path, "000000-0-0000cafe")
     results.append_results(PartialMatches({0: (rows, np.arange(len(numbers)))}))
@@ -162,6 +164,7 @@ def test_results_of_many_bytes_are_written_a_few_at_a_time(
         fsync=False,
         result_types=(),
         change_streams=(),
+        kind=INNER,
     )
     results = ResultFileWriter(spec, tmp_path, "000000-0-0000cafe")
     for n in range(0, 10, 2):

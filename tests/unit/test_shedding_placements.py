@@ -166,7 +166,10 @@ class ShedCluster(Cluster):
             seconds=0.02,
         )
         self.now, events = batch_step.commit_batch(
-            self.rules, self.now, work, BatchReport(sizes, shedding=came)
+            self.rules,
+            self.now,
+            work,
+            BatchReport(sizes, shedding=came, key_counts=self._count_values(arrivals)),
         )
         blocks = self.now.blocks
         self.stored = {(b, h): t for (b, h), t in self.stored.items() if b in blocks}
@@ -174,7 +177,8 @@ class ShedCluster(Cluster):
 
 
 def run(placement, shed, counts, seed=7):
-    batches = arrivals(counts, placement.key_space_size, random.Random(seed))
+    draw, keys = random.Random(seed), placement.key_space_size
+    batches = arrivals(counts, keys, draw, placement.keys_per_value)
     cluster = ShedCluster(placement, len(counts[0]), shed)
     for batch in batches:
         cluster.run(batch)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -351,7 +352,7 @@ class World:
                 replace_workers(self.workers),
                 patch.object(block_readers, "_readers", PerDriver("readers", type(_READERS))),
                 patch.object(log_checkpointer, "_EVERY", _ROLL_UP),
-                patch.object(thread_executor, "_SHORT", -1.0 if self.scenario.many else 0.05),
+                patch.object(thread_executor, "_SHORT", -1.0 if self.scenario.many else inf),
                 patch.object(thread_executor, "available_cores", lambda: 2),
                 patch.object(buckets, "ObjectStore", self._bucket),
                 *map(_unlocked, (InputSnapshot, StagedStream)),

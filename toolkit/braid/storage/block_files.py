@@ -51,8 +51,8 @@ class _SegmentWriter:
     """Writer of one block file. Small blocks wait until they fill a segment, a record batch."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._sink = current_file_system().open_sink(path)
-        self._writer = pa.ipc.new_file(self._sink, schema)
+        self._sink = sink = current_file_system().open_sink(path)
+        self._writer = pa.ipc.new_file(sink, schema)
         self._waiting: list[pa.RecordBatch] = []
         self._written = self._rows = self._bytes = 0
 
