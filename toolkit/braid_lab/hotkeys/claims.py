@@ -12,8 +12,8 @@ import pandas as pd
 from braid_lab.common.claims import ClaimRegistry, Finding, format_range, judge, leave_untested
 
 SETTING = (
-    "HotKeys beside HashPartition on 8 hosts; two streams of 12,000 tuples, Zipf skews of 0 and 1.2, "
-    "windows of a third of the run; 24 batches, counted"
+    "HotKeys beside HashPartition on 8 hosts; two streams of 12,000 tuples, Zipf skews of 0 and "
+    "1.2, windows of a third of the run; 24 batches, counted"
 )
 CLAIMS = ClaimRegistry("Afrati 2015", {"": SETTING})
 LEAST_ROWS = 6000
