@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import pytest
 from papermill import execute_notebook
 from playwright.sync_api import expect
 
@@ -120,3 +121,43 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     expect(told).not_to_have_text(batches)
     expect(page.get_by_text("model not found").filter(visible=True)).to_have_count(0)
     assert [text for text in notebook.errors if "model not found" not in text] == []
+
+
+WATCH = """() => {
+  const began = performance.now();
+  window.seen = { first: null, away: 0 };
+  const look = () => {
+    const root = document.querySelector(".braid-live .braid-cockpit[data-batch]");
+    const frame = document.querySelector(".jp-Notebook")?.getBoundingClientRect();
+    if (root && frame) {
+      const { top } = root.getBoundingClientRect(), now = performance.now() - began;
+      window.seen.first ??= now;
+      const inside = top > frame.top - 40 && top < frame.top + 160;
+      if (!inside && now > window.seen.first + 1000) window.seen.away += 1;
+      const pixels = root.querySelector("canvas").toDataURL();
+      window.seen.picture ??= pixels;
+      if (pixels !== window.seen.picture) window.seen.moved ??= now;
+    }
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+
+
+@pytest.mark.parametrize("name", ["08_cockpit"])
+def test_run_all_ends_with_the_first_picture_in_the_window_and_it_moves(
+    lab: Any, opened: Callable[..., Any], name: str
+) -> None:
+    source: Any = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
+    notebook = opened(lab.put(source, f"{name}.ipynb"), width=1400)
+    page = notebook.page
+    page.evaluate(WATCH)
+    notebook.run_all()
+    page.wait_for_function("() => window.ran")
+    page.wait_for_function(
+        "() => window.seen.moved && performance.now() > window.seen.moved + 2500"
+    )
+    seen = page.evaluate("window.seen")
+    assert seen["away"] == 0, "the picture stays in the window"
+    assert seen["moved"] - seen["first"] < 1000
+    assert notebook.errors == []

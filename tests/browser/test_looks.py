@@ -68,7 +68,7 @@ def test_no_text_is_cut_or_overlaps_another(
     size = {"width": width, "height": 900}
     context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce")
     page = context.new_page()
-    for name in ("fluct", "eq5-SHJ-z1"):
+    for name in ("fluct", "eq5-SHJ-z1", "shared_ring"):
         page.goto(save_run_page(RECORDINGS / f"{name}.jsonl", tmp_path / f"{name}.html").as_uri())
         last = int(page.get_by_label("position").get_attribute("max") or 0)
         for batch in sorted({1, last // 2 + 2, last}):

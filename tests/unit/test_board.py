@@ -144,7 +144,7 @@ def test_on_the_time_line_of_several_runs_each_value_stands_at_its_batch():
     runs["b"] = [e for e in runs["b"] if getattr(e, "batch", 9) > 3]
     line = LinkedViews(runs).page["timeline_page"]["timeline"]
     assert line["batch"] == [*range(5, 406)] and line["last"] == 405
-    long, short = (panel[0]["values"] for panel in line["panels"])
+    long, short = (track["series"][0]["values"] for track in line["tracks"])
     assert long == [2.0 * number for number in line["batch"]]
     assert short == [2.0 * number for number in range(5, 10)] + [None] * 396
 
@@ -234,7 +234,7 @@ def test_launch_runs_for_real():
     assert board.follower is not None
     board.follower.wait_for_end(60)
     assert board.error is None and isinstance(board.measured_events()[-1], RunEnded)
-    assert board.screen.page["state"] == "recorded"
+    assert board.screen.page["state"] == "ended"
     assert "completed" in board.screen.page["note"]
 
 
@@ -249,9 +249,9 @@ def test_up_to_four_placements_stand_side_by_side_and_follow_each_change():
     batches = [[f["batch"] for f in page["frames"]] for page in side.page["pages"]]
     assert batches[0] == batches[1] == batches[2] == list(range(1, 1 + SMALL.batches))
     line = side.page["timeline_page"]["timeline"]
-    lasts = [panel[0]["values"][-1] for panel in line["panels"]]
+    lasts = [track["series"][0]["values"][-1] for track in line["tracks"]]
     assert lasts[0] <= lasts[1] < lasts[2] == sum(map(len, load_streams(SMALL).values()))
-    assert {panel[0]["ceiling"] for panel in line["panels"]} == {lasts[2]}, "one scale"
+    assert {track["top"] for track in line["tracks"]} == {lasts[2]}, "one scale"
     assert line["batch"] == batches[0] and side.page["timeline_page"]["frames"] == []
     board.inputs["placement"].value = "StaticGrid"
     board.wait_for_work(60)

@@ -7,8 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from importlib import import_module
-from importlib.util import find_spec
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any, ClassVar
 
 from braid.core.run_events import RunStarted
@@ -51,9 +50,9 @@ class StateMap(ABC):
 def registered_maps() -> dict[str, type[StateMap]]:
     """Return all maps by name: those of this package, and those defined since."""
     package = import_module("braid_widgets")
-    for folder in iter_modules(package.__path__, "braid_widgets."):
-        if find_spec(f"{folder.name}.map"):
-            import_module(f"{folder.name}.map")
+    for module in walk_packages(package.__path__, "braid_widgets."):
+        if module.name.endswith("_map"):
+            import_module(module.name)
     return dict(_maps)
 
 

@@ -14,6 +14,7 @@ from braid.core.run_events import (
 )
 from braid.papers.diffusion.run_events import MasterSwitched
 from braid.papers.psp.run_events import RingResized
+from braid.papers.slices.run_events import ChainChanged
 from braid.papers.theta.run_events import MappingChanged, MigrationEnded, MigrationStarted
 
 from braid_widgets.base.run_view import HISTORY
@@ -55,7 +56,7 @@ class FlagCollector:
         if decided := self._decisions.collect(event):
             labels = [label for e in self._beside if (label := _make_label(e))]
             started = [e for e in self._beside if isinstance(e, MigrationStarted)]
-            kind, short = labels[0] if labels else ("minor", "")
+            kind, short = _choose_label(labels)
             flag: Annotation = {
                 "batch": decided[0].batch + 1,
                 "end": None,
@@ -70,6 +71,16 @@ class FlagCollector:
             self._beside = []
 
 
+def _choose_label(labels: list[tuple[str, str]]) -> tuple[str, str]:
+    """Return the kind and label of a batch: those of its first change, else of its queries."""
+    if not labels:
+        return "minor", ""
+    changes = [label for label in labels if label[0] != "query"]
+    if not changes and len(labels) > 1:
+        return "query", f"{len(labels)} queries"
+    return (changes or labels)[0]
+
+
 def _make_label(event: Any) -> tuple[str, str] | None:
     """Return the kind and the label of the flag of an event; None for a minor one."""
     match event:
@@ -82,6 +93,8 @@ def _make_label(event: Any) -> tuple[str, str] | None:
             return "change", _shorten(f"{event.nodes} nodes")
         case MasterSwitched():
             return "change", "new master"
+        case ChainChanged():
+            return "change", f"{len(event.slice_ends)} slices"
         case QueryAdded():
             return "query", _shorten(f"+ {event.name}")
         case QueryRemoved():

@@ -30,8 +30,7 @@ from braid_widgets.cockpit.key_figures import SheddingTotals, strip_figures
 from braid_widgets.cockpit.tracks import Series, TimelineFrame, make_timeline
 from braid_widgets.cockpit.verdict import Verdict, VerdictTracker
 from braid_widgets.psp.ring import RingFrame
-from braid_widgets.slices.chain_records import ChainFrame
-from braid_widgets.slices.shared_ring import SharedFrame
+from braid_widgets.slices.age_map import AgesFrame
 from braid_widgets.theta.grid_map import GridFrame
 
 _COUNTS = (
@@ -62,8 +61,7 @@ class MapFrame(TypedDict):
     blocks: NotRequired[BlockMapFrame]
     grid: NotRequired[GridFrame]
     ring: NotRequired[RingFrame]
-    chain: NotRequired[ChainFrame]
-    shared_ring: NotRequired[SharedFrame]
+    ages: NotRequired[AgesFrame]
 
 
 class BatchFlow(TypedDict):

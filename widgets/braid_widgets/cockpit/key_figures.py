@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from braid.core.run_events import BatchShed
+from braid.util.machine import format_bytes
 
 from braid_widgets.base.batch_figures import BatchFigures
 from braid_widgets.base.key_figures import RECENT, KeyFigure
@@ -58,7 +59,7 @@ def _make_key_figures(scene: RunView, shed_totals: SheddingTotals) -> Iterator[K
         "results so far", f"{totals.results:,}", f"{now.results:,} of them in this batch"
     )
     held = f"{totals.stored:,} rows held by all hosts, with replicas"
-    size = f"{totals.stored_bytes / 1e6:,.1f} MB" if totals.stored_bytes else f"{totals.stored:,}"
+    size = format_bytes(totals.stored_bytes) if totals.stored_bytes else f"{totals.stored:,}"
     yield KeyFigure("state, all copies" if totals.stored_bytes else "rows, all copies", size, held)
     if now.seconds > 0:
         latest = [p.seconds for p in list(scene.points)[-LATENCY:] if p.seconds > 0]

@@ -32,7 +32,7 @@ class Verdict(TypedDict):
 
 _NO_CLOCK: Verdict = {
     "word": "no clock",
-    "figure": "no interval between batches is set",
+    "figure": "no interval is set",
     "tone": "none",
 }
 _WORDS = {"good": "keeps up", "near": "close to its limit", "bad": "falls behind"}

@@ -55,7 +55,7 @@ class WorkbenchPanel(SimulationPanel):
         self.text, self.side = W.HTML(), W.VBox()
         super().__init__(simulate, launch, _make_controls(made_up), defaults)
         self.start.description = "Launch for real"
-        self.children = (*self.children, self.text, screen, self.side)
+        self.children = (screen, *self.children, self.text, self.side)
         self.modelled = self.settings()
         """The settings of the run that is passed to ``show_events``."""
         self.others = {} if is_headless() else dict(beside(self.modelled))

@@ -182,6 +182,145 @@ export interface RingFrame {
   loads: number[];
 }
 
+/**
+ * The part of a logical slice that a host holds. - `first`, `last`: ages in microseconds. -
+ * `slice`: the slice's number, from the youngest. - `rows`: tuples.
+ */
+export interface SlicePiece {
+  stream: number;
+  host: number;
+  first: number;
+  last: number;
+  slice: number;
+  rows: number;
+}
+
+/** A query: its windows by stream in microseconds, and its results so far and in this batch. */
+export interface AgeQuery {
+  name: string;
+  windows: number[];
+  results: number;
+  batch_results: number;
+}
+
+/**
+ * Rows by age and host after a batch. - `rows`, `received`: by stream, rows held, and rows of this
+ * batch. - `hosts`: number of hosts that share the slices. - `scale_max`: rows of a full slice.
+ * Frames shown together use the maximum.
+ */
+export interface AgesFrame {
+  streams: string[];
+  rows: number[];
+  received: number[];
+  hosts: number;
+  pieces: Columns<SlicePiece>;
+  queries: Columns<AgeQuery>;
+  scale_max: number;
+}
+
+/** A frame of the state map, under the name of the JavaScript that draws it. */
+export interface MapFrame {
+  blocks?: BlockMapFrame;
+  grid?: GridFrame;
+  ring?: RingFrame;
+  ages?: AgesFrame;
+}
+
+/** The view after a batch (from 1). */
+export interface BatchFrame {
+  batch: number;
+  title: string;
+  key_figures: Columns<KeyFigure>;
+  verdict: Verdict;
+  flow: BatchFlow;
+  state_map: MapFrame;
+}
+
+/**
+ * A curve by batch (from 1). - `role`: "main", "mean" or "ghost" (modelled, dashed); in bars, the
+ * phase.
+ */
+export interface Series {
+  name: string;
+  role: string;
+  batch: number[];
+  values: (number | null)[];
+}
+
+/**
+ * A row of the time line. - `kind`: "bars" (its series are stacked) or "lines". - `unit`: unit of
+ * its values, "s" or "rows". - `top`: the end of its scale. It never shrinks in a run. - `limit`:
+ * drawn dashed; null without one.
+ */
+export interface Track {
+  name: string;
+  kind: string;
+  unit: string;
+  top: number;
+  limit: number | null;
+  series: Series[];
+}
+
+/** The time line: `batch` lists the batches, from 1; `last` is the last planned one. */
+export interface TimelineFrame {
+  batch: number[];
+  last: number;
+  tracks: Track[];
+}
+
+/**
+ * The activity of each host in each batch, by measure; a host that did not exist yet has no entry.
+ */
+export interface HostRows {
+  batch: number[];
+  names: string[];
+  values: number[][][];
+}
+
+/**
+ * The decisions taken in a batch (from 1). - `end`: the last batch of what began, such as a
+ * migration; null if nothing lasts. - `short`: a label of at most 16 characters; empty for a minor
+ * decision. - `text`: the decisions and their reasons, as one sentence. - `kind`: "change",
+ * "query", "fault" or "minor". - `rows`: rows that move because of it.
+ */
+export interface Annotation {
+  batch: number;
+  end: number | null;
+  short: string;
+  text: string;
+  kind: string;
+  rows: number;
+}
+
+/**
+ * The visible state of a run. - `state`: one word, such as "live". - `name`: the joined streams;
+ * `condition` is on what they are joined. - `note`: what runs and how it ended. - `seconds_left`:
+ * the time left, in words. - `seconds_since_commit`: seconds since the last commit; None if the run
+ * has ended or this is unknown. - `what_if_placements`: placements for a what-if; empty if no
+ * kernel can answer. - `what_if_message`: the result of the last what-if, if it is not a curve.
+ */
+export interface CockpitPage {
+  state: string;
+  name: string;
+  condition: string;
+  note: string;
+  seconds_left: string;
+  seconds_since_commit: number | null;
+  frames: BatchFrame[];
+  timeline: TimelineFrame;
+  hosts: HostRows;
+  annotations: Annotation[];
+  what_if_placements: string[];
+  what_if_message: string;
+}
+
+/** Runs by name. `timeline_page` has the timeline of all runs and no frame. */
+export interface LinkedViewsPage {
+  names: string[];
+  pages: CockpitPage[];
+  timeline_page: CockpitPage;
+}
+
 /** An age in microseconds, in words, and its position from 0 to 1. */
 export interface ChainMark {
   age: number;
@@ -297,110 +436,6 @@ export interface SharedFrame {
   queries: SharedQuery[];
   probed: number;
   sent: number;
-}
-
-/** A frame of the state map, under the name of the JavaScript that draws it. */
-export interface MapFrame {
-  blocks?: BlockMapFrame;
-  grid?: GridFrame;
-  ring?: RingFrame;
-  chain?: ChainFrame;
-  shared_ring?: SharedFrame;
-}
-
-/** The view after a batch (from 1). */
-export interface BatchFrame {
-  batch: number;
-  title: string;
-  key_figures: Columns<KeyFigure>;
-  verdict: Verdict;
-  flow: BatchFlow;
-  state_map: MapFrame;
-}
-
-/**
- * A curve by batch (from 1). - `role`: "main", "mean" or "ghost" (modelled, dashed); in bars, the
- * phase.
- */
-export interface Series {
-  name: string;
-  role: string;
-  batch: number[];
-  values: (number | null)[];
-}
-
-/**
- * A row of the time line. - `kind`: "bars" (its series are stacked) or "lines". - `unit`: unit of
- * its values, "s" or "rows". - `top`: the end of its scale. It never shrinks in a run. - `limit`:
- * drawn dashed; null without one.
- */
-export interface Track {
-  name: string;
-  kind: string;
-  unit: string;
-  top: number;
-  limit: number | null;
-  series: Series[];
-}
-
-/** The time line: `batch` lists the batches, from 1; `last` is the last planned one. */
-export interface TimelineFrame {
-  batch: number[];
-  last: number;
-  tracks: Track[];
-}
-
-/**
- * The activity of each host in each batch, by measure; a host that did not exist yet has no entry.
- */
-export interface HostRows {
-  batch: number[];
-  names: string[];
-  values: number[][][];
-}
-
-/**
- * The decisions taken in a batch (from 1). - `end`: the last batch of what began, such as a
- * migration; null if nothing lasts. - `short`: a label of at most 16 characters; empty for a minor
- * decision. - `text`: the decisions and their reasons, as one sentence. - `kind`: "change",
- * "query", "fault" or "minor". - `rows`: rows that move because of it.
- */
-export interface Annotation {
-  batch: number;
-  end: number | null;
-  short: string;
-  text: string;
-  kind: string;
-  rows: number;
-}
-
-/**
- * The visible state of a run. - `state`: one word, such as "live". - `name`: the joined streams;
- * `condition` is on what they are joined. - `note`: what runs and how it ended. - `seconds_left`:
- * the time left, in words. - `seconds_since_commit`: seconds since the last commit; None if the run
- * has ended or this is unknown. - `what_if_placements`: placements for a what-if; empty if no
- * kernel can answer. - `what_if_message`: the result of the last what-if, if it is not a curve.
- */
-export interface CockpitPage {
-  state: string;
-  name: string;
-  condition: string;
-  note: string;
-  seconds_left: string;
-  seconds_since_commit: number | null;
-  frames: BatchFrame[];
-  timeline: TimelineFrame;
-  hosts: HostRows;
-  annotations: Annotation[];
-  what_if_placements: string[];
-  what_if_message: string;
-}
-
-/** Runs by name. `timeline_page` has the timeline of all runs and no frame. */
-export interface LinkedViewsPage {
-  names: string[];
-  pages: CockpitPage[];
-  timeline_page: CockpitPage;
 }
 
 /**

@@ -16,6 +16,18 @@ export function short(value: number): string {
   return String(+(value / size).toPrecision(3)) + unit;
 }
 
+/** An age in microseconds: 90000000 is "1.5 min". */
+export function age(micros: number): string {
+  const units: [number, string][] = [
+    [86_400, "d"],
+    [3600, "h"],
+    [60, "min"],
+  ];
+  const seconds = micros / 1e6;
+  const [size, unit] = units.find(([least]) => seconds >= least) ?? [1, "s"];
+  return `${+(seconds / size).toPrecision(3)} ${unit}`;
+}
+
 /** A length of time: 0.4 is "0.4 s", 75 is "1 min 15 s". */
 export function ago(seconds: number): string {
   if (seconds < 10) return `${seconds.toFixed(1)} s`;

@@ -67,7 +67,6 @@ export class Cockpit {
     this.pane.tabIndex = 0;
     this.map = new MapPane(this.pane, theme, palette);
     this.inspector = new Inspector(add(shell, "aside", "braid-side"), here, options.inspect);
-    this.inspector.watch(this.pane);
     const bar = add(shell, "section", "braid-controls");
     this.play = button(bar, "▶ Play", "", "braid-go");
     button(bar, "◀", "back").addEventListener("click", () => this.step(-1));

@@ -3,8 +3,8 @@
 // serves a query.
 import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
-import { queryOf } from "../base/query_help.ts";
 import type { BatchFrame, CockpitPage, GridFrame } from "../frames.ts";
+import { inspectAges } from "../slices/ages.ts";
 
 export type Place =
   | { host: number; batch: number }
@@ -91,18 +91,13 @@ export class Inspector {
     this.told.hidden = !text;
   }
 
-  /** Asks about a query that is clicked in a picture. */
-  watch(map: HTMLElement): void {
-    map.addEventListener("click", ({ target }) => {
-      const query = queryOf(target);
-      if (query !== undefined) this.ask?.({ query, batch: this.here() });
-    });
-  }
-
   show(page: CockpitPage, frame: BatchFrame, selected: string): void {
     const host = /^host:(\d+)$/.exec(selected)?.[1];
     this.shown.replaceChildren();
-    if (host === undefined) this.showAll(page, frame);
+    const ages = frame.state_map.ages;
+    const aged = ages && inspectAges(ages, selected);
+    if (aged) this.showAged(aged, selected);
+    else if (host === undefined) this.showAll(page, frame);
     else this.showHost(page, frame, Number(host));
     this.showCondition(page, frame);
     this.showSeconds(page, frame.batch);
@@ -120,14 +115,26 @@ export class Inspector {
     pairs(this.shown, [...did.slice(0, 1), ["mean of all hosts", count(mean)]]);
     pairs(this.shown, [...did.slice(1), ...place.moves]);
     if (!this.ask) return;
-    const blocks = add(this.shown, "button", "", "Blocks on this host");
-    blocks.type = "button";
-    blocks.addEventListener("click", () => this.ask?.({ host, batch: this.here() }));
+    this.button("Blocks on this host", () => this.ask?.({ host, batch: this.here() }));
+  }
+
+  private showAged(aged: { title: string; pairs: Pair[] }, selected: string): void {
+    this.head(aged.title, "");
+    pairs(this.shown, aged.pairs);
+    const query = /^query:(.*)$/.exec(selected)?.[1];
+    if (!this.ask || query === undefined) return;
+    this.button("What serves it", () => this.ask?.({ query, batch: this.here() }));
+  }
+
+  private button(text: string, pressed: () => void): void {
+    const made = add(this.shown, "button", "", text);
+    made.type = "button";
+    made.addEventListener("click", pressed);
   }
 
   private showAll(page: CockpitPage, frame: BatchFrame): void {
     const hosts = page.hosts.values.at(-1)?.[0]?.length ?? 0;
-    this.head("All hosts", `${count(hosts)} hosts; select one in the picture`);
+    this.head("All hosts", `${count(hosts)} in use; select something in the picture to read it`);
     pairs(this.shown, didPairs(page, frame.batch));
   }
 

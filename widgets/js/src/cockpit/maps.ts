@@ -4,8 +4,7 @@ import type { Target } from "../base/pen.ts";
 import type { Theme } from "../base/theme.ts";
 import type { MapFrame, Palette } from "../frames.ts";
 import { draw as ring } from "../psp/ring.ts";
-import { draw as chain } from "../slices/chain.ts";
-import { draw as sharedRing } from "../slices/shared_ring.ts";
+import { AgesView } from "../slices/ages.ts";
 import { GridView } from "../theta/grid.ts";
 
 type Named = { [K in keyof MapFrame]-?: NonNullable<MapFrame[K]> };
@@ -47,8 +46,7 @@ const MAPS: { [K in keyof Named]: Made<Named[K]> } = {
   blocks: drawn(held),
   grid: (box, theme) => new GridView(box, theme),
   ring: drawn(ring),
-  chain: drawn(chain),
-  shared_ring: drawn(sharedRing),
+  ages: (box, theme) => new AgesView(box, theme),
 };
 
 /** Shows the map of each frame; a run of another kind gets another view. */

@@ -125,8 +125,9 @@ export class Tracks {
     }
     if (this.shown) {
       const hosts = Math.max(0, ...page.hosts.values.map((values) => values[0]?.length ?? 0));
-      const part = add(this.labels, "div", "", `${this.shown} by host`);
-      add(part, "span", "", `${count(hosts)} hosts`);
+      const name = this.shown === "stored" ? "rows" : this.shown;
+      const part = add(this.labels, "div", "", `${name} by host`);
+      add(part, "span", "", `${count(hosts)} host${hosts === 1 ? "" : "s"}`);
     }
     this.labels.style.gridTemplateRows = `${FLAGS}px`;
   }

@@ -1,0 +1,68 @@
+"""The numbers of the map of shared slices equal a count over the event file, apart from the fold."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from braid.core.event_jsonl import read_events
+from braid_widgets.cockpit.page import recorded_page
+from unit.scripted import rows
+
+RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
+
+
+@pytest.fixture(scope="module", params=["slices", "shared_ring"])
+def run(request: pytest.FixtureRequest) -> tuple[list[Any], list[dict[str, Any]]]:
+    path = RECORDINGS / f"{request.param}.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    frames = recorded_page(read_events(path))["frames"]
+    return frames, lines
+
+
+def test_a_shared_run_has_the_map_of_ages(run: Any) -> None:
+    frames, _ = run
+    assert {name for frame in frames for name in frame["state_map"]} == {"ages"}
+
+
+def test_results_of_a_query_are_those_of_the_events(run: Any) -> None:
+    frames, lines = run
+    totals: Counter[str] = Counter()
+    for frame in frames:
+        of_batch = [
+            line["results_by_query"]
+            for line in lines
+            if line["type"] == "BatchQueryResults" and line["batch"] + 1 == frame["batch"]
+        ]
+        for found in of_batch:
+            totals.update(found)
+        shown = {q[0]: (q[2], q[3]) for q in rows(frame["state_map"]["ages"]["queries"])}
+        assert shown == {
+            name: (totals[name], sum(found.get(name, 0) for found in of_batch)) for name in shown
+        }
+
+
+def test_slices_hold_all_rows_in_the_order_of_their_ages(run: Any) -> None:
+    frames, lines = run
+    ends: dict[int, list[int]] = {}
+    commits = {line["batch"] + 1: line for line in lines if line["type"] == "BatchCommitted"}
+    chains = [line for line in lines if line["type"] == "ChainChanged"]
+    for frame in frames:
+        view = frame["state_map"]["ages"]
+        live = commits[frame["batch"]]["live_tuples"]
+        ends |= {c["stream"]: c["slice_ends"] for c in chains if c["batch"] + 1 == frame["batch"]}
+        assert view["rows"] == live and view["scale_max"] == max(view["pieces"]["rows"])
+        for stream, held in enumerate(live):
+            own = [p for p in rows(view["pieces"]) if p[0] == stream]
+            assert sum(p[5] for p in own) == held
+            assert [p[2] for p in own] == [0, *(p[3] for p in own[:-1])], "no gap, young first"
+            assert set(ends[stream]) <= {p[3] for p in own}
+
+
+def test_the_query_with_the_shortest_window_comes_first(run: Any) -> None:
+    frames, _ = run
+    longest = [max(q[1]) for q in rows(frames[-1]["state_map"]["ages"]["queries"])]
+    assert longest == sorted(longest) and len(longest) >= 3

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { age } from "../src/base/format.ts";
+import type { AgesFrame } from "../src/frames.ts";
+import { agePlace, inspectAges, sameScale } from "../src/slices/ages.ts";
+
+const frame = (scale = 5): AgesFrame => ({
+  streams: ["r", "s"],
+  rows: [3, 5],
+  received: [1, 1],
+  hosts: 1,
+  pieces: {
+    stream: [0, 0, 1],
+    host: [0, 0, 0],
+    first: [0, 5e6, 0],
+    last: [5e6, 15e6, 15e6],
+    slice: [0, 1, 0],
+    rows: [1, 2, 5],
+  },
+  queries: { name: ["near"], windows: [[5e6, 15e6]], results: [70], batch_results: [7] },
+  scale_max: scale,
+});
+
+test("ages rise from left to right, by their logarithm where windows differ much", () => {
+  const near = agePlace([5e6, 30e6]);
+  assert.deepEqual([near.isLog, near.place(0), near.place(15e6)], [false, 0, 0.5]);
+  const far = agePlace([1e6, 100e6]);
+  assert.deepEqual([far.isLog, far.place(0), far.place(100e6)], [true, 0, 1]);
+  assert.ok(far.place(1e6) < far.place(2e6) && far.place(2e6) - far.place(1e6) > 0.02);
+});
+
+test("an age is said in the largest unit", () => {
+  assert.deepEqual([5e6, 90e6, 3600e6, 86400e6, 0].map(age), [
+    "5 s",
+    "1.5 min",
+    "1 h",
+    "1 d",
+    "0 s",
+  ]);
+});
+
+test("a query says its results and how many slices it reads", () => {
+  const told = inspectAges(frame(), "query:near");
+  assert.equal(told?.title, "Query “near”");
+  assert.deepEqual(told?.pairs, [
+    ["results so far", "70"],
+    ["results in this batch", "7"],
+    ["window of r", "5 s, 1 of 2 slices"],
+    ["window of s", "15 s, 1 of 1 slices"],
+  ]);
+});
+
+test("a slice says which queries read it", () => {
+  const told = [0, 5e6].map((first) => inspectAges(frame(), `slice:0:${first}`));
+  assert.equal(told[1]?.title, "5 s to 15 s of r");
+  assert.deepEqual(
+    told.map((each) => each?.pairs[2]?.[1]),
+    ["near", "none"],
+  );
+  assert.equal(inspectAges(frame(), "host:3"), undefined);
+});
+
+test("all frames of a run are on the scale of the fullest slice", () => {
+  const frames = [frame(5), frame(9)];
+  sameScale(frames);
+  assert.deepEqual(
+    frames.map(({ scale_max }) => scale_max),
+    [9, 9],
+  );
+});
