@@ -48,6 +48,7 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True):
     - ``windows``: microseconds by alias.
     - ``placement``: a name of ``oracle.PLACEMENTS``, or ``AUTO``.
     - ``how``: kind of the join.
+    - ``emit``: "early" if whole runs of tables give early answers, whose net is compared.
     - ``match``, ``tolerance``, ``is_strict``: an as-of join by event time, with its tolerance in
       microseconds (None: any); match "": none. The pairs of windows are not for it.
     - ``verdict``: the right outcome of a stored case; "either" if Spark's own outcome depends on
@@ -63,6 +64,7 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True):
     verdict: Verdict = "equal"
     why: str = ""
     how: str | dict[str, str] = "inner"
+    emit: str = "final"
     match: str = ""
     tolerance: int | None = None
     is_strict: bool = False

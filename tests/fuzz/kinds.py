@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from braid.core.join_kinds import EMITS
 from braid.core.match_rules import MATCHES
 from msgspec.structs import replace
 
@@ -24,11 +25,13 @@ def draw_kind(draw: random.Random, case: Case) -> Case:
     """Return the case with a kind of join, or as an as-of join; two in five stay inner joins."""
     if draw.random() < 0.4:
         return case
+    emit = draw.choice(EMITS)
     if len(case.streams) > 2:
         kept = draw.sample([*case.streams], draw.randint(1, len(case.streams)))
-        return replace(case, how=dict.fromkeys(kept, "keep"))
+        return replace(case, how=dict.fromkeys(kept, "keep"), emit=emit)
     if draw.random() < 0.6:
-        return replace(case, how=draw.choice(_KINDS))
+        how = draw.choice(_KINDS)
+        return replace(case, how=how, emit="final" if how == "semi" else emit)
     return replace(
         case,
         how=draw.choice(("inner", "left")),

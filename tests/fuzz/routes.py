@@ -132,12 +132,12 @@ def table_run(case: Case) -> Answer:
     tables = {a: timed(case, a) for a in case.streams}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:
-            more = event_time(case) | kind_arguments(case)
+            more = event_time(case) | kind_arguments(case) | {"emit": case.emit}
             join = StreamJoin(tables, case.on, _placement(case), check=True, **more)
             run = join.start(f"{folder}/run", batches="batch")
             has_started = True
             run.awaitTermination()
-            found = run.results()
+            found = run.results(net=case.emit == "early")
         except Exception as error:
             return answer_of(error, has_started)
     if wrong := changed_rows(tables, found):

@@ -52,8 +52,10 @@ def _smaller(case: Case) -> Iterator[Case]:
         yield replace(case, windows={})
     if case.match:
         yield replace(case, match="", tolerance=None, is_strict=False)
+    if case.emit != "final":
+        yield replace(case, emit="final")
     if case.how != "inner":
-        yield replace(case, how="inner")
+        yield replace(case, how="inner", emit="final")
     if case.placement != "Centralized()":
         yield replace(case, placement="Centralized()")
     for alias, stream in case.streams.items():

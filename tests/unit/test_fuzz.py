@@ -75,7 +75,7 @@ def test_whole_runs_draw_every_kind_of_join() -> None:
 @pytest.mark.parametrize(
     ("given", "rows"),
     [
-        ({"how": "full"}, [(0, 1), (1, None), (2, None), (None, 0)]),
+        ({"how": "full", "emit": "early"}, [(0, 1), (1, None), (2, None), (None, 0)]),
         ({"how": "right"}, [(0, 1), (None, 0)]),
         ({"how": "semi"}, [(0,)]),
         ({"how": "anti"}, [(1,), (2,)]),
