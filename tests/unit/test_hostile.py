@@ -45,6 +45,7 @@ from bs4 import BeautifulSoup
 HURT = "\"'><img src=x onerror=hurt()><script>hurt()</script><!--<script>hurt() onclick=hurt() "
 """Text that closes an attribute, a tag and a comment."""
 SWING = [(0, 9), (9, 0), (9, 3), (0, 9)]
+OF_THREE = [(*counts, 2) for counts in SWING]
 SPAN = 4_000_000
 
 
@@ -54,7 +55,11 @@ def recordings() -> list[list[Any]]:
     shedding.
     """
     found = {
-        name: simulate(p, SWING, windows=(5.0, 5.0))
+        name: simulate(
+            p,
+            SWING if p.supports_streams(2) else OF_THREE,
+            windows=(5.0,) * (2 if p.supports_streams(2) else 3),
+        )
         for name, kind in registered_placements().items()
         if kind.__module__.startswith("braid.")
         for p in list(kind.example_instances())[:1]
