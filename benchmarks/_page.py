@@ -22,6 +22,7 @@ ORDER = (
     "large",
     "small",
     "floor",
+    "hosts",
     "multiway",
     "sharing",
     "growth",
