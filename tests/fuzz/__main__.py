@@ -17,6 +17,7 @@ from braid.core.event_jsonl import LOGGER
 from fuzz.campaign import Campaign, Finding, Report
 from fuzz.cases import Case, encode, load, save
 from fuzz.hub_campaign import StatementCampaign
+from fuzz.query_campaign import find_wrong_answers
 from fuzz.replay import outcomes_of
 
 FOUND = Path("runs/fuzz")
@@ -27,6 +28,8 @@ def main() -> int:
     """Run the fuzzer with these arguments. Return 1 if a wrong answer was found."""
     given = _arguments()
     LOGGER.setLevel(logging.CRITICAL)
+    if given.queries:
+        return _run_queries(given)
     with open_spark(given.spark and not given.statements) as spark:
         if given.case is not None:
             return _replay(given.case, spark)
@@ -49,6 +52,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--count", type=int, help="how many conditions or statements it tries")
     parser.add_argument("--case", type=Path, help="a JSON file, which is tried again")
     parser.add_argument("--statements", action="store_true", help="statements of a hub")
+    parser.add_argument(
+        "--queries", action="store_true", help="hubs and shared joins of queries of every kind"
+    )
     parser.add_argument("--no-spark", dest="spark", action="store_false", help="start no Spark")
     given = parser.parse_args()
     if given.minutes is None and given.count is None:
@@ -72,6 +78,16 @@ def open_spark(is_wanted: bool) -> Iterator[Any]:
         yield spark
     finally:
         spark.stop()
+
+
+def _run_queries(given: argparse.Namespace) -> int:
+    runs = wrong = 0
+    for seed, sentence in find_wrong_answers(given.seed, given.minutes, given.count):
+        runs, wrong = runs + 1, wrong + bool(sentence)
+        if sentence:
+            print(f"seed {seed}: {sentence}")
+    print(f"{runs:,} runs of many queries; {wrong} wrong")
+    return int(bool(wrong))
 
 
 def _replay(path: Path, spark: Any) -> int:

@@ -216,14 +216,14 @@ def _choose_aggregates(draw: random.Random, parts: _Parts) -> None:
 
 def _source(draw: random.Random, parts: _Parts) -> tuple[str, tuple[list[str], list[str]]]:
     """Return FROM, its terms in WHERE, and their meaning."""
-    way = draw.choice(("comma", "join", "join", "inner", "cross", "using", "odd"))
+    way = draw.choice(("comma", "join", "join", "inner", "cross", "using", "odd", "kind", "kind"))
     first, *rest = parts.aliases
     text, said, meant = _table(draw, parts, first, True), [], []
     for place, alias in enumerate(rest):
         before = parts.aliases[: place + 1]
         link = LINKS[draw.choice(before), alias]
         table = _table(draw, parts, alias, False)
-        is_odd = way == "odd" and place == len(rest) - 1
+        is_odd = way in ("odd", "kind") and place == len(rest) - 1
         if way == "using" and {before[-1], alias} == {"c", "b"} and len(before) == 1:
             text += f" JOIN {table} USING (flight)"
             meant.append("c.flight = b.flight")
@@ -231,7 +231,7 @@ def _source(draw: random.Random, parts: _Parts) -> tuple[str, tuple[list[str], l
                 parts.truth_select = [f"{before[0]}.flight", *_others(before[0]), *_others(alias)]
             continue
         if is_odd:
-            word = draw.choice(JOIN_WORDS)
+            word = draw.choice(JOIN_WORDS if way == "odd" else [*KINDS])
             text += f" {word} {table}" + (
                 "" if "NATURAL" in word and draw.random() < 0.7 else f" ON {link}"
             )
