@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid import HashPartition, StaticGrid
+from braid import HashPartition, HotKeys, StaticGrid
 from braid.condition.parser import parse_predicate
 from braid.core.reserved_columns import ROUTING
 from braid.kernels.hashing import xxhash64
@@ -152,3 +152,26 @@ def test_only_keys_that_are_integers_are_hashed_without_sql() -> None:
     predicate = parse_predicate("a.n = b.n", schemas, [None, None])
     for placement in (HashPartition(1), StaticGrid(4, n=2, m=2)):
         assert not ArrowFeed(schemas, predicate, times, placement, 3).routing
+
+
+def test_parts_of_a_value_are_told_apart_without_sql() -> None:
+    """Tuples of one value have keys of that value in both streams, and nearly all of them."""
+    rows = 4000
+    table = pa.table({"n": np.full(rows, 5), "id": np.arange(rows), "s": ["x"] * rows})
+    schemas = dict.fromkeys("ab", table.schema)
+    predicate = parse_predicate("a.n = b.n", schemas, [None, None])
+    placement, times = HotKeys(4), dict.fromkeys("ab", "cast(0 as bigint)")
+    feed = ArrowFeed(schemas, predicate, times, placement, 3)
+    whole = feed.compute_tuples("a", table)
+    keys, per_value = whole[ROUTING].to_numpy(), placement.keys_per_value
+    assert set(keys // per_value) == set(
+        feed.compute_tuples("b", table)[ROUTING].to_numpy() // per_value
+    )
+    counts = np.bincount(keys % per_value, minlength=per_value)
+    assert (
+        len(set(keys // per_value)) == 1 and counts.min() > 0 and counts.max() < 3 * counts.mean()
+    )
+    some = feed.compute_tuples("a", table.slice(1000, 500))
+    assert some[ROUTING].to_pylist() == keys[1000:1500].tolist()
+    alone = dict.fromkeys("ab", table.select(["n", "s"]).schema)
+    assert not ArrowFeed(alone, predicate, times, placement, 3).routing

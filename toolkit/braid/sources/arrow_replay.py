@@ -20,12 +20,12 @@ from braid.condition.arrow_type_checker import ArrowAnalyzer
 from braid.condition.change_columns import check_signs, make_sign_sql
 from braid.condition.predicate import Predicate
 from braid.condition.residual_evaluation import query_table, raise_failure
-from braid.condition.sql_types import INTEGRAL, sql_type_of_arrow
+from braid.condition.sql_types import sql_type_of_arrow
 from braid.core.placement import Placement
 from braid.core.reserved_columns import DRAW, MEETS, ROUTING, SIGN, TIME, WORTH
 from braid.core.shedding_plan import SheddingPlan
-from braid.kernels.join_spec import RoutingHash
 from braid.sources.equality_numbers import combine_numbers
+from braid.sources.integer_routing import find_routing_hashes
 from braid.sources.plain_columns import PlainColumns, find_plain_columns
 from braid.sources.tuple_filter import make_tuple_filter
 from braid.storage import durable_files, micro_batch_files, staged_input
@@ -179,29 +179,6 @@ def _hash_number_sql(
     return f"hash({seed}, {dimension}, {columns[column]}) % {numbers}"
 
 
-def _find_routing_hashes(
-    analyser: ArrowAnalyzer, predicate: Predicate, placement: Placement | None, seed: int
-) -> dict[str, RoutingHash]:
-    """Return, by stream, the routing hash of join values that are integers; else none.
-
-    It is computed without a statement of SQL. It depends on the schemas alone, since equal values
-    must have equal routing keys in all batches.
-    """
-    equality = predicate.equality
-    if placement is None or equality is None or placement.routing_key_source != "join":
-        return {}
-    if placement.keys_per_value > 1 or placement.key_space_size == 1:
-        return {}
-    keys = zip(analyser.schemas, predicate.key_columns, equality, strict=True)
-    kinds = [analyser.infer_type(alias, columns[name]) for alias, columns, name in keys]
-    if any(kind is None or kind.name not in INTEGRAL for kind in kinds):
-        return {}
-    return {
-        alias: RoutingHash(name, seed, placement.key_space_size)
-        for alias, name in zip(analyser.schemas, equality, strict=True)
-    }
-
-
 def _make_select_sql(columns: Mapping[str, str], where: Sequence[str]) -> str:
     chosen = ", ".join(f"{sql} AS {_quote_identifier(name)}" for name, sql in columns.items())
     return f"SELECT {_PLACE}, {chosen} FROM tuples WHERE {' AND '.join(where) or 'true'}"
@@ -239,7 +216,7 @@ class ArrowFeed:
         self.texts: dict[str, list[str]] = {}
         self.plain: dict[str, PlainColumns] = {}
         self.analyser = analyser = ArrowAnalyzer(schemas)
-        self.routing = _find_routing_hashes(analyser, predicate, placement, seed)
+        self.routing = find_routing_hashes(analyser, predicate, placement, seed)
         for i, (alias, schema) in enumerate(schemas.items()):
             wanted = {TIME: times[alias]} | predicate.key_columns[i] | predicate.computed_columns[i]
             columns = {n: analyser.compile_expression(alias, sql)[0] for n, sql in wanted.items()}
@@ -345,8 +322,7 @@ class ArrowFeed:
         table = pa.table(computed)
         if hashed is None:
             return table
-        values = table[hashed.column].combine_chunks().cast(pa.int64())
-        return table.append_column(ROUTING, hashed.routing_keys(values))
+        return table.append_column(ROUTING, hashed.compute_keys(table, rows, computed[_PLACE]))
 
     def _evaluate_columns(self, query: str, rows: pa.Table, alias: str, number: int) -> pa.Table:
         """Return the computed columns of a micro-batch.
