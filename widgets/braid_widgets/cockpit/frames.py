@@ -29,6 +29,7 @@ from braid_widgets.cockpit.decision_flags import Annotation, FlagCollector
 from braid_widgets.cockpit.key_figures import SheddingTotals, strip_figures
 from braid_widgets.cockpit.tracks import Series, TimelineFrame, make_timeline
 from braid_widgets.cockpit.verdict import Verdict, VerdictTracker
+from braid_widgets.diffusion.segment_map import SegmentsFrame
 from braid_widgets.psp.ring import RingFrame
 from braid_widgets.slices.age_map import AgesFrame
 from braid_widgets.theta.grid_map import GridFrame
@@ -62,6 +63,7 @@ class MapFrame(TypedDict):
     grid: NotRequired[GridFrame]
     ring: NotRequired[RingFrame]
     ages: NotRequired[AgesFrame]
+    segments: NotRequired[SegmentsFrame]
 
 
 class BatchFlow(TypedDict):

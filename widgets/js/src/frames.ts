@@ -218,12 +218,41 @@ export interface AgesFrame {
   scale_max: number;
 }
 
+/**
+ * A segment of a master stream on a host. - `first`, `last`: its batches, from 1; the last one so
+ * far if it goes on. - `copied`: rows of the other streams that were copied there when it began.
+ */
+export interface Segment {
+  stream: number;
+  host: number;
+  first: number;
+  last: number;
+  copied: number;
+}
+
+/**
+ * Segments by host after a batch. - `first`, `last`: the batches shown, from 1. - `received`,
+ * `sent`: rows of this batch, and copies of them that were sent to hosts. - `scale_max`: rows of a
+ * full bar. Frames shown together use the maximum.
+ */
+export interface SegmentsFrame {
+  streams: string[];
+  first: number;
+  last: number;
+  segments: Columns<Segment>;
+  stored: number[];
+  received: number;
+  sent: number;
+  scale_max: number;
+}
+
 /** A frame of the state map, under the name of the JavaScript that draws it. */
 export interface MapFrame {
   blocks?: BlockMapFrame;
   grid?: GridFrame;
   ring?: RingFrame;
   ages?: AgesFrame;
+  segments?: SegmentsFrame;
 }
 
 /** The view after a batch (from 1). */

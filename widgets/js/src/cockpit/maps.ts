@@ -2,6 +2,7 @@
 import { draw as held } from "../base/block_map.ts";
 import type { Target } from "../base/pen.ts";
 import type { Theme } from "../base/theme.ts";
+import { SegmentsView } from "../diffusion/segments.ts";
 import type { MapFrame, Palette } from "../frames.ts";
 import { draw as ring } from "../psp/ring.ts";
 import { AgesView } from "../slices/ages.ts";
@@ -47,6 +48,7 @@ const MAPS: { [K in keyof Named]: Made<Named[K]> } = {
   grid: (box, theme) => new GridView(box, theme),
   ring: drawn(ring),
   ages: (box, theme) => new AgesView(box, theme),
+  segments: (box, theme) => new SegmentsView(box, theme),
 };
 
 /** Shows the map of each frame; a run of another kind gets another view. */

@@ -1,4 +1,6 @@
 // A page of a run, as far as it is: what came since is put to what is there.
+
+import { segmentScale } from "../diffusion/segments.ts";
 import type { BatchFrame, CockpitPage } from "../frames.ts";
 import { sameScale } from "../slices/ages.ts";
 import { oneScale } from "../theta/grid.ts";
@@ -31,6 +33,7 @@ export function extend(page: CockpitPage, more: More): CockpitPage {
 export function scaled(page: CockpitPage): CockpitPage {
   oneScale(page.frames.flatMap(({ state_map: map }) => map.grid ?? []));
   sameScale(page.frames.flatMap(({ state_map: map }) => map.ages ?? []));
+  segmentScale(page.frames.flatMap(({ state_map: map }) => map.segments ?? []));
   const held = page.frames.flatMap(({ state_map: map }) => map.blocks ?? []);
   const top = Math.max(0, ...held.map((frame) => frame.scale_max));
   for (const frame of held) frame.scale_max = top;
