@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.core.run_events import BatchCommitted, ClockJumped
+from braid.core.clock_events import ClockJumped
+from braid.core.run_events import BatchCommitted
 from braid.core.stream_clocks import SUPPORT, StreamClock, TimeSpread, advance_clock, needs_spread
 from braid.health import read_health
 from braid.kernels.block_builder import describe_times

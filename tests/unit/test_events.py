@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from braid.core import batch_history, batch_report, event_jsonl, run_events
+from braid.core import batch_history, batch_report, clock_events, event_jsonl, run_events
 from braid.core.answer_events import TuplesAnswered
 from braid.core.comparison_watch import ManyComparisons
 from braid.core.irregular_rows import IrregularFile, IrregularRowsWritten
@@ -122,8 +122,8 @@ ALL: list[Any] = [
         batch_report.HostMetrics(received_tuples=9),
         {"A": 1},
     ),
-    run_events.ClockJumped(7, "a", 1_000_000, 32_472_144_000_000_000, 8),
-    run_events.ClockJumped(0, "b", None, 32_472_144_000_000_000, 1),
+    clock_events.ClockJumped(7, "a", 1_000_000, 32_472_144_000_000_000, 8),
+    clock_events.ClockJumped(0, "b", None, 32_472_144_000_000_000, 1),
     reuse.HubStarted(
         ("a", "b"), "ts", "relaxed", Network((Node("S"),)).to_dict(), {"a": "S", "b": "S"}, 60
     ),

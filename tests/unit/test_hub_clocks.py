@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.core.run_events import ClockJumped
+from braid.core.clock_events import ClockJumped
 from braid.health import read_health
 from braid.hub.hub import HubRun, QueryHub
 from braid.papers.reuse.hub_events import HubBatchCommitted

@@ -44,6 +44,7 @@ PLACEMENTS = {
 }
 """The modules of the built-in placements, by class name."""
 EVENT_MODULES = (
+    "braid.core.clock_events",
     "braid.core.comparison_watch",
     "braid.core.answer_events",
     "braid.core.irregular_rows",

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from braid.core.batch_report import BatchReport
+from braid.core.clock_events import ClockJumped
 from braid.core.plan import Block
-from braid.core.run_events import ClockJumped
 from braid.core.run_state import RunState
 from braid.core.stream_clocks import (
     SUPPORT,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from logging import DEBUG, INFO, WARNING
+from logging import DEBUG, INFO
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -19,7 +19,7 @@ from braid.core.registry import ClassRegistry
 from braid.core.shedding_plan import ItemYield
 from braid.core.step_counts import StepCounts
 from braid.core.stream_clocks import IrregularCounts
-from braid.util.durations import format_duration, format_instant
+from braid.util.durations import format_duration
 
 EVENTS: ClassRegistry[Event] = ClassRegistry("event")
 """Event classes of the imported modules, by name; ``core.event_jsonl.event_types`` returns all."""
@@ -270,39 +270,6 @@ class BatchCommitted(Event):
                 sum(values)
                 for values in zip(*map(msgspec.structs.astuple, self.host_metrics), strict=True)
             )
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ClockJumped(Event):
-    """A jump of a stream's clock from ``before`` to ``after`` (event times in microseconds).
-
-    ``support`` tuples have such times. Tuples behind the new clock are late from now on. The event
-    precedes the batch's commit.
-
-    If ``before`` is None, the stream began with fewer than eight tuples, far ahead of another
-    stream.
-    """
-
-    level = WARNING
-    retention_key = ("stream",)
-
-    batch: int
-    stream: str
-    before: int | None
-    after: int
-    support: int
-
-    def describe_decision(self, moment: EventContext) -> str:
-        tuples = f"{self.support} tuple{'s' if self.support > 1 else ''}"
-        if self.before is None:
-            return (
-                f"the clock of {self.stream} begins at {format_instant(self.after)}, by "
-                f"{tuples} alone"
-            )
-        return (
-            f"the clock of {self.stream} jumps from {format_instant(self.before)} to "
-            f"{format_instant(self.after)}, where {tuples} are"
         )
 
 

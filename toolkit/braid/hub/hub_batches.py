@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.core.clock_events import ClockJumped
 from braid.core.reserved_columns import TIME
-from braid.core.run_events import ClockJumped
 from braid.core.stream_clocks import IrregularCounts, StreamClock, advance_clock, needs_spread
 from braid.errors import ExpressionError
 from braid.hub.delivery import deliver_batch
