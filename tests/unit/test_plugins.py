@@ -78,7 +78,10 @@ def test_the_table_has_every_placement_of_the_package() -> None:
 def test_the_table_has_every_module_of_events() -> None:
     core = {
         f"braid.core.{name}"
-        for name in ("run_events", "comparison_watch", "irregular_rows", "answer_events")
+        for name in (
+            *("run_events", "comparison_watch", "irregular_rows", "answer_events"),
+            "clock_events",
+        )
     }
     assert {*_defined(Event).values()} | core == set(plugins.EVENT_MODULES)
 
