@@ -34,6 +34,7 @@ ORDER = (
     "placements",
     "auto",
     "hot_keys",
+    "hypercube",
     "shedding",
     "reuse",
 )

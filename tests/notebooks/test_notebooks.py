@@ -288,6 +288,18 @@ def test_hot_keys(tmp_path: Path) -> None:
     assert "all checks passed" in html, "the claims"
 
 
+HYPERCUBE = ["rates=16,2,2", "later=2,2,16", "hosts=4", "batches=28", "values=10"]
+
+
+def test_the_hypercube(tmp_path: Path) -> None:
+    assert report("10_hypercube", page := tmp_path / "cube.html", HYPERCUBE) == 0
+    html = page.read_text(encoding="utf-8")
+    assert find_external_urls(html) == [] and "widget-view" not in html and "Traceback" not in html
+    assert "Hosts that receive a tuple" in html and html.count('<div data-film="cockpit">') == 1
+    assert "shares by equality a = b: 4, b = c: 1, in place of 2 x 2" in html, "a reason"
+    assert "all checks passed" in html, "the claims"
+
+
 def test_papermill_by_itself_runs_a_notebook_as_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,1 @@
+"""The hypercube beside routing in hops, while rates change: experiments and claims."""
