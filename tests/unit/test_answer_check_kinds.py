@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from braid.answer_check import check_answers
+from braid.core.placement import Placement
 from braid.execution.tuple_answers import AnswerWriter
+from braid.papers.baselines.hash_partition import HashPartition
+from braid.papers.theta.grid import AdaptiveGrid
+from braid.stream_join import StreamJoin
 from kind_runs import draw_case, run_case
 
 KINDS = ("left", "right", "full", "anti", "semi")
@@ -56,3 +61,28 @@ def test_a_sample_is_refused_if_the_first_stream_may_be_absent(tmp_path: Path) -
     run_case(draw_case(0, ("right",)), tmp_path / "run")
     with pytest.raises(ValueError, match="sample is 0.5, but the run answers tuples without"):
         check_answers(tmp_path / "run", sample=0.5)
+
+
+@pytest.mark.parametrize("placement", [None, AdaptiveGrid(4), HashPartition(2)], ids=repr)
+@pytest.mark.parametrize("batches", [5, 10])
+def test_a_lost_answer_is_found_on_placements_that_move_tuples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, placement: Placement | None, batches: int
+) -> None:
+    """Without the check of plans, which keeps the pairs that are pending."""
+    monkeypatch.setattr(AnswerWriter, "_write_unmatched", lambda *given: None)
+    rows = [pa.table({"k": range(n)}) for n in (40, 30)]
+    streams = dict(zip("ab", rows, strict=True))
+    more = {} if placement is None else {"placement": placement}
+    run = StreamJoin(streams, "a.k = b.k", how="left", **more).start(tmp_path, batches=batches)
+    assert run.awaitTermination()
+    report = check_answers(tmp_path)
+    assert not report.is_right and "10 missing" in str(report)
+
+
+def test_early_answers_are_checked_on_a_placement_that_moves_tuples(tmp_path: Path) -> None:
+    rows = pa.table({"k": range(40)})
+    join = StreamJoin(
+        {"a": rows, "b": rows}, "a.k = b.k", AdaptiveGrid(4), how="left", emit="early"
+    )
+    assert join.start(tmp_path, batches=10).awaitTermination()
+    assert check_answers(tmp_path).is_right

@@ -93,6 +93,7 @@ def test_a_closed_run_is_said_to_be_complete_and_refuses_to_go_on(
     run.close()
     assert run.status["state"] == "completed" == read_health(tmp_path / "run").state
     assert run.status["waiting"] == {"a": 0} and run.health().waiting_tuples == {}
+    assert run.status["batch"] < run.status["batches"] and run.status["seconds_left"] == 0
     answers = [e for e in run.events() if isinstance(e, TuplesAnswered)]
     assert answers[-1].answered[0] >= answers[-1].unmatched[0] > 0
     assert run.exception() is None and run.results().num_rows > before

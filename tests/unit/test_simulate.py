@@ -271,6 +271,7 @@ def count_answered(run):
     return tuple(map(sum, zip(*(e.answered for e in events), strict=True))), events[-1].waiting
 
 
+FIRST = MatchRule("first")
 LONG = [(9, 4), (0, 30), (20, 0), (3, 40), (0, 0), (12, 5), (1, 60), (7, 7)]
 
 
@@ -290,6 +291,13 @@ def test_every_placement_answers_all_tuples_of_a_simulated_join_once(name):
         rule = MatchRule(match, (TIME, TIME), tolerance=1_500_000)
         run = simulate(placement, LONG, match=rule)
         assert count_answered(run) == ((received[0], 0), (0, 0))
+
+
+def test_a_match_may_be_named():
+    named, ruled = (list(simulate(StaticGrid(4), LONG, match=m)) for m in ("first", FIRST))
+    assert named == ruled
+    with pytest.raises(ValueError, match="match is 'last'; match must be one of latest, first, n"):
+        list(simulate(StaticGrid(4), LONG, match="last"))
 
 
 def test_the_expected_share_without_a_partner_falls_with_the_selectivity():

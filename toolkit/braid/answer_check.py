@@ -22,7 +22,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from braid.answer_check_kinds import list_numbers, read_checkable_settings, replace_pairs
+from braid import answer_check_kinds as kinds
 from braid.answer_check_partners import NUMBER, PartnerSql, check_no_late_tuples
 from braid.answer_check_spark import ROWS_A_BATCH, join_row_numbers
 from braid.answer_check_sql import translate_condition
@@ -60,7 +60,7 @@ def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport:
     if not isinstance(sample, int | float) or not 0 < sample <= 1:
         raise ValueError(f"sample is {format_value(sample)}; it must be a share above 0, at most 1")
     store = open_store(path)
-    query = read_checkable_settings(store)
+    query = kinds.read_checkable_settings(store)
     store.fetch_all()
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
@@ -102,10 +102,7 @@ class _Recomputation:
         state = store.last_state()
         self.epoch = -1 if state is None else state.epoch
         self.match: Mapping[str, Any] | None = query.get("match")
-        is_moving = state is not None and bool(
-            state.pending_pairs if query["check"] else state.pinned_blocks
-        )
-        self.owes = is_moving and not self.match
+        self.owes = not self.match and kinds.owes_pairs(store, query, self.kind)
         self.released_until = None if state is None else state.releases.until
         self.is_closed = state is not None and all(state.ended)
         self.is_answered = self.is_closed and state is not None and not any(state.answers.waiting)
@@ -266,7 +263,7 @@ class _Recomputation:
             late = "false" if self.is_closed else f"NOT {done}"
             structs += f", {quote_text(self.aliases[0])}.{NUMBER} AS number"
         structs += f", {make_sign_sql(self.changes)} AS sign" if self.changes else ""
-        structs += list_numbers(self.kind, [*map(quote_text, self.aliases)])
+        structs += kinds.list_numbers(self.kind, [*map(quote_text, self.aliases)])
         self.database.execute(
             f"CREATE TEMP TABLE expected AS SELECT {structs}, {batch} AS batch, "
             f"coalesce({late}, false) AS is_late FROM {given}"
@@ -275,7 +272,7 @@ class _Recomputation:
         if self.kind.preserved:
             is_answered = self.is_early or self.is_answered
             is_complete = is_answered and not self.store.log.first_retained_batch
-            replace_pairs(self.database, self.kind, self.structs, is_complete)
+            kinds.replace_pairs(self.database, self.kind, self.structs, is_complete)
         if self.match is not None and self.query["how"] == "left":
             first = quote_text(self.aliases[0])
             self.database.execute(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
 
 from braid.answer_check_partners import NUMBER
 from braid.core.join_kinds import JoinKind
+from braid.join_config import placement_from_json
 from braid.storage.run_store import RunStore
 
 
@@ -76,3 +77,16 @@ def read_checkable_settings(store: RunStore) -> dict[str, Any]:
             f"{store.where} holds {kind}; answers can be recomputed for the run of a StreamJoin"
         )
     return query
+
+
+def owes_pairs(store: RunStore, query: Mapping[str, Any], kind: JoinKind) -> bool:
+    """Return whether pairs are pending because a change of placement is in progress.
+
+    ``query``: the settings of the run.
+    """
+    if query["check"] or not kind.is_inner:  # only these runs keep the pairs themselves
+        state = store.last_state()
+        return state is not None and bool(state.pending_pairs)
+    placement = placement_from_json(query)
+    state = store.last_state(placement.State)
+    return state is not None and placement.has_pending_pairs(state.placement_state)

@@ -208,8 +208,12 @@ class JoinRun(EngineRun):
         A StreamJoin accepts it as a stream. It has a struct for each alias, as ``results()`` has,
         or with ``flat`` the column ``a_x`` for column ``x`` of alias ``a``. If the join has event
         time, the result has an event-time column: the latest event time of its members, named as
-        that of the first stream. A result can be as late as this join's lateness allows, so a join
-        that reads the stream needs at least that lateness.
+        that of the first stream.
+
+        A join that reads the stream needs enough ``lateness``. A pair can be as late as this join's
+        lateness allows. A tuple that is answered without a partner, or in an as-of join, has its
+        own event time but comes once its answer is final: later by the time for which it can match,
+        this join's lateness, and a micro-batch.
 
         Raises ValueError if two columns would have the same name, and for a run in a bucket.
         """

@@ -230,11 +230,20 @@ class RunLifecycle(ABC):
             "batches": total,
             "tuples": now.tuples,
             "tuples_per_second": (now.tuples - first.tuples) / seconds if seconds else 0.0,
-            "seconds_left": seconds / here * (total - done)
-            if total is not None and here > 0
+            "seconds_left": self._estimate_seconds_left(seconds, here, total - done)
+            if total is not None
             else None,
             **now.irregular,
         }
+
+    def _estimate_seconds_left(self, seconds: float, here: int, left: int) -> float | None:
+        """Return the seconds that some batches take; None: no batch has run here.
+
+        A completed run needs none, even if it was closed before its input ended.
+        """
+        if self._outcome == "completed":
+            return 0.0
+        return seconds / here * left if here > 0 else None
 
     def events(self, since: int = 0) -> list[Any]:
         """Return the events from event number ``since`` on, in order.

@@ -156,8 +156,8 @@ def _refuse_several(how: str, aliases: Sequence[str]) -> NoReturn:
     raise ValueError(
         f"how is {how!r}, which is for two streams, and these are {', '.join(aliases)}; give "
         f"{{{aliases[0]!r}: {KEEP!r}}} for {aliases[0]} LEFT JOIN ({' JOIN '.join(aliases[1:])}), "
-        "or chain two joins: the second one reads results_stream() of the first, or results() of "
-        "a join of tables"
+        "or chain two joins: the second one reads results_stream() of the first, with a lateness "
+        "that covers its windows, or results() of a join of tables"
     )
 
 

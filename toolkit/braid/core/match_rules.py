@@ -55,7 +55,7 @@ class MatchRule:
     """
 
     match: Match
-    order_keys: tuple[str, str]
+    order_keys: tuple[str, str] = (TIME, TIME)
     tolerance: float | None = None
     is_strict: bool = False
     ties: tuple[str, ...] = ()
@@ -70,6 +70,15 @@ class MatchRule:
         """Return the least and the greatest order of a left tuple less that of its partner."""
         most = float("inf") if self.tolerance is None else self.tolerance
         return (-most if True in self.directions else 0), (most if False in self.directions else 0)
+
+
+def parse_match_rule(given: MatchRule | str | None) -> MatchRule | None:
+    """Return a rule, also for the name of one by event time. Raises ValueError for other names."""
+    if not isinstance(given, str):
+        return given
+    if given not in MATCHES:
+        raise ValueError(f"match is {format_value(given)}; {_describe_matches()}")
+    return MatchRule(given)
 
 
 def bound_match_times(rule: MatchRule) -> Reach:
@@ -188,7 +197,7 @@ def _parse_order(order: Any, schemas: Mapping[str, Mapping[str, str]]) -> dict[s
         order = dict.fromkeys(schemas, order)
     if not isinstance(order, Mapping) or order.keys() != schemas.keys():
         raise ValueError(
-            f"order is {format_value(order)}; it must be a column of both streams, or name one "
+            f"order is {order!r}; it must be a column of both streams, or name one "
             f"for each of {', '.join(schemas)}"
         )
     for alias, column in order.items():

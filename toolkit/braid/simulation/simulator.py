@@ -18,7 +18,7 @@ from braid.core.batch_work import RunRules
 from braid.core.due_answers import needs_closing_batch
 from braid.core.horizon import Reach, intersect_reach, reach_of_windows
 from braid.core.join_kinds import check_complete, parse_kind
-from braid.core.match_rules import MatchRule, bound_match_times
+from braid.core.match_rules import Match, MatchRule, bound_match_times, parse_match_rule
 from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows
 from braid.core.run_events import RunEnded, RunStarted
@@ -53,7 +53,7 @@ def iter_simulation(
     shedder: Shedder | None = None,
     make_run: Callable[..., SimulatedRun] = SimulatedRun,
     how: str | Mapping[str, str] = "inner",
-    match: MatchRule | None = None,
+    match: MatchRule | Match | None = None,
 ) -> Iterator[Any]:
     """Yield the events of a simulated run.
 
@@ -101,7 +101,8 @@ def iter_simulation(
         Kind of the join, as for StreamJoin. All streams end with the last batch, and an empty one
         answers what waits. ``TuplesAnswered`` counts answers; ``results`` are pairs only.
     match
-        Rule of an as-of join by event time. Its releases take no time and are no results.
+        "latest", "first" or "nearest" for an as-of join by event time, or a rule of one. Its
+        releases take no time and are no results.
 
     Raises CoverageError if a plan breaks the cover rule, or if pairs are still pending or tuples
     not answered at the end. Raises ValueError if the placement does not support this number of
@@ -120,7 +121,15 @@ def iter_simulation(
         )
     micros = tuple(None if w is None else round(w * 1e6) for w in spread)
     model = make_run(
-        _make_rules(placement, names, reach_of_windows(micros), shedder, how, match, len(counts)),
+        _make_rules(
+            placement,
+            names,
+            reach_of_windows(micros),
+            shedder,
+            how,
+            parse_match_rule(match),
+            len(counts),
+        ),
         RunState.initial(
             width,
             placement.initial_state(width),
