@@ -10,6 +10,7 @@ import mutations
 import pytest
 from braid_lab.diffusion import claims as diffusion
 from braid_lab.hotkeys import claims as hotkeys
+from braid_lab.hypercube import claims as hypercube
 from braid_lab.psp import claims as psp
 from braid_lab.reuse import claims as reuse
 from braid_lab.shared_ring import claims as shared_ring
@@ -20,10 +21,10 @@ from braid_lab.theta import claims as theta
 pytestmark = pytest.mark.unit
 DOCS = Path(__file__).parents[2] / "docs"
 VERDICTS = json.loads((DOCS / "verdicts.json").read_text(encoding="utf-8"))
-STUDIES = (theta, diffusion, psp, slices, shared_ring, shedding, reuse, hotkeys)
+STUDIES = (theta, diffusion, psp, slices, shared_ring, shedding, reuse, hotkeys, hypercube)
 KNOWN = re.compile(
     r"ATR|CTR|PSP|Chain|ring|Grid|HashPartition|policy|planner|Lattice|computed|Spark|rule|bitmaps"
-    r"|containment|HotKeys"
+    r"|containment|HotKeys|HyperCube"
 )
 """The policies; and "computed", where the paper itself computes."""
 LENGTH = re.compile(r"\d+ ?(s|ms|batches|seeds?|queries|nodes|values|Q1)\b|\d|examples?|early")

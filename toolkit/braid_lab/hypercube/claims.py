@@ -14,8 +14,9 @@ from braid_lab.hypercube.experiments import FIXED
 CLAIMS = ClaimRegistry(
     "Ullman 2010",
     {
-        "": "a chain of three streams with windows, whose rates change half-way, counted in joins "
-        "of tables in this process"
+        "": "HyperCube, ATR, CTR and PSP on 16 hosts, a chain of three streams in 36 batches with "
+        "windows of 6, whose rates change half-way, one seed, counted in joins of tables in this "
+        "process"
     },
 )
 CHAIN = ((0, 1), (1, 2))
