@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from braid.core.reserved_columns import ROUTING, TIME
+from braid.core.reserved_columns import NO_TIME, ROUTING, TIME
 from braid.execution.spark_to_arrow import collect_batch
 from braid.kernels.hashing import xxhash64
 from braid.kernels.join_spec import StreamLayout
@@ -63,7 +63,7 @@ def test_rows_without_a_key_are_left_out_and_the_others_are_routed(
         flat = layout.extract_rows(rows, mine)
         found += flat.select(["n", "k", TIME, ROUTING]).to_pylist()
     assert [(r["n"], r["k"], r[TIME]) for r in found] == [
-        (n, k, s if timed else s or 0) for n, k, s in some
+        (n, k, s if timed or s is not None else NO_TIME) for n, k, s in some
     ]
     keyed = [(k,) for _, k, _ in some if k is not None]
     keys = spark.createDataFrame(keyed, "k bigint").select(
