@@ -54,7 +54,7 @@ def checked(page: Path) -> str:
     """Return the page's text after checking that a browser fetches nothing for it."""
     html = page.read_text(encoding="utf-8")
     assert find_external_urls(html) == []
-    assert '<div data-film="cockpit">' in html and '"matrix":' in html, "the run plays"
+    assert '<div data-film="cockpit">' in html and '"state_map":' in html, "the run plays"
     assert "widget-view" not in html and "Traceback" not in html
     return html
 
@@ -272,7 +272,7 @@ def test_the_cockpit(tmp_path: Path) -> None:
     html = page.read_text(encoding="utf-8")
     assert find_external_urls(html) == [] and "widget-view" not in html and "Traceback" not in html
     assert html.count('<div data-film="cockpit">') == 2 and "copies sent to hosts" in html
-    assert "dotted, modelled: StaticGrid(4), JoinBiclique(4)" in html
+    assert "AdaptiveGrid, 4 hosts · full history · modelled run · completed" in html
 
 
 HOT_KEYS = ["rows=1200", "batches=6", "hosts=4", "compared=0,1.5"]

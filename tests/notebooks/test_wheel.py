@@ -93,7 +93,7 @@ def test_it_makes_a_report(bare: Bare, attached: dict[str, str]) -> None:
     assert "wrote tour.html" in bare(*command, **attached)
     html = (bare.here / "tour.html").read_text(encoding="utf-8")
     assert find_external_urls(html) == [], "a browser fetches nothing for it"
-    assert '<div data-film="cockpit">' in html and '"matrix":' in html, "the run plays"
+    assert '<div data-film="cockpit">' in html and '"state_map":' in html, "the run plays"
     assert "widget-view" not in html and "Traceback" not in html
     assert "pairs, the same as by brute force" in html
     assert "batch 48 of 48" in html and "batch 3 of 3" in html, "the recorded run, and its own"
