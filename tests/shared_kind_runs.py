@@ -140,7 +140,7 @@ class SharedKinds(Shared):
     def find_faults(self) -> Iterator[str]:
         """Yield a sentence for each wrong answer."""
         for q, first, end, since in (span for spans in self.served.values() for span in spans):
-            if q.kind.is_inner and self.has_late:  # of which longer windows may find more
+            if q.kind.is_inner and self.has_late:  # longer windows may find more of them
                 continue
             found, (must, may) = self.list_rows(q, first, end), self.answer(q, first, end, since)
             name = f"{q.name} {q.kind.name} {q.windows} {q.selections} {first}-{end}"

@@ -40,7 +40,7 @@ MUTATIONS = [
         (
             "Shares by the rates send less",
             "Other rates need other shares",
-            "What is received is the sum over streams",
+            "Hosts receive the sum over streams",
         ),
         runs=("HyperCube",),
     ),

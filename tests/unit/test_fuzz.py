@@ -87,7 +87,7 @@ def test_whole_runs_draw_every_kind_of_join() -> None:
     ],
 )
 def test_a_whole_run_has_the_results_of_its_kind(given: Any, rows: list[Any]) -> None:
-    """Row 0 of a is a microsecond before its partner; a lost row is told."""
+    """Row 0 of a is a microsecond before its partner; a lost row is reported."""
     case = replace(of_ints("a.n = b.n", ["eq", A, B], [1, None, 2], [7, 1]), **given)
     campaign = Campaign(0)
     truth = campaign.quiet_truth(case)

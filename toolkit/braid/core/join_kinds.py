@@ -170,7 +170,7 @@ def set_emission(kind: JoinKind, emit: Any) -> JoinKind:
         return kind
     if not kind.writes_unmatched:
         raise ValueError(
-            f"emit is 'early' with how={kind.name!r}, of which no row may have to be taken back; "
+            f"emit is 'early' with how={kind.name!r}, where no row may have to be taken back; "
             "it is for left, right, full and anti joins, and for kept streams"
         )
     return replace(kind, is_early=True)

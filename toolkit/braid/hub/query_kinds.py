@@ -157,8 +157,8 @@ def _check_absent_sides(
         return "anti"
     if reading and name in ("semi", "anti"):
         raise QueryError(
-            f"WHERE {to_sql(reading[0]).replace('`', '')} reads {absent[0]}, of which {words} "
-            "gives no column; write the condition into ON"
+            f"WHERE {to_sql(reading[0]).replace('`', '')} reads {absent[0]}, but {words} "
+            "gives no column of it; write the condition into ON"
         )
     if reading:
         alias = min(referenced_aliases(reading[0]) & {*absent})

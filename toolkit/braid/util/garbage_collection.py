@@ -1,6 +1,6 @@
 """Pauses of Python's search for garbage that refers to itself.
 
-A batch on many hosts makes tens of thousands of objects, nearly all of which live until it is
+A batch on many hosts makes tens of thousands of objects, and nearly all of them live until it is
 committed. Searching them for cycles takes a quarter of its time and finds none.
 """
 

@@ -82,7 +82,7 @@ def length_claim(f: DiffusionFigures, streams: int) -> Finding:
     by = f.throughput_by_length(streams)
     why = (
         '"best tradeoff between load balancing granularity and replication overhead" (section 3): '
-        "its work is results, of which ten seconds may wait, and the shortest segments spread it "
+        "its work is results that may wait for ten seconds, and the shortest segments spread it "
         "best; a longer segment saves copies that nobody waits for"
         if streams > 2
         else ""

@@ -56,7 +56,7 @@ def _judge_half(table: pd.DataFrame, half: int) -> Finding:
 
 @CLAIMS.claim(
     "Shares",
-    "What is received is the sum over streams of the rate times the shares that it lacks",
+    "Hosts receive the sum over streams of the rate times the shares that it lacks",
     is_required=True,
 )
 def formula_claim(table: pd.DataFrame, hosts: int) -> Finding:

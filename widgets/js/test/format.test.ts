@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, count, cut, fingerprint, short, wrapped } from "../src/base/format.ts";
+import { ago, count, cut, fingerprint, short } from "../src/base/format.ts";
 
 test("numbers have commas between thousands, and are rounded", () => {
   assert.deepEqual([0, 999.6, 1234567].map(count), ["0", "1,000", "1,234,567"]);
@@ -18,12 +18,6 @@ test("a time is told in seconds, minutes and hours", () => {
 
 test("a text is cut to so many letters", () => {
   assert.deepEqual([cut("query", 5), cut("queries", 5)], ["query", "quer…"]);
-});
-
-test("a note breaks at a dot, and stays in two lines", () => {
-  const fits = (line: string) => line.length <= 9;
-  assert.deepEqual(wrapped("one · two · three · four", fits), ["one · two", "three · four"]);
-  assert.deepEqual(wrapped("longer than fits", fits), ["longer than fits"]);
 });
 
 test("the fingerprint is FNV-1a", () => {

@@ -23,7 +23,7 @@ export function header(box: Element, frame: Headed): void {
   add(box, "div", "braid-note", frame.note);
 }
 
-/** Text of which every other part, beginning with the second, is left out where there is little room. */
+/** Text whose every other part, beginning with the second, is left out where room is short. */
 export function wordy(box: Element, ...parts: string[]): void {
   box.replaceChildren(parts[0] ?? "");
   parts.slice(1).forEach((part, k) => {

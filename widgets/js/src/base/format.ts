@@ -41,18 +41,6 @@ export function ago(seconds: number): string {
 export const cut = (text: string, most: number): string =>
   text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
-/** Parts of a text, put in two lines where they do not fit in one. */
-export function wrapped(text: string, fits: (line: string) => boolean, most = 2): string[] {
-  const lines: string[] = [];
-  for (const part of text.split(" · ")) {
-    const last = lines.at(-1);
-    const longer = last === undefined ? part : `${last} · ${part}`;
-    if (last === undefined || (lines.length < most && !fits(longer))) lines.push(part);
-    else lines[lines.length - 1] = longer;
-  }
-  return lines;
-}
-
 /** A short hash of a text (FNV-1a, 32 bits), by which tests tell pictures apart. */
 export function fingerprint(text: string): string {
   let hash = 0x811c9dc5;

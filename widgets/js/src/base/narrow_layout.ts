@@ -92,7 +92,7 @@ const OURS = "braid";
 export const ours = (layout: Layout, traces: Trace[]): boolean =>
   layout.meta === OURS && traces.length > 0;
 
-/** Whether it is a drawing, of which no axis is seen: its texts have places, and cannot re-flow. */
+/** Whether it is a drawing without visible axes: its texts have places, and cannot re-flow. */
 export const drawing = (layout: Layout, traces: Trace[]): boolean =>
   traces.length > 0 &&
   panelsOf(layout, traces).every(({ x, y }) => x.visible === false && y.visible === false);

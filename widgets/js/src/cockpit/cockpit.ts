@@ -213,7 +213,7 @@ export class Cockpit {
     this.timer = requestAnimationFrame(tick);
   }
 
-  /** What is the same whatever batch is looked at. */
+  /** The parts that all batches share. */
   private refresh(): void {
     this.header.show(this.page);
     this.drawer.show(this.page);
@@ -237,7 +237,7 @@ export class Cockpit {
     this.map.show(frame.state_map, before, this.time, this.selected);
   }
 
-  /** What changes from batch to batch, but for the picture. */
+  /** The parts that change from batch to batch, except for the picture. */
   private tell(frame: BatchFrame): void {
     this.header.showBatch(frame);
     this.inspector.show(this.page, frame, this.selected);

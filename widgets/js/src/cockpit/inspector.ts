@@ -38,7 +38,7 @@ export function blocksOf(text: string): number[] {
   return (text.match(/\d+/g) ?? []).map(Number);
 }
 
-/** What a host, or all of them, did in a batch. */
+/** The work of a host, or of all of them, in a batch. */
 export function didPairs({ hosts }: CockpitPage, batch: number, host?: number): Pair[] {
   const at = hosts.batch.indexOf(batch);
   return hosts.names.map((name, k) => {
@@ -85,7 +85,7 @@ export class Inspector {
     this.addForm();
   }
 
-  /** What was asked, as text. */
+  /** The answer to a question, as text. */
   answer(text: string): void {
     this.told.textContent = text;
     this.told.hidden = !text;

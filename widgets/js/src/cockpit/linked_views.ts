@@ -1,4 +1,4 @@
-// Runs side by side, in step: one time line, a batch of which is shown of all of them.
+// Runs side by side, in step: all of them show one batch of one time line.
 import { add } from "../base/dom.ts";
 import { watchLooks } from "../base/pen.ts";
 import { Player } from "../base/player.ts";

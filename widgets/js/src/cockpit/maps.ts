@@ -1,4 +1,4 @@
-// What draws the map of a run, by the name that Python gives it.
+// The drawer of a run's map, by the name that Python gives it.
 import { draw as held } from "../base/block_map.ts";
 import type { Target } from "../base/pen.ts";
 import type { Theme } from "../base/theme.ts";
@@ -10,7 +10,7 @@ import { GridView } from "../theta/grid.ts";
 
 type Named = { [K in keyof MapFrame]-?: NonNullable<MapFrame[K]> };
 
-/** What can be selected on an element. */
+/** The selection that an element offers. */
 export interface Targets {
   element: Element;
   targets: Target[];

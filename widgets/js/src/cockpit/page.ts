@@ -8,7 +8,7 @@ import { oneScale } from "../theta/grid.ts";
 /** Batches that are kept; older ones are let go, so that a run without end needs no more memory. */
 export const KEPT = 400;
 
-/** What there is of a page since some batch. */
+/** The part of a page since some batch. */
 export type More = CockpitPage;
 
 /** Puts what came since to a page; what the page has already is left out. */

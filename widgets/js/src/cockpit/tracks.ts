@@ -46,7 +46,7 @@ export const said = (value: number | null | undefined, unit: string): string => 
   return unit === "s" ? `${value.toFixed(2)} s` : `${count(value)} ${unit}`;
 };
 
-/** What a track shows at a batch: the sum of bars, the value of the main line. */
+/** The value of a track at a batch: the sum of its bars, or its main line. */
 export function valueAt({ kind, series }: Track, batch: number): number | null {
   const values = series.map((each) => each.values[each.batch.indexOf(batch)] ?? null);
   if (kind !== "bars") return values[0] ?? null;

@@ -97,7 +97,7 @@ export class SegmentsView {
     pen.text("now", Math.min(now, pen.wide - 14), pen.tall - 9, { ...style, align: "center" });
   }
 
-  /** What is said in words. */
+  /** The description in words. */
   private tell(frame: SegmentsFrame): void {
     this.scale.textContent = `batches ${frame.first} to ${frame.last}`;
     this.legend.replaceChildren();

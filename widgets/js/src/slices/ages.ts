@@ -28,7 +28,7 @@ export function sameScale(frames: AgesFrame[]): void {
 
 const nameOf = ({ stream, first }: SlicePiece): string => `slice:${stream}:${first}`;
 
-/** What the inspector says of a query or a slice. */
+/** The inspector's text for a query or a slice. */
 export function inspectAges(frame: AgesFrame, selected: string) {
   const pieces = records(frame.pieces);
   const query = records(frame.queries).find(({ name }) => selected === `query:${name}`);
