@@ -119,7 +119,7 @@ def test_a_check_that_fails_is_shown_and_the_page_is_written_so_far(
     html = page.read_text()
     assert (
         "0 of 1 checks passed, and it was broken off" in html
-        and 'class="braid-head failed"' in html
+        and 'class="braid-report-head failed"' in html
     )
     assert "AssertionError: skew is too high" in html and "Plotly.newPlot" in html
     assert told.out.endswith("; 0 of 1 checks passed, and it was broken off\n")

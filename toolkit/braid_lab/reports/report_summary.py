@@ -11,15 +11,15 @@ from braid.util.durations import UNITS, format_duration
 from braid_lab.reports.report_outcome import Difference, Outcome
 
 STYLE = """<style>
-.braid-head { font: 14px/1.5 system-ui, sans-serif; margin: 1em 0 2em; padding: 0.8em 1.2em;
+.braid-report-head { font: 14px/1.5 system-ui, sans-serif; margin: 1em 0 2em; padding: 0.8em 1.2em;
   border: 1px solid rgba(128, 128, 128, 0.4); border-left: 6px solid #2f9e44;
   color: var(--jp-content-font-color1, inherit); }
-.braid-head.failed { border-left-color: #c92a2a; }
-.braid-head table { border-collapse: collapse; font-size: 13px; }
-.braid-head :is(th, td) { text-align: left; vertical-align: top; padding: 1px 1.2em 1px 0;
+.braid-report-head.failed { border-left-color: #c92a2a; }
+.braid-report-head table { border-collapse: collapse; font-size: 13px; }
+.braid-report-head :is(th, td) { text-align: left; vertical-align: top; padding: 1px 1.2em 1px 0;
   font-weight: normal; overflow-wrap: anywhere; }
-.braid-head th { white-space: nowrap; opacity: 0.75; }
-.braid-head pre { white-space: pre-wrap; }
+.braid-report-head th { white-space: nowrap; opacity: 0.75; }
+.braid-report-head pre { white-space: pre-wrap; }
 </style>"""
 
 
@@ -56,7 +56,7 @@ def render_head(
         parts.append(f"<pre>{escape(chr(10).join(filter(None, lines)))}</pre>")
     if compared:
         parts.append(_format_differences(found, last))
-    kind = "braid-head failed" if wrong else "braid-head"
+    kind = "braid-report-head failed" if wrong else "braid-report-head"
     return f'{STYLE}<section class="{kind}">{"".join(parts)}</section>'
 
 
