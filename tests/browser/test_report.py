@@ -13,6 +13,7 @@ from braid import Aligned
 from braid.simulation.simulator import simulate
 from braid_lab.reports.report_page import render_page
 from braid_widgets.base import line_charts
+from braid_widgets.cockpit.page import static_html
 from braid_widgets.diffusion import segments
 from playwright.sync_api import Browser
 from plotly.subplots import make_subplots
@@ -63,6 +64,31 @@ def test_text_can_be_read_in_either_scheme(browser: Browser, short: str, scheme:
         assert (max(ground, text) + 0.05) / (min(ground, text) + 0.05) >= 3.9, (
             f"the contrast of {selector}"
         )
+    context.close()
+
+
+PAIRS = """() => [...document.querySelectorAll(".braid-pairs")].flatMap((list) =>
+  [...list.querySelectorAll("dt")].map((name) =>
+    [name.offsetTop === name.nextElementSibling.offsetTop, name.offsetWidth > 100]))"""
+"""Whether each name in the inspector is beside its value, and has more than a fifth of the width."""
+GROUNDS = """() => [document.body, document.querySelector(".braid-cockpit")].map(
+  (each) => getComputedStyle(each).backgroundColor)"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_cockpit_in_a_report_has_its_scheme_and_a_whole_inspector(
+    browser: Browser, tmp_path: Path, scheme: Any
+) -> None:
+    cell = nbformat.v4.new_code_cell("")
+    html = static_html(list(simulate(Aligned(3), [(3, 4, 5)] * 4, windows=(2, 2, 2))))
+    cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": html})]
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 1400, "height": 900})
+    report = context.new_page()
+    report.goto(written(tmp_path, cell))
+    report.wait_for_selector(".braid-cockpit .braid-pairs dt")
+    assert [luminance(c) > 0.5 for c in report.evaluate(GROUNDS)] == [scheme == "light"] * 2
+    pairs = report.evaluate(PAIRS)
+    assert len(pairs) >= 3 and all(map(all, pairs)), pairs
     context.close()
 
 

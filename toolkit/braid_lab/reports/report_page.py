@@ -27,7 +27,10 @@ TEMPLATE = """{%- extends 'lab/index.html.j2' -%}
 {%- block html_head_js_mermaidjs -%}{%- endblock -%}
 {%- block stream_stderr -%}{%- endblock -%}
 {%- block error -%}{%- endblock -%}
-{%- block body_header -%}{{ super() }}{{ resources.head }}{%- endblock -%}
+{#- The page follows the medium, so it must not say that its theme is light. -#}
+{%- block body_header -%}
+{{ super() | replace('data-jp-theme-light="true"', "") }}{{ resources.head }}
+{%- endblock -%}
 """
 LAB = re.compile(r"<!-- lab -->.*?<!-- /lab -->", re.DOTALL)
 """Passages for users of JupyterLab; a page leaves them out."""
