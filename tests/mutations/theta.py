@@ -354,7 +354,7 @@ MUTATIONS = [
         "braid.papers.theta.controller.MappingDecision",
         lambda decision: Restless,
         clustered,
-        ("under every k the time is linear",),
+        ("under every k the time is linear", "input load and time are linear"),
         runs=("AdaptiveGrid",),
     ),
     Mutation(
@@ -415,19 +415,11 @@ MUTATIONS = [
         runs=("StaticOpt",),
     ),
     Mutation(
-        "Dynamic hashes, on the cluster",
-        "mutations.theta.simulate_progress",
-        lambda came: lambda name, *given: came("SHJ" if name == "Dynamic" else name, *given),
+        "Dynamic gives each join value to one host",
+        "braid_lab.theta.cluster_model.AdaptiveGrid",
+        lambda grid: HashPartition,
         clustered,
         ("Dynamic takes as long with skew", "Dynamic takes about as long"),
-        runs=(),
-    ),
-    Mutation(
-        "memories that are full half-way",
-        "braid_lab.theta.cluster_model.ModelledMachine.capacity_tuples",
-        lambda capacity: property(lambda self: capacity.fget(self) / 10),
-        clustered,
-        ("input load and time are linear",),
         runs=(),
     ),
 ]

@@ -32,7 +32,8 @@ def test_counts_are_those_of_the_runs_on_spark():
 
 def test_joins_have_the_results_of_the_original_system():
     """Table 1: the original results of EQ5 and EQ7 at scale factor 0.01 without skew."""
-    assert [count_input(query).results for query in ("EQ5", "EQ7")] == [11_995, 1_217]
+    counted = [count_input.__wrapped__(query).results for query in ("EQ5", "EQ7")]
+    assert counted == [11_995, 1_217]
 
 
 def test_a_hash_gives_every_value_to_one_host_and_bands_have_none():

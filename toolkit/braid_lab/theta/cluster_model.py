@@ -112,7 +112,7 @@ def simulate_progress(
     results = of.results * times**of.growth
     shares: Shares = ()
     weight: Floats | float = results / (r * s)
-    if name == "SHJ":
+    if make_operator(name, hosts, (r, s)).routing_key_source == "join":
         on_r, on_s, matches = of.hash_distribution(hosts, seed)
         shares = tuple(tuple((on / on.sum()).tolist()) for on in (on_r, on_s))
         pairs = (on_r * on_s).astype(float)
