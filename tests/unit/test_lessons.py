@@ -10,19 +10,36 @@ import re
 from collections.abc import Callable
 from itertools import pairwise, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from braid.core.run_events import BatchCommitted
+from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.common.join_orders import IntermediateGrowth
 from braid.papers.diffusion.segment_length import atr_overhead
+from braid.papers.hotkeys.hot_keys import HotKeys
+from braid.papers.hotkeys.run_events import SpreadChanged
+from braid.papers.hypercube.hypercube import HyperCube
+from braid.papers.hypercube.run_events import SharesChosen
+from braid.papers.hypercube.shares import (
+    CubeSize,
+    count_copies,
+    count_received_tuples,
+    find_best_shares,
+)
 from braid.papers.psp.ring import Ring
 from braid.papers.reuse.query_definition import may_reuse
 from braid.papers.slices.chain_optimizer import ChainStatistics, edge_cost, memory_chain
+from braid.papers.theta.grid import StaticGrid
 from braid.papers.theta.host_groups import make_groups
 from braid.papers.theta.mapping import input_load_factor, optimal_mapping, square_mapping
 from braid.simulation.simulator import simulate
 from braid_lab.common.tuple_models import parse_tuples
+from braid_lab.hotkeys.experiments import SkewSetting, run_skewed_join
+from braid_lab.hypercube import experiments as cubes
+from braid_lab.hypercube.claims import CHAIN
 from braid_lab.psp import reference as rings
 from braid_lab.psp.cost import Workload, mean_latency_seconds, relocated_shares
 from braid_lab.reuse import experiments as study
@@ -38,7 +55,7 @@ from reuse_cases import figure1_queries
 
 pytestmark = pytest.mark.unit
 ROOT = Path(__file__).parents[2]
-PAGES = ("theta", "diffusion", "ring", "slices", "shedding", "reuse")
+PAGES = ("theta", "diffusion", "ring", "slices", "shedding", "reuse", "hotkeys", "hypercube")
 ANSWERS: dict[tuple[str, int], Callable[[], None]] = {}
 
 
@@ -83,7 +100,7 @@ def test_each_question_of_a_page_has_an_answer_and_a_test_of_it(page: str) -> No
 
 
 def test_the_answers_that_the_pages_give_are_found() -> None:
-    for found in ANSWERS.values():
+    for found in dict.fromkeys(ANSWERS.values()):
         found()
 
 
@@ -287,3 +304,100 @@ def what_reuse_saves_of_joins_that_emit_much() -> None:
     much, little = surface.to_dict("records")
     assert much["output"] > 3 > 1 > little["output"]
     assert much["work"] > 1 > 0.5 > little["work"]
+
+
+def one_value_in_most(tuples: int = 1200, batches: int = 6) -> dict[str, pa.Table]:
+    """Return two streams; 60 % of their tuples have the same value."""
+    draw = np.random.default_rng(0)
+    at = np.arange(tuples)
+    columns = {
+        "ts": pa.array(at * batches * 60 * 10**6 // tuples, pa.timestamp("us")),
+        "batch": pa.array(at * batches // tuples, pa.int32()),
+    }
+    return {
+        alias: pa.table(
+            columns
+            | {"k": np.where(draw.random(tuples) < 0.6, 0, draw.integers(1, 500, tuples)), "n": at}
+        )
+        for alias in "ab"
+    }
+
+
+@answer("hotkeys", 1)
+@answer("hotkeys", 2)
+def who_shares_a_value_that_most_tuples_have() -> None:
+    setting = SkewSetting(rows=1200, batches=6, hosts=16, window_share=1.0)
+    events = run_skewed_join(HotKeys(16), setting, one_value_in_most())
+    first = [e for e in events if isinstance(e, SpreadChanged)][-1].spread[0]
+    assert first.hosts == tuple(range(16)) and first.share == pytest.approx(0.6, abs=0.03)
+    last = [e for e in events if isinstance(e, BatchCommitted)][-1]
+    assert last.total_host_metrics.stored_tuples == sum(last.total_received_tuples), "once"
+    sent = last.total_host_metrics.received_tuples / sum(last.received_tuples)
+    assert sent == pytest.approx(0.6 * 16 + 0.4, abs=0.5)
+    grid = run_skewed_join(StaticGrid(16), setting, one_value_in_most())
+    last = [e for e in grid if isinstance(e, BatchCommitted)][-1]
+    assert last.total_host_metrics.stored_tuples == 4 * sum(last.total_received_tuples)
+
+
+@answer("hotkeys", 3)
+def which_tuples_move_later() -> None:
+    """With a small budget, those of a change move over several batches, and none is lost."""
+    setting = SkewSetting(rows=2000, batches=10, hosts=4, shift=True, window_share=1.0)
+    events = run_skewed_join(HotKeys(4, rate=0.2), setting)
+    change = [e for e in events if isinstance(e, SpreadChanged)][0]
+    moved = {
+        e.batch: e.total_host_metrics.migrated_tuples
+        for e in events
+        if isinstance(e, BatchCommitted)
+    }
+    assert 0 < moved[change.batch] < change.tuples_to_move
+    assert sum(count > 0 for count in moved.values()) > 1
+    hashed = run_skewed_join(HashPartition(4), setting)
+    assert count_results(events) == count_results(hashed)
+
+
+@answer("hotkeys", 4)
+def what_values_of_one_hash_do() -> None:
+    setting = SkewSetting(rows=1200, batches=6, hosts=4)
+    few, many = (run_skewed_join(HotKeys(4, values=n), setting) for n in (4, 1 << 14))
+    assert any(isinstance(e, SpreadChanged) for e in few)
+    assert count_results(few) == count_results(many)
+
+
+def count_results(events: list[Any]) -> int:
+    return sum(e.results for e in events if isinstance(e, BatchCommitted))
+
+
+@answer("hypercube", 1)
+def on_how_many_hosts_a_tuple_is() -> None:
+    assert [count_copies((4, 4), CHAIN, stream) for stream in range(3)] == [4, 1, 4]
+
+
+@answer("hypercube", 2)
+def where_a_result_is_found() -> None:
+    """Cells are rows and columns; a is on a row, c on a column, b in a cell."""
+    cells = set(product(range(4), range(4)))
+    for x, y in cells:
+        a, c = {(x, n) for n in range(4)}, {(n, y) for n in range(4)}
+        assert a & {(x, y)} & c == {(x, y)}
+
+
+@answer("hypercube", 3)
+def which_shares_send_least() -> None:
+    rates = (160, 20, 20)
+    assert find_best_shares(CubeSize(16, 16), CHAIN, rates) == (8, 2)
+    sent = {s: count_received_tuples(s, CHAIN, rates) / 200 for s in ((8, 2), (16, 1), (4, 4))}
+    assert sent == {(8, 2): 2.5, (16, 1): 2.5, (4, 4): 3.7}
+
+
+@answer("hypercube", 4)
+def what_moves_when_rates_are_exchanged() -> None:
+    events = cubes.run_chain_join(HyperCube(16), cubes.ChainSetting())
+    chosen = {e.batch: e.shares for e in events if isinstance(e, SharesChosen)}
+    assert list(chosen.values())[-3:] == [(8, 2), (4, 4), (2, 8)]
+    moving = {
+        e.batch
+        for e in events
+        if isinstance(e, BatchCommitted) and e.total_host_metrics.migrated_tuples
+    }
+    assert moving == chosen.keys() - {0}
