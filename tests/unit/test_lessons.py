@@ -344,7 +344,7 @@ def which_tuples_move_later() -> None:
     """With a small budget, those of a change move over several batches, and none is lost."""
     setting = SkewSetting(rows=2000, batches=10, hosts=4, shift=True, window_share=1.0)
     events = run_skewed_join(HotKeys(4, rate=0.2), setting)
-    change = [e for e in events if isinstance(e, SpreadChanged)][0]
+    change = next(e for e in events if isinstance(e, SpreadChanged))
     moved = {
         e.batch: e.total_host_metrics.migrated_tuples
         for e in events
