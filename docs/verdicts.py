@@ -20,6 +20,7 @@ FULL: dict[str, dict[str, Any]] = {
     "02_load_diffusion": {"full": True},
     "03_psp_ring": {"full": True},
     "05_shared_ring": {"deploy_batches": 160},
+    "06_load_shedding": {"study_seeds": 3},
     "07_stream_reuse": {"surface_queries": 800},
 }
 """By notebook, the parameters with which it tries claims at the papers' size."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import pandas as pd
 from braid.core.query import Query
+from braid_lab.common.claims import Claim
 from braid_lab.shared_ring import claims as paper
 from braid_lab.shared_ring import experiments as shared_ring_experiments
 from braid_lab.shared_ring import reference_bitmaps
@@ -134,11 +135,11 @@ def used() -> Tries:
     return [lambda: paper.state_claim(use(), 0.0)]
 
 
-def cost(queries: tuple[Query, ...], batches: int = 12) -> dict[str, float]:
+def cost(queries: tuple[Query, ...], batches: int = 12, hosts: int = 1) -> dict[str, float]:
     """Return the cost of queries in one run."""
     from unit.test_bitmaps import wanted
 
-    with fed(queries, batches=batches) as run:
+    with fed(queries, hosts, batches) as run:
         came = [(s, t) for s, each in enumerate(run.came) for _, t in each]
         counts = shared_ring_experiments.count_totals(run.events)
         return counts | {"of use": sum(wanted(queries, s, t, run.clock) for s, t in came)}
@@ -168,6 +169,17 @@ def intermediate() -> Tries:
 def unlike() -> Tries:
     """Return Theorem 12: of two queries, the one with the longer window selects."""
     return [lambda: paper.least_state_claim(apart(selective()))]
+
+
+def deployed() -> Tries:
+    """Return section 18.2: of two queries, on three hosts and on one."""
+
+    def claim() -> Claim:
+        on_one, on_three = (cost(selective(), hosts=n) for n in (1, 3))
+        costs = paper.IsolatedCosts.from_costs(pd.DataFrame([on_one, on_one]))
+        return paper.deployment_claim(costs, on_three, 3)
+
+    return [claim]
 
 
 def everyone(of: Any) -> Any:
@@ -221,6 +233,13 @@ MUTATIONS = [
         lambda cut: lambda self, b, first, target: b,
         unlike,
         ("Theorem 12: sharing needs the least state",),
+    ),
+    Mutation(
+        "selections are not pushed into a ring of several hosts, in this process",
+        "braid.papers.slices.chain._Planner._cut_block",
+        lambda cut: lambda self, b, *place: cut(self, b, *place) if self.chain.hosts == 1 else b,
+        deployed,
+        ("The deployment does not change the probing cost",),
     ),
     Mutation(
         "every intermediate result is probed with, whomever it serves, in this process",

@@ -47,13 +47,17 @@ class SheddingFigures:
 
     @classmethod
     def compute(
-        cls, kappas: tuple[float, ...] = (0.4, 0.45, 0.6, 0.8), scale: float = 1.0
+        cls,
+        kappas: tuple[float, ...] = (0.4, 0.5, 0.6, 0.7, 0.8),
+        scale: float = 1.0,
+        seed_count: int = 1,
     ) -> SheddingFigures:
-        """Return the figures, computed for some skews of items.
+        """Return the figures, computed for some skews of items, means over some seeds.
 
         ``scale`` is that of ``policy_figures``; below 1 there are fewer rates and numbers of types,
         and its claims may not hold.
         """
+        seeds = range(seed_count)
         steady = 500.0 * scale
         pairs = experiments.CAPACITY * scale**2
         rates = (100.0, 200.0, 300.0, 400.0, 500.0) if scale == 1 else (100.0, 500.0)
@@ -61,20 +65,20 @@ class SheddingFigures:
         return cls(
             reduction=experiments.window_reduction(),
             optimality=experiments.optimality_table(),
-            densities=experiments.density_curves(kappas[-2:]),
+            densities=experiments.density_curves(),
             drops=experiments.drop_rates(),
             burst=experiments.adaptation_curves(),
             fractions=policy_figures.burst_fractions(scale=scale),
-            newest=policy_figures.newest_runs(kappas, scale=scale),
-            wider=policy_figures.wider_runs(scale=scale),
-            directions=policy_figures.direction_runs(rate=100.0 * scale),
-            recall=policy_figures.burst_runs(kappas, scale=scale),
-            skewed=policy_figures.burst_runs(kappas, theta=4, scale=scale),
-            cut_windows=policy_figures.basic_window_runs(rate=steady, pairs=pairs),
+            newest=policy_figures.newest_runs(kappas, seeds=seeds, scale=scale),
+            wider=policy_figures.wider_runs(seeds=seeds, scale=scale),
+            directions=policy_figures.direction_runs(rate=100.0 * scale, seeds=seeds),
+            recall=policy_figures.burst_runs(kappas, seeds=seeds, scale=scale),
+            skewed=policy_figures.burst_runs(kappas[::2], theta=4, seeds=seeds, scale=scale),
+            cut_windows=policy_figures.basic_window_runs(rate=steady, seeds=seeds, pairs=pairs),
             basic_windows=experiments.recall_by_basic_windows(),
-            gains=policy_figures.gain_runs(rates, scale=scale),
-            utility=policy_figures.utility_runs(rate=steady),
-            types=policy_figures.type_runs(numbers, rate=steady),
+            gains=policy_figures.gain_runs(rates, seeds=seeds, scale=scale),
+            utility=policy_figures.utility_runs(rate=steady, seeds=seeds),
+            types=policy_figures.type_runs(numbers, rate=steady, seeds=seeds),
         )
 
     def select_models(self) -> SheddingFigures:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
+from braid_lab.common.claims import Claim
+
 POLICY = (
     "by the policy with gamma = 0.1 and basic windows of 1 s as printed; T_c is a weight that "
     "fades by a tenth a second, for 5 s"
@@ -14,7 +19,7 @@ SETTINGS = {
     "Fig. 5": "computed by section 5.1.1: two deviations, five sizes of basic windows, seven r'",
     "Fig. 6": "computed by section 6.1: κ = 0.6 and 0.8, a cycle of 40 s, τ = 5/8 of it",
     "Fig. 7": "computed: 200,000 comparisons a second, 50 to 200 tuples/s, windows of 25 to 625 s",
-    "Fig. 8": f"the policy; two windows of 20 s, κ = 0.6, {BURST}; 130 s, one seed",
+    "Fig. 8": f"the policy; two windows of 20 s, κ = 0.6, {BURST}; 130 s, seed 0",
     "section 4": f"the policy; windows of 20 s, κ = 0.4 to 0.8, {BURST}; 130 s, one seed",
     "section 4.1": f"the forward rule and Algorithm 1 (T_r = 1 s); {BURST}; 130 s",
     "Fig. 9": f"the policy; one window of 20 s, τ = 0, κ = 0.4 to 0.8, {BURST}; 130 s, one seed",
@@ -22,8 +27,7 @@ SETTINGS = {
     f"{BURST}; 130 s, one seed",
     "Fig. 11": "the policy; two windows of 20 s, κ = 0.6, 100 tuples/s, r given from 0.9 to 0.1; "
     "60 s for each, one seed",
-    "Fig. 12": f"the policy; two windows of 20 s, κ = 0.4, 0.45, 0.6, 0.8, {BURST}; 130 s, one "
-    "seed",
+    "Fig. 12": f"the policy; two windows of 20 s, κ = 0.4 to 0.8 by 0.1, {BURST}; 130 s, one seed",
     "Fig. 13": f"the policy; two windows of 20 s, θ = 4, κ = 0.4 to 0.8, {BURST}; 130 s, one seed",
     "Fig. 14": f"the policy; {STEADY}, κ = 0.8, basic windows of 1 to 20 s; 60 s, one seed",
     "Fig. 15": "the policy; 100 to 500 tuples/s, two windows of 20 s, κ = 0.6; 60 s, one seed",
@@ -32,3 +36,9 @@ SETTINGS = {
     "Fig. 17": f"the policy; {STEADY}, κ = 0.6, 2 to 40 types, the best worth 5 and 10 times the "
     "least; 60 s, one seed",
 }
+
+
+def name_seeds(claims: Iterable[Claim], seeds: int) -> list[Claim]:
+    """Return the claims with settings that say of how many seeds their figures are the mean."""
+    text = "one seed" if seeds == 1 else f"the mean of {seeds} seeds"
+    return [replace(c, setting=c.setting.replace("one seed", text)) for c in claims]

@@ -45,6 +45,13 @@ class Phase(NamedTuple):
 
 
 PHASES = (Phase("500/s", 70, 75), Phase("300/s", 95, 105), Phase("burst", 60, 105))
+LONGER = (
+    Phase("500/s, 10 s", 65, 75),
+    Phase("500/s, 15 s", 60, 75),
+    Phase("300/s, 20 s", 85, 105),
+    Phase("300/s, 30 s", 75, 105),
+)
+"""Longer stretches of a rate, up to all of it: does a figure depend on the stretch?"""
 WHOLE = Phase("all", 0, 130)
 """The period over which Fig. 10 and 13 take means."""
 
@@ -78,7 +85,7 @@ def _burst_tuples(
 
 
 def burst_runs(
-    kappas: Sequence[float] = (0.4, 0.45, 0.6, 0.8),
+    kappas: Sequence[float] = (0.4, 0.5, 0.6, 0.7, 0.8),
     theta: int = 3,
     shift: float = 5 / 8,
     windows: tuple[float, float] = (WINDOW, WINDOW),
@@ -101,7 +108,7 @@ def burst_runs(
             m: PolicyRun(tuples, make_shed(m, CAPACITY * scale**2), seed=seed).run_batches()
             for m in {*methods, "drop"}
         }
-        for phase, method in product((*PHASES, WHOLE), methods):
+        for phase, method in product((*PHASES, *LONGER, WHOLE), methods):
             at = slice(phase.begins, phase.ends)
             fractions = [b.fraction for b in runs[method][at]]
             results = sum(b.results for b in runs[method][at])
@@ -178,20 +185,25 @@ def direction_runs(
     shares: Sequence[float] = (0.9, 0.7, 0.5, 0.3, 0.1),
     rate: float = 100.0,
     seconds: float = 60.0,
+    seeds: Sequence[int] = (0,),
 ) -> pd.DataFrame:
     """Return Fig. 11: the processed shares of both windows as r falls, by the policy.
 
-    r1 is of pairs with the window of n, o1 its matches of a pair. Means of the last 20 seconds.
+    r1 is of pairs with the window of n, o1 its matches of a pair. Means of the last 20 seconds, and
+    over seeds.
     """
-    tuples = SetTuples(SetStreams((rate, rate), seconds, kappa=kappa), (WINDOW, WINDOW))
     rows = []
-    for r in shares:
-        shed = Shed(fraction=r, method="direction", sample=GAMMA, basic_window="1 second")
-        done = PolicyRun(tuples, shed).run_batches()[-20:]
-        by_m, by_n = (float(np.mean([b.directions[s] for b in done])) for s in (1, 0))
-        rows.append((r, by_m, by_n, *(float(tuples.sets.match_density(w).mean()) for w in (0, 1))))
+    for seed in seeds:
+        sets = SetStreams((rate, rate), seconds, kappa=kappa, seed=seed)
+        tuples = SetTuples(sets, (WINDOW, WINDOW))
+        useful = [float(sets.match_density(w).mean()) for w in (0, 1)]
+        for r in shares:
+            shed = Shed(fraction=r, method="direction", sample=GAMMA, basic_window="1 second")
+            done = PolicyRun(tuples, shed, seed=seed).run_batches()[-20:]
+            by_m, by_n = (float(np.mean([b.directions[s] for b in done])) for s in (1, 0))
+            rows.append((r, by_m, by_n, *useful))
     names = ["fraction", "r1_counted", "r2_counted", "o1_modelled", "o2_modelled"]
-    return pd.DataFrame(rows, columns=names)
+    return pd.DataFrame(rows, columns=names).groupby("fraction", as_index=False).mean()
 
 
 LEFT = CAPACITY / (2 * 500.0**2 * WINDOW)
@@ -207,7 +219,7 @@ STEADY = 60.0
 """Seconds of a run at a steady rate; the first 20 fill the windows and are left out."""
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def steady_tuples(rate: float, kappa: float, seed: int = 0, equality: bool = False) -> SetTuples:
     """Return tuples at a steady rate of both streams: sets, or single values of 5,000."""
     single = dict(theta=1, size=1.0, deviation=0.0, items=5000) if equality else {}
@@ -269,10 +281,17 @@ def gain_runs(
     return pd.DataFrame(rows, columns=names)
 
 
+def _average_utility_gain(
+    values: Floats, frequencies: Floats, rate: float, kappa: float, seeds: Sequence[int]
+) -> float:
+    """Return the mean gain in utility of a policy that sees the types over one that does not."""
+    each = (_compute_utility_gain(values, frequencies, rate, kappa, seed) for seed in seeds)
+    return float(np.mean(list(each)))
+
+
 def _compute_utility_gain(
     values: Floats, frequencies: Floats, rate: float, kappa: float, seed: int
 ) -> float:
-    """Return the gain in utility of a policy that sees the types over one that does not."""
     tuples, shed = steady_tuples(rate, kappa, seed), make_shed("selective", _pairs_at(rate))
     seen, unseen = (
         _sum_steady(
@@ -290,7 +309,7 @@ def utility_runs(
     skews: Sequence[float] = (0.0, 1.0, 2.0, 3.0),
     rate: float = 500.0,
     kappa: float = 0.6,
-    seed: int = 0,
+    seeds: Sequence[int] = (0,),
 ) -> pd.DataFrame:
     """Return Fig. 16: the gain in utility of three types worth 1, 2^-k, 3^-k, by k."""
     free = experiments.utility_by_skew(skews, LEFT, kappa)
@@ -299,7 +318,7 @@ def utility_runs(
         values = np.array([1.0, 2.0**-k, 3.0**-k])
         for _, weights in (("uniform", np.ones(3)), ("inverse", 1 / values), ("direct", values)):
             frequency = weights / weights.sum()
-            rows.append(_compute_utility_gain(values, frequency, rate, kappa, seed))
+            rows.append(_average_utility_gain(values, frequency, rate, kappa, seeds))
     return free.assign(gain_counted=rows)
 
 
@@ -308,7 +327,7 @@ def type_runs(
     factors: Sequence[float] = (5.0, 10.0),
     rate: float = 500.0,
     kappa: float = 0.6,
-    seed: int = 0,
+    seeds: Sequence[int] = (0,),
 ) -> pd.DataFrame:
     """Return Fig. 17: the gain by the number of types.
 
@@ -319,7 +338,7 @@ def type_runs(
     for factor, n in product(factors, types):
         values = np.arange(1, n + 1.0) ** -(log(factor) / log(n))
         frequency = (1 / values) / (1 / values).sum()
-        rows.append(_compute_utility_gain(values, frequency, rate, kappa, seed))
+        rows.append(_average_utility_gain(values, frequency, rate, kappa, seeds))
     return free.assign(gain_counted=rows)
 
 
