@@ -160,8 +160,8 @@ def deployment_claim(cost_sums: IsolatedCosts, counts: Mapping[str, float], host
         f"{counts['compared']:,} pairs on {hosts} hosts, {cost_sums.shared['compared']:,.0f} on one"
     )
     reason = (
-        "hosts merge blocks each by itself, so at ends of slices a few pairs more or less are "
-        "looked at"
+        "hosts merge blocks each by itself, so at ends of slices the pairs looked at differ by a "
+        "few"
     )
     return judge(result, off < 0.01, reason)
 
