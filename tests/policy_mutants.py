@@ -45,6 +45,8 @@ TESTS = {
         "reuse_reference",
         "reuse_rest",
     ),
+    "hotkeys": ("hot_keys",),
+    "hypercube": ("hypercube", "shares"),
 }
 """By folder of ``braid.papers``, the test files of the paper, without "test_"."""
 SLOW = {
