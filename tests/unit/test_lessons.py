@@ -264,7 +264,7 @@ def what_half_of_the_pairs_finds() -> None:
 def what_learning_costs() -> None:
     """In every phase of a burst the policy finds less than it would with true densities."""
     runs = policy_figures.burst_runs((0.8,), methods=("time",), scale=0.1)
-    assert len(runs) == 4 and (runs["recall_counted"] < runs["recall_modelled"]).all()
+    assert len(runs) > 4 and (runs["recall_counted"] < runs["recall_modelled"]).all()
 
 
 @answer("shedding", 4)
