@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from braid.papers.theta.grid import AdaptiveGrid as AdaptiveGrid
     from braid.papers.theta.grid import StaticGrid as StaticGrid
     from braid.papers.theta.grid import StaticOpt as StaticOpt
+    from braid.result_explanation import why as why
     from braid.run_views import watch as watch
     from braid.shared.shared_join import SharedJoin as SharedJoin
     from braid.shared.shared_run import SharedRun as SharedRun
@@ -66,6 +67,7 @@ _MODULES = {
     "session": "braid.spark_session",
     "transit_stub": "braid.papers.reuse.network",
     "watch": "braid.run_views",
+    "why": "braid.result_explanation",
 }
 """The module of each public name."""
 

@@ -28,6 +28,9 @@ class ArrowJoinRun(JoinRun):
         read_later = partial(partial, frame.read_batch, self.store.input.folder)
         return BatchThread(numbers, self._stopping.is_set, read_later)
 
+    def _find_session(self) -> None:
+        """Return None: a run of tables has no session."""
+
     def _check_input(self, number: int) -> None:
         self.store.input.wait_for_batch(number)
         self.store.input.check_files(number, deep=True)

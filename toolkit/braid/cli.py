@@ -97,6 +97,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "--why", metavar=("A", "B"), type=int, nargs=2, help="why two blocks met, or did not"
     )
     inspect.set_defaults(command=_inspect_run)
+    _add_why_command(commands)
     shown = commands.add_parser(
         "watch", help="show an active or ended run in a browser on this machine"
     )
@@ -162,6 +163,24 @@ def _make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_why_command(commands: Any) -> None:
+    why = commands.add_parser("why", help="explain why rows are joined in a run, or are not")
+    why.add_argument("run", metavar="RUN", type=Path, help="a run folder")
+    why.add_argument(
+        "--row",
+        metavar=("ALIAS", "CONDITION"),
+        nargs=2,
+        action="append",
+        required=True,
+        help='the rows of a stream, such as: --row o "id = 7" (repeat it for other streams)',
+    )
+    why.add_argument(
+        "--limit", metavar="N", type=int, default=20, help="rows of each stream (default: 20)"
+    )
+    why.add_argument("--json", action="store_true", help="as a JSON object")
+    why.set_defaults(command=_explain_rows)
+
+
 def _add_plugin_commands(commands: Any) -> None:
     """Add the commands of installed packages. Those of the lab are refused if it is missing."""
     for add_commands in load_commands():
@@ -217,6 +236,15 @@ def _inspect_run(options: argparse.Namespace) -> int:
     from braid.run_inspector import inspect_run
 
     print(inspect_run(options.run, options.batch, options.block, options.why))
+    return 0
+
+
+@_exit_on_errors(ValueError)
+def _explain_rows(options: argparse.Namespace) -> int:
+    from braid.result_explanation import why
+
+    answer = why(options.run, dict(options.row), options.limit)
+    print(answer.to_json() if options.json else answer)
     return 0
 
 

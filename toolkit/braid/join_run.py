@@ -21,6 +21,9 @@ from braid.sources.batch_drivers import BatchDriver
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from braid.result_explanation import Why
+    from braid.row_selectors import Selector
+
 _MISSING = "spark.sql.files.ignoreMissingFiles"
 
 
@@ -178,6 +181,18 @@ class JoinRun(EngineRun):
                 if (path := irregular.find_file(file, self._deep)) is not None:
                     files.setdefault(aliases[file.stream], []).append(str(path))
         return self._read_irregular_rows(files)
+
+    def why(self, rows: Mapping[str, Selector], limit: int = 20) -> Why:
+        """Return why tuples are joined in this run, or are not, as ``braid.why`` does.
+
+        Spark's session evaluates the parts of the condition that DuckDB cannot.
+        """
+        from braid.result_explanation import explain_rows
+
+        return explain_rows(self.store.url or self.store.path, rows, limit, self._find_session())
+
+    def _find_session(self) -> SparkSession | None:
+        return self._spark
 
     def _read_irregular_rows(self, files: Mapping[str, list[str]]) -> Any:
         """Return irregular rows from files by alias."""

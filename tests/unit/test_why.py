@@ -1,0 +1,249 @@
+"""``why``: planted causes on many placements, random runs as an oracle, and refused questions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import braid
+import pyarrow as pa
+import pytest
+from braid import StreamJoin
+from braid.cli import main
+from braid.core.join_kinds import parse_kind
+from braid.core.pair_verdicts import PairFacts, PartFacts, RunFacts, TupleFacts, judge_pair
+from braid.papers.baselines.centralized import Centralized
+from braid.papers.shedding.shed import Shed
+from braid.storage.run_store import RunStore
+from kind_runs import draw_case
+from oracle import PLACEMENTS
+
+SECOND = 1_000_000
+ORDERS = (
+    # id, total, second, batch
+    (1, 100, 100, 0),
+    (2, 100, 100, 0),
+    (3, 4, 100, 0),
+    (4, None, 100, 0),
+    (5, 100, None, 0),
+    (6, 100, 101, 0),
+    (7, 100, 300, 3),
+)
+PAYMENTS = (
+    # order_id, amount, second, batch
+    (1, 80, 120, 1),
+    (2, 120, 120, 1),
+    (3, 1, 120, 1),
+    (4, 80, 120, 1),
+    (5, 80, 120, 1),
+    (6, 80, 130, 2),
+    (9, 9, 300, 3),
+    (1, 70, 160, 4),  # behind 300
+    (1, 60, 301, 4),
+)
+ON = "o.id = p.order_id AND p.amount < o.total AND o.total > 5"
+CAUSES = {
+    "found": ({"id": 1}, {"amount": 80}),
+    "condition": ("id = 2", "order_id = 2"),
+    "filtered": ("id = 3", "order_id = 3"),
+    "untimed": ("id = 5", "order_id = 5"),
+    "window": ("id = 1", "amount = 60"),
+    "late": ("id = 1", "amount = 70"),
+    "never arrived": ("id = 8", "order_id = 9"),
+}
+"""By verdict, the selectors of both streams."""
+
+
+def make_orders() -> dict[str, pa.Table]:
+    """Return orders and payments."""
+    names = (("id", "total", "ts", "batch"), ("order_id", "amount", "ts", "batch"))
+    tables = {}
+    for alias, columns, rows in zip("op", names, (ORDERS, PAYMENTS), strict=True):
+        first, second, seconds, batches = zip(*rows, strict=True)
+        times = [None if s is None else s * SECOND for s in seconds]
+        data = (first, second, pa.array(times, pa.timestamp("us")), batches)
+        tables[alias] = pa.table(dict(zip(columns, data, strict=True)))
+    return tables
+
+
+def run_orders(path: Path, on: str = ON, **arguments: Any) -> Any:
+    """Return an ended run of orders and payments."""
+    sink = arguments.pop("foreachBatch", None)
+    arguments = {"windows": "90 seconds", "time": "ts", "placement": Centralized()} | arguments
+    run = StreamJoin(make_orders(), on, **arguments).start(
+        path, batches="batch", durability="process", foreachBatch=sink
+    )
+    run.awaitTermination()
+    return run
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, p in PLACEMENTS.items() if p.supports_streams(2)], ids=str
+)
+def test_planted_causes_are_named_on_every_placement(tmp_path: Path, name: str) -> None:
+    run_orders(tmp_path / "run", placement=PLACEMENTS[name])
+    answers = {
+        cause: braid.why(tmp_path / "run", {"o": o, "p": p}) for cause, (o, p) in CAUSES.items()
+    }
+    verdicts = {cause: answer.verdict for cause, answer in answers.items()}
+    if verdicts["late"] == "found":  # the order of 100 s was still held
+        assert [pair.also for pair in answers["late"].pairs] == [("late",)]
+        verdicts["late"] = "late"
+    assert [*verdicts] == [*verdicts.values()]
+    assert all(answer.is_certain for answer in answers.values())
+
+
+def test_a_missing_pair_is_explained_with_values_distance_and_advice(tmp_path: Path) -> None:
+    run = run_orders(tmp_path / "run")
+    text = str(run.why({"o": "id = 1", "p": "amount = 60"}))
+    assert text == (
+        "o id 1 (1970-01-01 00:01:40, came in batch 0) and p amount 60 (1970-01-01 00:05:01, came "
+        "in batch 4): no result: window\n"
+        "  o.id = p.order_id   true  1 and 1\n"
+        "  p.amount < o.total  true  60 and 100\n"
+        "  o.total > 5         true  100 and 5\n"
+        "  window of o         exceeded  p is 3 min 21 s after o; o is kept for 1 min 30 s: 1 min "
+        "51 s too late\n"
+        '  to have it          windows={"o": "3 min 22 s"} holds 2.2 times as many tuples of o\n'
+        "tuples: 1 of o, 1 of p; searched batches 0 to 4. Certain."
+    )
+
+
+def test_null_in_a_comparison_is_named_with_the_operator_that_compares_it(tmp_path: Path) -> None:
+    answer = run_orders(tmp_path / "run").why({"o": {"id": 4}, "p": {"order_id": 4}})
+    assert answer.verdict == "filtered"
+    assert "p.amount < o.total  NULL  80 and NULL; NULL never matches, <=> compares it" in (
+        str(answer)
+    )
+
+
+def test_a_tuple_alone_is_explained_by_its_partners(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    run_orders(path, how="left")
+    lonely = {"o": "id = 7"}
+    assert braid.why(path, lonely).verdict == "unmatched"
+    assert "a result of batch" in str(braid.why(path, lonely))
+    joined = braid.why(path, {"p": "amount = 80 AND order_id = 1"})
+    assert (joined.verdict, joined.pairs[0].tuples[0].label) == ("found", "o id 1")
+    run_orders(tmp_path / "inner")
+    assert braid.why(tmp_path / "inner", lonely).verdict == "condition"
+
+
+def test_shed_pairs_are_named(tmp_path: Path) -> None:
+    run_orders(tmp_path / "run", shed=Shed(fraction=1e-9, sample=1.0))
+    assert braid.why(tmp_path / "run", {"o": "id = 6", "p": "order_id = 6"}).verdict == "shed"
+
+
+def test_results_that_foreach_batch_has_not_received_are_named(tmp_path: Path) -> None:
+    def refuse(results: pa.Table, batch: int) -> None:
+        if batch == 2:
+            raise RuntimeError("the sink is full")
+
+    with pytest.raises(RuntimeError, match="the sink is full"):
+        run_orders(tmp_path / "run", foreachBatch=refuse)
+    answer = braid.why(tmp_path / "run", {"o": "id = 6", "p": "order_id = 6"})
+    assert answer.verdict == "not delivered"
+    assert "in batch 2; foreachBatch has received the batches up to 1" in str(answer)
+
+
+def test_an_as_of_pair_names_the_partner_that_was_better(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    run_orders(path, "o.id = p.order_id", windows=None, match="first")
+    assert braid.why(path, {"o": "id = 1", "p": "amount = 80"}).verdict == "found"
+    other = braid.why(path, {"o": "id = 1", "p": "amount = 60"})
+    assert other.verdict == "outranked" and "'amount': 80" in str(other)
+
+
+def test_a_run_that_has_not_ended_says_that_an_answer_waits(tmp_path: Path) -> None:
+    def stop(results: pa.Table, batch: int) -> None:
+        if batch == 1:
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        run_orders(
+            tmp_path / "run", "o.id = p.order_id", match="first", windows=None, foreachBatch=stop
+        )
+    answer = braid.why(tmp_path / "run", {"o": "id = 1", "p": "amount = 80"})
+    assert answer.verdict == "waiting"
+
+
+def test_a_part_that_duckdb_cannot_evaluate_is_unknown(tmp_path: Path) -> None:
+    run_orders(tmp_path / "run", "o.id = p.order_id AND power(o.total, 2) < p.amount")
+    answer = braid.why(tmp_path / "run", {"o": "id = 2", "p": "order_id = 2"})
+    assert (answer.verdict, answer.is_certain) == ("unknown", False)
+
+
+@pytest.mark.parametrize("first", [0, 100])
+def test_no_pair_of_a_sound_run_is_a_fault(tmp_path: Path, first: int) -> None:
+    """Every combination of random runs of all kinds: none is missing without a reason."""
+    for seed in range(first, first + 5):
+        case, path = (
+            draw_case(seed, ("inner", "left", "full", "semi", "anti")),
+            tmp_path / f"{seed}",
+        )
+        with case.choose_executor():
+            case.make_join().start(path, batches="batch", durability="process").awaitTermination()
+        answer = braid.why(path, {"a": "true", "b": "true"}, limit=40)
+        assert "fault" not in {pair.verdict for pair in answer.pairs}, (seed, str(answer))
+
+
+def test_a_pair_that_should_be_there_and_one_that_should_not_are_faults() -> None:
+    tuples = (TupleFacts("a", "a id 1", 0, 0), TupleFacts("b", "b id 2", 0, 0))
+    inner, left = RunFacts(), RunFacts(kind=parse_kind("left", ["a", "b"]))
+    true, false = PartFacts("a.k = b.k", True, (1, 1)), PartFacts("a.k = b.k", False, (1, 2))
+    assert judge_pair(PairFacts(tuples, (true,)), inner).verdict == "fault"
+    assert judge_pair(PairFacts(tuples, (true,)), left).verdict == "fault"
+    assert judge_pair(PairFacts(tuples, (false,), result=3), inner).verdict == "fault"
+    assert judge_pair(PairFacts(tuples, (true,), result=3), inner).verdict == "found"
+
+
+def test_a_change_of_placement_and_removed_results_are_named() -> None:
+    tuples = (TupleFacts("a", "a id 1", 0, 0), TupleFacts("b", "b id 2", 4, 0))
+    assert judge_pair(PairFacts(tuples), RunFacts(owes=True)).verdict == "owed"
+    trimmed = judge_pair(PairFacts(tuples), RunFacts(first_retained_batch=5))
+    assert trimmed.verdict == "no longer kept"
+    assert trimmed.steps[-1].values == "found by batch 4; results are kept from batch 5 on"
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ({}, "rows are a dict; they must be conditions by alias, such as {'o': 'id = 7'}"),
+        ({"x": "id = 1"}, "there is no stream 'x'; the run joins o, p"),
+        ({"o": "amount = 1"}, "o has no column 'amount'; it has id, total, ts"),
+        ({"o": {"amount": 1}}, "o has no column 'amount'; it has id, total, ts"),
+        ({"o": "p.amount = 1"}, "the condition on o names p.amount; it may name columns of o only"),
+        ({"o": 7}, "the rows of o are 7; they must be a condition, such as 'id = 7', or values"),
+        ({"o": "id = = 1"}, "the condition on o, 'id = = 1', is no SQL"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_is_refused(
+    tmp_path: Path, rows: Any, sentence: str
+) -> None:
+    run_orders(tmp_path / "run")
+    with pytest.raises(ValueError) as refused:
+        braid.why(tmp_path / "run", rows)
+    assert str(refused.value).startswith(sentence)
+
+
+def test_a_folder_without_a_run_or_batch_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="holds no run"):
+        braid.why(tmp_path, {"o": "id = 1"})
+    run_orders(tmp_path / "run")
+    RunStore(tmp_path / "run")
+    with pytest.raises(ValueError, match="limit is 0"):
+        braid.why(tmp_path / "run", {"o": "id = 1"}, limit=0)
+
+
+def test_the_command_prints_text_or_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_orders(tmp_path / "run")
+    rows = ["--row", "o", "id = 2", "--row", "p", "order_id = 2"]
+    assert main(["why", str(tmp_path / "run"), *rows]) == 0
+    assert "p.amount < o.total  false  120 and 100: misses by 20" in capsys.readouterr().out
+    assert main(["why", str(tmp_path / "run"), *rows, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "condition"
+    assert main(["why", str(tmp_path / "run"), "--row", "q", "id = 2"]) == 2
+    assert capsys.readouterr().err == "braid: there is no stream 'q'; the run joins o, p\n"

@@ -1,0 +1,181 @@
+"""Explain why tuples are joined in a run, or are not: ``braid.why``."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from braid.answer_check_kinds import read_checkable_settings
+from braid.core.pair_verdicts import PairVerdict, Step, judge_pair
+from braid.core.run_state import RunState
+from braid.errors import DamagedRunError
+from braid.pair_facts import PairSearch
+from braid.row_selectors import Selector
+from braid.storage.run_store import RunStore, open_store
+from braid.stored_tuples import StoredTuples
+from braid.util.html_table import render_html_table
+from braid.util.validation import check_int, format_value
+
+_MOST = 1_000
+"""Greatest ``limit``."""
+
+
+@dataclass(frozen=True)
+class Why:
+    """The answer to why tuples are joined, or are not.
+
+    - ``verdict``: that of the nearest combination; see ``braid.core.pair_verdicts``.
+    - ``is_certain``: whether all that it rests on is kept.
+    - ``pairs``: the judged combinations, nearest first.
+    - ``seen``: tuples that were chosen, by alias.
+    - ``searched``: where tuples were looked for.
+    - ``missing``: by alias, why no tuple was chosen.
+    """
+
+    verdict: str
+    is_certain: bool
+    pairs: tuple[PairVerdict, ...]
+    seen: Mapping[str, int]
+    searched: str
+    missing: Mapping[str, str]
+
+    def __str__(self) -> str:
+        chosen = ", ".join(f"{count:,} of {alias}" for alias, count in self.seen.items())
+        certain = "Certain." if self.is_certain else "Not certain: not all is kept."
+        return "\n".join(
+            [*self._describe(), f"tuples: {chosen}; searched {self.searched}. {certain}"]
+        )
+
+    def _describe(self) -> list[str]:
+        if self.missing:
+            return [*self.missing.values()]
+        lines = [] if len(self.pairs) == 1 else [self._count_verdicts()]
+        return lines + _describe_pair(self.pairs[0])
+
+    def _count_verdicts(self) -> str:
+        counts = Counter(pair.verdict for pair in self.pairs)
+        parts = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.most_common())
+        return f"{len(self.pairs):,} combinations: {parts}; the nearest:"
+
+    def to_json(self) -> str:
+        """Return the answer as a JSON object."""
+        return json.dumps(asdict(self), default=str, ensure_ascii=False)
+
+    def _repr_html_(self) -> str:
+        title, *lines = str(self).splitlines()
+        return render_html_table(title, ([line] for line in lines))
+
+
+def _describe_pair(pair: PairVerdict) -> list[str]:
+    if pair.verdict in ("found", "not delivered"):
+        outcome = pair.verdict
+    else:
+        outcome = f"no result: {pair.verdict}"
+    head = f"{' and '.join(fact.arrival for fact in pair.tuples)}: {outcome}"
+    steps = [*pair.steps]
+    steps += [Step("also", ", ".join(pair.also))] if pair.also else []
+    steps += [Step("to have it", pair.advice)] if pair.advice else []
+    width = max((len(step.subject) for step in steps), default=0)
+    return [head, *(_format_step(step, width) for step in steps)]
+
+
+def _format_step(step: Step, width: int) -> str:
+    return f"  {step.subject:<{width}}  {step.outcome}" + (
+        f"  {step.values}" if step.values else ""
+    )
+
+
+def why(path: str | Path, rows: Mapping[str, Selector], limit: int = 20) -> Why:
+    """Return why tuples of the run at ``path`` are joined, or are not.
+
+    Parameters
+    ----------
+    path
+        Folder or bucket of the run of a StreamJoin, running or ended.
+    rows
+        By alias, a condition in Spark SQL over the columns of that stream, or values by column, as
+        ``{"o": "id = 7", "p": {"order_id": 7}}``. Any tuple of a stream that is left out will do.
+    limit
+        Greatest number of tuples of each stream, in order of arrival. Default: 20.
+
+    Raises ValueError for an unknown alias or column, a condition over several streams, invalid SQL,
+    a folder without a committed batch, and for shared runs and hubs.
+    """
+    return explain_rows(path, rows, limit)
+
+
+def explain_rows(
+    path: str | Path, rows: Mapping[str, Selector], limit: int, spark: Any = None
+) -> Why:
+    """Return the same.
+
+    ``spark``: session that evaluates parts of the condition which DuckDB cannot; None: they are
+    unknown.
+    """
+    check_int(limit, "limit", 1, _MOST)
+    store = open_store(path)
+    settings = read_checkable_settings(store)
+    _check_aliases(rows, settings["streams"])
+    while True:
+        state = store.last_state()
+        if state is None:
+            raise ValueError(f"{store.where} has no committed batch, so it stores no tuple")
+        try:
+            return _explain_state(store, settings, state, rows, limit, spark)
+        except (DamagedRunError, FileNotFoundError):
+            after = store.last_state()
+            if after is None or after.batch == state.batch:
+                raise  # no batch of a running run has removed the file
+
+
+def _explain_state(
+    store: RunStore,
+    settings: Mapping[str, Any],
+    state: RunState,
+    rows: Mapping[str, Selector],
+    limit: int,
+    spark: Any,
+) -> Why:
+    store.fetch_all()
+    with duckdb.connect() as database:
+        database.execute("SET TimeZone = 'UTC'")
+        stored = StoredTuples(database, store, settings, state)
+        return _explain(PairSearch(stored, rows, limit, spark))
+
+
+def _check_aliases(rows: Any, aliases: Sequence[str]) -> None:
+    """Raise ValueError unless rows are selected from one stream at least, all of them known."""
+    if not isinstance(rows, Mapping) or not rows:
+        raise ValueError(
+            f"rows are {format_value(rows)}; they must be conditions by alias, such as "
+            f"{{{aliases[0]!r}: 'id = 7'}}"
+        )
+    for alias in rows:
+        if alias not in aliases:
+            raise ValueError(
+                f"there is no stream {format_value(alias)}; the run joins {', '.join(aliases)}"
+            )
+
+
+def _explain(search: PairSearch) -> Why:
+    seen = {alias: len(search.tuples[alias]) for alias in search.selectors}
+    searched = f"batches 0 to {search.stored.state.epoch}"
+    absent = {a: search.describe_absence(a) for a, count in seen.items() if not count}
+    if absent:
+        verdict = next(iter(absent.values()))[0]
+        sentences = {alias: sentence for alias, (_, sentence) in absent.items()}
+        return Why(verdict, verdict != "unknown", (), seen, searched, sentences)
+    judged = [judge_pair(pair, search.run) for pair in search.list_pairs()]
+    pairs = tuple(sorted(judged, key=_measure_nearness))
+    is_certain = not any(pair.verdict == "unknown" for pair in pairs)
+    return Why(pairs[0].verdict, is_certain, pairs, seen, searched, {})
+
+
+def _measure_nearness(pair: PairVerdict) -> tuple[bool, tuple[int, float]]:
+    return pair.batch is None, pair.distance

@@ -1,0 +1,236 @@
+"""Find the tuples of a run, wherever it keeps them, as DuckDB views.
+
+| place | tuples |
+|---|---|
+| ``input/`` | all tuples of static streams and of tables, by micro-batch |
+| ``blocks/`` | tuples that are held now |
+| ``late/`` | late, untimed and early tuples, by micro-batch |
+| ``results/`` | tuples that are members of results |
+
+The last three are for streaming sources, whose tuples are not all kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from braid.answer_check_text import format_text_list, quote_text
+from braid.core.irregular_rows import LATE, IrregularRowsWritten
+from braid.core.run_events import BatchPlanned
+from braid.core.run_state import ReplicaAddress, RunState
+from braid.storage import micro_batch_files
+from braid.storage.block_files import read_parquet
+from braid.storage.block_readers import open_replica
+from braid.storage.run_files import result_file_batch
+from braid.storage.run_store import RunStore
+from braid.storage.staged_input import StagedStream
+
+BATCH, TIME, STRUCT, NUMBER = "__batch", "__time", "__struct", "__n"
+"""Columns of the views: micro-batch, event time in microseconds, all columns of the stream as one
+struct, and the number of a chosen tuple."""
+_FILE = "__file"
+
+
+class StoredTuples:
+    """The tuples of a run, of the batches that are committed.
+
+    - ``database``: a connection; its views are ``stream_0`` and so on, ``late_0``, and ``results``.
+    - ``store``, ``settings``: the run.
+    - ``state``: its last state; None: no batch is committed.
+    """
+
+    def __init__(
+        self,
+        database: duckdb.DuckDBPyConnection,
+        store: RunStore,
+        settings: Mapping[str, Any],
+        state: RunState,
+    ) -> None:
+        self.database, self.store, self.settings, self.state = database, store, settings, state
+        self.aliases: list[str] = settings["streams"]
+        self.columns: dict[str, list[str]] = {}
+        self.is_exact: dict[str, bool] = {}
+        """By alias, whether all tuples that ever came are there."""
+        self._register_results(store.results.result_files())
+        for stream, alias in enumerate(self.aliases):
+            self._register_late(stream, alias)
+            self._register_stream(stream, alias)
+
+    @property
+    def time_columns(self) -> dict[str, str]:
+        """The event-time columns by alias."""
+        time = self.settings["time"]
+        if time is None:
+            return {}
+        return dict(time) if isinstance(time, Mapping) else dict.fromkeys(self.aliases, time)
+
+    # Results
+
+    def _register_results(self, files: Sequence[str]) -> None:
+        """Create the view ``results``: structs by alias and the batch, of the retained batches."""
+        self.result_types: dict[str, str] = {}
+        if not files:
+            return
+        source = f"read_parquet({format_text_list(files)}, filename = '{_FILE}')"
+        batches = {"file": [*files], "of": [result_file_batch(Path(f).name) for f in files]}
+        self.database.register("__result_files", pa.table(batches))
+        described = self.database.sql(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        self.result_types = {name: kind for name, kind, *_ in described if name in self.aliases}
+        self.database.execute(
+            f"CREATE TEMP VIEW results AS SELECT r.* EXCLUDE ({_FILE}), b.of AS {BATCH} "
+            f"FROM {source} r JOIN __result_files b ON b.file = r.{_FILE}"
+        )
+
+    # Irregular tuples
+
+    def _register_late(self, stream: int, alias: str) -> None:
+        """Create the table ``late_0``: struct, batch, reason, and microseconds behind."""
+        files = [
+            self.store.irregular.find_file(file, False)
+            for event in self.store.archive.committed_events()
+            if isinstance(event, IrregularRowsWritten)
+            for file in event.files
+            if file.stream == stream
+        ]
+        tables = [read_parquet(str(file)) for file in files if file is not None]
+        tables = [table for table in tables if table.num_rows]
+        self.late_types = getattr(self, "late_types", {})
+        if tables:
+            self.database.register(f"__late_{stream}", pa.concat_tables(tables))
+            self.database.execute(f"CREATE TEMP VIEW late_{stream} AS FROM __late_{stream}")
+            self.late_types[alias] = tables[0].schema.field("row").type
+
+    # Streams
+
+    def _register_stream(self, stream: int, alias: str) -> None:
+        """Create the view ``stream_0`` of a stream's tuples."""
+        source = self._read_input(stream, alias)
+        self.is_exact[alias] = source is not None
+        if source is None:
+            source = self._read_held_tuples(stream, alias)
+        described = self.database.sql(f"DESCRIBE SELECT * FROM ({source})").fetchall()
+        self.columns[alias] = [name for name, *_ in described if not name.startswith("__")]
+        time = self.time_columns.get(alias)
+        micros = "NULL::BIGINT" if time is None else f"epoch_us({quote_text(time)}::TIMESTAMP)"
+        self.database.execute(
+            f"CREATE TEMP VIEW stream_{stream} AS SELECT *, {micros} AS {TIME}, "
+            f"{self._pack_struct(alias)} AS {STRUCT} FROM ({source})"
+        )
+
+    def _pack_struct(self, alias: str) -> str:
+        """Return SQL for the columns that results have, as one struct of their type."""
+        change = (self.settings.get("changes") or {}).get(alias)
+        names = [quote_text(n) for n in self.columns[alias] if n != change]
+        packed = f"struct_pack({', '.join(f'{n} := {n}' for n in names)})"
+        kind = self.result_types.get(alias)
+        return f"CAST({packed} AS {kind})" if kind else packed
+
+    def _read_input(self, stream: int, alias: str) -> str | None:
+        """Return SQL for the rows of a stream's input copy; None if it has none."""
+        folder = self.store.input.folder / alias
+        staged = folder.with_suffix(".arrow")
+        if staged.exists():
+            return self._read_staged_input(stream, StagedStream(staged))
+        files = [micro_batch_files.batch_file(folder, n) for n in range(self.state.epoch + 1)]
+        present = [str(file) for file in files if file.exists()]
+        if not present:
+            return None
+        number = f"regexp_extract({_FILE}, '(\\d+)\\.parquet$', 1)::BIGINT"
+        source = f"read_parquet({format_text_list(present)}, filename = '{_FILE}')"
+        return f"SELECT * EXCLUDE ({_FILE}), {number} AS {BATCH} FROM {source}"
+
+    def _read_staged_input(self, stream: int, staged: StagedStream) -> str:
+        ends = staged.ends[: self.state.epoch + 1]
+        batches = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+        rows = staged.rows.slice(0, len(batches)).append_column(BATCH, pa.array(batches))
+        self.database.register(f"__input_{stream}", rows)
+        return f"SELECT * FROM __input_{stream}"
+
+    def _read_held_tuples(self, stream: int, alias: str) -> str:
+        """Return SQL for a stream's held, irregular and joined tuples, each value once."""
+        parts = []
+        if held := self._read_blocks(stream):
+            self.database.register(f"__held_{stream}", pa.Table.from_batches(held))
+            parts.append(f"SELECT * FROM __held_{stream}")
+        if alias in self.late_types:
+            parts.append(f'SELECT "row".*, batch AS {BATCH} FROM late_{stream}')
+        if alias in self.result_types:
+            known = f"{quote_text(alias)} IS NOT NULL"
+            parts.append(
+                f"SELECT DISTINCT {quote_text(alias)}.*, NULL AS {BATCH} FROM results WHERE {known}"
+            )
+        if not parts:
+            raise ValueError(
+                f"{self.store.where} keeps no tuple of {alias}: it is a stream that does not end, "
+                "none of its tuples is held, and none is in a result"
+            )
+        names = f"COLUMNS(c -> NOT starts_with(c, '__') OR c = '{BATCH}')"
+        rows = " UNION ALL BY NAME ".join(f"(SELECT {names} FROM ({part}))" for part in parts)
+        return f"SELECT * EXCLUDE ({BATCH}), max({BATCH}) AS {BATCH} FROM ({rows}) GROUP BY ALL"
+
+    def _read_blocks(self, stream: int) -> list[pa.RecordBatch]:
+        """Return the held tuples of a stream, each once although several hosts hold it."""
+        addresses: dict[tuple[Any, ...], list[ReplicaAddress]] = {}
+        births: dict[tuple[Any, ...], int | None] = {}
+        fresh = self._list_unmerged_blocks()
+        for (id, _), address in self.state.replica_addresses.items():
+            block = self.state.blocks[id]
+            if block.stream == stream:
+                part = (address.file, address.record_batch, address.rows)
+                addresses.setdefault(part, []).append(address)
+                births[part] = block.batch if id in fresh else None
+        return [self._read_segment(several, births[part]) for part, several in addresses.items()]
+
+    def _list_unmerged_blocks(self) -> set[int]:
+        """Return the blocks whose tuples came in one batch, as far as events are kept."""
+        fresh: set[int] = set()
+        for event in self.store.archive.committed_events():
+            if isinstance(event, BatchPlanned):
+                for derivation in event.derivations:
+                    sources = set(derivation.source_blocks)
+                    if len(sources) == 1 and sources <= fresh:
+                        fresh.add(derivation.block.id)
+                fresh.update(route.block.id for route in event.routes if route.is_fresh)
+        return fresh
+
+    def _read_segment(
+        self, addresses: Sequence[ReplicaAddress], birth: int | None
+    ) -> pa.RecordBatch:
+        rows = [self._open_replica(address) for address in addresses]
+        at = np.unique(np.concatenate([each.row_positions() for each in rows]))
+        taken = rows[0].batch.take(pa.array(at))
+        names = [name for name in taken.schema.names if not name.startswith("__")]
+        return taken.select(names).append_column(
+            BATCH, pa.repeat(pa.scalar(birth, pa.int64()), len(at))
+        )
+
+    def _open_replica(self, address: ReplicaAddress) -> Any:
+        path = self.store.blocks.folder / address.file
+        return open_replica(str(path), address, self.state.block_files[address.file])
+
+    def find_late(self, stream: int, alias: str, chosen: str) -> dict[int, int | None]:
+        """Return by how many microseconds chosen tuples of a stream were late, by number.
+
+        ``chosen``: a table with ``__n`` and ``__struct``.
+        """
+        if alias not in self.late_types:
+            return {}
+        row = self._cast_late_row(alias)
+        rows = self.database.execute(
+            f"SELECT c.{NUMBER}, max(l.behind) FROM {chosen} c JOIN late_{stream} l ON "
+            f"c.{STRUCT} IS NOT DISTINCT FROM {row} WHERE l.reason = '{LATE}' GROUP BY ALL"
+        ).fetchall()
+        return dict(rows)
+
+    def _cast_late_row(self, alias: str) -> str:
+        change = (self.settings.get("changes") or {}).get(alias)
+        names = [quote_text(n) for n in self.columns[alias] if n != change]
+        packed = ", ".join(f'{n} := l."row".{n}' for n in names)
+        kind = self.result_types.get(alias)
+        return f"CAST(struct_pack({packed}) AS {kind})" if kind else f"struct_pack({packed})"
