@@ -102,7 +102,7 @@ class ConditionParts:
         """Return the whole condition as DuckDB SQL; empty if a part has none."""
         return " AND ".join(p.sql for p in self.parts) if all(p.sql for p in self.parts) else ""
 
-    def evaluate(
+    def evaluate_parts(
         self, chosen: Mapping[str, str], most: int
     ) -> Iterator[tuple[tuple[int, ...], list[PartFacts]]]:
         """Yield the numbers of each combination of chosen tuples, and the parts evaluated for it.
@@ -137,7 +137,7 @@ class ConditionParts:
             value, sides = next(values), tuple(next(values) for _ in part.sides)
             if any(isinstance(side, float) and math.isnan(side) for side in sides):
                 value = value if not self._stored.settings["match"] else False
-            return PartFacts(part.text, value, sides or None, is_filter)  # type: ignore[arg-type]
+            return PartFacts(part.text, value, sides or None, is_filter)
         if self._spark is None:
             reason = f"{part.reason}; ask the run's own process, run.why(...), which has Spark"
             return PartFacts(part.text, None, None, is_filter, reason)

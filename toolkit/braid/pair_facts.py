@@ -47,8 +47,8 @@ class PairSearch:
         kind = parse_kind(self._settings["how"], self._aliases)
         self.kind = INNER if self._settings["match"] else kind
         self.tuples: dict[str, list[TupleFacts]] = {}
-        for alias, selector in self.selectors.items():
-            self._choose_tuples(alias, selector)
+        for alias, parsed in self.selectors.items():
+            self._choose_tuples(alias, parsed)
         self._choose_partners()
 
     def _name_type(self, sql: str) -> str:
@@ -140,7 +140,7 @@ class PairSearch:
         count, first = self._database.execute(
             f"SELECT count(*), min({TIME}) FROM {stream}"
         ).fetchall()[0]
-        if self.stored.is_exact[alias]:
+        if alias in self.stored.complete_streams:
             batches = f"batches 0 to {self.stored.state.epoch}"
             where = (self._settings.get("where") or {}).get(alias)
             only = f", of those for which {where} is true" if where else ""
@@ -185,8 +185,8 @@ class PairSearch:
         members = [alias for alias in self._aliases if self.tuples.get(alias)]
         absent = tuple(a for a in self._aliases if a in self.tuples and a not in members)
         chosen = {alias: self._name_chosen(alias) for alias in members}
-        values = self.parts.evaluate(chosen, _MOST)
-        found = self._find_results(members)
+        values = self.parts.evaluate_parts(chosen, _MOST)
+        batches = self._find_results(members)
         alone = {alias: self._find_unmatched(alias) for alias in members}
         for numbers, parts in values:
             facts = tuple(self.tuples[a][n] for a, n in zip(members, numbers, strict=True))
@@ -198,7 +198,7 @@ class PairSearch:
             yield PairFacts(
                 facts,
                 tuple(parts),
-                found.get(tuple(numbers)),
+                batches.get(tuple(numbers)),
                 unmatched[0] if unmatched else None,
                 self._find_other_partner(members, numbers),
                 self._find_waiting(facts),

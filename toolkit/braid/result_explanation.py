@@ -49,10 +49,10 @@ class Why:
         chosen = ", ".join(f"{count:,} of {alias}" for alias, count in self.seen.items())
         certain = "Certain." if self.is_certain else "Not certain: not all is kept."
         return "\n".join(
-            [*self._describe(), f"tuples: {chosen}; searched {self.searched}. {certain}"]
+            [*self._describe_answer(), f"tuples: {chosen}; searched {self.searched}. {certain}"]
         )
 
-    def _describe(self) -> list[str]:
+    def _describe_answer(self) -> list[str]:
         if self.missing:
             return [*self.missing.values()]
         lines = [] if len(self.pairs) == 1 else [self._count_verdicts()]

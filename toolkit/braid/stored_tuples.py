@@ -55,8 +55,10 @@ class StoredTuples:
         self.database, self.store, self.settings, self.state = database, store, settings, state
         self.aliases: list[str] = settings["streams"]
         self.columns: dict[str, list[str]] = {}
-        self.is_exact: dict[str, bool] = {}
-        """By alias, whether all tuples that ever came are there."""
+        self.complete_streams: set[str] = set()
+        """The aliases whose tuples are all there, also those that came long ago."""
+        self.late_types: dict[str, pa.DataType] = {}
+        """By alias, the type of late tuples, if there are some."""
         self._register_results(store.results.result_files())
         for stream, alias in enumerate(self.aliases):
             self._register_late(stream, alias)
@@ -100,7 +102,6 @@ class StoredTuples:
         ]
         tables = [read_parquet(str(file)) for file in files if file is not None]
         tables = [table for table in tables if table.num_rows]
-        self.late_types = getattr(self, "late_types", {})
         if tables:
             self.database.register(f"__late_{stream}", pa.concat_tables(tables))
             self.database.execute(f"CREATE TEMP VIEW late_{stream} AS FROM __late_{stream}")
@@ -111,9 +112,10 @@ class StoredTuples:
     def _register_stream(self, stream: int, alias: str) -> None:
         """Create the view ``stream_0`` of a stream's tuples."""
         source = self._read_input(stream, alias)
-        self.is_exact[alias] = source is not None
         if source is None:
             source = self._read_held_tuples(stream, alias)
+        else:
+            self.complete_streams.add(alias)
         described = self.database.sql(f"DESCRIBE SELECT * FROM ({source})").fetchall()
         self.columns[alias] = [name for name, *_ in described if not name.startswith("__")]
         time = self.time_columns.get(alias)
@@ -161,9 +163,9 @@ class StoredTuples:
         if alias in self.late_types:
             parts.append(f'SELECT "row".*, batch AS {BATCH} FROM late_{stream}')
         if alias in self.result_types:
-            known = f"{quote_text(alias)} IS NOT NULL"
+            name = quote_text(alias)
             parts.append(
-                f"SELECT DISTINCT {quote_text(alias)}.*, NULL AS {BATCH} FROM results WHERE {known}"
+                f"SELECT DISTINCT {name}.*, NULL AS {BATCH} FROM results WHERE {name} IS NOT NULL"
             )
         if not parts:
             raise ValueError(

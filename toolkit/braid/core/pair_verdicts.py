@@ -116,8 +116,9 @@ class PartFacts:
         distance = self.distance
         if distance is None or self.value is None:
             return f"{left} and {right}"
-        apart = format_duration(distance) if isinstance(self.sides[0], date) else f"{distance:,.6g}"
-        return f"{left} and {right}: misses by {apart}"
+        is_date = isinstance(self.sides[0], date)
+        gap = format_duration(distance) if is_date else f"{distance:,.6g}"
+        return f"{left} and {right}: misses by {gap}"
 
 
 @dataclass(frozen=True)

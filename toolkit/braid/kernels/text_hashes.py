@@ -61,11 +61,11 @@ class Letters:
     def hash_parts(self, texts: Places, begins: Places, lengths: Places) -> Hashes:
         """Return the hashes of parts, each given by its text, its begin in it, and its length."""
         at = self.starts[texts] + begins
-        total = (self._sums[at + lengths] - self._sums[at]) * self._inverses[begins]
+        total = (self._prefix_sums[at + lengths] - self._prefix_sums[at]) * self._inverses[begins]
         return mix_numbers(total, lengths)
 
     @cached_property
-    def _sums(self) -> npt.NDArray[np.uint64]:
+    def _prefix_sums(self) -> npt.NDArray[np.uint64]:
         """Before each letter, the sum of the letters so far times powers of the base."""
         powers, letters = _make_powers(_BASE, self._longest), len(self.values)
         places = np.arange(letters, dtype=np.int32)

@@ -63,14 +63,14 @@ class LogCheckpoints:
             if checkpoint_entry(file) > last:
                 current_file_system().remove_file(file)
             else:
-                self._rewrite(file, lambda merged: _drop_older_groups(since, merged))
+                self._rewrite_file(file, lambda merged: _drop_older_groups(since, merged))
 
     def replace_part_checksum(self, part: FileRef) -> None:
         """Update checkpoints to the new checksum of a rebuilt part."""
         for file in self.list_files():
-            self._rewrite(file, lambda merged: [_replace_part(part, m) for m in merged])
+            self._rewrite_file(file, lambda merged: [_replace_part(part, m) for m in merged])
 
-    def _rewrite(
+    def _rewrite_file(
         self, file: Path, change: Callable[[list[CompactedResults]], list[CompactedResults]]
     ) -> None:
         try:

@@ -23,7 +23,7 @@ class EventArchive:
     def __init__(self, log: ManifestLog) -> None:
         self._medium, self._log = (medium := log.medium), log
         self.file = EventLog(
-            medium.folder / "events.jsonl", check_driver=medium.check_driver, mend=self._rewrite
+            medium.folder / "events.jsonl", check_driver=medium.check_driver, mend=self._rewrite_log
         )
         self.has_begun = False
         self._opening: Sequence[Any] = ()
@@ -79,7 +79,7 @@ class EventArchive:
             self.file.append_encoded(self._log.read_entry(entry).events)
             self._ends[entry] = self.file.end
 
-    def _rewrite(self) -> None:
+    def _rewrite_log(self) -> None:
         """Rewrite all events, since the file is not as this driver has written it."""
         LOGGER.warning(
             "%s does not have the lines that were written; it is rewritten", self.file.path
@@ -116,7 +116,7 @@ class EventArchive:
             if found.crc32 == end.crc32:
                 return found
             self._medium.check_driver()
-            self._rewrite()
+            self._rewrite_log()
         raise DamagedRunError(
             f"{self.file.path} is damaged: it does not have the lines that were written"
         )
