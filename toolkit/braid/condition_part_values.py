@@ -66,13 +66,13 @@ class ConditionParts:
         if "" in names:
             streams = frozenset(self._aliases)
         try:
-            sql = self._translate(node)
+            sql = self._translate_node(node)
         except ValueError as error:
             return ConditionPart(text, streams, reason=str(error))
         sides = (node.this, node.expression) if isinstance(node, _COMPARISONS) else ()
-        return ConditionPart(text, streams, sql, tuple(map(self._translate, sides)))
+        return ConditionPart(text, streams, sql, tuple(map(self._translate_node, sides)))
 
-    def _translate(self, node: Any) -> str:
+    def _translate_node(self, node: Any) -> str:
         return translate_condition(node.sql(dialect=SparkSql), self._name_type)
 
     def _list_match_parts(self, match: Mapping[str, Any]) -> Iterator[ConditionPart]:
@@ -98,11 +98,11 @@ class ConditionParts:
         text = f"{' and '.join(names)} at most {match['tolerance']} apart"
         yield ConditionPart(text, streams, f"({distance}) <= {most!r}")
 
-    def translate_all(self) -> str:
+    def translate_whole_condition(self) -> str:
         """Return the whole condition as DuckDB SQL; empty if a part has none."""
         return " AND ".join(p.sql for p in self.parts) if all(p.sql for p in self.parts) else ""
 
-    def evaluate_parts(
+    def evaluate_chosen_parts(
         self, chosen: Mapping[str, str], most: int
     ) -> Iterator[tuple[tuple[int, ...], list[PartFacts]]]:
         """Yield the numbers of each combination of chosen tuples, and the parts evaluated for it.

@@ -48,8 +48,8 @@ class PairSearch:
         self.kind = INNER if self._settings["match"] else kind
         self.tuples: dict[str, list[TupleFacts]] = {}
         for alias, parsed in self.selectors.items():
-            self._choose_tuples(alias, parsed)
-        self._choose_partners()
+            self._choose_selected_tuples(alias, parsed)
+        self._choose_missing_partners()
 
     def _name_type(self, sql: str) -> str:
         streams = ", ".join(self._name_stream(alias) for alias in self._aliases)
@@ -59,45 +59,51 @@ class PairSearch:
     def _name_stream(self, alias: str) -> str:
         return f"stream_{self._aliases.index(alias)} AS {quote_text(alias)}"
 
-    def _name_chosen(self, alias: str) -> str:
+    def _name_chosen_table(self, alias: str) -> str:
         return f"chosen_{self._aliases.index(alias)}"
 
     # Tuples
 
-    def _choose_tuples(self, alias: str, selector: RowSelector) -> None:
+    def _choose_selected_tuples(self, alias: str, selector: RowSelector) -> None:
         """Create the table of a stream's chosen tuples, and their facts."""
-        self._database.execute(
-            f"CREATE TEMP TABLE {self._name_chosen(alias)} AS SELECT row_number() OVER () - 1 AS "
-            f"{NUMBER}, * FROM (SELECT * FROM {self._name_stream(alias)} WHERE {selector.sql} "
-            f"ORDER BY {BATCH} NULLS LAST LIMIT {self.limit})",
-            [*selector.values],
-        )
-        self.tuples[alias] = [*self._read_facts(alias, selector.columns)]
+        rows = f"SELECT * FROM {self._name_stream(alias)} WHERE {selector.sql}"
+        ordered = f"{rows} ORDER BY {BATCH} NULLS LAST"
+        self._keep_chosen(alias, ordered, selector.columns, selector.values)
 
-    def _choose_partners(self) -> None:
+    def _keep_chosen(
+        self, alias: str, rows: str, named: Sequence[str] = (), values: Sequence[Any] = ()
+    ) -> None:
+        """Create the table of a stream's chosen tuples, and read their facts.
+
+        ``rows``: SQL that selects the tuples, with the ``values``. ``named``: columns for labels.
+        """
+        self._database.execute(
+            f"CREATE TEMP TABLE {self._name_chosen_table(alias)} AS SELECT row_number() OVER () - "
+            f"1 AS {NUMBER}, * FROM ({rows} LIMIT {self.limit})",
+            [*values],
+        )
+        self.tuples[alias] = [*self._read_facts(alias, named)]
+
+    def _choose_missing_partners(self) -> None:
         """Create the same tables for streams without a selector: of tuples that fulfil the
         condition with chosen ones.
         """
         free = [alias for alias in self._aliases if alias not in self.selectors]
         if not free or not all(self.tuples.values()):
             return
-        named = [f"{self._name_chosen(a)} AS {quote_text(a)}" for a in self.selectors]
+        named = [f"{self._name_chosen_table(a)} AS {quote_text(a)}" for a in self.selectors]
         streams = ", ".join([*named, *map(self._name_stream, free)])
-        condition = self.parts.translate_all()
+        condition = self.parts.translate_whole_condition()
         for alias in free if condition else ():
-            self._database.execute(
-                f"CREATE TEMP TABLE {self._name_chosen(alias)} AS SELECT row_number() OVER () - 1 "
-                f"AS {NUMBER}, * FROM (SELECT DISTINCT {quote_text(alias)}.* FROM {streams} "
-                f"WHERE {condition} LIMIT {self.limit})"
-            )
-            self.tuples[alias] = [*self._read_facts(alias, ())]
+            distinct = f"SELECT DISTINCT {quote_text(alias)}.* FROM {streams} WHERE {condition}"
+            self._keep_chosen(alias, distinct)
 
     def _read_facts(self, alias: str, named: Sequence[str]) -> Iterator[TupleFacts]:
         """Yield the facts of a stream's chosen tuples, by number."""
         labels = [*named[:_LABELS]] or self.stored.columns[alias][:1]
         columns = ", ".join(map(quote_text, labels))
-        chosen = self._name_chosen(alias)
-        late = self.stored.find_late(self._aliases.index(alias), alias, chosen)
+        chosen = self._name_chosen_table(alias)
+        late = self.stored.find_late_tuples(self._aliases.index(alias), alias, chosen)
         rows = self._database.execute(
             f"SELECT {NUMBER}, {BATCH}, {TIME}, {columns} FROM {chosen} ORDER BY {NUMBER}"
         ).fetchall()
@@ -105,7 +111,9 @@ class PairSearch:
             pairs = zip(labels, values, strict=True)
             label = " ".join([alias, *(f"{name} {format_value(v, 40)}" for name, v in pairs)])
             behind = self._find_lateness(late, number, batch)
-            yield TupleFacts(alias, label, batch, time, behind, self._find_end(alias, batch, time))
+            yield TupleFacts(
+                alias, label, batch, time, behind, self._find_end_of_life(alias, batch, time)
+            )
 
     def _find_lateness(
         self, late: Mapping[int, int | None], number: int, batch: int | None
@@ -116,20 +124,20 @@ class PairSearch:
         since = self.stored.store.log.first_retained_batch
         return None if since and (batch is None or batch < since) else 0
 
-    def _find_end(self, alias: str, batch: int | None, time: int | None) -> int | None:
+    def _find_end_of_life(self, alias: str, batch: int | None, time: int | None) -> int | None:
         """Return the first batch after which a tuple may have been dropped; None: none yet."""
         window = self.run.windows.get(alias)
         if window is None or time is None:
             return None
         stream = self._aliases.index(alias)
-        for commit in self._commits:
+        for commit in self._committed_batches:
             expected = commit.watermarks[stream] if commit.watermarks else None
             if expected is not None and expected - time >= window and commit.batch >= (batch or 0):
                 return commit.batch
         return None
 
     @cached_property
-    def _commits(self) -> list[BatchCommitted]:
+    def _committed_batches(self) -> list[BatchCommitted]:
         events = self.stored.store.archive.committed_events()
         return [event for event in events if isinstance(event, BatchCommitted)]
 
@@ -180,15 +188,18 @@ class PairSearch:
             progress.last_batch if progress.has_file() else None,
         )
 
-    def list_pairs(self) -> Iterator[PairFacts]:
+    def list_pair_facts(self) -> Iterator[PairFacts]:
         """Yield the facts of all combinations of chosen tuples."""
         members = [alias for alias in self._aliases if self.tuples.get(alias)]
         absent = tuple(a for a in self._aliases if a in self.tuples and a not in members)
-        chosen = {alias: self._name_chosen(alias) for alias in members}
-        values = self.parts.evaluate_parts(chosen, _MOST)
+        chosen = {alias: self._name_chosen_table(alias) for alias in members}
+        values = self.parts.evaluate_chosen_parts(chosen, _MOST)
         batches = self._find_results(members)
         alone = {alias: self._find_unmatched(alias) for alias in members}
+        has_partners = any(alias not in self.selectors for alias in members)
         for numbers, parts in values:
+            if has_partners and any(part.value is False for part in parts):
+                continue  # chosen for another tuple
             facts = tuple(self.tuples[a][n] for a, n in zip(members, numbers, strict=True))
             unmatched = [
                 (alias, alone[alias][n])
@@ -229,7 +240,7 @@ class PairSearch:
             f"r.{quote_text(alias)} IS NOT DISTINCT FROM {quote_text(alias)}.{STRUCT}"
             for alias in written
         ]
-        chosen = ", ".join(f"{self._name_chosen(a)} AS {quote_text(a)}" for a in members)
+        chosen = ", ".join(f"{self._name_chosen_table(a)} AS {quote_text(a)}" for a in members)
         numbers = ", ".join(f"{quote_text(a)}.{NUMBER}" for a in members)
         described = self._database.execute("DESCRIBE SELECT * FROM results").fetchall()
         sign = f"CASE r.{CHANGE_TYPE} WHEN 'insert' THEN 1 ELSE -1 END"
@@ -244,18 +255,18 @@ class PairSearch:
         """Return the partner of the first stream's tuple in an as-of join; empty: it has none."""
         if not self.run.match or members[0] != self._aliases[0]:
             return ""
-        partner = self._partners.get(numbers[0])
+        partner = self._chosen_partners_by_number.get(numbers[0])
         return "" if partner is None else f"{self._aliases[1]}{format_value(partner)}"
 
     @cached_property
-    def _partners(self) -> dict[int, Any]:
+    def _chosen_partners_by_number(self) -> dict[int, Any]:
         first, second = map(quote_text, self._aliases)
         if second not in map(quote_text, self.stored.result_types):
             return {}
+        chosen = self._name_chosen_table(self._aliases[0])
         rows = self._database.execute(
-            f"SELECT c.{NUMBER}, r.{second}::VARCHAR FROM results r JOIN "
-            f"{self._name_chosen(self._aliases[0])} c ON r.{first} IS NOT DISTINCT FROM c.{STRUCT} "
-            f"WHERE r.{second} IS NOT NULL"
+            f"SELECT c.{NUMBER}, r.{second}::VARCHAR FROM results r JOIN {chosen} c "
+            f"ON r.{first} IS NOT DISTINCT FROM c.{STRUCT} WHERE r.{second} IS NOT NULL"
         ).fetchall()
         return dict(rows)
 

@@ -56,7 +56,7 @@ class Why:
         if self.missing:
             return [*self.missing.values()]
         lines = [] if len(self.pairs) == 1 else [self._count_verdicts()]
-        return lines + _describe_pair(self.pairs[0])
+        return lines + _describe_nearest_pair(self.pairs[0])
 
     def _count_verdicts(self) -> str:
         counts = Counter(pair.verdict for pair in self.pairs)
@@ -72,7 +72,7 @@ class Why:
         return render_html_table(title, ([line] for line in lines))
 
 
-def _describe_pair(pair: PairVerdict) -> list[str]:
+def _describe_nearest_pair(pair: PairVerdict) -> list[str]:
     if pair.verdict in ("found", "not delivered"):
         outcome = pair.verdict
     else:
@@ -146,7 +146,7 @@ def _explain_state(
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
         stored = StoredTuples(database, store, settings, state)
-        return _explain(PairSearch(stored, rows, limit, spark))
+        return _explain_chosen_pairs(PairSearch(stored, rows, limit, spark))
 
 
 def _check_aliases(rows: Any, aliases: Sequence[str]) -> None:
@@ -163,7 +163,7 @@ def _check_aliases(rows: Any, aliases: Sequence[str]) -> None:
             )
 
 
-def _explain(search: PairSearch) -> Why:
+def _explain_chosen_pairs(search: PairSearch) -> Why:
     seen = {alias: len(search.tuples[alias]) for alias in search.selectors}
     searched = f"batches 0 to {search.stored.state.epoch}"
     absent = {a: search.describe_absence(a) for a, count in seen.items() if not count}
@@ -171,7 +171,7 @@ def _explain(search: PairSearch) -> Why:
         verdict = next(iter(absent.values()))[0]
         sentences = {alias: sentence for alias, (_, sentence) in absent.items()}
         return Why(verdict, verdict != "unknown", (), seen, searched, sentences)
-    judged = [judge_pair(pair, search.run) for pair in search.list_pairs()]
+    judged = [judge_pair(pair, search.run) for pair in search.list_pair_facts()]
     pairs = tuple(sorted(judged, key=_measure_nearness))
     is_certain = not any(pair.verdict == "unknown" for pair in pairs)
     return Why(pairs[0].verdict, is_certain, pairs, seen, searched, {})

@@ -157,7 +157,7 @@ class StoredTuples:
     def _read_held_tuples(self, stream: int, alias: str) -> str:
         """Return SQL for a stream's held, irregular and joined tuples, each value once."""
         parts = []
-        if held := self._read_blocks(stream):
+        if held := self._read_held_blocks(stream):
             self.database.register(f"__held_{stream}", pa.Table.from_batches(held))
             parts.append(f"SELECT * FROM __held_{stream}")
         if alias in self.late_types:
@@ -172,11 +172,11 @@ class StoredTuples:
                 f"{self.store.where} keeps no tuple of {alias}: it is a stream that does not end, "
                 "none of its tuples is held, and none is in a result"
             )
-        names = f"COLUMNS(c -> NOT starts_with(c, '__') OR c = '{BATCH}')"
+        names = f"COLUMNS(lambda c: NOT starts_with(c, '__') OR c = '{BATCH}')"
         rows = " UNION ALL BY NAME ".join(f"(SELECT {names} FROM ({part}))" for part in parts)
         return f"SELECT * EXCLUDE ({BATCH}), max({BATCH}) AS {BATCH} FROM ({rows}) GROUP BY ALL"
 
-    def _read_blocks(self, stream: int) -> list[pa.RecordBatch]:
+    def _read_held_blocks(self, stream: int) -> list[pa.RecordBatch]:
         """Return the held tuples of a stream, each once although several hosts hold it."""
         addresses: dict[tuple[Any, ...], list[ReplicaAddress]] = {}
         births: dict[tuple[Any, ...], int | None] = {}
@@ -216,7 +216,7 @@ class StoredTuples:
         path = self.store.blocks.folder / address.file
         return open_replica(str(path), address, self.state.block_files[address.file])
 
-    def find_late(self, stream: int, alias: str, chosen: str) -> dict[int, int | None]:
+    def find_late_tuples(self, stream: int, alias: str, chosen: str) -> dict[int, int | None]:
         """Return by how many microseconds chosen tuples of a stream were late, by number.
 
         ``chosen``: a table with ``__n`` and ``__struct``.

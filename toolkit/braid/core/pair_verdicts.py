@@ -203,13 +203,13 @@ def judge_pair(pair: PairFacts, run: RunFacts) -> PairVerdict:
     obstacles = [*_find_obstacles(pair, run)]
     steps = [_describe_part(part) for part in pair.parts]
     steps += [step for _, step in obstacles if step not in steps]
-    verdict, last = _conclude(pair, run, [verdict for verdict, _ in obstacles])
+    verdict, last = _conclude_pair(pair, run, [verdict for verdict, _ in obstacles])
     also = tuple(dict.fromkeys(v for v, _ in obstacles if v != verdict))
     return PairVerdict(
         verdict,
         also if verdict != FAULT else (),
         (*steps, last) if last.values else tuple(steps),
-        _advise(pair, run, verdict),
+        _advise_setting(pair, run, verdict),
         pair.tuples,
         pair.result,
         _measure_distance(pair),
@@ -269,7 +269,7 @@ def _describe_partner(pair: PairFacts, late: TupleFacts) -> str:
     return f"; {' and '.join(gone)}" if gone and late.let_go is None else ""
 
 
-def _conclude(pair: PairFacts, run: RunFacts, obstacles: Sequence[str]) -> tuple[str, Step]:
+def _conclude_pair(pair: PairFacts, run: RunFacts, obstacles: Sequence[str]) -> tuple[str, Step]:
     """Return the verdict and the last step, given the obstacles in order."""
     if pair.unmatched is not None and pair.absent:
         return "unmatched", Step("answer", "unmatched", f"a result of batch {pair.unmatched[1]}")
@@ -315,7 +315,7 @@ def _describe_part(part: PartFacts) -> Step:
     return Step(part.text, _VALUES[part.value], part.describe_values() + nulls)
 
 
-def _advise(pair: PairFacts, run: RunFacts, verdict: str) -> str:
+def _advise_setting(pair: PairFacts, run: RunFacts, verdict: str) -> str:
     """Return the setting with which a combination would be a result; empty: there is none."""
     if verdict == "window":
         times = [fact.time for fact in pair.tuples if fact.time is not None]

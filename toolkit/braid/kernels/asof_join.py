@@ -152,12 +152,16 @@ class AsOfJoiner:
             keys = left.values_at(*self.equality.left, at)
         groups = ordered.find_probe_groups(keys, self.equality, len(at))
         rule, step = replace(self.rule, tolerance=self.limits[forward]), self.tally.step
-        admits = partial(self._admit, left, rows, at) if step.conditions or step.residuals else None
+        admits = (
+            partial(self._filter_candidates, left, rows, at)
+            if step.conditions or step.residuals
+            else None
+        )
         best = find_best_rows(Probes(groups, orders[at]), ordered, rule, admits)
         self.tally.candidate_pairs += len(best.probes) if admits is None else 0
         return best._replace(probes=at[best.probes])
 
-    def _admit(
+    def _filter_candidates(
         self,
         left: PartialMatches,
         rows: BlockRows,

@@ -1,0 +1,42 @@
+"""``why`` on Spark: static streams, streams that do not end, and parts that only Spark evaluates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import braid
+from braid import Centralized, StreamJoin
+from pyspark.sql import SparkSession
+from spark.test_watermarks import NEAR, live
+from unit.test_why import CAUSES, ON, make_orders
+
+
+def test_causes_are_named_in_a_run_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    streams = {alias: spark.createDataFrame(rows) for alias, rows in make_orders().items()}
+    on = f"{ON} AND round(o.total, 1) > 2"
+    join = StreamJoin(streams, on, Centralized(), windows="90 seconds", time="ts")
+    run = join.start(tmp_path / "run", batches="batch")
+    assert run.awaitTermination()
+    answers = {cause: run.why({"o": o, "p": p}) for cause, (o, p) in CAUSES.items()}
+    assert {cause: answer.verdict for cause, answer in answers.items()} == dict(
+        zip(CAUSES, CAUSES, strict=True)
+    )
+    without_session = braid.why(tmp_path / "run", {"o": "id = 2", "p": "order_id = 2"})
+    assert without_session.pairs[0].also == ("unknown",)
+    assert "DuckDB may evaluate ROUND(o.total, 1) differently from Spark" in str(without_session)
+
+
+def test_tuples_of_a_stream_that_are_gone_are_unknown(spark: SparkSession, tmp_path: Path) -> None:
+    streams = {a: live(spark, tmp_path, a).withWatermark("ts", "1 minute") for a in "ab"}
+    run = StreamJoin(streams, NEAR, Centralized()).start(tmp_path / "run", availableNow=True)
+    assert run.awaitTermination()
+    pair = run.results().selectExpr("a.id AS a", "b.id AS b").first()
+    assert pair is not None
+    assert run.why({"a": {"id": pair.a}, "b": {"id": pair.b}}).verdict == "found"
+    gone = run.why({"a": "id = 0", "b": "id = 149"})
+    assert gone.verdict in ("unknown", "condition") and "fault" not in str(gone)
+    answer = run.why({"a": "true", "b": "true"}, limit=100)
+    assert "fault" not in {judged.verdict for judged in answer.pairs}
+    never = run.why({"a": "id = 100000", "b": "true"})
+    assert (never.verdict, never.is_certain) == ("unknown", False)
+    assert "other tuples of a stream that does not end are not kept" in str(never)
