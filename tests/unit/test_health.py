@@ -111,7 +111,7 @@ def test_of_long_files_the_end_is_read(tmp_path: Path, monkeypatch: pytest.Monke
     run.awaitTermination()
     whole = read_health(tmp_path)
     for tail in (10, 300, 5000):
-        monkeypatch.setattr("braid.health._TAIL", tail)
+        monkeypatch.setattr("braid.recent_events._TAIL", tail)
         assert read_health(tmp_path) == whole
 
 

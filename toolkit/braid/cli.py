@@ -98,6 +98,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     inspect.set_defaults(command=_inspect_run)
     _add_why_command(commands)
+    _add_doctor_command(commands)
     shown = commands.add_parser(
         "watch", help="show an active or ended run in a browser on this machine"
     )
@@ -181,6 +182,16 @@ def _add_why_command(commands: Any) -> None:
     why.set_defaults(command=_explain_rows)
 
 
+def _add_doctor_command(commands: Any) -> None:
+    cure = commands.add_parser(
+        "doctor", help="say what is wrong with a run; the exit code is 1 after a warning"
+    )
+    cure.add_argument("run", metavar="RUN", type=Path, help="a run folder")
+    cure.add_argument("--only", metavar="RULE", nargs="+", help="the rules to apply")
+    cure.add_argument("--json", action="store_true", help="as a JSON object")
+    cure.set_defaults(command=_diagnose_run)
+
+
 def _add_plugin_commands(commands: Any) -> None:
     """Add the commands of installed packages. Those of the lab are refused if it is missing."""
     for add_commands in load_commands():
@@ -237,6 +248,15 @@ def _inspect_run(options: argparse.Namespace) -> int:
 
     print(inspect_run(options.run, options.batch, options.block, options.why))
     return 0
+
+
+@_exit_on_errors(ValueError)
+def _diagnose_run(options: argparse.Namespace) -> int:
+    from braid.run_doctor import doctor
+
+    diagnosis = doctor(options.run, options.only)
+    print(diagnosis.to_json() if options.json else diagnosis)
+    return 0 if diagnosis.is_sound else 1
 
 
 @_exit_on_errors(ValueError)

@@ -5,7 +5,6 @@ All of it is read from the run's folder, so any process can ask.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,10 +15,10 @@ import msgspec
 
 from braid.core.answer_events import TuplesAnswered
 from braid.core.comparison_watch import describe_comparisons
-from braid.core.event_jsonl import decode_event
-from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
+from braid.core.run_events import BatchCommitted, RunStarted
 from braid.core.stream_clocks import IrregularCounts
 from braid.papers.reuse.hub_events import HubBatchCommitted
+from braid.recent_events import read_recent_events
 from braid.storage.hub_files import read_last_hub_state
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore
@@ -27,8 +26,6 @@ from braid.storage.run_store import RunStore
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-_TAIL = 1 << 20
-"""Bytes read first from the end of a run's events. A commit takes a few thousand."""
 State = Literal["running", "completed", "stopped", "failed", "died"]
 
 
@@ -183,7 +180,7 @@ def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> Run
     if store.read_settings() is None or not file.exists():
         raise ValueError(f"{path} holds no run that has begun")
     held = store.lock.is_held()  # before the events: a run that ends now has then logged its end
-    start, recent, end = _read_start_and_recent(file)
+    start, recent, end = read_recent_events(file)
     commits = [e for e in recent if isinstance(e, BatchCommitted | HubBatchCommitted)]
     last = commits[-1] if commits else None
     state: State = "running" if held else "died" if end is None else cast(State, end.outcome)
@@ -273,20 +270,3 @@ def _read_hub_counts(store: RunStore) -> dict[str, Any]:
         "queries": asked,
         "planned_batches": settings.get("batches"),
     }
-
-
-def _read_start_and_recent(file: Path) -> tuple[Any, Sequence[Any], RunEnded | None]:
-    """Return the start, recent events with the last commit, and the end if it is the last."""
-    with open(file, "rb") as lines:
-        first = decode_event(lines.readline())
-        size, tail = os.fstat(lines.fileno()).st_size, _TAIL
-        while True:
-            lines.seek(max(0, size - tail))
-            *whole, _ = lines.read(tail).split(b"\n")
-            told = [decode_event(line) for line in whole[tail < size :] if line]
-            is_complete = any(isinstance(e, BatchCommitted | HubBatchCommitted) for e in told)
-            if is_complete or tail >= size:
-                break
-            tail *= 4
-    end = told[-1] if told and isinstance(told[-1], RunEnded) else None
-    return first, told, end

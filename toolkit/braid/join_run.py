@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from braid.core.irregular_rows import IrregularRowsWritten
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from braid.result_explanation import Why
     from braid.row_selectors import Selector
+    from braid.run_doctor import Diagnosis
 
 _MISSING = "spark.sql.files.ignoreMissingFiles"
 
@@ -181,6 +182,12 @@ class JoinRun(EngineRun):
                 if (path := irregular.find_file(file, self._deep)) is not None:
                     files.setdefault(aliases[file.stream], []).append(str(path))
         return self._read_irregular_rows(files)
+
+    def doctor(self, rules: Sequence[str] | None = None) -> Diagnosis:
+        """Return what is wrong with this run, as ``braid.doctor`` does."""
+        from braid.run_doctor import doctor
+
+        return doctor(self.store.url or self.store.path, rules)
 
     def why(self, rows: Mapping[str, Selector], limit: int = 20) -> Why:
         """Return why tuples are joined in this run, or are not, as ``braid.why`` does.

@@ -1,0 +1,176 @@
+"""``doctor``: each rule finds its planted symptom and no other, and sound runs have none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import braid
+import pyarrow as pa
+import pytest
+from braid import StreamJoin
+from braid.cli import main
+from braid.core.batch_report import HostMetrics
+from braid.core.run_diagnosis import RULES, diagnose_run
+from braid.core.run_events import BatchCommitted, RunStarted
+from braid.core.run_record import RunRecord
+from braid.core.step_counts import CheckCounts, StepCounts
+from braid.papers.baselines.centralized import Centralized
+from kind_runs import draw_case
+
+SECOND = 1_000_000
+START = RunStarted(
+    ("a", "b"), "a.k = b.k AND f(a.x) < b.y", {"a": "1 hour", "b": "1 hour"}, "Centralized", {}, 1,
+    1, None, condition_parts=("a.k = b.k", "f(a.x) < b.y"),
+)  # fmt: skip
+STEP = StepCounts((0,), 1, "equality", (0,), 5_000, 20_000, 10_000, 0.5)
+
+
+def make_commit(batch: int, **fields: Any) -> BatchCommitted:
+    """Return a sound batch: 10,000 tuples in a second, of a minute of event time."""
+    phases = {"source": 0.1, "planning": 0.1, "transfer": 0.1, "kernels": 0.6, "commit": 0.1}
+    values: dict[str, Any] = {
+        "received_tuples": (5_000, 5_000),
+        "total_received_tuples": (5_000 * (batch + 1),) * 2,
+        "live_tuples": (100_000, 100_000),
+        "results": 10_000,
+        "seconds_by_phase": phases | {"total": 1.0},
+        "changed_blocks": (),
+        "dropped_block_ids": (),
+        "host_metrics": tuple(HostMetrics(compared_pairs=100_000, seconds=0.1) for _ in range(4)),
+        "late_tuples": (0, 0),
+        "clocks": (batch * 60 * SECOND,) * 2,
+        "executor": "process",
+        "previous_commit_seconds": 0.02,
+        "step_counts": (STEP,),
+    }
+    return BatchCommitted(batch, **values | fields)
+
+
+def make_record(change: Callable[[int], dict[str, Any]] = lambda batch: {}) -> RunRecord:
+    """Return the record of a run; ``change``: fields of a batch by number."""
+    commits = [make_commit(batch, **change(batch)) for batch in range(30)]
+    hour = 3600 * SECOND
+    return RunRecord(START, commits, windows=(hour, hour), cores=2, result_files={3: 1, 4: 1})
+
+
+def make_skewed_hosts(batch: int) -> dict[str, Any]:
+    busy = HostMetrics(compared_pairs=1_000_000, seconds=1.0)
+    return {"host_metrics": (busy, *(HostMetrics(compared_pairs=100, seconds=0.1),) * 3)}
+
+
+def make_slower_batches(batch: int) -> dict[str, Any]:
+    return {"seconds_by_phase": {"kernels": 50.0 + batch, "total": 55.0 + batch}}
+
+
+TINY = {"source": 0.2, "kernels": 0.05, "total": 0.5}
+AGES = {(((0,), 1), 1): (0.0, 5_000.0), (((0,), 1), 15): (0.0, 10.0)}
+PLANTED = {
+    "wide": make_record(lambda batch: {"step_counts": (STEP._replace(candidate_pairs=9_000_000),)}),
+    "unindexed": make_record(
+        lambda batch: {
+            "step_counts": (STEP._replace(access="all pairs", candidate_pairs=9_000_000),)
+        }
+    ),
+    "cast": make_record(
+        lambda batch: {
+            "step_counts": (
+                STEP._replace(checks=(CheckCounts((1,), "residual", 20_000, 10_000, 0.4),)),
+            )
+        }
+    ),
+    "unbounded": replace(
+        make_record(lambda batch: {"live_tuples": (90_000 + 5_000 * batch,) * 2}),
+        windows=(None, None),
+    ),
+    "late": make_record(lambda batch: {"late_tuples": (0, 200)}),
+    "window": replace(make_record(), matches=AGES),
+    "skew": make_record(make_skewed_hosts),
+    "tiny": make_record(lambda batch: {"received_tuples": (40, 0), "seconds_by_phase": TINY}),
+    "files": replace(make_record(), result_files=dict.fromkeys(range(30), 80)),
+    "idle": make_record(lambda batch: {"received_tuples": (5_000, 0)}),
+    "behind": make_record(make_slower_batches),
+    "disk": replace(make_record(), disk_free=0.05),
+    "shape": replace(
+        make_record(
+            lambda batch: {"seconds_by_phase": {"planning": 0.6, "kernels": 0.3, "total": 1.0}}
+        ),
+        start=replace(START, hosts=64),
+    ),
+    "version": replace(make_record(), versions={"DuckDB": ("1.5.0", "2.0.0")}),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_finds_its_symptom_and_no_other(rule: str) -> None:
+    findings = diagnose_run(PLANTED[rule])
+    assert [finding.rule for finding in findings] == [rule]
+    assert findings[0].sentence and findings[0].remedy
+
+
+def test_a_sound_run_and_a_short_one_have_no_findings() -> None:
+    assert diagnose_run(make_record()) == []
+    few = replace(PLANTED["wide"], commits=PLANTED["wide"].commits[:6])
+    assert diagnose_run(few) == []
+
+
+def test_an_ended_symptom_is_not_reported() -> None:
+    commits = [*PLANTED["late"].commits[:10], *make_record().commits[10:]]
+    assert diagnose_run(replace(make_record(), commits=commits)) == []
+
+
+def test_commits_that_take_long_are_advice() -> None:
+    record = make_record(lambda batch: {"previous_commit_seconds": 2.0})
+    assert [(each.rule, each.level) for each in diagnose_run(record)] == [("disk", "advice")]
+
+
+def test_random_sound_runs_have_no_warning(tmp_path: Path) -> None:
+    for seed in range(8):
+        case, path = draw_case(seed, ("inner", "left", "semi")), tmp_path / f"{seed}"
+        case.make_join().start(path, batches="batch", durability="process").awaitTermination()
+        diagnosis = braid.doctor(path, [rule for rule in RULES if rule not in ("late", "disk")])
+        assert diagnosis.is_sound, str(diagnosis)
+
+
+def run_late_stream(path: Path) -> Any:
+    """Return a run half of whose tuples of b come late."""
+    rows = 40
+    batch = [n // 4 for n in range(rows)]
+    on_time = pa.array([n * SECOND for n in range(rows)], pa.timestamp("us"))
+    late = pa.array([(n - 30 * (n % 2)) * SECOND for n in range(rows)], pa.timestamp("us"))
+    streams = {
+        alias: pa.table({"k": range(rows), "ts": times, "batch": batch})
+        for alias, times in (("a", on_time), ("b", late))
+    }
+    join = StreamJoin(streams, "a.k = b.k", Centralized(), windows="5 seconds", time="ts")
+    run = join.start(path, batches="batch", durability="process")
+    run.awaitTermination()
+    return run
+
+
+def test_late_tuples_of_a_run_are_found_in_its_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_late_stream(tmp_path / "run")
+    text = str(run.doctor(["late"]))
+    assert "1 warning in batches 2 to 9" in text
+    assert "warning  late       50.0% of b came later than its lateness allows" in text
+    assert text.endswith("0 rules found nothing")
+    assert main(["doctor", str(tmp_path / "run"), "--only", "late", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["findings"][0]["rule"] == "late"
+    assert main(["doctor", str(tmp_path / "run"), "--only", "tiny"]) == 0
+
+
+def test_a_diagnosis_that_cannot_be_made_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ValueError, match="holds no run"):
+        braid.doctor(tmp_path)
+    run = run_late_stream(tmp_path / "run")
+    with pytest.raises(ValueError, match="there is no rule 'slow'; rules are wide, unindexed"):
+        run.doctor(["slow"])
+    assert main(["doctor", str(tmp_path / "run"), "--only", "slow"]) == 2
+    assert capsys.readouterr().err.startswith("braid: there is no rule 'slow'")

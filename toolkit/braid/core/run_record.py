@@ -1,0 +1,111 @@
+"""The record of a run from which its diagnosis is made, and a finding of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from braid.core.facts import AgedMatches
+from braid.core.run_events import BatchCommitted, RunStarted
+from braid.core.step_counts import StepCounts
+
+BATCHES = 20
+"""Number of last batches that a rule looks at."""
+_SKIPPED, _FEWEST = 2, 5
+"""First batches of a run, which take longer, and the fewest batches to judge from."""
+Level = Literal["fault", "warning", "advice"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A symptom of a run.
+
+    - ``rule``: its name.
+    - ``level``: "warning" if the run is slower or holds more than it needs to, "advice" if that
+      costs little.
+    - ``sentence``: the symptom, measured.
+    - ``remedy``: what to do.
+    - ``measured``, ``limit``: the measure, and the limit that it is past.
+    - ``seconds``: what the symptom takes in these batches.
+    """
+
+    rule: str
+    level: Level
+    sentence: str
+    remedy: str
+    measured: float
+    limit: float
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The record of a run, from its events and its last state.
+
+    - ``start``: settings.
+    - ``commits``: last commits, in order.
+    - ``matches``: matches by step and age (see ``core.facts``).
+    - ``windows``: microseconds by stream; None: full history.
+    - ``result_files``: files of results by batch.
+    - ``cores``: cores of the machine; ``disk_free``: share of its disk that is free.
+    - ``versions``: by package, the version that the run was written with and the present one.
+    """
+
+    start: RunStarted
+    commits: Sequence[BatchCommitted]
+    matches: AgedMatches = field(default_factory=dict)
+    windows: Sequence[int | None] = ()
+    result_files: Mapping[int, int] = field(default_factory=dict)
+    cores: int = 1
+    disk_free: float = 1.0
+    versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @cached_property
+    def batches(self) -> list[BatchCommitted]:
+        """The batches that rules look at."""
+        return [c for c in self.commits if c.batch >= _SKIPPED and "total" in c.seconds_by_phase][
+            -BATCHES:
+        ]
+
+    @property
+    def can_be_judged(self) -> bool:
+        """Whether there are enough batches."""
+        return len(self.batches) >= _FEWEST
+
+    def sum_seconds(self, *phases: str) -> float:
+        """Return the seconds of some phases in these batches."""
+        return sum(c.seconds_by_phase.get(phase, 0.0) for c in self.batches for phase in phases)
+
+    @cached_property
+    def seconds(self) -> float:
+        """The seconds of these batches, at least a microsecond."""
+        return max(1e-6, self.sum_seconds("total"))
+
+    @cached_property
+    def received(self) -> list[int]:
+        """The tuples of these batches by stream."""
+        return [
+            sum(counts) for counts in zip(*(c.received_tuples for c in self.batches), strict=True)
+        ]
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether the number of its batches is unknown."""
+        return self.start.planned_batches is None
+
+    @cached_property
+    def steps(self) -> list[StepCounts]:
+        """The steps of these batches, those of the same access and checks added up."""
+        sums: dict[object, StepCounts] = {}
+        for step in (step for commit in self.batches for step in commit.step_counts):
+            checks = tuple((check.parts, check.reached) for check in step.checks)
+            key = (step.joined_streams, step.stream, step.access, step.index_parts, checks)
+            sums[key] = sums[key].add(step) if key in sums else step
+        return [*sums.values()]
+
+    def name_parts(self, ids: Sequence[int]) -> str:
+        """Return parts of the condition by id, as written."""
+        parts = self.start.condition_parts
+        return " AND ".join(parts[id] for id in ids if id < len(parts))

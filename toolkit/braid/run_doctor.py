@@ -1,0 +1,122 @@
+"""Diagnose a run from its folder: ``braid.doctor``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import duckdb
+
+from braid.answer_check_kinds import read_checkable_settings
+from braid.core.run_diagnosis import RULES, diagnose_run
+from braid.core.run_events import BatchCommitted, RunStarted
+from braid.core.run_record import BATCHES, Finding, RunRecord
+from braid.recent_events import read_recent_events
+from braid.storage.remote_medium import is_object_store_url
+from braid.storage.run_store import RunStore
+from braid.time_arguments import UNBOUNDED
+from braid.util.durations import parse_duration
+from braid.util.html_table import render_html_table
+from braid.util.machine import available_cores, measure_free_share
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The symptoms of a run.
+
+    - ``run``: its folder.
+    - ``findings``: symptoms, the worst first.
+    - ``batches``: first and last batch that were looked at; empty: too few to judge from.
+    - ``seconds``: what these batches took.
+    - ``rules``: number of rules that were applied.
+    """
+
+    run: str
+    findings: tuple[Finding, ...]
+    batches: tuple[int, ...]
+    seconds: float
+    rules: int
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether no rule has found a fault or a warning."""
+        return all(finding.level == "advice" for finding in self.findings)
+
+    def __str__(self) -> str:
+        if not self.batches:
+            return f"{self.run}: too few batches to judge from; a run needs seven"
+        counts = [f"{n} {level}" for level, n in self._count_levels() if n]
+        head = f"{self.run}: {', '.join(counts) or 'sound'} in batches {self.batches[0]} to "
+        head += f"{self.batches[1]} ({self.seconds:.1f} s)"
+        lines = [line for finding in self.findings for line in _describe_finding(finding)]
+        silent = self.rules - len({finding.rule for finding in self.findings})
+        return "\n".join([head, *lines, f"{silent} rules found nothing"])
+
+    def _count_levels(self) -> Iterator[tuple[str, int]]:
+        for level in ("fault", "warning", "advice"):
+            yield level, sum(finding.level == level for finding in self.findings)
+
+    def to_json(self) -> str:
+        """Return the symptoms as a JSON object."""
+        return json.dumps(asdict(self) | {"is_sound": self.is_sound}, ensure_ascii=False)
+
+    def _repr_html_(self) -> str:
+        title, *lines = str(self).splitlines()
+        return render_html_table(title, ([line] for line in lines))
+
+
+def _describe_finding(finding: Finding) -> Iterator[str]:
+    cost = f" ({finding.seconds:.1f} s)" if finding.seconds else ""
+    yield f"{finding.level:<8} {finding.rule:<10} {finding.sentence}{cost}"
+    yield f"{'':<8} {'do':<10} {finding.remedy}"
+
+
+def doctor(path: str | Path, rules: Sequence[str] | None = None) -> Diagnosis:
+    """Return what is wrong with the run in a folder, measured in its last batches.
+
+    It needs neither Spark nor the run's data.
+
+    Parameters
+    ----------
+    path
+        Folder of the run of a StreamJoin, running or ended.
+    rules
+        Names of the rules to apply (see ``braid.core.run_diagnosis``). Default: all.
+
+    Raises ValueError for an unknown rule, a bucket, a folder without a run, shared runs and hubs.
+    """
+    if is_object_store_url(path):
+        raise ValueError(f"{path} is a bucket; copy the run to a folder to diagnose it")
+    store = RunStore(path)
+    record = _read_record(store)
+    findings = diagnose_run(record, rules)
+    numbers = [commit.batch for commit in record.batches]
+    ends = (numbers[0], numbers[-1]) if record.can_be_judged else ()
+    applied = len(RULES) if rules is None else len({*rules})
+    return Diagnosis(str(path), tuple(findings), ends, record.seconds, applied)
+
+
+def _read_record(store: RunStore) -> RunRecord:
+    """Return the record of a run. Raises ValueError if no run has begun in the folder."""
+    settings, file = read_checkable_settings(store), store.path / "events.jsonl"
+    if not file.exists():
+        raise ValueError(f"{store.where} holds no run that has begun")
+    start, recent, _ = read_recent_events(file, BATCHES + 1)
+    assert isinstance(start, RunStarted)
+    state = store.last_state()
+    spans = [settings["windows"].get(alias, UNBOUNDED) for alias in settings["streams"]]
+    windows = [None if w == UNBOUNDED else parse_duration(w, "window") for w in spans]
+    written = re.search(r"DuckDB ([\d.]+)", settings["schemas"].get("", ""))
+    return RunRecord(
+        start,
+        [event for event in recent if isinstance(event, BatchCommitted)],
+        {} if state is None else state.match_counts,
+        windows,
+        {commit.batch: len(commit.results) for commit in store.log.commits},
+        available_cores(),
+        measure_free_share(store.path),
+        {"DuckDB": (written[1], duckdb.__version__)} if written else {},
+    )
