@@ -19,6 +19,8 @@ from braid.util.durations import format_duration
 _PAIRS_PER_MATCH, _MANY_PAIRS = 100, 1_000_000
 _FEW_TUPLES, _MANY_TUPLES = 1_000, 100_000
 _MANY_FILES, _LATE_BATCHES = 20, 5
+_FEW_SECONDS = 1.0
+"""Seconds below which the time of a part is not worth a finding."""
 _LEVELS = ("fault", "warning", "advice")
 
 
@@ -79,7 +81,7 @@ def _find_unindexed_steps(run: RunRecord) -> Iterator[Finding]:
 def _find_costly_residuals(run: RunRecord) -> Iterator[Finding]:
     checks = [check for step in run.steps for check in step.checks if check.reached == "residual"]
     seconds = sum(check.seconds for check in checks)
-    if checks and seconds > 0.2 * run.seconds:
+    if checks and seconds > max(_FEW_SECONDS, 0.2 * run.seconds):
         worst: CheckCounts = max(checks, key=lambda check: check.seconds)
         yield Finding(
             "cast",
