@@ -106,7 +106,9 @@ def test_pools_find_and_count_what_blocks_probed_alone_do(
 
     def list_alone(*given: Any) -> Iterator[Any]:
         for key, met in real(*given):
-            yield key._replace(alone=(met.arrival, met.block)), met
+            for number in met.arrivals:
+                alone = number, met.block
+                yield key._replace(alone=alone), met._replace(arrivals=[number])
 
     monkeypatch.setattr(PoolBuilder, "_list_meetings", list_alone)
     _compare(_run(tmp_path / "alone", placement, on, windows, more), pooled)

@@ -11,8 +11,13 @@ import pytest
 from braid.condition.access_paths import Order
 from braid.core.plan import Block, Derivation
 from braid.execution import merge_pools
-from braid.execution.merge_pools import Merge, merge_together
-from braid.kernels.block_builder import build_block, can_slice_blocks, merge_blocks
+from braid.execution.merge_pools import Merge, intersect_key_ranges, merge_together
+from braid.kernels.block_builder import (
+    build_block,
+    can_slice_blocks,
+    gather_blocks,
+    merge_blocks,
+)
 from braid.kernels.host_block_rows import BlockRows, concat_rows, order_by_segment
 from braid.kernels.segments import Segment
 from braid.kernels.value_sizes import value_bytes
@@ -87,26 +92,32 @@ def test_neighbors_in_segments_are_put_together_as_they_are(
 def test_blocks_merged_together_are_those_merged_one_by_one(
     tmp_path_factory: pytest.TempPathFactory, name: str, several: list[list[Any]], most: int
 ) -> None:
-    """Rows outside of the key range of a merged block are left out, and so are empty blocks."""
+    """Rows outside of the key range of a merged block are left out, and so are empty blocks.
+
+    From the first source, which is a view, two pieces are cut.
+    """
     orders, folder = ORDERS[name], tmp_path_factory.mktemp("blocks")
     merges, want = [], {}
     for number, parts in enumerate(several):
         sources = [BlockRows(build_block(_make_rows(part), orders)) for part in parts]
-        block = Block(number, number % 2, (1, 9), 0, (number,))
-        size = sum(rows.nbytes for rows in sources)
-        merges.append(Merge(Derivation(block, (), {}), [number], sources, size))
-        cut = [BlockRows(rows.batch, (1, 9)) for rows in sources]
-        if (merged := merge_blocks(cut, orders)).num_rows:
-            want[number] = merged
+        sources[0] = BlockRows(sources[0].batch, (2, 8))
+        made = [((1, 9), sources), ((2, 5), sources[:1]), ((5, 8), sources[:1])]
+        for n, (keys, some) in enumerate(made, 3 * number):
+            block = Block(n, number % 2, keys, 0, (n,))
+            size = sum(rows.nbytes for rows in some)
+            merges.append(Merge(Derivation(block, (), {}), {n: n}, some, size))
+            cut = [BlockRows(r.batch, intersect_key_ranges(r.keys, keys)) for r in some]
+            if (merged := merge_blocks(cut, orders)).num_rows:
+                want[n] = merged
     files = BlockFileWriter(folder, "000000-0-0000cafe", False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merge_pools, "_MOST_BYTES", most)
-        made = [*merge_together(merges, {0: orders, 1: orders}, files)]
+        found = [*merge_together(merges, {0: orders, 1: orders}, files)]
     checksums = files.close_files()
-    assert sorted(each.block for each in made) == sorted(want)
-    for block, hosts, address, rows in made:
+    assert sorted(each.block for each in found) == sorted(want)
+    for block, hosts, address, rows in found:
         stored = open_replica(str(Path(folder) / address.file), address, checksums[address.file])
-        assert hosts == [block] and stored.batch.equals(rows.batch)
+        assert hosts == {block: block} and stored.batch.equals(rows.batch)
         assert sorted(map(repr, rows.batch.to_pylist())) != [] and rows.nbytes == stored.nbytes
         _compare_blocks(rows.batch, want[block])
 
@@ -131,3 +142,15 @@ def test_slices_are_blocks_only_if_none_is_to_be_sorted_further(keys: list[Any])
                 assert build_block(rows.batch, orders, ordered=True).equals(rows.batch)
     assert not can_slice_blocks(batch, ORDERS["several orders"])
     assert can_slice_blocks(batch, ORDERS["several orders"], stores_orders=False)
+
+
+@given(PARTS, st.lists(st.none() | st.tuples(st.integers(0, 4), st.integers(5, 9)), min_size=9))
+def test_gathered_views_have_the_rows_of_their_keys(parts: list[Any], views: list[Any]) -> None:
+    orders = (Order("k"),)
+    each = zip(parts, views, strict=False)
+    blocks = [BlockRows(build_block(_make_rows(part), orders), keys) for part, keys in each]
+    gathered = gather_blocks(blocks, orders)
+    assert gathered.sources is not None
+    found = zip(gathered.sources.tolist(), map(repr, gathered.batch.to_pylist()), strict=True)
+    taken = ((n, b.batch.take(pa.array(b.row_positions()))) for n, b in enumerate(blocks))
+    assert sorted(found) == sorted((n, repr(row)) for n, rows in taken for row in rows.to_pylist())

@@ -19,12 +19,17 @@ MOST_VALUES = 256
 """Most values of a stream whose counts are kept from batch to batch."""
 LEAST_SHARE = 1024
 """A value is counted if it has more than one part in ``LEAST_SHARE`` of a stream's tuples."""
+LEAST_TUPLES, SMALL_BATCH = 3, 64
+"""Least tuples of a counted value, in a batch of a stream that has more than ``SMALL_BATCH``. Rare
+values come once or twice in a batch of a thousand.
+"""
 
 
 def select_frequent_values(tuples: npt.NDArray[np.int64]) -> dict[int, int]:
     """Return the counts of frequent values, and of all others, from the tuples of every value."""
     total = int(tuples.sum())
-    frequent = np.flatnonzero(tuples * LEAST_SHARE > total)
+    least = LEAST_TUPLES if total > SMALL_BATCH else 1
+    frequent = np.flatnonzero(tuples >= max(least, total // LEAST_SHARE + 1))
     counts = dict(zip(frequent.tolist(), tuples[frequent].tolist(), strict=True))
     return {**counts, OTHERS: total - sum(counts.values())}
 

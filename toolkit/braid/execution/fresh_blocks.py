@@ -12,7 +12,7 @@ from braid.core.batch_report import BlockSize, KeyCount
 from braid.core.frequent_values import select_frequent_values
 from braid.core.horizon import find_late_limit
 from braid.core.irregular_rows import LATE
-from braid.core.plan import Block, Keys, Route, value_range
+from braid.core.plan import Block, Keys, Route
 from braid.core.releases import LEFT
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.core.run_state import ReplicaAddress
@@ -131,6 +131,7 @@ class FreshBlockBuilder:
         if not routes:
             return []
         stored = [any(map(serves, route.block.hosts)) for route in routes]
+        self._count_join_values(segment, routes, serves)
         parts, is_one = self._cut_segment(segment, routes, serves)
         if is_one and all(stored):
             files, bounds = self.files, segment.list_bounds()
@@ -235,20 +236,26 @@ class FreshBlockBuilder:
         if self.batch.bitmaps is not None:
             counts = self.key_counts.setdefault(block.stream, {})
             _add_value_counts(counts, rows.numpy_column(ROUTING))
-        elif self.batch.key_space.keys_per_value > 1:
-            self._count_join_values(rows.numpy_column(ROUTING), block)
         if self.typed:
             _add_value_counts(self.kinds.setdefault(block.stream, {}), utility_types(rows))
 
-    def _count_join_values(self, keys: np.ndarray, block: Block) -> None:
-        """Count the tuples of each join value of a block."""
-        space = self.batch.key_space
-        low, high = value_range(block.key_range, space.keys_per_value)
-        counts = self.value_counts.get(block.stream)
-        if counts is None:
-            values = -(-space.key_end // space.keys_per_value)
-            counts = self.value_counts[block.stream] = np.zeros(values, np.int64)
-        counts[low:high] += np.bincount(keys // space.keys_per_value - low, minlength=high - low)
+    def _count_join_values(
+        self, segment: Segment, routes: Sequence[Route], serves: Callable[[int], bool]
+    ) -> None:
+        """Count the tuples of each join value of blocks, if values have several routing keys.
+
+        Each block is counted by the task that serves its first host.
+        """
+        space, stream = self.batch.key_space, routes[0].block.stream
+        if self.batch.bitmaps is not None or space.keys_per_value == 1:
+            return
+        is_counted = np.array([serves(route.block.hosts[0]) for route in routes])
+        keys = segment.batch.column(ROUTING).to_numpy()
+        if not is_counted.all():
+            keys = keys[np.repeat(is_counted, segment.ends - segment.starts)]
+        values = -(-space.key_end // space.keys_per_value)
+        counts = np.bincount(keys // space.keys_per_value, minlength=values)
+        self.value_counts[stream] = self.value_counts.get(stream, 0) + counts
 
     def list_key_counts(self) -> list[KeyCount]:
         """Return the tuples by routing key, or those of frequent join values and of the others."""

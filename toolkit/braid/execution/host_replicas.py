@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from braid.core.answer_state import MatchedRows, make_mark_key
 from braid.core.batch_report import BlockSize, HostMetrics, ReplicaReport, TaskReport
-from braid.core.plan import Derivation, Keys
+from braid.core.plan import Derivation
 from braid.core.releases import RIGHT
 from braid.core.reserved_columns import MATCHED, MATCHED_NOW
 from braid.core.run_state import Place as StoredAt
 from braid.core.run_state import ReplicaAddress
 from braid.execution.fresh_blocks import FreshBlock
-from braid.execution.merge_pools import Merge, merge_together
+from braid.execution.merge_pools import Merge, intersect_key_ranges, merge_together
 from braid.kernels.block_builder import (
     copy_numbered_block,
     merge_blocks,
@@ -141,7 +141,10 @@ class ReplicaStore:
                         self._derive_replica(d, host, source, shared)
 
     def _merge_small_blocks(self) -> set[StoredAt]:
-        """Merge small blocks that hosts had before the batch. Return which were made, and where."""
+        """Merge, cut and copy small blocks that hosts had before the batch.
+
+        Return which were made, and where.
+        """
         merges = [merge for merge in self._list_merges() if merge.is_small]
         if len(merges) < 2:
             return set()
@@ -150,8 +153,10 @@ class ReplicaStore:
         streams = {merge.derivation.block.stream for merge in merges}
         orders = {stream: predicate.stream_orders(stream) for stream in sorted(streams)}
         for merged in merge_together(merges, orders, self.files):
-            for host in merged.hosts:
-                self._record_replica(merged.block, host, merged.address, merged.rows)
+            for host, source in merged.hosts.items():
+                self._record_derived(
+                    merged.block, host, merged.address, merged.rows, host == source
+                )
         seconds = current_environment().read_clock() - began
         total = sum(merge.rows for merge in merges)
         for merge in merges:
@@ -162,30 +167,30 @@ class ReplicaStore:
         return {(merge.derivation.block.id, host) for merge in merges for host in merge.hosts}
 
     def _list_merges(self) -> Iterator[Merge]:
-        """Yield the mergers of own blocks that need no other order and no marks of their rows."""
+        """Yield the derivations that need no other order and no marks of their rows.
+
+        A cut that is a view of an own block is none of them.
+        """
         spec = self.batch.spec
         special_streams = {*spec.kind.preserved, *spec.change_streams}
         derived = {d.block.id for d in self.batch.derivations}
         for d in self.batch.derivations:
-            if (
-                spec.match is not None
-                or d.block.stream in special_streams
-                or len(d.source_blocks) < 2
-            ):
+            if spec.match is not None or d.block.stream in special_streams:
                 continue
             if not derived.isdisjoint(d.source_blocks):
                 continue
             shared: dict[tuple[ReplicaAddress, ...], Merge] = {}
             for host, source in d.source_hosts.items():
-                if host != source or not self.is_local_host(host):
+                if not self.is_local_host(host):
                     continue
-                rows = {s: self.replica_rows(s, host) for s in d.source_blocks}
+                rows = {s: self.replica_rows(s, source) for s in d.source_blocks}
                 present = {s: each for s, each in rows.items() if each is not None}
-                if len(present) > 1:
-                    same = tuple(self._replicas[s, host][0] for s in present)
-                    size = sum(self.batch.block_sizes.get(s, 0) for s in present)
-                    merge = Merge(d, [], [*present.values()], size)
-                    shared.setdefault(same, merge).hosts.append(host)
+                if not present or _is_view(d, [*present.values()], host == source):
+                    continue
+                same = tuple(self._replicas[s, source][0] for s in present)
+                size = sum(self.batch.block_sizes.get(s, 0) for s in present)
+                merge = Merge(d, {}, [*present.values()], size)
+                shared.setdefault(same, merge).hosts[host] = source
             yield from shared.values()
 
     def _derive_replica(
@@ -206,17 +211,13 @@ class ReplicaStore:
                 shared[same] = self._merge_marked_sources(d, present, replicas, is_local)
             else:
                 shared[same] = self._merge_sources(d, replicas, is_local)
-        size = self._record_replica(d.block.id, host, *shared[same])
-        if size is not None and not is_local:
-            count = self.host_metrics(host)
-            count.migrated_tuples += size.rows
-            count.migrated_bytes += size.size_bytes
+        self._record_derived(d.block.id, host, *shared[same], is_local)
 
     def _merge_sources(
         self, d: Derivation, found: list[tuple[ReplicaAddress, BlockRows]], own: bool
     ) -> tuple[ReplicaAddress, BlockRows]:
         parts = _cut_sources(d, found)
-        if len(parts) == 1 and own and _is_dense(parts[0]):
+        if own and len(parts) == 1 and _is_dense(parts[0]):
             return found[0][0]._replace(key_range=parts[0].keys), parts[0]
         return self._write_derived(d, self._merge_rows(d, parts))
 
@@ -281,17 +282,22 @@ class ReplicaStore:
             return merged
         return drop_dominated_rows(merged, spec.predicate, rule, self.batch.next_low)
 
-    def _record_replica(
-        self, block: int, host: int, address: ReplicaAddress, rows: BlockRows
-    ) -> BlockSize | None:
-        """Record a replica for the report; ignore it if it is empty."""
+    def _record_derived(
+        self, block: int, host: int, address: ReplicaAddress, rows: BlockRows, is_local: bool
+    ) -> None:
+        """Record a derived replica for the report; ignore it if it is empty.
+
+        ``is_local``: whether the host had the sources itself.
+        """
         if (count := rows.row_count()) == 0:
-            return None
-        size_bytes = rows.nbytes * count // rows.row_total
-        size = BlockSize(count, size_bytes, rows.event_time_range())
+            return
+        size = BlockSize(count, rows.nbytes * count // rows.row_total, rows.event_time_range())
         self._hold_replica(block, host, address, rows)
         self.reports.append(ReplicaReport(block, host, address, size))
-        return size
+        if not is_local:
+            metrics = self.host_metrics(host)
+            metrics.migrated_tuples += size.rows
+            metrics.migrated_bytes += size.size_bytes
 
     def store_fresh(self, fresh: Iterable[FreshBlock]) -> dict[tuple[int, int], BlockRows]:
         """Return the fresh blocks of local hosts by (block, host), and store those placed here.
@@ -338,10 +344,17 @@ def _cut_sources(
     d: Derivation, replicas: Sequence[tuple[ReplicaAddress, BlockRows]]
 ) -> list[BlockRows]:
     """Return the rows of a derivation's sources that it keeps."""
-    return [
-        BlockRows(r.batch, _intersect_key_ranges(r.keys, d.block.key_range), births=r.births)
-        for _, r in replicas
-    ]
+    return [_cut_source(d, rows) for _, rows in replicas]
+
+
+def _cut_source(d: Derivation, rows: BlockRows) -> BlockRows:
+    keys = intersect_key_ranges(rows.keys, d.block.key_range)
+    return BlockRows(rows.batch, keys, births=rows.births)
+
+
+def _is_view(d: Derivation, sources: Sequence[BlockRows], is_local: bool) -> bool:
+    """Return whether a derivation is a view of its only source, a replica of the same host."""
+    return is_local and len(sources) == 1 and _is_dense(_cut_source(d, sources[0]))
 
 
 def _is_dense(view: BlockRows) -> bool:
@@ -351,7 +364,3 @@ def _is_dense(view: BlockRows) -> bool:
     """
     chosen = view.key_mask()
     return chosen is None or bool(3 * np.count_nonzero(chosen) >= len(chosen))
-
-
-def _intersect_key_ranges(a: Keys | None, b: Keys) -> Keys:
-    return b if a is None else (max(a[0], b[0]), min(a[1], b[1]))

@@ -1,4 +1,4 @@
-"""Merge small blocks of many hosts together: one sort and one copy for all of a stream."""
+"""Merge and cut small blocks of many hosts together: one sort and one copy for all of a stream."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from braid.condition.access_paths import Order
-from braid.core.plan import Derivation
+from braid.core.plan import Derivation, Keys
 from braid.core.reserved_columns import ROUTING
 from braid.core.run_state import ReplicaAddress
 from braid.kernels.block_builder import build_block, can_slice_blocks
@@ -19,7 +19,7 @@ from braid.kernels.host_block_rows import (
     take_block_rows,
 )
 from braid.kernels.position_sort import sort_positions
-from braid.kernels.range_search import split_into_chunks
+from braid.kernels.range_search import concat_ranges, split_into_chunks
 from braid.kernels.segments import Segment
 from braid.storage.block_files import BlockFileWriter
 
@@ -30,10 +30,14 @@ _MOST_BYTES = 1 << 27
 
 
 class Merge(NamedTuple):
-    """A merger of blocks, whose result these ``hosts`` share. ``size_bytes``: of the sources."""
+    """A merger of blocks, or a cut of one, whose result some hosts share.
+
+    - ``hosts``: by host, the one whose replicas it reads.
+    - ``size_bytes``: of the sources.
+    """
 
     derivation: Derivation
-    hosts: list[int]
+    hosts: dict[int, int]
     sources: Sequence[BlockRows]
     size_bytes: int
 
@@ -44,15 +48,20 @@ class Merge(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """Whether it is worth to make it with others; views of blocks are not."""
-        return self.rows <= _SMALL and all(rows.keys is None for rows in self.sources)
+        """Whether it is worth to make it with others."""
+        return self.rows <= _SMALL
+
+    def source_keys(self) -> list[Keys]:
+        """Return, by source, the routing keys of the rows that it takes."""
+        keys = self.derivation.block.key_range
+        return [intersect_key_ranges(rows.keys, keys) for rows in self.sources]
 
 
 class MergedBlock(NamedTuple):
-    """A merged block and its address, for each of the ``hosts``."""
+    """A merged block and its address. ``hosts``: by host, the one whose replicas it read."""
 
     block: int
-    hosts: list[int]
+    hosts: dict[int, int]
     address: ReplicaAddress
     rows: BlockRows
 
@@ -88,17 +97,32 @@ def _merge_at_once(
 
 
 def _sort_merged(merges: Sequence[Merge], column: str) -> tuple[Segment, list[int]]:
-    """Return the rows of mergers, each sorted by a column, and the numbers of those with rows."""
+    """Return the rows of mergers, each sorted by a column, and the numbers of those with rows.
+
+    A block of which several pieces are cut is read once.
+    """
+    distinct = [*{id(rows): rows for merge in merges for rows in merge.sources}.values()]
+    distinct = [distinct[n] for n in order_by_segment(distinct)]
+    batch = concat_rows(distinct)
+    sizes = [rows.row_total for rows in distinct]
+    first = dict(zip(map(id, distinct), np.cumsum([0, *sizes]).tolist(), strict=False))
     sources = [(n, rows) for n, merge in enumerate(merges) for rows in merge.sources]
-    sources = [sources[at] for at in order_by_segment([rows for _, rows in sources])]
-    batch = concat_rows([rows for _, rows in sources])
-    sizes = [rows.row_total for _, rows in sources]
-    group = np.repeat([n for n, _ in sources], sizes)
-    low, high = np.array([merge.derivation.block.key_range for merge in merges]).T
-    routing = batch.column(ROUTING).to_numpy()
-    at = np.flatnonzero((routing >= low[group]) & (routing < high[group]))
+    counts = np.array([rows.row_total for _, rows in sources])
+    group = np.repeat([n for n, _ in sources], counts)
+    at = concat_ranges(np.array([first[id(rows)] for _, rows in sources]), counts)
+    keys = np.array([keys for merge in merges for keys in merge.source_keys()])
+    low, high = np.repeat(keys, counts, axis=0).T
+    routing = batch.column(ROUTING).to_numpy()[at]
+    chosen = np.flatnonzero((routing >= low) & (routing < high))
+    at, group = at[chosen], group[chosen]
     key = batch.column(column).to_numpy(zero_copy_only=False)
-    at = at[sort_positions(key[at], group[at])] if len(at) else at
-    counts = np.bincount(group[at], minlength=len(merges))
-    filled = np.flatnonzero(counts)
-    return Segment(take_block_rows(batch, at), np.cumsum(counts)[filled]), filled.tolist()
+    order = sort_positions(key[at], group) if len(at) else at
+    rows_by_merge = np.bincount(group, minlength=len(merges))
+    filled = np.flatnonzero(rows_by_merge)
+    segment = Segment(take_block_rows(batch, at[order]), np.cumsum(rows_by_merge)[filled])
+    return segment, filled.tolist()
+
+
+def intersect_key_ranges(a: Keys | None, b: Keys) -> Keys:
+    """Return the routing keys in both ranges; ``a`` None: any."""
+    return b if a is None else (max(a[0], b[0]), min(a[1], b[1]))

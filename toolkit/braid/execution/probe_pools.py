@@ -7,9 +7,9 @@ says to which host a pair belongs, and which pairs are not due.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,12 +43,12 @@ class Arrival(NamedTuple):
 
 
 class _Met(NamedTuple):
-    """A block that an arrival probes on a host.
+    """A block that some arrivals probe on a host.
 
     ``identity``: what the replicas of a block share if they are stored together.
     """
 
-    arrival: int
+    arrivals: Sequence[int]
     block: int
     host: int
     rows: BlockRows
@@ -144,8 +144,9 @@ class PoolBuilder:
         queries.
         """
         several: dict[_PoolKey, list[_Met]] = {}
-        for number, arrival in enumerate(arrivals):
-            for key, met in self._list_meetings(number, arrival, finds_equal_values(path)):
+        for numbers in self._group_arrivals(arrivals):
+            first = arrivals[numbers[0]]
+            for key, met in self._list_meetings(numbers, first, finds_equal_values(path)):
                 several.setdefault(key, []).append(met)
         joined: dict[tuple[int, ...], list[PartialMatches]] = {}
         return [
@@ -155,27 +156,45 @@ class PoolBuilder:
             for pool in self._build_pools(key, arrivals, few, joined)
         ]
 
+    def _group_arrivals(self, arrivals: Sequence[Arrival]) -> Iterable[Sequence[int]]:
+        """Return the numbers of arrivals, those together that meet the same blocks in one pool.
+
+        Fresh blocks can share a path, such as those with parts of the tuples of one join value.
+        """
+        groups: dict[Any, list[int]] = {}
+        for number, arrival in enumerate(arrivals):
+            partial, hop = arrival.partial, self.find_hop(arrival.place)
+            is_small = len(partial) <= SMALL and partial.weights is None
+            is_fresh = self.batch.routes[arrival.place[0]].is_fresh
+            is_alike = is_small and is_fresh and self.batch.bitmaps is None and self.sampler is None
+            key = (id(hop), *arrival.hosts) if is_alike else (number,)
+            groups.setdefault(key, []).append(number)
+        return groups.values()
+
     def _list_meetings(
-        self, number: int, arrival: Arrival, is_equality: bool
+        self, numbers: Sequence[int], arrival: Arrival, is_equality: bool
     ) -> Iterator[tuple[_PoolKey, _Met]]:
-        """Yield the blocks that an arrival probes, with the keys of their pools."""
+        """Yield the blocks that arrivals probe, with the keys of their pools.
+
+        ``arrival``: the first of them.
+        """
         place, partial = arrival.place, arrival.partial
         is_fresh, probes = self.batch.routes[place[0]].is_fresh, self.find_hop(place).blocks_by_host
         is_separate = partial.weights is not None or self.batch.bitmaps is not None
         may_sample = self._may_sample(arrival)
         blocks = () if is_equality else sorted(b for h in arrival.hosts for b in probes[h])
-        large = number if len(partial) > SMALL else -1
+        large = numbers[0] if len(partial) > SMALL else -1
         keys = [_PoolKey(is_fresh, is_old, (large, -1), tuple(blocks)) for is_old in (False, True)]
         for host in arrival.hosts:
             for block in probes[host]:
                 if (rows := self.replicas.replica_rows(block, host)) is None:
                     continue
                 is_stored = is_fresh and block not in self.fresh
-                met = _Met(number, block, host, rows, (block, id(rows)))
+                met = _Met(numbers, block, host, rows, (block, id(rows)))
                 drawn = may_sample and self._is_sampled(arrival, block)
                 since = None if is_fresh else self.batch.held.get(block)
                 if is_separate or drawn or since is not None:
-                    alone = number, block
+                    alone = numbers[0], block
                     yield _PoolKey(is_fresh, is_stored, alone, (), drawn, since), met
                 elif rows.row_total > SMALL:
                     yield _PoolKey(is_fresh, is_stored, (large, block)), met
@@ -199,7 +218,7 @@ class PoolBuilder:
 
     def _bound_sizes(self, met: Sequence[_Met]) -> Iterator[list[_Met]]:
         """Yield meetings of one key in groups whose tables and gathered blocks are bounded."""
-        arrivals = len({each.arrival for each in met})
+        arrivals = len({n for each in met for n in each.arrivals})
         groups: dict[tuple[int, int], list[_Met]] = {}
         several: list[list[_Met]] = [[]]
         segments: set[int] = set()
@@ -230,7 +249,7 @@ class PoolBuilder:
 
         ``joined``: partial results of several arrivals that were put together before.
         """
-        numbers = tuple(dict.fromkeys(each.arrival for each in met))
+        numbers = tuple(dict.fromkeys(n for each in met for n in each.arrivals))
         if numbers not in joined:
             joined[numbers] = [*_join_arrivals([arrivals[n].partial for n in numbers])]
         here = [arrivals[n] for n in numbers]
@@ -240,9 +259,10 @@ class PoolBuilder:
         rows = self._gather_rows([each.rows for each in distinct.values()], here[0].place)
         at = dict(zip(numbers, range(len(numbers)), strict=True))
         block_at = dict(zip(distinct, range(len(distinct)), strict=True))
-        left = np.array([at[each.arrival] for each in met])
-        right = np.array([block_at[each.identity] for each in met])
-        hosts = np.array([each.host for each in met])
+        counts = [len(each.arrivals) for each in met]
+        left = np.array([at[n] for each in met for n in each.arrivals])
+        right = np.repeat([block_at[each.identity] for each in met], counts)
+        hosts = np.repeat([each.host for each in met], counts)
         blocks = [each.block for each in distinct.values()]
         sizes = np.array([each.rows.row_total for each in distinct.values()])
         for partial in joined[numbers]:

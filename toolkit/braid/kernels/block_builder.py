@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from braid.condition.access_paths import Order
-from braid.core.reserved_columns import MATCHED, ROW, TIME
+from braid.core.reserved_columns import MATCHED, ROUTING, ROW, TIME
 from braid.core.stream_clocks import SUPPORT, TimeSpread
 from braid.kernels.block_orders import (
     drop_order_columns,
@@ -140,13 +140,12 @@ def gather_blocks(
 
     ``is_numbered``: each row also knows its number in its birth.
     """
-    if is_numbered or any(rows.keys is not None for rows in sources):
-        take = take_numbered_rows if is_numbered else _take_chosen_rows
-        batches = [*map(take, sources)]
+    if is_numbered:
+        batches = [*map(take_numbered_rows, sources)]
         gathered, counts = pa.concat_batches(batches), [b.num_rows for b in batches]
+        source = np.repeat(np.arange(len(sources)), counts)
     else:
-        gathered, counts = concat_rows(sources), [rows.row_total for rows in sources]
-    source = np.repeat(np.arange(len(sources)), counts)
+        gathered, source = _concat_chosen_rows(sources)
     gathered = replace_column(gathered, _SOURCE, pa.array(source))
     rows = build_block(gathered, orders, runs=True)
     source = rows.column(_SOURCE).to_numpy()
@@ -174,6 +173,22 @@ def _take_chosen_rows(rows: BlockRows) -> pa.RecordBatch:
     """Return the host's rows without orders: those of other blocks may be stored otherwise."""
     chosen, batch = rows.key_mask(), drop_order_columns(rows.batch)
     return batch if chosen is None else take_block_rows(batch, np.flatnonzero(chosen))
+
+
+def _concat_chosen_rows(sources: Sequence[BlockRows]) -> tuple[pa.RecordBatch, np.ndarray]:
+    """Return the host's rows of several blocks without orders, and the number of each row's block.
+
+    All rows are put together before those of other hosts are left out, as most blocks have none.
+    """
+    rows = concat_rows(sources)
+    source = np.repeat(np.arange(len(sources)), [each.row_total for each in sources])
+    if all(each.keys is None for each in sources):
+        return rows, source
+    keys = rows.column(ROUTING).to_numpy()
+    every = int(keys.min(initial=0)), int(keys.max(initial=0)) + 1
+    low, high = np.array([each.keys or every for each in sources]).T
+    at = np.flatnonzero((keys >= low[source]) & (keys < high[source]))
+    return take_block_rows(rows, at), source[at]
 
 
 _SAMPLED = 256

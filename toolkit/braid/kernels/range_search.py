@@ -183,6 +183,15 @@ def split_into_chunks(ends: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
         start = stop
 
 
+def concat_ranges(first: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return the positions of ranges, one after the other.
+
+    ``first``, ``counts``: begin and length of each range.
+    """
+    starts = np.cumsum(counts) - counts
+    return np.asarray(np.arange(int(counts.sum())) + np.repeat(first - starts, counts))
+
+
 def expand_ranges(
     hits: np.ndarray, first: np.ndarray, counts: np.ndarray, order: np.ndarray | None, most: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -192,11 +201,9 @@ def expand_ranges(
     - ``order``: positions of the sorted rows; None: as stored.
     - ``most``: maximum number of pairs of a chunk.
     """
-    total = int(counts.sum())
-    starts = np.cumsum(counts) - counts
     left = np.repeat(hits, counts)
-    right = np.arange(total) + np.repeat(first - starts, counts)
+    right = concat_ranges(first, counts)
     if order is not None:
         right = order[right]
-    for at in range(0, total, most):  # a single probe may exceed a chunk
+    for at in range(0, len(right), most):  # a single probe may exceed a chunk
         yield left[at : at + most], right[at : at + most]

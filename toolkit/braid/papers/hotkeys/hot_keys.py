@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Self
 
 from braid.core.facts import Facts
+from braid.core.frequent_values import OTHERS
 from braid.core.placement import MOST_KEYS, Placement, check_hosts
-from braid.core.plan import Block, Plan
+from braid.core.plan import Block, Keys, Plan
 from braid.core.plan_builder import PlanBuilder
+from braid.papers.common.route_builders import local_routes
 from braid.papers.hotkeys.block_moves import (
     estimate_moving_tuples,
     find_stray_blocks,
@@ -124,6 +127,8 @@ class HotKeys(Placement):
         change = self._find_change(facts, spread, shares)
         if change is not None:
             spread = {v.value: v.hosts for v in change.spread}
+        elif not spread and state.is_settled:
+            return builder.make_plan(local_routes(facts, self._list_homes()), state)
         table = TileTable(self.value_ranges, spread)
         waiting: list[Block] = []
         if change is not None or not state.is_settled:
@@ -140,12 +145,19 @@ class HotKeys(Placement):
             (b.id for b in waiting),
         )
 
+    def _list_homes(self) -> list[tuple[Keys, int]]:
+        """Return the routing keys of each host if no value is shared out."""
+        firsts = map(self.value_ranges.first_value, range(self.hosts + 1))
+        starts = (first * self.keys_per_value for first in firsts)
+        return [(keys, host) for host, keys in enumerate(pairwise(starts))]
+
     def _find_change(
         self, facts: Facts, present: Spread, shares: ValueShares
     ) -> SpreadChanged | None:
         """Return the change of the spread that is due in a batch; None: there is none."""
         is_due = self.hosts > 1 and facts.batch > 0 and facts.batch % self.every == 0
-        if not is_due or not any(facts.key_counts):
+        has_frequent = any(counts.keys() - {OTHERS} for counts in facts.key_counts)
+        if not is_due or not (present or has_frequent):
             return None
         ranges, work = self.value_ranges, estimate_value_work(facts, shares)
         now = host_micros(work, present, ranges)

@@ -14,7 +14,7 @@ from braid.papers.hotkeys.value_work import ValueWork
 Spread = Mapping[int, tuple[int, ...]]
 """By frequent value, the hosts that share its tuples, ascending. All other values are at home."""
 
-GRAINS = (1.0, 0.5, 0.25, 0.12)
+GRAINS = (1.0, 0.8, 0.65, 0.5, 0.35, 0.25, 0.12)
 """Work of a value on each of its hosts, as keys_per_value of the mean work of a host."""
 EVEN = 1.06
 """Busiest host over mean at which no finer grain is tried."""
