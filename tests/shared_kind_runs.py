@@ -5,15 +5,20 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from braid.core.join_kinds import INNER, parse_kind
+from braid.core.match_rules import MATCHES, MatchRule
 from braid.core.query import Query
 from braid.core.reserved_columns import QUERIES
 from braid.papers.slices.chain import Chain
 from braid.storage.block_files import read_parquet
+from models.asof import LEFT, RIGHT, AsOfRules
+from models.asof import _Run as AsOfModel
+from models.clocks import Clock
 from models.kinds import JoinRules, Progress, Tuple, _Run
 from unit.test_sharing import SELECTIONS, WINDOWS, Shared
 
@@ -34,6 +39,23 @@ class _SharedProgress(Progress):
         self.batch = batch
         self.find_times()
         return []
+
+
+class _SharedAsOf(AsOfModel):
+    """An as-of query of a shared run: clocks advance with all tuples of a stream."""
+
+    def __init__(self, rules: AsOfRules, arriving: list[list[list[int]]]) -> None:
+        super().__init__(rules)
+        self.arriving = arriving
+
+    def take_batch(self, tuples: Any) -> None:
+        ticking, self.ticking = self.ticking, [Clock(None), Clock(None)]
+        for mine, all_tuples in zip(self.ticking, ticking, strict=True):
+            mine.time = all_tuples.time
+        super().take_batch(tuples)
+        self.ticking = ticking
+        for stream, times in enumerate(self.arriving[self.batch]):
+            self.ticking[stream].take_batch(times)
 
 
 class SharedKinds(Shared):
@@ -83,6 +105,8 @@ class SharedKinds(Shared):
 
         A query that comes later answers the tuples that come from then on.
         """
+        if q.match is not None:
+            return self._answer_asof(q, first, end, since)
         run, tuples = self._run_model(q)
         begun = sum(number < first for number in self.numbers)
         over = len(self.numbers) if end is None else sum(n < end for n in self.numbers)
@@ -109,6 +133,68 @@ class SharedKinds(Shared):
                 may[ids] += 1
         return must, may
 
+    def _answer_asof(
+        self, q: Query, first: int, end: int | None, since: tuple[int | None, ...]
+    ) -> tuple[Counter[Ids], Counter[Ids]]:
+        """Return the same of an as-of query: each new tuple of a takes its best partner of b."""
+        run, tuples = self._run_asof_model(q)
+        begun = sum(number < first for number in self.numbers)
+        over = len(self.numbers) if end is None else sum(n < end for n in self.numbers)
+        must, may = Counter[Ids](), Counter[Ids]()
+        for a in run.answers:
+            t = tuples[LEFT, a.left]
+            floor = None if since[RIGHT] is None else since[RIGHT] + q.windows[RIGHT]
+            if not begun <= a.batch < over or t.batch < begun:
+                continue
+            if floor is not None and t.time < floor:
+                continue
+            earlier = [row[3] for b, row in self.came[LEFT] if b < self.numbers[t.batch]]
+            if begun and t.time < max(earlier, default=t.time):  # late, perhaps without partners
+                may.update((a.left, id) for s, id in [*tuples, (RIGHT, None)] if s == RIGHT)
+            else:
+                must[a.left, a.right] += 1
+        return must, may
+
+    def _run_asof_model(self, q: Query) -> tuple[_SharedAsOf, dict[tuple[int, int], Tuple]]:
+        rule = q.match
+        assert rule is not None
+        tuples, arriving = self._list_tuples(q), self._list_arriving()
+        rules = AsOfRules(
+            rule.match,
+            lambda a, b: a.values["k"] == b.values["k"],
+            lambda t: t.values["k"],
+            lambda t: t.id,
+            tolerance=max(q.windows) - 1,
+            is_strict=rule.is_strict,
+            keeps_left=not q.kind.is_inner,
+            forgets_dominated=False,
+        )
+        run = _SharedAsOf(rules, [*arriving, [[], []]])
+        for n in range(len(self.numbers) - 1):
+            run.take_batch([t for t in tuples if t.batch == n])
+        run.is_closed = True
+        run.take_batch([])
+        assert not run.waiting
+        return run, {(t.stream, t.id): t for t in tuples}
+
+    def _list_arriving(self) -> list[list[list[int]]]:
+        """Return the event times by batch and stream, with those that no query selects."""
+        place = {number: n for n, number in enumerate(self.numbers)}
+        return [
+            [[row[3] for b, row in came if place[b] == n] for came in self.came]
+            for n in range(len(self.numbers) - 1)
+        ]
+
+    def _list_tuples(self, q: Query) -> list[Tuple]:
+        """Return the tuples that a query selects."""
+        place = {number: n for n, number in enumerate(self.numbers)}
+        return [
+            Tuple(s, row[0], place[b], row[3], {"k": row[1]})
+            for s, came in enumerate(self.came)
+            for b, row in came
+            if SELECTIONS[q.selections[s]](row[2])
+        ]
+
     def _run_model(self, q: Query) -> tuple[_Run, dict[tuple[int, int], Tuple]]:
         most = [w - 1 for w in q.windows]
         run = _Run(
@@ -119,18 +205,8 @@ class SharedKinds(Shared):
                 closes=False,
             )
         )
-        place = {number: n for n, number in enumerate(self.numbers)}
         run.progress = progress = _SharedProgress(run.rules)
-        progress.arriving = [
-            [[row[3] for b, row in came if place[b] == n] for came in self.came]
-            for n in range(len(self.numbers) - 1)
-        ]
-        tuples = [
-            Tuple(s, row[0], place[b], row[3], {"k": row[1]})
-            for s, came in enumerate(self.came)
-            for b, row in came
-            if SELECTIONS[q.selections[s]](row[2])
-        ]
+        progress.arriving, tuples = self._list_arriving(), self._list_tuples(q)
         for n in range(len(self.numbers) - 1):
             run.take_batch([t for t in tuples if t.batch == n])
         run.end_all_streams()
@@ -140,7 +216,8 @@ class SharedKinds(Shared):
     def find_faults(self) -> Iterator[str]:
         """Yield a sentence for each wrong answer."""
         for q, first, end, since in (span for spans in self.served.values() for span in spans):
-            if q.kind.is_inner and self.has_late:  # longer windows may find more of them
+            is_inner = q.kind.is_inner and q.match is None
+            if is_inner and self.has_late:  # longer windows may find more of them
                 continue
             found, (must, may) = self.list_rows(q, first, end), self.answer(q, first, end, since)
             name = f"{q.name} {q.kind.name} {q.windows} {q.selections} {first}-{end}"
@@ -153,8 +230,23 @@ class SharedKinds(Shared):
 def draw_query(rng: random.Random, name: str, bit: int = 0, how: str | None = None) -> Query:
     """Return a random query."""
     windows, where = rng.choices(WINDOWS, k=2), rng.choices([*SELECTIONS], k=2)
+    if how is None and rng.random() < 0.4:
+        return draw_asof_query(rng, name, bit)
     kind = parse_kind(how or rng.choice(HOWS), ["a", "b"])
     return Query(name, tuple(windows), tuple(where), bit, (None, None), kind)
+
+
+def draw_asof_query(rng: random.Random, name: str, bit: int = 0) -> Query:
+    """Return a random as-of query."""
+    where, kind = rng.choices([*SELECTIONS], k=2), parse_kind(rng.choice(HOWS[:2]), ["a", "b"])
+    rule = MatchRule(
+        rng.choice(MATCHES),
+        tolerance=rng.choice((0, 3, *WINDOWS)),
+        is_strict=rng.random() < 0.3,
+        ties=("id",),
+    )
+    windows = rule.limit_windows((None, None))
+    return Query(name, windows, tuple(where), bit, (None, None), kind, rule)  # type: ignore[arg-type]
 
 
 def run_random_queries(seed: int, folder: Path) -> Iterator[str]:
@@ -162,7 +254,8 @@ def run_random_queries(seed: int, folder: Path) -> Iterator[str]:
     rng = random.Random(seed)
     queries = [draw_query(rng, f"q{bit}", bit) for bit in range(rng.randrange(1, 4))]
     full = draw_query(rng, "full", len(queries), "full")
-    run = SharedKinds(str(folder), rng.choice(CHAINS), (*queries, full))
+    asof = replace(draw_asof_query(rng, "asof", full.bitmap_position + 1), selections=(None, None))
+    run = SharedKinds(str(folder), rng.choice(CHAINS), (*queries, full, asof))
     for n in range(rng.randrange(4, 12)):
         backwards = 0 if rng.random() < 0.7 else rng.randrange(6)
         rows = [
@@ -174,7 +267,7 @@ def run_random_queries(seed: int, folder: Path) -> Iterator[str]:
         served = [q.name for q in run.engine.state.queries]
         if rng.random() < 0.3:
             new = draw_query(rng, f"n{n}")
-            run.add(new.name, new.windows, new.selections, new.kind)
+            run.add(new.name, new.windows, new.selections, new.kind, new.match)
         if rng.random() < 0.2 and len(served) > 1:
             run.remove(rng.choice(served))
         if rng.random() < 0.2:

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from braid.papers.slices.chain import Chain
 
 from mutations import Broken
 
-RULES = "unit.test_asof_rules."
+RULES, SHARED = "unit.test_asof_rules.", "unit.test_shared_asof."
 
 
 def by_arrival(rank: Any) -> Any:
@@ -72,6 +73,33 @@ def with_deferred_pairs(remove: Any) -> Any:
     return fault
 
 
+def by_windows_alone(find: Any) -> Any:
+    """Forget partners by the clocks, whatever waits."""
+    return lambda engine: tuple(engine.rules.find_state_watermarks(engine.state))
+
+
+def as_all_select(find: Any) -> Any:
+    """Take partners that the query does not select."""
+
+    def fault(joiner: Any, rows: Any) -> Any:
+        query, joiner.query = joiner.query, None
+        live = find(joiner, rows)
+        joiner.query = query
+        return live
+
+    return fault
+
+
+def with_all_queries(make: Any) -> Any:
+    """Let as-of queries take part in probes."""
+
+    def fault(queries: Any) -> Any:
+        bitmaps = make(queries)
+        return replace(bitmaps, probe_mask=-1, pair_mask=-1)
+
+    return fault
+
+
 BROKEN = [
     Broken(
         "ties are decided by arrival",
@@ -121,6 +149,42 @@ BROKEN = [
         "braid.core.batch_step.remove_planned_probes",
         with_deferred_pairs,
         RULES + "test_a_placement_that_changes_defers_no_pairs_of_an_as_of_join",
+        "",
+    ),
+    Broken(
+        "a shared run forgets partners of tuples that wait",
+        "braid.core.batch_work.retain_for_releases",
+        lambda retain: lambda retention, several: retention,
+        SHARED + "test_partners_stay_for_tuples_that_wait_for_a_stream_behind",
+        "",
+        {"chain": Chain()},
+    ),
+    Broken(
+        "a change of queries forgets partners of tuples that wait",
+        "braid.shared.block_marking._find_limits",
+        by_windows_alone,
+        SHARED + "test_partners_stay_for_tuples_that_wait_when_a_query_goes",
+        "",
+    ),
+    Broken(
+        "late tuples of the batch before a change of queries are not released",
+        "braid.core.changed_queries.find_unreleased_blocks",
+        lambda find: lambda state, blocks: frozenset(),
+        SHARED + "test_a_late_tuple_of_the_batch_before_a_change_is_answered",
+        "",
+    ),
+    Broken(
+        "an as-of query takes partners that other queries select",
+        "braid.kernels.asof_join.AsOfJoiner._find_live",
+        as_all_select,
+        SHARED + "test_partners_are_selected_by_the_query",
+        "",
+    ),
+    Broken(
+        "as-of queries get pairs",
+        "braid.execution.engine.QueryBitmaps.from_queries",
+        with_all_queries,
+        SHARED + "test_partners_are_selected_by_the_query",
         "",
     ),
 ]

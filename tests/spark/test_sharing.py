@@ -104,6 +104,17 @@ def truth_of_kind(how: str, seconds: int, selection: str) -> Counter[tuple[int |
         return Counter(db.sql(f"SELECT {ids} FROM {source}").fetchall())
 
 
+def truth_of_latest(seconds: int) -> Counter[tuple[int | None, ...]]:
+    """Return each tuple of ``a`` with its latest partner, or with None, from DuckDB."""
+    near = f"b.ts <= a.ts AND epoch(a.ts) - epoch(b.ts) <= {seconds}"
+    first = "QUALIFY row_number() OVER (PARTITION BY a.id ORDER BY b.ts DESC, b.id DESC) = 1"
+    with duck() as db:
+        for alias, rows in STREAMS.items():
+            db.register(alias, rows)
+        joined = f"SELECT a.id, b.id FROM a LEFT JOIN b ON {ON} AND {near} {first}"
+        return Counter(db.sql(joined).fetchall())
+
+
 def structs(results: DataFrame) -> Counter[tuple[int | None, ...]]:
     rows = results.toArrow()
     columns = [[row and row["id"] for row in column.to_pylist()] for column in rows.columns]
@@ -123,6 +134,7 @@ def test_queries_of_every_kind_get_their_own_rows(
             name = f"{how} {seconds}"
             join.add(name, f"{seconds} seconds", {"a": where} if seconds == 60 else None, how=how)
     join.add("inner", "60 seconds")
+    join.add("latest", how="left", match="latest", tolerance="60 seconds", ties="id")
     delivered: dict[str, Counter[Any]] = {}
 
     def take(results: Mapping[str, DataFrame], batch: int) -> None:
@@ -140,6 +152,7 @@ def test_queries_of_every_kind_get_their_own_rows(
         for how in KINDS:
             found = structs(run.results(f"{how} {seconds}"))
             assert found == truth_of_kind(how, seconds, where), (how, seconds)
+    assert structs(run.results("latest")) == truth_of_latest(60)
     assert not describe_difference(ids(run.results("inner")), truth("alarm"))
     with pytest.raises(RuntimeError, match="the run has ended"):
         run.add("later", "5 seconds", how="left")
@@ -194,12 +207,13 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
     )
     wait_until(lambda: run.isPaused, "second batch")
     run.add("alarm", "60 seconds")
+    run.add("latest", match="latest", tolerance="60 seconds", ties="id")
     added = next(e for e in run.events() if isinstance(e, QueryAdded) and e.name == "alarm")
     run.split_slice("150 seconds", stream="a")
     run.stop()
     held["run"] = 4
     again = SharedJoin.resume(tmp_path / "run", frames(spark, STREAMS))
-    assert [q.name for q in again.queries] == ["trend", "uneven", "alarm"]
+    assert [q.name for q in again.queries] == ["trend", "uneven", "alarm", "latest"]
     wait_until(lambda: again.isPaused, "more batches")
     again.merge_slices("150 seconds")
     again.remove("uneven")
@@ -224,6 +238,9 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
         }
     )
     assert later and not later - found, "what came after the query must be complete"
+    pairs = truth_of_latest(60)
+    new = {pair: n for pair, n in pairs.items() if members["a"][pair[0]] >= entered}
+    assert structs(again.results("latest")) == {p: n for p, n in new.items() if p[1] is not None}
     reasons = [e.reason for e in again.events() if isinstance(e, ChainChanged)]
     assert {"memory", "split", "merged"} <= set(reasons)
 
@@ -240,6 +257,11 @@ def data_batches(run: SharedRun) -> list[int]:
     [
         ({"windows": {"a": "1 minute"}}, "windows for a; it needs one for each of a, b"),
         ({"windows": "soon"}, "must be a positive span"),
+        ({"match": "latest"}, "match='latest' without tolerance and windows"),
+        ({"match": "last", "windows": "1 s"}, "match is 'last'; match must be one of latest, f"),
+        ({"match": "latest", "tolerance": 3}, "tolerance is 3, but times are compared"),
+        ({"windows": "1 s", "tolerance": "1 s"}, "tolerance is given without match"),
+        ({"match": "first", "windows": "1 s", "how": "semi"}, "it must be 'inner' or 'left', as"),
         (
             {"windows": "1 minute", "on": "a.n = b.n"},
             "joins on 'a.n = b.n'; this join is on 'a.k = b.k'",

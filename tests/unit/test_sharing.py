@@ -22,8 +22,10 @@ from braid.condition.access_paths import IndexCondition
 from braid.condition.predicate import Predicate
 from braid.core.horizon import reach_of_windows
 from braid.core.join_kinds import INNER, JoinKind
+from braid.core.match_rules import MatchRule
 from braid.core.plan import Block
 from braid.core.query import Query
+from braid.core.releases import LEFT
 from braid.core.reserved_columns import MARK, QUERIES, ROUTING, TIME
 from braid.core.stream_clocks import find_watermarks
 from braid.execution.engine import Engine
@@ -156,8 +158,9 @@ class Shared:
             rows, stream = job.stored_rows(block, host), job.streams[block]
             chosen = rows.key_mask()
             values = rows.numpy_column("v") if chosen is None else rows.numpy_column("v")[chosen]
+            marking = [q for q in new if q.match is None or stream != LEFT]
             fresh = [
-                sum(1 << q.bitmap_position for q in new if SELECTIONS[q.selections[stream]](v))
+                sum(1 << q.bitmap_position for q in marking if SELECTIONS[q.selections[stream]](v))
                 for v in values.tolist()
             ]
             columns = [
@@ -184,11 +187,12 @@ class Shared:
         windows: tuple[int, ...],
         where: tuple[str | None, ...],
         kind: JoinKind = INNER,
+        match: MatchRule | None = None,
     ) -> None:
         state = self.engine.state
         queries = add_query(
             state.queries,
-            Query(name, windows, where, kind=kind),
+            Query(name, windows, where, kind=kind, match=match),
             find_watermarks(state.clocks, (0,) * self.streams),
             state.clocks,
         )

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from braid.core.facts import HostUsage
+from braid.core.match_rules import MatchRule
 from braid.core.plan import Block
 from braid.core.query import Query
 from braid.core.run_events import RunEnded
@@ -63,6 +64,7 @@ QUERIES = st.builds(
     st.tuples(st.none(), st.text()),
     st.integers(0, 62),
     st.tuples(st.none(), TIME),
+    match=st.sampled_from([None, MatchRule("latest", tolerance=5, ties=("id",))]),
 )
 
 

@@ -56,6 +56,7 @@ class AnsweringRun(RunLifecycle):
     def _waits_for_silence(self) -> bool:
         """Return whether answers may wait for a source that is silent."""
         waits = not self.config.kind.is_inner or self.config.match is not None
+        waits |= self.config.shares_queries  # as-of queries may be added
         return self._settings["batches"] is None and waits
 
     def _answer_during_silence(self) -> None:

@@ -15,9 +15,9 @@ from braid.condition.predicate import Predicate
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import Analyzer, SqlType
 from braid.condition.term_normalizer import comparison_domain, key_sql
-from braid.core.match_rules import MatchOptions, MatchRule
+from braid.core.match_rules import MatchOptions, MatchRule, parse_time_tolerance
 from braid.core.reserved_columns import TIME
-from braid.util.durations import UNITS, parse_duration
+from braid.util.durations import UNITS
 
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 
@@ -89,12 +89,7 @@ def _convert_tolerance(options: MatchOptions, kind: str, scale: int) -> float | 
     if given is None:
         return None
     if kind in _TIMES:
-        if not isinstance(given, str):
-            raise ValueError(
-                f"tolerance is {given!r}, but times are compared; it must be a span such as "
-                "'5 seconds'"
-            )
-        micros = parse_duration(given, "tolerance", zero=True)
+        micros = parse_time_tolerance(given)
         return micros // UNITS["day"] if kind == "date" else micros
     if isinstance(given, str | bool) or not 0 <= given < float("inf"):
         raise ValueError(

@@ -157,7 +157,7 @@ def check_all_answered(kind: JoinKind, streams: Sequence[str], state: RunState) 
     waiting[streams[LEFT]] = max(waiting[streams[LEFT]], state.releases.waiting)
     if left := {alias: count for alias, count in waiting.items() if count}:
         raise CoverageError(f"all streams have ended, but tuples are not answered: {left}")
-    by_query = {q.bitmap_position: q.kind.preserved for q in state.queries if not q.kind.is_inner}
+    by_query = {q.bitmap_position: q.kind.preserved for q in state.queries if q.has_marks}
     answered = by_query.items() if state.queries else ((None, kind.preserved),)
     for query, preserved in answered:
         for block in state.blocks.values() if answers.checked else ():

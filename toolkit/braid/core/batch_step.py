@@ -36,6 +36,11 @@ from braid.core.query_answers import (
     find_settles,
     list_answered_queries,
 )
+from braid.core.query_releases import (
+    advance_query_releases,
+    check_query_releases,
+    plan_query_releases,
+)
 from braid.core.release_coverage import check_releases
 from braid.core.releases import LEFT, ReleaseState, plan_releases, remove_planned_probes
 from braid.core.run_events import BatchCommitted, BatchPlanned, BatchQueryResults, BatchShed, Event
@@ -97,8 +102,11 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
         work = replace(work, pending_pairs=follow_pending_pairs(state.pending_pairs, planned))
     if rules.match is not None:
         releases = plan_releases(rules.make_release_facts(state, retention))
-        after = state.releases.advance_with_retention(retention)
-        work = replace(work, releases=releases, release_state=after)
+        until = state.releases.advance_with_retention(retention)
+        work = replace(work, releases=releases, release_state=until)
+    if state.queries:
+        releases, after = plan_query_releases(rules, state), advance_query_releases(rules, state)
+        work = replace(work, releases=releases, query_releases=after)
     return _check_work(rules, state, work) if rules.checks_coverage else work
 
 
@@ -150,6 +158,7 @@ def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:
     ledger = CoverageChecker(streams, space.routing_key_source, set(state.pending_pairs), *rest)
     try:
         ledger.check_plan(state.blocks.values(), work.combined_plan)
+        check_query_releases(rules, state, work)
         if not rules.kind.is_inner and rules.match is None:
             work = replace(work, checked_answers=check_answers(rules, state, work))
     except CoverageError as error:
@@ -261,6 +270,8 @@ def _make_next_state(
         shedder_state=work.shedder_state,
         last_shedding=_finish_shedding_outcome(rules, work, outcome),
         releases=_count_waiting(rules, work, outcome, last),
+        query_releases=work.query_releases,
+        unreleased_blocks=frozenset(),
     )
     if rules.kind.is_inner:
         return following

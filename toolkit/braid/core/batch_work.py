@@ -14,6 +14,7 @@ from braid.core.horizon import (
     Horizon,
     Reach,
     find_horizons,
+    reach_of_windows,
     shortest_reach,
     windows_of_reach,
 )
@@ -21,12 +22,15 @@ from braid.core.join_kinds import INNER, JoinKind
 from braid.core.match_rules import MatchRule
 from braid.core.placement import Placement, Shedder
 from braid.core.plan import Block, Finding, Plan, Release, Settle, combine_plans
+from braid.core.query import Query
 from braid.core.releases import (
     LEFT,
     NOTHING_RELEASED,
+    MayJoin,
     ReleaseFacts,
     ReleaseState,
     limit_asof_retention,
+    retain_for_releases,
     to_limit,
 )
 from braid.core.run_state import Place, RunState
@@ -107,33 +111,68 @@ class RunRules:
         met; pending pairs are apart. ``END``: all other streams have ended. None: another stream
         may send a partner at any time.
         """
+        retention = self._retain_within(self.reach, state)
+        if self.match is not None:
+            return limit_asof_retention(retention, self.reach, state.releases)
+        asof = [q for q in state.queries if q.match is not None]
+        return retain_for_releases(retention, (self.find_query_retention(state, q) for q in asof))
+
+    def find_query_retention(self, state: RunState, query: Query) -> Retention:
+        """Return how long a run of an as-of query alone would hold tuples."""
+        reach = reach_of_windows(query.windows)
+        before = state.query_releases.get(query.bitmap_position, NOTHING_RELEASED)
+        return limit_asof_retention(self._retain_within(reach, state), reach, before)
+
+    def _retain_within(self, reach: Reach, state: RunState) -> Retention:
+        """Return how long an inner join of these bounds of event times holds tuples."""
         lateness = self.lateness or (0,) * len(self.streams)
         endless = [end is None for end in self.last_epochs]
         if not any(endless):
             endless = [True] * len(self.streams)
-        retention = Retention(
-            self.windows,
+        return Retention(
+            windows_of_reach(reach),
             self.find_state_watermarks(state),
-            find_horizons(self.find_state_clocks(state), lateness, self.reach, state.ended),
-            tuple(shortest_reach(self.reach, s, endless) for s in range(len(endless))),
+            find_horizons(self.find_state_clocks(state), lateness, reach, state.ended),
+            tuple(shortest_reach(reach, s, endless) for s in range(len(endless))),
         )
-        if self.match is None:
-            return retention
-        return limit_asof_retention(retention, self.reach, state.releases)
 
     def make_release_facts(self, state: RunState, retention: Retention) -> ReleaseFacts:
         """Return the facts that the releases of an as-of join are planned from."""
-        space = self.placement.key_space(state.placement_state)
-        by = space.routing_key_source, space.first, space.keys_per_value, space.boxes
         return ReleaseFacts(
             tuple(state.blocks.values()),
             state.batch,
             state.releases,
             to_limit(retention.horizons[LEFT]),
             self.reach,
-            lambda a, b: may_join(a, b, *by),
+            self._make_join_test(state),
             self.match is not None and self.match.forgets_dominated,
         )
+
+    def make_query_release_facts(
+        self, state: RunState, query: Query, floor: int | None
+    ) -> ReleaseFacts:
+        """Return the facts that the releases of an as-of query are planned from.
+
+        ``floor``: event time below which it answers no tuple; None: it answers all.
+        """
+        bit = query.bitmap_position
+        return ReleaseFacts(
+            tuple(state.blocks.values()),
+            state.batch,
+            state.query_releases.get(bit, NOTHING_RELEASED),
+            to_limit(self.find_query_retention(state, query).horizons[LEFT]),
+            reach_of_windows(query.windows),
+            self._make_join_test(state),
+            False,
+            bit,
+            floor,
+            state.unreleased_blocks,
+        )
+
+    def _make_join_test(self, state: RunState) -> MayJoin:
+        space = self.placement.key_space(state.placement_state)
+        by = space.routing_key_source, space.first, space.keys_per_value, space.boxes
+        return lambda a, b: may_join(a, b, *by)
 
 
 @dataclass(frozen=True)
@@ -151,6 +190,7 @@ class BatchWork:
     - ``settles``: stored tuples that are answered before anything else is done.
     - ``releases``: stored tuples of an as-of join that take their partners.
     - ``release_state``: what is released and forgotten after the batch.
+    - ``query_releases``: the same by the bit of an as-of query, in a run that serves many.
     - ``findings``: stored tuples of a semi join that are written, likewise.
     - ``checked_answers``: by block (and query; see ``AnswerState.checked``), the event time below
       which its tuples are answered, from the check of answers.
@@ -170,6 +210,7 @@ class BatchWork:
     settles: tuple[Settle, ...] = ()
     releases: tuple[Release, ...] = ()
     release_state: ReleaseState = NOTHING_RELEASED
+    query_releases: Mapping[int, ReleaseState] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     checked_answers: Mapping[int, int] = field(default_factory=dict)
     query_horizons: Mapping[int, tuple[Horizon, ...]] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from braid.core.batch_report import (
 from braid.core.plan import Keys
 from braid.core.query import Query, unite_kinds
 from braid.core.query_answers import change_answered_queries
+from braid.core.query_releases import change_query_releases, find_unreleased_blocks
 from braid.core.run_state import RunState
 
 
@@ -26,6 +27,7 @@ def change_state(
     policy: Any,
     rewritten: BatchReport | None,
     keys: Keys,
+    low: float | None = None,
 ) -> RunState:
     """Return the state of a batch without tuples that changes the queries or the policy.
 
@@ -40,6 +42,8 @@ def change_state(
         blocks stay as they are.
     keys
         Routing keys of rewritten blocks.
+    low
+        The earliest event time still expected of the first stream; None: unknown.
     """
     state = replace(
         old,
@@ -60,6 +64,11 @@ def change_state(
         places = locate_replicas(blocks.values(), {}, rewritten.replica_addresses)
         named = referenced_files(places, {}, rewritten.files)
         state = replace(state, blocks=blocks, replica_addresses=places, block_files=named)
+    state = replace(
+        state,
+        query_releases=change_query_releases(old, queries, low),
+        unreleased_blocks=find_unreleased_blocks(old, state.blocks),
+    )
     if unite_kinds((*old.queries, *queries)).is_inner:
         return state
     answers = change_answered_queries(old, state.blocks, queries)

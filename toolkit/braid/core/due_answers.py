@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from braid.core.batch_work import RunRules
 from braid.core.plan import Release, Settle
 from braid.core.query_answers import find_findings, find_settles
+from braid.core.query_releases import plan_query_releases
 from braid.core.releases import AFTER_ALL, plan_releases
 from braid.core.run_state import RunState
 
@@ -19,7 +20,8 @@ def find_due_answers(rules: RunRules, state: RunState) -> Sequence[Settle | Rele
     retention = rules.find_retention(state)
     if rules.match is not None:
         return plan_releases(rules.make_release_facts(state, retention))
-    return find_settles(rules, state, retention.horizons)
+    settles = find_settles(rules, state, retention.horizons)
+    return (*settles, *plan_query_releases(rules, state))
 
 
 def has_due_answers(rules: RunRules, state: RunState) -> bool:

@@ -25,9 +25,9 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any, Literal, NamedTuple, get_args
 
-from braid.core.horizon import Reach, close_reach
+from braid.core.horizon import Reach, close_reach, windows_of_reach
 from braid.core.reserved_columns import TIME
-from braid.util.durations import normalize_duration
+from braid.util.durations import format_duration, normalize_duration, parse_duration
 from braid.util.validation import check_bool, format_value
 
 Match = Literal["latest", "first", "nearest"]
@@ -70,6 +70,21 @@ class MatchRule:
         """Return the least and the greatest order of a left tuple less that of its partner."""
         most = float("inf") if self.tolerance is None else self.tolerance
         return (-most if True in self.directions else 0), (most if False in self.directions else 0)
+
+    def to_arguments(self) -> dict[str, Any]:
+        """Return the arguments of ``SharedJoin.add`` for this rule, which compares event times."""
+        tolerance = None if self.tolerance is None else int(self.tolerance)
+        return {
+            "match": self.match,
+            "tolerance": None if tolerance is None else format_duration(tolerance, exact=True),
+            "strict": self.is_strict,
+            "ties": list(self.ties),
+        }
+
+    def limit_windows(self, windows: Sequence[int | None]) -> tuple[int | None, ...]:
+        """Return windows of two streams with what the rule implies; None: nothing bounds one."""
+        pairs = zip(windows, windows_of_reach(bound_match_times(self)), strict=True)
+        return tuple(min((w for w in pair if w is not None), default=None) for pair in pairs)
 
 
 def parse_match_rule(given: MatchRule | str | None) -> MatchRule | None:
@@ -184,6 +199,25 @@ def parse_match(
     return MatchOptions(
         match, columns, tolerance, check_bool(strict, "strict"), _parse_ties(ties, schemas)
     )
+
+
+def make_time_rule(options: MatchOptions, columns: Sequence[str]) -> MatchRule:
+    """Return the rule of an as-of join by event time.
+
+    ``columns``: the columns of the second stream. Raises ValueError if the tolerance is no span.
+    """
+    ties = tuple(columns) if options.ties is None else options.ties
+    tolerance = None if options.tolerance is None else parse_time_tolerance(options.tolerance)
+    return MatchRule(options.match, (TIME, TIME), tolerance, options.is_strict, ties)
+
+
+def parse_time_tolerance(given: str | float) -> int:
+    """Return a tolerance of times in microseconds. Raises ValueError if it is no span."""
+    if not isinstance(given, str):
+        raise ValueError(
+            f"tolerance is {given!r}, but times are compared; it must be a span such as '5 seconds'"
+        )
+    return parse_duration(given, "tolerance", zero=True)
 
 
 def _describe_matches() -> str:

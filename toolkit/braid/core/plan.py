@@ -232,6 +232,7 @@ class Release:
     - ``since``: microseconds; None: from the first tuple on.
     - ``until``: microseconds; ``releases.AFTER_ALL``: all tuples.
     - ``partners``: blocks of the second stream to choose from, by the host that searches them.
+    - ``query``: bit of the query that they are released for; None: the run serves none.
     """
 
     block: Block
@@ -239,6 +240,7 @@ class Release:
     since: int | None
     until: int
     partners: Hop
+    query: int | None = None
 
     def involved_hosts(self) -> set[int]:
         """Return all hosts that take part."""

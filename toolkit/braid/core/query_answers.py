@@ -31,7 +31,7 @@ from braid.core.run_state import RunState
 
 
 class AnsweredQuery(NamedTuple):
-    """A query that is not an inner join.
+    """A query that is an outer, semi or anti join.
 
     - ``bit``: bit of the query.
     - ``horizons``: by stream, the event time below which its tuples are final; None: none are.
@@ -82,7 +82,7 @@ def list_answered_queries(rules: RunRules, state: RunState) -> tuple[AnsweredQue
             find_query_ranks(state.queries, q),
         )
         for q in state.queries
-        if not q.kind.is_inner
+        if q.has_marks
     )
 
 
@@ -207,7 +207,7 @@ def change_answered_queries(
     new = {
         make_mark_key(birth, q.bitmap_position): MatchedRows(rows, rows)
         for q in queries
-        if q not in state.queries and not q.kind.is_inner
+        if q not in state.queries and q.has_marks
         for birth, rows in births.items()
     }
     until = {bit: t for bit, t in answers.until_by_query.items() if bit in bits}

@@ -6,12 +6,13 @@ it: it takes the best of the tuples of the second stream that earlier batches st
 each block of the second stream once, and these tuples never probe.
 
 The releases of a batch follow from the state before it. All placements therefore release a tuple in
-the same batch. The functions are pure.
+the same batch. In a run that serves many queries, each as-of query has releases of its own. The
+functions are pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -89,6 +90,29 @@ def limit_asof_retention(retention: Retention, reach: Reach, state: ReleaseState
     )
 
 
+def retain_for_releases(retention: Retention, several: Iterable[Retention]) -> Retention:
+    """Return how long a run holds tuples that also wait for as-of queries, or are their partners.
+
+    ``several``: how long each of these queries alone holds them.
+    """
+    limits = [*several]
+    lows = [retention.watermarks[RIGHT], *(each.watermarks[RIGHT] for each in limits)]
+    horizons = [retention.horizons, *(each.horizons for each in limits)]
+    return (
+        retention._replace(
+            watermarks=(retention.watermarks[LEFT], find_least(lows)),
+            horizons=tuple(find_least(each) for each in zip(*horizons, strict=True)),
+        )
+        if limits
+        else retention
+    )
+
+
+def find_least(times: Sequence[float | None]) -> float | None:
+    """Return the least of some times; None: one of them is before all."""
+    return None if None in times else min(time for time in times if time is not None)
+
+
 def find_partner_horizon(low: float | None, reach: Reach) -> Horizon:
     """Return the event time below which tuples of the second stream have expired.
 
@@ -119,6 +143,10 @@ class ReleaseFacts(NamedTuple):
     - ``joinable``: see ``MayJoin``.
     - ``looks_beyond``: whether a late tuple is searched as if it came in time, so that what has
       been forgotten does not depend on merges.
+    - ``query``: bit of the query that tuples are released for; None: the run serves none.
+    - ``floor``: event time below which the query answers no tuple; None: it answers all.
+    - ``unreleased``: older blocks whose tuples no batch has released yet, as the queries were
+      changed after the batch in which they came.
     """
 
     blocks: Iterable[Block]
@@ -128,13 +156,18 @@ class ReleaseFacts(NamedTuple):
     reach: Reach
     joinable: MayJoin
     looks_beyond: bool
+    query: int | None = None
+    floor: int | None = None
+    unreleased: Collection[int] = ()
 
     def find_released_limit(self, block: Block) -> int | None:
         """Return the event time below which a block's tuples are released; None: none are.
 
         A block of the last batch may hold tuples that came later than all that were released.
         """
-        return None if block.batch == self.batch else self.state.until
+        if block.batch == self.batch or block.id in self.unreleased or self.state.until is None:
+            return self.floor
+        return self.state.until if self.floor is None else max(self.floor, self.state.until)
 
     def find_due_interval(self, block: Block) -> tuple[float, float] | None:
         """Return the earliest and the latest event time of a block's tuples that are due."""
@@ -206,7 +239,8 @@ def _find_releases(facts: ReleaseFacts) -> Iterator[Release]:
         partners = facts.find_partner_blocks(interval, partners_by_keys.list_joinable(block))
         host = block.hosts[block.id % len(block.hosts)]
         hop = Hop(RIGHT, _assign_partners(block, host, partners))
-        yield Release(block, host, facts.find_released_limit(block), facts.until, hop)
+        since = facts.find_released_limit(block)
+        yield Release(block, host, since, facts.until, hop, facts.query)
 
 
 def _assign_partners(

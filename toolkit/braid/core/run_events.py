@@ -314,7 +314,8 @@ class BatchQueryResults(Event):
 class QueryAdded(Event):
     """A query added to a shared run, from the next batch on.
 
-    - ``bitmap_position``: bit of the query in bitmaps; ``how``: kind of its join.
+    - ``bitmap_position``: bit of the query in bitmaps; ``how``: kind of its join; ``match``:
+      arguments of an as-of query.
     - ``windows``: by alias, microseconds.
     - ``selections``: by alias, Spark SQL; None: every tuple.
     - ``complete_since``: by alias, the event time (microseconds) from which the state held every
@@ -331,6 +332,7 @@ class QueryAdded(Event):
     selections: Mapping[str, str | None]
     complete_since: Mapping[str, int | None]
     how: str | Mapping[str, str] = "inner"
+    match: Mapping[str, Any] | None = None
 
     def describe_decision(self, moment: EventContext) -> str:
         if self.batch < 0:

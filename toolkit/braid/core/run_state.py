@@ -85,6 +85,11 @@ class RunState:
     """Answers of a join that is not inner."""
     releases: ReleaseState = NOTHING_RELEASED
     """Releases of an as-of join."""
+    query_releases: Mapping[int, ReleaseState] = field(default_factory=dict)
+    """Releases by the bit of an as-of query, in a run that serves many."""
+    unreleased_blocks: frozenset[int] = frozenset()
+    """Blocks that came in the last batch before the queries or slices changed, if no batch has
+    released and answered their tuples since."""
     host_usage: tuple[HostUsage, ...] = ()
     match_counts: AgedMatches = field(default_factory=dict)
     queries: tuple[Query, ...] = ()

@@ -28,6 +28,7 @@ from braid.core.horizon import reach_of_windows
 from braid.core.irregular_rows import IrregularFile, IrregularRowsWritten
 from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows, unite_kinds
+from braid.core.releases import RIGHT
 from braid.core.run_events import BatchCommitted, Event
 from braid.core.run_state import FileChecksum, RunState
 from braid.execution.early_answers import make_early_batch
@@ -297,6 +298,7 @@ class Engine:
             clocks=self.state.clocks,
             ahead=self.rules.ahead,
             bitmaps=self.bitmaps and replace(self.bitmaps, horizons=work.query_horizons),
+            query_lows={bit: each.low for bit, each in self.state.query_releases.items()},
             shedding=work.plan.shedding,
             block_sizes=self._derivation_source_bytes(work),
             files=self.state.block_files,
@@ -375,7 +377,8 @@ class Engine:
         space = self.placement.key_space(policy)
         rewritten = None if remade is None else outcome
         keys = space.first, space.key_end
-        state = change_state(old, queries, policy, rewritten, keys)
+        low = self.rules.find_state_watermarks(old)[RIGHT]
+        state = change_state(old, queries, policy, rewritten, keys, low)
         after = batch_step.commit_amendment(self.rules, old, state, outcome)
         snapshot, total = (
             self.store.states.write_state(state),

@@ -8,15 +8,19 @@ the best of them. This takes three stages; a stage reads nothing that another ha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 
+from braid.condition.predicate import with_windows
+from braid.core.horizon import reach_of_windows
+from braid.core.match_rules import MatchRule
 from braid.core.plan import Release
 from braid.core.releases import LEFT, RIGHT, find_partner_horizon
 from braid.core.reserved_columns import PLACE, TIME
 from braid.execution.host_replicas import ReplicaStore
-from braid.execution.tuple_answers import AnswerWriter
+from braid.execution.tuple_answers import AnswerWriter, select_served_rows
 from braid.kernels.asof_join import AsOfJoiner, Partners, rank_partners
 from braid.kernels.asof_search import BestRows
 from braid.kernels.block_builder import replace_column
@@ -66,16 +70,30 @@ class ReleaseProber:
 
     def run_release_stage(self, stage: int) -> None:
         """Run a stage of all releases in which these hosts take part."""
-        if (rule := self.batch.spec.match) is None or not self.batch.releases:
-            return
-        self.rule, low = rule, self.batch.low
-        horizon = find_partner_horizon(low, self.batch.spec.reach)
-        self.asof = AsOfJoiner(self.joiner, rule, low, horizon)
         run = (self._start_release, self._continue_release, self._finish_release)[stage]
-        began = current_environment().read_clock()
-        for number, release in enumerate(self.batch.releases):
-            run(number, release, list_partitions(release, self.batch))
-        self.asof.tally.seconds += current_environment().read_clock() - began
+        for query, several in groupby(enumerate(self.batch.releases), lambda each: each[1].query):
+            self.asof = self._make_joiner(query)
+            began = current_environment().read_clock()
+            for number, release in several:
+                run(number, release, list_partitions(release, self.batch))
+            self.asof.tally.seconds += current_environment().read_clock() - began
+
+    def _make_joiner(self, query: int | None) -> AsOfJoiner:
+        """Return the joiner of the run's own releases, or of those of an as-of query."""
+        batch, joiner = self.batch, self.joiner
+        if query is None or batch.bitmaps is None:
+            assert batch.spec.match is not None, "releases are those of an as-of join"
+            horizon = find_partner_horizon(batch.low, batch.spec.reach)
+            return AsOfJoiner(joiner, batch.spec.match, batch.low, horizon)
+        asof, low = batch.bitmaps.asof_queries[query], batch.query_lows.get(query)
+        predicate = with_windows(joiner.predicate, asof.windows)
+        horizon = find_partner_horizon(low, reach_of_windows(asof.windows))
+        alone = BlockJoiner(predicate, joiner.horizons, None, joiner.batch_number)
+        return AsOfJoiner(alone, asof.rule, low, horizon, query)
+
+    @property
+    def _rule(self) -> MatchRule:
+        return self.asof.rule
 
     def shipments(self) -> Iterator[tuple[list[int], Place, PartialMatches]]:
         """Yield the rows that leave, with their partition and place."""
@@ -138,7 +156,7 @@ class ReleaseProber:
     def _choose_sent(self, left: PartialMatches, blocks: Sequence[BlockRows]) -> Partners:
         if not blocks:
             return Partners.empty()
-        key = self.rule.order_keys[RIGHT]
+        key = self._rule.order_keys[RIGHT]
         candidates = [
             BestRows(b.numpy_column(PLACE), np.arange(b.batch.num_rows), b.numpy_column(key))
             for b in blocks
@@ -150,9 +168,9 @@ class ReleaseProber:
         )
         best = choose_best_rows(
             candidates,
-            left.column_values(LEFT, self.rule.order_keys[LEFT]),
-            self.rule,
-            lambda at: rank_partners(Partners(*(e[at] for e in every)), blocks, self.rule),
+            left.column_values(LEFT, self._rule.order_keys[LEFT]),
+            self._rule,
+            lambda at: rank_partners(Partners(*(e[at] for e in every)), blocks, self._rule),
         )
         return Partners(*(each[best] for each in every))
 
@@ -171,20 +189,22 @@ class ReleaseProber:
             is_before = times < release.until
             due = is_before if due is None else due & is_before
         at = np.arange(len(times)) if due is None else np.flatnonzero(due)
+        at = select_served_rows(rows.batch, at, release.query)
         return PartialMatches({LEFT: (rows, at)})
 
     def _read_compared(self, release: Release) -> PartialMatches:
         """Return the columns that are compared of the tuples of a release."""
         rows, at = self._read_released(release).parts[LEFT]
         every = drop_order_columns(rows.batch)
-        names = [n for n in every.schema.names if n.startswith("__") or n in self._residuals]
+        names = [n for n in every.schema.names if n.startswith("__") or n in self._compared]
         batch = take_block_rows(every.select(names), at)
         return PartialMatches({LEFT: (BlockRows(batch), np.arange(len(at)))})
 
     @property
-    def _residuals(self) -> set[str]:
-        """The columns of left tuples that residuals read."""
-        read = (r.columns for r in self.joiner.predicate.residuals)
+    def _compared(self) -> set[str]:
+        """The columns of left tuples that conditions compare."""
+        read = [r.columns for r in self.joiner.predicate.residuals]
+        read += [c.ends for c in self.joiner.predicate.index_conditions]
         measured = (m.left for r in self.joiner.predicate.residuals for m in r.measures)
         measured_right = (m.right for r in self.joiner.predicate.residuals for m in r.measures)
         ends = (*(end for columns in read for end in columns), *measured, *measured_right)
@@ -192,7 +212,7 @@ class ReleaseProber:
 
     def _list_sent(self) -> list[str]:
         """Return the columns of partners that are sent back."""
-        key, wanted = self.rule.order_keys[RIGHT], self.batch.spec.columns[RIGHT]
+        key, wanted = self._rule.order_keys[RIGHT], self.batch.spec.columns[RIGHT]
         return [*dict.fromkeys([*wanted, key])]
 
     def _open_partners(self, release: Release) -> list[BlockRows]:
@@ -223,11 +243,17 @@ class ReleaseProber:
                     LEFT: (rows, at[partners.probes[some]]),
                     RIGHT: (other, partners.rows[some]),
                 }
-                for _, piece in self.joiner.split_for_output(number, PartialMatches(chosen)):
+                served = self._mark_served(release, len(some))
+                matches = PartialMatches(chosen, served)
+                for _, piece in self.joiner.split_for_output(number, matches):
                     self.results.append_results(piece)
         metrics = self.replicas.host_metrics(release.host)
         metrics.results += len(partners.probes)
         metrics.probes += len(at)
         alone = np.ones(len(at), bool)
         alone[partners.probes] = False
-        self.answers.answer_released_tuples(release.host, rows.batch, at, at[alone])
+        self.answers.answer_released_tuples(release, rows.batch, at, at[alone])
+
+    def _mark_served(self, release: Release, results: int) -> np.ndarray | None:
+        """Return the query that results serve as bitmaps; None: the run serves none."""
+        return None if release.query is None else np.full(results, 1 << release.query, np.int64)

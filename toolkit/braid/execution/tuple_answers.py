@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from braid.core.answer_state import AnswerCount
 from braid.core.change_types import DELETE, INSERT
-from braid.core.plan import Finding, Settle
+from braid.core.join_kinds import JoinKind
+from braid.core.plan import Finding, Release, Settle
 from braid.core.releases import LEFT
 from braid.core.reserved_columns import MARK, TIME
 from braid.execution.host_replicas import ReplicaStore
@@ -43,7 +45,7 @@ class AnswerWriter:
         is_final = times < settle.until
         if settle.since is not None:
             is_final &= times >= settle.since
-        at = _select_served(rows.batch, at[is_final], settle.query)
+        at = select_served_rows(rows.batch, at[is_final], settle.query)
         marks = self._replicas.find_known_marks(settle.block, settle.query)
         unmatched = at[~look_up_match_bits(marks, rows.row_numbers()[at])]
         self._count_answers(settle.stream, len(at), len(unmatched))
@@ -83,22 +85,25 @@ class AnswerWriter:
 
     def answer_rejected_tuples(self, arrived: Mapping[int, Iterable[pa.RecordBatch]]) -> None:
         """Answer arrived tuples, by preserved stream, that can be in no pair."""
-        preserved = self._replicas.batch.list_preserved()
+        bitmaps = self._replicas.batch.bitmaps
+        kinds: Mapping[Any, JoinKind] = {None: self._kind}
+        if bitmaps is not None:
+            kinds = bitmaps.list_rejecting_queries()
         for stream, batch in ((s, batch) for s, several in arrived.items() for batch in several):
-            for query, streams in preserved.items():
-                if stream in streams:
+            for query, kind in kinds.items():
+                if stream in kind.preserved:
                     # They were never among the waiting ones, so they are not counted as answered.
-                    at = _select_served(batch, np.arange(batch.num_rows), query)
+                    at = select_served_rows(batch, np.arange(batch.num_rows), query)
                     self._count_answers(stream, 0, len(at))
                     self._write_unmatched(stream, 0, batch, at, query)
 
     def answer_released_tuples(
-        self, host: int, batch: pa.RecordBatch, released: np.ndarray, alone: np.ndarray
+        self, release: Release, batch: pa.RecordBatch, released: np.ndarray, alone: np.ndarray
     ) -> None:
         """Answer tuples of an as-of join; those at the positions ``alone`` have no partner."""
         self._count_answers(LEFT, len(released), len(alone))
-        if self._kind.preserved:
-            self._write_unmatched(LEFT, host, batch, alone)
+        if self._find_kind(release.query).preserved:
+            self._write_unmatched(LEFT, release.host, batch, alone, release.query)
 
     def sum_counts(self) -> dict[int, AnswerCount]:
         """Return the answered tuples by stream, with those that left the state as they matched."""
@@ -118,12 +123,18 @@ class AnswerWriter:
         at: np.ndarray,
         query: int | None = None,
     ) -> None:
-        kind = self._kind
-        if query is not None and (bitmaps := self._replicas.batch.bitmaps) is not None:
-            kind = bitmaps.kinds[query]
+        kind = self._find_kind(query)
         if kind.writes_unmatched and len(at):
             self._append_rows(stream, batch, at, query)
             self._replicas.host_metrics(host).results += len(at)
+
+    def _find_kind(self, query: int | None) -> JoinKind:
+        """Return the kind of a query; None: that of the join, which serves none."""
+        bitmaps = self._replicas.batch.bitmaps
+        if query is None or bitmaps is None:
+            return self._kind
+        asof = bitmaps.asof_queries.get(query)
+        return bitmaps.kinds[query] if asof is None else asof.kind
 
     def _append_rows(
         self,
@@ -138,7 +149,7 @@ class AnswerWriter:
         self._results.append_unmatched(stream, batch, at, served, change)
 
 
-def _select_served(batch: pa.RecordBatch, at: np.ndarray, query: int | None) -> np.ndarray:
+def select_served_rows(batch: pa.RecordBatch, at: np.ndarray, query: int | None) -> np.ndarray:
     """Return the positions of the rows that a query selects; None: there are no queries."""
     if query is None:
         return at

@@ -16,7 +16,7 @@ from braid.condition.predicate import Predicate, ProbeStep
 from braid.core.horizon import Horizon
 from braid.core.match_rules import MatchRule
 from braid.core.releases import LEFT, RIGHT
-from braid.core.reserved_columns import TIME
+from braid.core.reserved_columns import MARK, TIME
 from braid.kernels.asof_search import (
     BestRows,
     Probes,
@@ -59,12 +59,19 @@ class AsOfJoiner:
 
     - ``low``: event time below which left tuples have come late; None: none.
     - ``horizon``: event time below which their partners have expired; None: none.
+    - ``query``: bit of the query that partners serve; None: the run serves none.
     """
 
     def __init__(
-        self, joiner: BlockJoiner, rule: MatchRule, low: int | None, horizon: Horizon
+        self,
+        joiner: BlockJoiner,
+        rule: MatchRule,
+        low: int | None,
+        horizon: Horizon,
+        query: int | None = None,
     ) -> None:
         self.joiner, self.rule, self.low, self.horizon = joiner, rule, low, horizon
+        self.query = query
         step, self.limits = plan_match_step(joiner.predicate, rule)
         path = step.access_path
         self.equality = path.equality if isinstance(path, OrderSearch) else None
@@ -200,12 +207,18 @@ class AsOfJoiner:
         return self._sorted[at]
 
     def _find_live(self, rows: BlockRows) -> np.ndarray | None:
-        """Return the positions of the host's rows that have not expired; None: all rows."""
+        """Return the positions of the host's rows that may be partners; None: all rows.
+
+        They have not expired, and the query selects them.
+        """
         chosen = rows.key_mask()
         horizon = self.horizon
         if horizon is not None and rows.batch.num_rows and rows.event_time_range()[0] < horizon:
             live = rows.numpy_column(TIME) >= horizon
             chosen = live if chosen is None else chosen & live
+        if self.query is not None:
+            served = (rows.numpy_column(MARK) >> self.query & 1).astype(bool)
+            chosen = served if chosen is None else chosen & served
         return None if chosen is None else np.flatnonzero(chosen)
 
 

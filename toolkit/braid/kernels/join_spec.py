@@ -194,6 +194,7 @@ class BatchSpec:
     - ``releases``: stored tuples of an as-of join that take their partners.
     - ``low``: event time below which its left tuples have come late, before the batch; None: none.
     - ``next_low``: the same for the next batch, by which merges forget.
+    - ``query_lows``: as ``low``, by the bit of an as-of query, in a run that serves many.
     """
 
     spec: JoinSpec
@@ -219,9 +220,13 @@ class BatchSpec:
     releases: tuple[Release, ...] = ()
     low: int | None = None
     next_low: int | None = None
+    query_lows: Mapping[int, int | None] = field(default_factory=dict)
 
     def list_preserved(self) -> dict[int | None, tuple[int, ...]]:
-        """Return the preserved streams by the bit of a query, or for None if there are none."""
+        """Return the preserved streams by the bit of a query, or for None if there are none.
+
+        Those of as-of queries are left out: releases answer their tuples.
+        """
         if self.bitmaps is None:
             return {None: self.spec.kind.preserved}
         return {bit: kind.preserved for bit, kind in self.bitmaps.kinds.items()}

@@ -13,16 +13,25 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from braid.core.join_kinds import JoinKind
+from braid.core.match_rules import MatchRule
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, TIME
 
 if TYPE_CHECKING:
     from braid.kernels.host_block_rows import BlockRows, PartialMatches
+
+
+class AsOfQuery(NamedTuple):
+    """An as-of query: its kind, the rule that chooses partners, and its windows by stream."""
+
+    kind: JoinKind
+    rule: MatchRule
+    windows: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -32,8 +41,10 @@ class QueryBitmaps:
     - ``windows``: by stream, the distinct windows w_1 < ... < w_n in microseconds.
     - ``masks``: by stream; entry k has the queries that a tuple serves once its age has reached w_k
       (w_0 = 0). These are the queries of a slice from w_k on (Lemma 9).
-    - ``kinds``: by bit, the kinds of the queries that are not inner joins.
-    - ``pair_mask``: the queries whose results have pairs.
+    - ``kinds``: by bit, the kinds of the queries that are outer, semi or anti joins.
+    - ``asof_queries``: by bit, the as-of queries, which take no part in probes.
+    - ``probe_mask``: the queries that do.
+    - ``pair_mask``: those whose results have pairs.
     - ``horizons``: by bit of such a query and by stream, the event time below which a stored tuple
       is answered, so that it is in no further result of the query.
     """
@@ -42,6 +53,8 @@ class QueryBitmaps:
     masks: tuple[tuple[int, ...], ...]
     kinds: Mapping[int, JoinKind] = field(default_factory=dict)
     pair_mask: int = -1
+    probe_mask: int = -1
+    asof_queries: Mapping[int, AsOfQuery] = field(default_factory=dict)
     horizons: Mapping[int, tuple[float | None, ...]] = field(default_factory=dict)
 
     @classmethod
@@ -52,9 +65,21 @@ class QueryBitmaps:
             bits = [(w, 1 << q.bitmap_position) for w, q in zip(ranges, queries, strict=True)]
             windows.append(tuple(sorted(set(ranges))))
             masks.append(tuple(sum(bit for w, bit in bits if w > age) for age in (0, *windows[-1])))
-        kinds = {q.bitmap_position: q.kind for q in queries if not q.kind.is_inner}
-        pairs = sum(1 << q.bitmap_position for q in queries if q.kind.writes_pairs)
-        return cls(tuple(windows), tuple(masks), kinds, pairs)
+        kinds = {q.bitmap_position: q.kind for q in queries if q.has_marks}
+        asof = {
+            q.bitmap_position: AsOfQuery(q.kind, q.match, q.windows)
+            for q in queries
+            if q.match is not None
+        }
+        probing = [q for q in queries if q.match is None]
+        pairs = sum(1 << q.bitmap_position for q in probing if q.kind.writes_pairs)
+        probes = sum(1 << q.bitmap_position for q in probing)
+        return cls(tuple(windows), tuple(masks), kinds, pairs, probes, asof)
+
+    def list_rejecting_queries(self) -> dict[int, JoinKind]:
+        """Return the kinds of the queries that answer tuples which can be in no pair."""
+        asof = {bit: q.kind for bit, q in self.asof_queries.items() if not q.kind.is_inner}
+        return {**self.kinds, **asof}
 
     def longest_window_rank(self, stream: int, marks: np.ndarray) -> np.ndarray:
         """Return, by tuple, the index of the longest window among the queries in its mark.
@@ -90,7 +115,7 @@ class QueryBitmaps:
         """
         spans = {s: rows.event_time_range() for s, (rows, _) in found.parts.items()}
         first, last = max(lo for lo, _ in spans.values()), max(hi for _, hi in spans.values())
-        queries, now = np.full(len(found), -1, np.int64), None
+        queries, now = np.full(len(found), self.probe_mask, np.int64), None
         for s, (lo, hi) in spans.items():
             queries &= found.column_values(s, MARK)
             same = self.queries_if_constant(s, max(0, first - hi), last - lo)

@@ -25,8 +25,9 @@ from braid.condition.predicate import Predicate
 from braid.condition.spark_dialect import SparkSql
 from braid.core import batch_report
 from braid.core.query import unite_kinds
+from braid.core.releases import RIGHT, find_least
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
-from braid.core.stream_clocks import Clock, find_watermarks
+from braid.core.stream_clocks import Clock
 from braid.execution.engine import Engine
 from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.join_spec import take_rows
@@ -57,7 +58,8 @@ class BitmapRewrite:
     """Work of every task of a rewrite.
 
     It names the replicas, the bits to retain and the queries to serve from now on. ``fsync``: force
-    written files to disk. ``preserved``: streams whose rows keep their numbers.
+    written files to disk. ``preserved``: streams whose rows keep their numbers. ``answered``: those
+    whose old rows stay until they are answered.
     """
 
     folder: str
@@ -71,6 +73,7 @@ class BitmapRewrite:
     watermarks: tuple[Clock, ...]
     fsync: bool
     preserved: tuple[int, ...]
+    answered: frozenset[int]
 
     def stored_rows(self, block: int, host: int) -> BlockRows:
         """Return the rows of a block as stored on a host."""
@@ -91,10 +94,23 @@ def plan_rewrite(engine: Engine, queries: Queries) -> BitmapRewrite:
         streams,
         query_bitmap(q for q in state.queries if q in queries),
         QueryBitmaps.from_queries(queries),
-        find_watermarks(state.clocks, engine.lateness),
+        _find_limits(engine),
         engine.store.force,
         unite_kinds((*state.queries, *queries)).preserved,
+        frozenset(s for q in (*state.queries, *queries) for s in q.answered_streams),
     )
+
+
+def _find_limits(engine: Engine) -> tuple[Clock, ...]:
+    """Return, by stream, the event time from which on ages count.
+
+    Partners of tuples that the next batch releases stay until then.
+    """
+    limits = list(engine.rules.find_state_watermarks(engine.state))
+    lows = [each.low for each in engine.state.query_releases.values()]
+    if lows:
+        limits[RIGHT] = find_least([limits[RIGHT], *lows])
+    return tuple(limits)
 
 
 def rewrite_replicas(
@@ -118,7 +134,7 @@ def rewrite_replicas(
             if job.streams[block] == stream
         ]
         where = spark.createDataFrame(own_files, _WHERE).repartitionById(partitions, "partition")
-        wanted = queries_by_selection(new, stream)
+        wanted = queries_by_selection(new, stream, is_stored=True)
         trees = [sqlglot.parse_one(sql, dialect=SparkSql) for sql in wanted if sql]
         used = {
             column.parts[0].name.lower() for tree in trees for column in tree.find_all(exp.Column)
@@ -217,6 +233,7 @@ def _rewrite_replica(
         job.watermarks[stream],
         job.predicate.stream_orders(stream),
         stream in job.preserved,
+        stream in job.answered,
     )
     if batch is None:
         return None

@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from braid.condition.access_paths import Order
+from braid.core.answer_state import to_limit
 from braid.core.query import MOST, Query
+from braid.core.releases import LEFT
 from braid.core.reserved_columns import MARK, ROUTING, TIME
 from braid.core.stream_clocks import Clock
 from braid.kernels.block_builder import (
@@ -77,7 +79,7 @@ def _complete_since(
         if q.selections[stream] in (None, new.selections[stream]):
             times = [] if q.complete_since[stream] is None else [q.complete_since[stream]]
             if limit is not None and q.windows[stream] < new.windows[stream]:
-                times.append(int(limit) - q.windows[stream] + 1)
+                times.append(to_limit(limit) - q.windows[stream] + 1)
             if not times:
                 return None
             since = min(since, max(t for t in times if t is not None))
@@ -102,14 +104,16 @@ def rewrite_bitmaps(
     limit: Clock,
     orders: Sequence[Order],
     is_numbered: bool = False,
+    keeps_old: bool = False,
 ) -> pa.RecordBatch | None:
     """Return a stored block for another set of queries; None if no tuple is left.
 
     The new bitmap of a chosen row has the ``kept_bits`` of the old one and its ``fresh`` bits.
     Tuples that no query can use are dropped: those in no query's selection, and those older than
     each of their windows at ``limit``. ``limit`` is the earliest event time still expected of the
-    other streams; None: drop none for their age. ``is_numbered``: some query preserves the stream:
-    rows keep their numbers, and old ones stay until the next batch answers them.
+    other streams; None: drop none for their age. ``is_numbered``: some query preserves the stream,
+    so that rows keep their numbers. ``keeps_old``: some query answers tuples of the stream, so that
+    old ones stay until the next batch answers them.
     """
     chosen = None if is_numbered else rows.key_mask()
     batch = take_numbered_rows(rows) if is_numbered else rows.batch
@@ -118,7 +122,7 @@ def rewrite_bitmaps(
     marks = (batch.column(MARK).to_numpy() & kept_bits) | fresh
     ranks = bitmaps.longest_window_rank(stream, marks)
     alive = marks != 0
-    if limit is not None and not is_numbered:
+    if limit is not None and not is_numbered and not keeps_old:
         alive &= batch.column(TIME).to_numpy() + bitmaps.lifetimes(stream)[ranks] > limit
     batch = replace_column(replace_column(batch, MARK, pa.array(marks)), ROUTING, pa.array(ranks))
     if not alive.any():
@@ -132,13 +136,18 @@ def query_bitmap(queries: Iterable[Query]) -> int:
     return sum(1 << q.bitmap_position for q in queries)
 
 
-def queries_by_selection(queries: Iterable[Query], stream: int) -> dict[str | None, int]:
+def queries_by_selection(
+    queries: Iterable[Query], stream: int, is_stored: bool = False
+) -> dict[str | None, int]:
     """Return bitmaps of the queries with each selection on a stream.
 
-    Each selection is then evaluated once (7.4).
+    Each selection is then evaluated once (7.4). ``is_stored``: for tuples that came before these
+    queries; as-of queries release none of them.
     """
     bitmaps: dict[str | None, int] = {}
     for q in queries:
+        if is_stored and stream == LEFT and q.match is not None:
+            continue
         bitmaps[q.selections[stream]] = (
             bitmaps.get(q.selections[stream], 0) | 1 << q.bitmap_position
         )

@@ -15,6 +15,12 @@ from braid.condition.spark_type_checker import SparkAnalyzer
 from braid.condition.sql_types import Analyzer
 from braid.condition.term_normalizer import split_conjuncts
 from braid.core.join_kinds import parse_kind
+from braid.core.match_rules import (
+    MatchArguments,
+    MatchRule,
+    make_time_rule,
+    parse_match,
+)
 from braid.core.query import Query, unite_kinds
 from braid.errors import PredicateError
 from braid.join_config import JoinConfig
@@ -24,7 +30,7 @@ from braid.util.durations import Span
 from braid.util.json_codec import to_plain
 
 _STORED = ("name", "windows", "selections", "bitmap_position", "complete_since")
-"""Fields of a query in ``run.json``, before its kind."""
+"""Fields of a query in ``run.json``, before its kind and the arguments of an as-of query."""
 ChainText = str | tuple[str, ...]
 """A mode of a chain, or the ages at which its slices end."""
 
@@ -48,6 +54,7 @@ class SharedJoinConfig(JoinConfig):
             [
                 *(to_plain(getattr(q, name)) for name in _STORED),
                 q.kind.to_json(list(self.streams)),
+                None if q.match is None else q.match.to_arguments(),
             ]
             for q in self.queries
         ]
@@ -67,34 +74,38 @@ class SharedJoinConfig(JoinConfig):
         driver_memory: Any = None,
     ) -> Self:
         chain = stored["chain"]
-        queries = tuple(_restore_query(each, list(columns)) for each in stored["queries"])
+        config = super().from_json(stored, columns, executor, driver_memory)
+        queries = tuple(_restore_query(config, each) for each in stored["queries"])
         return replace(
-            super().from_json(stored, columns, executor, driver_memory),
+            config,
             chain=chain if isinstance(chain, str) else tuple(chain),
             queries=queries,
             kind=unite_kinds(queries),
         )
 
 
-def _restore_query(stored: Sequence[Any], aliases: Sequence[str]) -> Query:
-    name, windows, selections, bit, since, how = stored
-    kind = parse_kind(how, aliases)
-    return Query(name, tuple(windows), tuple(selections), bit, tuple(since), kind)
+def _restore_query(config: JoinConfig, stored: Sequence[Any]) -> Query:
+    name, windows, selections, bit, since, how, asof = stored
+    kind = parse_kind(how, list(config.streams))
+    match = _parse_query_match(config, MatchArguments(**(asof or {})))
+    return Query(name, tuple(windows), tuple(selections), bit, tuple(since), kind, match)
 
 
 def make_query(
     join: AnalyzedJoin,
     name: str,
-    windows: Span | Mapping[str, Span],
+    windows: Span | Mapping[str, Span] | None = None,
     where: Mapping[str, str] | None = None,
     on: str | None = None,
     streams: Sequence[str] | None = None,
     judges: Mapping[str, Analyzer] | None = None,
     how: Any = "inner",
+    **asof: Any,
 ) -> Query:
     """Return a query for a shared join.
 
-    ``how``: kind of the query; see ``braid.core.join_kinds``. ``judges``: analyzers by stream, as
+    ``how``: kind of the query; see ``braid.core.join_kinds``. ``asof``: the arguments of an as-of
+    query; see ``braid.core.match_rules``. ``judges``: analyzers by stream, as
     ``selection_analyzers`` returns them; None: create them as needed.
 
     Raises ValueError if the join cannot serve the query.
@@ -109,7 +120,13 @@ def make_query(
         raise ValueError(
             f"query {name!r} joins on {on!r}; this join is on {config.on!r}; selections go in where"
         )
-    query, by = Query.parse(name, tuple(config.streams), windows, where, how), judges or {}
+    match = _parse_query_match(config, MatchArguments(**asof))
+    query = Query.parse(name, tuple(config.streams), windows, where, how, match)
+    if match is not None and config.shed is not None:
+        raise ValueError(
+            f"query {name!r} has match={match.match!r} in a join that sheds load, where pairs are "
+            "left out, so that no partner can be said to be the best; leave one of the two out"
+        )
     if not query.kind.is_inner and len(config.streams) > 2:
         raise ValueError(
             f"query {name!r} has how={how!r}, and this join is of {len(config.streams)} streams; "
@@ -121,9 +138,22 @@ def make_query(
             f"query {name!r} has how={how!r} in a join that sheds load, where pairs are left out, "
             "so that no tuple can be said to have no partner; leave one of the two out"
         )
-    each = zip(config.streams, query.selections, strict=True)
+    each, by = zip(config.streams, query.selections, strict=True), judges or {}
     selections = (_check_selection(join, a, sql, name, by.get(a)) for a, sql in each)
     return replace(query, selections=tuple(selections))
+
+
+def _parse_query_match(config: JoinConfig, given: MatchArguments) -> MatchRule | None:
+    """Return the rule of an as-of query; None: it is none. Raises ValueError if it is invalid."""
+    options = parse_match(given, config.streams, config.event_time_columns)
+    if options is None:
+        return None
+    if options.order:
+        raise ValueError(
+            f"order is {given.order!r}, but as-of queries of a shared join compare event times; a "
+            "StreamJoin compares other columns"
+        )
+    return make_time_rule(options, [*[*config.streams.values()][1]])
 
 
 def selection_analyzers(

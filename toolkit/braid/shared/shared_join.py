@@ -109,17 +109,22 @@ class SharedJoin(StreamJoin):
     def add(
         self,
         name: str,
-        windows: Span | Mapping[str, Span],
+        windows: Span | Mapping[str, Span] | None = None,
         where: Mapping[str, str] | None = None,
         on: str | None = None,
         streams: Sequence[str] | None = None,
         how: Any = "inner",
+        match: Any = None,
+        tolerance: Any = None,
+        strict: bool = False,
+        ties: Any = None,
     ) -> None:
         """Add a query that is served from the start of the run.
 
         See ``SharedRun.add`` for the parameters and for adding a query to a running join.
         """
-        new = make_query(self._join, name, windows, where, on, streams, how=how)
+        asof = {"match": match, "tolerance": tolerance, "strict": strict, "ties": ties}
+        new = make_query(self._join, name, windows, where, on, streams, how=how, **asof)
         self._set_queries(add_query(self.queries, new))
 
     def add_all(self, asked: Iterable[Mapping[str, Any]]) -> None:

@@ -16,7 +16,7 @@ from braid.core.join_kinds import INNER, parse_kind
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, QUERIES
 from braid.core.run_events import QueryAdded, QueryRemoved
-from braid.core.stream_clocks import find_latest_times, find_watermarks
+from braid.core.stream_clocks import find_latest_times
 from braid.join_run import JoinRun
 from braid.kernels.join_spec import JoinSpec
 from braid.papers.slices import chain as chains
@@ -51,17 +51,18 @@ class SharedRun(JoinRun):
     def make_query(
         self,
         name: str,
-        windows: Span | Mapping[str, Span],
+        windows: Span | Mapping[str, Span] | None = None,
         where: Mapping[str, str] | None = None,
         on: str | None = None,
         streams: Sequence[str] | None = None,
         how: Any = "inner",
+        **asof: Any,
     ) -> Query:
         """Return a query for this run without adding it; see ``add``.
 
         Raises ValueError if this run cannot serve the query.
         """
-        query = make_query(self._join, name, windows, where, on, streams, how=how)
+        query = make_query(self._join, name, windows, where, on, streams, how=how, **asof)
         self._check_preserved([query])
         return query
 
@@ -96,6 +97,7 @@ class SharedRun(JoinRun):
             by_alias(q.selections),
             by_alias(q.complete_since),
             q.kind.to_json(list(self.config.streams)),
+            None if q.match is None else q.match.to_arguments(),
         )
 
     def _join_batch(self, source: DataFrame, number: int) -> None:
@@ -252,11 +254,15 @@ class SharedRun(JoinRun):
     def add(
         self,
         name: str,
-        windows: Span | Mapping[str, Span],
+        windows: Span | Mapping[str, Span] | None = None,
         where: Mapping[str, str] | None = None,
         on: str | None = None,
         streams: Sequence[str] | None = None,
         how: Any = "inner",
+        match: Any = None,
+        tolerance: Any = None,
+        strict: bool = False,
+        ties: Any = None,
     ) -> None:
         """Add a query that is served from the next batch on.
 
@@ -265,7 +271,8 @@ class SharedRun(JoinRun):
         name
             Name of the query, unique among the queries that are served.
         windows
-            One duration for all streams, as "10 minutes", or durations by alias.
+            One duration for all streams, as "10 minutes", or durations by alias. An as-of query
+            with a tolerance needs none.
         where
             Conditions by alias over that stream's columns, as in ``{"a": "a.value > 30"}``.
         on, streams
@@ -274,6 +281,10 @@ class SharedRun(JoinRun):
             Kind of the query; see ``braid.core.join_kinds``. A query that is not an inner join
             answers the tuples that come from now on, but not those earlier than its longest window
             after the times of QueryAdded. Some query of the start must have preserved its streams.
+        match, tolerance, strict, ties
+            An as-of query: each tuple of the first stream that comes from now on takes one partner
+            by event time, within the windows; see ``braid.core.match_rules``. It answers like a
+            query that is not an inner join.
 
         The query gets the results of new tuples with the tuples that the state still holds. Its
         answers are complete from the start if some query retains the tuples of every stream as
@@ -286,12 +297,11 @@ class SharedRun(JoinRun):
 
         Raises ValueError if this run cannot serve the query; nothing has changed then.
         """
+        asof = {"match": match, "tolerance": tolerance, "strict": strict, "ties": ties}
         with self._turn:
-            state, new = (
-                self._engine.state,
-                self.make_query(name, windows, where, on, streams, how),
-            )
-            watermarks = find_watermarks(state.clocks, self._engine.lateness)
+            state = self._engine.state
+            new = self.make_query(name, windows, where, on, streams, how, **asof)
+            watermarks = self._engine.rules.find_state_watermarks(state)
             queries = add_query(
                 state.queries, new, watermarks, find_latest_times(state.clocks, state.pending)
             )

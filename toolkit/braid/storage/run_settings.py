@@ -87,6 +87,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
             Annotated[int, Meta(ge=0, lt=MOST)],
             list[int | None],
             _Text | dict[str, _Text],
+            dict[str, Any] | None,
         ]
     ] = []
 
