@@ -36,8 +36,8 @@ def test_a_join_tells_what_it_will_do(streams, tmp_path: Path, monkeypatch):
     assert str(found).endswith("residual")
     assert rows(found, "event time") == [("ts", "lateness: 5 s; ahead: 1 d")]
     assert [how for _, how in rows(found, "stream")] == [
-        "static, replayed in micro-batches; window: 1 min 30 s",
-        "static, replayed in micro-batches; window: full history",
+        "static, replayed in micro-batches as it is at start(); window: 1 min 30 s",
+        "static, replayed in micro-batches as it is at start(); window: full history",
     ]
     (placement,) = rows(found, "placement")
     assert "hosts: 8" in placement[1] and "exactly once" in placement[1]

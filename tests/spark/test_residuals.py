@@ -6,9 +6,12 @@ import os
 from collections.abc import Mapping
 from random import Random
 
+import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from braid.condition.arrow_type_checker import ArrowAnalyzer
 from braid.condition.column_names import parse_condition, resolve_columns
 from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.residual_evaluation import duckdb_cursor, evaluate_residual
@@ -40,6 +43,9 @@ a.list = b.list OR a.raw < b.raw OR a.pair <=> b.pair
 a.ts - b.ts > INTERVAL 2 MINUTES OR a.d - b.d = INTERVAL 3 DAYS OR datediff(b.d, a.d) = 7
 levenshtein(a.s, b.s) < 2 OR levenshtein(concat(a.s, b.s, 'Zoë 日本'), b.s) = 7
 substring(a.s || b.s, b.k - 5, a.k) = 'a' OR left(a.s, b.k - 9) = 'ab' OR right(a.s, b.y) = 'b'
+lower(a.s || 'ÀB') = lower(b.s || 'àb') OR upper(a.s || 'ß') = upper(b.s || 'Ss')
+trim('  ' || a.s) = b.s OR trim(a.s || ' ') < lower(b.s)
+date_trunc('hour', a.ts) = date_trunc('HOUR', b.ts) AND date_trunc('week', a.d) = b.d
 replace(a.s || b.s, b.s, 'x') = 'x' OR replace(a.s, b.s, a.s) = 'abb' OR sign(a.f - b.f) < -0.5D
 CASE a.k WHEN b.k THEN a.flag WHEN 3 THEN b.flag END OR nullif(a.n, b.k) IS NULL
 (a.flag = b.flag) IS TRUE OR (a.k & b.k) = 4 OR (a.k ^ b.n) = 5 OR (a.y | b.k) = 7
@@ -219,3 +225,25 @@ def test_a_division_by_0_is_null_where_spark_is_set_so(
         agree(given, residuals, texts)
     finally:
         spark.conf.set("spark.sql.ansi.enabled", "true")
+
+
+def test_letters_are_converted_as_spark_does_or_refused(spark: SparkSession) -> None:
+    """All letters, alone and inside a word: no text of a table has another lower or upper case."""
+    points = [c for c in range(1, 0x30000) if not 0xD800 <= c < 0xE000]
+    letters = pa.table({"s": [f"A{chr(c)}b" for c in points]})
+    for function in ("lower", "upper"):
+        expected = spark.createDataFrame(letters).selectExpr(f"{function}(s) AS s").toArrow()["s"]
+        sql, _ = ArrowAnalyzer({"a": letters}).compile_expression("a", f"{function}(s)")
+        with duckdb.connect() as database:
+            found = database.execute(
+                f"SELECT {sql.replace('error(', 'concat(NULL, ')} AS s FROM letters"
+            ).to_arrow_table()["s"]
+        differing = pc.and_(pc.not_equal(found, ""), pc.not_equal(found, expected))
+        wrong = [
+            hex(c)
+            for c, each, differs in zip(
+                points, found.to_pylist(), differing.to_pylist(), strict=True
+            )
+            if differs and "is not known" not in each
+        ]
+        assert not wrong and pc.sum(pc.equal(found, expected)).as_py() > len(points) - 400

@@ -217,7 +217,7 @@ to_date(a.t) = a.d OR datediff(a.d, b.d) = 1; unix_date(a.d) = 1 OR unix_micros(
 year(a.d) + month(a.d) + day(a.d) + dayofmonth(a.d) + hour(a.t) + minute(a.t) + second(a.t) = 1 OR extract(second FROM a.t) = 1
 a.s LIKE 'x' OR a.s LIKE 'x' ESCAPE '!'; concat(a.s, 'x') = a.s || 'y'; array_contains(a.l, 1) OR size(a.l) = size(array_compact(a.l))
 levenshtein(a.s, b.s) = 1 OR replace(a.s, 'x', 'y') = substring(a.s, 1, 2); left(a.s, 1) = right(a.s, 1) OR sign(a.x) = 1
-length(a.s) = 1 OR startswith(a.s, 'x') OR endswith(a.s, 'x') OR contains(a.s, 'x') OR locate('a', a.s) = 1
+length(trim(a.s)) = 1 OR lower(a.s) = upper(b.s) OR startswith(a.s, 'x') OR endswith(a.s, 'x') OR contains(a.s, 'x') OR locate('a', a.s) = 1
 isnan(a.x) OR sqrt(a.x) + ln(a.x) + exp(a.x) + pow(a.x, 2) = 1; sin(a.x) + cos(a.x) + tan(a.x) + asin(a.x) + acos(a.x) + atan(a.x) + atan2(a.x, 1) = 1
 """
 

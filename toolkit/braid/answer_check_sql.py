@@ -14,10 +14,18 @@ from typing import Any, NoReturn
 import sqlglot
 from sqlglot import exp
 
+from braid.answer_check_functions import (
+    CALLS,
+    COMPARISONS,
+    COUNT_NULLS,
+    DOUBLE_CALLS,
+    LOSSLESS_CASTS,
+)
 from braid.condition.spark_dialect import SparkSql
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+_TRUNCATED = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 _UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
 
 
@@ -38,11 +46,11 @@ class _Translation:
 
     def translate(self, node: exp.Expr) -> str:
         """Return a node as DuckDB SQL."""
-        if type(node) in _CALLS:
+        if type(node) in CALLS:
             parts = [self.translate(p) for p in _list_arguments(node)]
-            return _CALLS[type(node)].format(*parts)
-        if type(node) in _DOUBLE_CALLS:
-            return _DOUBLE_CALLS[type(node)].format(self._as_double(node.this))
+            return CALLS[type(node)].format(*parts)
+        if type(node) in DOUBLE_CALLS:
+            return DOUBLE_CALLS[type(node)].format(self._as_double(node.this))
         if type(node) not in _RULES:
             self._refuse(node)
         return _RULES[type(node)](self, node)
@@ -115,7 +123,7 @@ class _Translation:
 
     def _translate_comparison(self, node: Any) -> str:
         left, right = self._align(node, node.this, node.expression)
-        return f"({left} {_COMPARISONS[type(node)]} {right})"
+        return f"({left} {COMPARISONS[type(node)]} {right})"
 
     def _translate_in(self, node: exp.In) -> str:
         if not node.expressions:
@@ -201,7 +209,7 @@ class _Translation:
             return f"{cast}({node.this.sql('duckdb')} AS {to if to == 'DATE' else 'TIMESTAMP'})"
         sql = self.translate(node.this)
         given = self.type_name(sql)
-        if to not in (given, *_LOSSLESS_CASTS.get(given, ())):
+        if to not in (given, *LOSSLESS_CASTS.get(given, ())):
             self._refuse(node)
         return f"CAST({sql} AS {to})"
 
@@ -267,29 +275,37 @@ class _Translation:
         inner = node.this
         if isinstance(inner, exp.ArrayIntersect):
             x, y = map(self.translate, inner.expressions)
-            both = f"CAST({_COUNT_NULLS.format(x)} > 0 AND {_COUNT_NULLS.format(y)} > 0 AS INTEGER)"
+            both = f"CAST({COUNT_NULLS.format(x)} > 0 AND {COUNT_NULLS.format(y)} > 0 AS INTEGER)"
             return f"(len(list_intersect({x}, {y})) + {both})"
         if isinstance(inner, exp.ArrayDistinct):
             x = self.translate(inner.this)
-            return f"(len(list_distinct({x})) + CAST({_COUNT_NULLS.format(x)} > 0 AS INTEGER))"
+            return f"(len(list_distinct({x})) + CAST({COUNT_NULLS.format(x)} > 0 AS INTEGER))"
         return f"len({self.translate(inner)})"
 
     def _translate_anonymous(self, node: exp.Anonymous) -> str:
-        """Translate arrays_overlap, the only function without a class of its own."""
+        """Translate arrays_overlap and date_trunc, which have no class of their own."""
+        if node.name.lower() == "date_trunc" and len(node.expressions) == 2:
+            return self._translate_truncation(*node.expressions)
         if node.name.lower() != "arrays_overlap" or len(node.expressions) != 2:
             self._refuse(node)
         x, y = map(self.translate, node.expressions)
-        nulls = f"{_COUNT_NULLS.format(x)} + {_COUNT_NULLS.format(y)}"
+        nulls = f"{COUNT_NULLS.format(x)} + {COUNT_NULLS.format(y)}"
         return (
             f"(CASE WHEN len(list_intersect({x}, {y})) > 0 THEN true "
             f"WHEN len({x}) = 0 OR len({y}) = 0 OR {nulls} = 0 THEN false END)"
         )
 
+    def _translate_truncation(self, unit: exp.Expr, time: exp.Expr) -> str:
+        sql = self.translate(time)
+        if unit.name.upper() not in _TRUNCATED or self.type_name(sql) not in _TIMES:
+            self._refuse(time)
+        return f"date_trunc('{unit.name.lower()}', CAST({sql} AS TIMESTAMP))"
+
     def _translate_contains(self, node: exp.ArrayContains) -> str:
         array, value = self.translate(node.this), self.translate(node.expression)
         if self.type_name(array) != f"{self.type_name(value)}[]":
             self._refuse(node)
-        unknown = f"({array} IS NULL OR {value} IS NULL OR {_COUNT_NULLS.format(array)} > 0)"
+        unknown = f"({array} IS NULL OR {value} IS NULL OR {COUNT_NULLS.format(array)} > 0)"
         return (
             f"(CASE WHEN list_contains({array}, {value}) THEN true WHEN NOT {unknown} THEN false "
             "END)"
@@ -301,66 +317,6 @@ def _list_arguments(node: exp.Expr) -> list[exp.Expr]:
     return [a for name in node.arg_types if isinstance(a := node.args.get(name), exp.Expr)]
 
 
-_COUNT_NULLS = "len(list_filter({0}, lambda x: x IS NULL))"
-_COMPARISONS = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
-    exp.NullSafeNEQ: "IS DISTINCT FROM",
-}
-_LOSSLESS_CASTS = {
-    "TINYINT": ("SMALLINT", "INT", "BIGINT", "REAL", "DOUBLE", "TEXT"),
-    "SMALLINT": ("INT", "BIGINT", "REAL", "DOUBLE", "TEXT"),
-    "INTEGER": ("INT", "BIGINT", "DOUBLE", "TEXT"),
-    "BIGINT": ("TEXT",),
-    "FLOAT": ("REAL", "DOUBLE"),
-    "BOOLEAN": ("INT", "BIGINT"),
-    "VARCHAR": ("TEXT",),
-}
-"""Names of types as sqlglot writes them for DuckDB, by DuckDB's own name of what is cast."""
-_ASCII_ONLY = (
-    "(CASE WHEN strlen({0}) = length({0}) AND strlen({1}) = length({1}) THEN levenshtein({0}, {1}) "
-    "WHEN {0} IS NOT NULL AND {1} IS NOT NULL "
-    "THEN error('DuckDB takes levenshtein of bytes, Spark of characters') END)"
-)
-_CALLS: Mapping[type[exp.Expr], str] = {
-    exp.Paren: "({0})",
-    exp.Not: "(NOT {0})",
-    exp.Abs: "abs({0})",
-    exp.BitwiseNot: "(~{0})",
-    exp.Levenshtein: _ASCII_ONLY,
-    exp.Replace: "replace({0}, {1}, {2})",
-    exp.Substring: "substring({0}, CASE WHEN {1} = 0 THEN 1 ELSE {1} END, greatest({2}, 0))",
-    exp.Left: "left({0}, greatest({1}, 0))",
-    exp.Right: "right({0}, greatest({1}, 0))",
-    exp.Length: "length({0})",
-    exp.StartsWith: "starts_with({0}, {1})",
-    exp.EndsWith: "ends_with({0}, {1})",
-    exp.Contains: "contains({0}, {1})",
-    exp.DPipe: "({0} || {1})",
-    exp.StrPosition: "strpos({0}, {1})",
-    exp.UnixDate: "date_diff('day', DATE '1970-01-01', {0})",
-    exp.UnixMicros: "epoch_us({0})",
-}
-_NAN = "CAST('nan' AS DOUBLE)"
-_DOUBLE_CALLS: Mapping[type[exp.Expr], str] = {
-    exp.IsNan: "coalesce(isnan({0}), false)",
-    exp.Sign: f"(CASE WHEN isnan({{0}}) THEN {_NAN} ELSE CAST(sign({{0}}) AS DOUBLE) END)",
-    exp.Sqrt: f"(CASE WHEN {{0}} < 0 THEN {_NAN} ELSE sqrt({{0}}) END)",
-    exp.Ln: "(CASE WHEN {0} > 0 THEN ln({0}) END)",
-    exp.Exp: "exp({0})",
-    exp.Sin: f"(CASE WHEN isinf({{0}}) THEN {_NAN} ELSE sin({{0}}) END)",
-    exp.Cos: f"(CASE WHEN isinf({{0}}) THEN {_NAN} ELSE cos({{0}}) END)",
-    exp.Tan: f"(CASE WHEN isinf({{0}}) THEN {_NAN} ELSE tan({{0}}) END)",
-    exp.Asin: f"(CASE WHEN abs({{0}}) > 1 THEN {_NAN} ELSE asin({{0}}) END)",
-    exp.Acos: f"(CASE WHEN abs({{0}}) > 1 THEN {_NAN} ELSE acos({{0}}) END)",
-    exp.Atan: "atan({0})",
-}
-"""Functions of a double. POWER and ATAN2 are not among them: DuckDB differs at NaN and zeros."""
 _T = _Translation
 _RULES: Mapping[type[exp.Expr], Callable[[_Translation, Any], str]] = {
     exp.Column: _T._translate_column,
@@ -370,7 +326,7 @@ _RULES: Mapping[type[exp.Expr], Callable[[_Translation, Any], str]] = {
     exp.Neg: _T._translate_negation,
     exp.Interval: _T._translate_interval,
     **dict.fromkeys((exp.And, exp.Or), _T._translate_connector),
-    **dict.fromkeys(_COMPARISONS, _T._translate_comparison),
+    **dict.fromkeys(COMPARISONS, _T._translate_comparison),
     exp.In: _T._translate_in,
     exp.Between: _T._translate_between,
     exp.Is: _T._translate_is,

@@ -136,7 +136,8 @@ def _describe_kind(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
 def _describe_streams(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
     config = join.config
     for i, alias in enumerate(config.streams):
-        kind = "static, replayed in micro-batches" if alias in join.static_streams else "streaming"
+        is_static = alias in join.static_streams
+        kind = "static, replayed in micro-batches as it is at start()" if is_static else "streaming"
         window = "per query" if config.shares_queries else _describe_window(join, i)
         yield "stream", alias, f"{kind}; window: {window}"
         if (column := config.changes.get(alias)) is not None:

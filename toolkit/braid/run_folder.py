@@ -34,6 +34,13 @@ def stored_settings(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any]
             f"{store.where} holds a run for which another version of Braid computed the keys of "
             "the condition in another way; use a new folder"
         )
+    if differ == ["schemas"] or differ == ["schemas", "keys"]:
+        there, here = _find_differences(settings.get("schemas"), query["schemas"])
+        alias = next(iter(here))
+        raise ValueError(
+            f"{store.where} holds a run whose stream {alias} has the columns {there[alias]}; it "
+            f"was given {here[alias]}; a run keeps its columns, so give those, or use a new folder"
+        )
     if differ:
         there, here = _find_differences(settings.get(differ[0]), query[differ[0]])
         raise ValueError(

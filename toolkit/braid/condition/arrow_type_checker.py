@@ -14,7 +14,7 @@ from braid.condition.duckdb_typed_expressions import Typed
 from braid.condition.failure_guards import find_fallible_parts
 from braid.condition.overflow_guards import describe_with_type
 from braid.condition.residual_predicate import FallibleExpression
-from braid.condition.set_similarity import rewrite_to_overlap
+from braid.condition.set_similarity import MEASURES, rewrite_to_overlap
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import (
     BOOLEAN,
@@ -25,6 +25,11 @@ from braid.condition.sql_types import (
 )
 from braid.errors import PredicateError, UnsupportedExpressionError
 from braid.util.validation import refuse_nanoseconds
+
+_WITHOUT_DIVISION = (
+    "compare without a division: size(array_intersect(a.x, b.x)) * 3 >= size(array_distinct(a.x)) "
+    "+ size(array_distinct(b.x)) is a Jaccard similarity of at least 0.5"
+)
 
 
 class ArrowAnalyzer:
@@ -53,11 +58,12 @@ class ArrowAnalyzer:
                 rewrite_to_overlap(tree.copy(), _find_aliases)
             )[1]
         except UnsupportedExpressionError as found:
+            is_rewritten = any(f"{name}(".upper() in found.text.upper() for name in MEASURES)
+            part = f"{quote_condition(on if is_rewritten else found.text)} in the join condition"
             raise PredicateError(
-                f"{quote_condition(found.text)} in the join "
-                f"condition{found.why and found.why + ' and'} is "
-                "not known to mean the same without Spark; give the streams as Spark DataFrames, "
-                "or write what it says into a column"
+                f"{part}{found.why and found.why + ' and'} is not known to mean the same without "
+                "Spark; give the streams as Spark DataFrames, or "
+                f"{_WITHOUT_DIVISION if is_rewritten else 'write what it says into a column'}"
             ) from None
         if kind != BOOLEAN:
             raise PredicateError(

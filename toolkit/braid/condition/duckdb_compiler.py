@@ -14,8 +14,9 @@ Spark's type; DuckDB's own choice is often narrower. Supported are:
   before. With ``spark.sql.ansi.enabled`` false it is NULL, as in Spark;
 - levenshtein of two texts that have at most 94 distinct characters, or ASCII only;
 - LIKE, concat, ``||``, array_contains, array_compact, size, datediff, year to second, EXTRACT of
-  seconds, unix_date, unix_micros, to_date, the functions in ``duckdb_functions.CALLS``, and casts
-  that lose nothing.
+  seconds, unix_date, unix_micros, to_date, date_trunc, lower and upper (but for some rare
+  letters, for which they fail), trim of spaces, the functions in ``duckdb_functions.CALLS``, and
+  casts that lose nothing.
 
 Everything else is refused. ``tests/spark/test_arrow.py`` and ``tests/spark/test_residuals.py``
 compare the results with Spark's.

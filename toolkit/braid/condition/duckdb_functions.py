@@ -60,6 +60,28 @@ _POWER = (
     "ELSE pow({0}, {1}) END)"
 )
 """To Java, a power of 1 to NaN or infinity is NaN, and to C it is 1. That of NULL is NULL."""
+_OTHER_LOWER = "0130 03A3 1C89 A7CB-A7DC 10D50-10D65 16EA0-16EB8"
+_OTHER_UPPER = (
+    "0149 019B 01F0 0264 0390 03B0 0587 1C8A 1E96-1E9A 1F50-1F56 1F80-1FFC A7CD-A7DB FB00-FB17 "
+    "10D70-10D85 16EBB-16ED3"
+)
+"""Ranges of letters that Spark and DuckDB convert in two ways: DuckDB changes one letter at a time,
+without regard to its place, and knows no letters of the last years. A test compares all others.
+"""
+
+
+def _convert_letters(function: str, others: str, sql: str) -> str:
+    """Return a rule for lower or upper that fails for letters which are not converted alike."""
+    ranges = (each.partition("-") for each in others.split())
+    letters = "".join(
+        rf"\x{{{{{first}}}}}" + (rf"-\x{{{{{last}}}}}" if last else "") for first, _, last in ranges
+    )
+    problem = f"{function}() of this text is not known to mean the same without Spark"
+    return (
+        f"(CASE WHEN regexp_matches({{0}}, '[{letters}]') THEN error('{problem}') ELSE {sql} END)"
+    )
+
+
 _SIGN = "(CASE WHEN isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END)"
 
 CALLS: dict[type[exp.Expr], FunctionRule] = {
@@ -73,6 +95,13 @@ CALLS: dict[type[exp.Expr], FunctionRule] = {
     ),
     exp.Left: FunctionRule((STRING, INT), "left({0}, greatest({1}, 0))", STRING, cast=True),
     exp.Right: FunctionRule((STRING, INT), "right({0}, greatest({1}, 0))", STRING, cast=True),
+    exp.Lower: FunctionRule(
+        (STRING,), _convert_letters("lower", _OTHER_LOWER, "lower({0})"), STRING
+    ),
+    exp.Upper: FunctionRule(
+        (STRING,), _convert_letters("upper", _OTHER_UPPER, "upper(replace({0}, 'ß', 'SS'))"), STRING
+    ),
+    exp.Trim: FunctionRule((STRING,), "trim({0}, ' ')", STRING),
     exp.Sign: _make_double_rule(_SIGN),
     exp.Length: FunctionRule((STRING,), "CAST(length({0}) AS INTEGER)", INT),
     exp.StartsWith: FunctionRule((STRING, STRING), "starts_with({0}, {1})", BOOLEAN),
@@ -127,6 +156,8 @@ PARTS = {
     exp.Second: "second",
 }
 """Parts of dates and timestamps; the last three of timestamps only."""
+TRUNCATED = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+"""Units to which both truncate a time alike."""
 COMPARISONS = {
     exp.EQ: "=",
     exp.NEQ: "<>",

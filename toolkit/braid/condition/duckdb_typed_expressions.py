@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from sqlglot import exp
 
-from braid.condition.duckdb_functions import BITS, CAPPED, ROUNDED, WHOLE
+from braid.condition.duckdb_functions import BITS, CAPPED, ROUNDED, TRUNCATED, WHOLE
 from braid.condition.failure_guards import is_safe, list_operands
 from braid.condition.overflow_guards import infer_number_type
 from braid.condition.set_similarity import INNER, OVERLAP, is_call_to, size_argument
@@ -271,7 +271,22 @@ class ArrayCompiler(ArithmeticCompiler):
             return f"{INNER}({maps[0][0]}, {maps[1][0]})", DOUBLE
         if size_argument(node) is not None:
             return self._compile_size(node)
+        if is_call_to(node, "date_trunc"):
+            return self._compile_truncation(node)
         self._raise_unsupported(node)
+
+    def _compile_truncation(self, node: exp.Expr) -> Typed:
+        """Compile date_trunc. Spark returns a timestamp with time zone of any time."""
+        unit, *times = node.expressions
+        is_unit = isinstance(unit, exp.Literal) and unit.is_string
+        if not is_unit or unit.name.lower() not in TRUNCATED or len(times) != 1:
+            self._raise_unsupported(node)
+        typed = self.compile_expression(times[0])
+        if typed[1] not in TIMES:
+            self._raise_unsupported(node, f" is of type {typed[1]} where a timestamp is needed")
+        local = self._cast_to(typed, CLOCK)
+        truncated = f"date_trunc('{unit.name.lower()}', {local})"
+        return self._cast_to((truncated, CLOCK), TIMESTAMP), TIMESTAMP
 
     def _compile_size(self, node: exp.Expr) -> Typed:
         """Compile the size of an array, or of its distinct elements."""

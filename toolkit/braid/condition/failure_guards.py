@@ -16,7 +16,7 @@ _SAFE = {
     *(exp.Concat, exp.DPipe, exp.Length),
     *(exp.ArrayCompact, exp.ArrayContains, exp.ArrayDistinct),
     *(exp.ArrayIntersect, exp.ArrayExcept),
-    *(exp.StartsWith, exp.EndsWith, exp.Contains, exp.StrPosition, exp.Replace),
+    *(exp.StartsWith, exp.EndsWith, exp.Contains, exp.StrPosition, exp.Replace, exp.Trim),
     *(exp.UnixMicros, exp.UnixDate, exp.TsOrDsToDate, exp.DateDiff, *PARTS),
 }
 """Nodes that never fail if their operands have a value, for the types that the compiler accepts. It
