@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from braid import Aligned, Ring
+from braid import Aligned
 from braid.core.placement import placements_for
 from braid.core.run_events import BatchCommitted
 from braid.simulation.simulator import simulate
@@ -15,7 +15,6 @@ from braid_widgets.base import static_fallback
 from braid_widgets.base.launcher import LaunchPanel
 from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.diffusion.panel import DiffusionPanel
-from braid_widgets.psp.panel import RingPanel
 from braid_widgets.theta.panel import WORKLOADS, ThetaPanel
 from unit.scripted import MIGRATION
 from unit.test_widgets import FakeRun
@@ -188,9 +187,8 @@ PANELS = {
     "diffusion": lambda launch: DiffusionPanel(
         lambda s: modelled(Aligned(3)), launch, ("ATR", "CTR")
     ),
-    "ring": lambda launch: RingPanel(lambda s: modelled(Ring(3)), launch),
 }
-LIVE = {"diffusion": modelled(Aligned(5)), "ring": modelled(Ring(5))}
+LIVE = {"diffusion": modelled(Aligned(5))}
 
 
 @pytest.fixture(params=PANELS)
@@ -321,17 +319,3 @@ def test_nothing_is_simulated_into_a_picture_that_is_live(
     assert panel.events == events[: len(panel.events)] and panel.launched["streams"] == 3
     panel.stop.click()
     panel.follower.wait_for_end(60)
-
-
-def test_a_batch_that_is_looked_at_stays_while_the_ring_goes_on():
-    events = LIVE["ring"]
-    view = RingPanel(lambda s: events, lambda s: FakeRun(events)).view
-    view.load_events(events[: first_batches(events, 2)])
-    assert view.position == 1
-    view.load_events(events[: first_batches(events, 3)])
-    assert view.position == 2, "the last batch is followed"
-    view.position = 0
-    view.load_events(events)
-    assert (view.position, len(view.frames)) == (0, 4)
-    view.load_events(modelled(Ring(2)))
-    assert view.position == 3, "another run opens on its last batch"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from braid.core.run_events import BatchCommitted
+from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.papers.diffusion.aligned import Aligned
-from braid.papers.diffusion.run_events import SegmentPlaced
+from braid.papers.diffusion.coordinated import Coordinated
+from braid.papers.diffusion.run_events import PathChosen, SegmentPlaced
 from braid.simulation.simulator import simulate
 from braid_widgets.cockpit.page import recorded_page
 from unit.scripted import rows
@@ -42,3 +43,44 @@ def test_rows_of_hosts_are_those_of_the_events(events: list[object]) -> None:
         view = frame["state_map"]["segments"]
         assert view["stored"] == [h.stored_tuples for h in commit.host_metrics]
         assert view["sent"] == sum(h.received_tuples for h in commit.host_metrics)
+
+
+@pytest.fixture(scope="module")
+def routed() -> list[object]:
+    return simulate(Coordinated(6), [(20, 20, 20)] * 24, windows=(8.0, 8.0, 8.0), selectivity=0.1)
+
+
+def test_a_path_has_the_hosts_and_the_costs_of_the_events(routed: list[object]) -> None:
+    chosen = [e for e in routed if isinstance(e, PathChosen)]
+    routes = {r.block.id: r for e in routed if isinstance(e, BatchPlanned) for r in e.routes}
+    assert len(chosen) > 3
+    for frame in recorded_page(routed)["frames"]:
+        view, batch = frame["state_map"]["segments"], frame["batch"]
+        newest = {e.stream: e for e in chosen if e.batch < batch}
+        assert view["latest"] == max(newest.values(), key=lambda e: (e.batch, e.block)).stream
+        hops = {(h[0], h[1], h[2], h[3], h[4], h[5]) for h in rows(view["hops"])}
+        assert hops == {
+            (stream, p, k, hop.stream, host, len(ids))
+            for stream, e in newest.items()
+            for p, path in enumerate(routes[e.block].paths)
+            for k, hop in enumerate(path)
+            for host, ids in hop.blocks_by_host.items()
+        }
+        costs = [o[2] for o in rows(view["orders"])]
+        counted = [o.estimated_overhead for _, e in sorted(newest.items()) for o in e.join_orders]
+        assert costs == pytest.approx(counted, rel=1e-3)
+
+
+def test_segments_of_all_streams_are_on_the_hosts_of_their_blocks(routed: list[object]) -> None:
+    planned = [e for e in routed if isinstance(e, BatchPlanned)]
+    frame = recorded_page(routed)["frames"][-1]
+    segments = rows(frame["state_map"]["segments"]["segments"])
+    for plan in planned[frame["state_map"]["segments"]["first"] - 1 :]:
+        for route in plan.routes:
+            if route.is_fresh:
+                hosts = {
+                    s[1]
+                    for s in segments
+                    if s[0] == route.block.stream and s[2] <= plan.batch + 1 <= s[3]
+                }
+                assert hosts == set(route.block.hosts)

@@ -11,6 +11,7 @@ from braid.core.run_events import BatchCommitted, BatchShed, RunStarted
 from braid.papers.shedding.budget import fill_budget
 from braid.papers.shedding.run_events import SheddingPlanned
 from braid_lab.shedding import runs as shedding_runs
+from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.shedding import charts
 from braid_widgets.shedding.panel import ShedPanel
 
@@ -132,24 +133,10 @@ def test_a_burst_is_as_high_as_is_asked_for():
     assert tuples(5.0) == pytest.approx(5 * tuples(1.0), rel=0.15)
 
 
-def test_the_film_has_a_frame_a_batch():
-    chart = charts.shedding_animation(EVENTS)
-    assert len(chart.figure.frames) == 18 and len(chart.figure.data) == 4
-    assert chart.data["share"].between(0, 1).all() and "modelled" in chart.figure.layout.title.text
-    assert chart.figure.layout.xaxis.title.text == "age, in basic windows of 1 s"
-
-
 def test_batches_are_counted_from_1_as_everywhere():
-    film, line, cells = (
-        view(EVENTS).figure
-        for view in (
-            charts.shedding_animation,
-            charts.throttle_chart,
-            charts.processed_share_matrix,
-        )
+    line, cells = (
+        view(EVENTS).figure for view in (charts.throttle_chart, charts.processed_share_matrix)
     )
-    assert "Batch 1:" in film.frames[0].layout.title.text
-    assert "Batch 18:" in film.layout.title.text and film.layout.sliders[0].steps[0].label == "1"
     assert line.data[0].x[0] == cells.data[0].x[0] == cells.data[0].y[0] == 1
 
 
@@ -162,12 +149,6 @@ def test_the_time_line_holds_the_estimates():
     assert data["left_out"].max() == pytest.approx(0.8, abs=0.1)
 
 
-def test_the_yield_curve_rises_and_bends():
-    data = charts.yield_curve(EVENTS).data
-    assert data["results"].is_monotonic_increasing and data["results"].iloc[-1] == pytest.approx(1)
-    assert np.interp(0.2, data["pairs"], data["results"]) > 0.3
-
-
 def test_cells_fade_with_the_share():
     cells = charts.processed_share_matrix(EVENTS).data.to_numpy()
     assert cells.shape == (18, 18) and cells.max() == 1
@@ -176,7 +157,7 @@ def test_cells_fade_with_the_share():
 
 def test_events_of_another_run_are_refused():
     with pytest.raises(ValueError, match="not of a run that sheds load"):
-        charts.shedding_animation([e for e in EVENTS if isinstance(e, RunStarted)])
+        charts.throttle_chart([e for e in EVENTS if isinstance(e, RunStarted)])
 
 
 class Going:
@@ -198,12 +179,11 @@ def test_the_slider_adjusts_the_run_that_goes_on():
         simulated.append(settings)
         return EVENTS
 
-    panel = ShedPanel(simulate, lambda settings: Going(), kappa=0.6)
+    panel = ShedPanel(simulate, lambda settings: Going(), Cockpit([]), kappa=0.6)
     panel.inputs["method"].value = "uniform"
     panel.wait_for_work(60)
     assert [s["method"] for s in simulated] == ["selective", "uniform"]
-    shown = [o.outputs[0]["data"]["application/vnd.plotly.v1+json"] for o in panel.outputs]
-    assert [len(figure["data"]) > 3 and "frames" not in figure for figure in shown] == [True] * 2
+    assert len(panel.screen.page["frames"]) == 18, "the cockpit shows the simulated run"
     panel.run = Going()
     panel.set_state("running")
     panel.inputs["fraction"].value = 0.5

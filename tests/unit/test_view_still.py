@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
-from braid.papers.psp.ring import Ring as PSP
 from braid.papers.theta.grid import AdaptiveGrid
-from braid.simulation.simulator import simulate
 from braid_lab.diffusion import experiments as diffusion_experiments
 from braid_lab.launches import recorded_runs
 from braid_lab.theta import reference
@@ -21,7 +19,6 @@ from braid_widgets.base.charts import Chart
 from braid_widgets.base.stepper import Stepper
 from braid_widgets.cockpit.page import page_html, recorded_page
 from braid_widgets.diffusion import arrival_matrix, host_load, routing_path, segments
-from braid_widgets.psp.ring import RingPlayer
 from braid_widgets.slices import strategy_charts
 from braid_widgets.slices.chain import ChainPlayer
 from braid_widgets.slices.chain_panel import SOURCES
@@ -219,8 +216,6 @@ def test_films_without_javascript_are_what_is_held_where_or_all_steps_in_words()
     )
     stored = ring.frames[-1]["stored"]
     assert len(heights(ring.to_html())) == len(stored) * len(stored[0])
-    psp = RingPlayer(simulate(PSP(3), [(5, 5)] * 4, streams=("a", "b"), windows=(2.0, 2.0)))
-    assert any(heights(psp.to_html()))
     steps = Stepper(reference.grid_example(), "J").to_html()
     assert steps.count("<li>") == len(reference.grid_example().steps)
 

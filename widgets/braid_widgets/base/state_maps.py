@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from braid.core.run_events import RunStarted
 
 from braid_widgets.base.run_view import RunView
+from braid_widgets.base.track_records import Track
 
 _maps: dict[str, type[StateMap]] = {}
 
@@ -45,6 +46,10 @@ class StateMap(ABC):
     @abstractmethod
     def make_frame(self) -> Mapping[str, Any]:
         """Return the frame after the last commit."""
+
+    def make_tracks(self) -> list[Track]:
+        """Return tracks of the time line that the map adds."""
+        return []
 
 
 def registered_maps() -> dict[str, type[StateMap]]:

@@ -25,12 +25,16 @@ from braid_widgets.base.progress import FINISHING, is_finishing
 from braid_widgets.base.run_view import HISTORY, RunView
 from braid_widgets.base.state_maps import StateMap, choose_map
 from braid_widgets.base.text import MODELLED
+from braid_widgets.base.track_records import Series
 from braid_widgets.cockpit.decision_flags import Annotation, FlagCollector
 from braid_widgets.cockpit.key_figures import SheddingTotals, strip_figures
-from braid_widgets.cockpit.tracks import Series, TimelineFrame, make_timeline
+from braid_widgets.cockpit.tracks import TimelineFrame, make_timeline
 from braid_widgets.cockpit.verdict import Verdict, VerdictTracker
 from braid_widgets.diffusion.segment_map import SegmentsFrame
-from braid_widgets.psp.ring import RingFrame
+from braid_widgets.hotkeys.hot_keys_map import HotKeysFrame
+from braid_widgets.hypercube.hypercube_map import CubeFrame
+from braid_widgets.psp.ring_map import RingFrame
+from braid_widgets.shedding.shedding_map import SheddingFrame
 from braid_widgets.slices.age_map import AgesFrame
 from braid_widgets.theta.grid_map import GridFrame
 
@@ -64,6 +68,9 @@ class MapFrame(TypedDict):
     ring: NotRequired[RingFrame]
     ages: NotRequired[AgesFrame]
     segments: NotRequired[SegmentsFrame]
+    shedding: NotRequired[SheddingFrame]
+    hotkeys: NotRequired[HotKeysFrame]
+    hypercube: NotRequired[CubeFrame]
 
 
 class BatchFlow(TypedDict):
@@ -236,7 +243,9 @@ class FrameCollector:
             if left is None
             else f"{format_duration(round(left) * UNITS['second'])} left",
             "seconds_since_commit": None if self.scene.end is not None else lag,
-            "timeline": make_timeline(self.scene, self.ghosts, self._tops),
+            "timeline": make_timeline(
+                self.scene, self.ghosts, self._tops, self.map.make_tracks() if self.map else []
+            ),
             "annotations": list(self.deciding.flags),
             "what_if_placements": self.offers,
             "what_if_message": self.what_if_message,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import isfinite
 from typing import TypedDict
 
@@ -10,40 +10,12 @@ from braid.core.batch_history import PHASES
 
 from braid_widgets.base.batch_figures import BatchFigures
 from braid_widgets.base.run_view import RunView
+from braid_widgets.base.track_records import Series, Track, make_series, make_track
 
 PHASE_NAMES = dict(
     zip(PHASES, ("read the source", "plan", "send rows", "join", "commit"), strict=True)
 )
 """Names of the phases of a batch in plain words."""
-
-
-class Series(TypedDict):
-    """A curve by batch (from 1).
-
-    - ``role``: "main", "mean" or "ghost" (modelled, dashed); in bars, the phase.
-    """
-
-    name: str
-    role: str
-    batch: list[int]
-    values: list[float | None]
-
-
-class Track(TypedDict):
-    """A row of the time line.
-
-    - ``kind``: "bars" (its series are stacked) or "lines".
-    - ``unit``: unit of its values, "s" or "rows".
-    - ``top``: the end of its scale. It never shrinks in a run.
-    - ``limit``: drawn dashed; null without one.
-    """
-
-    name: str
-    kind: str
-    unit: str
-    top: float
-    limit: float | None
-    series: list[Series]
 
 
 class TimelineFrame(TypedDict):
@@ -55,19 +27,22 @@ class TimelineFrame(TypedDict):
 
 
 def make_timeline(
-    scene: RunView, ghosts: Sequence[Series], tops: dict[str, float]
+    scene: RunView, ghosts: Sequence[Series], tops: dict[str, float], own: Sequence[Track] = ()
 ) -> TimelineFrame:
     """Return the time line of the retained batches.
 
     - ``ghosts``: modelled curves of other placements, drawn beside the fullest host.
     - ``tops``: the scales so far, by name of the track; they are updated.
+    - ``own``: tracks of the map. On one host, they replace that of the fullest host.
     """
     points = list(scene.points)
     batches = [p.batch + 1 for p in points]
     limit = scene.start.interval_seconds if scene.start else None
     tracks = [_make_seconds_track(points, batches, limit)] if _is_timed(points) else []
     tracks = tracks or [_make_arrivals_track(points, batches)]
-    tracks.append(_make_load_track(points, batches, ghosts))
+    tracks += own
+    if not own or ghosts or (scene.start and scene.start.hosts > 1):
+        tracks.append(_make_load_track(points, batches, ghosts))
     for track in tracks:
         track["top"] = tops[track["name"]] = max(tops.get(track["name"], 0.0), _find_top(track))
     planned = scene.start.planned_batches or 1 if scene.start else 1
@@ -82,42 +57,31 @@ def _make_seconds_track(
     points: Sequence[BatchFigures], batches: list[int], limit: float | None
 ) -> Track:
     series = [
-        _make_series(
+        make_series(
             PHASE_NAMES[p], p, batches, [f.seconds_by_phase.get(p, float("nan")) for f in points]
         )
         for p in PHASES
     ]
-    return _make_track("seconds a batch", "bars", "s", series, limit)
+    return make_track("seconds a batch", "bars", "s", series, limit)
 
 
 def _make_arrivals_track(points: Sequence[BatchFigures], batches: list[int]) -> Track:
-    rows_in = _make_series("rows in", "main", batches, [p.received for p in points])
-    sent = _make_series("copies sent", "mean", batches, [p.sent for p in points])
-    return _make_track("rows in, copies sent", "lines", "rows", [rows_in, sent], None)
+    rows_in = make_series("rows in", "main", batches, [p.received for p in points])
+    sent = make_series("copies sent", "mean", batches, [p.sent for p in points])
+    return make_track("rows in, copies sent", "lines", "rows", [rows_in, sent], None)
 
 
 def _make_load_track(
     points: Sequence[BatchFigures], batches: list[int], ghosts: Sequence[Series]
 ) -> Track:
     series = [
-        _make_series("fullest host", "main", batches, [p.ilf_max for p in points]),
-        _make_series("mean", "mean", batches, [p.ilf for p in points]),
+        make_series("fullest host", "main", batches, [p.ilf_max for p in points]),
+        make_series("mean", "mean", batches, [p.ilf for p in points]),
     ]
     stayed = [float("nan") if p.ilf_before is None else p.ilf_before for p in points]
     if any(map(isfinite, stayed)):
-        series.append(_make_series("had the grid not changed", "ghost", batches, stayed))
-    return _make_track("rows, fullest host", "lines", "rows", [*series, *ghosts], None)
-
-
-def _make_series(name: str, role: str, batches: list[int], values: Iterable[float]) -> Series:
-    rounded = [float(f"{v:.5g}") if isfinite(v) else None for v in values]
-    return {"name": name, "role": role, "batch": batches, "values": rounded}
-
-
-def _make_track(
-    name: str, kind: str, unit: str, series: list[Series], limit: float | None
-) -> Track:
-    return {"name": name, "kind": kind, "unit": unit, "top": 0, "limit": limit, "series": series}
+        series.append(make_series("had the grid not changed", "ghost", batches, stayed))
+    return make_track("rows, fullest host", "lines", "rows", [*series, *ghosts], None)
 
 
 def _find_top(track: Track) -> float:

@@ -14,9 +14,9 @@ from braid.core.placement import placements_for
 
 from braid_widgets.base import controls
 from braid_widgets.base.interactivity import is_headless
-from braid_widgets.base.launcher import ControllableRun, Launch
-from braid_widgets.base.live_updates import RunFollower
-from braid_widgets.base.simulation_panel import Simulate, SimulationPanel
+from braid_widgets.base.launcher import Launch
+from braid_widgets.base.screen_panel import ScreenPanel
+from braid_widgets.base.simulation_panel import Simulate
 from braid_widgets.cockpit.linked_views import LinkedViews
 from braid_widgets.cockpit.view import Cockpit
 
@@ -27,7 +27,7 @@ WORDY = "braid-wordy"
 """The CSS class of a control with a row of its own, for long file names and conditions."""
 
 
-class WorkbenchPanel(SimulationPanel):
+class WorkbenchPanel(ScreenPanel):
     """A panel with all settings of a join of two streams.
 
     - ``screen``: shows the run.
@@ -51,11 +51,11 @@ class WorkbenchPanel(SimulationPanel):
         beside: Callable[[dict[str, Any]], Beside] = lambda settings: (),
         **defaults: Any,
     ) -> None:
-        self.write, self.screen, self.beside = write, screen, beside
+        self.write, self.beside = write, beside
         self.text, self.side = W.HTML(), W.VBox()
-        super().__init__(simulate, launch, _make_controls(made_up), defaults)
+        super().__init__(simulate, launch, screen, _make_controls(made_up), defaults)
         self.start.description = "Launch for real"
-        self.children = (screen, *self.children, self.text, self.side)
+        self.children = (*self.children, self.text, self.side)
         self.modelled = self.settings()
         """The settings of the run that is passed to ``show_events``."""
         self.others = {} if is_headless() else dict(beside(self.modelled))
@@ -82,12 +82,6 @@ class WorkbenchPanel(SimulationPanel):
             others[name] = happened
         self.modelled, self.others = settings, others
         return events
-
-    def mark_stale(self) -> None:
-        self.screen.mark_stale()
-
-    def follow_run(self, run: ControllableRun) -> RunFollower:
-        return self.screen.follow(run, self._handle_run_end)
 
     def static_views(self) -> list[Any]:
         """Return the simulated run, and the real one if there is one."""

@@ -5,33 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from braid_widgets.base import controls
-from braid_widgets.base.launcher import PICTURE, Launch
-from braid_widgets.base.simulation_panel import Simulate, SimulationPanel
-from braid_widgets.psp.ring import RingPlayer
+from braid_widgets.base.launcher import Launch
+from braid_widgets.base.screen_panel import RunScreen, ScreenPanel
+from braid_widgets.base.simulation_panel import Simulate
 
 
-class RingPanel(SimulationPanel):
+class RingPanel(ScreenPanel):
     """A panel that simulates and launches a ring.
 
     ``defaults`` set controls by name: rates, windows, streams, sigma, nodes, form, slicing, resize.
     """
 
-    def __init__(self, simulate: Simulate, launch: Launch, **defaults: Any) -> None:
-        super().__init__(simulate, launch, _make_controls(), defaults)
-        self.view = RingPlayer(self.events)
-        self.view.add_class(PICTURE)
-        self.children = (*self.children, self.view)
-
-    def show_events(self, events: list[Any]) -> None:
-        """Load these events into the ring's player."""
-        with self.lock:
-            self.events = events
-            self.view.load_events(events)
-
-    def static_views(self) -> list[RingPlayer]:
-        """Return the ring of the simulated run."""
-        self.events = list(self.simulate(self.requested_settings()))
-        return [RingPlayer(self.events)]
+    def __init__(
+        self, simulate: Simulate, launch: Launch, screen: RunScreen, **defaults: Any
+    ) -> None:
+        super().__init__(simulate, launch, screen, _make_controls(), defaults)
+        self.show_events(self.events)
 
 
 FORMS = {"PSP (basic)": "basic", "PSP-I (interleaved)": "interleaved", "PSP-D (dynamic)": "dynamic"}

@@ -11,14 +11,11 @@ import pandas as pd
 import plotly.graph_objects as go
 from braid.core.run_events import BatchCommitted, BatchPlanned, BatchShed, RunStarted
 from braid.papers.shedding.run_events import SheddingPlanned
-from braid.util.durations import format_duration
 from plotly.subplots import make_subplots
 
 from braid_widgets.base import colors
 from braid_widgets.base.charts import TEMPLATE, Chart
 
-PALE = 0.3
-"""Opacity of what is not processed."""
 _ENOUGH = 30
 """Minimum number of sampled results for a useful interval; batches are grouped until they have as
 many.
@@ -35,115 +32,6 @@ def _find_start_event(events: Sequence[Any]) -> RunStarted:
 def data_origin(start: RunStarted) -> str:
     """Return the origin of a run's figures: modelled or measured."""
     return "modelled" if start.time_source == "modelled" else "measured"
-
-
-def shedding_table(events: Iterable[Any]) -> pd.DataFrame:
-    """Return one row per batch and item of its harvest.
-
-    - direction and basic window of the item.
-    - ``output``: learned matches per thousand pairs; NaN before any match.
-    - ``volume``: pairs.
-    - ``share``: share of the pairs processed.
-    """
-    events = list(events)
-    names = _find_start_event(events).streams
-    planned = [e for e in events if isinstance(e, SheddingPlanned)]
-    learned = {e.batch for e in planned if any(i.expected_matches != 1.0 for i in e.items)}
-    rows = [
-        (
-            e.batch,
-            f"{names[i.stream]} against the window of {names[i.window]}",
-            i.basic_window,
-            1000 * i.expected_matches if e.batch in learned else np.nan,
-            i.pairs,
-            float(np.mean(i.shares)),
-        )
-        for e in planned
-        for i in e.items
-    ]
-    columns = ["batch", "direction", "basic", "output", "volume", "share"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def shedding_animation(events: Iterable[Any], played: bool = True) -> Chart:
-    """Return a chart of the harvest, batch by batch, with a slider.
-
-    It shows the learned productivity by age of the basic window (the newest is 0), filled to the
-    processed share. Unless ``played``, it shows only the last batch, without a slider.
-    """
-    events = list(events)
-    start, data = _find_start_event(events), shedding_table(events)
-    ways = sorted(data["direction"].unique())
-    plot = make_subplots(1, len(ways), subplot_titles=ways, shared_yaxes=True)
-    batches = sorted(data["batch"].unique())
-    fractions = {e.batch: e.fraction for e in events if isinstance(e, SheddingPlanned)}
-    last = batches[-1]
-    for column, _ in enumerate(ways, 1):
-        for trace in _make_direction_bars(
-            data[data["batch"] == last], ways[column - 1], column == 1
-        ):
-            plot.add_trace(trace, row=1, col=column)
-    if played:
-        plot.frames = [
-            go.Frame(
-                name=str(b),
-                data=[
-                    t
-                    for way in ways
-                    for t in _make_direction_bars(data[data["batch"] == b], way, False)
-                ],
-                layout=dict(title=_format_title(start, b, fractions[b])),
-            )
-            for b in batches
-        ]
-        plot.update_layout(sliders=[_make_slider(batches)])
-    plot.update_layout(
-        template=TEMPLATE,
-        title=_format_title(start, last, fractions[last]),
-        barmode="overlay",
-        height=460,
-        margin=dict(t=120),
-        legend=dict(orientation="h", y=1.36, yanchor="top", x=1, xanchor="right"),
-    )
-    plot.update_xaxes(title=f"age, in basic windows{_format_window_length(events)}")
-    # The first estimates rest on few matches and may be far too high.
-    settled = data[data["batch"] >= batches[len(batches) // 2]]["output"]
-    most = float(np.nanmax([*settled, 1e-9]))
-    plot.update_yaxes(title="matches of 1000 pairs (learned)", col=1)
-    plot.update_yaxes(range=[0, 1.05 * most])
-    return Chart("harvest", plot, data)
-
-
-def _make_slider(batches: Sequence[int]) -> dict[str, Any]:
-    """Return a slider through the frames of these batches, set to the last."""
-    at_once = dict(mode="immediate", frame=dict(duration=0, redraw=True))
-    steps = [dict(method="animate", label=str(b + 1), args=[[str(b)], at_once]) for b in batches]
-    layout = dict(currentvalue=dict(prefix="batch "), pad=dict(t=46))
-    return dict(steps=steps, active=len(batches) - 1, **layout)
-
-
-def _format_title(start: RunStarted, batch: int, fraction: float) -> str:
-    return f"Batch {batch + 1}: r = {fraction:.2f} of all pairs processed ({data_origin(start)})"
-
-
-def _format_window_length(events: Sequence[Any]) -> str:
-    """Return the length of basic windows, if it is the same for both streams."""
-    lengths = next(e.basic_window_lengths for e in events if isinstance(e, SheddingPlanned))
-    first = lengths[0]
-    return f" of {format_duration(first)}" if first and set(lengths) == {first} else ""
-
-
-def _make_direction_bars(rows: pd.DataFrame, way: str, legend: bool) -> list[Any]:
-    bars = rows[rows["direction"] == way].sort_values("basic")
-    shade = colors.stream_color(0 if way == min(rows["direction"], default=way) else 1)
-    x, y = bars["basic"].tolist(), bars["output"].tolist()
-    filled = (bars["output"] * bars["share"]).tolist()
-    labels = [f"{s:.0%} processed" for s in bars["share"]]
-    look = dict(x=x, marker_color=shade, showlegend=legend, hovertext=labels, width=0.8)
-    return [
-        go.Bar(**look, y=y, name="learned", opacity=PALE),
-        go.Bar(**look, y=filled, name="processed"),
-    ]
 
 
 def throttle_table(events: Iterable[Any]) -> pd.DataFrame:
@@ -231,52 +119,6 @@ def throttle_chart(events: Iterable[Any]) -> Chart:
     title = f"Throttle: tuples, share processed, seconds, results ({how})"
     plot.update_layout(template=TEMPLATE, title=title, height=640)
     return Chart("throttle", plot, data)
-
-
-def gain_table(events: Iterable[Any]) -> pd.DataFrame:
-    """Return the gain of more work, from the latest estimates.
-
-    It lists the share of ``results`` in the most productive share of ``pairs``.
-    """
-    events = list(events)
-    _find_start_event(events)
-    last = next(e for e in reversed(events) if isinstance(e, SheddingPlanned))
-    items = sorted(last.items, key=lambda i: -i.expected_matches)
-    volumes = np.array([i.pairs for i in items])
-    matches = volumes * [i.expected_matches for i in items]
-    pairs, results = (np.r_[0, np.cumsum(v)] / max(v.sum(), 1e-300) for v in (volumes, matches))
-    return pd.DataFrame({"pairs": pairs, "results": results})
-
-
-def yield_curve(events: Iterable[Any]) -> Chart:
-    """Return a curve of the share of results by the share of pairs processed, most productive
-    first.
-
-    It shows the gain of more CPU. A dot marks the run.
-    """
-    events = list(events)
-    start, data = _find_start_event(events), gain_table(events)
-    last = next(e for e in reversed(events) if isinstance(e, SheddingPlanned))
-    here = float(np.interp(last.fraction, data["pairs"], data["results"]))
-    line = dict(color=colors.RATIO, width=2)
-    plot = go.Figure(go.Scatter(x=data["pairs"], y=data["results"], name="learned", line=line))
-    plot.add_trace(
-        go.Scatter(
-            x=[last.fraction],
-            y=[here],
-            mode="markers",
-            name="now",
-            marker=dict(size=12, color=colors.BOUND),
-        )
-    )
-    even = dict(color=colors.SIDES, dash="dot")
-    plot.add_trace(go.Scatter(x=[0, 1], y=[0, 1], name="any pairs", mode="lines", line=even))
-    plot.update_layout(
-        template=TEMPLATE, height=380, title=f"Gain of more work ({data_origin(start)})"
-    )
-    plot.update_xaxes(title="share of pairs processed", range=[0, 1])
-    plot.update_yaxes(title="share of results", range=[0, 1.02])
-    return Chart("yield", plot, data)
 
 
 def processed_share_table(events: Iterable[Any]) -> pd.DataFrame:

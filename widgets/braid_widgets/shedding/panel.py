@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ipywidgets as W
-
 from braid_widgets.base import controls
-from braid_widgets.base.charts import BELOW
-from braid_widgets.base.launcher import PICTURE, Launch
-from braid_widgets.base.simulation_panel import Simulate, SimulationPanel
-from braid_widgets.shedding import charts
+from braid_widgets.base.launcher import Launch
+from braid_widgets.base.screen_panel import RunScreen, ScreenPanel
+from braid_widgets.base.simulation_panel import Simulate
 
 METHODS = {
     "selective (Algorithm 5)": "selective",
@@ -35,7 +32,7 @@ BUDGET = "share of all pairs that is processed; it takes effect on an active run
 SAMPLE = "share of the work spread evenly over all ages, to learn the age of matches"
 
 
-class ShedPanel(SimulationPanel):
+class ShedPanel(ScreenPanel):
     """A panel that simulates and launches a join that sheds load.
 
     ``defaults`` set controls by name: kappa, theta, window, shift, rate, burst, dear, method,
@@ -43,32 +40,11 @@ class ShedPanel(SimulationPanel):
     ``allowed``) adjusts an active run; other changes wait for the next launch.
     """
 
-    def __init__(self, simulate: Simulate, launch: Launch, **defaults: Any) -> None:
-        super().__init__(simulate, launch, _make_controls(), defaults)
-        self.outputs = [W.Output(layout=W.Layout(min_height=h)) for h in ("640px", "430px")]
-        for output in self.outputs:
-            output.add_class(PICTURE)
-        self.children = (*self.children, *self.outputs)
+    def __init__(
+        self, simulate: Simulate, launch: Launch, screen: RunScreen, **defaults: Any
+    ) -> None:
+        super().__init__(simulate, launch, screen, _make_controls(), defaults)
         self.show_events(self.events)
-
-    def show_events(self, events: list[Any]) -> None:
-        """Draw the throttle and the harvest of these events."""
-        with self.lock:
-            self.events = events
-            drawn = (
-                charts.throttle_chart(events),
-                charts.shedding_animation(events, played=False),
-            )
-            for output, chart in zip(self.outputs, drawn, strict=True):
-                legend = {"xanchor": "left", **BELOW}
-                chart.figure.update_layout(legend=legend, margin_b=100)
-                data = chart._repr_mimebundle_()
-                output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
-
-    def static_views(self) -> list[Any]:
-        """Return the charts of the simulated run."""
-        self.events = list(self.simulate(self.requested_settings()))
-        return [charts.throttle_chart(self.events), charts.shedding_animation(self.events)]
 
     def applies_while_running(self, control: Any) -> bool:
         """Return True for the controls of the budget."""

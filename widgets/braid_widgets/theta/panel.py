@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from braid.core.placement import Placement, placements_for
 
 from braid_widgets.base import controls
 from braid_widgets.base.launcher import ControllableRun, Launch, LaunchPanel
-from braid_widgets.base.live_updates import ObservableRun, RunFollower
-
-
-class RunScreen(Protocol):
-    """The view of a run, such as the cockpit."""
-
-    events: list[Any]
-
-    def follow(
-        self, run: ObservableRun, ended: Callable[[BaseException | None], Any]
-    ) -> RunFollower:
-        """Follow a live run, and call ``ended`` when it has ended."""
-
-    def load_run(self, source: Iterable[Any]) -> None:
-        """Show a finished run."""
-
-    def mark_stale(self) -> None:
-        """Mark the view as showing the previous run while the next one starts."""
+from braid_widgets.base.live_updates import RunFollower
+from braid_widgets.base.screen_panel import RunScreen
 
 
 @dataclass(frozen=True)

@@ -132,24 +132,18 @@ export interface GridFrame {
 }
 
 /**
- * A node's slice of a stream. - `share`: its tuples divided by those of the fullest slice. -
- * `retention`: the slice's length, in words.
+ * A node's slice of a stream. - `place`: its place in the stream's ring, counted from the head (0);
+ * -1 if it has left it. - `retention`: the slice's length, in words; empty if unknown.
  */
 export interface RingSlice {
   stream: number;
   node: number;
   rows: number;
-  share: number;
+  place: number;
   retention: string;
 }
 
-/** The nodes of a stream's head and tail. */
-export interface RingEnds {
-  head: number | null;
-  tail: number | null;
-}
-
-/** State that moves from node to node because of its age or because the ring was resized. */
+/** Rows that move from node to node; `reason` is "aged" or "resized". */
 export interface RingMove {
   stream: number;
   source: number;
@@ -159,27 +153,20 @@ export interface RingMove {
 }
 
 /**
- * The ring after a batch. - `ends`, `probes`, `live`, `lengths` (windows in words): by stream. -
- * `loads`: by node, for the nodes in `loaded`.
+ * The ring after a batch. - `nodes`: the nodes in ring order, then those that have left the ring
+ * and still hold rows. - `rows`, `received`, `heads`, `tails`: by stream; a head or tail of -1 is
+ * unknown. - `scale_max`: rows of a full slice. Frames shown together use the maximum.
  */
 export interface RingFrame {
-  title: string;
-  note: string;
-  batch: string;
-  nodes: number;
   streams: string[];
+  nodes: number[];
+  rows: number[];
+  received: number[];
+  heads: number[];
+  tails: number[];
   slices: Columns<RingSlice>;
-  ends: RingEnds[];
-  probes: number[];
-  partial: number;
-  moves: RingMove[];
-  stored: number;
-  sent: number;
-  live: number[];
-  lengths: string[];
-  measure: string;
-  loaded: number[];
-  loads: number[];
+  moves: Columns<RingMove>;
+  scale_max: number;
 }
 
 /**
@@ -219,8 +206,8 @@ export interface AgesFrame {
 }
 
 /**
- * A segment of a master stream on a host. - `first`, `last`: its batches, from 1; the last one so
- * far if it goes on. - `copied`: rows of the other streams that were copied there when it began.
+ * A segment of a stream on a host. - `first`, `last`: its batches, from 1; the last one so far if
+ * it goes on. - `copied`: rows of the other streams that were copied there when it began.
  */
 export interface Segment {
   stream: number;
@@ -231,9 +218,33 @@ export interface Segment {
 }
 
 /**
+ * A host that new rows of `stream` visit. - `path`, `hop`: numbers of the path and of its hop, from
+ * 0. - `partner`: the stream that is met there; `blocks` is the number of its blocks.
+ */
+export interface PathHop {
+  stream: number;
+  path: number;
+  hop: number;
+  partner: number;
+  host: number;
+  blocks: number;
+}
+
+/**
+ * A join order that was compared; the chosen one is the first of its stream. - `order`: the streams
+ * of its hops, in words. - `overhead`: estimated rows sent for one row of `stream`.
+ */
+export interface PathOrder {
+  stream: number;
+  order: string;
+  overhead: number;
+}
+
+/**
  * Segments by host after a batch. - `first`, `last`: the batches shown, from 1. - `received`,
- * `sent`: rows of this batch, and copies of them that were sent to hosts. - `scale_max`: rows of a
- * full bar. Frames shown together use the maximum.
+ * `sent`: rows of this batch, and copies of them that were sent to hosts. - `hops`, `orders`: under
+ * coordinated routing, the newest path of each stream. - `latest`: the stream whose path was chosen
+ * last; -1 without paths. - `scale_max`: rows of a full bar. Frames shown together use the maximum.
  */
 export interface SegmentsFrame {
   streams: string[];
@@ -243,6 +254,116 @@ export interface SegmentsFrame {
   stored: number[];
   received: number;
   sent: number;
+  hops: Columns<PathHop>;
+  orders: Columns<PathOrder>;
+  latest: number;
+  scale_max: number;
+}
+
+/**
+ * New rows of `stream` against the old rows of `window` in one age slice (0: youngest). - `pairs`:
+ * pairs of the batch, expected. - `matches`: learned matches of 1,000 pairs. - `share`: share of
+ * the pairs that is compared; the mean of all types.
+ */
+export interface ShedBar {
+  stream: number;
+  window: number;
+  age_slice: number;
+  pairs: number;
+  matches: number;
+  share: number;
+}
+
+/**
+ * The shares of a batch and what they found. - `lengths`: by stream, microseconds of an age slice;
+ * 0: they differ. - `is_learned`: whether any match has been seen; else all pairs count alike. -
+ * `work`, `recall`: shares of the pairs that are compared, and of the matches that are expected of
+ * them. - `compared`, `left_out`: pairs of the batch, counted. - `results`, `estimated`: results of
+ * the batch, and those of the full join as estimated. - `margin`: half of the 95 % interval of the
+ * estimate; null if unknown. - `allowed_seconds`: seconds that the batch may take; null without
+ * such a budget. - `scale_max`: matches of a full bar. Frames shown together use the maximum.
+ */
+export interface SheddingFrame {
+  streams: string[];
+  lengths: number[];
+  items: Columns<ShedBar>;
+  is_learned: boolean;
+  work: number;
+  recall: number;
+  compared: number;
+  left_out: number;
+  results: number;
+  estimated: number;
+  margin: number | null;
+  allowed_seconds: number | null;
+  scale_max: number;
+}
+
+/**
+ * A frequent value, named by the hash of the join value. - `share`: its share of all rows of recent
+ * batches. - `hosts`: the hosts that share its rows.
+ */
+export interface HotValue {
+  value: number;
+  share: number;
+  hosts: number[];
+}
+
+/**
+ * Frequent values by host after a batch. - `values`: the frequent values, the most frequent first.
+ * - `rest`: share of all other values; each of them is on one host. - `since`: the batch, from 1,
+ * from which on they are shared out so; 0 before the first. - `before`, `after`: modelled work of
+ * the busiest host over the mean, at that change. - `stored`, `compared`, `moved`: by host, rows
+ * held, and in this batch pairs compared and rows that moved there. - `scale_max`: pairs of a full
+ * bar. Frames shown together use the maximum.
+ */
+export interface HotKeysFrame {
+  streams: string[];
+  values: Columns<HotValue>;
+  rest: number;
+  since: number;
+  before: number;
+  after: number;
+  stored: number[];
+  compared: number[];
+  moved: number[];
+  scale_max: number;
+}
+
+/** A dimension: the streams that have it, and its number of parts. */
+export interface CubeDimension {
+  streams: number[];
+  parts: number;
+}
+
+/** A cell and its host; `parts` has its part of each dimension, from 0. */
+export interface CubeCell {
+  host: number;
+  parts: number[];
+}
+
+/**
+ * The cells after a batch. - `reach`: by stream, the cells that store a row of it. - `copies`:
+ * hosts that receive a row, on average, at the rates measured when the shares were chosen;
+ * `copies_before` with the shares before; null at the start. - `before`: the shares before the last
+ * change; empty at the start. - `since`: the batch, from 1, of that change. - `idle`: hosts without
+ * a cell. - `stored`: rows by host; `moved` are those that moved there in this batch. -
+ * `scale_max`: rows of the darkest cell. Frames shown together use the maximum.
+ */
+export interface CubeFrame {
+  streams: string[];
+  rows: number[];
+  received: number[];
+  dimensions: Columns<CubeDimension>;
+  cells: Columns<CubeCell>;
+  reach: number[];
+  copies: number;
+  copies_before: number | null;
+  before: number[];
+  since: number;
+  idle: number[];
+  stored: number[];
+  moved: number[];
   scale_max: number;
 }
 
@@ -253,6 +374,9 @@ export interface MapFrame {
   ring?: RingFrame;
   ages?: AgesFrame;
   segments?: SegmentsFrame;
+  shedding?: SheddingFrame;
+  hotkeys?: HotKeysFrame;
+  hypercube?: CubeFrame;
 }
 
 /** The view after a batch (from 1). */

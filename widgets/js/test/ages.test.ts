@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { age } from "../src/base/format.ts";
 import type { AgesFrame } from "../src/frames.ts";
-import { agePlace, inspectAges, sameScale } from "../src/slices/ages.ts";
+import { agePlace, inspectAges } from "../src/slices/ages.ts";
 
-const frame = (scale = 5): AgesFrame => ({
+const frame = (): AgesFrame => ({
   streams: ["r", "s"],
   rows: [3, 5],
   received: [1, 1],
@@ -18,7 +18,7 @@ const frame = (scale = 5): AgesFrame => ({
     rows: [1, 2, 5],
   },
   queries: { name: ["near"], windows: [[5e6, 15e6]], results: [70], batch_results: [7] },
-  scale_max: scale,
+  scale_max: 5,
 });
 
 test("ages rise from left to right, by their logarithm where windows differ much", () => {
@@ -58,13 +58,4 @@ test("a slice says which queries read it", () => {
     ["near", "none"],
   );
   assert.equal(inspectAges(frame(), "host:3"), undefined);
-});
-
-test("all frames of a run are on the scale of the fullest slice", () => {
-  const frames = [frame(5), frame(9)];
-  sameScale(frames);
-  assert.deepEqual(
-    frames.map(({ scale_max }) => scale_max),
-    [9, 9],
-  );
 });

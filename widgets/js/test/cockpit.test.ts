@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rowOf as heldRow } from "../src/base/block_map.ts";
-import { blocksOf, didPairs, gridPairs, hostOf } from "../src/cockpit/inspector.ts";
+import { blocksOf, didPairs } from "../src/cockpit/inspector.ts";
 import { longest } from "../src/cockpit/linked_views.ts";
 import {
   extend,
@@ -100,23 +100,6 @@ test("what a host did is said with its unit, and of all hosts the sum", () => {
   assert.deepEqual(didPairs(shown, 7)[0], ["rows held", "15"]);
 });
 
-test("a host of a grid has a part of each stream, and rows come and go", () => {
-  const grid = {
-    n: 16,
-    m: 4,
-    streams: ["l", "o"],
-    places: { host: [20, 21], row: [5, 5], column: [1, 2] },
-    copies: { source: [1, 21], target: [21, 2], stream: [1, 1], rows: [285, 259] },
-  } as unknown as GridFrame;
-  assert.deepEqual(gridPairs(grid, 21), {
-    where: "part 6 of 16 of l, part 3 of 4 of o",
-    moves: [
-      ["comes from other hosts", "285 rows"],
-      ["goes to other hosts", "259 rows"],
-    ],
-  });
-});
-
 test("a recording opens at the decision that moves most rows", () => {
   const flag = (batch: number, rows: number) => {
     return { batch, end: null, short: "", text: "", kind: "change", rows };
@@ -138,13 +121,6 @@ test("an address names a moment", () => {
 
 test("rows of the fallback map get narrow, but never vanish", () => {
   assert.ok(heldRow(2) === 40 && heldRow(1000) === 10);
-});
-
-test("what is clicked says which host it is", () => {
-  assert.equal(hostOf("host 12, row 1, column 0: 7 tuples stored"), 12);
-  assert.equal(hostOf("block 4: 9 tuples of r on host 3"), 3);
-  assert.equal(hostOf("node 5: 120"), 5);
-  assert.equal(hostOf("batch 7: (8, 8) to (16, 4)"), undefined);
 });
 
 test("blocks are typed with anything between them", () => {

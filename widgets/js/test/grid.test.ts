@@ -4,7 +4,7 @@ import { eased, hit } from "../src/base/pen.ts";
 import { clamped } from "../src/base/player.ts";
 import { blend, channels } from "../src/base/theme.ts";
 import type { GridFrame } from "../src/frames.ts";
-import { arcAt, cellsOf, fitted, oneScale, percentMore } from "../src/theta/grid.ts";
+import { arcAt, cellsOf, fitted, inspectGrid, percentMore, sameWay } from "../src/theta/grid.ts";
 
 const AREA = { x: 10, y: 20, wide: 100, tall: 100 };
 
@@ -62,18 +62,15 @@ test("copies fly from host to host on arcs; partners bend opposite ways", () => 
   assert.ok(there[1] > 0 && back[1] < 0);
 });
 
-test("all frames of a run are on one scale and the same way round", () => {
+test("all frames of a run are the same way round", () => {
   const frames = [
     grid(2, 2, { scale_max: 5, rows: [1, 9], across: 1 }),
     grid(2, 2, { scale_max: 7, rows: [20, 9], across: 0 }),
   ];
-  oneScale(frames);
+  sameWay(frames);
   assert.deepEqual(
-    frames.map(({ scale_max, across }) => [scale_max, across]),
-    [
-      [7, 0],
-      [7, 0],
-    ],
+    frames.map(({ across }) => across),
+    [0, 0],
   );
 });
 
@@ -106,4 +103,22 @@ test("things start and stop slowly", () => {
 
 test("a position stays in the film", () => {
   assert.deepEqual([clamped(-1, 3), clamped(1, 3), clamped(9, 3)], [0, 1, 2]);
+});
+
+test("a host of a grid has a part of each stream, and rows come and go", () => {
+  const frame = {
+    n: 16,
+    m: 4,
+    streams: ["l", "o"],
+    places: { host: [20, 21], row: [5, 5], column: [1, 2] },
+    copies: { source: [1, 21], target: [21, 2], stream: [1, 1], rows: [285, 259] },
+  } as unknown as GridFrame;
+  assert.deepEqual(inspectGrid(frame, "host:21"), {
+    title: "Host 21",
+    words: "part 6 of 16 of l, part 3 of 4 of o",
+    pairs: [
+      ["comes from other hosts", "285 rows"],
+      ["goes to other hosts", "259 rows"],
+    ],
+  });
 });

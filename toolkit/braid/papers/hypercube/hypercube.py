@@ -231,6 +231,7 @@ class _Planner:
                 before,
                 after,
                 idle,
+                self.state.hosts,
             )
         )
 

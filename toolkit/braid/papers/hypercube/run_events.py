@@ -19,6 +19,7 @@ class SharesChosen(Event):
     - ``previous_copies``, ``copies``: hosts that receive a tuple, on average, at the measured
       rates.
     - ``idle_hosts``: hosts without a cell.
+    - ``hosts``: host by cell, the last dimension fastest. Empty: not recorded.
     """
 
     level = INFO
@@ -31,6 +32,7 @@ class SharesChosen(Event):
     previous_copies: float
     copies: float
     idle_hosts: tuple[int, ...]
+    hosts: tuple[int, ...] = ()
 
     def describe_decision(self, moment: EventContext) -> str:
         columns = (" = ".join(moment.streams[s] for s in each) for each in self.dimensions)

@@ -129,6 +129,24 @@ export class Pen {
     context.globalAlpha = 1;
   }
 
+  /** A straight line. */
+  straight(
+    x0: number,
+    y0: number,
+    x1: number,
+    y1: number,
+    colour: string,
+    width = 1,
+    dash: number[] = [],
+    alpha = 1,
+  ): void {
+    const ends: Point[] = [
+      [x0, y0],
+      [x1, y1],
+    ];
+    this.line(ends, colour, width, dash, alpha);
+  }
+
   /** A ring, or a piece of one: angles in radians. */
   arc(
     centre: Point,

@@ -3,15 +3,13 @@
 // serves a query.
 import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
-import type { BatchFrame, CockpitPage, GridFrame } from "../frames.ts";
-import { inspectAges } from "../slices/ages.ts";
+import type { BatchFrame, CockpitPage } from "../frames.ts";
+import { type Detail, detailOf, type Pair } from "./details.ts";
 
 export type Place =
   | { host: number; batch: number }
   | { query: string; batch: number }
   | { blocks: number[] };
-
-type Pair = [string, string];
 
 const NAMES: Record<string, [string, string]> = {
   stored: ["rows held", ""],
@@ -27,12 +25,6 @@ const NAMES: Record<string, [string, string]> = {
 /** Candidates for a result from which on they are said to be many. */
 const MANY = 100;
 
-/** The host that a text of a picture is about. */
-export function hostOf(text: string): number | undefined {
-  const found = /(?:host|node) (\d+)/i.exec(text)?.[1];
-  return found === undefined ? undefined : Number(found);
-}
-
 /** The blocks that are typed, as "7", "7 12" or "blocks 7, 12". */
 export function blocksOf(text: string): number[] {
   return (text.match(/\d+/g) ?? []).map(Number);
@@ -47,22 +39,6 @@ export function didPairs({ hosts }: CockpitPage, batch: number, host?: number): 
     const [words, unit] = NAMES[name] ?? [name, ""];
     return [words, unit === "s" ? `${value.toFixed(3)} s` : count(value)];
   });
-}
-
-/** The place of a host in its grid, and what comes to it and goes from it. */
-export function gridPairs(grid: GridFrame, host: number): { where: string; moves: Pair[] } {
-  const k = grid.places.host.indexOf(host);
-  const [row = 0, column = 0] = [grid.places.row[k], grid.places.column[k]];
-  const [r, s] = grid.streams;
-  const where =
-    k < 0 ? "" : `part ${row + 1} of ${grid.n} of ${r}, part ${column + 1} of ${grid.m} of ${s}`;
-  const moved = (side: number[]) =>
-    side.reduce((sum, each, i) => sum + (each === host ? (grid.copies.rows[i] ?? 0) : 0), 0);
-  const moves: Pair[] = [
-    ["comes from other hosts", `${count(moved(grid.copies.target))} rows`],
-    ["goes to other hosts", `${count(moved(grid.copies.source))} rows`],
-  ];
-  return { where, moves };
 }
 
 export class Inspector {
@@ -94,33 +70,30 @@ export class Inspector {
   show(page: CockpitPage, frame: BatchFrame, selected: string): void {
     const host = /^host:(\d+)$/.exec(selected)?.[1];
     this.shown.replaceChildren();
-    const ages = frame.state_map.ages;
-    const aged = ages && inspectAges(ages, selected);
-    if (aged) this.showAged(aged, selected);
-    else if (host === undefined) this.showAll(page, frame);
-    else this.showHost(page, frame, Number(host));
+    const detail = detailOf(frame.state_map, selected);
+    if (host !== undefined) this.showHost(page, frame, Number(host), detail);
+    else if (detail) this.showDetail(detail, selected);
+    else this.showAll(page, frame);
     this.showCondition(page, frame);
     this.showSeconds(page, frame.batch);
   }
 
-  private showHost(page: CockpitPage, frame: BatchFrame, host: number): void {
-    const grid = frame.state_map.grid;
-    const place = grid ? gridPairs(grid, host) : { where: "", moves: [] };
-    this.head(`Host ${host}`, place.where);
+  private showHost(page: CockpitPage, frame: BatchFrame, host: number, detail?: Detail): void {
+    this.head(detail?.title ?? `Host ${host}`, detail?.words ?? "");
     const did = didPairs(page, frame.batch, host);
     const held = page.hosts.values[page.hosts.batch.indexOf(frame.batch)]?.[0] ?? [];
     const most = Math.max(1, ...page.hosts.values.flatMap((values) => values[0] ?? []));
     bar(this.shown, [[(held[host] ?? 0) / most, "accent"]]);
     const mean = held.reduce((sum, each) => sum + each, 0) / Math.max(1, held.length);
     pairs(this.shown, [...did.slice(0, 1), ["mean of all hosts", count(mean)]]);
-    pairs(this.shown, [...did.slice(1), ...place.moves]);
+    pairs(this.shown, [...did.slice(1), ...(detail?.pairs ?? [])]);
     if (!this.ask) return;
     this.button("Blocks on this host", () => this.ask?.({ host, batch: this.here() }));
   }
 
-  private showAged(aged: { title: string; pairs: Pair[] }, selected: string): void {
-    this.head(aged.title, "");
-    pairs(this.shown, aged.pairs);
+  private showDetail({ title, words, pairs: found }: Detail, selected: string): void {
+    this.head(title, words);
+    pairs(this.shown, found);
     const query = /^query:(.*)$/.exec(selected)?.[1];
     if (!this.ask || query === undefined) return;
     this.button("What serves it", () => this.ask?.({ query, batch: this.here() }));

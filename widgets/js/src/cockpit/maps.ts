@@ -4,7 +4,10 @@ import type { Target } from "../base/pen.ts";
 import type { Theme } from "../base/theme.ts";
 import { SegmentsView } from "../diffusion/segments.ts";
 import type { MapFrame, Palette } from "../frames.ts";
-import { draw as ring } from "../psp/ring.ts";
+import { SpreadView } from "../hotkeys/spread.ts";
+import { CellsView } from "../hypercube/cells.ts";
+import { RingView } from "../psp/ring.ts";
+import { SharesView } from "../shedding/shares.ts";
 import { AgesView } from "../slices/ages.ts";
 import { GridView } from "../theta/grid.ts";
 
@@ -46,9 +49,12 @@ type Made<Frame> = (box: HTMLElement, theme: Theme, palette: Palette) => View<Fr
 const MAPS: { [K in keyof Named]: Made<Named[K]> } = {
   blocks: drawn(held),
   grid: (box, theme) => new GridView(box, theme),
-  ring: drawn(ring),
+  ring: (box, theme) => new RingView(box, theme),
   ages: (box, theme) => new AgesView(box, theme),
   segments: (box, theme) => new SegmentsView(box, theme),
+  shedding: (box, theme) => new SharesView(box, theme),
+  hotkeys: (box, theme) => new SpreadView(box, theme),
+  hypercube: (box, theme) => new CellsView(box, theme),
 };
 
 /** Shows the map of each frame; a run of another kind gets another view. */

@@ -1,9 +1,7 @@
 // A page of a run, as far as it is: what came since is put to what is there.
 
-import { segmentScale } from "../diffusion/segments.ts";
 import type { BatchFrame, CockpitPage } from "../frames.ts";
-import { sameScale } from "../slices/ages.ts";
-import { oneScale } from "../theta/grid.ts";
+import { sameWay } from "../theta/grid.ts";
 
 /** Batches that are kept; older ones are let go, so that a run without end needs no more memory. */
 export const KEPT = 400;
@@ -29,14 +27,14 @@ export function extend(page: CockpitPage, more: More): CockpitPage {
   return scaled({ ...more, frames: frames.slice(-KEPT), hosts });
 }
 
-/** All frames of the page on one scale. */
+/** Puts all frames of the page on one scale, and turns them the same way round. */
 export function scaled(page: CockpitPage): CockpitPage {
-  oneScale(page.frames.flatMap(({ state_map: map }) => map.grid ?? []));
-  sameScale(page.frames.flatMap(({ state_map: map }) => map.ages ?? []));
-  segmentScale(page.frames.flatMap(({ state_map: map }) => map.segments ?? []));
-  const held = page.frames.flatMap(({ state_map: map }) => map.blocks ?? []);
-  const top = Math.max(0, ...held.map((frame) => frame.scale_max));
-  for (const frame of held) frame.scale_max = top;
+  const maps: { scale_max?: number }[] = page.frames.flatMap(({ state_map }) =>
+    Object.values(state_map),
+  );
+  const top = Math.max(0, ...maps.map((map) => map.scale_max ?? 0));
+  for (const map of maps) if (map.scale_max !== undefined) map.scale_max = top;
+  sameWay(page.frames.flatMap(({ state_map: map }) => map.grid ?? []));
   return page;
 }
 

@@ -210,27 +210,12 @@ export class Tracks {
         this.layer.box(bar, { fill, alpha: this.alpha(at) });
       });
     }
-    this.layer.line(
-      [
-        [box.x, base],
-        [box.x + box.wide, base],
-      ],
-      this.theme.shade("rule"),
-    );
+    this.layer.straight(box.x, base, box.x + box.wide, base, this.theme.shade("rule"));
     if (limit === null) return;
     const y = Math.max(box.y + 12, base - limit * scale);
     const colour = this.theme.shade("bad");
     const name = limit > top ? `limit ${limit} s, above` : `limit ${limit} s`;
-    if (limit <= top)
-      this.layer.line(
-        [
-          [box.x, y],
-          [box.x + box.wide, y],
-        ],
-        colour,
-        1.2,
-        [6, 4],
-      );
+    if (limit <= top) this.layer.straight(box.x, y, box.x + box.wide, y, colour, 1.2, [6, 4]);
     this.layer.text(name, box.wide - 2, y - 7, { size: 10, align: "right", colour });
   }
 
@@ -241,13 +226,7 @@ export class Tracks {
       placeOf(batch, span, box) + column / 2,
       base - (value / (top * 1.08 || 1)) * box.tall,
     ];
-    this.layer.line(
-      [
-        [box.x, base],
-        [box.x + box.wide, base],
-      ],
-      this.theme.shade("rule"),
-    );
+    this.layer.straight(box.x, base, box.x + box.wide, base, this.theme.shade("rule"));
     for (const each of series.toReversed()) {
       for (const run of strokes(each)) {
         const past = run.filter(([batch]) => batch <= this.batch);
@@ -315,16 +294,7 @@ export class Tracks {
       const x = placeOf(flag.batch, span, area);
       const here = flag === this.current(flags);
       const alpha = here ? 1 : 0.5;
-      this.layer.line(
-        [
-          [x, 4],
-          [x, FLAGS - 3],
-        ],
-        accent,
-        here ? 2 : 1.2,
-        [],
-        alpha,
-      );
+      this.layer.straight(x, 4, x, FLAGS - 3, accent, here ? 2 : 1.2, [], alpha);
       if (flag.end === null) continue;
       const bar = { x, y: FLAGS - 5, wide: placeOf(flag.end + 1, span, area) - x, tall: 3 };
       this.layer.box(bar, { fill: accent, alpha: here ? 1 : 0.45 });
@@ -361,14 +331,7 @@ export class Tracks {
   private paintPlayhead(flags: Annotation[], span: Span, area: Box, column: number): void {
     const { pen, theme } = this;
     const x = placeOf(this.batch, span, area) + column / 2;
-    pen.line(
-      [
-        [x, 6],
-        [x, pen.tall - AXIS],
-      ],
-      theme.shade("ink"),
-      1.5,
-    );
+    pen.straight(x, 6, x, pen.tall - AXIS, theme.shade("ink"), 1.5);
     const current = this.current(flags);
     if (current) {
       const box = this.labelBox(current, span, area);

@@ -1,265 +1,232 @@
-// Draws a PSP ring: one annulus for each stream, one sector for each node.
-import { Annulus, CENTRE, type Point, point } from "../base/annulus.ts";
-import { cycled } from "../base/colors.ts";
+// The map of a ring: a sector a node, a lane a stream; the longer an arc, the more rows a node holds.
+import { CanvasMap, numberIn } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
-import { legend, lines, make, pair, titled } from "../base/svg.ts";
-import type { Palette, RingEnds, RingFrame, RingMove } from "../frames.ts";
+import { eased, mix, type Point } from "../base/pen.ts";
+import type { Detail } from "../cockpit/details.ts";
+import type { RingFrame, RingMove, RingSlice } from "../frames.ts";
 
-const INNER = 96;
-const OUTER = 205;
-const WIDE = 860;
-const TALL = 470;
-const RIGHT = { x: 490, bar: 260 };
-const BELOW = 426;
-const WORDS = [
-  "H head: new tuples come in · T tail: the oldest leave",
-  "dots: tuples (coloured), intermediate results (grey)",
-  "squares: state on its way; dashed: the ring was resized",
+const [LABEL, GAP] = [46, 0.02];
+const TOP = -Math.PI / 2;
+
+export const at = ([x, y]: Point, angle: number, radius: number): Point => [
+  x + radius * Math.cos(TOP + angle),
+  y + radius * Math.sin(TOP + angle),
 ];
 
-type Colour = (stream: number) => string;
-
-export function draw(box: HTMLElement, frame: RingFrame, palette: Palette, glide: number): void {
-  const [svg, right] = pair(box, frame, RIGHT.x - 16, WIDE, TALL);
-  const colour = (stream: number) => cycled(palette.streams, stream);
-  const ring = new Annulus(frame.nodes, frame.streams.length, INNER, OUTER, 0.03);
-  drawSectors(svg, ring);
-  drawSlices(svg, ring, frame, colour);
-  frame.ends.forEach((ends, stream) => {
-    drawEnds(svg, ring, ends, stream, frame.streams[stream] ?? "", colour(stream));
-  });
-  drawFlights(svg, ring, frame, colour, glide);
-  for (const move of frame.moves) drawMove(svg, ring, move, frame.streams, colour, glide);
-  drawCentre(svg, frame);
-  drawLoads(right, frame, palette, colour);
+/** The first and the last angle of a place of the ring, clockwise from the top. */
+export function span(place: number, places: number): [number, number] {
+  const step = (2 * Math.PI) / Math.max(1, places);
+  const gap = Math.min(GAP, step / 8);
+  return [place * step + gap, (place + 1) * step - gap];
 }
 
-function drawSectors(svg: Element, ring: Annulus): void {
-  for (let node = 0; node < ring.hosts; node++) {
-    const [x, y] = point(ring.middle(node), OUTER + 14);
-    make(svg, "text", { x, y: y + 4, "text-anchor": "middle", class: "strong" }, node);
-    for (let stream = 0; stream < ring.streams; stream++) {
-      make(svg, "path", { d: ring.sector(stream, node), class: "rule", "stroke-width": 1 });
-    }
-  }
-}
-
-function drawSlices(svg: Element, ring: Annulus, frame: RingFrame, colour: Colour): void {
-  for (const { stream, node, rows, share, retention: lasts } of records(frame.slices)) {
-    const piece = make(svg, "path", {
-      d: ring.sector(stream, node, Math.max(0.06, share)),
-      fill: colour(stream),
-      "fill-opacity": 0.35 + 0.5 * share,
-      "data-slice": `${stream}:${node}`,
+/** The text about a node in the inspector. */
+export function inspectRing(frame: RingFrame, selected: string): Detail | undefined {
+  const node = numberIn("host", selected);
+  const place = frame.nodes.indexOf(node);
+  if (place < 0) return undefined;
+  const held = records(frame.slices)
+    .filter((slice) => slice.node === node)
+    .map(({ stream, rows, retention }): [string, string] => {
+      const long = retention ? `, ${retention} of its window` : "";
+      return [`rows of ${frame.streams[stream]}${long}`, count(rows)];
     });
-    const slice = lasts ? `, slice of ${lasts}` : "";
-    titled(piece, `${frame.streams[stream]} on node ${node}: ${count(rows)} tuples stored${slice}`);
-  }
-}
-
-/** H and T; where both are on one node they stand side by side. */
-function drawEnds(
-  svg: Element,
-  ring: Annulus,
-  { head, tail }: RingEnds,
-  stream: number,
-  name: string,
-  colour: string,
-): void {
-  const [inner, outer] = ring.lane(stream);
-  const radius = (inner + outer) / 2;
-  const aside = head === tail ? ring.step / 5 : 0;
-  if (tail !== null) {
-    const at = point(ring.middle(tail) + aside, radius);
-    drawMark(
-      svg,
-      at,
-      "T",
-      { fill: "var(--braid-bg)", stroke: colour },
-      `tail of ${name}: node ${tail}`,
-    );
-  }
-  if (head !== null) {
-    const at = point(ring.middle(head) - aside, radius);
-    drawMark(
-      svg,
-      at,
-      "H",
-      { fill: colour, stroke: "var(--braid-fg)" },
-      `head of ${name}: node ${head}`,
-    );
-  }
-}
-
-function drawMark(
-  svg: Element,
-  [x, y]: Point,
-  letter: "H" | "T",
-  paint: { fill: string; stroke: string },
-  title: string,
-): void {
-  const group = titled(make(svg, "g", {}), title);
-  make(group, "circle", { cx: x, cy: y, r: 8.5, "stroke-width": 2, ...paint });
-  const place = { x, y: y + 4, "text-anchor": "middle", style: "font-size:11px" };
-  const text = make(group, "text", { ...place, class: "strong" }, letter);
-  if (letter === "H") text.style.fill = "#ffffff";
-}
-
-/** How many dots stand for so many tuples: the square root of their number, 14 at most. */
-export const dots = (tuples: number): number => Math.min(14, Math.ceil(Math.sqrt(tuples)));
-
-/** New tuples and intermediate results go round, on circles of their own. */
-function drawFlights(
-  svg: Element,
-  ring: Annulus,
-  frame: RingFrame,
-  colour: Colour,
-  glide: number,
-): void {
-  const probes = frame.probes.map((tuples, stream) => {
-    return { tuples, fill: colour(stream), from: frame.ends[stream]?.head ?? 0 };
-  });
-  const flights = [...probes, { tuples: frame.partial, fill: "var(--braid-muted)", from: 0 }];
-  flights.forEach(({ tuples, fill, from }, k) => {
-    const radius = INNER - 9 - 7 * k;
-    if (radius < 40 || !dots(tuples)) return;
-    const circle = { cx: CENTRE, cy: CENTRE, r: radius, "stroke-dasharray": "1 4" };
-    make(svg, "circle", { ...circle, class: "rule" });
-    const group = make(svg, "g", {});
-    for (let i = 0; i < dots(tuples); i++) {
-      const [cx, cy] = point(ring.middle(from) + (i * 2 * Math.PI) / dots(tuples), radius);
-      make(group, "circle", { cx, cy, r: 2.6, fill });
-    }
-    if (glide) turn(group, glide);
-  });
-}
-
-function turn(group: SVGElement, glide: number): void {
-  const transformOrigin = `${CENTRE}px ${CENTRE}px`;
-  const frames = ["rotate(0deg)", "rotate(360deg)"];
-  group.animate(
-    frames.map((transform) => ({ transform, transformOrigin })),
-    { duration: glide },
-  );
-}
-
-/** The short way round from node to node, in radians: positive is clockwise. */
-export const shortWay = (source: number, target: number, step: number): number =>
-  (((target - source) * step + 3 * Math.PI) % (2 * Math.PI)) - Math.PI;
-
-/** Start, control point and end of a move's path: along the ring if near, else past the centre. */
-export function bent(ring: Annulus, stream: number, source: number, target: number): Curve {
-  const [inner, outer] = ring.lane(stream);
-  const radius = (inner + outer) / 2;
-  const half = shortWay(source, target, ring.step) / 2;
-  const near = Math.abs(half) < 0.8;
-  const reach = near ? radius / Math.cos(half) : INNER / 3;
-  return [
-    point(ring.middle(source), radius),
-    point(ring.middle(source) + half, reach),
-    point(ring.middle(target), radius),
-  ];
-}
-
-export type Curve = [Point, Point, Point];
-
-/** A point of a quadratic Bézier curve, from 0 (start) to 1 (end). */
-export function along([start, control, end]: Curve, share: number): Point {
-  const rest = 1 - share;
-  const mixed = (k: 0 | 1) =>
-    rest ** 2 * start[k] + 2 * share * rest * control[k] + share ** 2 * end[k];
-  return [mixed(0), mixed(1)];
-}
-
-/** State that moves from node to node. */
-function drawMove(
-  svg: Element,
-  ring: Annulus,
-  { stream, source, target, rows, reason: why }: RingMove,
-  streams: string[],
-  colour: Colour,
-  glide: number,
-): void {
-  const curve = bent(ring, stream, source, target);
-  const [start, control, end] = curve.map((at) => at.join(" "));
-  const stroke = colour(stream);
-  const line = { fill: "none", stroke, "stroke-width": 1.4, opacity: 0.8 };
-  const dash = why === "aged" ? "none" : "4 3";
-  make(svg, "path", { d: `M${start}Q${control} ${end}`, ...line, "stroke-dasharray": dash });
-  const square = { x: -5, y: -5, width: 10, height: 10, fill: "var(--braid-bg)" };
-  const chip = make(svg, "rect", { ...square, stroke, "stroke-width": 2 });
-  titled(
-    chip,
-    `${count(rows)} tuples of ${streams[stream]}: node ${source} → node ${target}, ${why}`,
-  );
-  const at = (share: number) => {
-    const [x, y] = along(curve, share);
-    return `translate(${x}px, ${y}px)`;
+  const moved = records(frame.moves)
+    .filter(({ source, target }) => source === node || target === node)
+    .map(({ stream, source, target, rows }): [string, string] => [
+      `${count(rows)} of ${frame.streams[stream]} move`,
+      `${source} → ${target}`,
+    ]);
+  return {
+    title: `Node ${node}`,
+    words: `place ${place + 1} of ${frame.nodes.length} on the ring`,
+    pairs: [...held, ...moved],
   };
-  chip.style.transform = at(0.6);
-  const shares = [0, 0.2, 0.4, 0.6, 0.8, 1];
-  if (glide) {
-    chip.animate(
-      shares.map((share) => ({ transform: at(share) })),
-      { duration: glide },
+}
+
+interface Ring {
+  centre: Point;
+  inner: number;
+  outer: number;
+  lane: (stream: number) => number;
+  depth: number;
+}
+
+export class RingView extends CanvasMap<RingFrame> {
+  protected tell(frame: RingFrame): void {
+    const { nodes, streams } = frame;
+    this.head(
+      `${nodes.length} node${nodes.length === 1 ? "" : "s"} in ring order`,
+      "Each window lies round the ring, the youngest rows at its head",
+      ". New rows visit every node once.",
     );
+    const windows = streams.map((name, stream) => ({ stream, text: `window of ${name}` }));
+    this.signs([...windows, { text: "arc: rows held" }, { text: "● head" }, { text: "○ tail" }]);
+    const moved = frame.moves.rows.reduce((sum, rows) => sum + rows, 0);
+    const resized = frame.moves.reason.includes("resized");
+    const why = resized ? "the ring was resized" : "rows age from slice to slice";
+    if (moved) this.foot("", "In this batch ", `${count(moved)} rows move`, `: ${why}`);
+    else this.foot("No rows move in this batch");
+  }
+
+  protected paint(
+    frame: RingFrame,
+    before: RingFrame | undefined,
+    time: number,
+    selected: string,
+  ): void {
+    const { pen } = this;
+    const outer = Math.max(60, Math.min(pen.wide / 2 - LABEL, pen.tall / 2 - 20));
+    const inner = outer * 0.46;
+    const depth = (outer - inner) / frame.streams.length;
+    const lane = (stream: number) => outer - (stream + 0.5) * depth;
+    const ring: Ring = { centre: [pen.wide / 2, pen.tall / 2], inner, outer, lane, depth };
+    const slices = records(frame.slices);
+    const then = new Map(records(before?.slices ?? frame.slices).map((s) => [key(s), s.rows]));
+    frame.nodes.forEach((node, place) => {
+      this.paintNode(frame, ring, node, place, selected === `host:${node}`);
+    });
+    for (const slice of slices) {
+      const rows = mix(then.get(key(slice)) ?? slice.rows, slice.rows, eased(time));
+      this.paintSlice(frame, ring, slice, rows);
+    }
+    this.paintEnds(frame, ring);
+    if (time < 1) this.paintProbes(frame, ring, time);
+    this.paintMoves(frame, ring, eased(time));
+    const total = count(frame.rows.reduce((sum, rows) => sum + rows, 0));
+    const [x, y] = ring.centre;
+    pen.text(total, x, y - 8, { size: 20, bold: true, align: "center" });
+    const small = { size: 11, align: "center", colour: pen.theme.shade("muted") } as const;
+    pen.text("rows held", x, y + 12, small);
+  }
+
+  /** A sector with its label, and its frame if it is selected. */
+  private paintNode(frame: RingFrame, ring: Ring, node: number, place: number, on: boolean): void {
+    const { pen } = this;
+    const { centre, inner, outer, depth, lane } = ring;
+    const [from, to] = span(place, frame.nodes.length);
+    const middle = (from + to) / 2;
+    frame.streams.forEach((_, stream) => {
+      const radius = lane(stream);
+      const ground = pen.theme.shade("panel");
+      pen.arc(centre, radius, TOP + from, TOP + to, ground, depth - 4);
+      const steps = Math.max(1, Math.floor(((to - from) * radius) / depth));
+      for (let k = 0; k < steps; k++) {
+        const [x, y] = at(centre, mix(from, to, (k + 0.5) / steps), radius);
+        const box = { x: x - depth / 2, y: y - depth / 2, wide: depth, tall: depth };
+        pen.target(box, `host:${node}`, this.textOf(frame, node));
+      }
+    });
+    if (on) {
+      const colour = pen.theme.shade("accent");
+      pen.arc(centre, outer + 2, TOP + from, TOP + to, colour, 2.5);
+      pen.arc(centre, inner - 2, TOP + from, TOP + to, colour, 2.5);
+      for (const side of [from, to]) {
+        pen.line([at(centre, side, inner - 2), at(centre, side, outer + 2)], colour, 2.5);
+      }
+    }
+    const every = Math.ceil(18 / ((to - from) * outer));
+    if (!on && (place % every || (frame.nodes.length - place < every && place))) return;
+    const [x, y] = at(centre, middle, outer + 12);
+    const side = Math.sin(middle);
+    const align = Math.abs(side) < 0.3 ? "center" : side > 0 ? "left" : "right";
+    const text = frame.nodes.length <= 24 && pen.wide > 500 ? `node ${node}` : `${node}`;
+    pen.text(text, x, y, { align, bold: on, colour: pen.theme.shade(on ? "accent" : "ink") });
+  }
+
+  private textOf({ slices, streams }: RingFrame, node: number): string {
+    const held = records(slices).filter((slice) => slice.node === node);
+    const each = held.map(({ stream, rows }) => `${count(rows)} of ${streams[stream]}`);
+    return `Node ${node}: rows held: ${each.join(", ") || "none"}`;
+  }
+
+  private paintSlice(frame: RingFrame, ring: Ring, slice: RingSlice, rows: number): void {
+    const { pen } = this;
+    const { centre, depth } = ring;
+    const radius = ring.lane(slice.stream);
+    const [from, to] = span(frame.nodes.indexOf(slice.node), frame.nodes.length);
+    const end = mix(from, to, frame.scale_max ? Math.min(1, rows / frame.scale_max) : 0);
+    const hue = pen.theme.stream(slice.stream);
+    if (end > from) pen.arc(centre, radius, TOP + from, TOP + end, hue, depth - 4);
+    const text = count(slice.rows);
+    const half = (Math.max(13, pen.width(text, 11, true)) / 2 + 5) / radius;
+    if (depth < 17) return;
+    const free = to - end > 2 * half;
+    if (!free && end - from < 2 * half + 18 / radius) return;
+    const [x, y] = at(centre, (free ? to : end) - half, radius);
+    const colour = pen.theme.shade(free ? "ink" : "panel");
+    pen.text(text, x, y, { size: 11, bold: true, align: "center", colour });
+  }
+
+  /** The head of each stream and its tail. */
+  private paintEnds(frame: RingFrame, { centre, lane, depth }: Ring): void {
+    const { pen } = this;
+    const [ink, panel] = [pen.theme.shade("ink"), pen.theme.shade("panel")];
+    const size = Math.min(5, depth / 4);
+    frame.streams.forEach((_, stream) => {
+      const radius = lane(stream);
+      const put = (node: number | undefined, shift: number, fill: string, stroke: string) => {
+        const place = frame.nodes.indexOf(node ?? -1);
+        if (place < 0) return;
+        const [from] = span(place, frame.nodes.length);
+        pen.dot(at(centre, from + shift / radius, radius), size, fill, stroke, 2);
+      };
+      const same = frame.heads[stream] === frame.tails[stream];
+      put(frame.tails[stream], same ? 3 * size + 10 : size + 4, panel, ink);
+      put(frame.heads[stream], size + 4, ink, panel);
+    });
+  }
+
+  /** New rows on their way round, each from the head of its stream. */
+  private paintProbes(frame: RingFrame, { centre, inner }: Ring, time: number): void {
+    const { pen } = this;
+    frame.streams.forEach((_, stream) => {
+      const place = frame.nodes.indexOf(frame.heads[stream] ?? -1);
+      if (!frame.received[stream] || place < 0) return;
+      const [from, to] = span(place, frame.nodes.length);
+      const angle = (from + to) / 2 + 2 * Math.PI * time;
+      const [x, y] = at(centre, angle, inner - 8 - 9 * (stream % 3));
+      const box = { x: x - 4, y: y - 4, wide: 8, tall: 8 };
+      const stroke = pen.theme.shade("panel");
+      pen.box(box, { fill: pen.theme.stream(stream), stroke, round: 2 });
+    });
+  }
+
+  /** Arrows inside the ring, with rows on them. */
+  private paintMoves(frame: RingFrame, { centre, inner }: Ring, share: number): void {
+    const pairs = Map.groupBy(records(frame.moves), ({ source, target }) => `${source} ${target}`);
+    for (const moves of pairs.values()) this.paintArrow(frame, centre, inner, moves, share);
+  }
+
+  private paintArrow(
+    frame: RingFrame,
+    centre: Point,
+    inner: number,
+    moves: RingMove[],
+    share: number,
+  ): void {
+    const { pen } = this;
+    const [first] = moves;
+    if (!first) return;
+    const [a, b] = [first.source, first.target].map((node): Point => {
+      const [from, to] = span(frame.nodes.indexOf(node), frame.nodes.length);
+      return at(centre, (from + to) / 2, inner - 12);
+    }) as [Point, Point];
+    const ink = pen.theme.shade("muted");
+    pen.line([a, b], ink, 1.5, first.reason === "resized" ? [4, 3] : []);
+    const way = Math.atan2(b[1] - a[1], b[0] - a[0]);
+    const barb = (turn: number): Point => [
+      b[0] - 8 * Math.cos(way + turn),
+      b[1] - 8 * Math.sin(way + turn),
+    ];
+    pen.line([barb(0.45), b, barb(-0.45)], ink, 1.5);
+    moves.forEach(({ stream }, k) => {
+      const on = Math.max(0, Math.min(1, share * 0.8 - 0.1 * k + 0.1));
+      const dot: Point = [mix(a[0], b[0], on), mix(a[1], b[1], on)];
+      pen.dot(dot, 5, pen.theme.stream(stream), pen.theme.shade("panel"));
+    });
   }
 }
 
-function drawCentre(svg: Element, frame: RingFrame): void {
-  const texts: [string, string][] = [
-    [frame.batch, "strong"],
-    [`${count(frame.stored)} stored`, "muted"],
-    [`${count(frame.sent)} sent on`, "muted"],
-  ];
-  lines(svg, texts, CENTRE, CENTRE - 10, 16, "middle");
-}
-
-/** At the right: streams with their colours, then what each node does. */
-function drawLoads(svg: Element, frame: RingFrame, palette: Palette, colour: Colour): void {
-  const { x, bar } = RIGHT;
-  const entries = frame.streams.map((name, stream) => {
-    const live = count(frame.live[stream] ?? 0);
-    const text = `${name}: ${live} tuples, window ${frame.lengths[stream]}`;
-    return { text, colour: colour(stream) };
-  });
-  legend(svg, entries, x, 20, 18);
-  const top = 36 + 18 * entries.length;
-  make(svg, "text", { x, y: top, class: "strong" }, frame.measure);
-  const most = Math.max(1, ...frame.loads);
-  const tall = height(frame.loads.length, top);
-  frame.loaded.forEach((node, k) => {
-    const load = frame.loads[k] ?? 0;
-    const y = top + 10 + k * tall;
-    const fill = cycled(palette.hosts, node);
-    drawLoad(svg, { node, load, long: (bar * load) / most, fill }, y, tall);
-  });
-  lines(
-    svg,
-    WORDS.map((text) => [text, "muted"]),
-    x,
-    BELOW,
-    16,
-  );
-}
-
-/** How tall a bar is, so that all of them end above the words. */
-export const height = (bars: number, top: number): number =>
-  Math.min(22, (BELOW - 24 - top) / Math.max(1, bars));
-
-function drawLoad(
-  svg: Element,
-  { node, load, long, fill }: { node: number; load: number; long: number; fill: string },
-  y: number,
-  tall: number,
-): void {
-  const { x } = RIGHT;
-  const group = titled(make(svg, "g", {}), `node ${node}: ${count(load)}`);
-  const low = y + tall / 2 + 4;
-  const size = (most: number) => `font-size:${Math.min(most, tall)}px`;
-  make(group, "text", { x: x + 16, y: low, "text-anchor": "end", style: size(12) }, node);
-  const box = { x: x + 22, y: y + 2, width: Math.max(0.5, long), height: Math.max(2, tall - 4) };
-  make(group, "rect", { ...box, fill });
-  make(group, "text", { x: x + 28 + long, y: low, style: size(11), class: "muted" }, count(load));
-}
+const key = ({ stream, node }: RingSlice): string => `${stream} ${node}`;

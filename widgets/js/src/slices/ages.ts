@@ -1,16 +1,15 @@
 // The map of shared slices: a row enters at the left and moves to the right as it grows older; below
 // it the queries, each as far as it looks back.
+import { CanvasMap } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
-import { add, wordy } from "../base/dom.ts";
 import { age, count } from "../base/format.ts";
-import { eased, mix, Pen, type Target } from "../base/pen.ts";
-import type { Theme } from "../base/theme.ts";
+import { eased, mix } from "../base/pen.ts";
+import type { Detail } from "../cockpit/details.ts";
 import type { AgeQuery, AgesFrame, SlicePiece } from "../frames.ts";
 
 const TOP = 24;
-const TITLE = "State by age: ";
 const WORDS =
-  "a row enters at the left and moves right as it grows older. A boundary is the end of a window.";
+  ": a row enters at the left and moves right as it grows older. A boundary is the end of a window.";
 
 /** How an age is placed, from 0 to 1: in proportion, or by its logarithm where windows differ much. */
 export function agePlace(ends: number[]): { isLog: boolean; place: (age: number) => number } {
@@ -20,16 +19,10 @@ export function agePlace(ends: number[]): { isLog: boolean; place: (age: number)
   return { isLog, place: isLog ? log : (at) => at / (high || 1) };
 }
 
-/** The greatest scale of all frames of a run. */
-export function sameScale(frames: AgesFrame[]): void {
-  const top = Math.max(0, ...frames.map(({ scale_max }) => scale_max));
-  for (const frame of frames) frame.scale_max = top;
-}
-
 const nameOf = ({ stream, first }: SlicePiece): string => `slice:${stream}:${first}`;
 
 /** The inspector's text for a query or a slice. */
-export function inspectAges(frame: AgesFrame, selected: string) {
+export function inspectAges(frame: AgesFrame, selected: string): Detail | undefined {
   const pieces = records(frame.pieces);
   const query = records(frame.queries).find(({ name }) => selected === `query:${name}`);
   if (query) {
@@ -45,7 +38,7 @@ export function inspectAges(frame: AgesFrame, selected: string) {
       ["results so far", count(query.results)],
       ["results in this batch", count(query.batch_results)],
     ];
-    return { title: `Query “${query.name}”`, pairs: [...results, ...windows] };
+    return { title: `Query “${query.name}”`, words: "", pairs: [...results, ...windows] };
   }
   const piece = pieces.find((each) => nameOf(each) === selected);
   if (!piece) return undefined;
@@ -56,44 +49,33 @@ export function inspectAges(frame: AgesFrame, selected: string) {
     ["queries that read it", serves.map(({ name }) => name).join(", ") || "none"],
   ];
   const title = `${age(piece.first)} to ${age(piece.last)} of ${frame.streams[piece.stream]}`;
-  return { title, pairs };
+  return { title, words: "", pairs };
 }
 
 const isRead = (query: AgeQuery | undefined, { stream, first }: SlicePiece): boolean =>
   first < (query?.windows[stream] ?? 0);
 
-export class AgesView {
-  private readonly scale: HTMLElement;
-  private readonly pen: Pen;
-
-  constructor(box: HTMLElement, theme: Theme) {
-    const head = add(box, "div", "braid-caption");
-    wordy(add(head, "b"), TITLE.replace(": ", ""), `: ${WORDS}`);
-    this.scale = add(head, "span");
-    this.pen = new Pen(add(add(box, "div", "braid-canvas"), "canvas"), theme);
+export class AgesView extends CanvasMap<AgesFrame> {
+  protected tell(frame: AgesFrame): void {
+    this.needs(TOP + 44 * frame.streams.length + 15 * (frame.queries.name.length + 1) + 8);
   }
 
-  get targets(): { element: Element; targets: Target[] }[] {
-    return [{ element: this.pen.canvas, targets: this.pen.targets }];
-  }
-
-  close(): void {}
-
-  draw(frame: AgesFrame, before: AgesFrame | undefined, time: number, selected: string): void {
+  protected paint(
+    frame: AgesFrame,
+    before: AgesFrame | undefined,
+    time: number,
+    selected: string,
+  ): void {
     const { pen } = this;
     const queries = records(frame.queries);
-    const least = TOP + 44 * frame.streams.length + 15 * (queries.length + 1) + 8;
-    const around = pen.canvas.parentElement;
-    if (around) around.style.minHeight = `${least}px`;
-    if (!pen.begin() || !frame.pieces.last.length) return;
+    if (!frame.pieces.last.length) return;
     const names = [...queries.map(({ name }) => name), ...frame.streams.map((s) => `stream ${s}`)];
     const left = Math.max(64, ...names.map((name) => pen.width(name, 12, true) + 12));
     const { isLog, place } = agePlace(frame.pieces.last);
     const wide = pen.wide - left - 24;
     const x = (at: number) => left + wide * place(at);
-    this.scale.textContent = isLog
-      ? "age on a log scale"
-      : `100 px = ${age((100 * Math.max(...frame.pieces.last)) / wide)}`;
+    const linear = `100 px = ${age((100 * Math.max(...frame.pieces.last)) / wide)}`;
+    this.head(isLog ? "age on a log scale" : linear, "State by age", WORDS);
     const row = Math.min(34, Math.max(15, (pen.tall * 0.42) / (queries.length + 1)));
     const low = pen.tall - row * queries.length - 4;
     const tall = Math.min(130, (low - TOP - 22) / frame.streams.length - 14);
@@ -116,16 +98,7 @@ export class AgesView {
     const faint = pen.theme.shade("faint");
     let last = -99;
     for (const end of [0, ...new Set(frame.pieces.last.toSorted((a, b) => a - b))]) {
-      pen.line(
-        [
-          [x(end), TOP - 4],
-          [x(end), low],
-        ],
-        faint,
-        1,
-        [2, 4],
-        0.6,
-      );
+      pen.straight(x(end), TOP - 4, x(end), low, faint, 1, [2, 4], 0.6);
       const text = end ? age(end) : "now";
       const wide = pen.width(text, 11);
       const at = Math.min(x(end), pen.wide - wide / 2 - 1);

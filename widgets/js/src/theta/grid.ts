@@ -1,10 +1,12 @@
 // The map of a join of two streams: the join matrix to scale, zoomed to fill its box; below it what
 // one host holds, and the rows on each host.
+import { numberIn } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { add, wordy } from "../base/dom.ts";
 import { count } from "../base/format.ts";
 import { type Box, eased, mix, Pen, type Point, type Target } from "../base/pen.ts";
 import type { Theme } from "../base/theme.ts";
+import type { Detail } from "../cockpit/details.ts";
 import type { GridFrame, HostCopies } from "../frames.ts";
 
 /** Letters of a host's number are this large at most. */
@@ -73,14 +75,32 @@ export function arcAt([x0, y0]: Point, [x1, y1]: Point, way: number): Point {
   ];
 }
 
-/** All frames of a run on one scale, and the same way round. */
-export function oneScale(frames: GridFrame[]): void {
-  const top = Math.max(0, ...frames.map(({ scale_max }) => scale_max));
+/** Turns all frames of a run the same way round. */
+export function sameWay(frames: GridFrame[]): void {
   const longest = frames.reduce((a, b) => (Math.max(...b.rows) > Math.max(...a.rows) ? b : a), {
     rows: [0],
     across: 0,
   } as GridFrame);
-  for (const frame of frames) Object.assign(frame, { scale_max: top, across: longest.across });
+  for (const frame of frames) frame.across = longest.across;
+}
+
+/** The place of a host in its grid, and the rows that come to it and go from it. */
+export function inspectGrid(grid: GridFrame, selected: string): Detail | undefined {
+  const host = numberIn("host", selected);
+  const k = grid.places.host.indexOf(host);
+  if (k < 0) return undefined;
+  const [row = 0, column = 0] = [grid.places.row[k], grid.places.column[k]];
+  const [r, s] = grid.streams;
+  const moved = (side: number[]) =>
+    side.reduce((sum, each, i) => sum + (each === host ? (grid.copies.rows[i] ?? 0) : 0), 0);
+  return {
+    title: `Host ${host}`,
+    words: `part ${row + 1} of ${grid.n} of ${r}, part ${column + 1} of ${grid.m} of ${s}`,
+    pairs: [
+      ["comes from other hosts", `${count(moved(grid.copies.target))} rows`],
+      ["goes to other hosts", `${count(moved(grid.copies.source))} rows`],
+    ],
+  };
 }
 
 /** By how many percent something is more than something else: "+16 %". */
@@ -239,29 +259,11 @@ export class GridView {
     const ink = this.matrix.theme.shade("ink");
     for (let k = 0; k <= n; k++) {
       const at = x + (k * wide) / n;
-      this.matrix.line(
-        [
-          [at, y - 4],
-          [at, y + tall + 4],
-        ],
-        ink,
-        1,
-        [2, 4],
-        0.7,
-      );
+      this.matrix.straight(at, y - 4, at, y + tall + 4, ink, 1, [2, 4], 0.7);
     }
     for (let k = 0; k <= m; k++) {
       const at = y + (k * tall) / m;
-      this.matrix.line(
-        [
-          [x - 4, at],
-          [x + wide + 4, at],
-        ],
-        ink,
-        1,
-        [2, 4],
-        0.7,
-      );
+      this.matrix.straight(x - 4, at, x + wide + 4, at, ink, 1, [2, 4], 0.7);
     }
   }
 
@@ -273,24 +275,10 @@ export class GridView {
       return `${frame.streams[stream]}  ${count(frame.rows[stream] ?? 0)} rows`;
     };
     const across = { colour: pen.theme.stream(a), bold: true };
-    pen.line(
-      [
-        [x, y - 7],
-        [x + wide, y - 7],
-      ],
-      across.colour,
-      3,
-    );
+    pen.straight(x, y - 7, x + wide, y - 7, across.colour, 3);
     pen.text(label(a), x, y - 19, across);
     const down = { colour: pen.theme.stream(d), bold: true, turn: -Math.PI / 2 };
-    pen.line(
-      [
-        [x - 8, y],
-        [x - 8, y + tall],
-      ],
-      down.colour,
-      3,
-    );
+    pen.straight(x - 8, y, x - 8, y + tall, down.colour, 3);
     const long = Math.min(pen.width(label(d), 12, true), pen.tall - 12);
     const low = Math.min(pen.tall - 4, Math.max(y + tall, y + long - 20));
     pen.text(label(d), x - 20, low, { ...down, align: "left" });
@@ -331,22 +319,8 @@ export class GridView {
     pen.box(box, { fill: pen.theme.load(0.35), round: 2 });
     if (ghost !== null) pen.box(boxOf(old), { stroke: pen.theme.shade("ink"), dash: [2, 4] });
     const [a, d] = turned ? [1, 0] : [0, 1];
-    pen.line(
-      [
-        [x, y - 5],
-        [x + box.wide, y - 5],
-      ],
-      pen.theme.stream(a),
-      3,
-    );
-    pen.line(
-      [
-        [x - 5, y],
-        [x - 5, y + box.tall],
-      ],
-      pen.theme.stream(d),
-      3,
-    );
+    pen.straight(x, y - 5, x + box.wide, y - 5, pen.theme.stream(a), 3);
+    pen.straight(x - 5, y, x - 5, y + box.tall, pen.theme.stream(d), 3);
   }
 
   /** A bar a host in grid order, grouped by the part of the first stream. */
@@ -375,24 +349,10 @@ export class GridView {
       const whole = { x, y: 0, wide, tall: base };
       pen.target(whole, `host:${host}`, `Host ${host}: ${count(rows)} rows`);
     });
-    pen.line(
-      [
-        [0, base + 0.5],
-        [pen.wide, base + 0.5],
-      ],
-      pen.theme.shade("rule"),
-    );
+    pen.straight(0, base + 0.5, pen.wide, base + 0.5, pen.theme.shade("rule"));
     if (frame.load_before === null) return;
     const y = base - (frame.load_before / top) * (base - 4);
-    pen.line(
-      [
-        [0, y],
-        [pen.wide, y],
-      ],
-      pen.theme.shade("bad"),
-      1.5,
-      [6, 4],
-    );
+    pen.straight(0, y, pen.wide, y, pen.theme.shade("bad"), 1.5, [6, 4]);
   }
 }
 

@@ -1,0 +1,1 @@
+"""Views of frequent values that are shared out over hosts."""

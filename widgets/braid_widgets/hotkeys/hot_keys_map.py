@@ -1,0 +1,87 @@
+"""The state map of frequent values: which values are shared out over which hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple, TypedDict
+
+from braid.core.run_events import RunStarted
+from braid.papers.hotkeys.run_events import SpreadChanged
+
+from braid_widgets.base.columnar import Columns
+from braid_widgets.base.run_view import RunView
+from braid_widgets.base.state_maps import StateMap
+
+
+class HotValue(NamedTuple):
+    """A frequent value, named by the hash of the join value.
+
+    - ``share``: its share of all rows of recent batches.
+    - ``hosts``: the hosts that share its rows.
+    """
+
+    value: int
+    share: float
+    hosts: list[int]
+
+
+class HotKeysFrame(TypedDict):
+    """Frequent values by host after a batch.
+
+    - ``values``: the frequent values, the most frequent first.
+    - ``rest``: share of all other values; each of them is on one host.
+    - ``since``: the batch, from 1, from which on they are shared out so; 0 before the first.
+    - ``before``, ``after``: modelled work of the busiest host over the mean, at that change.
+    - ``stored``, ``compared``, ``moved``: by host, rows held, and in this batch pairs compared and
+      rows that moved there.
+    - ``scale_max``: pairs of a full bar. Frames shown together use the maximum.
+    """
+
+    streams: list[str]
+    values: Columns[HotValue]
+    rest: float
+    since: int
+    before: float
+    after: float
+    stored: list[int]
+    compared: list[int]
+    moved: list[int]
+    scale_max: int
+
+
+class HotKeysMap(StateMap):
+    """The state map of runs that share out frequent values."""
+
+    name = "hotkeys"
+
+    def __init__(self, scene: RunView) -> None:
+        super().__init__(scene)
+        self._spread: SpreadChanged | None = None
+
+    @classmethod
+    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
+        return start.placement == "HotKeys"
+
+    def apply_event(self, event: Any) -> None:
+        if isinstance(event, SpreadChanged):
+            self._spread = event
+
+    def make_frame(self) -> HotKeysFrame:
+        """Return the frame after the last commit."""
+        change, last = self._spread, self.scene.last
+        metrics = last.host_metrics if last else ()
+        spread = change.spread if change else ()
+        values = [HotValue(v.value, round(v.share, 4), sorted(v.hosts)) for v in spread]
+        compared = [host.compared_pairs for host in metrics]
+        return {
+            "streams": list(self.scene.stream_aliases),
+            "values": Columns.from_records(HotValue, values),
+            "rest": round(1 - sum(value.share for value in spread), 4),
+            "since": change.batch + 1 if change else 0,
+            "before": round(change.before, 2) if change else 0,
+            "after": round(change.after, 2) if change else 0,
+            "stored": [host.stored_tuples for host in metrics],
+            "compared": compared,
+            "moved": [host.migrated_tuples for host in metrics],
+            "scale_max": max(compared, default=0),
+        }

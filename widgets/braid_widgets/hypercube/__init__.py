@@ -1,0 +1,1 @@
+"""Views of a hypercube. Source: Afrati and Ullman 2010."""

@@ -1,0 +1,142 @@
+"""The state map of a join that sheds load: which pairs are compared, and what they are worth.
+
+Source: Gedik 2007, sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Sequence
+from math import sqrt
+from typing import Any, NamedTuple, TypedDict
+
+from braid.core.run_events import BatchCommitted, BatchShed, RunStarted
+from braid.papers.shedding.run_events import SheddingPlanned, ShedItem
+
+from braid_widgets.base.columnar import Columns
+from braid_widgets.base.run_view import HISTORY, RunView
+from braid_widgets.base.state_maps import StateMap
+from braid_widgets.base.track_records import Track, make_series, make_track
+
+SETTLED = 30
+"""Results from which on the learned matches set the scale; earlier ones rest on too few."""
+
+
+class ShedBar(NamedTuple):
+    """New rows of ``stream`` against the old rows of ``window`` in one age slice (0: youngest).
+
+    - ``pairs``: pairs of the batch, expected.
+    - ``matches``: learned matches of 1,000 pairs.
+    - ``share``: share of the pairs that is compared; the mean of all types.
+    """
+
+    stream: int
+    window: int
+    age_slice: int
+    pairs: float
+    matches: float
+    share: float
+
+
+class SheddingFrame(TypedDict):
+    """The shares of a batch and what they found.
+
+    - ``lengths``: by stream, microseconds of an age slice; 0: they differ.
+    - ``is_learned``: whether any match has been seen; else all pairs count alike.
+    - ``work``, ``recall``: shares of the pairs that are compared, and of the matches that are
+      expected of them.
+    - ``compared``, ``left_out``: pairs of the batch, counted.
+    - ``results``, ``estimated``: results of the batch, and those of the full join as estimated.
+    - ``margin``: half of the 95 % interval of the estimate; null if unknown.
+    - ``allowed_seconds``: seconds that the batch may take; null without such a budget.
+    - ``scale_max``: matches of a full bar. Frames shown together use the maximum.
+    """
+
+    streams: list[str]
+    lengths: list[int]
+    items: Columns[ShedBar]
+    is_learned: bool
+    work: float
+    recall: float
+    compared: float
+    left_out: float
+    results: int
+    estimated: float
+    margin: float | None
+    allowed_seconds: float | None
+    scale_max: float
+
+
+class SheddingMap(StateMap):
+    """The state map of runs that leave out pairs."""
+
+    name = "shedding"
+    rank = 3
+
+    def __init__(self, scene: RunView) -> None:
+        super().__init__(scene)
+        self._plan: SheddingPlanned | None = None
+        self._shed: BatchShed | None = None
+        self._found: deque[tuple[int, int, float]] = deque(maxlen=HISTORY)
+
+    @classmethod
+    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
+        return SheddingPlanned in kinds
+
+    def apply_event(self, event: Any) -> None:
+        if isinstance(event, SheddingPlanned):
+            self._plan = event
+        elif isinstance(event, BatchShed):
+            self._shed = event
+        elif isinstance(event, BatchCommitted) and self._shed is not None:
+            self._found.append((event.batch + 1, event.results, self._shed.estimated_results))
+
+    def make_frame(self) -> SheddingFrame:
+        """Return the frame after the last commit."""
+        plan, shed, last = self._plan, self._shed, self.scene.last
+        items = plan.items if plan else ()
+        learned = any(item.expected_matches != 1 for item in items)
+        bars = [_make_bar(item) for item in items]
+        settled = learned and self.scene.totals.results >= SETTLED
+        variance = shed.variance if shed else None
+        return {
+            "streams": list(self.scene.stream_aliases),
+            "lengths": [length or 0 for length in plan.basic_window_lengths] if plan else [],
+            "items": Columns.from_records(ShedBar, bars),
+            "is_learned": learned,
+            "work": _find_share(bars, [bar.pairs for bar in bars]),
+            "recall": _find_share(bars, [bar.pairs * bar.matches for bar in bars]),
+            "compared": round(shed.considered_pairs) if shed else 0,
+            "left_out": round(shed.skipped_pairs) if shed else 0,
+            "results": last.results if last else 0,
+            "estimated": round(shed.estimated_results, 1) if shed else 0,
+            "margin": None if variance is None else round(1.96 * sqrt(variance), 1),
+            "allowed_seconds": plan.allowed_seconds if plan else None,
+            "scale_max": max((bar.matches for bar in bars), default=0) if settled else 0,
+        }
+
+    def make_tracks(self) -> list[Track]:
+        """Return the results found beside those of the full join."""
+        batches = [batch for batch, *_ in self._found]
+        found = make_series("found", "main", batches, [n for _, n, _ in self._found])
+        whole = make_series("full join, estimated", "ghost", batches, [n for *_, n in self._found])
+        return [make_track("results found", "lines", "results", [found, whole], None)]
+
+
+def _make_bar(item: ShedItem) -> ShedBar:
+    share = sum(item.shares) / len(item.shares)
+    return ShedBar(
+        item.stream,
+        item.window,
+        item.basic_window,
+        round(item.pairs, 1),
+        float(f"{1000 * item.expected_matches:.5g}"),
+        round(share, 4),
+    )
+
+
+def _find_share(bars: Sequence[ShedBar], weights: Sequence[float]) -> float:
+    """Return the share of the weights that is compared; 1 if there are none."""
+    total = sum(weights)
+    taken = sum(bar.share * weight for bar, weight in zip(bars, weights, strict=True))
+    return round(taken / total, 4) if total else 1.0
