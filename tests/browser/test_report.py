@@ -14,7 +14,7 @@ from braid.simulation.simulator import simulate
 from braid_lab.reports.report_page import render_page
 from braid_widgets.base import line_charts
 from braid_widgets.cockpit.page import static_html
-from braid_widgets.diffusion import segments
+from braid_widgets.diffusion import arrival_matrix
 from playwright.sync_api import Browser
 from plotly.subplots import make_subplots
 
@@ -42,7 +42,7 @@ def written(folder: Path, *cells: Any) -> str:
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A report with a few words, a chart, and a chart of the reader's own."""
-    chart = segments.segment_chart(simulate(Aligned(3), [(3, 4, 5)] * 4, windows=(2, 2, 2)))
+    chart = arrival_matrix.arrival_matrix(simulate(Aligned(3), [(3, 4, 5)] * 4, windows=(2, 2, 2)))
     own = make_subplots(1, 2, subplot_titles=["one", "two"])
     own.add_scatter(x=[1, 2], y=[3, 4], row=1, col=1).add_scatter(x=[1, 2], y=[4, 3], row=1, col=2)
     plain = own.to_html(include_plotlyjs=False, full_html=False, div_id="own")

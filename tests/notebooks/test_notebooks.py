@@ -94,8 +94,9 @@ def test_load_diffusion(tmp_path: Path) -> None:
     assert find_external_urls(html) == [] and "widget-view" not in html and "Traceback" not in html
     assert (
         html.count("plotly.js v") == 1
-        and "Segments by host" in html
-        and "Routing path of a segment" in html
+        and html.count('<div data-film="cockpit">') == 2
+        and '"segments":{' in html
+        and '"latest":-1' in html
         and "tens of microseconds" in html
     )
     assert "measured / modelled" in html and "ATR and CTR find the same" in html, (

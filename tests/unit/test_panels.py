@@ -6,15 +6,15 @@ import threading
 from typing import Any
 
 import pytest
-from braid import Aligned
+from braid import Ring
 from braid.core.placement import placements_for
 from braid.core.run_events import BatchCommitted
 from braid.simulation.simulator import simulate
+from braid_widgets.base import controls, static_fallback
 from braid_widgets.base import display as showing
-from braid_widgets.base import static_fallback
 from braid_widgets.base.launcher import LaunchPanel
+from braid_widgets.base.simulation_panel import SimulationPanel
 from braid_widgets.cockpit.view import Cockpit
-from braid_widgets.diffusion.panel import DiffusionPanel
 from braid_widgets.theta.panel import WORKLOADS, ThetaPanel
 from unit.scripted import MIGRATION
 from unit.test_widgets import FakeRun
@@ -183,17 +183,18 @@ def modelled(placement: Any) -> list[Any]:
     return simulate(placement, [(3, 4, 5)] * 4, windows=(2, 2, 2), selectivity=0.2)
 
 
-PANELS = {
-    "diffusion": lambda launch: DiffusionPanel(
-        lambda s: modelled(Aligned(3)), launch, ("ATR", "CTR")
-    ),
-}
-LIVE = {"diffusion": modelled(Aligned(5))}
+EVENTS = modelled(Ring(5))
 
 
-@pytest.fixture(params=PANELS)
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+class Plain(SimulationPanel):
+    """A panel that keeps the events that it would draw."""
+
+    def __init__(self, launch: Any) -> None:
+        streams = controls.int_control("streams", 2, 5, 3, "number of joined streams")
+        super().__init__(lambda settings: modelled(Ring(3)), launch, {"streams": streams}, {})
+
+    def show_events(self, events: list[Any]) -> None:
+        self.events = events
 
 
 def watched(panel: LaunchPanel, monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
@@ -208,23 +209,22 @@ def first_batches(events: list[Any], count: int) -> int:
     return [k for k, e in enumerate(events) if isinstance(e, BatchCommitted)][count - 1] + 1
 
 
-def test_a_panel_paints_a_run_while_it_goes_on(kind: str, monkeypatch: pytest.MonkeyPatch):
-    events = LIVE[kind]
-    run = FakeRun(events, shown=first_batches(events, 1))
-    panel = PANELS[kind](lambda settings: run)
+def test_a_panel_paints_a_run_while_it_goes_on(monkeypatch: pytest.MonkeyPatch):
+    run = FakeRun(EVENTS, shown=first_batches(EVENTS, 1))
+    panel = Plain(lambda settings: run)
     painted = watched(panel, monkeypatch)
     panel.start.click()
     assert painted.acquire(timeout=60)
     assert (
         panel.state == "running"
-        and panel.events == events[: run.shown]
+        and panel.events == EVENTS[: run.shown]
         and "batch 1 of 4 (25%)" in panel.status.value
     )
     panel.pause.click()
     assert panel.state == "paused" and panel.status.value.startswith("paused · batch 1 of 4")
-    run.shown = first_batches(events, 3)
+    run.shown = first_batches(EVENTS, 3)
     assert painted.acquire(timeout=60)
-    assert panel.events == events[: run.shown] and "batch 3 of 4" in panel.status.value
+    assert panel.events == EVENTS[: run.shown] and "batch 3 of 4" in panel.status.value
     panel.stop.click()
     panel.wait_for_work(60)
     panel.follower.wait_for_end(60)
@@ -237,14 +237,14 @@ def test_a_panel_paints_a_run_while_it_goes_on(kind: str, monkeypatch: pytest.Mo
     assert panel.launched == panel.settings()
 
 
-def test_a_second_launch_stops_the_first_run(kind: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_second_launch_stops_the_first_run(monkeypatch: pytest.MonkeyPatch):
     """Also if it is requested before the first launch is done, when the first run is already
     visible.
     """
-    events, runs, asked = LIVE[kind], [], threading.Event()
+    runs, asked = [], threading.Event()
 
     def launch(settings: dict[str, Any]) -> FakeRun:
-        runs.append(FakeRun(events, shown=first_batches(events, 2)))
+        runs.append(FakeRun(EVENTS, shown=first_batches(EVENTS, 2)))
         return runs[-1]
 
     def late(run: Any) -> Any:
@@ -252,7 +252,7 @@ def test_a_second_launch_stops_the_first_run(kind: str, monkeypatch: pytest.Monk
         assert asked.wait(60)
         return follower
 
-    panel = PANELS[kind](launch)
+    panel = Plain(launch)
     painted, follow = watched(panel, monkeypatch), panel.follow_run
     monkeypatch.setattr(panel, "follow_run", late)
     panel.start.click()
@@ -274,10 +274,10 @@ def test_a_second_launch_stops_the_first_run(kind: str, monkeypatch: pytest.Monk
     assert panel.state == "idle" and "stop" in runs[1].calls
 
 
-def test_a_panel_says_what_was_refused_and_what_failed(kind: str):
+def test_a_panel_says_what_was_refused_and_what_failed():
     answers: list[Any] = [
         ValueError("max_copies is -1; it must be 0 or more"),
-        FakeRun(LIVE[kind][:1], error=RuntimeError("gone")),
+        FakeRun(EVENTS[:1], error=RuntimeError("gone")),
     ]
 
     def launch(settings: dict[str, Any]) -> FakeRun:
@@ -286,7 +286,7 @@ def test_a_panel_says_what_was_refused_and_what_failed(kind: str):
             raise answer
         return answer
 
-    panel = PANELS[kind](launch)
+    panel = Plain(launch)
     before = panel.events
     panel.start.click()
     panel.wait_for_work(60)
@@ -304,18 +304,14 @@ def test_a_panel_says_what_was_refused_and_what_failed(kind: str):
 
 
 def test_nothing_is_simulated_into_a_picture_that_is_live(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ):
-    events = LIVE[kind]
-    panel = PANELS[kind](lambda settings: FakeRun(events, shown=first_batches(events, 1)))
+    panel = Plain(lambda settings: FakeRun(EVENTS, shown=first_batches(EVENTS, 1)))
     painted = watched(panel, monkeypatch)
     panel.start.click()
     assert painted.acquire(timeout=60)
     panel.inputs["streams"].value = 2
-    if kind == "diffusion":
-        assert panel.simulate.disabled
-        panel.simulate.click()
     panel.wait_for_work(60)  # a follower may paint before its launch is done
-    assert panel.events == events[: len(panel.events)] and panel.launched["streams"] == 3
+    assert panel.events == EVENTS[: len(panel.events)] and panel.launched["streams"] == 3
     panel.stop.click()
     panel.follower.wait_for_end(60)

@@ -18,7 +18,7 @@ from braid_widgets.base import axes, colors, line_charts, run_comparison, svg_ch
 from braid_widgets.base.charts import Chart
 from braid_widgets.base.stepper import Stepper
 from braid_widgets.cockpit.page import page_html, recorded_page
-from braid_widgets.diffusion import arrival_matrix, host_load, routing_path, segments
+from braid_widgets.diffusion import arrival_matrix
 from braid_widgets.slices import strategy_charts
 from braid_widgets.slices.chain import ChainPlayer
 from braid_widgets.slices.chain_panel import SOURCES
@@ -170,10 +170,7 @@ def of_all() -> list[Chart]:
     return [
         run_comparison.comparison_chart(recorded_runs.recorded_competitors()),
         timeline.timeline_chart(recorded_runs.recorded_events("fluct")),
-        segments.segment_chart(ran),
         arrival_matrix.arrival_matrix(ran),
-        routing_path.route_chart(ran),
-        host_load.load_chart(ran),
         *strategy_charts.strategy_charts(asked, ("r", "s"), 20.0, 0.3, 0.05, 2.5),
         line_charts.line_chart(tidy, "Lines", "tuples", x="x", y="y", facet_col="a", facet_row="b"),
         line_charts.bar_chart(tidy, "Bars", "tuples", x="a", y="y", color="b", barmode="relative"),

@@ -12,9 +12,9 @@ from braid.core.run_events import BatchCommitted
 
 from braid_widgets.base import colors
 from braid_widgets.base.player import read_bundle, read_styles
+from braid_widgets.base.track_records import Series, Track
 from braid_widgets.cockpit.frames import CockpitPage, LinkedViewsPage
 from braid_widgets.cockpit.page import page_text, recorded_page
-from braid_widgets.cockpit.tracks import Series, Track
 
 MOST_RUNS = 4
 """Maximum number of runs side by side."""
@@ -30,7 +30,7 @@ class LinkedViews(anywidget.AnyWidget):
     each run on a common scale. Raises ValueError without runs and for too many.
     """
 
-    _esm = read_bundle("abreast")
+    _esm = read_bundle("cockpit")
     _css = _CSS
     page: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
     palette = traitlets.Dict().tag(sync=True)
@@ -50,7 +50,7 @@ class LinkedViews(anywidget.AnyWidget):
         return (
             f'<style>{_CSS}</style><div data-film="abreast">'
             f'<script type="application/json">{body}</script>{texts}</div>'
-            f'<script type="module">{read_bundle("abreast")}</script>'
+            f'<script type="module">{read_bundle("cockpit")}</script>'
         )
 
     def _repr_mimebundle_(self, **options: Any) -> Any:

@@ -1,121 +1,38 @@
-"""The panel of a multiway join on many hosts.
+"""The panel of a multiway join on many hosts: each change is simulated at once.
 
-Simulate shows the modelled run at once; Launch runs it on Spark, live and measured.
+Launch runs the same join on Spark, live and measured.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import ipywidgets as W
-from braid.core.plan_sentences import format_count
-from braid.core.run_events import BatchCommitted
-
 from braid_widgets.base import controls
-from braid_widgets.base.charts import Chart
-from braid_widgets.base.launcher import PICTURE, Launch, LaunchPanel, State
-from braid_widgets.diffusion import arrival_matrix, host_load, routing_path, segments
-
-HEIGHT = "520px"
-"""Height reserved for a view, so that the page does not jump when the view is redrawn."""
-
-VIEWS: Mapping[str, Callable[[list[Any]], Chart]] = {
-    "Segments": segments.segment_chart,
-    "Join matrix": arrival_matrix.arrival_matrix,
-    "Routing path": routing_path.route_chart,
-    "Host loads": host_load.load_chart,
-}
+from braid_widgets.base.launcher import Launch
+from braid_widgets.base.screen_panel import RunScreen, ScreenPanel
+from braid_widgets.base.simulation_panel import Simulate
 
 
-class DiffusionPanel(LaunchPanel):
+class DiffusionPanel(ScreenPanel):
     """A panel that simulates and launches a multiway join.
 
-    - ``simulate``: called with the settings; returns the events of a simulated run, all at once or
-      one by one. It is canceled if a control changes.
-    - ``launch``: returns a run on Spark, which is shown live.
-    - ``defaults``: initial values by control: placement, streams, window, slowest, fastest,
-      selectivity, hosts, length, copies, bursts, burst.
-    - ``events``: the visible events. Only the front view is drawn.
-
-    Raises ValueError for a name that is not a control.
+    ``defaults`` set controls by name: placement, streams, window, slowest, fastest, selectivity,
+    hosts, length, copies, bursts, burst. Raises ValueError for a name that is not a control.
     """
 
     def __init__(
         self,
-        simulate: Callable[[dict[str, Any]], Iterable[Any]],
+        simulate: Simulate,
         launch: Launch,
+        screen: RunScreen,
         placements: tuple[str, ...],
         **defaults: Any,
     ) -> None:
-        self.events: list[Any] = []
-        self._changed = threading.Event()
-        self.simulate = W.Button(
-            description="Simulate", button_style="primary", icon="play", tooltip="model the run"
-        )
-        super().__init__(launch, _make_controls(placements), defaults)
-        self.start.button_style, self.start.icon = "", "rocket"
-        self.bar.children = (self.simulate, *self.bar.children)
-        self.simulate.on_click(lambda _: self._start_simulation(simulate))
-        self.inputs["bursts"].observe(self._disable_unused_controls, "value")
-        self.inputs["placement"].observe(self._disable_unused_controls, "value")
-        self.outputs = [W.Output(layout=W.Layout(min_height=HEIGHT)) for _ in VIEWS]
-        self.tabs = W.Tab(self.outputs, titles=list(VIEWS))
-        self.tabs.add_class(PICTURE)
-        self.tabs.observe(self._draw_front_view, "selected_index")
-        self.children = (*self.children, self.tabs)
+        super().__init__(simulate, launch, screen, _make_controls(placements), defaults)
+        for name in ("bursts", "placement"):
+            self.inputs[name].observe(self._disable_unused_controls, "value")
         self._disable_unused_controls()
-        self._run_and_show_errors(lambda: self._simulate_and_show(simulate(self.settings())))
-        for control in self.inputs.values():
-            control.observe(lambda change: self._changed.set(), "value")
-
-    def set_state(self, state: State, text: str | None = None) -> None:
-        super().set_state(state, text)
-        self.simulate.disabled = state != "idle"
-
-    def show_events(self, events: list[Any]) -> None:
-        """Draw these events in the open tab, and in other tabs when they are opened."""
-        with self.lock:
-            self.events = events
-            for k, output in enumerate(self.outputs):
-                if k != self.tabs.selected_index:
-                    output.outputs = ()
-            self._draw_front_view()
-
-    def static_views(self) -> list[Chart]:
-        """Return all views of the simulated run. Raises the error of a failed simulation."""
-        if self.error is not None:
-            raise self.error
-        return [view(self.events) for view in VIEWS.values()]
-
-    def _start_simulation(self, simulate: Callable[[dict[str, Any]], Iterable[Any]]) -> None:
-        if self.state == "idle" and not self.has_invalid_controls():
-            self._changed.clear()
-            settings = self.settings()
-            self.start_work("simulating", lambda: self._simulate_and_show(simulate(settings)))
-
-    def _simulate_and_show(self, coming: Iterable[Any]) -> None:
-        """Simulate a run and show its events, unless a control changes meanwhile."""
-        events: list[Any] = []
-        for event in coming:
-            if self._changed.is_set():
-                self.set_state(
-                    "idle", "given up, as a control changed; Simulate models what it says"
-                )
-                return
-            events.append(event)
-            if isinstance(event, BatchCommitted):
-                self.status.value = (
-                    f"simulating… {event.batch + 1} of {events[0].planned_batches} batches"
-                )
-        self.show_events(events)
-        start, end = events[0], events[-1]
-        self.set_state(
-            "idle",
-            f"{start.placement}, {format_count(start.hosts, 'host')}, {end.batch + 1} batches, "
-            "modelled",
-        )
+        self.show_events(self.events)
 
     def _disable_unused_controls(self, change: Any = None) -> None:
         """Disable controls that the current choices do not use."""
@@ -123,24 +40,6 @@ class DiffusionPanel(LaunchPanel):
         self.inputs["burst"].disabled = not self.inputs["bursts"].value
         self.inputs["copies"].disabled = not placement.startswith("CTR")
         self.inputs["hosts"].disabled = self.inputs["length"].disabled = placement == "Centralized"
-
-    def _draw_front_view(self, change: Any = None) -> None:
-        """Draw the front view."""
-        with self.lock:
-            front = self.tabs.selected_index or 0
-            if self.events:
-                data = _render_view(list(VIEWS.values())[front], self.events)
-                self.outputs[front].outputs = (
-                    {"output_type": "display_data", "data": data, "metadata": {}},
-                )
-
-
-def _render_view(view: Callable[[list[Any]], Chart], events: list[Any]) -> dict[str, Any]:
-    """Return a chart of the events, or a sentence that says why there is none yet."""
-    try:
-        return view(events)._repr_mimebundle_()
-    except ValueError as error:
-        return {"text/plain": str(error)}
 
 
 SLOW = "each stream has its own rate, drawn between the slowest and the fastest, and changes it"

@@ -126,9 +126,9 @@ class SegmentMap(StateMap):
         elif isinstance(event, BatchPlanned):
             self._planned = event
         elif isinstance(event, BatchCommitted):
-            self._add_paths()
+            self._add_batch_paths()
 
-    def _add_paths(self) -> None:
+    def _add_batch_paths(self) -> None:
         """Add the segments and the paths of this batch.
 
         A segment goes on while its stream's rows are stored on the same hosts by the same path.
@@ -153,7 +153,9 @@ class SegmentMap(StateMap):
         last = commit.batch + 1 if commit else 1
         stored = [host.stored_tuples for host in metrics]
         newest = [path for _, path in sorted(self._paths.items())]
-        segments = self._list_placed(last) if self._placed else self._list_routed(last)
+        segments = (
+            self._list_placed_segments(last) if self._placed else self._list_routed_segments(last)
+        )
         return {
             "streams": list(self.scene.stream_aliases),
             "first": max(1, last - SPAN + 1),
@@ -162,9 +164,11 @@ class SegmentMap(StateMap):
             "stored": stored,
             "received": sum(commit.received_tuples) if commit else 0,
             "sent": sum(host.received_tuples for host in metrics),
-            "hops": Columns.from_records(PathHop, [h for path in newest for h in _list_hops(path)]),
+            "hops": Columns.from_records(
+                PathHop, [h for path in newest for h in _list_path_hops(path)]
+            ),
             "orders": Columns.from_records(
-                PathOrder, [o for path in newest for o in self._list_orders(path.chosen)]
+                PathOrder, [o for path in newest for o in self._list_join_orders(path.chosen)]
             ),
             "latest": max(
                 (path.chosen.batch, path.chosen.block, path.chosen.stream) for path in newest
@@ -174,7 +178,7 @@ class SegmentMap(StateMap):
             "scale_max": max(stored, default=0),
         }
 
-    def _list_placed(self, last: int) -> list[Segment]:
+    def _list_placed_segments(self, last: int) -> list[Segment]:
         """Return the master's segments that the last ``SPAN`` batches touch, in order.
 
         A segment ends with its length, or earlier where the next one begins.
@@ -189,7 +193,7 @@ class SegmentMap(StateMap):
             )
         return [segment for segment in segments if segment.last > last - SPAN]
 
-    def _list_routed(self, last: int) -> list[Segment]:
+    def _list_routed_segments(self, last: int) -> list[Segment]:
         """Return the segments of all streams that the last ``SPAN`` batches touch.
 
         A segment may be on several hosts.
@@ -202,7 +206,7 @@ class SegmentMap(StateMap):
             for host in sorted(each.hosts)
         ]
 
-    def _list_orders(self, chosen: PathChosen) -> list[PathOrder]:
+    def _list_join_orders(self, chosen: PathChosen) -> list[PathOrder]:
         names = self.scene.stream_aliases
         return [
             PathOrder(
@@ -214,7 +218,7 @@ class SegmentMap(StateMap):
         ]
 
 
-def _list_hops(path: _Path) -> list[PathHop]:
+def _list_path_hops(path: _Path) -> list[PathHop]:
     return [
         PathHop(path.chosen.stream, p, k, hop.stream, host, len(ids))
         for p, hops in enumerate(path.route.paths)

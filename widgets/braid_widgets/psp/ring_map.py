@@ -86,27 +86,27 @@ class RingMap(StateMap):
 
     def make_frame(self) -> RingFrame:
         """Return the frame after the last commit."""
-        last, slices = self.scene.last, self._list_slices()
+        last, slices = self.scene.last, self._list_ring_slices()
         streams = range(len(self.scene.stream_aliases))
         return {
             "streams": list(self.scene.stream_aliases),
-            "nodes": self._list_nodes(slices),
+            "nodes": self._list_ring_nodes(slices),
             "rows": list(last.live_tuples) if last else [],
             "received": list(last.received_tuples) if last else [],
             "heads": [self._tables[s].nodes[0] if s in self._tables else -1 for s in streams],
             "tails": [self._tails.get(s, -1) for s in streams],
             "slices": Columns.from_records(RingSlice, slices),
-            "moves": Columns.from_records(RingMove, self._list_moves()),
+            "moves": Columns.from_records(RingMove, self._list_ring_moves()),
             "scale_max": max((piece.rows for piece in slices), default=0),
         }
 
-    def _list_nodes(self, slices: list[RingSlice]) -> list[int]:
+    def _list_ring_nodes(self, slices: list[RingSlice]) -> list[int]:
         """Return the nodes in the order of the first stream's ring, from the lowest number on."""
         ring = list(self._tables[min(self._tables)].nodes)
         start = ring.index(min(ring))
         return [*ring[start:], *ring[:start], *sorted({piece.node for piece in slices} - {*ring})]
 
-    def _list_slices(self) -> list[RingSlice]:
+    def _list_ring_slices(self) -> list[RingSlice]:
         rows: Counter[tuple[int, int]] = Counter()
         for stream, table in self._tables.items():
             rows.update({(stream, node): 0 for node in table.nodes})
@@ -122,7 +122,7 @@ class RingMap(StateMap):
         length = table.slice_lengths[place]
         return place, "" if length is None else format_duration(length)
 
-    def _list_moves(self) -> list[RingMove]:
+    def _list_ring_moves(self) -> list[RingMove]:
         """Return the moves of the last batch: one for each stream, pair of nodes and reason."""
         batch = self.scene.last.batch if self.scene.last else None
         moves: Counter[tuple[int, int, int, str]] = Counter()

@@ -96,7 +96,7 @@ class SheddingMap(StateMap):
         plan, shed, last = self._plan, self._shed, self.scene.last
         items = plan.items if plan else ()
         learned = any(item.expected_matches != 1 for item in items)
-        bars = [_make_bar(item) for item in items]
+        bars = [_make_shed_bar(item) for item in items]
         settled = learned and self.scene.totals.results >= SETTLED
         variance = shed.variance if shed else None
         return {
@@ -104,8 +104,8 @@ class SheddingMap(StateMap):
             "lengths": [length or 0 for length in plan.basic_window_lengths] if plan else [],
             "items": Columns.from_records(ShedBar, bars),
             "is_learned": learned,
-            "work": _find_share(bars, [bar.pairs for bar in bars]),
-            "recall": _find_share(bars, [bar.pairs * bar.matches for bar in bars]),
+            "work": _find_compared_share(bars, [bar.pairs for bar in bars]),
+            "recall": _find_compared_share(bars, [bar.pairs * bar.matches for bar in bars]),
             "compared": round(shed.considered_pairs) if shed else 0,
             "left_out": round(shed.skipped_pairs) if shed else 0,
             "results": last.results if last else 0,
@@ -118,12 +118,14 @@ class SheddingMap(StateMap):
     def make_tracks(self) -> list[Track]:
         """Return the results found beside those of the full join."""
         batches = [batch for batch, *_ in self._found]
-        found = make_series("found", "main", batches, [n for _, n, _ in self._found])
-        whole = make_series("full join, estimated", "ghost", batches, [n for *_, n in self._found])
-        return [make_track("results found", "lines", "results", [found, whole], None)]
+        results = make_series("found", "main", batches, [n for _, n, _ in self._found])
+        estimates = make_series(
+            "full join, estimated", "ghost", batches, [n for *_, n in self._found]
+        )
+        return [make_track("results found", "lines", "results", [results, estimates], None)]
 
 
-def _make_bar(item: ShedItem) -> ShedBar:
+def _make_shed_bar(item: ShedItem) -> ShedBar:
     share = sum(item.shares) / len(item.shares)
     return ShedBar(
         item.stream,
@@ -135,7 +137,7 @@ def _make_bar(item: ShedItem) -> ShedBar:
     )
 
 
-def _find_share(bars: Sequence[ShedBar], weights: Sequence[float]) -> float:
+def _find_compared_share(bars: Sequence[ShedBar], weights: Sequence[float]) -> float:
     """Return the share of the weights that is compared; 1 if there are none."""
     total = sum(weights)
     taken = sum(bar.share * weight for bar, weight in zip(bars, weights, strict=True))

@@ -111,7 +111,18 @@ export class SegmentsView extends CanvasMap<SegmentsFrame> {
     this.rule(now, TOP, accent, 2);
     const middle = { size: 11, bold: true, colour: accent, align: "center" } as const;
     pen.text("now", Math.min(now, pen.wide - 14), pen.tall - 9, middle);
-    if (path) this.paintPath(frame, rows, streamOf(frame, selected), time);
+    if (!path) return;
+    this.paintPath(frame, rows, streamOf(frame, selected), time);
+    this.tellPath(frame, streamOf(frame, selected));
+  }
+
+  /** Writes what the path costs, and the orders that were rejected. */
+  private tellPath({ orders, streams }: SegmentsFrame, stream: number): void {
+    const [chosen, ...others] = records(orders).filter((order) => order.stream === stream);
+    if (!chosen) return;
+    const sent = `${chosen.overhead} rows sent for one row of ${streams[stream]} by ${chosen.order}`;
+    const rejected = others.slice(0, 2).map(({ order, overhead }) => `${overhead} by ${order}`);
+    this.foot(sent, rejected.length ? `; rejected: ${rejected.join(", ")}` : "");
   }
 
   private rule(x: number, top: number, colour: string, width: number, dash: number[] = []): void {

@@ -1,14 +1,15 @@
-// The cockpit of a run: by a kernel, which sends what is new; on a page without one; and on a page
-// that asks the server for what is new.
+// The cockpit of a run, or several runs side by side: with a kernel, which sends what is new; on a
+// page without one; and on a page that asks the server for what is new.
 import { add } from "../base/dom.ts";
 import { keepInView } from "../base/in_view.ts";
 import { startListening } from "../base/kernel_messages.ts";
-import { onPages, type View } from "../base/widget.ts";
+import { observed, onPages, type View } from "../base/widget.ts";
 import { Cockpit } from "../cockpit/cockpit.ts";
 import type { Asked } from "../cockpit/drawer.ts";
 import type { Place } from "../cockpit/inspector.ts";
+import { Abreast } from "../cockpit/linked_views.ts";
 import { extend, type More } from "../cockpit/page.ts";
-import type { CockpitPage, Palette } from "../frames.ts";
+import type { CockpitPage, LinkedViewsPage, Palette } from "../frames.ts";
 
 /** Milliseconds between two looks at the server. */
 const EVERY = 500;
@@ -27,6 +28,10 @@ onPages<Served>("cockpit", (root, { page, palette, more, plays }) => {
   if (more) ask(cockpit, more, page.frames.at(-1)?.batch ?? 0);
 });
 
+onPages<{ page: LinkedViewsPage; palette: Palette }>("abreast", (root, { page, palette }) => {
+  new Abreast(root, page, palette);
+});
+
 /** Asks for what is new until the run has ended, or nobody answers. */
 async function ask(cockpit: Cockpit, where: string, since: number): Promise<void> {
   try {
@@ -41,7 +46,22 @@ async function ask(cockpit: Cockpit, where: string, since: number): Promise<void
   }
 }
 
-function render({ model, el }: View): () => void {
+function render(view: View): () => void {
+  const { names } = view.model.get<Partial<LinkedViewsPage>>("page");
+  return names ? renderAbreast(view) : renderRun(view);
+}
+
+function renderAbreast({ model, el }: View): () => void {
+  const page = () => model.get<LinkedViewsPage>("page");
+  const abreast = new Abreast(add(el, "div"), page(), model.get<Palette>("palette"));
+  const forget = observed(model, { page: () => abreast.load(page()) });
+  return () => {
+    forget();
+    abreast.close();
+  };
+}
+
+function renderRun({ model, el }: View): () => void {
   const root = add(el, "div");
   const page = () => model.get<CockpitPage>("page");
   const ask = (asked: Asked) => model.send({ what_if: asked });

@@ -3,7 +3,7 @@
 import { CanvasMap, numberIn } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
-import { eased, mix } from "../base/pen.ts";
+import { type Box, eased, mix } from "../base/pen.ts";
 import type { Detail, Pair } from "../cockpit/details.ts";
 import type { HotKeysFrame, HotValue } from "../frames.ts";
 
@@ -47,8 +47,8 @@ export class SpreadView extends CanvasMap<HotKeysFrame> {
       { text: "darker: more rows of the value on a host" },
       { text: "bars: pairs compared" },
     ]);
-    const change = `${frame.before} times the mean work, now ${frame.after} (modelled)`;
-    if (hot) this.foot("At the last change ", `the busiest host had ${change}`);
+    const load = `busiest host ${frame.before} → ${frame.after} times the mean work`;
+    if (hot) this.foot(load, ", modelled at the last change");
     else this.foot("");
   }
 
@@ -60,14 +60,14 @@ export class SpreadView extends CanvasMap<HotKeysFrame> {
   ): void {
     const { pen } = this;
     const hosts = Math.max(1, frame.stored.length);
-    const bars = Math.min(130, pen.tall * 0.34);
-    const rows = pen.tall - bars - 44;
-    const row = Math.min(34, Math.max(13, rows / (frame.values.value.length + 1)));
+    const rows = pen.tall * 0.6;
+    const row = Math.min(40, Math.max(13, rows / (frame.values.value.length + 1)));
     const values = records(frame.values).slice(0, Math.max(1, Math.floor(rows / row) - 1));
+    const bars = pen.tall - 20 - (values.length + 1) * row - 44;
     const left = Math.min(200, Math.max(132, pen.wide * 0.2));
     const column = (pen.wide - left) / hosts;
     const older = new Map(before ? records(before.values).map((v) => [v.value, v]) : []);
-    const top = Math.max(...values.map(partOf), frame.rest / hosts, 1e-9);
+    const top = Math.max(...values.map(partOf), 1e-9);
     const x = (host: number) => left + host * column;
     for (let host = 0; host < hosts; host++) {
       const whole = { x: x(host), y: 0, wide: column, tall: pen.tall };
@@ -75,41 +75,54 @@ export class SpreadView extends CanvasMap<HotKeysFrame> {
       const held = `${count(frame.stored[host] ?? 0)} rows held`;
       pen.target(whole, `host:${host}`, `Host ${host}: ${held}, ${work}`);
     }
-    const paintRow = (value: HotValue, k: number, text: string) => {
-      const then = older.get(value.value);
-      for (let host = 0; host < hosts; host++) {
-        const [a, b] = [then ?? value, value].map((v) => (v.hosts.includes(host) ? partOf(v) : 0));
-        const load = mix(a ?? 0, b ?? 0, eased(time)) / top;
-        const box = { x: x(host) + 1, y: 20 + k * row + 1, wide: column - 2, tall: row - 2 };
-        pen.box(box, {
-          fill: load ? pen.theme.load(0.12 + 0.88 * load) : pen.theme.shade("panel"),
-          round: 2,
-        });
-      }
-      const on = selected === `value:${value.value}` && value.value >= 0;
-      const y = 20 + (k + 0.5) * row;
-      const colour = pen.theme.shade(on ? "accent" : "ink");
-      pen.text(text, 0, y, { size: Math.min(12, row), bold: on, colour });
-      const small = {
-        size: Math.min(11, row),
-        align: "right",
-        colour: pen.theme.shade("muted"),
-      } as const;
-      pen.text(share(value.share), left - 8, y, small);
-      if (value.value < 0) return;
-      const box = { x: 0, y: y - row / 2, wide: left, tall: row };
-      pen.target(
-        box,
-        `value:${value.value}`,
-        `Value ${value.value}: ${share(value.share)} of all rows`,
-      );
-    };
     values.forEach((value, k) => {
-      paintRow(value, k, `value ${value.value}`);
+      const then = older.get(value.value) ?? value;
+      const place = { x: x(0), y: 20 + k * row, wide: column, tall: row };
+      const loads = frame.stored.map((_, host) => {
+        const part = (each: HotValue) => (each.hosts.includes(host) ? partOf(each) : 0);
+        return mix(part(then), part(value), eased(time)) / top;
+      });
+      this.paintValue(value, loads, place, selected === `value:${value.value}`);
     });
-    const all = frame.stored.map((_, host) => host);
-    paintRow({ value: -1, share: frame.rest, hosts: all }, values.length, "all others");
+    const low = 20 + (values.length + 0.5) * row;
+    this.paintName("all others", frame.rest, left, low, row, false);
+    const whole = { x: left + 1, y: low - row / 2 + 1, wide: pen.wide - left - 2, tall: row - 2 };
+    pen.box(whole, { stroke: pen.theme.shade("rule"), round: 2 });
+    const muted = {
+      size: Math.min(11, row),
+      colour: pen.theme.shade("muted"),
+      align: "center",
+    } as const;
+    pen.text("each on one host", left + (pen.wide - left) / 2, low, muted);
     this.paintBars(frame, before, eased(time), selected, { x, column, tall: bars });
+  }
+
+  private paintValue(value: HotValue, loads: number[], place: Box, on: boolean): void {
+    const { pen } = this;
+    const { x, y, wide, tall } = place;
+    loads.forEach((load, host) => {
+      const box = { x: x + host * wide + 1, y: y + 1, wide: wide - 2, tall: tall - 2 };
+      const fill = load ? pen.theme.load(0.12 + 0.88 * load) : pen.theme.shade("panel");
+      pen.box(box, { fill, round: 2 });
+    });
+    this.paintName(`value ${value.value}`, value.share, x, y + tall / 2, tall, on);
+    const text = `Value ${value.value}: ${share(value.share)} of all rows`;
+    pen.target({ x: 0, y, wide: x, tall }, `value:${value.value}`, text);
+  }
+
+  private paintName(
+    text: string,
+    part: number,
+    left: number,
+    y: number,
+    row: number,
+    on: boolean,
+  ): void {
+    const { pen } = this;
+    const size = Math.min(12, row - 1);
+    pen.text(text, 0, y, { size, bold: on, colour: pen.theme.shade(on ? "accent" : "ink") });
+    const muted = pen.theme.shade("muted");
+    pen.text(share(part), left - 8, y, { size: Math.min(11, size), align: "right", colour: muted });
   }
 
   private paintBars(

@@ -99,9 +99,8 @@ export class CellsView extends CanvasMap<CubeFrame> {
     const sizes = frame.dimensions.parts;
     const [rows = 1, columns = 1, ...others] = sizes;
     const across = columns * others.reduce((product, size) => product * size, 1);
-    const side = Math.min((pen.wide - LEFT - 4) / across, (pen.tall - TOP - 8) / rows, 150);
-    const wide = Math.min(pen.wide - LEFT - 4, side * 1.9 * across);
-    const area = { x: LEFT, y: TOP, wide, tall: Math.min(pen.tall - TOP - 8, side * 1.2 * rows) };
+    const wide = Math.min(pen.wide - LEFT - 4, 400 * across);
+    const area = { x: LEFT, y: TOP, wide, tall: Math.min(pen.tall - TOP - 8, 170 * rows) };
     const then = new Map(before ? records(before.cells).map((c) => [c.host, c.parts]) : []);
     const place = (parts: number[], of: number[]): Box => {
       const unit = unitBox(parts, of);
@@ -145,9 +144,24 @@ export class CellsView extends CanvasMap<CubeFrame> {
     if (on) pen.box(box, { stroke: pen.theme.shade("accent"), width: 3, round: 3 });
     const moved = frame.moved[host] ? `, ${count(frame.moved[host] ?? 0)} moved there` : "";
     pen.target(box, `host:${host}`, `Host ${host}: ${count(rows)} rows held${moved}`);
-    if (box.tall < 26 || box.wide < pen.width(`${host}`, 11, true) + 14) return;
-    const colour = pen.theme.shade(load > 0.5 ? "bg" : "ink");
-    pen.text(`${host}`, box.x + 9, box.y + 13, { size: 11, bold: true, colour });
+    if (box.tall < 40 || box.wide < pen.width(`host ${host}`, 12, true) + 40) return;
+    const style = {
+      bold: true,
+      align: "center",
+      colour: pen.theme.shade(load > 0.5 ? "bg" : "ink"),
+    } as const;
+    pen.text(
+      `host ${host}`,
+      box.x + box.wide / 2,
+      box.y + box.tall / 2 - (box.tall > 56 ? 8 : 0),
+      style,
+    );
+    if (box.tall > 56)
+      pen.text(`${count(rows)} rows`, box.x + box.wide / 2, box.y + box.tall / 2 + 9, {
+        ...style,
+        size: 11,
+        bold: false,
+      });
   }
 
   /** The cells of one row of a stream; while the batch is shown, of one part after the other. */
@@ -164,15 +178,25 @@ export class CellsView extends CanvasMap<CubeFrame> {
     const sizes = dimensionsOf(frame, stream).map((d) => frame.dimensions.parts[d] ?? 1);
     const parts = sizes.reduce((product, size) => product * size, 1);
     const at = Math.min(parts - 1, Math.floor(time * parts));
-    const inset = 4 + 4 * stream;
-    for (const { host } of reached(frame, stream, at)) {
-      const box = boxes.get(host);
-      if (!box) continue;
-      const { x, y, wide, tall } = box;
-      const inner = { x: x + inset, y: y + inset, wide: wide - 2 * inset, tall: tall - 2 * inset };
-      pen.box(inner, { stroke: pen.theme.stream(stream), width: 2.5, round: 3 });
-      const mark = { x: x + wide - 14, y: y + 6 + 12 * stream, wide: 10, tall: 10 };
-      pen.target(mark, `stream:${stream}`, `A row of ${frame.streams[stream]} goes here`);
+    const cells = reached(frame, stream, at).flatMap(({ host }) => boxes.get(host) ?? []);
+    const whole = around(cells);
+    const size = ({ wide, tall }: Box) => wide * tall;
+    const isWhole = Math.abs(size(whole) - cells.reduce((sum, box) => sum + size(box), 0)) < 9;
+    const inset = 5 + 5 * (stream % 4);
+    for (const { x, y, wide, tall } of isWhole ? [whole] : cells) {
+      const box = { x: x + inset, y: y + inset, wide: wide - 2 * inset, tall: tall - 2 * inset };
+      pen.box(box, { stroke: pen.theme.shade("panel"), width: 5, round: 4 });
+      pen.box(box, { stroke: pen.theme.stream(stream), width: 3, round: 4 });
+      const edge = { x: box.x - 4, y: box.y - 4, wide: box.wide + 8, tall: 9 };
+      pen.target(edge, `stream:${stream}`, `A row of ${frame.streams[stream]} goes here`);
     }
   }
+}
+
+/** The box around some boxes. */
+function around(boxes: Box[]): Box {
+  const [x, y] = [Math.min(...boxes.map((b) => b.x)), Math.min(...boxes.map((b) => b.y))];
+  const right = Math.max(...boxes.map((b) => b.x + b.wide));
+  const low = Math.max(...boxes.map((b) => b.y + b.tall));
+  return { x, y, wide: right - x, tall: low - y };
 }

@@ -151,7 +151,7 @@ export class RingView extends CanvasMap<RingFrame> {
     if (end > from) pen.arc(centre, radius, TOP + from, TOP + end, hue, depth - 4);
     const text = count(slice.rows);
     const half = (Math.max(13, pen.width(text, 11, true)) / 2 + 5) / radius;
-    if (depth < 17) return;
+    if (depth < 17 || !slice.rows) return;
     const free = to - end > 2 * half;
     if (!free && end - from < 2 * half + 18 / radius) return;
     const [x, y] = at(centre, (free ? to : end) - half, radius);

@@ -101,17 +101,16 @@ export class SharesView extends CanvasMap<SheddingFrame> {
     const title = `new ${frame.streams[first.stream]} meet old ${frame.streams[first.window]}`;
     pen.text(title, x, y + 8, { bold: true, colour });
     const [top, base] = [y + 36, y + tall - 18];
-    const slices = Math.max(...items.map(({ age_slice }) => age_slice)) + 1;
-    const column = Math.min(64, wide / slices);
+    const column = Math.min(72, wide / items.length);
     const scale = frame.scale_max || Math.max(...items.map(({ matches }) => matches)) || 1;
     const settled = frame.scale_max > 0;
-    for (const item of items) {
+    items.forEach((item, k) => {
       const then = older.get(nameOf(item)) ?? item;
       const worth = settled ? mix(then.matches, item.matches, share) : item.matches;
       const high = Math.max(3, Math.min(1, worth / scale) * (base - top));
       const filled = high * mix(then.share, item.share, share);
       const box = {
-        x: x + item.age_slice * column + 2,
+        x: x + k * column + 2,
         y: base - high,
         wide: column - 4,
         tall: high,
@@ -129,11 +128,11 @@ export class SharesView extends CanvasMap<SheddingFrame> {
       const pays = frame.is_learned ? `, ${short(item.matches)} matches in 1,000 pairs` : "";
       const said = `Age slice ${item.age_slice + 1}: ${text} of ${count(item.pairs)} pairs compared`;
       pen.target(whole, nameOf(item), `${said}${pays}`);
-    }
+    });
     const muted = { size: 11, colour: pen.theme.shade("muted") };
     pen.text("youngest", x, y + tall - 8, muted);
-    if (slices * column < 130) return;
-    pen.text("oldest", x + slices * column, y + tall - 8, { ...muted, align: "right" });
+    if (items.length * column < 130) return;
+    pen.text("oldest", x + items.length * column, y + tall - 8, { ...muted, align: "right" });
   }
 
   private paintCurve(frame: SheddingFrame, box: Box): void {

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { numberIn } from "../src/base/canvas_map.ts";
+import type { CubeFrame, HotKeysFrame, ShedBar, SheddingFrame } from "../src/frames.ts";
+import { inspectSpread, partOf } from "../src/hotkeys/spread.ts";
+import { inspectCells, reached, unitBox } from "../src/hypercube/cells.ts";
+import { inspectShares, percent, yieldCurve } from "../src/shedding/shares.ts";
+
+test("a selection has a kind and a number", () => {
+  assert.equal(numberIn("host", "host:12"), 12);
+  assert.ok(["", "host", "value:3"].every((selected) => Number.isNaN(numberIn("host", selected))));
+});
+
+const bar = (age_slice: number, pairs: number, matches: number, share: number): ShedBar => {
+  return { stream: 0, window: 1, age_slice, pairs, matches, share };
+};
+
+test("the curve of results begins with the pairs that give most, and ends at all of them", () => {
+  const curve = yieldCurve([bar(0, 50, 1, 0), bar(1, 50, 3, 1)]);
+  assert.deepEqual(curve, [
+    [0, 0],
+    [0.5, 0.75],
+    [1, 1],
+  ]);
+  assert.deepEqual(yieldCurve([]), [[0, 0]]);
+  assert.deepEqual([0, 0.002, 0.255, 1].map(percent), ["0 %", "<1 %", "26 %", "100 %"]);
+});
+
+test("an age slice says how much of it is compared", () => {
+  const frame = {
+    streams: ["n", "m"],
+    lengths: [0, 2e6],
+    is_learned: true,
+    items: {
+      stream: [0],
+      window: [1],
+      age_slice: [3],
+      pairs: [900],
+      matches: [1.134],
+      share: [0.6],
+    },
+    compared: 540,
+    left_out: 360,
+    results: 8,
+    estimated: 13.2,
+    margin: 2.6,
+  } as unknown as SheddingFrame;
+  const told = inspectShares(frame, "item:0:1:3");
+  assert.equal(told?.words, "new rows of n against old rows of m, 6 s to 8 s");
+  assert.deepEqual(told?.pairs.slice(0, 3), [
+    ["pairs in this batch", "900"],
+    ["matches in 1,000 pairs", "1.13"],
+    ["compared", "60 %"],
+  ]);
+  assert.deepEqual(told?.pairs.at(-1), ["full join, estimated", "13 ± 3"]);
+  assert.equal(inspectShares(frame, "item:1:0:3"), undefined);
+});
+
+test("a value is shared evenly by its hosts", () => {
+  const frame = {
+    values: { value: [564, 7], share: [0.12, 0.05], hosts: [[0, 1, 3], [1]] },
+    stored: [1, 1, 1, 1],
+    since: 14,
+  } as unknown as HotKeysFrame;
+  assert.equal(partOf({ value: 7, share: 0.3, hosts: [1, 2, 3] }), 0.3 / 3);
+  assert.deepEqual(inspectSpread(frame, "value:564")?.pairs.slice(0, 3), [
+    ["of all rows", "12.0 %"],
+    ["hosts that share it", "0, 1, 3"],
+    ["of all rows, on each of them", "4.0 %"],
+  ]);
+  assert.deepEqual(inspectSpread(frame, "host:1")?.pairs, [
+    ["value 564", "4.0 %"],
+    ["value 7", "5.0 %"],
+  ]);
+  assert.equal(inspectSpread(frame, "value:8"), undefined);
+});
+
+const cube = {
+  streams: ["a", "b", "c"],
+  dimensions: {
+    streams: [
+      [0, 1],
+      [1, 2],
+    ],
+    parts: [2, 3],
+  },
+  cells: {
+    host: [0, 1, 2, 3, 4, 5],
+    parts: [
+      [0, 0],
+      [0, 1],
+      [0, 2],
+      [1, 0],
+      [1, 1],
+      [1, 2],
+    ],
+  },
+  idle: [6],
+  reach: [3, 1, 2],
+  rows: [7, 8, 9],
+  received: [1, 1, 1],
+} as unknown as CubeFrame;
+
+test("a row reaches the cells along the dimensions that its stream lacks", () => {
+  const hosts = (stream: number, at: number) => reached(cube, stream, at).map(({ host }) => host);
+  assert.deepEqual(
+    [hosts(0, 0), hosts(0, 1)],
+    [
+      [0, 1, 2],
+      [3, 4, 5],
+    ],
+  );
+  assert.deepEqual(hosts(2, 1), [1, 4]);
+  assert.deepEqual(
+    [0, 1, 2, 3].map((at) => hosts(1, at)),
+    [[0], [3], [1], [4]],
+  );
+});
+
+test("cells fill a unit square without overlap, also in three dimensions", () => {
+  const sizes = [2, 3, 2];
+  const boxes = [0, 1].flatMap((a) =>
+    [0, 1, 2].flatMap((b) => [0, 1].map((c) => unitBox([a, b, c], sizes))),
+  );
+  const places = new Set(boxes.map(({ x, y }) => `${x.toFixed(6)} ${y.toFixed(6)}`));
+  assert.equal(places.size, 12);
+  const area = boxes.reduce((sum, { wide, tall }) => sum + wide * tall, 0);
+  assert.ok(Math.abs(area - 1) < 1e-9);
+});
+
+test("a host of a cube has a part by each equality, a stream the equalities that hash it", () => {
+  assert.deepEqual(inspectCells(cube, "host:5")?.pairs, [
+    ["part by a = b", "2 of 2"],
+    ["part by b = c", "3 of 3"],
+  ]);
+  assert.equal(inspectCells(cube, "stream:1")?.words, "hashed by a = b and b = c");
+  assert.equal(inspectCells(cube, "host:6")?.words, "has no cell");
+  assert.equal(inspectCells(cube, "host:9"), undefined);
+});
