@@ -65,13 +65,16 @@ def test_load_diffusion_simulates_and_draws_what_the_controls_say(
     )
     page = notebook.page
     notebook.run_all()
-    note, title = page.locator(".braid-note"), page.locator(".braid-map .braid-caption b").first
+    note, title = (
+        page.locator(".braid-live .braid-note"),
+        page.locator(".braid-live .braid-map .braid-caption b").first,
+    )
     expect(note).to_contain_text("Aligned, 6 hosts", timeout=SOON)
     expect(title).to_contain_text("Segments of the master")
     page.get_by_label("placement", exact=True).select_option("CTR")
     expect(note).to_contain_text("Coordinated, 6 hosts", timeout=SOON)
     expect(title).to_contain_text("Segments of all streams")
-    texts = page.locator(".braid-map canvas").first.evaluate(
+    texts = page.locator(".braid-live .braid-map canvas").first.evaluate(
         "(canvas) => canvas.texts.map((each) => each.text)"
     )
     assert "host 5" in texts and any(text.startswith("hops of ") for text in texts)

@@ -47,15 +47,17 @@ def test_the_slider_changes_the_join_that_runs(lab: Any, opened: Callable[..., A
     before = set(lab.processes("java"))
     shown = opened(NOTEBOOK.name)
     page = shown.page
-    state = page.locator(".braid-state")
-    title = page.locator(".braid-map .braid-caption b").first
+    state = page.locator(".braid-live .braid-state")
+    title = page.locator(".braid-live .braid-map .braid-caption b").first
     shown.run_all()
     expect(state).to_have_text("modelled", timeout=SOON)
     expect(title).to_contain_text("50 % of the work", timeout=SOON)
-    texts = page.locator(".braid-map canvas").evaluate("(canvas) => canvas.texts.length")
+    texts = page.locator(".braid-live .braid-map canvas").evaluate(
+        "(canvas) => canvas.texts.length"
+    )
     assert texts >= 8, "bars with their shares"
     page.get_by_role("button", name="Launch on Spark").click()
-    expect(state).to_have_text("live", timeout=SOON)
+    expect(state).to_contain_text("live", timeout=SOON)
     slider = page.locator(".widget-hslider", has_text="processed (r)")
     slider.locator(".noUi-target").click(position={"x": 30, "y": 2})  # which asks for room
     slider.locator(".noUi-handle").press("Home")
