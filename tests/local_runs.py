@@ -73,18 +73,12 @@ class LocalRun:
 
     def _key(self, placement: Placement) -> np.ndarray:
         """Return the routing key of each tuple."""
-        if placement.routing_key_source != "both":
-            keys_per_value = placement.keys_per_value
-            key = self.hashed[placement.routing_key_source] % (
-                placement.key_space_size // keys_per_value
-            )
-            return (
-                key
-                if keys_per_value == 1
-                else key * keys_per_value + self.hashed["tuple"] % keys_per_value
-            )
-        keys, hosts = placement.key_space_size, placement.hosts
-        return self.hashed["tuple"] % (keys // hosts) * hosts + self.hashed["join"] % hosts
+        keys_per_value = placement.keys_per_value
+        values = placement.key_space_size // keys_per_value
+        key = self.hashed[placement.routing_key_source] % values
+        if keys_per_value == 1:
+            return key
+        return key * keys_per_value + self.hashed["tuple"] % keys_per_value
 
     def _engine(self, placement: Placement, folder: Path, happened: list[Any]) -> Engine:
         join = self.join

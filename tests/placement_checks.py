@@ -410,8 +410,7 @@ def may_match(group, placement):
         numbers = {}
         each = (n for t in group for n in _numbers(placement, len(group), t[0], t[2]))
         return all(numbers.setdefault(d, number) == number for d, number in each)
-    values = placement.hosts if placement.routing_key_source == "both" else placement.key_space_size
-    return len({t[2] % values // placement.keys_per_value for t in group}) == 1
+    return len({t[2] // placement.keys_per_value for t in group}) == 1
 
 
 @lru_cache(maxsize=1 << 12)

@@ -15,11 +15,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from braid import AdaptiveGrid, Auto, Coordinated, HotKeys, Ring, SharedJoin
+from braid import AdaptiveGrid, Coordinated, HotKeys, Ring, SharedJoin
 from braid.core.batch_history import PHASE_COLUMNS, PHASES
 from braid.core.irregular_rows import IrregularRowsWritten
 from braid.core.placement import Placement
-from braid.core.run_events import BatchCommitted, PlacementChanged
+from braid.core.run_events import BatchCommitted
 from braid.core.step_counts import StepCounts
 from braid.errors import SparkResultLimitExceeded
 from braid.execution.executors import Executor, make_executor
@@ -139,7 +139,6 @@ PLACEMENTS = [
     (AdaptiveGrid(hosts=5, epsilon=0.5), "one stages threads process"),
     (Coordinated(hosts=5, segment_batches=2), "process one stages threads"),
     (Ring(hosts=4, form="interleaved", max_tuples_in_flight=50), "process one threads stages"),
-    (Auto(hosts=3), "stages threads one process"),
     (HotKeys(hosts=3, target=1.01, every=1, values=8), "threads one stages process"),
 ]
 
@@ -156,10 +155,8 @@ def test_the_way_of_a_batch_changes_nothing(
 
     Executors are stages of tasks, one task for a batch, threads of this process, and turns of them.
     Two placements, one with migrations, run with each of them, the others only with turns. Each
-    stream has another name for its event time. Auto and HotKeys change at any cost.
+    stream has another name for its event time. HotKeys changes at any cost.
     """
-    monkeypatch.setattr("braid.simulation.auto_placement.CLEARLY", 99.0)
-    monkeypatch.setattr("braid.simulation.auto_placement.CHANCE", 0.0)
     monkeypatch.setattr("braid.papers.hotkeys.value_work.PAIR", 10.0)
     streams, windows = tables("ab", 150, seed=71, batches=4), {"a": 130, "b": 70}
     streams = {alias: with_wrong_times(rows) for alias, rows in streams.items()}
@@ -187,8 +184,6 @@ def test_the_way_of_a_batch_changes_nothing(
         told = seen(run)
         first = first or told
         assert told == first
-        changed = sum(isinstance(e, PlacementChanged) for e in run.events())
-        assert changed == isinstance(placement, Auto)
         spread = any(isinstance(e, SpreadChanged) for e in run.events())
         assert spread == isinstance(placement, HotKeys)
         spent, phases = run.metrics(by="batch"), [PHASE_COLUMNS[p] for p in PHASES]

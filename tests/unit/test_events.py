@@ -108,7 +108,6 @@ ALL: list[Any] = [
     ),
     slices.SliceContents(3, 0, ((4, 5), ())),
     run_events.PlacementChosen("AdaptiveGrid", "it costs least", {"AdaptiveGrid": 1.0}),
-    run_events.PlacementChanged(3, "HashPartition", "AdaptiveGrid", 0.5, 0.25, 0.7, 90),
     run_events.EventsTrimmed(
         41,
         160,

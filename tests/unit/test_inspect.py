@@ -26,7 +26,6 @@ from braid.core.run_events import (
     BatchPlanned,
     Event,
     EventsTrimmed,
-    PlacementChanged,
     RunEnded,
     RunStarted,
 )
@@ -34,7 +33,6 @@ from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.psp.ring import Ring
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.papers.theta.run_events import MigrationEnded
-from braid.simulation.auto_placement import Auto
 from braid.simulation.simulator import simulate
 from braid.stream_join import JoinRun, StreamJoin
 
@@ -188,35 +186,6 @@ def test_blocks_without_a_common_join_key_never_meet() -> None:
     assert "the routing keys [0, 1) and [2, 3) have none in common" in narrative.explain_meeting(
         run, r.id, s.id
     )
-
-
-def test_keys_tell_of_blocks_that_came_under_one_hash_and_of_no_others() -> None:
-    """Auto on three hosts, which changes to a grid in batch 3."""
-    skewed = np.full(144, 0.4 / 96)
-    skewed[2::3] = 0.6 / 48
-    shares = [(skewed / skewed.sum()).tolist()] * 2
-    events_ = simulate(
-        Auto(3, has_remote_hosts=True), [(9000, 9000)] * 9, selectivity=0.1, key_shares=shares
-    )
-    assert [e.batch for e in events_ if isinstance(e, PlacementChanged)] == [3]
-    run, apart = EventIndex.from_events(events_), "have none in common"
-    said = {
-        (a.batch >= 3, b.batch >= 3, apart in narrative.explain_meeting(run, a.id, b.id))
-        for a in run.blocks.values()
-        for b in run.blocks.values()
-        if (a.stream, b.stream) == (0, 1)
-        and (a.key_range[1] <= b.key_range[0] or b.key_range[1] <= a.key_range[0])
-    }
-    others = {(False, True, False), (True, False, False), (True, True, False)}
-    assert said == {(False, False, True), *others}
-    still = EventIndex.from_events(e for e in events_ if getattr(e, "batch", 0) < 3)
-    assert apart in narrative.explain_meeting(still, *_apart_in(still))
-
-
-def _apart_in(run: EventIndex) -> tuple[int, int]:
-    """Return two blocks of two streams with different keys."""
-    of = [[b for b in run.blocks.values() if b.stream == s] for s in (0, 1)]
-    return next((a.id, b.id) for a in of[0] for b in of[1] if a.key_range != b.key_range)
 
 
 def test_on_a_ring_two_old_blocks_are_visited_together() -> None:

@@ -37,7 +37,6 @@ def test_every_paper_and_every_baseline_is_there_by_being_defined():
         "hypercube": 1,
         "psp": 1,
         "slices": 1,
-        "auto_placement": 1,
     }
     assert all(c.__name__ == name and c.label for name, c in OURS.items())
     assert len({c.label for c in OURS.values()}) == len(OURS)

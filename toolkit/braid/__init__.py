@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from braid.run_views import watch as watch
     from braid.shared.shared_join import SharedJoin as SharedJoin
     from braid.shared.shared_run import SharedRun as SharedRun
-    from braid.simulation.auto_placement import Auto as Auto
     from braid.spark_session import session as session
     from braid.stream_join import StreamJoin as StreamJoin
 

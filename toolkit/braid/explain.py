@@ -312,7 +312,7 @@ def _describe_placement(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
         else "the value that the equality joins on"
         if p.routing_key_source == "join" and p.keys_per_value == 1
         else "the value that the equality joins on, and from the whole tuple"
-        if p.routing_key_source in ("join", "both")
+        if p.routing_key_source == "join"
         else "the values that the equalities join on"
         if p.routing_key_source == "equalities"
         else f"the whole tuple, with seed {join.config.seed}"

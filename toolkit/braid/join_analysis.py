@@ -16,7 +16,6 @@ from braid.core.placement import MOST_HOSTS, MOST_KEYS, Placement
 from braid.join_config import JoinConfig
 from braid.kernels.dominance import list_compared_columns
 from braid.shedding_options import check_shedding
-from braid.simulation.auto_placement import FIRST, MOST, THEN, Auto
 from braid.simulation.placement_comparison import JoinStatistics, PlacementChoice, choose_placement
 from braid.sources.stream_source import AnalyzedJoin, StreamSource, count_partitions
 from braid.step_estimates import SAMPLED_TUPLES, estimate_steps
@@ -167,7 +166,7 @@ def check_placement(placement: Placement, predicate: Predicate, on: str, shared:
             f"{name} has up to {placement.max_hosts:,} hosts and {placement.key_space_size:,} "
             f"routing keys; at most {MOST_HOSTS:,} and {MOST_KEYS:,} are accepted"
         )
-    if placement.routing_key_source in ("join", "both") and predicate.equality is None:
+    if placement.routing_key_source == "join" and predicate.equality is None:
         raise ValueError(
             f"{name} partitions by the value that an equality joins on, but {on!r} has no equality "
             "that links all streams; placements that route by tuple take any condition"
@@ -178,11 +177,7 @@ def check_placement(placement: Placement, predicate: Predicate, on: str, shared:
 
 
 def choose_auto_placement(join: AnalyzedJoin) -> PlacementChoice:
-    """Return the placement for "auto", with one host for each task that runs at once.
-
-    If hash partitioning is chosen and a grid may become better, the result is an ``Auto``
-    placement, which can change.
-    """
+    """Return the placement for "auto", with one host for each task that runs at once."""
     config, source, predicate = join.config, join.source, join.predicate
     step = predicate.next_step(frozenset([0]), 1)
     frequent = source.most_frequent_share(predicate)
@@ -201,14 +196,7 @@ def choose_auto_placement(join: AnalyzedJoin) -> PlacementChoice:
         most_frequent_share=frequent,
         has_remote_hosts=source.has_remote_hosts(),
     )
-    chosen = choose_placement(statistics)
-    name, hosts = type(chosen.placement).__name__, chosen.placement.hosts
-    may_change = len(config.streams) == 2 and join.match is None
-    if name != FIRST or not may_change or not 1 < hosts <= MOST:
-        return chosen
-    why = f"{chosen.reason}; {THEN} once values turn out to be frequent enough"
-    placement = Auto(hosts, statistics.compared_share, statistics.has_remote_hosts)
-    return chosen._replace(placement=placement, reason=why)
+    return choose_placement(statistics)
 
 
 def _estimate_compared_share(

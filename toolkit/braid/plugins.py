@@ -35,7 +35,6 @@ PLACEMENTS = {
     "SemanticsUnaware": "braid.papers.diffusion.semantics_unaware",
     "Ring": "braid.papers.psp.ring",
     "Chain": "braid.papers.slices.chain",
-    "Auto": "braid.simulation.auto_placement",
     "HotKeys": "braid.papers.hotkeys.hot_keys",
     "HyperCube": "braid.papers.hypercube.hypercube",
     "HashPartition": "braid.papers.baselines.hash_partition",

@@ -154,7 +154,7 @@ def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:
         due = rules.make_release_facts(state, rules.find_retention(state))
         check_releases(due, work.releases, work.combined_plan)
         return work
-    rest = placement.delivery_guarantee, (), space.first, space.keys_per_value, space.boxes
+    rest = placement.delivery_guarantee, (), space.keys_per_value, space.boxes
     ledger = CoverageChecker(streams, space.routing_key_source, set(state.pending_pairs), *rest)
     try:
         ledger.check_plan(state.blocks.values(), work.combined_plan)

@@ -171,7 +171,7 @@ class RunRules:
 
     def _make_join_test(self, state: RunState) -> MayJoin:
         space = self.placement.key_space(state.placement_state)
-        by = space.routing_key_source, space.first, space.keys_per_value, space.boxes
+        by = space.routing_key_source, space.keys_per_value, space.boxes
         return lambda a, b: may_join(a, b, *by)
 
 

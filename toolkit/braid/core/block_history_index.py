@@ -13,7 +13,6 @@ from braid.core.run_events import (
     BatchCommitted,
     BatchPlanned,
     EventsTrimmed,
-    PlacementChanged,
     RunStarted,
 )
 
@@ -44,7 +43,6 @@ class EventIndex:
     - ``sources``: by merged or cut block, the blocks it was made from.
     - ``meetings``: all probes.
     - ``deferred``: by pair (fresh block, other), the batch that deferred it.
-    - ``changes``: changes of placement.
     - ``first_batch_number``: displayed number of the first batch. Default: 0.
     """
 
@@ -58,7 +56,6 @@ class EventIndex:
     sources: dict[int, tuple[int, ...]] = field(default_factory=dict)
     meetings: list[BlockMeeting] = field(default_factory=list)
     deferred: dict[tuple[int, int], int] = field(default_factory=dict)
-    changes: list[PlacementChanged] = field(default_factory=list)
     dropped: EventsTrimmed | None = None
     """The placeholder of trimmed events; None: no event is trimmed."""
     first_batch_number: int = 0
@@ -76,8 +73,6 @@ class EventIndex:
                 run._record_plan(event)
             elif isinstance(event, BatchCommitted):
                 run._record_commit(event)
-            elif isinstance(event, PlacementChanged):
-                run.changes.append(event)
             elif isinstance(event, EventsTrimmed):
                 run.dropped = event
                 run.created_in |= {b.id: b.batch for b in event.live_blocks}
@@ -120,31 +115,22 @@ class EventIndex:
     def may_join(self, a: Block, b: Block) -> bool:
         """Return whether the routing keys of two streams' blocks allow their tuples to join.
 
-        The keys of blocks stored under different placements, or an unknown one, decide nothing.
+        The keys of an unknown placement decide nothing.
         """
-        first, later = sorted((a.batch, b.batch))
-        if any(first < c.batch <= later for c in self.changes):
-            return True
         try:
-            space = self._find_key_space(first)
+            space = self._find_key_space()
         except ValueError:
             return True
         return may_join(a, b, space.routing_key_source, keys_per_value=space.keys_per_value)
 
-    def _find_key_space(self, batch: int) -> KeySpace:
-        """Return the input and the number of routing keys of a batch's placement.
+    def _find_key_space(self) -> KeySpace:
+        """Return the input and the number of the placement's routing keys.
 
         Raises ValueError if the placement is unknown.
         """
-        names = [c.placement for c in self.changes if c.batch <= batch]
-        if names:
-            return KeySpace(Placement.class_by_name(names[-1]).routing_key_source, 1)
         start = self.start
         placement = Placement.class_by_name(start.placement)
-        if (
-            placement.routing_key_source != "both"
-            and placement.keys_per_value is Placement.keys_per_value
-        ):
+        if placement.keys_per_value is Placement.keys_per_value:
             return KeySpace(placement.routing_key_source, 1)
         restored = placement.from_settings(start.placement_settings)
         return restored.key_space(restored.initial_state(len(start.streams)))

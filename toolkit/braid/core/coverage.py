@@ -40,19 +40,17 @@ def may_join(
     a: Block,
     b: Block,
     keying: Keying,
-    first: int = 0,
     keys_per_value: int = 1,
     boxes: KeyBoxes | None = None,
 ) -> bool:
     """Return whether the routing keys of two streams' blocks allow their tuples to join.
 
-    Keys below ``first`` are not comparable; such blocks may join. ``keys_per_value``: of a join
-    value.
-    Keys made from several values are compared as ``boxes``.
+    ``keys_per_value``: number of routing keys of a join value. Keys made from several values are
+    compared as ``boxes``.
     """
     if boxes is not None:
         return boxes.may_join((a.stream, a.key_range), (b.stream, b.key_range))
-    if keying != "join" or min(a.key_range[0], b.key_range[0]) < first:
+    if keying != "join":
         return True
     (low, high), (start, end) = (
         value_range(a.key_range, keys_per_value),
@@ -64,23 +62,21 @@ def may_join(
 class _StreamBlocks:
     """Blocks of one stream, and which of them a block of another stream must meet.
 
-    ``first``, ``keys_per_value``, ``boxes``: as in ``may_join``.
+    ``keys_per_value``, ``boxes``: as in ``may_join``.
     """
 
     def __init__(
         self,
         blocks: Sequence[Block],
         keying: Keying,
-        first: int,
         keys_per_value: int,
         boxes: KeyBoxes | None,
     ) -> None:
         self.blocks, self.boxes = blocks, boxes
-        self.is_ranged, self.first, self.keys_per_value = keying == "join", first, keys_per_value
+        self.is_ranged, self.keys_per_value = keying == "join", keys_per_value
         self.numbers = {b.id for b in blocks}
         self.ids = np.array([b.id for b in blocks], np.int64)
         ranges = np.array([b.key_range for b in blocks], np.int64).reshape(-1, 2)
-        self.is_older = ranges[:, 0] < first
         self.low, self.high = ranges[:, 0] // keys_per_value, -(-ranges[:, 1] // keys_per_value)
 
     def find_joinable(self, f: Block) -> set[int]:
@@ -89,10 +85,10 @@ class _StreamBlocks:
             keys = f.stream, f.key_range
             may = self.boxes.may_join
             return {b.id for b in self.blocks if may(keys, (b.stream, b.key_range))}
-        if not self.is_ranged or f.key_range[0] < self.first:
+        if not self.is_ranged:
             return set(self.numbers)
         low, high = value_range(f.key_range, self.keys_per_value)
-        return {*self.ids[(self.low < high) & (low < self.high) | self.is_older].tolist()}
+        return {*self.ids[(self.low < high) & (low < self.high)].tolist()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +170,6 @@ class CoverageChecker:
 
     - ``pending_pairs``: deferred pairs (fresh block, other block) that are not settled. A run is
       complete only if it is empty.
-    - ``first``: blocks with keys below it must meet all blocks.
     - ``keys_per_value``: number of routing keys of one join value.
     - ``boxes``: the meaning of routing keys that are made from several values. A combination is
       then due if all its blocks may join each other.
@@ -186,7 +181,6 @@ class CoverageChecker:
     coverage: Coverage = "exactly once"
     uncovered: tuple[UncoveredCombinations, ...] = ()
     """Combinations that the last plan omits. Always empty if coverage is "exactly once"."""
-    first: int = 0
     keys_per_value: int = 1
     boxes: KeyBoxes | None = None
 
@@ -200,7 +194,7 @@ class CoverageChecker:
         streams: list[list[Block]] = [[] for _ in range(self.streams)]
         for b in live.values():
             streams[b.stream].append(b)
-        by = (self.keying, self.first, self.keys_per_value, self.boxes)
+        by = (self.keying, self.keys_per_value, self.boxes)
         older = [_StreamBlocks(each, *by) for each in streams]
         newer = [
             _StreamBlocks([b for b in fresh.values() if b.stream == s], *by)

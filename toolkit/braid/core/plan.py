@@ -35,12 +35,11 @@ def value_range(keys: Keys, keys_per_value: int) -> Keys:
 Ids = tuple[int, ...]
 """Block ids."""
 
-Keying = Literal["tuple", "join", "both", "equalities"]
+Keying = Literal["tuple", "join", "equalities"]
 """Input of the routing key's seeded hash.
 
 - "tuple": the whole tuple.
 - "join": the value of the equality that the streams are joined on.
-- "both": both hashes in one number, of which each batch uses one (see ``KeySpace``).
 - "equalities": the values of all equalities of the stream (see ``key_boxes``).
 """
 
@@ -52,14 +51,9 @@ Coverage = Literal["exactly once", "at most once"]
 class KeySpace:
     """The routing keys of a batch's tuples: the range [``first``, ``key_end``).
 
-    Blocks with smaller keys were stored under an earlier placement. Their keys are not comparable,
-    so every fresh block meets them.
-
     - ``routing_key_source``: input of the hash.
     - ``size``: number of keys.
     - ``first``: first key. Default: 0.
-    - ``divisor``: 0 if tuples arrive with their routing key. Otherwise they arrive with a number
-      that combines both hashes, and the key is ``first + number // divisor % size``.
     - ``keys_per_value``: number of keys of one join value, which tell its tuples apart. Default: 1.
     - ``boxes``: the meaning of the keys, if they are made from several values; otherwise None.
     """
@@ -67,14 +61,13 @@ class KeySpace:
     routing_key_source: Keying
     size: int
     first: int = 0
-    divisor: int = 0
     keys_per_value: int = 1
     boxes: KeyBoxes | None = None
 
     @property
     def renumbers(self) -> bool:
         """Whether tuples arrive with another number than their routing key."""
-        return bool(self.divisor) or self.boxes is not None
+        return self.boxes is not None
 
     @property
     def key_end(self) -> int:
@@ -86,9 +79,7 @@ class KeySpace:
 
         Accepts an array, too.
         """
-        if self.boxes is not None:
-            return self.boxes.routing_keys(number, stream)
-        return self.first + number // self.divisor % self.size if self.divisor else number
+        return number if self.boxes is None else self.boxes.routing_keys(number, stream)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,37 +117,6 @@ class PlacementChosen(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementChanged(Event):
-    """A change of placement, effective from this batch on.
-
-    - ``max_host_share``: share of a stream's tuples on the fullest host.
-    - ``even_share``: share of each host if they were spread evenly.
-    - ``remaining_work_share``: modelled work after the change, including its cost, divided by the
-      work before.
-    - ``moved_tuples``: tuples that moved to another host.
-    """
-
-    level = INFO
-    retention_key = ()
-
-    batch: int
-    previous_placement: str
-    placement: str
-    max_host_share: float
-    even_share: float
-    remaining_work_share: float
-    moved_tuples: int
-
-    def describe_decision(self, moment: EventContext) -> str:
-        return (
-            f"{self.previous_placement} to {self.placement}: one host had "
-            f"{self.max_host_share:.0%} of a stream, where {self.even_share:.0%} is even; "
-            f"{self.remaining_work_share:.2f} of the modelled work is left, with "
-            f"{self.moved_tuples:,} tuples moved; older blocks are met where they are"
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class BatchPlanned(Event):
     """The plan of a batch, compaction included. See ``Plan`` for the fields.
 

@@ -154,7 +154,7 @@ class ReplicaStore:
         orders = {stream: predicate.stream_orders(stream) for stream in sorted(streams)}
         for merged in merge_together(merges, orders, self.files):
             for host, source in merged.hosts.items():
-                self._record_derived(
+                self._record_derived_replica(
                     merged.block, host, merged.address, merged.rows, host == source
                 )
         seconds = current_environment().read_clock() - began
@@ -185,7 +185,7 @@ class ReplicaStore:
                     continue
                 rows = {s: self.replica_rows(s, source) for s in d.source_blocks}
                 present = {s: each for s, each in rows.items() if each is not None}
-                if not present or _is_view(d, [*present.values()], host == source):
+                if not present or _is_source_view(d, [*present.values()], host == source):
                     continue
                 same = tuple(self._replicas[s, source][0] for s in present)
                 size = sum(self.batch.block_sizes.get(s, 0) for s in present)
@@ -211,7 +211,7 @@ class ReplicaStore:
                 shared[same] = self._merge_marked_sources(d, present, replicas, is_local)
             else:
                 shared[same] = self._merge_sources(d, replicas, is_local)
-        self._record_derived(d.block.id, host, *shared[same], is_local)
+        self._record_derived_replica(d.block.id, host, *shared[same], is_local)
 
     def _merge_sources(
         self, d: Derivation, found: list[tuple[ReplicaAddress, BlockRows]], own: bool
@@ -282,7 +282,7 @@ class ReplicaStore:
             return merged
         return drop_dominated_rows(merged, spec.predicate, rule, self.batch.next_low)
 
-    def _record_derived(
+    def _record_derived_replica(
         self, block: int, host: int, address: ReplicaAddress, rows: BlockRows, is_local: bool
     ) -> None:
         """Record a derived replica for the report; ignore it if it is empty.
@@ -344,17 +344,17 @@ def _cut_sources(
     d: Derivation, replicas: Sequence[tuple[ReplicaAddress, BlockRows]]
 ) -> list[BlockRows]:
     """Return the rows of a derivation's sources that it keeps."""
-    return [_cut_source(d, rows) for _, rows in replicas]
+    return [_cut_source_rows(d, rows) for _, rows in replicas]
 
 
-def _cut_source(d: Derivation, rows: BlockRows) -> BlockRows:
+def _cut_source_rows(d: Derivation, rows: BlockRows) -> BlockRows:
     keys = intersect_key_ranges(rows.keys, d.block.key_range)
     return BlockRows(rows.batch, keys, births=rows.births)
 
 
-def _is_view(d: Derivation, sources: Sequence[BlockRows], is_local: bool) -> bool:
+def _is_source_view(d: Derivation, sources: Sequence[BlockRows], is_local: bool) -> bool:
     """Return whether a derivation is a view of its only source, a replica of the same host."""
-    return is_local and len(sources) == 1 and _is_dense(_cut_source(d, sources[0]))
+    return is_local and len(sources) == 1 and _is_dense(_cut_source_rows(d, sources[0]))
 
 
 def _is_dense(view: BlockRows) -> bool:

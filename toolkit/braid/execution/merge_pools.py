@@ -19,7 +19,7 @@ from braid.kernels.host_block_rows import (
     take_block_rows,
 )
 from braid.kernels.position_sort import sort_positions
-from braid.kernels.range_search import concat_ranges, split_into_chunks
+from braid.kernels.range_search import concat_position_ranges, split_into_chunks
 from braid.kernels.segments import Segment
 from braid.storage.block_files import BlockFileWriter
 
@@ -51,7 +51,7 @@ class Merge(NamedTuple):
         """Whether it is worth to make it with others."""
         return self.rows <= _SMALL
 
-    def source_keys(self) -> list[Keys]:
+    def source_key_ranges(self) -> list[Keys]:
         """Return, by source, the routing keys of the rows that it takes."""
         keys = self.derivation.block.key_range
         return [intersect_key_ranges(rows.keys, keys) for rows in self.sources]
@@ -80,7 +80,7 @@ def merge_together(
 def _merge_at_once(
     merges: Sequence[Merge], orders: Sequence[Order], files: BlockFileWriter
 ) -> Iterator[MergedBlock]:
-    segment, numbers = _sort_merged(merges, orders[0].column)
+    segment, numbers = _sort_merged_rows(merges, orders[0].column)
     filled = [merges[n] for n in numbers]
     if not filled:
         return
@@ -96,7 +96,7 @@ def _merge_at_once(
         yield MergedBlock(merge.derivation.block.id, merge.hosts, address, rows)
 
 
-def _sort_merged(merges: Sequence[Merge], column: str) -> tuple[Segment, list[int]]:
+def _sort_merged_rows(merges: Sequence[Merge], column: str) -> tuple[Segment, list[int]]:
     """Return the rows of mergers, each sorted by a column, and the numbers of those with rows.
 
     A block of which several pieces are cut is read once.
@@ -109,8 +109,8 @@ def _sort_merged(merges: Sequence[Merge], column: str) -> tuple[Segment, list[in
     sources = [(n, rows) for n, merge in enumerate(merges) for rows in merge.sources]
     counts = np.array([rows.row_total for _, rows in sources])
     group = np.repeat([n for n, _ in sources], counts)
-    at = concat_ranges(np.array([first[id(rows)] for _, rows in sources]), counts)
-    keys = np.array([keys for merge in merges for keys in merge.source_keys()])
+    at = concat_position_ranges(np.array([first[id(rows)] for _, rows in sources]), counts)
+    keys = np.array([keys for merge in merges for keys in merge.source_key_ranges()])
     low, high = np.repeat(keys, counts, axis=0).T
     routing = batch.column(ROUTING).to_numpy()[at]
     chosen = np.flatnonzero((routing >= low) & (routing < high))

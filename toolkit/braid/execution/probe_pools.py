@@ -144,7 +144,7 @@ class PoolBuilder:
         queries.
         """
         several: dict[_PoolKey, list[_Met]] = {}
-        for numbers in self._group_arrivals(arrivals):
+        for numbers in self._group_alike_arrivals(arrivals):
             first = arrivals[numbers[0]]
             for key, met in self._list_meetings(numbers, first, finds_equal_values(path)):
                 several.setdefault(key, []).append(met)
@@ -156,7 +156,7 @@ class PoolBuilder:
             for pool in self._build_pools(key, arrivals, few, joined)
         ]
 
-    def _group_arrivals(self, arrivals: Sequence[Arrival]) -> Iterable[Sequence[int]]:
+    def _group_alike_arrivals(self, arrivals: Sequence[Arrival]) -> Iterable[Sequence[int]]:
         """Return the numbers of arrivals, those together that meet the same blocks in one pool.
 
         Fresh blocks can share a path, such as those with parts of the tuples of one join value.

@@ -145,7 +145,7 @@ def gather_blocks(
         gathered, counts = pa.concat_batches(batches), [b.num_rows for b in batches]
         source = np.repeat(np.arange(len(sources)), counts)
     else:
-        gathered, source = _concat_chosen_rows(sources)
+        gathered, source = _concat_chosen_block_rows(sources)
     gathered = replace_column(gathered, _SOURCE, pa.array(source))
     rows = build_block(gathered, orders, runs=True)
     source = rows.column(_SOURCE).to_numpy()
@@ -175,7 +175,7 @@ def _take_chosen_rows(rows: BlockRows) -> pa.RecordBatch:
     return batch if chosen is None else take_block_rows(batch, np.flatnonzero(chosen))
 
 
-def _concat_chosen_rows(sources: Sequence[BlockRows]) -> tuple[pa.RecordBatch, np.ndarray]:
+def _concat_chosen_block_rows(sources: Sequence[BlockRows]) -> tuple[pa.RecordBatch, np.ndarray]:
     """Return the host's rows of several blocks without orders, and the number of each row's block.
 
     All rows are put together before those of other hosts are left out, as most blocks have none.

@@ -183,7 +183,7 @@ def split_into_chunks(ends: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def concat_ranges(first: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def concat_position_ranges(first: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Return the positions of ranges, one after the other.
 
     ``first``, ``counts``: begin and length of each range.
@@ -202,7 +202,7 @@ def expand_ranges(
     - ``most``: maximum number of pairs of a chunk.
     """
     left = np.repeat(hits, counts)
-    right = concat_ranges(first, counts)
+    right = concat_position_ranges(first, counts)
     if order is not None:
         right = order[right]
     for at in range(0, len(right), most):  # a single probe may exceed a chunk

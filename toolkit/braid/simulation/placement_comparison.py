@@ -23,16 +23,22 @@ from braid.util.durations import parse_duration
 
 BATCHES = 8
 """Simulated batches of each candidate."""
+WARM_UP = 3
+"""First batches that do not count: placements that measure the streams adapt in them."""
 _SIMULATIONS = 64
 """Simulations that are remembered."""
 _SHORTEST = 1.0
 """Least seconds of event time to simulate. A window can be a microsecond, if times are equal."""
 ROWS = 10_000
 """Tuples of the largest stream in a batch, about the size of a micro-batch."""
-RECEIVED, PROBED, COMPARED, FOUND, BLOCK = 1.0, 0.5, 0.02, 0.1, 2000.0
+RECEIVED, PROBED, COMPARED, FOUND = 1.0, 0.5, 0.02, 0.1
 """Microseconds of a host to receive a tuple, to probe a host's blocks, to check a pair that no
-index has found, to write a result, and to make a block. 2 to 3 ms were measured for each additional
-block in a batch of 4,000 tuples (benchmarks/auto.py).
+index has found, and to write a result.
+"""
+BLOCK = {False: 2000.0, True: 150.0}
+"""Microseconds to make a block and probe with it, by whether hosts are on several machines. 135
+were measured in joins of 4,000 tuples a batch by a hash on 1 to 64 hosts (November 2026). On one
+machine, more hosts bring no more than the cores do already, and the price keeps them few.
 """
 SHARED = {False: 0.9, True: 0.02}
 """Share of the other hosts' work that the busiest host waits for, by whether hosts are on several
@@ -40,8 +46,16 @@ machines. Threads of one machine share memory and locks; several machines share 
 first is from joins of 4,000 to 16,000 tuples a batch on two cores: a hash on two hosts took 1.03 to
 1.3 times the time of one host (benchmarks/auto.py). The second is an estimate.
 """
-ORDER = ("HashPartition", "AdaptiveGrid", "StaticGrid", "Centralized")
+ORDER = ("HotKeys", "HashPartition", "AdaptiveGrid", "StaticGrid", "Centralized")
 """Preference among placements of equal cost. Others follow by name."""
+EQUAL = {False: 1.0, True: 1.02}
+"""Costs relative to the least that count as equal, by whether hosts are on several machines: there,
+a placement that stores each tuple once is preferred.
+"""
+FREQUENT = 0.1
+"""Least share of tuples with the most frequent join value, in parts of a host's even share, at
+which HotKeys is simulated. Below, it plans as HashPartition does.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +94,23 @@ def choose_placement(known: JoinStatistics) -> PlacementChoice:
     """Return the placement with the least modelled work on the busiest host."""
     candidates = {type(p).__name__: p for p in candidate_placements(known)}
     costs = {name: simulate_cost(p, known) for name, p in candidates.items()}
-    best = min(costs, key=lambda name: (round(costs[name], -2), _make_preference_key(name)))
-    ratios = {name: costs[name] / costs[best] for name in sorted(costs, key=costs.__getitem__)}
+    least = min(costs.values()) * EQUAL[known.has_remote_hosts]
+    rounded = {name: round(max(cost, least), -2) for name, cost in costs.items()}
+    best = min(costs, key=lambda name: (rounded[name], _make_preference_key(name)))
+    order = sorted(costs, key=lambda name: (name != best, costs[name]))
+    ratios = {name: costs[name] / costs[best] for name in order}
     return PlacementChoice(candidates[best], _explain_choice(known, best, ratios), ratios)
 
 
 def candidate_placements(known: JoinStatistics) -> Iterable[Placement]:
     """Yield the placements that support the join on this number of hosts, with default settings."""
     streams = len(known.rows)
-    for kind in placements_for(streams, known.equality).values():
+    for name, kind in placements_for(streams, known.equality).items():
         is_built_in = (
             kind.__module__.startswith("braid.") and kind.delivery_guarantee == "exactly once"
         )
-        if not is_built_in or kind.routing_key_source == "both" or kind.__name__ == "StaticOpt":
-            continue
-        if (
-            kind.keys_per_value is not Placement.keys_per_value
-        ):  # its gain depends on values, which are unknown here
+        is_apt = {"HashPartition": known.hosts == 1, "HotKeys": known.hosts > 1}.get(name, True)
+        if not is_built_in or not is_apt or name == "StaticOpt":
             continue
         try:
             placement = kind.from_settings(
@@ -110,21 +124,20 @@ def candidate_placements(known: JoinStatistics) -> Iterable[Placement]:
 
 def simulate_cost(placement: Placement, known: JoinStatistics) -> float:
     """Return the modelled microseconds of all simulated batches."""
-    factor = (
-        sum(share**2 for share in _estimate_key_shares(placement, known))
-        if known.most_frequent_share
-        else 1.0
-    )
+    if type(placement).__name__ == "HotKeys" and (
+        known.most_frequent_share * known.hosts < FREQUENT
+    ):
+        placement = Placement.class_by_name("HashPartition").from_settings({"hosts": known.hosts})
     return modelled_work(
         _simulate_placement(placement, _select_simulated_facts(known)),
         known.compared_share,
         known.has_remote_hosts,
-        known.most_frequent_share**2 / factor,
+        known.most_frequent_share**2 / _estimate_meeting_share(placement, known),
     )
 
 
 def modelled_work(events: Iterable[Any], compared: float, apart: bool, matches: float) -> float:
-    """Return the modelled microseconds of the batches in some events.
+    """Return the modelled microseconds of the batches in some events, after the first ones.
 
     ``compared``, ``matches``: shares of meeting pairs that are compared, and that are results.
     """
@@ -134,9 +147,9 @@ def modelled_work(events: Iterable[Any], compared: float, apart: bool, matches: 
         if isinstance(event, BatchPlanned):
             built_by_host = Counter(h for r in event.routes if r.is_fresh for h in r.block.hosts)
             built_by_host.update(h for d in event.derivations for h in d.block.hosts)
-        elif isinstance(event, BatchCommitted):
+        elif isinstance(event, BatchCommitted) and event.batch >= WARM_UP:
             each = [
-                _compute_host_micros(metrics, built_by_host[h], compared, matches)
+                _compute_host_micros(metrics, built_by_host[h] * BLOCK[apart], compared, matches)
                 for h, metrics in enumerate(event.host_metrics)
             ]
             busiest = max(each, default=0.0)
@@ -171,27 +184,42 @@ def _simulate_placement(placement: Placement, known: JoinStatistics) -> Sequence
 
 
 def _estimate_key_shares(placement: Placement, known: JoinStatistics) -> list[float]:
-    """Return the share of tuples with each routing key.
+    """Return the share of tuples with each routing key, or each join value if it has several keys.
 
-    Tuples of one value are assumed to have the same key.
+    Tuples of one value are assumed to have the same key or keys.
     """
     if placement.routing_key_source != "join":
         return [1.0]
-    rest = (1 - known.most_frequent_share) / placement.key_space_size
-    return [known.most_frequent_share + rest, *[rest] * (placement.key_space_size - 1)]
+    values = placement.key_space_size // placement.keys_per_value
+    rest = (1 - known.most_frequent_share) / values
+    return [known.most_frequent_share + rest, *[rest] * (values - 1)]
 
 
-def _compute_host_micros(did: HostMetrics, blocks: int, compared: float, matches: float) -> float:
+def _estimate_meeting_share(placement: Placement, known: JoinStatistics) -> float:
+    """Return the share of pairs of tuples that meet: those of one host, if values select it.
+
+    A value with several routing keys meets no other value of its host, once it is shared out.
+    """
+    if placement.routing_key_source != "join":
+        return 1.0
+    frequent, hosts = known.most_frequent_share, placement.hosts
+    rest = (1 - frequent) / hosts
+    mixed = 0.0 if placement.keys_per_value > 1 else 2 * frequent * rest
+    return frequent**2 + mixed + hosts * rest**2
+
+
+def _compute_host_micros(
+    did: HostMetrics, block_micros: float, compared: float, matches: float
+) -> float:
     """Return the modelled microseconds of a host's work.
 
-    ``matches`` is the share of meeting pairs that are results.
+    ``block_micros``: to make its blocks. ``matches`` is the share of meeting pairs that are
+    results.
     """
     tuples = did.received_tuples + did.received_partials + did.migrated_tuples
     pairs = compared * did.compared_pairs
     match_micros = FOUND * matches * did.compared_pairs
-    return (
-        RECEIVED * tuples + PROBED * did.probes + COMPARED * pairs + match_micros + BLOCK * blocks
-    )
+    return RECEIVED * tuples + PROBED * did.probes + COMPARED * pairs + match_micros + block_micros
 
 
 def _make_preference_key(name: str) -> tuple[int, str]:

@@ -153,23 +153,15 @@ def _routing_key_sql(placement: Placement, seed: int, whole: Sequence[str], valu
     def hashed(columns: Sequence[str], keys: int) -> str:
         return f"hash({', '.join([str(seed), *columns])}) % {keys}"
 
-    keys, hosts, keys_per_value = (
-        placement.key_space_size,
-        placement.hosts,
-        placement.keys_per_value,
-    )
+    keys, keys_per_value = placement.key_space_size, placement.keys_per_value
     if keys == 1:
         return "0"
     if placement.routing_key_source == "tuple" or not value:
         return hashed(whole, keys)
-    if placement.routing_key_source == "join":
-        by_value = hashed([value], keys // keys_per_value)
-        return (
-            by_value
-            if keys_per_value == 1
-            else f"{by_value} * {keys_per_value} + {hashed(whole, keys_per_value)}"
-        )
-    return f"{hashed(whole, keys // hosts)} * {hosts} + {hashed([value], hosts)}"
+    by_value = hashed([value], keys // keys_per_value)
+    if keys_per_value == 1:
+        return by_value
+    return f"{by_value} * {keys_per_value} + {hashed(whole, keys_per_value)}"
 
 
 def _hash_number_sql(

@@ -340,7 +340,7 @@ def _routing_key_sql(
         seeded = ", ".join([str(join.config.seed), *columns])
         return f"cast(pmod(xxhash64({seeded}), {count}) as int)"
 
-    keying, size, hosts = placement.routing_key_source, placement.key_space_size, placement.hosts
+    keying, size = placement.routing_key_source, placement.key_space_size
     whole = static_replay.hashable_columns(frame)
     if keying == "equalities":
         return combine_numbers(
@@ -348,18 +348,11 @@ def _routing_key_sql(
         )
     if keying == "tuple" or p.equality is None:
         return hash_columns(whole, size)
-    value = [columns[p.equality[i]]]
-    if keying == "join":
-        by_value, keys_per_value = (
-            hash_columns(value, size // placement.keys_per_value),
-            placement.keys_per_value,
-        )
-        return (
-            by_value
-            if keys_per_value == 1
-            else f"{by_value} * {keys_per_value} + {hash_columns(whole, keys_per_value)}"
-        )
-    return f"{hash_columns(whole, size // hosts)} * {hosts} + {hash_columns(value, hosts)}"
+    keys_per_value = placement.keys_per_value
+    by_value = hash_columns([columns[p.equality[i]]], size // keys_per_value)
+    if keys_per_value == 1:
+        return by_value
+    return f"{by_value} * {keys_per_value} + {hash_columns(whole, keys_per_value)}"
 
 
 def _event_time_sql(join: AnalyzedJoin, alias: str, frame: DataFrame) -> str:

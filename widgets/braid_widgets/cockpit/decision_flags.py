@@ -7,7 +7,6 @@ from typing import Any, TypedDict
 
 from braid.core.run_events import (
     BatchCommitted,
-    PlacementChanged,
     QueryAdded,
     QueryRemoved,
     RunEnded,
@@ -87,8 +86,6 @@ def _make_label(event: Any) -> tuple[str, str] | None:
         case MappingChanged() if event.previous_mapping != event.mapping:
             (n, m), (k, j) = event.previous_mapping, event.mapping
             return "change", f"{n}×{m} → {k}×{j}"
-        case PlacementChanged():
-            return "change", _shorten(event.placement)
         case RingResized():
             return "change", _shorten(f"{event.nodes} nodes")
         case MasterSwitched():

@@ -128,7 +128,7 @@ class HotKeys(Placement):
         if change is not None:
             spread = {v.value: v.hosts for v in change.spread}
         elif not spread and state.is_settled:
-            return builder.make_plan(local_routes(facts, self._list_homes()), state)
+            return builder.make_plan(local_routes(facts, self._list_home_key_ranges()), state)
         table = TileTable(self.value_ranges, spread)
         waiting: list[Block] = []
         if change is not None or not state.is_settled:
@@ -145,7 +145,7 @@ class HotKeys(Placement):
             (b.id for b in waiting),
         )
 
-    def _list_homes(self) -> list[tuple[Keys, int]]:
+    def _list_home_key_ranges(self) -> list[tuple[Keys, int]]:
         """Return the routing keys of each host if no value is shared out."""
         firsts = map(self.value_ranges.first_value, range(self.hosts + 1))
         starts = (first * self.keys_per_value for first in firsts)
