@@ -9,10 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.core.clock_events import ClockJumped
+from braid.core.stream_clocks import find_other_times
+from braid.errors import QueryError
 from braid.health import read_health
 from braid.hub.hub import HubRun, QueryHub
 from braid.papers.reuse.hub_events import HubBatchCommitted
-from hub_cases import query_rows
+from hub_cases import SteppedHub, query_rows
 
 pytestmark = pytest.mark.unit
 
@@ -101,3 +103,63 @@ def test_a_jump_of_a_clock_is_counted_also_after_a_restart(tmp_path: Path) -> No
     assert again.state.irregular_counts == run.state.irregular_counts
     assert "the clock of f has jumped once, to 2999-01-01" in repr(again)
     assert again.state.irregular_counts.late[1] == 2, "what comes after a jump is late"
+
+
+SILENT = {
+    "f": table([(0, 100, 0), (1, 110, 0), (2, 111, 4)]),
+    "c": table([(0, 100, 0), (1, 150, 1), (2, 230, 2), (3, 240, 3), (4, 250, 4)]),
+}
+"""Stream ``f`` is silent from batch 1 to 3."""
+ALONE = "SELECT c.id FROM c [RANGE 20 SECONDS] ANTI JOIN f [RANGE 20 SECONDS] ON f.k = c.k"
+
+
+@pytest.mark.parametrize("idle", [None, "1 minute"])
+def test_nothing_waits_for_a_stream_that_is_idle(tmp_path: Path, idle: Any) -> None:
+    delivered: list[tuple[int, list[int]]] = []
+
+    def take(answers: dict[int, pa.Table], batch: int) -> None:
+        delivered.extend((batch, rows["id"].to_pylist()) for rows in answers.values())
+
+    run = QueryHub(SILENT, "ts", idle=idle).start(tmp_path, "batch", [ALONE], foreachBatch=take)
+    assert run.awaitTermination()
+    assert delivered == ([(3, [1]), (4, [2, 3, 4])] if idle else [(4, [1, 2, 3, 4])])
+    assert run.state.irregular_counts.late == ((0, 1) if idle else (0, 0))
+    passed = [e.passed_times for e in run.events() if isinstance(e, HubBatchCommitted)]
+    last = (FIRST + (170 if idle else 110)) * 1_000_000
+    assert passed[2] == {"f": last, "c": (FIRST + 230) * 1_000_000}
+
+
+def test_the_watermark_is_what_the_other_streams_have_passed(tmp_path: Path) -> None:
+    hub = SteppedHub(tmp_path, {"flights": SILENT["f"], "checkins": SILENT["c"]})
+    hub.desk.reader.last_batches = {}
+    hub.step()
+    (committed,) = [
+        e for e in hub.desk.log.store.events.recent_events() if isinstance(e, HubBatchCommitted)
+    ]
+    second = 1_000_000
+    assert find_other_times(committed.passed_times) == {
+        "flights": (FIRST + 100) * second,
+        "checkins": (FIRST + 110) * second,
+    }
+    run = run_hub(tmp_path / "ended", lateness="5 seconds")
+    end = datetime.max.replace(tzinfo=UTC)
+    assert run.watermark == run.status["watermark"] == {"f": end, "c": end}
+    assert read_health(tmp_path / "ended").watermark_seconds.keys() == {"f", "c"}
+
+
+def test_a_stream_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
+    """Stream ``flights`` has its last tuple in batch 0, and ``checkins`` does not end."""
+    data = {"flights": SILENT["f"].slice(0, 2), "checkins": SILENT["c"]}
+    hub = SteppedHub(tmp_path, data)
+    hub.desk.reader.last_batches = {"flights": 0}
+    f, c = "flights [RANGE UNBOUNDED] f", "checkins [RANGE UNBOUNDED] c"
+    on = "ON f.k = c.k AND f.id = c.id"
+    with pytest.raises(QueryError, match="its window is unbounded and checkins does not end"):
+        hub.submit(f"SELECT f.id FROM {f} ANTI JOIN {c} {on}")
+    hub.submit(f"SELECT c.id FROM {c} ANTI JOIN {f} {on}", "alone")
+    answered = []
+    for _ in range(4):
+        hub.step()
+        answered.append(hub.answered("alone").total())
+    assert answered == [0, 0, 0, 1], "those of a batch are answered with the next one"
+    assert hub.desk.event_time_progress(["flights", "checkins"]) == (FIRST + 240) * 1_000_000

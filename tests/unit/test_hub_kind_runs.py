@@ -110,8 +110,8 @@ def test_a_network_and_endless_streams_refuse_what_they_cannot_answer(tmp_path: 
     with pytest.raises(QueryError, match="this hub is on a network, where operators are inner"):
         hub.submit(sql, at="S1")
     alone = SteppedHub(tmp_path / "alone", make_tables(DATA))
-    alone.desk.reader.last_batch = None
-    with pytest.raises(QueryError, match="its window is unbounded and the streams do not end"):
+    alone.desk.reader.last_batches = {}
+    with pytest.raises(QueryError, match="its window is unbounded and checkins does not end"):
         alone.submit(make_query("left", window=None).sql)
     assert alone.submit(make_query("left").sql).reuse_kind == "new"
 

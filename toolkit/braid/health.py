@@ -16,7 +16,7 @@ import msgspec
 from braid.core.answer_events import TuplesAnswered
 from braid.core.comparison_watch import describe_comparisons
 from braid.core.run_events import BatchCommitted, RunStarted
-from braid.core.stream_clocks import IrregularCounts
+from braid.core.stream_clocks import IrregularCounts, find_other_times
 from braid.papers.reuse.hub_events import HubBatchCommitted
 from braid.recent_events import read_recent_events
 from braid.storage.hub_files import read_last_hub_state
@@ -243,6 +243,8 @@ def _hub_batch_counts(last: HubBatchCommitted, streams: Sequence[str]) -> dict[s
     counts["irregular_counts"] = last.irregular_counts.describe_counts(
         streams, [last.latest_event_times.get(s) for s in streams]
     )
+    times = find_other_times(last.passed_times).items()
+    counts["watermark_seconds"] = {s: time / 1e6 for s, time in times if time is not None}
     return {"committed_batches": last.epoch + 1, **held, **counts, "seconds_by_phase": seconds}
 
 

@@ -13,7 +13,7 @@ time of day.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from math import inf
 from typing import NamedTuple
@@ -213,6 +213,17 @@ def to_times(clocks: Iterable[Clock]) -> tuple[int | None, ...]:
     return tuple(
         None if clock is None else int(min(max(clock, FIRST_TIME), LAST_TIME)) for clock in clocks
     )
+
+
+def find_least_time(times: Mapping[str, int | None], streams: Collection[str]) -> int | None:
+    """Return the least of the times of some streams; None if there are none or one has none."""
+    known = [time for stream in streams if (time := times.get(stream)) is not None]
+    return min(known) if known and len(known) == len(streams) else None
+
+
+def find_other_times(times: Mapping[str, int | None]) -> dict[str, int | None]:
+    """Return, by stream, the least of the times of all others."""
+    return {stream: find_least_time(times, times.keys() - {stream}) for stream in times}
 
 
 def advance_idle_clocks(

@@ -23,18 +23,26 @@ from braid.storage.block_files import read_parquet
 
 
 class ArrowStreamReader(StreamReader):
-    """Reader of tables that were cut into ``batches`` files each, in ``folder``/STREAM."""
+    """Reader of tables that were cut into ``batches`` files each, in ``folder``/STREAM.
+
+    ``last_batches``: see StreamReader.
+    """
 
     evaluation_errors = (duckdb.Error, EvaluationFailure)
     checks_input = True
 
     def __init__(
-        self, fields: Mapping[str, pa.Schema], time: str, folder: Path, batches: int
+        self,
+        fields: Mapping[str, pa.Schema],
+        time: str,
+        folder: Path,
+        batches: int,
+        last_batches: Mapping[str, int] | None = None,
     ) -> None:
         types = {
             s: {f.name: sql_type_of_arrow(f.type) for f in schema} for s, schema in fields.items()
         }
-        super().__init__(types, time, batches)
+        super().__init__(types, time, batches, last_batches)
         self.fields, self.folder, self.batches = fields, folder, batches
         self._answers: dict[str, DuckDBAnswer] = {}
 

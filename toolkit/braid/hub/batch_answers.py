@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from braid.core.stream_clocks import LAST_TIME, find_least_time
 from braid.hub.hub_backend import TickRange
 from braid.hub.hub_state import RegisteredQuery, ServingInterval
 from braid.hub.query_answers import compose_answer, find_final_time
@@ -23,7 +24,7 @@ class BatchAnswers:
 
     def __init__(self, desk: QueryRegistry) -> None:
         self._desk = desk
-        self._clocks: dict[int, Mapping[str, int | None]] = {}
+        self._passed: dict[int, Mapping[str, int | None]] = {}
 
     def read_batch(self, epoch: int) -> dict[int, Any]:
         """Return the new rows of each query's answer by its id, without queries that have none."""
@@ -58,30 +59,23 @@ class BatchAnswers:
         self, served: RegisteredQuery, query: StreamQuery, epoch: int
     ) -> int | None:
         """Return the event time before which ticks are final after a batch; None: no tick is."""
-        desk, streams = self._desk, query.definition.streams
-        if desk.reader.last_batch == epoch and desk.ledger.epoch == epoch:
-            return find_final_time(desk, served, query)
-        clocks = self._read_clocks(epoch)
-        times = [
-            None if (clock := clocks.get(s)) is None else clock - desk.settings.lateness[s]
-            for s in streams
-        ]
-        return None if None in times else min(t for t in times if t is not None)
+        passed = find_least_time(self._read_passed_times(epoch), query.definition.streams)
+        return find_final_time(self._desk, served, query) if passed == LAST_TIME else passed
 
-    def _read_clocks(self, epoch: int) -> Mapping[str, int | None]:
-        """Return the clocks by stream after a batch."""
-        if epoch not in self._clocks:
+    def _read_passed_times(self, epoch: int) -> Mapping[str, int | None]:
+        """Return the event times that streams have passed with a batch."""
+        if epoch not in self._passed:
             events = self._desk.log.store.events
             recent = {
-                e.epoch: e.latest_event_times
+                e.epoch: e.passed_times
                 for e in events.recent_events()
                 if isinstance(e, HubBatchCommitted)
             }
             if epoch not in recent:
                 committed = events.events_of_type(HubBatchCommitted)
-                recent |= {e.epoch: e.latest_event_times for e in committed}
-            self._clocks = recent
-        return self._clocks.get(epoch, {})
+                recent |= {e.epoch: e.passed_times for e in committed}
+            self._passed = recent
+        return self._passed.get(epoch, {})
 
 
 def _is_served(served: RegisteredQuery, epoch: int) -> bool:

@@ -59,6 +59,9 @@ class QueryHub:
     ahead
         Maximum lead over the clock of a stream with which a single tuple may advance it; see
         StreamJoin.
+    idle
+        How far, in event time, a stream may fall behind the others before they no longer wait for
+        it; see StreamJoin. Default: None, they wait for ever.
     reuse
         What a new query may reuse.
         "relaxed": operators that can be widened to hold the query. Default.
@@ -90,6 +93,7 @@ class QueryHub:
         history: Span = "0 seconds",
         rates: Rates | None = None,
         ahead: Span = AHEAD,
+        idle: Span | None = None,
     ) -> None:
         if reuse not in REUSES:
             raise ValueError(f"reuse is {reuse!r}; it must be one of {', '.join(REUSES)}")
@@ -111,6 +115,7 @@ class QueryHub:
             {s: format_duration(t, exact=True) for s, t in self._slack.items()}
         )
         self.ahead = normalize_duration(ahead, "ahead")
+        self.idle = None if idle is None else normalize_duration(idle, "idle")
         self.history = normalize_duration(history, "history", zero=True)
         self.at, self.rates = dict(self._parse_stream_nodes(at)), rates
 
@@ -183,7 +188,7 @@ class QueryHub:
             with store.raise_if_superseded():
                 settings = self._prepare_folder(store, described, batches, cut)
                 named = queries if isinstance(queries, Mapping) else dict(_number_queries(queries))
-                reader = self._make_reader(store, settings["batches"])
+                reader = self._make_reader(store, settings["batches"], settings["last_batches"])
                 return self._open_run(store, reader, trigger, named, pace, give)
         except BaseException:
             store.release_run()
@@ -220,6 +225,7 @@ class QueryHub:
         settings = {
             **mine,
             "batches": written.batches if written and ends else None,
+            "last_batches": written.last_batches if written else {},
             "cut": cut,
             "ready": True,
         }
@@ -245,7 +251,7 @@ class QueryHub:
     def _describe_settings(self) -> dict[str, Any]:
         network = None if self.network is None else self.network.to_dict()
         described = {"hub": sorted(self.streams), "time": self.time, "lateness": self.lateness}
-        described["ahead"] = self.ahead
+        described |= {"ahead": self.ahead, "idle": self.idle}
         return described | {"network": network, "at": self.at, "tables": self._hash_version()}
 
     def _hash_version(self) -> str:
@@ -262,8 +268,9 @@ class QueryHub:
     def _make_settings(self) -> HubSettings:
         kept = parse_duration(self.history, "history", zero=True)
         ahead = parse_duration(self.ahead, "ahead")
+        idle = None if self.idle is None else parse_duration(self.idle, "idle")
         return HubSettings(
-            self.time, self._slack, ahead, self.reuse, kept, self.network, self.at, self.rates
+            self.time, self._slack, ahead, self.reuse, kept, self.network, self.at, self.rates, idle
         )
 
     def _static_streams(self) -> dict[str, Any]:
@@ -290,16 +297,18 @@ class QueryHub:
         for stream, frame in self._static_streams().items():
             input_fingerprints.check_frame(stream, frame, store, known, "")
 
-    def _make_reader(self, store: RunStore, batches: int | None) -> StreamReader:
+    def _make_reader(
+        self, store: RunStore, batches: int | None, last_batches: Mapping[str, int]
+    ) -> StreamReader:
         if self.tables:
             assert batches is not None
             store.input.check_files(0, deep=True)
             plain = {s: pa.schema(list(store.input.stream_schema(s))) for s in self.streams}
-            return ArrowStreamReader(plain, self.time, store.input.folder, batches)
+            return ArrowStreamReader(plain, self.time, store.input.folder, batches, last_batches)
         from braid.hub.spark_backend import SparkStreamReader
 
         frames = dict(self._source.open_streams(store))
-        return SparkStreamReader(frames, self.time, batches)
+        return SparkStreamReader(frames, self.time, batches, last_batches)
 
 
 def _number_queries(queries: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -78,11 +78,26 @@ class StreamReader(ABC):
     checks_input = False
     """Whether the copied input is verified before each batch. Spark verifies pages itself."""
 
-    def __init__(self, schemas: Schemas, time: str, batches: int | None = None) -> None:
-        """``batches``: number of batches, if all streams are finite."""
+    def __init__(
+        self,
+        schemas: Schemas,
+        time: str,
+        batches: int | None = None,
+        last_batches: Mapping[str, int] | None = None,
+    ) -> None:
+        """``batches``: number of batches, if all streams are finite.
+
+        ``last_batches``: by finite stream, the batch with its last tuple. Default: the last one.
+        """
         self.schemas, self.time = schemas, time
         self.last_batch = None if batches is None else batches - 1
+        every = {} if batches is None else dict.fromkeys(schemas, batches - 1)
+        self.last_batches = every if last_batches is None else dict(last_batches)
         self._compiled: dict[tuple[Any, ...], str | None] = {}
+
+    def list_ended(self, epoch: int) -> set[str]:
+        """Return the streams that have ended with a batch."""
+        return {stream for stream, last in self.last_batches.items() if epoch >= last}
 
     @abstractmethod
     def empty_frame(self, columns: Mapping[str, Column]) -> Any:

@@ -68,7 +68,10 @@ def _join_and_commit(desk: QueryRegistry, source: Any, epoch: int) -> None:
         _record_arrivals(after, stream, rows, list(desk.reader.schemas[stream]))
     irregular = _count_irregular(noted)
     after.irregular_counts = after.irregular_counts.add(irregular)
-    arrived = desk.works.run_batch(tables, names, epoch, after.clocks, deployment)
+    ended = desk.reader.list_ended(epoch)
+    clocks = desk.settings.advance_clocks(after.clocks, ended)
+    after.passed_times = desk.settings.find_passed_times(after.clocks, ended)
+    arrived = desk.works.run_batch(tables, names, epoch, clocks, deployment)
     several = desk.settings.network is not None
     rules = [desk.asking.delivery_rule(q) for q in after.serving_queries]
     looked = rules if several else [t for t in rules if desk.asking.may_fail(t)]
@@ -91,6 +94,7 @@ def _join_and_commit(desk: QueryRegistry, source: Any, epoch: int) -> None:
         irregular.untimed,
         irregular.ahead,
         after.irregular_counts,
+        after.passed_times,
     )
     jumps = [each.jump for each in noted.values() if each.jump is not None]
     desk.commit_change(after, [*jumps, committed])
@@ -110,7 +114,7 @@ def _trim_history(desk: QueryRegistry, ledger: HubState) -> None:
         for s, t in ledger.clocks.items()
     }
     for q in desk.current_deployment.queries.values():
-        progress = ledger.event_time_progress(q.definition.streams, settings.lateness)
+        progress = ledger.event_time_progress(q.definition.streams)
         for stream, span in zip(q.definition.streams, q.definition.history_spans, strict=True):
             since = need[stream]
             if since is None or progress is None or span >= UNBOUNDED:
@@ -167,9 +171,10 @@ def _advance_clocks(
     """Advance the clock of a stream by the rows of a batch. Return its irregular tuples."""
     times, ahead = rows[TIME].drop_null().to_numpy(), settings.ahead
     before, untimed = ledger.clocks.setdefault(stream, None), rows.num_rows - len(times)
+    passed = ledger.passed_times.get(stream)
     if not len(times):
         return _IrregularBatch(0, untimed, 0)
-    late = 0 if before is None else int((times < before - settings.lateness[stream]).sum())
+    late = 0 if passed is None else int((times < passed).sum())
     span = int(times.min()), int(times.max())
     spread = describe_times(times, before, ahead) if needs_spread(span, before, ahead) else None
     old = StreamClock(before, tuple(ledger.pending.get(stream, ())))

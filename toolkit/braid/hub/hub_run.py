@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import pandas as pd
 
 from braid.batch_sink import BatchSink, Give
 from braid.core.plan import Block
+from braid.core.stream_clocks import find_other_times
 from braid.hub import hub_metrics, operator_moves
 from braid.hub.batch_answers import BatchAnswers
 from braid.hub.hub_backend import StreamReader
@@ -26,7 +28,7 @@ from braid.storage.block_readers import close_block_files
 from braid.storage.event_log import EventLog
 from braid.storage.run_store import RunStore
 from braid.util.clock_and_threads import current_environment
-from braid.util.durations import Span
+from braid.util.durations import Span, to_datetime
 from braid.util.html_table import render_html_table
 
 Windows = Mapping[str, Span] | Span | None
@@ -127,6 +129,21 @@ class HubRun(RunLifecycle):
     @property
     def _event_log(self) -> EventLog:
         return self.store.events
+
+    @property
+    def watermark(self) -> dict[str, datetime | None]:
+        """The earliest event time still expected of the other streams, by stream, in UTC.
+
+        None: one of them has sent nothing. The last microsecond of the year 9999: they have ended.
+        """
+        passed = {s: self.state.passed_times.get(s) for s in self._desk.reader.schemas}
+        times = find_other_times(passed).items()
+        return {stream: None if t is None else to_datetime(t) for stream, t in times}
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The status of the hub, as ``RunLifecycle.status`` has it, with "watermark"."""
+        return super().status | {"watermark": self.watermark}
 
     def _measure_progress(self) -> RunProgress:
         state, last = self.state, self._desk.reader.last_batch

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from braid.core.run_state import VERSION
-from braid.core.stream_clocks import IrregularCounts
+from braid.core.stream_clocks import LAST_TIME, IrregularCounts, find_least_time
 from braid.papers.reuse.deployment import Deployment
 from braid.papers.reuse.deployment_codec import deployment_from_plain, deployment_to_plain
 from braid.storage.hub_files import HistoryFile, OperatorPin, operator_key
@@ -73,6 +73,8 @@ class HubState:
     - ``epoch``: last batch that all operators have committed; -1: none.
     - ``clocks``: event-time progress by stream, in microseconds; None: the stream has not begun.
     - ``pending``: event times too far ahead to advance the clock.
+    - ``passed_times``: by stream, the event time before which only late tuples come, in
+      microseconds (see ``HubSettings.find_passed_times``).
     - ``first_event_times``: first event time by stream.
     - ``received_counts``: tuples and bytes by stream.
     - ``backfill_batches``: files of history by stream.
@@ -85,6 +87,7 @@ class HubState:
     epoch: int = -1
     clocks: dict[str, int | None] = field(default_factory=dict)
     pending: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    passed_times: dict[str, int | None] = field(default_factory=dict)
     first_event_times: dict[str, int | None] = field(default_factory=dict)
     received_counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     backfill_batches: dict[str, list[HistoryFile]] = field(default_factory=dict)
@@ -122,6 +125,7 @@ class HubState:
             self,
             clocks=dict(self.clocks),
             pending=dict(self.pending),
+            passed_times=dict(self.passed_times),
             first_event_times=dict(self.first_event_times),
             received_counts=dict(self.received_counts),
             backfill_batches={
@@ -160,14 +164,19 @@ class HubState:
         """Return the latest event time of a stream, plausible or not; None: it has not begun."""
         return max(self.pending.get(stream, ()), default=self.clocks.get(stream))
 
-    def event_time_progress(self, streams: Sequence[str], slack: Mapping[str, int]) -> int | None:
+    def event_time_progress(self, streams: Sequence[str]) -> int | None:
         """Return the event time that all of these streams have passed; None if one has not begun.
 
-        ``slack``: lateness by stream, in microseconds.
+        If all have ended, it is the latest clock of them.
         """
-        earliest = [None if (t := self.clocks.get(s)) is None else t - slack[s] for s in streams]
-        begun = [t for t in earliest if t is not None]
-        return min(begun) if len(begun) == len(earliest) else None
+        passed = find_least_time(self.passed_times, streams)
+        if passed != LAST_TIME:
+            return passed
+        return max((t for s in streams if (t := self.clocks.get(s)) is not None), default=None)
+
+    def has_ended(self, streams: Sequence[str]) -> bool:
+        """Return whether all of these streams have ended."""
+        return find_least_time(self.passed_times, streams) == LAST_TIME
 
     def describe_irregular(self) -> str:
         """Return a description of the irregular tuples; empty if there are none."""

@@ -6,7 +6,7 @@ operators that produce them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import sqlglot
 from sqlglot import exp
@@ -35,6 +35,7 @@ class OperatorSpecBuilder:
     """Builder of the definitions of a deployment's operators.
 
     - ``texts``: SQL of the selections.
+    - ``last_batches``: by finite stream, the batch with its last tuple.
     - ``last_epoch``: last batch of Spark; None: there is none.
     """
 
@@ -44,10 +45,12 @@ class OperatorSpecBuilder:
         schemas: Schemas,
         texts: Texts,
         time: str,
+        last_batches: Mapping[str, int],
         last_epoch: int | None = None,
     ) -> None:
         self.deployment, self.schemas = deployment, schemas
-        self.texts, self.time, self.last_epoch = texts, time, last_epoch
+        self.texts, self.time = texts, time
+        self.last_batches, self.last_epoch = last_batches, last_epoch
 
     def build_spec(self, operator: Operator, epoch: int) -> OperatorSpec:
         """Return the definition of an operator that runs after batch ``epoch``."""
@@ -61,8 +64,14 @@ class OperatorSpecBuilder:
             inputs,
             tuple(self._make_demand_query(operator, inputs, d) for d in operator.demands),
             epoch,
+            tuple(self._find_end(i.streams) for i in inputs.values()),
             None if definition.kind == INNER else self.last_epoch,
         )
+
+    def _find_end(self, streams: Sequence[str]) -> int | None:
+        """Return the batch with the last tuple of these streams; None: one of them is endless."""
+        ends = [self.last_batches[s] for s in streams if s in self.last_batches]
+        return max(ends) if len(ends) == len(streams) else None
 
     def _make_alias(self, read: str | int) -> str:
         if isinstance(read, str):

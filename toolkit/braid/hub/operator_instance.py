@@ -57,6 +57,7 @@ class OperatorSpec:
     - ``demands``: queries of its shared join, each on a bit. The left stream of a join that is not
       inner is the first input.
     - ``start_epoch``: batch of Spark after which it runs; -1: from the start.
+    - ``input_ends``: by input, the batch with its last tuple; None: it is endless.
     - ``last_epoch``: last batch of Spark, after which a join that is not inner answers what waits;
       None: there is none, or the join is inner.
     """
@@ -67,6 +68,7 @@ class OperatorSpec:
     inputs: Mapping[str, OperatorInput]
     demands: tuple[Query, ...]
     start_epoch: int
+    input_ends: tuple[int | None, ...]
     last_epoch: int | None = None
 
     @property
@@ -171,7 +173,7 @@ class OperatorInstance:
             self.checks_plans,
             self._keep_commit,
             executor,
-            last_epochs=(spec.last_epoch,) * len(columns),
+            last_epochs=spec.input_ends,
         )
         if not self.engine.state.queries:
             state = replace(self.engine.state, epoch=max(spec.start_epoch - 1, -1))

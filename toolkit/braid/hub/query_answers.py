@@ -88,7 +88,7 @@ def find_final_time(desk: QueryRegistry, served: RegisteredQuery, query: StreamQ
     """
     if served.end_epoch is not None:
         return served.end_time
-    if not desk.has_ended():
+    if not desk.ledger.has_ended(query.definition.streams):
         return desk.event_time_progress(query.definition.streams)
     every_tick = query.aggregates and not query.groups
     ledger, definition = desk.ledger, query.definition

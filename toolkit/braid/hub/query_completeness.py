@@ -9,15 +9,12 @@ from braid.hub.hub_state import HubState
 from braid.papers.reuse.query_definition import UNBOUNDED, Definition
 
 
-def find_missing_history(
-    ledger: HubState, definition: Definition, slack: Mapping[str, int]
-) -> dict[str, int]:
+def find_missing_history(ledger: HubState, definition: Definition) -> dict[str, int]:
     """Return the start of history by stream, if a query could use earlier tuples of it.
 
-    ``slack``: lateness by stream, in microseconds. Existing operators were built from at least this
-    much history.
+    Existing operators were built from at least this much history.
     """
-    progress, lacking = ledger.event_time_progress(definition.streams, slack), dict[str, int]()
+    progress, lacking = ledger.event_time_progress(definition.streams), dict[str, int]()
     for stream, span in zip(definition.streams, definition.history_spans, strict=True):
         floor = ledger.backfill_start.get(stream)
         used = None if progress is None or span >= UNBOUNDED else progress - span
@@ -26,21 +23,19 @@ def find_missing_history(
     return lacking
 
 
-def find_complete_since(
-    ledger: HubState, definition: Definition, slack: Mapping[str, int]
-) -> dict[str, int | None]:
+def find_complete_since(ledger: HubState, definition: Definition) -> dict[str, int | None]:
     """Return, by stream, the event time from which a query that comes now is complete.
 
     Microseconds; None: from the start. A join that is not inner answers the tuples of a preserved
     stream from there on: those that are not final yet, and whose partners are all in history.
     """
-    missing = find_missing_history(ledger, definition, slack)
+    missing = find_missing_history(ledger, definition)
     since: dict[str, int | None] = dict.fromkeys(definition.streams) | missing
     windows = dict(zip(definition.streams, definition.windows, strict=True))
     for stream in definition.preserved_streams:
         others = [s for s in definition.streams if s != stream]
         limits = [missing[s] + windows[s] for s in others if s in missing]
-        progress = ledger.event_time_progress(others, slack)
+        progress = ledger.event_time_progress(others)
         if progress is not None and windows[stream] < UNBOUNDED:
             limits.append(progress - windows[stream] + 1)
         limits += [missing[stream]] if stream in missing else []

@@ -70,7 +70,7 @@ class QueryRegistry:
         self.path, self.reader, self.settings = store.path, reader, settings
         self.log = HubLog(store)
         self.asking = QueryReader(reader, settings.network is None)
-        self.works = OperatorRuntime(store.path, reader, settings.lateness)
+        self.works = OperatorRuntime(store.path, reader, settings)
         self.resting = Reoptimizer(self)
         self._losses: list[run_events.Event] = []
         current_file_system().make_folder(self.works.history.folder)
@@ -124,12 +124,7 @@ class QueryRegistry:
 
     def event_time_progress(self, streams: Sequence[str]) -> int | None:
         """Return the event time that all these streams have passed; None if one has not begun."""
-        return self.ledger.event_time_progress(streams, self.settings.lateness)
-
-    def has_ended(self) -> bool:
-        """Return whether all streams are finite and the last batch is committed."""
-        last = self.reader.last_batch
-        return last is not None and self.ledger.epoch >= last
+        return self.ledger.event_time_progress(streams)
 
     # Queries.
 
@@ -296,8 +291,7 @@ class QueryRegistry:
             self._limit_completeness(after, rebuilt)
         if served is not None:
             assert asked is not None, "a query that comes was asked"
-            definition, slack = asked.query.definition, self.settings.lateness
-            served.complete_since = find_complete_since(self.ledger, definition, slack)
+            served.complete_since = find_complete_since(self.ledger, asked.query.definition)
             after.queries.append(served)
         for name, reason in (reasons or {}).items():
             self._end_query(after, name, reason)
@@ -314,7 +308,7 @@ class QueryRegistry:
         if (served := ledger.find_serving(name)) is None:
             return
         definition = ledger.deployment.queries[name].definition
-        missing = find_missing_history(self.ledger, definition, self.settings.lateness)
+        missing = find_missing_history(self.ledger, definition)
         for stream, floor in missing.items():
             before = served.complete_since.get(stream)
             served.complete_since[stream] = floor if before is None else max(before, floor)

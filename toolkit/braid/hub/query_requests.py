@@ -84,11 +84,12 @@ class QueryReader:
             )
         for stream in d.preserved_streams:
             window = d.windows[d.stream_index(stream)]
-            if window >= UNBOUNDED and self.reader.last_batch is None:
+            endless = {s for s in d.streams if s != stream}.difference(self.reader.last_batches)
+            if window >= UNBOUNDED and endless:
                 raise QueryError(
                     f"a tuple of {stream} can have a partner at any later time, as its window is "
-                    "unbounded and the streams do not end, so that it could never be answered; "
-                    "give it a window"
+                    f"unbounded and {min(endless)} does not end, so that it could never be "
+                    "answered; give it a window"
                 )
 
     def operator_definition(self, query: StreamQuery) -> Definition:

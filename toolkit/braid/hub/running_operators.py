@@ -15,6 +15,7 @@ from braid.errors import ExpressionError
 from braid.execution.executors import make_executor
 from braid.hub.flat_results import Texts, latest_time_sql, microseconds_sql, read_flat
 from braid.hub.hub_backend import StreamReader
+from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HubState
 from braid.hub.operator_definitions import OperatorSpecBuilder
 from braid.hub.operator_instance import (
@@ -61,8 +62,8 @@ class BuiltOperator:
 class OperatorRuntime:
     """Running operator instances, by operator, in the hub's folder ``path``."""
 
-    def __init__(self, path: Path, reader: StreamReader, slack: Mapping[str, int]) -> None:
-        self.path, self.reader, self.slack = path, reader, slack
+    def __init__(self, path: Path, reader: StreamReader, settings: HubSettings) -> None:
+        self.path, self.reader, self.settings = path, reader, settings
         self.history = BackfillBuffer(path / HISTORY)
         self.instances: dict[int, OperatorInstance] = {}
 
@@ -87,7 +88,8 @@ class OperatorRuntime:
                 store.sweep()
 
     def _open_instance(self, store: RunStore, spec: OperatorSpec) -> OperatorInstance:
-        return OperatorInstance(store, spec, self.reader, self.slack, make_executor("process"))
+        slack = self.settings.lateness
+        return OperatorInstance(store, spec, self.reader, slack, make_executor("process"))
 
     def pin_operators(self) -> dict[str, OperatorPin]:
         """Return pins to the last batches of the operators that run, by ``operator_key``."""
@@ -98,7 +100,8 @@ class OperatorRuntime:
 
     def _make_spec_builder(self, deployment: Deployment, texts: Texts) -> OperatorSpecBuilder:
         r = self.reader
-        return OperatorSpecBuilder(deployment, r.schemas, texts, r.time, r.last_batch)
+        ends = r.last_batches, r.last_batch
+        return OperatorSpecBuilder(deployment, r.schemas, texts, r.time, *ends)
 
     def check_buildable(
         self, operators: Iterable[Operator], new: Deployment, ledger: HubState, texts: Texts
@@ -151,7 +154,9 @@ class OperatorRuntime:
             for alias, read in instance.spec.inputs.items():
                 if (found := self._read_history(operator, read, ledger, built)) is not None:
                     came[alias] = self._compute_arrived_rows(instance, alias, found, bits)
-            instance.run_batch(came, ledger.epoch, ledger.clocks)
+            ended = self.reader.list_ended(ledger.epoch)
+            clocks = self.settings.advance_clocks(ledger.clocks, ended)
+            instance.run_batch(came, ledger.epoch, clocks)
         rows = sum(r.table.num_rows for r in came.values())
         size = sum(
             _stored_bytes(r.table, instance.spec.inputs[a].stored_columns) for a, r in came.items()
@@ -178,7 +183,7 @@ class OperatorRuntime:
             return read_flat(files, upstream.spec.result_shape)
         place = operator.definition.stream_index(read.source)
         longest = max(d.definition.history_spans[place] for d in operator.demands)
-        progress = ledger.event_time_progress([*self.reader.schemas], self.slack)
+        progress = ledger.event_time_progress([*self.reader.schemas])
         bounded = progress is not None and longest < UNBOUNDED
         after = progress - longest if bounded and progress is not None else None
         return self.history.read_rows(ledger, read.source, after)

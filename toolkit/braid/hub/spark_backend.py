@@ -73,17 +73,23 @@ def _collect_batch(frame: DataFrame) -> list[pa.RecordBatch]:
 
 
 class SparkStreamReader(StreamReader):
-    """Reader of streaming DataFrames. ``batches``: number of batches, if all streams are finite."""
+    """Reader of streaming DataFrames. ``batches``, ``last_batches``: see StreamReader."""
 
     evaluation_errors = (PySparkException, duckdb.Error, EvaluationFailure)
     ours = False
 
-    def __init__(self, frames: Mapping[str, DataFrame], time: str, batches: int | None) -> None:
+    def __init__(
+        self,
+        frames: Mapping[str, DataFrame],
+        time: str,
+        batches: int | None,
+        last_batches: Mapping[str, int] | None = None,
+    ) -> None:
         types = {
             s: {f.name: SqlType.parse(f.dataType.simpleString()) for f in frame.schema.fields}
             for s, frame in frames.items()
         }
-        super().__init__(types, time, batches)
+        super().__init__(types, time, batches, last_batches)
         self.frames = frames
         self.columns = {s: make_spark_nullable(frame.schema) for s, frame in frames.items()}
         self.spark = next(iter(frames.values())).sparkSession

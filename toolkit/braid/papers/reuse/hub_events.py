@@ -227,8 +227,8 @@ class HubBatchCommitted(Event):
     network usage of the deployment, in bytes in transit. ``flows`` are counted, on a network only.
     ``late``, ``untimed`` and ``ahead`` count the batch's irregular tuples, by stream in the order
     of their names; ``irregular_counts`` counts them since the start (see
-    ``core.stream_clocks.IrregularCounts``). A late tuple is behind the clock of its stream by more
-    than the stream's lateness.
+    ``core.stream_clocks.IrregularCounts``). ``passed_times`` has, by stream, the event time before
+    which only late tuples come, in microseconds; the last one of the year 9999: it has ended.
     """
 
     epoch: int
@@ -242,3 +242,4 @@ class HubBatchCommitted(Event):
     untimed: tuple[int, ...] = ()
     ahead: tuple[int, ...] = ()
     irregular_counts: IrregularCounts = field(default_factory=IrregularCounts)
+    passed_times: Mapping[str, int | None] = field(default_factory=dict)
