@@ -13,7 +13,7 @@ import pyarrow as pa
 import sqlglot
 from braid.condition.sql_types import SqlType
 from braid.hub.arrow_backend import ArrowStreamReader
-from braid.hub.hub_batches import run_batch
+from braid.hub.hub_batches import answer_rest, run_batch
 from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HubState, RegisteredQuery
 from braid.hub.query_answers import answer_query
@@ -262,9 +262,11 @@ class SteppedHub:
         self.desk.resting.share = math.inf  # the same in every run
 
     def step(self) -> None:
-        """Take the next batch."""
-        epoch = self.desk.ledger.epoch + 1
-        run_batch(self.desk, epoch, epoch)
+        """Take the next micro-batch."""
+        number = self.desk.ledger.micro_batch + 1
+        run_batch(self.desk, number, number)
+        if number == BATCHES - 1:
+            answer_rest(self.desk)
 
     def submit(
         self, sql: str, name: str | None = None, at: str | None = None, **more: Any

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pytest
 from braid import Shed, StreamJoin
 from braid.answer_check import check_answers
-from braid.answering_run import AnsweringRun
 from braid.core.answer_events import TuplesAnswered
 from braid.core.match_rules import MatchRule
 from braid.core.narrative import (
@@ -30,6 +29,7 @@ from braid.core.release_coverage import check_releases
 from braid.core.releases import ReleaseFacts, ReleaseState, plan_releases
 from braid.core.reserved_columns import TIME
 from braid.core.run_events import BatchCommitted
+from braid.engine_run import EngineRun
 from braid.errors import CoverageError
 from braid.kernels import asof_join, probe
 from braid.kernels.asof_search import SortedRows
@@ -295,7 +295,7 @@ def test_partners_do_not_wait_for_a_silent_source() -> None:
     for match, waits in ((None, False), ("latest", True)):
         config = StreamJoin(streams, "a.k = b.k", time="ts", match=match).config
         endless: Any = SimpleNamespace(_settings={"batches": None}, config=config)
-        assert AnsweringRun._waits_for_silence(endless) is waits
+        assert EngineRun._waits_for_silence(endless) is waits
 
 
 def test_tuples_that_wait_are_counted(tmp_path: Path) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from braid.core.clock_events import ClockJumped
+from braid.core.irregular_rows import IrregularRowsWritten
 from braid.core.stream_clocks import find_other_times
-from braid.errors import QueryError
+from braid.errors import DamagedRunError, QueryError
 from braid.health import read_health
 from braid.hub.hub import HubRun, QueryHub
+from braid.hub.hub_log import HubLog
 from braid.papers.reuse.hub_events import HubBatchCommitted
+from braid.storage.integrity import check_run, repair_run
 from hub_cases import SteppedHub, query_rows
 
 pytestmark = pytest.mark.unit
@@ -122,7 +125,7 @@ def test_nothing_waits_for_a_stream_that_is_idle(tmp_path: Path, idle: Any) -> N
 
     run = QueryHub(SILENT, "ts", idle=idle).start(tmp_path, "batch", [ALONE], foreachBatch=take)
     assert run.awaitTermination()
-    assert delivered == ([(3, [1]), (4, [2, 3, 4])] if idle else [(4, [1, 2, 3, 4])])
+    assert delivered == ([(3, [1]), (5, [2, 3, 4])] if idle else [(5, [1, 2, 3, 4])])
     assert run.state.irregular_counts.late == ((0, 1) if idle else (0, 0))
     passed = [e.passed_times for e in run.events() if isinstance(e, HubBatchCommitted)]
     last = (FIRST + (170 if idle else 110)) * 1_000_000
@@ -163,3 +166,44 @@ def test_a_stream_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
         answered.append(hub.answered("alone").total())
     assert answered == [0, 0, 0, 1], "those of a batch are answered with the next one"
     assert hub.desk.event_time_progress(["flights", "checkins"]) == (FIRST + 240) * 1_000_000
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_late_untimed_and_early_tuples_of_a_hub_are_rows(
+    tmp_path: Path, stops: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the hub dies between a batch's files and its commit."""
+    f = [*F, (4, None, 1), (5, FAR, 1), (6, None, 2), (7, 120, 2)]
+    if stops:
+        append = HubLog.append_state
+
+        def fail_once(log: HubLog, state: Any, happened: Any) -> None:
+            if any(isinstance(e, IrregularRowsWritten) for e in happened):
+                monkeypatch.setattr(HubLog, "append_state", append)
+                raise OSError("the disk is full")
+            append(log, state, happened)
+
+        monkeypatch.setattr(HubLog, "append_state", fail_once)
+        with pytest.raises(OSError, match="the disk is full"):
+            run_hub(tmp_path, f, lateness={"f": "10 seconds"})
+        assert len([*(tmp_path / "late").iterdir()]) == 1
+    rows = run_hub(tmp_path, f, lateness={"f": "10 seconds"}).late().to_pylist()
+    found = sorted((r["batch"], r["reason"], r["row"]["f"]["id"], r["behind"]) for r in rows)
+    assert [each[:3] for each in found] == [
+        (1, "ahead", 5), (1, "untimed", 4), (2, "late", 2), (2, "late", 7), (2, "untimed", 6)
+    ]  # fmt: skip
+    assert [each[3] for each in found if each[1] == "late"] == [
+        timedelta(seconds=40), timedelta(seconds=70)
+    ]  # fmt: skip
+    assert {r["stream"] for r in rows} == {"f"} and all(r["row"]["c"] is None for r in rows)
+    (damaged, _) = sorted((tmp_path / "late").iterdir())
+    faults, _ = check_run(tmp_path)
+    assert not faults
+    damaged.write_bytes(b"PAR1")
+    faults, _ = check_run(tmp_path)
+    assert "late/" in faults[0] and len(faults) == 1
+    again = run_hub(tmp_path, f, lateness={"f": "10 seconds"})
+    with pytest.raises(DamagedRunError, match="late/"):
+        again.late()
+    repair_run(tmp_path)
+    assert again.late().num_rows == 3

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import replace
 from math import inf
 from threading import get_ident
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from braid.batch_sink import BatchSink
-from braid.execution.engine import Engine
-from braid.join_config import JoinConfig
 from braid.run_lifecycle import RunLifecycle
 from braid.util.clock_and_threads import current_environment, current_workers
 from braid.util.error_summary import with_cause
 
 
 class AnsweringRun(RunLifecycle):
-    """A run with an engine, whose source may be silent while answers wait, and that can be closed.
+    """A run whose source may be silent while answers wait, and that can be closed.
 
     The attributes are set before batches start.
     """
@@ -26,38 +22,47 @@ class AnsweringRun(RunLifecycle):
     silence_seconds: ClassVar[float] = 10.0
     """Seconds without a batch after which waiting answers get a batch without tuples."""
 
-    config: JoinConfig
-    _engine: Engine
-    _settings: Mapping[str, Any]
     _sink: BatchSink | None
     _last_arrival: tuple[int, float] = (-1, 0.0)
     """The last batch, and when it was first seen; infinite: it has no successor without tuples."""
 
     @abstractmethod
-    def _make_empty_batch(self) -> Any:
-        """Return a batch without tuples."""
+    def _waits_for_silence(self) -> bool:
+        """Return whether answers may wait for a source that is silent."""
 
     @abstractmethod
-    def _make_start_events(self) -> list[Any]:
-        """Return the events that precede the first batch."""
+    def _has_due_answers(self) -> bool:
+        """Return whether a batch without tuples would answer some tuples that wait."""
+
+    @abstractmethod
+    def _run_empty_batch(self) -> None:
+        """Run and commit a batch without tuples."""
+
+    @property
+    @abstractmethod
+    def _is_closed(self) -> bool:
+        """Whether all streams have ended for good."""
+
+    @abstractmethod
+    def _take_over(self) -> None:
+        """Take over the run again."""
+
+    @abstractmethod
+    def _end_streams(self) -> None:
+        """End all streams, and answer what waits."""
 
     def _deliver_to_sink(self) -> None:
         """Deliver committed batches to the sink, if there is one."""
         if self._sink is None:
             return
         with self.store.raise_if_superseded():
-            self._sink.deliver_until(self._engine.state.batch, self._stopping.is_set)
+            last = self._measure_progress().last_batch
+            self._sink.deliver_until(last, self._stopping.is_set)
 
     def _start_watch(self) -> None:
         """Watch for silence of the source, if answers may wait meanwhile."""
         if self._waits_for_silence():
             current_workers().start_thread("braid-silence", self._answer_during_silence)
-
-    def _waits_for_silence(self) -> bool:
-        """Return whether answers may wait for a source that is silent."""
-        waits = not self.config.kind.is_inner or self.config.match is not None
-        waits |= self.config.shares_queries  # as-of queries may be added
-        return self._settings["batches"] is None and waits
 
     def _answer_during_silence(self) -> None:
         """Run a batch without tuples while the source is silent and answers wait for the next one.
@@ -75,15 +80,15 @@ class AnsweringRun(RunLifecycle):
                 return
 
     def _answer_if_silent(self) -> None:
-        batch, now = self._engine.state.batch, current_environment().read_clock()
+        batch, now = self._measure_progress().last_batch, current_environment().read_clock()
         last, since = self._last_arrival
         if last != batch:  # the batch came after the last look
             self._last_arrival = batch, now
         elif now - since >= self.silence_seconds and self._can_answer():
             self._batch_thread = get_ident()
             try:
-                self._engine.run_empty_batch(self._make_empty_batch())
-                self._last_arrival = self._engine.state.batch, inf
+                self._run_empty_batch()
+                self._last_arrival = self._measure_progress().last_batch, inf
                 self._deliver_to_sink()
             finally:
                 self._batch_thread = 0
@@ -91,28 +96,34 @@ class AnsweringRun(RunLifecycle):
     def _can_answer(self) -> bool:
         """Return whether a batch may run now, and would answer some tuples."""
         can_run = self._gate.is_set() and not self._stopping.is_set() and not self._ended.is_set()
-        return can_run and not self._outcome and self._engine.has_due_answers()
+        return can_run and not self._outcome and self._has_due_answers()
 
     def close(self) -> None:
         """End all streams for good: no more tuples come, so all that waits is answered.
 
-        One more batch, without tuples, is run and delivered. A closed run cannot be resumed. If
-        ``foreachBatch`` fails on that batch, ``close`` raises its error, and delivers the batch if
-        it is called again. It has no effect on a run that is closed and delivered.
+        One more batch, without tuples, is run and delivered. A closed join cannot be resumed; a
+        closed hub can be started again to read its answers. If ``foreachBatch`` fails on that
+        batch, ``close`` raises its error, and delivers the batch if it is called again. It has no
+        effect on a run that is closed and delivered.
 
         Raises RuntimeError while batches run and if the run has failed, FencedError if another
         process has continued it.
         """
         if self.isActive:
-            raise RuntimeError("batches of the run are running; stop it before it is closed")
+            raise RuntimeError(
+                f"batches of the {self._kind} are running; stop it before it is closed"
+            )
         if self._error is not None and not self._stopping.is_set():
-            raise RuntimeError("the run has failed, so its input is incomplete; resume it first")
+            raise RuntimeError(
+                f"the {self._kind} has failed, so its input is incomplete; resume it first"
+            )
         with self._turn:
-            if not self._engine.state.is_closed or self._has_undelivered_batches():
+            if not self._is_closed or self._has_undelivered_batches():
                 self._reopen_and_close()
 
     def _has_undelivered_batches(self) -> bool:
-        return self._sink is not None and self._sink.next_batch <= self._engine.state.batch
+        last = self._measure_progress().last_batch
+        return self._sink is not None and self._sink.next_batch <= last
 
     def _reopen_and_close(self) -> None:
         """Take over the run again, and run the closing batch."""
@@ -120,12 +131,9 @@ class AnsweringRun(RunLifecycle):
         store.acquire_run()
         try:
             with store.raise_if_superseded():
-                store.take_over()
-                store.log_opening_events(
-                    [replace(e, resumed=True) for e in self._make_start_events()[:1]]
-                )
-                if not self._engine.state.is_closed:
-                    self._engine.close(self._make_empty_batch)
+                self._take_over()
+                if not self._is_closed:
+                    self._end_streams()
                 self._stopping.clear()
                 self._error = None  # of a call of foreachBatch during stop(); it is repeated
                 self._deliver_to_sink()

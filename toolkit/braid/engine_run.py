@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from braid.core.stream_clocks import to_times
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor, make_executor
 from braid.explain import Explanation, explain_join
+from braid.join_config import JoinConfig
 from braid.kernels.join_spec import JoinSpec
 from braid.papers.shedding.budget import Budget
 from braid.run_lifecycle import RunProgress
@@ -35,6 +37,10 @@ from braid.util.json_codec import from_plain, to_plain
 
 class EngineRun(AnsweringRun):
     """A running or ended join, independent of the source of its tuples."""
+
+    config: JoinConfig
+    _engine: Engine
+    _settings: Mapping[str, Any]
 
     def __init__(
         self,
@@ -79,6 +85,33 @@ class EngineRun(AnsweringRun):
             return
         self._start_batches(self._make_driver(frame, trigger))
         self._start_watch()
+
+    @abstractmethod
+    def _make_empty_batch(self) -> Any:
+        """Return a batch without tuples."""
+
+    def _waits_for_silence(self) -> bool:
+        waits = not self.config.kind.is_inner or self.config.match is not None
+        waits |= self.config.shares_queries  # as-of queries may be added
+        return self._settings["batches"] is None and waits
+
+    def _has_due_answers(self) -> bool:
+        return self._engine.has_due_answers()
+
+    def _run_empty_batch(self) -> None:
+        self._engine.run_empty_batch(self._make_empty_batch())
+
+    @property
+    def _is_closed(self) -> bool:
+        return self._engine.state.is_closed
+
+    def _take_over(self) -> None:
+        self.store.take_over()
+        started = [replace(e, resumed=True) for e in self._make_start_events()[:1]]
+        self.store.log_opening_events(started)
+
+    def _end_streams(self) -> None:
+        self._engine.close(self._make_empty_batch)
 
     def _find_last_epochs(self) -> tuple[int | None, ...]:
         """Return, by stream, the micro-batch with its last tuple; None: it is endless."""

@@ -174,13 +174,9 @@ class JoinRun(EngineRun):
 
         Raises DamagedRunError if a file is missing or damaged, until ``braid repair`` gives it up.
         """
-        files: dict[str, list[str]] = {}
-        aliases, irregular = list(self.config.streams), self.store.irregular
-        events = self.store.events.events_of_type(IrregularRowsWritten)
-        for event in (e for e in events if e.batch >= self.first_retained_batch):
-            for file in event.files:
-                if (path := irregular.find_file(file, self._deep)) is not None:
-                    files.setdefault(aliases[file.stream], []).append(str(path))
+        written = self.store.events.events_of_type(IrregularRowsWritten)
+        aliases = list(self.config.streams)
+        files = self.store.irregular.find_paths(written, aliases, self._deep)
         return self._read_irregular_rows(files)
 
     def doctor(self, rules: Sequence[str] | None = None) -> Diagnosis:

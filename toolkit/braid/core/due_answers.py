@@ -27,7 +27,9 @@ def find_due_answers(rules: RunRules, state: RunState) -> Sequence[Settle | Rele
 def has_due_answers(rules: RunRules, state: RunState) -> bool:
     """Return whether a batch without tuples would answer some of those that wait."""
     due = find_due_answers(rules, state)
-    return any(each.since is None or each.since < each.until for each in due)
+    if any(each.since is None or each.since < each.until for each in due):
+        return True
+    return bool(find_findings(rules, state))
 
 
 def needs_closing_batch(rules: RunRules, state: RunState) -> bool:

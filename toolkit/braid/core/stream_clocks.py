@@ -217,8 +217,8 @@ def to_times(clocks: Iterable[Clock]) -> tuple[int | None, ...]:
 
 def find_least_time(times: Mapping[str, int | None], streams: Collection[str]) -> int | None:
     """Return the least of the times of some streams; None if there are none or one has none."""
-    known = [time for stream in streams if (time := times.get(stream)) is not None]
-    return min(known) if known and len(known) == len(streams) else None
+    begun = [time for stream in streams if (time := times.get(stream)) is not None]
+    return min(begun) if begun and len(begun) == len(streams) else None
 
 
 def find_other_times(times: Mapping[str, int | None]) -> dict[str, int | None]:

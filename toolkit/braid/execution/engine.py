@@ -170,26 +170,37 @@ class Engine:
         all streams have ended, but some tuples are not answered.
         """
         frame = None
-        while due_answers.needs_closing_batch(self.rules, self.state) and not stopped():
+        while self.needs_closing_batch() and not stopped():
             frame = nothing() if frame is None else frame
             self.run_empty_batch(frame)
         if self.check and all(self.state.ended) and not stopped():
             check_all_answered(self.rules.kind, self.rules.streams, self.state)
 
     def close(self, nothing: Callable[[], Any]) -> None:
-        """End all streams, and answer what waits for them in a batch without tuples, the last one.
+        """End all streams, and answer what waits for them in batches without tuples.
 
         ``nothing`` makes an empty frame. Raises RuntimeError, and closes nothing, if it fails.
         """
         self.drain(nothing, lambda: False)
+        self.end_streams(nothing())
+        self.drain(nothing, lambda: False)
+
+    def end_streams(self, nothing: Any) -> None:
+        """Execute and commit a batch without tuples, ``nothing``, before which all streams end.
+
+        Nothing ends if it fails.
+        """
         going_on = self.state
         self.state = replace(going_on, ended=(True,) * self.streams, is_closed=True)
         try:
-            self.run_empty_batch(nothing())
+            self.run_empty_batch(nothing)
         except BaseException:
             self.state = going_on
             raise
-        self.drain(nothing, lambda: False)
+
+    def needs_closing_batch(self) -> bool:
+        """Return whether a batch without tuples is needed at the end of the input."""
+        return due_answers.needs_closing_batch(self.rules, self.state)
 
     def has_due_answers(self) -> bool:
         """Return whether a batch without tuples would answer some of those that wait."""

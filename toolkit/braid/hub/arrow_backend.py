@@ -17,6 +17,7 @@ from braid.hub.flat_results import flat_columns, read_flat
 from braid.hub.hub_backend import AnswerPart, StreamReader, TickRange
 from braid.hub.query_parser import StreamQuery
 from braid.papers.reuse.query_definition import Column
+from braid.run_results import collect_irregular_tables
 from braid.sources.batch_drivers import BatchThread
 from braid.storage import micro_batch_files
 from braid.storage.block_files import read_parquet
@@ -66,6 +67,11 @@ class ArrowStreamReader(StreamReader):
         self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
     ) -> NoReturn:
         raise AssertionError(f"queries were judged, and yet {wanted} is not known to DuckDB")
+
+    def read_irregular_rows(self, files: Mapping[str, Sequence[str]]) -> pa.Table:
+        schema = pa.schema([(s, pa.struct(list(fields))) for s, fields in self.fields.items()])
+        tables = {stream: [read_parquet(f) for f in each] for stream, each in files.items()}
+        return collect_irregular_tables(schema, tables)
 
     def check_query(self, query: StreamQuery) -> None:
         self._cached_answer(query)

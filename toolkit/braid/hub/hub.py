@@ -250,7 +250,11 @@ class QueryHub:
 
     def _describe_settings(self) -> dict[str, Any]:
         network = None if self.network is None else self.network.to_dict()
-        described = {"hub": sorted(self.streams), "time": self.time, "lateness": self.lateness}
+        described: dict[str, Any] = {
+            "hub": sorted(self.streams),
+            "time": self.time,
+            "lateness": self.lateness,
+        }
         described |= {"ahead": self.ahead, "idle": self.idle}
         return described | {"network": network, "at": self.at, "tables": self._hash_version()}
 

@@ -117,6 +117,10 @@ class StreamReader(ABC):
         """
 
     @abstractmethod
+    def read_irregular_rows(self, files: Mapping[str, Sequence[str]]) -> Any:
+        """Return irregular rows from their files by stream, as ``HubRun.late`` has them."""
+
+    @abstractmethod
     def check_query(self, query: StreamQuery) -> None:
         """Raise QueryError for an invalid query."""
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.core.clock_events import ClockJumped
+from braid.core.irregular_rows import (
+    EARLY,
+    LATE,
+    UNTIMED,
+    IrregularFile,
+    IrregularRowsWritten,
+)
 from braid.core.reserved_columns import TIME
 from braid.core.stream_clocks import IrregularCounts, StreamClock, advance_clock, needs_spread
 from braid.errors import ExpressionError
@@ -17,6 +24,7 @@ from braid.hub.delivery import deliver_batch
 from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HubState
 from braid.hub.network_flows import count_flows
+from braid.hub.operator_instance import HubBatch
 from braid.hub.query_registry import QueryRegistry
 from braid.hub.recent_tuples import trim_backfill
 from braid.kernels.block_builder import describe_times
@@ -24,23 +32,48 @@ from braid.papers.reuse import deployment_changes as pure
 from braid.papers.reuse.deployment import remove_queries
 from braid.papers.reuse.hub_events import HubBatchCommitted, QueryEnded
 from braid.papers.reuse.query_definition import UNBOUNDED
+from braid.storage.irregular_files import make_irregular_rows
 from braid.util.durations import format_duration
 from braid.util.error_summary import take_first_line
 
 
-def run_batch(desk: QueryRegistry, source: Any, epoch: int) -> None:
-    """Run a batch through all operators unless it is committed already.
+def run_batch(desk: QueryRegistry, source: Any, micro_batch: int) -> None:
+    """Run a micro-batch through all operators unless it is committed already.
 
     A query whose expressions fail on the batch is ended; the others continue.
     """
     began = clock.perf_counter()
-    while epoch > desk.ledger.epoch:
-        try:
-            _join_and_commit(desk, source, epoch)
-        except ExpressionError as fault:
-            _end_failed_queries(desk, fault, epoch)
+    if micro_batch > desk.ledger.micro_batch:
+        _run_through(desk, source, HubBatch(desk.ledger.epoch + 1, micro_batch))
     _end_expired_queries(desk)
     desk.resting.review_next(clock.perf_counter() - began)
+
+
+def run_empty_batch(desk: QueryRegistry, is_last: bool = False) -> None:
+    """Run a batch without tuples, which answers those that wait.
+
+    ``is_last``: all streams end before it, and the hub is closed.
+    """
+    _run_through(desk, None, HubBatch(desk.ledger.epoch + 1, is_last=is_last))
+
+
+def answer_rest(desk: QueryRegistry) -> None:
+    """Run batches without tuples until none waits, after the end of all streams.
+
+    Raises CoverageError if plans are checked, and some tuples are not answered.
+    """
+    while desk.works.needs_closing_batch():
+        run_empty_batch(desk)
+    for instance in desk.works.instances.values():
+        instance.engine.drain(dict, lambda: False)  # nothing but the check
+
+
+def _run_through(desk: QueryRegistry, source: Any, batch: HubBatch) -> None:
+    while batch.epoch > desk.ledger.epoch:
+        try:
+            _join_and_commit(desk, source, batch)
+        except ExpressionError as fault:
+            _end_failed_queries(desk, fault, batch.epoch)
 
 
 def _end_failed_queries(desk: QueryRegistry, fault: ExpressionError, epoch: int) -> None:
@@ -56,11 +89,15 @@ def _end_failed_queries(desk: QueryRegistry, fault: ExpressionError, epoch: int)
     desk.switch_deployment(after, [*ended], reasons=dict.fromkeys(names, reason))
 
 
-def _join_and_commit(desk: QueryRegistry, source: Any, epoch: int) -> None:
-    began = clock.perf_counter()
+def _join_and_commit(desk: QueryRegistry, source: Any, batch: HubBatch) -> None:
+    began, epoch = clock.perf_counter(), batch.epoch
     usage = _network_usage(desk)
     after, deployment = desk.ledger.copy_mutable(), desk.current_deployment
-    tables, names = desk.works.read_arrivals(source, deployment)
+    tables: dict[str, pa.Table] = {}
+    names: dict[str, dict[str, str]] = {}
+    if batch.micro_batch is not None:
+        after.micro_batch = batch.micro_batch
+        tables, names = desk.works.read_arrivals(source, deployment)
     writing = desk.works.write_history(epoch, tables)
     noted: dict[str, _IrregularBatch] = {}
     for stream, rows in tables.items():
@@ -68,10 +105,8 @@ def _join_and_commit(desk: QueryRegistry, source: Any, epoch: int) -> None:
         _record_arrivals(after, stream, rows, list(desk.reader.schemas[stream]))
     irregular = _count_irregular(noted)
     after.irregular_counts = after.irregular_counts.add(irregular)
-    ended = desk.reader.list_ended(epoch)
-    clocks = desk.settings.advance_clocks(after.clocks, ended)
-    after.passed_times = desk.settings.find_passed_times(after.clocks, ended)
-    arrived = desk.works.run_batch(tables, names, epoch, clocks, deployment)
+    batch = batch._replace(clocks=_advance_hub(desk, after, batch.is_last))
+    arrived = desk.works.run_batch(tables, names, batch, deployment)
     several = desk.settings.network is not None
     rules = [desk.asking.delivery_rule(q) for q in after.serving_queries]
     looked = rules if several else [t for t in rules if desk.asking.may_fail(t)]
@@ -84,7 +119,7 @@ def _join_and_commit(desk: QueryRegistry, source: Any, epoch: int) -> None:
     after.set_pins(desk.works.pin_operators())
     committed = HubBatchCommitted(
         epoch,
-        {s: t.num_rows for s, t in tables.items()},
+        {s: tables[s].num_rows if s in tables else 0 for s in desk.reader.schemas},
         after.clocks,
         tuple(desk.works.instances[id].last_metrics() for id in deployment.operators),
         tuple(flows),
@@ -97,7 +132,53 @@ def _join_and_commit(desk: QueryRegistry, source: Any, epoch: int) -> None:
         after.passed_times,
     )
     jumps = [each.jump for each in noted.values() if each.jump is not None]
-    desk.commit_change(after, [*jumps, committed])
+    desk.commit_change(after, [*jumps, *_write_irregular_rows(desk, after, tables), committed])
+
+
+def _write_irregular_rows(
+    desk: QueryRegistry, after: HubState, tables: Mapping[str, pa.Table]
+) -> Iterator[IrregularRowsWritten]:
+    """Write the irregular rows of a batch, and yield the event that names their files."""
+    files, write = list[IrregularFile](), desk.log.store.irregular.write_rows
+    for number, stream in enumerate(desk.reader.schemas):
+        if stream in tables:
+            passed, clock = desk.ledger.passed_times.get(stream), after.clocks[stream]
+            latest = None if clock is None else clock + desk.settings.ahead
+            columns = [*desk.reader.schemas[stream]]
+            parts = [*_find_irregular_rows(tables[stream], columns, after.epoch, passed, latest)]
+            if parts:
+                files.append(write(after.epoch, number, parts))
+    if files:
+        yield IrregularRowsWritten(after.epoch, tuple(files))
+
+
+def _find_irregular_rows(
+    rows: pa.Table, columns: list[str], epoch: int, passed: int | None, latest: int | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the irregular rows of a stream in a batch, as they are stored.
+
+    ``passed``: event time before which a tuple is late. ``latest``: after which it is early.
+    """
+    times = rows[TIME]
+    behind = pc.subtract(passed, times)
+    for reason, chosen in (
+        (LATE, None if passed is None else pc.greater(behind, 0)),
+        (UNTIMED, times.is_null()),
+        (EARLY, None if latest is None else pc.greater(times, latest)),
+    ):
+        some = None if chosen is None else rows.filter(chosen).select(columns).combine_chunks()
+        if some is not None and some.num_rows:
+            far = behind.filter(chosen).to_numpy() if reason == LATE else None
+            yield make_irregular_rows(some.to_batches()[0], epoch, reason, far)
+
+
+def _advance_hub(desk: QueryRegistry, after: HubState, is_last: bool) -> dict[str, int | None]:
+    """Record which streams have ended and what the others have passed. Return the clocks."""
+    after.is_closed |= is_last
+    ended = desk.reader.list_ended(after.micro_batch)
+    ended = {*desk.reader.schemas} if after.is_closed else ended
+    after.passed_times = desk.settings.find_passed_times(after.clocks, ended)
+    return desk.settings.advance_clocks(after.clocks, ended)
 
 
 def _network_usage(desk: QueryRegistry) -> float:

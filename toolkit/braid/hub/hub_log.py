@@ -73,6 +73,8 @@ class HubLog:
         """
         self.store.lock.check_held()
         self.store.checkpoint.finish_sync()
+        for folder in self.store.irregular.list_folders():
+            durable_files.fsync_path(folder)
         named = self.store.states.write_json(self.store.log.batch_count, state.to_json())
         durable_files.fsync_path(self.store.log.folder)
         self.store.log.append_entry(named, (), [encode_event(e)[:-1] for e in happened])
@@ -92,6 +94,8 @@ class HubLog:
         """
         if not self.states:
             return
+        if ran is None:
+            self.store.irregular.remove_unnamed()
         named, runs = _list_folders(self.states), _list_folders(self.states, is_running=True)
         stopped = (named if ran is None else named.intersection(ran)) - runs
         gone = [*self._list_unnamed_files(named), *self._list_blocks(stopped)]

@@ -4,44 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any
 
 import pandas as pd
 
 from braid.batch_sink import BatchSink, Give
 from braid.core.plan import Block
-from braid.core.stream_clocks import find_other_times
 from braid.hub import hub_metrics, operator_moves
+from braid.hub.answering_hub import AnsweringHub
 from braid.hub.batch_answers import BatchAnswers
 from braid.hub.hub_backend import StreamReader
-from braid.hub.hub_batches import run_batch
 from braid.hub.hub_cost_model import explain_decision
 from braid.hub.hub_settings import HubSettings
-from braid.hub.hub_state import HubState
 from braid.hub.query_answers import answer_query
 from braid.hub.query_handle import HubQuery
 from braid.hub.query_registry import QueryRegistry
 from braid.papers.reuse.deployment import Deployment
-from braid.run_lifecycle import RunLifecycle, RunProgress
-from braid.storage.block_readers import close_block_files
-from braid.storage.event_log import EventLog
+from braid.sources.batch_drivers import BatchThread
 from braid.storage.run_store import RunStore
-from braid.util.clock_and_threads import current_environment
-from braid.util.durations import Span, to_datetime
+from braid.util.durations import Span
 from braid.util.html_table import render_html_table
 
 Windows = Mapping[str, Span] | Span | None
 
 
-class HubRun(RunLifecycle):
+class HubRun(AnsweringHub):
     """A hub that is running or has ended.
 
     All methods are thread-safe. A change of queries or operators waits for the current batch, and
     survives a restart. ``RunLifecycle`` has the methods that every run has, such as ``stop``.
     """
-
-    _kind = "hub"
 
     def __init__(
         self,
@@ -53,21 +45,20 @@ class HubRun(RunLifecycle):
         pace: float = 0.0,
         give: Give | None = None,
     ) -> None:
-        super().__init__(store, pace)
+        super().__init__(store, pace, QueryRegistry(store, reader, settings))
         self.settings = settings
-        self.seconds: list[float] = []
-        """Wall-clock seconds of each batch since this start: reading, all operators and the commit.
-        """
-        self._desk = QueryRegistry(store, reader, settings)
         answers = BatchAnswers(self._desk)
         self._sink = None if give is None else BatchSink(give, store, answers.read_batch)
         if self.state.epoch < 0:
             self._submit_initial_queries(queries)
         else:
             self._check_initial_queries(queries)
-        self._start_batches(
-            reader.make_driver(store.path, self.state.epoch, trigger, self._stopping.is_set)
-        )
+        if self.state.is_closed:  # its answers can be read, and delivered if they were not
+            self._start_batches(BatchThread(range(0), self._stopping.is_set))
+            return
+        done = self.state.micro_batch
+        self._start_batches(reader.make_driver(store.path, done, trigger, self._stopping.is_set))
+        self._start_watch()
 
     def _submit_initial_queries(self, queries: Mapping[str, str | Mapping[str, Any]]) -> None:
         """Submit the initial queries that are not registered yet: all of them, or none.
@@ -108,11 +99,6 @@ class HubRun(RunLifecycle):
                     )
 
     @property
-    def state(self) -> HubState:
-        """State of the hub, as of its last commit."""
-        return self._desk.ledger
-
-    @property
     def deployment(self) -> Deployment:
         """Deployed operators and queries, as planners see them."""
         return self._desk.current_deployment
@@ -125,68 +111,6 @@ class HubRun(RunLifecycle):
     def operator_blocks(self, operator: int) -> tuple[Block, ...]:
         """Return the live blocks of a deployed operator. Raises KeyError if it is not deployed."""
         return tuple(self._desk.works.instances[operator].engine.state.blocks.values())
-
-    @property
-    def _event_log(self) -> EventLog:
-        return self.store.events
-
-    @property
-    def watermark(self) -> dict[str, datetime | None]:
-        """The earliest event time still expected of the other streams, by stream, in UTC.
-
-        None: one of them has sent nothing. The last microsecond of the year 9999: they have ended.
-        """
-        passed = {s: self.state.passed_times.get(s) for s in self._desk.reader.schemas}
-        times = find_other_times(passed).items()
-        return {stream: None if t is None else to_datetime(t) for stream, t in times}
-
-    @property
-    def status(self) -> dict[str, Any]:
-        """The status of the hub, as ``RunLifecycle.status`` has it, with "watermark"."""
-        return super().status | {"watermark": self.watermark}
-
-    def _measure_progress(self) -> RunProgress:
-        state, last = self.state, self._desk.reader.last_batch
-        return RunProgress(
-            state.epoch,
-            state.epoch + 1,
-            None if last is None else last + 1,
-            sum(tuples for tuples, _ in state.received_counts.values()),
-            state.irregular_counts.count_by_stream(sorted(state.clocks)),
-        )
-
-    def _run_batch(self, source: Any, number: int) -> None:
-        began = current_environment().read_clock()
-        self.store.checkpoint.start_sync()
-        self.store.input.check_files(number, deep=self._desk.reader.checks_input)
-        with self.store.raise_if_superseded():
-            self._deliver_to_sink()
-            self._join_batch(source, number)
-            self._deliver_to_sink()
-        self.seconds.append(current_environment().read_clock() - began)
-
-    def _deliver_to_sink(self) -> None:
-        """Deliver the answers of committed batches to the sink, if there is one."""
-        if self._sink is not None:
-            self._sink.deliver_until(self.state.epoch, self._stopping.is_set)
-
-    def _join_batch(self, source: Any, epoch: int) -> None:
-        run_batch(self._desk, source, epoch)
-
-    def _finish_batches(self) -> None:
-        """Wait for the last batch, then until dropped block files are removed."""
-        try:
-            super()._finish_batches()
-            with self._turn, self.store.raise_if_superseded():
-                self._deliver_to_sink()
-        except Exception as error:
-            self._record_error(error)
-        for instance in [*self._desk.works.instances.values()]:
-            try:
-                instance.store.blocks.wait_for_removals()
-            except Exception as error:
-                self._record_error(error)
-            close_block_files(instance.store.blocks.folder)
 
     # Queries.
 
@@ -334,6 +258,10 @@ class HubRun(RunLifecycle):
         Raises RuntimeError if the hub has ended, FencedError if another driver has taken it over.
         """
         with self._turn:
+            if self.state.is_closed:
+                raise RuntimeError(
+                    "the hub was closed, so what it answers stays as it is; use a new folder"
+                )
             if self._outcome:
                 raise RuntimeError("the hub has ended; start it again to change what it answers")
             with self.store.raise_if_superseded():

@@ -70,7 +70,9 @@ class RegisteredQuery:
 class HubState:
     """Complete state of a hub as of its last commit.
 
-    - ``epoch``: last batch that all operators have committed; -1: none.
+    - ``epoch``: last batch that all operators have committed, with or without tuples; -1: none.
+    - ``micro_batch``: the source's last micro-batch; -1: none. A batch without tuples has none.
+    - ``is_closed``: whether the hub was closed, so that it takes no more tuples.
     - ``clocks``: event-time progress by stream, in microseconds; None: the stream has not begun.
     - ``pending``: event times too far ahead to advance the clock.
     - ``passed_times``: by stream, the event time before which only late tuples come, in
@@ -85,6 +87,8 @@ class HubState:
     """
 
     epoch: int = -1
+    micro_batch: int = -1
+    is_closed: bool = False
     clocks: dict[str, int | None] = field(default_factory=dict)
     pending: dict[str, tuple[int, ...]] = field(default_factory=dict)
     passed_times: dict[str, int | None] = field(default_factory=dict)

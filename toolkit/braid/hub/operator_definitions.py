@@ -36,7 +36,6 @@ class OperatorSpecBuilder:
 
     - ``texts``: SQL of the selections.
     - ``last_batches``: by finite stream, the batch with its last tuple.
-    - ``last_epoch``: last batch of Spark; None: there is none.
     """
 
     def __init__(
@@ -46,14 +45,15 @@ class OperatorSpecBuilder:
         texts: Texts,
         time: str,
         last_batches: Mapping[str, int],
-        last_epoch: int | None = None,
     ) -> None:
         self.deployment, self.schemas = deployment, schemas
-        self.texts, self.time = texts, time
-        self.last_batches, self.last_epoch = last_batches, last_epoch
+        self.texts, self.time, self.last_batches = texts, time, last_batches
 
-    def build_spec(self, operator: Operator, epoch: int) -> OperatorSpec:
-        """Return the definition of an operator that runs after batch ``epoch``."""
+    def build_spec(self, operator: Operator, epoch: int, micro_batch: int) -> OperatorSpec:
+        """Return the definition of an operator that runs after batch ``epoch`` of the hub.
+
+        ``micro_batch``: the last micro-batch then.
+        """
         definition = operator.definition
         ordered = sorted(operator.inputs, key=lambda read: read != definition.left_stream)
         inputs = {self._make_alias(read): self._make_input(operator, read) for read in ordered}
@@ -64,8 +64,8 @@ class OperatorSpecBuilder:
             inputs,
             tuple(self._make_demand_query(operator, inputs, d) for d in operator.demands),
             epoch,
+            micro_batch,
             tuple(self._find_end(i.streams) for i in inputs.values()),
-            None if definition.kind == INNER else self.last_epoch,
         )
 
     def _find_end(self, streams: Sequence[str]) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -56,10 +56,9 @@ class OperatorSpec:
     - ``condition``: over ``alias.column``.
     - ``demands``: queries of its shared join, each on a bit. The left stream of a join that is not
       inner is the first input.
-    - ``start_epoch``: batch of Spark after which it runs; -1: from the start.
+    - ``start_epoch``: batch of the hub after which it runs; -1: from the start.
+    - ``start_micro_batch``: the micro-batch after which it runs, likewise.
     - ``input_ends``: by input, the batch with its last tuple; None: it is endless.
-    - ``last_epoch``: last batch of Spark, after which a join that is not inner answers what waits;
-      None: there is none, or the join is inner.
     """
 
     operator: int
@@ -68,8 +67,8 @@ class OperatorSpec:
     inputs: Mapping[str, OperatorInput]
     demands: tuple[Query, ...]
     start_epoch: int
+    start_micro_batch: int
     input_ends: tuple[int | None, ...]
-    last_epoch: int | None = None
 
     @property
     def result_shape(self) -> Shape:
@@ -77,19 +76,11 @@ class OperatorSpec:
         return {alias: i.stored_columns for alias, i in self.inputs.items()}
 
     def batch_of_epoch(self, epoch: int) -> int:
-        """Return the number of this instance's batch that joined a batch of Spark.
+        """Return the number of this instance's batch that joined a batch of the hub.
 
         Batch 0 names the demands. Batch 1 comes from history, if there is any.
         """
         return epoch - self.start_epoch + (1 if self.start_epoch >= 0 else 0)
-
-    def end_batch(self, epoch: int) -> int | None:
-        """Return the end of the batches of Spark's batches before ``epoch``, exclusive.
-
-        None: of all batches. Those after the last one of Spark belong to it.
-        """
-        has_ended = self.last_epoch is not None and epoch > self.last_epoch
-        return None if has_ended else self.batch_of_epoch(epoch)
 
 
 def read_operator_spec(store: RunStore) -> OperatorSpec:
@@ -101,6 +92,21 @@ def read_operator_spec(store: RunStore) -> OperatorSpec:
     if found is None:
         raise DamagedRunError(f"{store.settings.path} is missing")
     return from_plain(found["blueprint"], OperatorSpec)
+
+
+class HubBatch(NamedTuple):
+    """A batch of the hub, as its operators see it.
+
+    - ``epoch``: its number.
+    - ``micro_batch``: the micro-batch with its tuples; None: it has none.
+    - ``clocks``: event-time progress by stream.
+    - ``is_last``: whether all streams end with it, for good.
+    """
+
+    epoch: int
+    micro_batch: int | None = None
+    clocks: Mapping[str, int | None] = {}
+    is_last: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,7 +182,7 @@ class OperatorInstance:
             last_epochs=spec.input_ends,
         )
         if not self.engine.state.queries:
-            state = replace(self.engine.state, epoch=max(spec.start_epoch - 1, -1))
+            state = replace(self.engine.state, epoch=max(spec.start_micro_batch - 1, -1))
             self.engine.state = state
             self.engine.commit_change(
                 spec.demands, state.placement_state, None, [], current_environment().read_clock()
@@ -218,20 +224,30 @@ class OperatorInstance:
                 else f"(case when {where} then {some} else cast(0 as bigint) end)"
             )
 
-    def run_batch(
-        self, came: Mapping[str, ArrivedRows], epoch: int, clocks: Mapping[str, int | None]
+    def run_batch(self, came: Mapping[str, ArrivedRows], batch: HubBatch) -> None:
+        """Join and commit a batch, unless it is committed already."""
+        if self.engine.state.batch >= self.spec.batch_of_epoch(batch.epoch):
+            return
+        self.committed = []
+        if batch.is_last:
+            self.engine.end_streams({})
+        elif batch.micro_batch is None:
+            self.engine.run_empty_batch({})
+        else:
+            self._join_tuples(came, batch.micro_batch, batch.clocks)
+
+    def _join_tuples(
+        self,
+        came: Mapping[str, ArrivedRows],
+        micro_batch: int,
+        clocks: Mapping[str, int | None],
     ) -> None:
-        """Join and commit a batch. ``clocks``: event-time progress by stream."""
         tuples = {
             i: found
             for i, alias in enumerate(self.spec.inputs)
             if alias in came and (found := self._make_tuples(i, alias, came[alias]))
         }
-        if epoch > self.engine.state.epoch:
-            self.committed = []
-        self.engine.run_batch(tuples, epoch, lambda: self._input_event_times(clocks))
-        if self.spec.last_epoch is not None and epoch >= self.spec.last_epoch:
-            self.engine.drain(dict, lambda: False)
+        self.engine.run_batch(tuples, micro_batch, lambda: self._input_event_times(clocks))
 
     def _input_event_times(self, clocks: Mapping[str, int | None]) -> list[int | None]:
         """Return event-time progress by input. Results may run ahead of one of their streams."""
@@ -279,12 +295,14 @@ class OperatorInstance:
         return list(dict.fromkeys([*read.stored_columns, *looked, TIME]))
 
     def result_files(self, first: int | None = None, end: int | None = None) -> list[str]:
-        """Return the result files of the batches of Spark from ``first`` up to, excluding, ``end``.
+        """Return the result files of the hub's batches from ``first`` up to, excluding, ``end``.
 
         ``first`` None: from the start, history included. Raises DamagedRunError if a file is
         missing or damaged.
         """
-        return operator_result_files(self.store, self.spec, first, end)
+        start = 0 if first is None else self.spec.batch_of_epoch(first)
+        stop = None if end is None else self.spec.batch_of_epoch(end)
+        return self.store.results.result_files(start, stop, True)
 
     def pin_last_entry(self) -> OperatorPin:
         """Return a pin to the last entry of its log, which commits its last batch."""
@@ -321,14 +339,6 @@ def _sum_metrics(each: Sequence[OperatorMetrics]) -> OperatorMetrics:
         results=sum(m.results for m in each),
         seconds=sum(m.seconds for m in each),
     )
-
-
-def operator_result_files(
-    store: RunStore, spec: OperatorSpec, first: int | None = None, end: int | None = None
-) -> list[str]:
-    """Return the result files of an instance; see ``OperatorInstance.result_files``."""
-    start = 0 if first is None else spec.batch_of_epoch(first)
-    return store.results.result_files(start, None if end is None else spec.end_batch(end), True)
 
 
 def computed_column_names(wanted: Sequence[Mapping[str, str]]) -> dict[str, str]:

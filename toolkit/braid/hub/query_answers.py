@@ -72,8 +72,8 @@ def _make_answer_part(
     spec = read_operator_spec(store)
     first = 0 if past else spec.batch_of_epoch(span.first_epoch)
     stops = [span.end_epoch, None if epochs is None else epochs.stop]
-    ends = [spec.end_batch(stop) for stop in stops if stop is not None]
-    end = min([pin.batch + 1, *(each for each in ends if each is not None)])
+    ends = [spec.batch_of_epoch(stop) for stop in stops if stop is not None]
+    end = min([pin.batch + 1, *ends])
     if epochs is not None:
         first = max(first, spec.batch_of_epoch(epochs.start)) if epochs.start else first
     files = store.results.result_files(first, end, deep=True) if first < end else []

@@ -20,6 +20,7 @@ from braid.hub.hub_state import HubState
 from braid.hub.operator_definitions import OperatorSpecBuilder
 from braid.hub.operator_instance import (
     ArrivedRows,
+    HubBatch,
     OperatorInput,
     OperatorInstance,
     OperatorSpec,
@@ -100,8 +101,7 @@ class OperatorRuntime:
 
     def _make_spec_builder(self, deployment: Deployment, texts: Texts) -> OperatorSpecBuilder:
         r = self.reader
-        ends = r.last_batches, r.last_batch
-        return OperatorSpecBuilder(deployment, r.schemas, texts, r.time, *ends)
+        return OperatorSpecBuilder(deployment, r.schemas, texts, r.time, r.last_batches)
 
     def check_buildable(
         self, operators: Iterable[Operator], new: Deployment, ledger: HubState, texts: Texts
@@ -109,7 +109,8 @@ class OperatorRuntime:
         """Raise PredicateError if an operator cannot be built."""
         drawing = self._make_spec_builder(new, texts)
         for operator in operators:
-            operator_predicate(drawing.build_spec(operator, ledger.epoch), self.reader)
+            spec = drawing.build_spec(operator, ledger.epoch, ledger.micro_batch)
+            operator_predicate(spec, self.reader)
 
     def build_operators(
         self, operators: Iterable[Operator], new: Deployment, ledger: HubState, texts: Texts
@@ -147,16 +148,17 @@ class OperatorRuntime:
         built: Mapping[int, BuiltOperator],
     ) -> BuiltOperator:
         began = current_environment().read_clock()
-        instance = self._open_instance(RunStore(folder), drawing.build_spec(operator, ledger.epoch))
+        spec = drawing.build_spec(operator, ledger.epoch, ledger.micro_batch)
+        instance = self._open_instance(RunStore(folder), spec)
         bits = {d.bit for d in operator.demands}
         came: dict[str, ArrivedRows] = {}
         if ledger.epoch >= 0:
             for alias, read in instance.spec.inputs.items():
                 if (found := self._read_history(operator, read, ledger, built)) is not None:
                     came[alias] = self._compute_arrived_rows(instance, alias, found, bits)
-            ended = self.reader.list_ended(ledger.epoch)
+            ended = self.reader.list_ended(ledger.micro_batch)
             clocks = self.settings.advance_clocks(ledger.clocks, ended)
-            instance.run_batch(came, ledger.epoch, clocks)
+            instance.run_batch(came, HubBatch(ledger.epoch, ledger.micro_batch, clocks))
         rows = sum(r.table.num_rows for r in came.values())
         size = sum(
             _stored_bytes(r.table, instance.spec.inputs[a].stored_columns) for a, r in came.items()
@@ -307,8 +309,7 @@ class OperatorRuntime:
         self,
         tables: Mapping[str, pa.Table],
         names: Mapping[str, Mapping[str, str]],
-        epoch: int,
-        latest: Mapping[str, int | None],
+        batch: HubBatch,
         deployment: Deployment,
     ) -> dict[int, dict[str, ArrivedRows]]:
         """Run a batch through all operators, those of one depth in parallel.
@@ -319,10 +320,9 @@ class OperatorRuntime:
         for depth in deployment.operators_by_depth():
             ids = [operator.id for operator in depth]
             for id in ids:
-                came[id] = dict(
-                    self._collect_inputs(id, tables, names, epoch, _demand_bits(deployment, id))
-                )
-            each = [partial(self._run_operator, id, came[id], epoch, latest) for id in ids]
+                bits = _demand_bits(deployment, id)
+                came[id] = dict(self._collect_inputs(id, tables, names, batch.epoch, bits))
+            each = [partial(self._run_operator, id, came[id], batch) for id in ids]
             if len(each) == 1:
                 each[0]()
                 continue
@@ -346,21 +346,26 @@ class OperatorRuntime:
         instance = self.instances[operator]
         for alias, read in instance.spec.inputs.items():
             if isinstance(read.source, str):
-                yield alias, ArrivedRows(tables[alias], names[alias], bitmap_column(operator))
+                if alias in tables:
+                    yield alias, ArrivedRows(tables[alias], names[alias], bitmap_column(operator))
             elif (found := self.operator_results(read.source, epoch)) is not None:
                 yield alias, self._compute_arrived_rows(instance, alias, found, bits)
 
     def _run_operator(
-        self,
-        operator: int,
-        came: Mapping[str, ArrivedRows],
-        epoch: int,
-        latest: Mapping[str, int | None],
+        self, operator: int, came: Mapping[str, ArrivedRows], batch: HubBatch
     ) -> None:
         try:
-            self.instances[operator].run_batch(came, epoch, latest)
+            self.instances[operator].run_batch(came, batch)
         except self.reader.evaluation_errors as error:
             raise ExpressionError(error, operator) from error
+
+    def has_due_answers(self) -> bool:
+        """Return whether a batch without tuples would answer some tuples that wait."""
+        return any(each.engine.has_due_answers() for each in self.instances.values())
+
+    def needs_closing_batch(self) -> bool:
+        """Return whether a batch without tuples is needed once all streams have ended."""
+        return any(each.engine.needs_closing_batch() for each in self.instances.values())
 
     def operator_results(self, operator: int, epoch: int) -> pa.Table | None:
         """Return the results of an operator in a batch as a flat table; None if there are none."""

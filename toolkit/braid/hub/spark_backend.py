@@ -28,7 +28,7 @@ from braid.hub.query_parser import StreamQuery
 from braid.hub.spark_answers import answer_query, check_query
 from braid.kernels.join_spec import StreamLayout
 from braid.papers.reuse.query_definition import Column
-from braid.run_results import read_results
+from braid.run_results import read_irregular_rows, read_results
 from braid.sources.spark_batches import SparkBatches
 from braid.storage.spark_checkpoint import SparkCheckpoint
 from braid.util.time_zones import UTC
@@ -181,6 +181,10 @@ class SparkStreamReader(StreamReader):
             schema, names = schema.add(QUERIES, T.LongType()), [*names, QUERIES]
         given = self.spark.createDataFrame(rows.select(names), schema)
         return given.select(*(F.expr(sql).alias(n) for n, sql in wanted.items())).toArrow()
+
+    def read_irregular_rows(self, files: Mapping[str, Sequence[str]]) -> DataFrame:
+        schema = T.StructType([T.StructField(s, columns) for s, columns in self.columns.items()])
+        return read_irregular_rows(self.spark, schema, files)
 
     def check_query(self, query: StreamQuery) -> None:
         fields = [T.StructField(a, self.columns[s]) for a, s in query.aliases.items()]

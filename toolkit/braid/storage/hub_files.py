@@ -68,13 +68,15 @@ class HistoryFile(NamedTuple):
 
 
 class HubFiles(msgspec.Struct):
-    """Part of a hub's state: its last batch of Spark, and the files that it names.
+    """Part of a hub's state: its last batch, and the files that it names.
 
+    - ``micro_batch``: last micro-batch of the source.
     - ``operators``: pins by operator and version, as "3-1".
     - ``backfill_batches``: files of the backfill buffer by stream.
     """
 
     epoch: int
+    micro_batch: int
     operators: dict[str, OperatorPin]
     backfill_batches: dict[str, list[HistoryFile]]
 

@@ -125,15 +125,14 @@ def _restore_to_batch(store: RunStore, batch: int, is_readable: bool) -> None:
     """
     back = next((k for k in store.log.commits if k.batch == batch), None)
     is_hub = _is_hub(store)
-    epoch = -1
-    if back is not None:
-        epoch = (
-            hub_files.read_hub_files(store, back).epoch
-            if is_hub
-            else store.states.read_state(back).epoch
-        )
+    delivered = epoch = -1
+    if back is not None and is_hub:
+        named = hub_files.read_hub_files(store, back)
+        delivered, epoch = named.epoch, named.micro_batch
+    elif back is not None:
+        delivered, epoch = batch, store.states.read_state(back).epoch
     # Before the log: results may be delivered twice, but are not left out.
-    store.sink_progress.truncate(epoch if is_hub else batch)
+    store.sink_progress.truncate(delivered)
     if is_readable:
         store.take_over(batch)
     else:

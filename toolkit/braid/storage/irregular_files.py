@@ -8,7 +8,7 @@ the files (``core.irregular_rows``), so that files and events are kept as long a
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,10 +102,13 @@ class IrregularFiles:
 
     def write_early_rows(self, batch: int, stream: int, rows: pa.RecordBatch) -> IrregularFile:
         """Write rows of a stream that are too far ahead of its clock after a batch."""
+        return self.write_rows(batch, stream, [make_irregular_rows(rows, batch, EARLY)])
+
+    def write_rows(self, batch: int, stream: int, parts: Sequence[pa.RecordBatch]) -> IrregularFile:
+        """Write the irregular rows of a stream in a batch, as ``make_irregular_rows`` has them."""
         name = f"{batch:06d}-{current_environment().make_token()}-{stream}.parquet"
         sink = pa.BufferOutputStream()
-        table = pa.Table.from_batches([make_irregular_rows(rows, batch, EARLY)])
-        pq.write_table(table, sink, write_page_checksum=True)
+        pq.write_table(pa.Table.from_batches(parts), sink, write_page_checksum=True)
         body = sink.getvalue().to_pybytes()
         current_file_system().make_folder(self.folder)
         self._medium.put_unique(f"{FOLDER}/{name}", body)
@@ -116,6 +119,19 @@ class IrregularFiles:
         events = self._archive.committed_events_of_type(IrregularRowsWritten)
         since = self._log.first_retained_batch
         yield from (file for event in events if event.batch >= since for file in event.files)
+
+    def find_paths(
+        self, written: Iterable[IrregularRowsWritten], streams: Sequence[str], deep: bool
+    ) -> dict[str, list[str]]:
+        """Return the paths of the files of retained batches by stream, without those given up.
+
+        Raises as ``find_file`` does.
+        """
+        files, since = dict[str, list[str]](), self._log.first_retained_batch
+        for file in (file for each in written if each.batch >= since for file in each.files):
+            if (path := self.find_file(file, deep)) is not None:
+                files.setdefault(streams[file.stream], []).append(str(path))
+        return files
 
     def find_file(self, file: IrregularFile, deep: bool = True) -> Path | None:
         """Return the path of a file; None: it was given up (``give_up_file``).
