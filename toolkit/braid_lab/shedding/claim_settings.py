@@ -14,6 +14,9 @@ POLICY = (
 """The setting of the policy's runs, beside the claims that they decide."""
 BURST = "100, 500 and 300 tuples/s as in Fig. 8"
 STEADY = "500 tuples/s, r = 0.02, two windows of 20 s"
+INDEXED = (
+    "computed by true densities; 500 tuples/s, two windows of 20 s, basic windows of 0.2 to 20 s"
+)
 SETTINGS = {
     "Fig. 1": "computed: the newest and the best part of an early and of a late peak",
     "Fig. 5": "computed by section 5.1.1: two deviations, five sizes of basic windows, seven r'",
@@ -21,7 +24,8 @@ SETTINGS = {
     "Fig. 7": "computed: 200,000 comparisons a second, 50 to 200 tuples/s, windows of 25 to 625 s",
     "Fig. 8": f"the policy; two windows of 20 s, κ = 0.6, {BURST}; 130 s, seed 0",
     "section 4": f"the policy; windows of 20 s, κ = 0.4 to 0.8, {BURST}; 130 s, one seed",
-    "section 4.1": f"the forward rule and Algorithm 1 (T_r = 1 s); {BURST}; 130 s",
+    "section 4.1": f"the policy, one window of 20 s, κ = 0.6, beside a model of Algorithm 1 (T_r = "
+    f"1 s); {BURST}; 130 s, seed 0",
     "Fig. 9": f"the policy; one window of 20 s, τ = 0, κ = 0.4 to 0.8, {BURST}; 130 s, one seed",
     "Fig. 10": f"the policy; one window, τ = 0: 20 s with κ = 0.4 to 0.8, 10 to 40 s with κ = 0.6; "
     f"{BURST}; 130 s, one seed",

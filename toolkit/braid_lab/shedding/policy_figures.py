@@ -173,11 +173,14 @@ def wider_runs(
 
 
 def burst_fractions(kappa: float = 0.6, seed: int = 0, scale: float = 1.0) -> pd.DataFrame:
-    """Return Fig. 8: r by second, by the policy (rule, second, fraction_counted)."""
-    tuples = _burst_tuples(kappa, 3, 0.0, (WINDOW, 0.0), seed, scale)
-    done = PolicyRun(tuples, make_shed("partial", CAPACITY * scale**2), seed=seed).run_batches()
-    rows = [("policy", k, b.fraction) for k, b in enumerate(done)]
-    return pd.DataFrame(rows, columns=["rule", "second", "fraction_counted"])
+    """Return Fig. 8: r by second, by the policy, and the considered pairs over the budget.
+
+    Columns: rule, second, fraction_counted, load_counted.
+    """
+    tuples, budget = _burst_tuples(kappa, 3, 0.0, (WINDOW, 0.0), seed, scale), CAPACITY * scale**2
+    done = PolicyRun(tuples, make_shed("partial", budget), seed=seed).run_batches()
+    rows = [("policy", k, b.fraction, b.pairs / budget) for k, b in enumerate(done)]
+    return pd.DataFrame(rows, columns=["rule", "second", "fraction_counted", "load_counted"])
 
 
 def direction_runs(
