@@ -3,31 +3,41 @@
     make mutants                                # all policies
     make mutants ARGS="theta --each 40"         # one folder, 40 mutants of each file
 
-A copy of the library and of the tests of one paper is made for each folder of ``braid.papers``.
-From the mutants of each file, a seeded sample is tried; each runs the tests of its paper that call
-the mutated function. Texts of errors and events are not mutated. The results are added to
-``runs/mutants.json``: by mutant "killed", "survived", "no test", "no end" (the tests take far longer
-than without the fault) or "not tried" (time was up).
+mutmut makes the mutants. From those of each file, a seeded sample is tried. The tests of a paper are
+collected once, and run once to see how long each takes; then a process is forked for each mutant,
+gets its code, and runs the tests, the quickest first, up to the first that fails. Texts of errors
+and events are not mutated. The results are added to ``runs/mutants.json``: by mutant "killed",
+"survived", "no end" (the tests take far longer than without the fault) or "not tried" (time was up,
+or its function cannot be exchanged).
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import copy
 import json
 import os
 import random
 import re
-import shutil
-import subprocess
-import sys
+import resource
+import signal
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FunctionType
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "runs" / "mutants.json"
+NOT_TRIED = 77
+"""The exit code of a process that could not put its mutant in place."""
+ANNOTATIONS = annotations.compiler_flag
 TESTS = {
     "theta": ("grid", "growth", "recomputed_theta"),
     "diffusion": ("aligned", "coordinated", "recomputed_diffusion"),
@@ -58,72 +68,90 @@ SLOW = {
 """By folder, parts of the names of tests that are left out, as they take seconds each."""
 SKIPPED = {"__init__.py", "run_events.py", "hub_events.py"}
 """Files that state what a policy has decided: records and their texts."""
-STATUS = {0: "survived", 5: "no test", 33: "no test", None: "not tried"} | dict.fromkeys(
-    (-24, 24, 36, 152, 255), "no end"
-)
-"""By exit code; any other is that of a test that failed, crashed or did not end."""
 CONFIG = """
 [tool.mutmut]
-source_paths = ["src"]
-only_mutate = ["src/braid/papers/{folder}/*"]
+source_paths = ["."]
 do_not_mutate_patterns = ['raise \\w+Error', '^\\s*f?"[^"]*\\s[^"]*"', "yield Alternative"]
-pytest_add_cli_args = ["-p", "no:cacheprovider", "-p", "no:xdist", "-k", "{chosen}"]
-pytest_add_cli_args_test_selection = {tests}
-timeout_multiplier = 4.0
-timeout_constant = 20.0
-track_dependencies = false
-use_git_change_detection = false
-
-[tool.pytest.ini_options]
-addopts = "-q --strict-markers --import-mode=importlib"
-pythonpath = ["src", "tests", "."]
-markers = ["unit", "spark", "notebooks", "browser"]
 """
 
 
-def make_workspace(work: Path, folder: str) -> None:
-    """Copy the library and the tests of a paper, with mutmut's settings."""
-    ignored = shutil.ignore_patterns("__pycache__")
-    for package in ("braid", "braid_lab"):
-        shutil.copytree(ROOT / "toolkit" / package, work / "src" / package, ignore=ignored)
-    (work / "tests" / "unit").mkdir(parents=True)
-    for file in (ROOT / "tests").glob("*.py"):
-        shutil.copy(file, work / "tests")
-    shutil.copytree(ROOT / "tests" / "models", work / "tests" / "models", ignore=ignored)
-    chosen = [f"tests/unit/test_{name}.py" for name in TESTS[folder]]
-    for name in ("tests/unit/conftest.py", *chosen):
-        shutil.copy(ROOT / name, work / name)
-    quick = " and ".join(f"not {part}" for part in SLOW.get(folder, ())) or "test"
-    text = CONFIG.format(folder=folder, tests=json.dumps(chosen), chosen=quick)
-    (work / "pyproject.toml").write_text(text, encoding="utf-8")
+@dataclass(frozen=True)
+class Mutant:
+    """A function of a module with one small change.
+
+    - ``module``: the module's dotted name.
+    - ``name``: mutmut's name of the mutant.
+    - ``made``: the changed function.
+    """
+
+    module: str
+    name: str
+    made: ast.FunctionDef
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+    def find_original(self) -> FunctionType:
+        """Return the function that is changed. Raises AttributeError if it cannot be exchanged."""
+        path = self.name.partition("__mutmut_")[0]
+        path = path[2:].replace("ǁ", ".")  # xǁClassǁmethod, x_function
+        found: Any = import_module(self.module)
+        for part in path.split("."):
+            found = vars(found)[part]
+        found = getattr(found, "__func__", found)
+        found = getattr(found, "__wrapped__", found)
+        if not isinstance(found, FunctionType):
+            raise AttributeError(f"{self} is not a function")
+        return found
+
+    def put_in_place(self) -> None:
+        """Give the original function the code of the mutant.
+
+        Raises ValueError or AttributeError if that is not possible.
+        """
+        original = self.find_original()
+        node = copy.deepcopy(self.made)
+        node.decorator_list, node.returns = [], None
+        space = dict(original.__globals__)
+        tree = ast.fix_missing_locations(ast.Module([node], []))
+        exec(compile(tree, "mutant", "exec", flags=ANNOTATIONS), space)
+        made = space[node.name]
+        original.__code__ = made.__code__
+        original.__defaults__ = made.__defaults__
+        original.__kwdefaults__ = made.__kwdefaults__
 
 
-def list_mutants(work: Path, folder: str) -> dict[str, list[str]]:
-    """Return the names of all mutants, by file."""
-    os.chdir(work)
+def list_mutants(folder: str) -> dict[str, list[Mutant]]:
+    """Return all mutants, by file."""
     from mutmut.configuration import reset_config
     from mutmut.mutation.file_mutation import mutate_file_contents
-    from mutmut.utils.format_utils import get_mutant_name
 
-    reset_config()
     found = {}
-    for path in sorted(Path("src/braid/papers", folder).glob("*.py")):
-        if path.name not in SKIPPED:
-            made = mutate_file_contents(str(path), path.read_text(encoding="utf-8"))
-            texts = read_functions(made.code)
-            found[path.name] = [
-                get_mutant_name(path, name) for name in made.mutant_names if has_effect(name, texts)
-            ]
+    with TemporaryDirectory() as work, contextlib.chdir(work):
+        Path("pyproject.toml").write_text(CONFIG, encoding="utf-8")
+        reset_config()
+        for path in sorted((ROOT / "toolkit" / "braid" / "papers" / folder).glob("*.py")):
+            if path.name not in SKIPPED:
+                module = f"braid.papers.{folder}.{path.stem}"
+                code = mutate_file_contents(path.name, path.read_text(encoding="utf-8"))
+                nodes = list_functions(code.code)
+                texts = {name: read_function(node) for name, node in nodes.items()}
+                found[path.name] = [
+                    Mutant(module, name, nodes[name])
+                    for name in code.mutant_names
+                    if has_effect(name, texts)
+                ]
     return found
 
 
-def read_functions(code: str) -> dict[str, str]:
-    """Return the text of each function, without its name and the strictness of ``zip``."""
-    return {
-        node.name: re.sub(r",?\s*strict=\w+", "", ast.unparse(node).partition("(")[2])
-        for node in ast.walk(ast.parse(code))
-        if isinstance(node, ast.FunctionDef)
-    }
+def list_functions(code: str) -> dict[str, ast.FunctionDef]:
+    """Return the functions by name."""
+    return {n.name: n for n in ast.walk(ast.parse(code)) if isinstance(n, ast.FunctionDef)}
+
+
+def read_function(node: ast.FunctionDef) -> str:
+    """Return the text of a function, without its name and the strictness of ``zip``."""
+    return re.sub(r",?\s*strict=\w+", "", ast.unparse(node).partition("(")[2])
 
 
 def has_effect(name: str, texts: Mapping[str, str]) -> bool:
@@ -135,48 +163,96 @@ def has_effect(name: str, texts: Mapping[str, str]) -> bool:
     return texts[name] != texts[original] and "example_instances" not in name
 
 
-def draw_sample(mutants: dict[str, list[str]], each: int, seed: int) -> list[str]:
+def draw_sample(mutants: Mapping[str, list[Mutant]], each: int, seed: int) -> list[Mutant]:
     """Return at most ``each`` mutants of every file, drawn by ``seed``."""
-    sample: list[str] = []
-    for file, names in mutants.items():
+    sample: list[Mutant] = []
+    for file, of in mutants.items():
         draw = random.Random(f"{seed} {file}")
-        sample += sorted(draw.sample(names, min(each, len(names))))
+        sample += sorted(draw.sample(of, min(each, len(of))), key=str)
     return sample
 
 
-def run_mutants(work: Path, sample: list[str], seconds: float) -> dict[str, str]:
-    """Run mutmut on a sample for at most ``seconds``; return what came of each mutant."""
-    path = os.environ.get("PYTHONPATH", "")
-    tools = [p for p in path.split(os.pathsep) if (Path(p) / "mutmut").exists()]
-    quick = {"PYTHONPATH": os.pathsep.join(tools), "BRAID_QUICK": "1", "PYTHONHASHSEED": "0"}
-    command = [sys.executable, "-m", "mutmut", "run", "--max-children", "1", *sample]
-    log = work / "mutmut.log"
-    with (
-        log.open("w", encoding="utf-8") as told,
-        subprocess.Popen(
-            command, cwd=work, env={**os.environ, **quick}, stdout=told, stderr=told
-        ) as running,
-    ):
-        try:
-            running.wait(seconds)
-        except subprocess.TimeoutExpired:
-            running.terminate()
-    codes = {name: code for name, code in read_exit_codes(work) if name in set(sample)}
-    if not any(code is not None for code in codes.values()):
-        print(f"mutmut tried nothing:\n{log.read_text(encoding='utf-8')[-1000:]}")
-    return {name: STATUS.get(code, "killed") for name, code in codes.items()}
+class MutantLoop:
+    """A pytest plugin that runs the collected tests once for each mutant, in forked processes.
+
+    - ``sample``: the mutants.
+    - ``seconds``: time for all.
+    - ``found``: by mutant, what came of it.
+    """
+
+    def __init__(self, sample: Sequence[Mutant], seconds: float) -> None:
+        self.sample, self.seconds = sample, seconds
+        self.found = dict.fromkeys(map(str, sample), "not tried")
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        ends = time.monotonic() + self.seconds
+        took = self._time_tests(session.items)
+        items = sorted(
+            (i for i in session.items if took.get(i.nodeid)), key=lambda i: took[i.nodeid]
+        )
+        limit = 4 * sum(took.values()) + 20
+        for mutant in self.sample:
+            if time.monotonic() > ends:
+                break
+            self.found[str(mutant)] = self._try_mutant(mutant, items, int(limit))
+            print(f"{self.found[str(mutant)]} {mutant}", flush=True)
+        return True
+
+    def _time_tests(self, items: Sequence[Any]) -> dict[str, float]:
+        """Return the CPU seconds of each test that passes without a fault."""
+        reads, writes = os.pipe()
+        if (child := os.fork()) == 0:
+            took = {}
+            for item in items:
+                began = time.process_time()
+                if not run_item(item):
+                    took[item.nodeid] = time.process_time() - began
+            with os.fdopen(writes, "w") as told:
+                json.dump(took, told)
+            os._exit(0)
+        os.close(writes)
+        with os.fdopen(reads) as told:
+            took: dict[str, float] = json.load(told)
+        os.waitpid(child, 0)
+        return took
+
+    def _try_mutant(self, mutant: Mutant, items: Sequence[Any], limit: int) -> str:
+        if (child := os.fork()) == 0:
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+            try:
+                mutant.put_in_place()
+            except (ValueError, AttributeError, KeyError):
+                os._exit(NOT_TRIED)
+            os._exit(any(map(run_item, items)))
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return {0: "survived", NOT_TRIED: "not tried", -signal.SIGXCPU: "no end"}.get(
+            code, "killed"
+        )
 
 
-def read_exit_codes(work: Path) -> Iterator[tuple[str, int | None]]:
-    """Yield each mutant with the exit code of its tests; None: not tried."""
-    for meta in (work / "mutants").rglob("*.py.meta"):
-        yield from json.loads(meta.read_text(encoding="utf-8"))["exit_code_by_key"].items()
+def run_item(item: Any) -> bool:
+    """Run a test; return whether it fails."""
+    from _pytest.runner import runtestprotocol
+
+    return any(report.failed for report in runtestprotocol(item, nextitem=None, log=False))
+
+
+def run_mutants(folder: str, sample: Sequence[Mutant], seconds: float) -> dict[str, str]:
+    """Try a sample for at most ``seconds``; return what came of each mutant."""
+    import pytest
+
+    loop = MutantLoop(sample, seconds)
+    files = [str(ROOT / "tests" / "unit" / f"test_{name}.py") for name in TESTS[folder]]
+    chosen = " and ".join(f"not {part}" for part in SLOW.get(folder, ())) or "test"
+    options = ["-n0", "-k", chosen, "-p", "no:cacheprovider"]
+    pytest.main([*options, f"--rootdir={ROOT}", *files], plugins=[loop])
+    return loop.found
 
 
 def format_score(found: dict[str, str]) -> str:
     """Return killed mutants of those tried, by file, as a table in Markdown."""
     files = sorted({name.rsplit(".", 1)[0] for name in found})
-    lines = ["| file | tried | killed | survived | no test | no end |", "|---|---|---|---|---|---|"]
+    lines = ["| file | tried | killed | survived | no end |", "|---|---|---|---|---|"]
     total: Counter[str] = Counter()
     for file in files:
         by = Counter(status for name, status in found.items() if name.rsplit(".", 1)[0] == file)
@@ -188,7 +264,7 @@ def format_score(found: dict[str, str]) -> str:
 
 
 def _format_row(name: str, by: Counter[str]) -> str:
-    kinds = ("killed", "survived", "no test", "no end")
+    kinds = ("killed", "survived", "no end")
     return f"| {name} | {sum(by[k] for k in kinds)} | {' | '.join(str(by[k]) for k in kinds)} |"
 
 
@@ -198,23 +274,35 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=20, help="mutants of each file")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=900, help="for each folder, at most")
+    parser.add_argument("--only", default="", help="mutants whose names have this")
     given = parser.parse_args()
-    found = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    os.environ |= {"BRAID_QUICK": "1"}
     for folder in given.folders:
-        with TemporaryDirectory() as temporary:
-            work = Path(temporary)
-            make_workspace(work, folder)
-            mutants = list_mutants(work, folder)
-            sample = draw_sample(mutants, given.each, given.seed)
-            count = sum(map(len, mutants.values()))
-            print(f"{folder}: {len(sample)} of {count} mutants", flush=True)
-            found = {k: v for k, v in found.items() if f"papers.{folder}." not in k}
-            found |= run_mutants(work, sample, given.seconds)
-            os.chdir(ROOT)
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        mutants = list_mutants(folder)
+        sample = [m for m in draw_sample(mutants, given.each, given.seed) if given.only in str(m)]
+        print(f"{folder}: {len(sample)} of {sum(map(len, mutants.values()))} mutants", flush=True)
+        if os.fork() == 0:  # a process for each folder, in which pytest collects once
+            keep_results(folder, run_mutants(folder, sample, given.seconds))
+            os._exit(0)
+        os.wait()
+    found = read_results()
     print(format_score(found))
     print("\n".join(sorted(name for name, status in found.items() if status != "killed")))
+
+
+def read_results() -> dict[str, str]:
+    """Return what came of each mutant in all runs."""
+    found: dict[str, str] = {}
+    if RESULTS.exists():
+        found = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return found
+
+
+def keep_results(folder: str, found: Mapping[str, str]) -> None:
+    """Put the results of a folder in the place of those that it had."""
+    others = {k: v for k, v in read_results().items() if f"papers.{folder}." not in k}
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(others | dict(found), indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

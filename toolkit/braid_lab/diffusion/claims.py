@@ -41,6 +41,8 @@ SETTINGS = {
     f"with 20 to 40 tuples/s; 10 s of work may wait; {RUNS}",
     "Fig. 7": "ATR, CTR, semantics-unaware, centralized; 6 hosts, three streams of 2 to 8 tuples/s "
     "in place of the videos, σ = 0.1, W = 60 s; 1000 s, one seed",
+    "Fig. 7, 8": "ATR and CTR; 6 hosts, three streams of 2 to 8 tuples/s in place of the videos, "
+    "σ = 0.1, W = 60 and 120 s; 1000 s, one seed",
     "Fig. 8": "ATR, CTR, semantics-unaware, centralized; 6 hosts, three streams of 2 to 8 tuples/s "
     "in place of the videos, σ = 0.1, W = 120 s; 1000 s, one seed",
     "Fig. 9": "plans of ATR and CTR (L = 2), measured in Python; 6 hosts, W = 60 s; 1000 s",

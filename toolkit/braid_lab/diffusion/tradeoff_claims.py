@@ -40,7 +40,8 @@ def _judge_shape(f: DiffusionFigures, figure: str, shape: Shape) -> Finding:
     holds: Verdict = "yes" if len(held) == len(ratios) else "under reading" if held else "no"
     even = all(bool((abs(by - 1) <= 0.01).all()) for by in ratios.values())
     none = f"{QUOTES[figure[:2]]} (section 5): {EVEN if even else NONE}"
-    why = "" if holds == "yes" else "; ".join(held) if held else none
+    some = f"for {len(held)} of {len(ratios)} readings: {'; '.join(held)}"
+    why = "" if holds == "yes" else some if held else none
     return Finding("; ".join(ends), holds, why)
 
 
