@@ -209,7 +209,7 @@ def test_a_trade_off_that_holds_for_one_bound_names_it() -> None:
     found = trades.window_size_claim(f)
     assert found.holds == "under reading"
     both = "; ".join(f"L = J/2, {reading}" for reading in diffusion_experiments.READINGS)
-    assert found.reason == f"for 2 of {2 * len(f.ratios_by_interpretation('14')) // 2} readings: {both}"
+    assert found.reason == f"for 2 of {len(f.ratios_by_interpretation('14'))} readings: {both}"
 
 
 def total(even: bool) -> pd.DataFrame:
