@@ -99,6 +99,7 @@ def _make_parser() -> argparse.ArgumentParser:
     inspect.set_defaults(command=_inspect_run)
     _add_why_command(commands)
     _add_doctor_command(commands)
+    _add_serve_command(commands)
     shown = commands.add_parser(
         "watch", help="show an active or ended run in a browser on this machine"
     )
@@ -192,6 +193,15 @@ def _add_doctor_command(commands: Any) -> None:
     cure.set_defaults(command=_diagnose_run)
 
 
+def _add_serve_command(commands: Any) -> None:
+    serve = commands.add_parser(
+        "serve", help="serve /metrics and /health of runs over HTTP on this machine"
+    )
+    serve.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run folders")
+    serve.add_argument("--port", type=int, default=0, help="the port (default: any free port)")
+    serve.set_defaults(command=_serve_health)
+
+
 def _add_plugin_commands(commands: Any) -> None:
     """Add the commands of installed packages. Those of the lab are refused if it is missing."""
     for add_commands in load_commands():
@@ -257,6 +267,16 @@ def _diagnose_run(options: argparse.Namespace) -> int:
     diagnosis = doctor(options.run, options.only)
     print(diagnosis.to_json() if options.json else diagnosis)
     return 0 if diagnosis.is_sound else 1
+
+
+@_exit_on_errors(ValueError, OSError, OverflowError)
+def _serve_health(options: argparse.Namespace) -> int:
+    from braid.health_server import make_health_server
+
+    with make_health_server(options.runs, options.port) as server:
+        print(f"http://127.0.0.1:{server.server_port}/metrics, end with Ctrl-C", flush=True)
+        server.serve_forever()
+    return 0
 
 
 @_exit_on_errors(ValueError)

@@ -6,10 +6,10 @@ All of it is read from the run's folder, so any process can ask.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
@@ -22,9 +22,6 @@ from braid.recent_events import read_recent_events
 from braid.storage.hub_files import read_last_hub_state
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore
-
-if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
 
 State = Literal["running", "completed", "stopped", "failed", "died"]
 
@@ -119,50 +116,68 @@ class RunHealth:
 
     def to_prometheus(self) -> str:
         """Return the health as Prometheus's text, for a node's textfile collector."""
-        from prometheus_client import CollectorRegistry, Gauge, generate_latest
+        return format_prometheus({self.run: self})
 
-        registry = CollectorRegistry()
 
-        def add_gauge(name: str, about: str, value: float) -> None:
-            Gauge(f"braid_{name}", about, ["run"], registry=registry).labels(self.run).set(value)
+class Sample(NamedTuple):
+    """A value of a metric.
 
-        add_gauge("up", "1 while the run is active", self.state == "running")
-        add_gauge("well", "0 if the run failed or died", self.is_healthy)
-        add_gauge("batches", "micro-batches committed", self.committed_batches)
-        add_gauge("received_tuples", "tuples since the start", self.received_tuples)
-        add_gauge("live_tuples", "tuples held", self.live_tuples)
-        add_gauge("batch_results", "results of the last batch", self.results)
-        add_gauge(
-            "batch_missed_pairs",
-            "due combinations not met in the last batch",
-            self.missed_combinations,
-        )
-        add_gauge("lag_seconds", "seconds since the last commit", self.seconds_since_commit)
-        self._count_irregular(registry)
-        if self.queries is not None:
-            add_gauge("queries", "queries that the hub answers", self.queries)
-        about = "seconds of the last batch"
-        spent = Gauge("braid_batch_seconds", about, ["run", "part"], registry=registry)
-        for part, seconds in self.seconds_by_phase.items():
-            spent.labels(self.run, part).set(seconds)
-        return generate_latest(registry).decode()
+    - ``name``: without "braid_". ``about``: what it counts.
+    - ``labels``: besides the run.
+    """
 
-    def _count_irregular(self, registry: CollectorRegistry) -> None:
-        from prometheus_client import Gauge
+    name: str
+    about: str
+    value: float
+    labels: Mapping[str, str] = {}
 
-        about = "tuples since the start that were late, untimed or ahead"
-        labels = ["run", "stream", "kind"]
-        counted = Gauge("braid_irregular_tuples", about, labels, registry=registry)
-        for kind in ("late", "untimed", "ahead"):
-            for stream, tuples in getattr(self, f"{kind}_tuples").items():
-                counted.labels(self.run, stream, kind).set(tuples)
-        waiting = Gauge("braid_waiting_tuples", "not final", ["run", "stream"], registry=registry)
-        for stream, tuples in self.waiting_tuples.items():
-            waiting.labels(self.run, stream).set(tuples)
-        about = "event time still expected of the other streams, in seconds since 1970"
-        expected = Gauge("braid_watermark_seconds", about, ["run", "stream"], registry=registry)
-        for stream, seconds in self.watermark_seconds.items():
-            expected.labels(self.run, stream).set(seconds)
+
+def format_prometheus(runs: Mapping[str, RunHealth]) -> str:
+    """Return the metrics of runs by the value of their label ``run``."""
+    from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+    registry = CollectorRegistry()
+    gauges: dict[str, Gauge] = {}
+    for run, health in runs.items():
+        for sample in list_samples(health):
+            if sample.name not in gauges:
+                labels = ["run", *sample.labels]
+                name = f"braid_{sample.name}"
+                gauges[sample.name] = Gauge(name, sample.about, labels, registry=registry)
+            gauges[sample.name].labels(run, *sample.labels.values()).set(sample.value)
+    return generate_latest(registry).decode()
+
+
+def list_samples(health: RunHealth) -> Iterator[Sample]:
+    """Yield the metrics of a run."""
+    yield Sample("up", "1 while the run is active", health.state == "running")
+    yield Sample("well", "0 if the run failed or died", health.is_healthy)
+    yield Sample("batches", "micro-batches committed", health.committed_batches)
+    yield Sample("received_tuples", "tuples since the start", health.received_tuples)
+    yield Sample("live_tuples", "tuples held", health.live_tuples)
+    yield Sample("batch_results", "results of the last batch", health.results)
+    missed = "due combinations not met in the last batch"
+    yield Sample("batch_missed_pairs", missed, health.missed_combinations)
+    yield Sample("lag_seconds", "seconds since the last commit", health.seconds_since_commit)
+    if health.queries is not None:
+        yield Sample("queries", "queries that the hub answers", health.queries)
+    for part, seconds in health.seconds_by_phase.items():
+        yield Sample("batch_seconds", "seconds of the last batch", seconds, {"part": part})
+    yield from _list_stream_samples(health)
+
+
+def _list_stream_samples(health: RunHealth) -> Iterator[Sample]:
+    """Yield the metrics of a run by stream."""
+    about = "tuples since the start that were late, untimed or ahead"
+    for kind in ("late", "untimed", "ahead"):
+        for stream, tuples in getattr(health, f"{kind}_tuples").items():
+            labels = {"stream": stream, "kind": kind}
+            yield Sample("irregular_tuples", about, tuples, labels)
+    for stream, tuples in health.waiting_tuples.items():
+        yield Sample("waiting_tuples", "not final", tuples, {"stream": stream})
+    about = "event time still expected of the other streams, in seconds since 1970"
+    for stream, seconds in health.watermark_seconds.items():
+        yield Sample("watermark_seconds", about, seconds, {"stream": stream})
 
 
 def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> RunHealth:
