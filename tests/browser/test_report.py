@@ -10,12 +10,19 @@ import nbformat
 import pandas as pd
 import pytest
 from braid import Aligned
+from braid.core.event_jsonl import read_events
 from braid.simulation.simulator import simulate
+from braid_lab.launches.recorded_runs import recording_path
+from braid_lab.reports.page import PageContent
+from braid_lab.reports.report_history import ReportRun
 from braid_lab.reports.report_page import render_page
+from braid_lab.reports.report_style import LAYOUT_SCRIPT, STYLE, render_document
+from braid_lab.reports.report_summary import render_page_top
+from braid_lab.reports.run_description import describe_run
 from braid_widgets.base import line_charts
 from braid_widgets.cockpit.page import static_html
 from braid_widgets.diffusion import arrival_matrix
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 from plotly.subplots import make_subplots
 
 COLOURS = """([selector]) => {
@@ -33,10 +40,16 @@ def luminance(colour: str) -> float:
 
 def written(folder: Path, *cells: Any) -> str:
     """Return the address of a report of these cells."""
-    (file := folder / "report.html").write_text(
-        render_page(nbformat.v4.new_notebook(cells=[*cells]), "report", folder), encoding="utf-8"
+    html = render_page(
+        nbformat.v4.new_notebook(cells=[*cells]), "report", folder, STYLE + LAYOUT_SCRIPT
     )
+    (file := folder / "report.html").write_text(html, encoding="utf-8")
     return file.as_uri()
+
+
+def open_folds(report: Page) -> None:
+    """Open all sections of a page."""
+    report.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +70,7 @@ def test_text_can_be_read_in_either_scheme(browser: Browser, short: str, scheme:
     context = browser.new_context(color_scheme=scheme)
     report = context.new_page()
     report.goto(short)
+    open_folds(report)
     report.wait_for_selector("text.gtitle")
     for selector in (".jp-RenderedMarkdown p", "text.gtitle", "text.xtitle", "text.ytitle"):
         ground, text = (luminance(c) for c in report.evaluate(COLOURS, [selector]))
@@ -85,6 +99,7 @@ def test_a_cockpit_in_a_report_has_its_scheme_and_a_whole_inspector(
     context = browser.new_context(color_scheme=scheme, viewport={"width": 1400, "height": 900})
     report = context.new_page()
     report.goto(written(tmp_path, cell))
+    open_folds(report)
     report.wait_for_selector(".braid-cockpit .braid-pairs dt")
     assert [luminance(c) > 0.5 for c in report.evaluate(GROUNDS)] == [scheme == "light"] * 2
     pairs = report.evaluate(PAIRS)
@@ -107,6 +122,7 @@ def test_a_chart_of_the_readers_own_stays_as_it_is_beside_one_of_ours(
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     report = context.new_page()
     report.goto(short)
+    open_folds(report)
     report.wait_for_selector("#own .gtitle, #own .annotation-text")
     own, ours = (report.evaluate(LAID, id) for id in ("own", "ours"))
     report.set_viewport_size({"width": 420, "height": 900})
@@ -119,6 +135,15 @@ TEXTS = """() => [...document.querySelectorAll(".main-svg text")].map((e) => {
   const { left, top, right, bottom } = e.getBoundingClientRect();
   return [e.textContent, left, top, right, bottom];
 }).filter(([text, left, top, right]) => text && right > left)"""
+
+
+LAID_OUT = f"""() => {{
+  const texts = ({TEXTS})();
+  return !texts.some((a, k) => texts.slice(0, k).some((b) =>
+    Math.min(a[3], b[3]) - Math.max(a[1], b[1]) > 1
+    && Math.min(a[4], b[4]) - Math.max(a[2], b[2]) > 1));
+}}"""
+"""Whether no two texts overlap: charts are laid out soon after their section is opened."""
 
 
 def overlapping(texts: list[list[Any]]) -> list[tuple[str, str]]:
@@ -162,9 +187,39 @@ def test_texts_of_a_chart_with_many_panels_lie_over_nothing(
     context = browser.new_context(viewport={"width": width, "height": 900})
     report = context.new_page()
     report.goto(panels)
-    report.wait_for_selector(".legendtext")
+    open_folds(report)
+    report.wait_for_function(LAID_OUT)
     texts = report.evaluate(TEXTS)
     assert len(texts) > 40 and overlapping(texts) == []
     assert all(left >= 0 and right <= width for _, left, _, right, _ in texts), "nothing is cut"
     assert report.evaluate("document.documentElement.scrollWidth") <= width
     context.close()
+
+
+@pytest.mark.parametrize("width", [1400, 900, 420])
+def test_the_top_of_a_page_fits_its_window(browser: Browser, tmp_path: Path, width: int) -> None:
+    """The picture ends above 640 px where cards are side by side, and nothing is cut."""
+    described = describe_run(read_events(recording_path("fluct")))
+    run = ReportRun(
+        "grid", "Grid", "2026-11-27", {}, "", 0, 0, (), "", (*described.figures,), 1, "", ""
+    )
+    content = PageContent(described.answer, described.figures, described.picture)
+    outcome = {"verdict": {"failed": [], "error": ""}, "claims": [], "asserted": [], "versions": {}}
+    outcome |= {"parameters": {}, "seconds": 1.0, "machine": ""}
+    top = render_page_top(outcome, run, content, {}, [run] * 8)
+    (file := tmp_path / "top.html").write_text(render_document("Grid", top), encoding="utf-8")
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    page = context.new_page()
+    page.goto(file.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    box = page.locator(".braid-report-picture").bounding_box()
+    assert box and box["y"] + box["height"] <= (720 if width == 420 else 640)
+    labels = page.evaluate(LABELS)
+    assert len(labels) >= 8 and overlapping(labels) == []
+    context.close()
+
+
+LABELS = """() => [...document.querySelectorAll(".braid-report-plot :is(u, s, b)")].map((e) => {
+  const { left, top, right, bottom } = e.getBoundingClientRect();
+  return [e.textContent, left, top, right, bottom];
+}).filter(([text, left, top, right]) => text && right > left)"""

@@ -21,7 +21,7 @@ from braid_lab.reports.notebook_runner import (
     list_notebooks,
     run_notebook,
 )
-from braid_lab.reports.report_outcome import VERSION
+from braid_lab.reports.report_history import ReportRun, append_run_to_history
 from braid_lab.reports.report_page import find_external_urls
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from oracle import wait_until
@@ -96,9 +96,10 @@ def test_a_report_is_one_page_that_loads_nothing(
     )
     assert "skew=1.0 hosts=9 workload='a=b' live=True" in html.replace("&#39;", "'")
     assert "Plotly.newPlot" in html and "A small report" in html and "All of it. So." in html
-    assert "def check" not in html, "no code"
+    assert "skew is too high" not in html, "no code"
     assert "noise" not in html and "In&nbsp;" not in html and "widget-view+json" not in html
-    assert list(page.parent.iterdir()) == [page], "and nothing else is left"
+    history = page.with_name("small.history.jsonl")
+    assert {*page.parent.iterdir()} == {page, history}, "and nothing else is left"
     told = capfd.readouterr()
     size = f"({len(page.read_bytes()) / 1e6:.1f} MB)"
     assert told.out == f"wrote {page} {size}; 1 of 1 checks passed\n"
@@ -117,43 +118,82 @@ def test_a_check_that_fails_is_shown_and_the_page_is_written_so_far(
         "too high'\nAssertionError: skew is too high\n"
     ), "and nothing else: cron sends a mail of it"
     html = page.read_text()
-    assert (
-        "0 of 1 checks passed, and it was broken off" in html
-        and 'class="braid-report-head failed"' in html
-    )
+    assert "<h1>1 of 1 checks failed.</h1>" in html and 'class="braid-report-alarm"' in html
     assert "AssertionError: skew is too high" in html and "Plotly.newPlot" in html
     assert told.out.endswith("; 0 of 1 checks passed, and it was broken off\n")
     verdict = json.loads(page.with_suffix(".json").read_text())["verdict"]
     assert (verdict["passed"], verdict["total"]) == (0, 1) and "too high" in verdict["error"]
 
 
-def test_the_head_says_what_a_report_is_of_and_what_is_different(
+PAGE = """# The first page
+from braid_lab.reports import page
+from braid_lab.reports.line_picture import Band, Curve, LinePicture
+page.set_answer(f'The fullest host holds {100 * hosts} rows.')
+page.add_figure('rows on the fullest host', 100 * hosts, unit='rows', better='less')
+page.add_figure('seconds of a batch', 0.25, unit='s', better='less')
+page.set_picture(LinePicture('Rows.', (1, 2), (Curve('measured', (1, 2)),), (Band(1, 2, '2x2'),)))
+page.add_finding('Adapting pays.', 'The last change came early.')"""
+
+
+def test_the_top_of_a_page_has_the_answer_and_its_changes(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder, page = tmp_path / "notebooks", tmp_path / "small.html"
-    write(folder / "small.ipynb", BODY[1], BODY[2], BODY[5])
-    given = ("-o", str(page), "--compare", "-f")
-    assert braid(folder, "report", "smal", *given) == 0, "by how its name begins"
+    write(folder / "small.ipynb", BODY[1], BODY[2], PAGE, BODY[5])
+    given = ("report", "smal", "-o", str(page), "-f", "--json")
+    assert braid(folder, *given) == 0, "by how its name begins"
     first, data = page.read_text(), json.loads(page.with_suffix(".json").read_text())
-    assert "There is no earlier run to compare with." in first
-    assert "<title>A small report</title>" in first
-    assert "skew = 0.5, hosts = 4, workload = 'EQ5'" in first
+    assert "<title>A small report</title>" in first and "first run of these settings" in first
+    assert "<h1>The fullest host holds 400 rows.</h1>" in first and "Adapting pays." in first
     assert (data["report"], data["title"]) == ("small", "A small report")
-    assert data["parameters"]["hosts"] == 4
     assert data["verdict"] == {"passed": 1, "total": 1, "failed": [], "error": ""}
     assert data["figures"] == [{"name": "line", "columns": ["y"], "rows": [[1], [4]]}]
+    assert [f["value"] for f in data["headlines"]] == [400, 0.25]
     assert {"braid", "python", "pyspark", "duckdb"} <= set(data["versions"])
-    assert len(data["cells"]) == 4 and data["seconds"] > 0
-    assert braid(folder, "report", "small", *given, "-p", "hosts=8") == 0
+    history = page.with_name("small.history.jsonl")
+    run = json.loads(history.read_text())
+    assert run["settings"]["hosts"] == 4 and len(run["cells"]) == 5 and run["seconds"] > 0
+    figures = [{**run["figures"][0], "value": v} for v in (300, 300, 301, 299)]
+    history.write_text(
+        "".join(f"{json.dumps({**run, 'figures': [f]})}\n" for f in figures) + '{"to'
+    )
+    mark, changed = tmp_path / "changed", 'echo "$BRAID_CHANGES" > '
+    more = ("--on-change", f"{changed}{mark}", "--expect", "fullest < 400", "--expect", "x = 1")
+    assert braid(folder, *given, *more, "--keep", "1") == 1
     second = page.read_text()
-    assert f"Different from the run of {data['date']}" in second
-    rows = ("parameter hosts</th><td>4 → 8", "line, mean of y</th><td>2.5 → 4.5", "(not 4)")
-    assert all(row in second for row in rows)
-    assert braid(folder, "report", "small", *given, "-p", "hosts=8") == 0
-    third = page.read_text()
-    assert "As the run of" in third
-    assert third.partition("</section>")[2] == second.partition("</section>")[2], "the same ids"
-    assert capfd.readouterr().err == ""
+    assert "▲ 33 % more than usual" in second and "last run 299" in second
+    assert mark.read_text() == "Rows on the fullest host: 400, 33 % more than usual.\n"
+    assert capfd.readouterr().err == (
+        "braid: small: expected rows on the fullest host < 400; it is 400\n"
+        "braid: small: no figure is named 'x'; there are: rows on the fullest host, seconds of a "
+        "batch\n"
+    )
+    runs = [json.loads(line) for line in history.read_text().splitlines()]
+    assert [len(r["cells"]) for r in runs] == [0, 0, 0, 0, 5], "a torn line is gone"
+    assert (tmp_path / runs[-1]["page"]).read_text() == second
+    assert (
+        second.partition('<details class="braid-report-fold"><summary>The run')[2]
+        == (first.partition('<details class="braid-report-fold"><summary>The run')[2])
+    ), "the same ids"
+
+
+def test_a_sweep_has_a_page_for_each_setting_and_an_index_lists_them(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "notebooks" / "small.ipynb", PAGE)
+    page = tmp_path / "out" / "small.html"
+    given = ("report", "small", "-o", str(page), "-p", "hosts=2,3", "-p", "workload=a,b")
+    assert braid(tmp_path / "notebooks", *given, "--index", str(page.parent)) == 0
+    names = {"small.html", "small.history.jsonl", "index.html"}
+    runs = [f"small-hosts-{hosts}.html" for hosts in (2, 3)]
+    assert {file.name for file in page.parent.iterdir()} == {*names, *runs}
+    html = page.read_text()
+    assert "Rows on the fullest host: least with hosts = 2, 200; at worst 300." in html
+    assert all(f'<a href="{name}">' in html for name in runs) and "Rows on the fullest" in html
+    index = (page.parent / "index.html").read_text()
+    assert "<h1>The report holds.</h1>" in index and all(f'href="{name}"' in index for name in runs)
+    assert find_external_urls(html) == find_external_urls(index) == []
+    assert "; 2 of 2 runs\n" in capfd.readouterr().out
 
 
 def test_a_page_that_would_load_something_is_not_written(
@@ -229,6 +269,15 @@ def test_the_time_left_of_a_first_run_is_that_expected_less_what_is_gone() -> No
             "live is 'perhaps'; it takes true or false, such as False",
         ),
         (["small", "-p", "hosts"], "-p takes KEY=VALUE, such as skew=1.0; found 'hosts'"),
+        (["small", "-p", "hosts=1,99"], "hosts is 99; it takes 1 to 64\n"),
+        (
+            ["small", "-p", "hosts=" + ",".join(map(str, range(1, 61))), "-p", "skew=0,1"],
+            "-p asks for 120 runs; a sweep has at most 100\n",
+        ),
+        (["small", "--expect", "fast"], "--expect takes a figure, one of <= >= != == < > = and a"),
+        (["small", "--keep", "-1"], "--keep is -1; it takes 0 or more\n"),
+        ([], "report takes the NAME of a notebook, or --index DIR\n"),
+        (["--index", "/proc/none"], "/proc/none has no history of a report (NAME.history.jsonl)"),
     ],
 )
 def test_wrong_usage_is_refused_before_anything_runs(
@@ -283,9 +332,8 @@ def test_list_tells_what_a_notebook_is_about_and_how_long_it_takes(
     assert told.startswith("sound: A small report · what it shows (about 2 min)\n")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "sound.json").write_text(
-        json.dumps({"format_version": VERSION, "seconds": 75.0})
-    )
+    run = ReportRun("sound", "", "", {}, "", 0, 0, (), "", (), 75.0, "", "")
+    append_run_to_history(tmp_path / "runs" / "sound.history.jsonl", [], run)
     assert braid(tmp_path, "list") == 0
     assert "(about 2 min) (the last took 1 min 15 s)\n" in capfd.readouterr().out
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import braid_widgets
-from braid_lab.reports.report_summary import STYLE
+from braid_lab.reports.report_style import STYLE
 
 CLASS = re.compile(r"\.(braid-[\w-]+)")
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from braid.util.durations import UNITS, format_duration
 
-from braid_lab.reports import notebook_runner, report_outcome
+from braid_lab.reports import notebook_runner, report_command
 from braid_lab.reports import report as reports
 from braid_lab.reports.notebook_parameters import NotebookError, read_parameters
+from braid_lab.reports.report_history import history_file, read_history
 
 
 def add_commands(commands: Any) -> None:
@@ -19,7 +20,7 @@ def add_commands(commands: Any) -> None:
     report = commands.add_parser(
         "report", help="run a notebook headless and write one self-contained HTML file"
     )
-    reports.add_arguments(report)
+    report_command.add_arguments(report)
     report.set_defaults(command=reports.run_report)
     listing = commands.add_parser(
         "list", help="list the notebooks, with what each takes and how long"
@@ -58,6 +59,7 @@ def list_notebooks(options: argparse.Namespace) -> int:
 
 
 def _format_last_duration(name: str) -> str:
-    """Return how long the last report took, if the default place has it as JSON."""
-    last = report_outcome.read_outcome(reports.FOLDER / f"{name}.json")
-    return f" (the last took {format_duration(last['seconds'] * UNITS['second'])})" if last else ""
+    """Return how long the last report took, if there is one at the default place."""
+    runs = read_history(history_file(report_command.FOLDER / f"{name}.html"))
+    took = format_duration(runs[-1].seconds * UNITS["second"]) if runs else ""
+    return f" (the last took {took})" if took else ""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ class NotebookError(BraidError):
     """A notebook that cannot be run, or whose run failed; the message gives the reason."""
 
 
+MOST_RUNS = 100
+"""Maximum number of runs of a sweep."""
 _NUMBER = r"\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"(({_NUMBER}) to ({_NUMBER})|({_NUMBER}) or more|above ({_NUMBER})) *(?:;|$)")
 _ONE_OF = re.compile(r"one of (?P<options>[^;]+?) *(?:;|$)")
@@ -124,6 +127,41 @@ def _parse_literal(name: str, text: str) -> Any:
         raise NotebookError(
             f"the parameters cell sets {name} = {text}; it may hold literals only"
         ) from None
+
+
+def list_combinations(
+    texts: Sequence[tuple[str, str]], accepted: Mapping[str, Parameter]
+) -> list[dict[str, Any]]:
+    """Return the values of each run of a sweep; one combination if every name has one value.
+
+    A name has several values if it is given several times, or as numbers or options with commas. A
+    free text may contain commas; it is one value.
+
+    Raises NotebookError for an unknown name, a text that a parameter does not take, and over 100
+    combinations.
+    """
+    values = dict[str, list[Any]]()
+    for name, text in texts:
+        parts = _split_values(text, accepted[name]) if name in accepted else [text]
+        values.setdefault(name, []).extend(parse_values({name: p}, accepted)[name] for p in parts)
+    several = {
+        name: list(dict.fromkeys(map(_make_hashable, each))) for name, each in values.items()
+    }
+    combined = [dict(zip(several, each, strict=True)) for each in product(*several.values())]
+    if len(combined) > MOST_RUNS:
+        raise NotebookError(f"-p asks for {len(combined)} runs; a sweep has at most {MOST_RUNS}")
+    return combined
+
+
+def _make_hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _split_values(text: str, parameter: Parameter) -> list[str]:
+    """Return the values in a text: its parts if the parameter takes a number or an option."""
+    one_of = isinstance(parameter.default, str) and _ONE_OF.match(parameter.help)
+    is_single = isinstance(parameter.default, bool | int | float) or one_of
+    return [part.strip() for part in text.split(",")] if is_single else [text]
 
 
 def parse_values(settings: Mapping[str, str], accepted: Mapping[str, Parameter]) -> dict[str, Any]:

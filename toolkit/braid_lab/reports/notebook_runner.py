@@ -35,12 +35,13 @@ class NotebookRun:
     """A notebook with the outputs of a run.
 
     ``cells`` are the first lines of the executed code cells and the seconds that each took.
-    ``error`` is the reason why it stopped; "": it completed.
+    ``error`` is the reason why it stopped; "": it completed. ``was_interrupted``: by a signal.
     """
 
     notebook: NotebookNode
     cells: list[tuple[str, float]] = field(default_factory=list)
     error: str = ""
+    was_interrupted: bool = False
 
     @property
     def total_seconds(self) -> float:
@@ -150,7 +151,7 @@ def run_notebook(
         finally:
             if client.by_signal:
                 where = f"in {progress}" if progress.cell else "before the first cell"
-                ran.error = f"a signal ended it {where}"
+                ran.error, ran.was_interrupted = f"a signal ended it {where}", True
             progress.end_cell()
     return ran
 

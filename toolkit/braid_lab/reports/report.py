@@ -1,105 +1,141 @@
-"""The command ``braid report``: one notebook, headless, as one page."""
+"""The command ``braid report``: a notebook, headless, as one page, or a page for each setting."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from braid_lab.reports import notebook_runner as files
 from braid_lab.reports import report_outcome, report_summary
-from braid_lab.reports.notebook_parameters import NotebookError, parse_values, read_parameters
+from braid_lab.reports.notebook_parameters import NotebookError
+from braid_lab.reports.page import PageContent, read_content
+from braid_lab.reports.report_command import ReportOrder
+from braid_lab.reports.report_figures import Figure
+from braid_lab.reports.report_history import (
+    ReportRun,
+    append_run_to_history,
+    describe_changes,
+    history_file,
+    write_atomically,
+)
+from braid_lab.reports.report_index import write_report_index
 from braid_lab.reports.report_page import render_page
-
-FOLDER = Path("runs")
-"""Default folder of pages."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "name", metavar="NAME", help="a notebook, as `braid list` names it, or how that begins"
-    )
-    parser.add_argument(
-        "-p",
-        dest="parameters",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="set a parameter",
-    )
-    parser.add_argument(
-        "-o",
-        dest="output",
-        metavar="FILE",
-        type=Path,
-        help="the HTML file (default: runs/NAME.html)",
-    )
-    parser.add_argument(
-        "-f", "--force", action="store_true", help="replace the HTML file if it exists"
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="write verdict, claims and figures beside it, as FILE with the ending .json",
-    )
-    parser.add_argument(
-        "--compare",
-        action="store_true",
-        help="say what is different from the last run, of which there is such JSON",
-    )
-    parser.add_argument("--open", action="store_true", help="show the page in a browser")
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="tell cells and what they print, to stderr"
-    )
+from braid_lab.reports.sweep import render_sweep_page
 
 
 def run_report(options: argparse.Namespace) -> int:
-    """Run the report.
+    """Run the report, or each run of a sweep.
 
-    Return 0; 1 if the notebook fails (the page has the outputs so far); 2 if the notebook cannot be
-    run or the page cannot be written.
+    Return 0; 1 if a notebook fails (the page has the outputs so far), a figure is not as expected
+    or the command of a change fails; 2 if the notebook cannot be run or a page cannot be written.
     """
     try:
-        name = files.find_notebook(options.name, options.notebooks)
-        notebook = options.notebooks / f"{name}.ipynb"
-        accepted = read_parameters(notebook)
-        values = parse_values(_parse_settings(options.parameters), accepted)
-        output = options.output or FOLDER / f"{name}.html"
-        _check_output(output, options.force)
-        aside = output.with_suffix(".json")
-        last = report_outcome.read_outcome(aside)
-    except (NotebookError, ValueError) as error:
+        if options.index is not None and options.name is None:
+            print(f"wrote {write_report_index(options.index)}")
+            return 0
+        order = ReportOrder.from_options(options)
+    except (NotebookError, ValueError, OSError) as error:
         return _print_refusal(str(error), 2)
-    defaults = {n: p.default for n, p in accepted.items()}
-    about = files.read_notebook_info(notebook)
-    expected = about.expected_minutes and 60 * about.expected_minutes
-    ran, claims = _run_with_claims(notebook, values, options.verbose, last, expected)
-    outcome = report_outcome.make_outcome(name, about.title, defaults | values, ran, claims)
-    try:
-        html = render_page(
-            ran.notebook,
-            outcome["title"] or name,
-            notebook.parent,
-            report_summary.render_head(outcome, defaults, last, options.compare),
-        )
-    except NotebookError as error:
-        return _print_refusal(f"{name}: {error}", 1)
-    _write_page(output, html)
-    if options.json or options.compare:
-        report_outcome.write_outcome(outcome, aside)
-    print(
-        f"wrote {output} ({len(html.encode()) / 1e6:.1f} MB); "
-        f"{report_summary.format_verdict(outcome)}"
-    )
+    code = _run_all_combinations(order, options)
+    if options.index is not None:
+        print(f"wrote {write_report_index(options.index)}")
     if options.open:
-        webbrowser.open(output.resolve().as_uri())
-    return _print_refusal(f"{name}: {ran.error}", 1) if ran.error else 0
+        webbrowser.open(order.output.resolve().as_uri())
+    return code
+
+
+def _run_all_combinations(order: ReportOrder, options: argparse.Namespace) -> int:
+    runs, codes = list[ReportRun](), list[int]()
+    for values, page in zip(order.combinations, order.run_pages, strict=True):
+        run, code, was_interrupted = _run_one_combination(order, values, page, options)
+        codes.append(code)
+        runs += [run] if run else []
+        if was_interrupted:
+            break
+    if order.is_sweep and runs:
+        write_atomically(order.output, render_sweep_page(runs, order.varied_names))
+        print(f"wrote {order.output}; {len(runs)} of {len(order.run_pages)} runs")
+    return max(codes)
+
+
+def _run_one_combination(
+    order: ReportOrder, values: Mapping[str, Any], page: Path, options: argparse.Namespace
+) -> tuple[ReportRun | None, int, bool]:
+    """Run the notebook and write its page.
+
+    Return the run (None: no page), the exit code, and whether a signal ended it.
+    """
+    about = files.read_notebook_info(order.notebook)
+    ran, claims, content = _execute_notebook(order, about, values, options.verbose)
+    parameters = {**order.defaults, **values}
+    outcome = report_outcome.make_outcome(order.name, about.title, parameters, ran, claims, content)
+    run = report_outcome.make_report_run(outcome, page.name, content)
+    top = report_summary.render_page_top(outcome, run, content, order.defaults, order.earlier)
+    try:
+        html = render_page(ran.notebook, run.title or order.name, order.notebook.parent, top)
+    except NotebookError as error:
+        return None, _print_refusal(f"{order.name}: {error}", 1), ran.was_interrupted
+    write_atomically(page, html)
+    if options.json:
+        report_outcome.write_outcome(outcome, page.with_suffix(".json"))
+    size = f"{len(html.encode()) / 1e6:.1f} MB"
+    print(f"wrote {page} ({size}); {report_summary.format_verdict(outcome)}")
+    if content.answer:
+        print(content.answer)
+    reasons = [ran.error] if ran.error else []
+    reasons += [*_list_broken_expectations(order, run)]
+    reasons += [*_report_changes(order, run, page, options.on_change)]
+    _keep_run_and_page(order, run, page, options.keep)
+    for reason in reasons:
+        _print_refusal(f"{order.name}: {reason}", 1)
+    return run, 1 if reasons else 0, ran.was_interrupted
+
+
+def _list_broken_expectations(order: ReportOrder, run: ReportRun) -> Iterator[str]:
+    """Yield why expectations fail. "report seconds" and "failed checks" are figures too."""
+    totals = [
+        Figure("report seconds", run.seconds, "s"),
+        Figure("failed checks", len(run.failed)),
+    ]
+    for expectation in order.expectations:
+        exact = any(f.name == expectation.name for f in totals)
+        if reason := expectation.explain_failure([*run.figures, *totals] if exact else run.figures):
+            yield reason
+
+
+def _report_changes(
+    order: ReportOrder, run: ReportRun, page: Path, command: str | None
+) -> Iterator[str]:
+    """Run the command if the run differs from earlier ones. Yield why the command failed."""
+    changes = describe_changes(run, order.earlier)
+    if not changes or command is None:
+        return
+    variables = {"BRAID_CHANGES": "\n".join(changes), "BRAID_REPORT": os.fspath(page.resolve())}
+    done = subprocess.run(command, shell=True, env={**os.environ, **variables})
+    if done.returncode:
+        yield f"the command of --on-change ended with exit code {done.returncode}"
+
+
+def _keep_run_and_page(order: ReportOrder, run: ReportRun, page: Path, keep: int) -> None:
+    """Append the run to the history. Keep its page under a name with the time, if asked for."""
+    if keep:
+        stamp = run.time.partition("+")[0].replace(":", "")
+        dated = page.with_name(f"{page.stem}.{stamp}{page.suffix}")
+        shutil.copyfile(page, dated)
+        run = replace(run, page=dated.name)
+        for old in sorted(page.parent.glob(f"{page.stem}.????-??-??T??????{page.suffix}"))[:-keep]:
+            old.unlink()
+    append_run_to_history(history_file(order.output), order.earlier, run)
+    order.earlier.append(run)
 
 
 def _print_refusal(why: str, code: int) -> int:
@@ -107,55 +143,26 @@ def _print_refusal(why: str, code: int) -> int:
     return code
 
 
-def _parse_settings(texts: Sequence[str]) -> dict[str, str]:
-    for text in texts:
-        if "=" not in text:
-            raise NotebookError(f"-p takes KEY=VALUE, such as skew=1.0; found {text!r}")
-    return dict(text.split("=", 1) for text in texts)
-
-
-def _check_output(output: Path, force: bool) -> None:
-    """Raise NotebookError unless the page can be written."""
-    if output.is_dir():
-        raise NotebookError(f"{output} is a folder; -o takes a file")
-    if output.exists() and not force:
-        raise NotebookError(f"{output} exists; -f replaces it")
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=output.parent):
-            pass
-    except OSError as error:
-        raise NotebookError(
-            f"{output} cannot be written ({error.strerror}); -o takes a file of a folder that can"
-        ) from None
-
-
-def _run_with_claims(
-    notebook: Path,
-    values: Mapping[str, Any],
-    verbose: bool,
-    last: report_outcome.Outcome | None,
-    expected: float | None,
-) -> tuple[files.NotebookRun, list[Any]]:
-    """Run the notebook. Return the run and the claims that it checked."""
-    before = {title: took for title, took in (last or {}).get("cells", ())}
+def _execute_notebook(
+    order: ReportOrder, about: files.NotebookInfo, values: Mapping[str, Any], verbose: bool
+) -> tuple[files.NotebookRun, list[Any], PageContent]:
+    """Run the notebook. Return the run, the claims that it checked, and its first page."""
+    before = dict(order.earlier[-1].cells) if order.earlier else {}
     line = _Line()
+    writers = (_write_to_stderr, _write_to_stderr) if verbose else (line.show_text, _ignore_text)
     with tempfile.TemporaryDirectory(prefix="braid-") as folder:
-        claims_file = Path(folder) / "claims.jsonl"
-        writers = (
-            (_write_to_stderr, _write_to_stderr) if verbose else (line.show_text, _ignore_text)
-        )
+        claims, content = Path(folder) / "claims.jsonl", Path(folder) / "page.jsonl"
         ran = files.run_notebook(
-            notebook,
+            order.notebook,
             values,
             *writers,
             before,
-            report_outcome.claim_environment(claims_file),
-            expected,
+            report_outcome.make_environment(claims, content),
+            about.expected_minutes and 60 * about.expected_minutes,
         )
-        report_outcome.forward_claims(claims_file, os.environ.get("BRAID_CLAIMS"))
+        report_outcome.forward_claims(claims, os.environ.get("BRAID_CLAIMS"))
         line.clear_line()
-        return ran, report_outcome.read_claims(claims_file)
+        return ran, report_outcome.read_claims(claims), read_content(content)
 
 
 class _Line:
@@ -177,13 +184,3 @@ def _ignore_text(text: str) -> None:
 def _write_to_stderr(text: str) -> None:
     sys.stderr.write(text)
     sys.stderr.flush()
-
-
-def _write_page(output: Path, html: str) -> None:
-    """Write the page atomically: a page that is being served is never incomplete."""
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=output.parent, suffix=".part", delete=False
-    ) as file:
-        file.write(html)
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, output)

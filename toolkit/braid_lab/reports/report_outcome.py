@@ -1,7 +1,4 @@
-"""The outcome of a report as plain data, and the differences from the previous run.
-
-An outcome has the report's parameters, whether its checks passed, and its figures.
-"""
+"""The outcome of a report as plain data: parameters, verdict, claims, figures and versions."""
 
 from __future__ import annotations
 
@@ -9,7 +6,8 @@ import ast
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,23 +18,31 @@ from braid.util.git_checkout import git_commit
 from braid.util.machine import available_cores, machine_memory
 
 from braid_lab.reports.notebook_runner import NotebookRun
+from braid_lab.reports.page import VARIABLE, PageContent
+from braid_lab.reports.report_history import ReportRun
 
 Outcome = dict[str, Any]
 """An outcome as stored in JSON."""
-VERSION = 1
+VERSION = 2
 """Version of the stored outcome."""
+_HOLDS = {True: "yes", False: "no", None: "not reached"}
 PACKAGES = ("pyspark", "duckdb", "pyarrow", "numpy", "pandas", "sqlglot")
-MOST = 20
-"""Maximum number of differing figures that are listed."""
-_MUCH = 0.05
-"""Minimum relative change of a column's mean that is listed."""
 
 
 def make_outcome(
-    name: str, title: str, parameters: Mapping[str, Any], ran: NotebookRun, claims: Iterable[Any]
+    name: str,
+    title: str,
+    parameters: Mapping[str, Any],
+    ran: NotebookRun,
+    claims: Iterable[Any],
+    content: PageContent,
 ) -> Outcome:
-    """Return the outcome of report ``name``; ``claims`` are those that its notebook checked."""
-    checks = [*_list_asserting_cells(ran), *_list_required_claims(claims)]
+    """Return the outcome of report ``name``.
+
+    ``claims`` are those that its notebook checked, and ``content`` is its first page.
+    """
+    asserted = [*_list_asserting_cells(ran)]
+    checks = [*asserted, *_list_required_claims(claims)]
     return {
         "format_version": VERSION,
         "report": name,
@@ -48,6 +54,10 @@ def make_outcome(
             "failed": [what for what, passed in checks if passed is False],
             "error": ran.error,
         },
+        "answer": content.answer,
+        "headlines": [asdict(f) for f in content.figures],
+        "findings": content.findings,
+        "asserted": [[title, _HOLDS[passed]] for title, passed in asserted],
         "claims": [dict(c) for c in _select_latest_claims(claims)],
         "figures": list(_read_figures(ran)),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -119,72 +129,31 @@ def _read_figures(ran: NotebookRun) -> Iterator[dict[str, Any]]:
                 yield dict(output.metadata.braid)
 
 
-def write_outcome(found: Outcome, file: Path) -> None:
+def make_report_run(outcome: Outcome, page: str, content: PageContent) -> ReportRun:
+    """Return the run that a history keeps of an outcome; ``page`` is the page's file name."""
+    verdict, versions = outcome["verdict"], outcome["versions"]
+    reason = str(verdict["error"]).strip().splitlines()[-1:]
+    return ReportRun(
+        report=outcome["report"],
+        title=outcome["title"],
+        time=outcome["date"],
+        settings=outcome["parameters"],
+        answer=content.answer,
+        passed=verdict["passed"],
+        total=verdict["total"],
+        failed=tuple(verdict["failed"]),
+        error=(reason or [""])[0],
+        figures=tuple(content.figures),
+        seconds=outcome["seconds"],
+        commit=versions.get("commit", versions["braid"]),
+        page=page,
+        cells=tuple((title, took) for title, took in outcome["cells"]),
+    )
+
+
+def write_outcome(outcome: Outcome, file: Path) -> None:
     """Write the outcome as JSON with one value a line, so that runs can be compared by line."""
-    file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def read_outcome(file: Path) -> Outcome | None:
-    """Return the outcome of an earlier run; None if there is none, or one of another version."""
-    if not file.exists():
-        return None
-    try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{file} is no outcome of a report: {error}") from None
-    return stored if isinstance(stored, dict) and stored.get("format_version") == VERSION else None
-
-
-Difference = tuple[str, str, str]
-"""The name of the value that differs, its old and its new value."""
-
-
-def compare_outcomes(last: Outcome, now: Outcome) -> list[Difference]:
-    """Return the differences from an earlier run of the same report.
-
-    Compared are the parameters, the verdict, the claims, and the means of the columns of figures.
-    """
-    differences = list(_compare_values(last["parameters"], now["parameters"], "parameter "))
-    differences += _compare_values(_summarize_verdict(last), _summarize_verdict(now), "")
-    claims = [{_format_claim_name(c): c["holds"] for c in of["claims"]} for of in (last, now)]
-    differences += _compare_values(claims[0], claims[1], "holds: ")
-    return differences + list(_compare_figure_means(last["figures"], now["figures"]))[:MOST]
-
-
-def _summarize_verdict(of: Outcome) -> dict[str, str]:
-    verdict = of["verdict"]
-    return {
-        "checks passed": f"{verdict['passed']} of {verdict['total']}",
-        "failed": "; ".join(verdict["failed"]) or "none",
-    }
-
-
-def _compare_values(
-    last: Mapping[str, Any], now: Mapping[str, Any], what: str
-) -> Iterator[Difference]:
-    for name in {**last, **now}:
-        was, is_ = (str(of.get(name, "–")) for of in (last, now))
-        if was != is_:
-            yield f"{what}{name}", was, is_
-
-
-def _compare_figure_means(last: Sequence[Any], now: Sequence[Any]) -> Iterator[Difference]:
-    """Yield the columns of figures, by place and name, whose means differ noticeably."""
-    means = {(n, f["name"]): _compute_column_means(f) for n, f in enumerate(last)}
-    for n, figure in enumerate(now):
-        for column, mean in _compute_column_means(figure).items():
-            was = means.get((n, figure["name"]), {}).get(column)
-            if was is not None and abs(mean - was) > _MUCH * max(abs(mean), abs(was)):
-                yield f"{figure['name']}, mean of {column}", f"{was:.4g}", f"{mean:.4g}"
-
-
-def _compute_column_means(figure: Mapping[str, Any]) -> dict[str, float]:
-    columns = zip(figure["columns"], zip(*figure["rows"], strict=True), strict=False)
-    numbers = {
-        str(name): [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-        for name, values in columns
-    }
-    return {name: sum(values) / len(values) for name, values in numbers.items() if values}
+    file.write_text(json.dumps(outcome, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_claims(file: Path) -> list[Any]:
@@ -201,6 +170,6 @@ def forward_claims(file: Path, to: str | None) -> None:
             target.write(file.read_text(encoding="utf-8"))
 
 
-def claim_environment(claims: Path) -> dict[str, str]:
-    """Return the environment that tells a notebook where to write its claims."""
-    return {"BRAID_CLAIMS": os.fspath(claims)}
+def make_environment(claims: Path, page: Path) -> dict[str, str]:
+    """Return the environment in which a notebook writes its claims and its first page to files."""
+    return {"BRAID_CLAIMS": os.fspath(claims), VARIABLE: os.fspath(page)}

@@ -31,9 +31,14 @@ TEMPLATE = """{%- extends 'lab/index.html.j2' -%}
 {%- block body_header -%}
 {{ super() | replace('data-jp-theme-light="true"', "") }}{{ resources.head }}
 {%- endblock -%}
+{%- block any_cell scoped -%}{{ cell.metadata.get("fold", "") }}{{ super() }}{%- endblock -%}
+{%- block body_footer -%}</details>{{ super() }}{%- endblock -%}
 """
 LAB = re.compile(r"<!-- lab -->.*?<!-- /lab -->", re.DOTALL)
 """Passages for users of JupyterLab; a page leaves them out."""
+HEADING = re.compile(r"#{1,6} +(.+)\n*")
+FIRST = "The run"
+"""Title of a page's first section: what the notebook begins with, with the picture that plays."""
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
 
 
@@ -41,8 +46,9 @@ def render_page(notebook: NotebookNode, title: str, folder: Path, head: str = ""
     """Return the notebook as one HTML page that loads no external resources.
 
     It has no code, static views instead of widgets, and embedded images. ``head`` is HTML that
-    comes first. Two runs have the same ids. ``folder`` is the base of the notebook's relative
-    links. Raises NotebookError if an output would load an external resource.
+    comes first; each section of the notebook is folded below it. Two runs have the same ids.
+    ``folder`` is the base of the notebook's relative links. Raises NotebookError if an output would
+    load an external resource.
     """
     with OptionalImport("notebooks"):
         from jinja2 import DictLoader
@@ -53,6 +59,7 @@ def render_page(notebook: NotebookNode, title: str, folder: Path, head: str = ""
         cell.id = f"cell-{n}"
         if cell.cell_type == "markdown":
             cell.source = LAB.sub("", cell.source)
+    fold_sections(notebook)
     exporter = HTMLExporter(  # type: ignore[no-untyped-call]
         extra_loaders=[DictLoader({"offline.html.j2": TEMPLATE})],
         template_file="offline.html.j2",
@@ -69,6 +76,28 @@ def render_page(notebook: NotebookNode, title: str, folder: Path, head: str = ""
     if loads := find_external_urls(html):
         raise NotebookError(f"the page would not work offline, it loads {', '.join(loads[:5])}")
     return str(html)
+
+
+def fold_sections(notebook: NotebookNode) -> None:
+    """Mark the cells at which a page's folded sections begin: the first one, and each heading.
+
+    A heading becomes the title of its section and leaves its cell. A cell's mark is HTML in its
+    metadata, under "fold".
+    """
+    for n, cell in enumerate(notebook.cells):
+        title = FIRST if n == 0 else ""
+        if cell.cell_type == "markdown" and (heading := HEADING.match(cell.source)):
+            cell.source = cell.source[heading.end() :]
+            title = title or _strip_markup(heading[1])
+        if title:
+            cell.metadata["fold"] = ("</details>" if n else "") + (
+                f'<details class="braid-report-fold"><summary>{escape(title)}</summary>'
+            )
+
+
+def _strip_markup(text: str) -> str:
+    """Return a heading without links, stars and backticks."""
+    return re.sub(r"[*`]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)).strip()
 
 
 def find_external_urls(html: str) -> list[str]:

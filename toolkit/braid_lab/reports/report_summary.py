@@ -1,31 +1,40 @@
-"""The head of a report: its notebook, whether its checks passed, and differences."""
+"""The top of a report's page: the answer, figures, picture and findings; the rest is folded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
+from urllib.parse import quote
 
 from braid.util.durations import UNITS, format_duration
 
-from braid_lab.reports.report_outcome import Difference, Outcome
+from braid_lab.reports.page import FINDINGS, HEADLINES, PageContent
+from braid_lab.reports.report_figures import Change, Figure
+from braid_lab.reports.report_history import (
+    ReportRun,
+    compare_with_earlier,
+    describe_changes,
+    list_figure_values,
+    select_equal_settings,
+)
+from braid_lab.reports.report_outcome import Outcome
+from braid_lab.reports.report_style import (
+    LAYOUT_SCRIPT,
+    STYLE,
+    render_folded_section,
+    render_html_table,
+    render_sparkline,
+)
 
-STYLE = """<style>
-.braid-report-head { font: 14px/1.5 system-ui, sans-serif; margin: 1em 0 2em; padding: 0.8em 1.2em;
-  border: 1px solid rgba(128, 128, 128, 0.4); border-left: 6px solid #2f9e44;
-  color: var(--jp-content-font-color1, inherit); }
-.braid-report-head.failed { border-left-color: #c92a2a; }
-.braid-report-head table { border-collapse: collapse; font-size: 13px; }
-.braid-report-head :is(th, td) { text-align: left; vertical-align: top; padding: 1px 1.2em 1px 0;
-  font-weight: normal; overflow-wrap: anywhere; }
-.braid-report-head th { white-space: nowrap; opacity: 0.75; }
-.braid-report-head pre { white-space: pre-wrap; }
-</style>"""
+SHOWN_RUNS = 12
+"""Maximum number of earlier runs on a page."""
 
 
-def format_verdict(found: Outcome) -> str:
+def format_verdict(outcome: Outcome) -> str:
     """Return the verdict as a sentence."""
-    verdict = found["verdict"]
+    verdict = outcome["verdict"]
     checks = (
         f"{verdict['passed']} of {verdict['total']} checks passed"
         if verdict["total"]
@@ -35,51 +44,216 @@ def format_verdict(found: Outcome) -> str:
     return f"{checks}{broken}"
 
 
-def render_head(
-    found: Outcome, defaults: Mapping[str, Any], last: Outcome | None, compared: bool
+def make_heading(run: ReportRun, content: PageContent) -> str:
+    """Return the heading: the answer if all checks hold, else their verdict."""
+    if content.answer and run.is_sound:
+        return content.answer
+    verdict = "the report broke off" if run.error and not run.failed else run.verdict
+    return f"{verdict[:1].upper()}{verdict[1:]}."
+
+
+def render_page_top(
+    outcome: Outcome,
+    run: ReportRun,
+    content: PageContent,
+    defaults: Mapping[str, Any],
+    earlier: Sequence[ReportRun],
 ) -> str:
-    """Return the head as HTML.
+    """Return everything above a page's own cells as HTML.
 
-    ``compared``: list the differences from ``last``; None: there is no earlier run.
+    - ``run``: this run as the history has it; ``earlier``: those before it.
+    - ``defaults``: the notebook's own parameters.
     """
-    rows = [
-        ("report", f"{found['title'] or found['report']} ({found['report']})"),
-        ("parameters", _format_parameters(found["parameters"], defaults)),
-        ("made", f"{found['date']}, in {format_duration(found['seconds'] * UNITS['second'])}"),
-        ("by", ", ".join(f"{name} {v}" for name, v in found["versions"].items())),
-        ("on", found["machine"]),
+    changes = compare_with_earlier(run, earlier)
+    equal = select_equal_settings(earlier, run.settings)
+    parts = [
+        STYLE + LAYOUT_SCRIPT,
+        _render_context(run, defaults, len(equal)),
+        f"<h1>{escape(make_heading(run, content))}</h1>",
+        _render_alarm(outcome, content),
+        _render_cards(content.figures[:HEADLINES], changes, equal),
+        content.picture.to_html() if content.picture else "",
+        _render_findings(content, outcome, describe_changes(run, earlier)),
+        "<h2>Everything behind it</h2>",
+        *_render_folds(outcome, run, content, defaults, earlier),
     ]
-    wrong = found["verdict"]["failed"] or found["verdict"]["error"]
-    parts = [f"<p><b>{escape(format_verdict(found))}</b></p>", _format_table(rows)]
-    if wrong:
-        lines = [*found["verdict"]["failed"], found["verdict"]["error"]]
-        parts.append(f"<pre>{escape(chr(10).join(filter(None, lines)))}</pre>")
-    if compared:
-        parts.append(_format_differences(found, last))
-    kind = "braid-report-head failed" if wrong else "braid-report-head"
-    return f'{STYLE}<section class="{kind}">{"".join(parts)}</section>'
+    return f'<div class="braid-report">{"".join(parts)}</div>'
 
 
-def _format_parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    parts = []
-    for name, value in values.items():
-        other = "" if value == defaults.get(name) else f" (not {defaults.get(name)!r})"
-        parts.append(f"{name} = {value!r}{other}")
-    return ", ".join(parts) or "none"
+def _render_context(run: ReportRun, defaults: Mapping[str, Any], earlier: int) -> str:
+    changed = [f"{n} = {v}" for n, v in run.settings.items() if v != defaults.get(n)]
+    when = run.time.replace("T", ", ").partition("+")[0] + " UTC"
+    count = f"{earlier + 1} runs with these settings" if earlier else "first run of these settings"
+    return (
+        f'<p class="braid-report-context"><b>{escape(run.title or run.report)}</b>'
+        f"<span>{escape(' · '.join([when, *(changed or ['default settings'])]))} · "
+        f'<a href="#braid-report-runs">{count}</a></span></p>'
+    )
 
 
-def _format_differences(found: Outcome, last: Outcome | None) -> str:
-    from braid_lab.reports.report_outcome import compare_outcomes
-
-    if last is None:
-        return "<p>There is no earlier run to compare with.</p>"
-    changed: Sequence[Difference] = compare_outcomes(last, found)
-    if not changed:
-        return f"<p>As the run of {escape(last['date'])}.</p>"
-    head = f"<p>Different from the run of {escape(last['date'])}:</p>"
-    return head + _format_table([(what, f"{was} → {now}") for what, was, now in changed])
+def _render_alarm(outcome: Outcome, content: PageContent) -> str:
+    """Return what failed, and the answer, which then is no heading."""
+    failed = [*outcome["verdict"]["failed"], *filter(None, [outcome["verdict"]["error"]])]
+    if not failed:
+        return ""
+    lead = f'<p class="braid-report-lead">{escape(content.answer)}</p>' if content.answer else ""
+    return f'<div class="braid-report-alarm">{escape(chr(10).join(failed))}</div>{lead}'
 
 
-def _format_table(rows: Iterable[tuple[str, str]]) -> str:
-    cells = (f"<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in rows)
-    return f"<table>{''.join(cells)}</table>"
+def _render_cards(
+    figures: Sequence[Figure], changes: Mapping[str, Change], equal: Sequence[ReportRun]
+) -> str:
+    cards = "".join(_render_card(f, changes.get(f.name), equal) for f in figures)
+    return f'<div class="braid-report-cards">{cards}</div>' if cards else ""
+
+
+def _render_card(figure: Figure, change: Change | None, equal: Sequence[ReportRun]) -> str:
+    before = list_figure_values(equal, figure.name)
+    last = f" · last run {Figure(figure.name, before[-1], figure.unit).text}" if before else ""
+    return (
+        f'<div class="braid-report-card"><div><strong>{escape(figure.text)}</strong>'
+        f"{render_change(change)}</div><span>{escape(figure.name)}{escape(last)}</span></div>"
+    )
+
+
+def render_change(change: Change | None) -> str:
+    """Return a change as a few colored words with an arrow."""
+    if change is None:
+        return ""
+    arrow = ("▲ " if change.rises else "▼ ") if change.is_change else ""
+    return (
+        f'<small class="braid-report-{change.tone or "same"}">{arrow}{escape(change.text)}</small>'
+    )
+
+
+def _render_findings(content: PageContent, outcome: Outcome, changes: Sequence[str]) -> str:
+    findings = [*content.findings[:FINDINGS], *_find_claims(outcome["claims"])]
+    if changes:
+        shown = [c if len(c) <= 160 else f"{c[:159]}…" for c in changes[:3]]
+        findings.append(("Different from earlier runs.", " ".join(shown)))
+    body = "".join(
+        f'<p class="braid-report-found"><b>{escape(headline)}</b> {escape(text)}</p>'
+        for headline, text in findings
+    )
+    return f"<h2>Findings</h2>{body}" if body else ""
+
+
+def _find_claims(claims: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield a finding on the paper's claims, with those that do not hold."""
+    tried = [c for c in claims if c["holds"] != "not tried"]
+    if not tried:
+        return
+    count = Counter(c["holds"] for c in tried)
+    read = f", {count['under reading']} in one reading" if count["under reading"] else ""
+    headline = f"Of {len(tried)} claims tested, {count['yes']} hold{read}."
+    broken = [
+        f"{c['source']}: {_shorten_text(c['statement'])}" for c in tried if c["holds"] == "no"
+    ]
+    more = f" {len(broken) - 2} more do not." if len(broken) > 2 else ""
+    yield headline, f"These do not: {'; '.join(broken[:2])}.{more}" if broken else ""
+
+
+def _shorten_text(text: str, most: int = 90) -> str:
+    return text.rstrip(".") if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _render_folds(
+    outcome: Outcome,
+    run: ReportRun,
+    content: PageContent,
+    defaults: Mapping[str, Any],
+    earlier: Sequence[ReportRun],
+) -> Iterator[str]:
+    yield render_folded_section("Checks", run.verdict, _render_checks(outcome))
+    runs = [*select_equal_settings(earlier, run.settings), run][-SHOWN_RUNS:]
+    yield render_folded_section(
+        "Runs with these settings", f"{len(runs)} shown", _render_runs(runs)
+    )
+    if len(content.figures) > HEADLINES:
+        rows = [[escape(f.name), escape(f.text)] for f in content.figures]
+        yield render_folded_section(
+            "All figures", "", render_html_table(("figure", "value"), rows, frozenset({1}))
+        )
+    yield render_folded_section("Settings and versions", "", _render_settings(outcome, defaults))
+
+
+def _render_checks(outcome: Outcome) -> str:
+    rows = [
+        [
+            escape(f"{c['paper']}, {c['source']}"),
+            escape(c["statement"]),
+            escape(c["result"]),
+            _render_claim_verdict(c["holds"]),
+        ]
+        for c in outcome["claims"]
+    ]
+    cells = [
+        ["", escape(title), "", _render_claim_verdict(held)] for title, held in outcome["asserted"]
+    ]
+    if not rows and not cells:
+        return "<p>This notebook checks nothing.</p>"
+    return render_html_table(("source", "statement", "result", "holds"), rows + cells, frozenset())
+
+
+def _render_claim_verdict(holds: str) -> str:
+    tone = {"yes": "good", "no": "bad"}.get(holds, "same")
+    return f'<span class="braid-report-{tone}">{escape(holds)}</span>'
+
+
+def _render_runs(runs: Sequence[ReportRun]) -> str:
+    table = render_runs_table(runs)
+    return f'<div id="braid-report-runs">{table}</div>'
+
+
+def render_runs_table(runs: Sequence[ReportRun], extra: Sequence[str] = ()) -> str:
+    """Return runs as a table, the newest first; ``extra`` names settings that have a column.
+
+    A run is linked to its page by the page's name.
+    """
+    names = [f.name for f in runs[-1].figures[:HEADLINES]] if runs else []
+    header = ("run", *extra, "checks", *names, "last runs", "took")
+    rows = [
+        [
+            f'<a href="{quote(r.page)}">{escape(format_time(r.time))}</a>'
+            if r.page
+            else escape(format_time(r.time)),
+            *(escape(str(r.settings.get(name, "–"))) for name in extra),
+            render_verdict(r),
+            *(next((escape(f.text) for f in r.figures if f.name == n), "–") for n in names),
+            render_sparkline(list_figure_values(runs[: k + 1], names[0])[-8:]) if names else "",
+            escape(format_duration(r.seconds * UNITS["second"])),
+        ]
+        for k, r in reversed(list(enumerate(runs)))
+    ]
+    first = 2 + len(extra)
+    numbers = frozenset({*range(first, first + len(names)), len(header) - 1})
+    return render_html_table(header, rows, numbers)
+
+
+def render_verdict(run: ReportRun) -> str:
+    """Return the verdict of a run's checks in its color."""
+    tone = ("good" if run.total else "same") if run.is_sound else "bad"
+    return f'<span class="braid-report-{tone}">{escape(run.verdict)}</span>'
+
+
+def format_time(time: str) -> str:
+    """Return a time of a history for readers: date, hours and minutes."""
+    return time.replace("T", " ")[:16]
+
+
+def _render_settings(outcome: Outcome, defaults: Mapping[str, Any]) -> str:
+    rows = [
+        [escape(n), escape(repr(v)) + _format_default(v, defaults.get(n))]
+        for n, v in outcome["parameters"].items()
+    ]
+    took = format_duration(outcome["seconds"] * UNITS["second"])
+    rows += [
+        ["took", escape(took)],
+        ["versions", escape(", ".join(f"{n} {v}" for n, v in outcome["versions"].items()))],
+        ["machine", escape(outcome["machine"])],
+    ]
+    return render_html_table(("setting", "value"), rows, frozenset())
+
+
+def _format_default(value: Any, default: Any) -> str:
+    return "" if value == default else escape(f" (default {default!r})")
