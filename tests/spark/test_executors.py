@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import cycle
@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from braid import AdaptiveGrid, Coordinated, HotKeys, Ring, SharedJoin
+from braid import AdaptiveGrid, Coordinated, HotKeys, HyperCube, Ring, SharedJoin
 from braid.core.batch_history import PHASE_COLUMNS, PHASES
 from braid.core.irregular_rows import IrregularRowsWritten
 from braid.core.placement import Placement
@@ -27,6 +27,7 @@ from braid.execution.spark_executor import SparkExecutor
 from braid.execution.thread_executor import ThreadExecutor
 from braid.explain import explain_join
 from braid.papers.hotkeys.run_events import SpreadChanged
+from braid.papers.hypercube.run_events import SharesChosen
 from braid.stream_join import JoinRun, StreamJoin
 from oracle import (
     committed_ids,
@@ -45,6 +46,8 @@ ON = "a.k = b.k AND a.n < b.n AND a.s <> concat(b.s, a.s)"
 """A condition with an index, a link and a residual, so that every local join and DuckDB take
 part.
 """
+
+CHAIN = "a.f = b.f AND b.s = c.s AND a.n < c.n"
 
 
 class Packed(SparkExecutor):
@@ -192,6 +195,31 @@ def test_the_way_of_a_batch_changes_nothing(
         assert spent[phases].sum(axis=1).to_numpy() == pytest.approx(
             spent["total_seconds"].to_numpy()
         )
+
+
+def test_a_hypercube_joins_on_spark_as_in_this_process(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark SQL makes the routing keys, of NaN, -0.0 and text; batches run by tasks and threads."""
+    streams, on = tables("abc", {"a": 200, "b": 60, "c": 60}, seed=72, batches=4), CHAIN
+    want = expected(streams, on)
+    join = StreamJoin(
+        frames(spark, streams), on, HyperCube(4, threshold=1.0), partitions=2, check=True
+    )
+    run = ran(join, tmp_path / "run", way("stages process"), monkeypatch)
+    assert want and describe_difference(committed_ids(run), want) == ""
+    shares = [e.shares for e in run.events() if isinstance(e, SharesChosen)]
+    assert len(shares) > 1 and any(h.received_tuples for h in last_hosts(run)[1:])
+    local = StreamJoin(streams, on, HyperCube(4, threshold=1.0), check=True)
+    local_run = local.start(tmp_path / "local", batches="batch")
+    local_run.awaitTermination()
+    assert describe_difference(committed_ids(local_run), want) == ""
+    assert shares == [e.shares for e in local_run.events() if isinstance(e, SharesChosen)]
+
+
+def last_hosts(run: JoinRun) -> Sequence[Any]:
+    """Return the metrics of the hosts in the last batch."""
+    return [e for e in run.events() if isinstance(e, BatchCommitted)][-1].host_metrics
 
 
 def with_wrong_times(rows: pa.Table) -> pa.Table:

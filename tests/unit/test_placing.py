@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from braid import Centralized, HashPartition, HotKeys
+from braid import Centralized, HashPartition, HotKeys, HyperCube
 from braid.core.plan_sentences import format_count
 from braid.core.run_events import PlacementChosen
 from braid.simulation.placement_comparison import (
@@ -69,6 +70,34 @@ def test_a_frequent_value_is_shared_out_and_weighs_on_one_host_of_a_hash() -> No
         assert ("60.0%" in chosen.reason) == (share == 0.6)
         ratio = simulate_cost(HashPartition(8), known) / simulate_cost(HotKeys(8), known)
         assert ratio == 1.0 if share == 0.0 else ratio > 1.05
+
+
+@pytest.mark.parametrize(("rows", "hosts"), [((1, 1, 1), 4), ((8, 1, 1), 16)])
+def test_equalities_on_different_columns_take_a_hypercube_on_several_machines(
+    rows: tuple[float, ...], hosts: int
+) -> None:
+    """Nothing hops, and no host receives more than its cells. On one machine, one host is enough."""
+    dimensions = ((0, 1), (1, 2))
+    known = JoinStatistics(rows, (None,) * 3, hosts, False, 0.0, dimensions=dimensions)
+    chosen = choose_placement(replace(known, has_remote_hosts=True))
+    assert chosen.placement == HyperCube(hosts, dimensions)
+    assert min(r for name, r in chosen.relative_costs.items() if name != "HyperCube") > 2
+    assert isinstance(choose_placement(known).placement, Centralized)
+    linked = replace(known, equality=True, has_remote_hosts=True)
+    assert isinstance(choose_placement(linked).placement, HotKeys)
+
+
+def test_a_chain_is_joined_by_the_hypercube_that_is_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams, on = tables("abc", 60, seed=92, batches=3), "a.k = b.k AND b.n = c.n"
+    monkeypatch.setattr("braid.sources.arrow_streams.available_cores", lambda: 4)
+    monkeypatch.setattr(ArrowStreams, "has_remote_hosts", lambda source: True)
+    join = StreamJoin(streams, on, check=True)
+    assert join.placement == HyperCube(4, ((0, 1), (1, 2)))
+    run = join.start(tmp_path, batches="batch")
+    run.awaitTermination()
+    assert describe_difference(result_ids(run.results()), expected(streams, on)) == ""
 
 
 @pytest.mark.parametrize("streams", [2, 3, 5])

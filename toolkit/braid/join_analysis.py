@@ -195,6 +195,7 @@ def choose_auto_placement(join: AnalyzedJoin) -> PlacementChoice:
         share,
         most_frequent_share=frequent,
         has_remote_hosts=source.has_remote_hosts(),
+        dimensions=tuple(tuple(keys) for keys in predicate.equality_keys),
     )
     return choose_placement(statistics)
 

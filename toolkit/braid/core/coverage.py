@@ -72,7 +72,10 @@ class _StreamBlocks:
         keys_per_value: int,
         boxes: KeyBoxes | None,
     ) -> None:
-        self.blocks, self.boxes = blocks, boxes
+        self.stream_keys: dict[tuple[int, Keys], list[int]] = {}
+        for b in blocks if boxes is not None else ():
+            self.stream_keys.setdefault((b.stream, b.key_range), []).append(b.id)
+        self.boxes = boxes
         self.is_ranged, self.keys_per_value = keying == "join", keys_per_value
         self.numbers = {b.id for b in blocks}
         self.ids = np.array([b.id for b in blocks], np.int64)
@@ -84,7 +87,8 @@ class _StreamBlocks:
         if self.boxes is not None:
             keys = f.stream, f.key_range
             may = self.boxes.may_join
-            return {b.id for b in self.blocks if may(keys, (b.stream, b.key_range))}
+            each = (ids for other, ids in self.stream_keys.items() if may(keys, other))
+            return set(chain.from_iterable(each))
         if not self.is_ranged:
             return set(self.numbers)
         low, high = value_range(f.key_range, self.keys_per_value)

@@ -104,23 +104,23 @@ class KeyBoxes:
 
     def find_box(self, stream: int, keys: Range) -> Box:
         """Return the smallest box that contains some keys of a stream."""
-        shares, low, high = self._locate_keys(stream, keys)
-        return _bound_positions(self.finest, shares, low, high)
+        return _find_smallest_box(self, stream, keys)
 
     def may_join(self, a: tuple[int, Range], b: tuple[int, Range]) -> bool:
         """Return whether tuples of two streams' keys may join: in all dimensions that both have.
 
         ``a``, ``b``: stream and keys.
         """
-        boxes = (dict(zip(self.dimensions[s], self.find_box(s, k), strict=True)) for s, k in (a, b))
-        one, other = boxes
-        return all(
-            one[d][0] < other[d][1] and other[d][0] < one[d][1] for d in one.keys() & other.keys()
-        )
+        (s, keys), (t, others) = a, b
+        ranges = dict(zip(self.dimensions[s], self.find_box(s, keys), strict=True))
+        for d, (low, high) in zip(self.dimensions[t], self.find_box(t, others), strict=True):
+            if d in ranges and not (ranges[d][0] < high and low < ranges[d][1]):
+                return False
+        return True
 
     def split_key_range(self, stream: int, keys: Range) -> Iterator[KeyPiece]:
         """Yield the pieces of some keys of a stream, by cell of the current layout."""
-        shares, low, high = self._locate_keys(stream, keys)
+        shares, low, high = self.locate_keys(stream, keys)
         unit, current = self._key_unit(stream), self.select_cell_shares(stream, self.shares)
         order, number = order_numbers(self.finest, shares), np.zeros(high - low, np.int64)
         for share, values in zip(current, order.coordinates, strict=True):
@@ -134,7 +134,7 @@ class KeyBoxes:
         """Return the number of routing keys of one combination of a stream's numbers."""
         return self.size // int(self.finest ** len(self.dimensions[stream]))
 
-    def _locate_keys(self, stream: int, keys: Range) -> tuple[Shares, int, int]:
+    def locate_keys(self, stream: int, keys: Range) -> tuple[Shares, int, int]:
         """Return the shares under which keys were made, and their range within that layout."""
         layout, unit = self.find_layout(keys), self._key_unit(stream)
         low, high = (key - layout * (self.size + 1) for key in keys)
@@ -193,8 +193,10 @@ def prime_factors(number: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _bound_positions(finest: int, shares: Shares, low: int, high: int) -> Box:
-    order = order_numbers(finest, shares)
+def _find_smallest_box(boxes: KeyBoxes, stream: int, keys: Range) -> Box:
+    """Return the smallest box that contains some keys of a stream."""
+    shares, low, high = boxes.locate_keys(stream, keys)
+    order = order_numbers(boxes.finest, shares)
     parts = (values[low:high] for values in order.coordinates)
     return tuple((int(each.min()), int(each.max()) + 1) for each in parts)
 

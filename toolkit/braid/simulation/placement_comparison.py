@@ -70,6 +70,7 @@ class JoinStatistics:
     - ``event_time_span``: seconds of event time that the rows cover; 0: unknown.
     - ``most_frequent_share``: share of tuples with the most frequent join value; 0: unknown.
     - ``has_remote_hosts``: whether hosts are on several machines.
+    - ``dimensions``: by class of columns that the condition makes equal, its streams, ascending.
     """
 
     rows: tuple[float, ...]
@@ -80,6 +81,7 @@ class JoinStatistics:
     event_time_span: float = 0.0
     most_frequent_share: float = 0.0
     has_remote_hosts: bool = False
+    dimensions: tuple[tuple[int, ...], ...] = ()
 
 
 class PlacementChoice(NamedTuple):
@@ -105,21 +107,36 @@ def choose_placement(known: JoinStatistics) -> PlacementChoice:
 def candidate_placements(known: JoinStatistics) -> Iterable[Placement]:
     """Yield the placements that support the join on this number of hosts, with default settings."""
     streams = len(known.rows)
-    for name, kind in placements_for(streams, known.equality).items():
+    has_values = known.equality or bool(known.dimensions)
+    for name, kind in placements_for(streams, has_values).items():
         is_built_in = (
             kind.__module__.startswith("braid.") and kind.delivery_guarantee == "exactly once"
         )
-        is_apt = {"HashPartition": known.hosts == 1, "HotKeys": known.hosts > 1}.get(name, True)
-        if not is_built_in or not is_apt or name == "StaticOpt":
+        if not is_built_in or not _is_apt(name, known):
             continue
         try:
             placement = kind.from_settings(
                 {"hosts": known.hosts} if "hosts" in kind.setting_names() else {}
-            )
+            ).bind_dimensions(known.dimensions)
         except ValueError:  # too few hosts
             continue
         if placement.supports_streams(streams):
             yield placement
+
+
+def _is_apt(name: str, known: JoinStatistics) -> bool:
+    """Return whether a placement is a candidate, by the equalities and the number of hosts.
+
+    A hash and HotKeys plan the same without frequent values, so one of them is enough. HyperCube is
+    a candidate if no equality links all streams.
+    """
+    by_name = {
+        "HashPartition": known.equality and known.hosts == 1,
+        "HotKeys": known.equality and known.hosts > 1,
+        "HyperCube": not known.equality,
+        "StaticOpt": False,
+    }
+    return by_name.get(name, True)
 
 
 def simulate_cost(placement: Placement, known: JoinStatistics) -> float:
