@@ -25,6 +25,7 @@ from braid.papers.reuse.result_rates import Rates
 from braid.sources.arrow_replay import ArrowReplay
 from braid.storage.hub_files import read_hub_state
 from braid.storage.run_store import RunStore
+from braid.storage.static_input_copy import InputSnapshot
 from braid.util.durations import UNITS
 from duck import duck
 from input_splitting import cut
@@ -248,8 +249,9 @@ class SteppedHub:
         if not (folder / "input").exists():
             ArrowReplay(data, dict.fromkeys(data, "ts"), "batch").write_input(folder / "input")
             cut(folder / "input")
+        copied = InputSnapshot(folder / "input")
         schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
-        reader = ArrowStreamReader(schemas, "ts", folder / "input", BATCHES)
+        reader = ArrowStreamReader(schemas, "ts", copied, BATCHES)
         places = dict(at or dict.fromkeys(data, "here"))
         settings = HubSettings(
             "ts", dict.fromkeys(data, 0) | dict(lateness or {}), UNITS["day"], reuse, history,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from braid.core.run_state import FileChecksum
-from braid.storage.staged_input import StagedStream
+from braid.storage.staged_input import StagedStream, write_stream
 from braid.storage.static_input_copy import InputSnapshot
 from oracle import wait_until
 
@@ -66,6 +67,14 @@ def failing(number: int) -> Callable[[Path, int], None]:
             raise OSError(28, "No space left on device")
 
     return fail
+
+
+def stage_streams(folder: Path, streams: Mapping[str, pa.Table]) -> None:
+    """Write streams as a run of Spark does that is going to split them. ``batch``: see oracle."""
+    for alias, rows in streams.items():
+        numbers = rows["batch"].to_numpy()
+        count = 1 + max(int(each["batch"].to_numpy().max()) for each in streams.values())
+        write_stream(rows.drop_columns(["batch"]), numbers, count, folder, alias)
 
 
 def cut(folder: Path) -> InputSnapshot:

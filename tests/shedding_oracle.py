@@ -7,16 +7,15 @@ fresh tuple and of the partner's block at that time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from braid.core.reserved_columns import DRAW, ROUTING, WORTH
 from braid.core.run_events import BatchPlanned
 from braid.core.shedding_plan import LOWEST
 from braid.kernels.hashing import draw_numbers
 from braid.papers.shedding.run_events import SheddingPlanned
+from braid.storage.static_input_copy import InputSnapshot
 from oracle import Ids
 
 Weights = dict[tuple[int, int], float]
@@ -25,13 +24,13 @@ Weights = dict[tuple[int, int], float]
 
 def arrived_tuples(run: Any, batches: int) -> dict[int, list[dict[str, np.ndarray]]]:
     """Return, by stream and batch, the ids, draws, routing keys and values of the run's tuples."""
-    folder: Path = run.store.input.folder
+    copied: InputSnapshot = run.store.input
     names = list(run.config.streams)
-    schemas = {a: pq.read_schema(folder / a / "000000.parquet") for a in names}
+    schemas = {a: copied.stream_schema(a) for a in names}
     feed, _ = run._join.source.union_streams(run._join, schemas)
     found: dict[int, list[dict[str, np.ndarray]]] = {s: [] for s in range(len(names))}
     for number in range(batches):
-        parts = feed.read_batch(folder, number)
+        parts = feed.read_batch(copied, number)
         for s in found:
             columns = (ROUTING, DRAW, "id", WORTH)
             found[s].append(

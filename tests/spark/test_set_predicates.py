@@ -139,9 +139,9 @@ def test_tables_are_joined_on_sets_without_spark(
     on = line.split(" | ", 1)[1]
     join = StreamJoin(tables, on, Centralized())
     join._join.make_replay(1).write_input(tmp_path)
-    cut(tmp_path)
+    copied = cut(tmp_path)
     feed, *_ = join.source.union_streams(join._join, {a: t.schema for a, t in tables.items()})
-    parts = [p for _, (p,) in sorted(feed.read_batch(tmp_path, 0).items())]
+    parts = [p for _, (p,) in sorted(feed.read_batch(copied, 0).items())]
     a, b = (
         BlockRows(build_block(part, join.predicate.stream_orders(i)))
         for i, part in enumerate(parts)

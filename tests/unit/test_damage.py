@@ -6,6 +6,7 @@ batch.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -20,7 +21,6 @@ from braid.storage import durable_files
 from braid.storage.integrity import check_run, repair_run
 from braid.storage.log_entries import Manifest
 from braid.storage.run_store import RunStore
-from braid.storage.static_input_copy import InputSnapshot
 from braid.stream_join import StreamJoin
 from oracle import describe_difference, expected, killed_before, result_ids, tables
 from scatter import Scatter
@@ -36,11 +36,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     input.
     """
     folder = tmp_path_factory.mktemp("stopped") / "run"
-    with killed_before(3), pytest.MonkeyPatch.context() as patch:
-        real = InputSnapshot.wait_for_batch
-        patch.setattr(
-            InputSnapshot, "wait_for_batch", lambda c, n: (real(c, n), c.wait_until_split())
-        )
+    with killed_before(3):
         join = StreamJoin(STREAMS, ON, Scatter(pieces=2), check=True)
         run = join.start(folder, batches="batch", durability="process")
         with pytest.raises(OSError, match="killed"):
@@ -77,15 +73,20 @@ def gone(file: Path) -> None:
 
 
 def flipped(file: Path) -> None:
-    """Flip one bit in the middle."""
+    """Flip one bit in the middle; in input, of the last micro-batch."""
     body = bytearray(file.read_bytes())
-    body[len(body) // 2] ^= 1
+    at = len(body) // 2
+    if file.suffix == ".arrow" and file.parent.name == "input":
+        *earlier, last, footer = json.loads((file.parent / "files.json").read_text())["tables"]["a"]
+        at = len(body) - footer[0] - last[0] // 2
+    body[at] ^= 1
     file.write_bytes(body)
 
 
 def exchanged(file: Path) -> None:
     """Replace a file by another of its kind, cut or filled to the same length."""
     kind = re.sub(r"\d", "?", re.sub(r"-.*(?=\.)", "-*", file.name))
+    kind = "*.arrow" if file.parent.name == "input" else kind
     other = next(f for f in sorted(file.parent.glob(kind)) if f != file)
     file.write_bytes(other.read_bytes()[: file.stat().st_size].ljust(file.stat().st_size, b" "))
 
@@ -99,7 +100,7 @@ FILES: dict[str, Callable[[Path], Path]] = {
     "a block": lambda run: next(run.glob("blocks/000000-*")),
     "a result": lambda run: next(run.glob("results/000001-*")),
     "the last result": lambda run: next(run.glob("results/000002-*")),
-    "input to come": lambda run: run / "input" / "a" / "000003.parquet",
+    "input to come": lambda run: run / "input" / "a.arrow",
     "the seals of the input": lambda run: run / "input" / "files.json",
 }
 WAYS = (half, empty, gone, flipped, exchanged)

@@ -20,13 +20,13 @@ from braid.core.run_state import FileChecksum
 from braid.errors import DamagedRunError
 from braid.execution.thread_executor import ThreadExecutor
 from braid.join_run import JoinRun
-from braid.sources.arrow_replay import ArrowReplay
 from braid.storage import durable_files
 from braid.storage.published_results import PublishedResults
 from braid.storage.run_store import RunStore
 from braid.storage.spark_checkpoint import SparkCheckpoint
 from braid.storage.static_input_copy import InputSnapshot
 from braid.stream_join import StreamJoin
+from input_splitting import stage_streams
 from oracle import describe_difference, expected, result_ids, tables
 from scatter import Scatter
 from world.cuts import CUTS, Cuts, PowerCut
@@ -156,7 +156,7 @@ def test_a_cut_of_the_power_takes_no_input_while_it_is_cut(machine: Machine, how
     """Before every change from the record of its completeness on, and after the last."""
     folder, cuts = Path("/input"), Cuts(machine, how)
     machine.disk.make_folder(folder)
-    ArrowReplay(STREAMS, {}, "batch").write_input(folder)
+    stage_streams(folder, STREAMS)
     copied = InputSnapshot(folder)
     copied.write_checksums(True)
     durable_files.fsync_path(Path("/"))

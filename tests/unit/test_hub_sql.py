@@ -19,6 +19,7 @@ from braid.hub.query_requests import QueryReader, selected_expressions
 from braid.hub.query_selections import parse_selection
 from braid.papers.reuse.query_definition import UNBOUNDED
 from braid.papers.reuse.selections import implies_selection
+from braid.storage.static_input_copy import InputSnapshot
 from braid_lab.reuse.paper_example import Q1, Q2
 from reuse_cases import MINUTE, figure1_queries
 
@@ -243,7 +244,7 @@ def test_a_stored_query_is_understood_though_new_ones_like_it_are_refused() -> N
         "SELECT f.num, count(*) AS n FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, "
         "checkins [RANGE 1 MIN] c WHERE f.num = c.flight GROUP BY f.dest"
     )
-    asking = QueryReader(ArrowStreamReader({}, "ts", Path(), 0), whole=False)
+    asking = QueryReader(ArrowStreamReader({}, "ts", InputSnapshot(Path()), 0), whole=False)
     asking.reader.schemas = SCHEMAS
     with pytest.raises(QueryError, match=r"f\.num is selected of groups"):
         asking.admit_query(sql, "q", "here")

@@ -213,9 +213,9 @@ def test_where_all_take_part_tuples_have_no_draws(harvest, drawn, tmp_path):
     streams = {a: rows.slice(0, 260).drop_columns(["batch"]) for a, rows in STREAMS.items()}
     made = join(Centralized(), Shed(fraction=1), streams)
     made._join.make_replay(1).write_input(tmp_path)
-    cut(tmp_path)
+    copied = cut(tmp_path)
     feed = made.source.union_streams(made._join, {a: rows.schema for a, rows in streams.items()})[0]
-    found, whole = feed.read_batch(tmp_path, 0, harvest), feed.read_batch(tmp_path, 0)
+    found, whole = feed.read_batch(copied, 0, harvest), feed.read_batch(copied, 0)
     for stream, parts in found.items():
         rows, full = pa.Table.from_batches(parts), pa.Table.from_batches(whole[stream])
         assert rows.schema == full.schema and rows.num_rows > 100
@@ -283,9 +283,9 @@ def test_nulls_and_the_ends_of_lists_tell_tuples_apart(tmp_path):
     whole = pa.concat_tables([rows, turned])
     made = StreamJoin({"a": whole, "b": whole}, "a.k <=> b.k", Centralized(), shed=Shed(fraction=1))
     made._join.make_replay(1).write_input(tmp_path)
-    cut(tmp_path)
+    copied = cut(tmp_path)
     feed = made.source.union_streams(made._join, {"a": whole.schema, "b": whole.schema})[0]
-    drawn = [n for part in feed.read_batch(tmp_path, 0)[0] for n in part[DRAW].to_pylist()]
+    drawn = [n for part in feed.read_batch(copied, 0)[0] for n in part[DRAW].to_pylist()]
     assert len(drawn) == whole.num_rows == len(set(drawn))
 
 

@@ -267,8 +267,6 @@ BEGINS = [
     "replace input/a.arrow",
     "replace input/files.json",
     "replace run.json",
-    "append input/a/",
-    "unlink input/a.arrow",
     "replace events.jsonl",
 ]
 

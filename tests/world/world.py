@@ -20,8 +20,8 @@ from unittest.mock import patch
 from braid.execution import thread_executor
 from braid.storage import block_readers, log_checkpointer
 from braid.storage import object_store as buckets
-from braid.storage.staged_input import StagedStream
 from braid.storage.static_input_copy import InputSnapshot
+from braid.storage.table_input import TableInput
 from braid.util.clock_and_threads import replace_environment, replace_workers
 from braid.util.file_system import replace_file_system
 
@@ -355,7 +355,7 @@ class World:
                 patch.object(thread_executor, "_SHORT", -1.0 if self.scenario.many else inf),
                 patch.object(thread_executor, "available_cores", lambda: 2),
                 patch.object(buckets, "ObjectStore", self._bucket),
-                *map(_unlocked, (InputSnapshot, StagedStream)),
+                *map(_unlocked, (InputSnapshot, TableInput)),
                 patch("braid.util.temp_dirs.make_temp_dir", self._scratch),
                 patch("braid.util.temp_dirs.remove_temp_dir", lambda folder: None),
             ):

@@ -34,7 +34,6 @@ from braid.core.run_events import BatchCommitted
 from braid.storage import micro_batch_files
 from braid.storage.run_files import result_file_batch
 from braid.storage.run_store import RunStore, open_store
-from braid.storage.staged_input import StagedStream
 from braid.time_arguments import UNBOUNDED, parse_lateness
 from braid.util.durations import parse_duration
 from braid.util.validation import format_value
@@ -188,11 +187,9 @@ class _Recomputation:
 
     def _read_input(self, alias: str) -> tuple[str, list[str]]:
         """Return SQL for a stream's rows with ``__batch`` and ``__row``, and its column names."""
-        folder = self.store.input.folder / alias
-        file = folder.with_suffix(".arrow")
-        if file.exists() and self.is_table_run:
-            return self._read_staged_stream(alias, StagedStream(file))
-        if file.exists():
+        if self.is_table_run:
+            return self._read_table(alias)
+        if (self.store.input.folder / f"{alias}.arrow").exists():
             raise ValueError(
                 f"the input of stream {alias} is not in its final files yet; resume the run in "
                 f"{self.store.where} once, then check its answers"
@@ -204,7 +201,7 @@ class _Recomputation:
                 f"{self.store.where} cannot be recomputed"
             )
         table, names = self._input_table(alias), [*self.store.input.stream_schema(alias).names]
-        if not self.is_table_run and "file_row_number" in names:
+        if "file_row_number" in names:
             raise ValueError(
                 f"stream {alias} has a column file_row_number, as DuckDB calls the number of a row "
                 f"in its file, so the answers of {self.store.where} cannot be recomputed"
@@ -212,23 +209,22 @@ class _Recomputation:
         self.database.register(table, pa.table({"file": files, "of": [*range(len(files))]}))
         columns = ", ".join(f"r.{quote_text(n)}" for n in names)
         row = f"b.of * {ROWS_A_BATCH} + r.file_row_number"
-        numbers = "" if self.is_table_run else ", file_row_number = true"
-        source = f"read_parquet({format_text_list(files)}, filename = '{_FILE}'{numbers})"
+        of_file = f"filename = '{_FILE}', file_row_number = true"
+        source = f"read_parquet({format_text_list(files)}, {of_file})"
         joined = f"{source} r JOIN {table} b ON b.file = r.{_FILE}"
-        number = "0" if self.is_table_run else row
-        return f"SELECT {columns}, b.of AS __batch, {number} AS __row FROM {joined}", names
+        return f"SELECT {columns}, b.of AS __batch, {row} AS __row FROM {joined}", names
 
     def _input_table(self, alias: str) -> str:
         return f"__input_{self.aliases.index(alias)}"
 
-    def _read_staged_stream(self, alias: str, stream: StagedStream) -> tuple[str, list[str]]:
-        """Return the same for a stream whose file is not split into micro-batches yet."""
-        ends = stream.ends[: self.epoch + 1]
-        sizes = np.diff(ends, prepend=0)
-        batch = np.repeat(np.arange(len(ends)), sizes)
-        rows = stream.rows.slice(0, len(batch))
+    def _read_table(self, alias: str) -> tuple[str, list[str]]:
+        """Return the same for a table."""
+        batches = range(self.epoch + 1)
+        parts = [self.store.input.read_table(alias, number) for number in batches]
+        sizes = [part.num_rows for part in parts]
+        rows = pa.concat_tables([*parts, self.store.input.stream_schema(alias).empty_table()])
         names = [*rows.column_names]
-        rows = rows.append_column("__batch", pa.array(batch, pa.int64()))
+        rows = rows.append_column("__batch", pa.array(np.repeat(batches, sizes), pa.int64()))
         self.database.register(self._input_table(alias), rows)
         return f"SELECT *, 0 AS __row FROM {self._input_table(alias)}", names
 

@@ -98,7 +98,7 @@ class AnsweringHub(AnsweringRun):
     def _run_batch(self, source: Any, number: int) -> None:
         began = current_environment().read_clock()
         self.store.checkpoint.start_sync()
-        self.store.input.check_files(number, deep=self._desk.reader.checks_input)
+        self.store.input.check_files(number)
         with self.store.raise_if_superseded():
             self._deliver_to_sink()
             self._join_batch(source, number)

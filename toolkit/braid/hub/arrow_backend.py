@@ -19,24 +19,23 @@ from braid.hub.query_parser import StreamQuery
 from braid.papers.reuse.query_definition import Column
 from braid.run_results import collect_irregular_tables
 from braid.sources.batch_drivers import BatchThread
-from braid.storage import micro_batch_files
 from braid.storage.block_files import read_parquet
+from braid.storage.static_input_copy import InputSnapshot
 
 
 class ArrowStreamReader(StreamReader):
-    """Reader of tables that were cut into ``batches`` files each, in ``folder``/STREAM.
+    """Reader of ``copied`` tables in ``batches`` micro-batches, which are verified when read.
 
     ``last_batches``: see StreamReader.
     """
 
     evaluation_errors = (duckdb.Error, EvaluationFailure)
-    checks_input = True
 
     def __init__(
         self,
         fields: Mapping[str, pa.Schema],
         time: str,
-        folder: Path,
+        copied: InputSnapshot,
         batches: int,
         last_batches: Mapping[str, int] | None = None,
     ) -> None:
@@ -44,7 +43,7 @@ class ArrowStreamReader(StreamReader):
             s: {f.name: sql_type_of_arrow(f.type) for f in schema} for s, schema in fields.items()
         }
         super().__init__(types, time, batches, last_batches)
-        self.fields, self.folder, self.batches = fields, folder, batches
+        self.fields, self.copied, self.batches = fields, copied, batches
         self._answers: dict[str, DuckDBAnswer] = {}
 
     def empty_frame(self, columns: Mapping[str, Column]) -> pa.Schema:
@@ -58,9 +57,7 @@ class ArrowStreamReader(StreamReader):
     def read_batch(
         self, source: Any, wanted: Mapping[str, Mapping[str, str]]
     ) -> Mapping[str, pa.Table]:
-        read = {
-            s: read_parquet(micro_batch_files.batch_file(self.folder / s, source)) for s in wanted
-        }
+        read = {s: self.copied.read_table(s, source) for s in wanted}
         return {s: self.with_computed_columns(s, rows, wanted[s]) for s, rows in read.items()}
 
     def compute_in_spark(

@@ -308,7 +308,7 @@ class QueryHub:
             assert batches is not None
             store.input.check_files(0, deep=True)
             plain = {s: pa.schema(list(store.input.stream_schema(s))) for s in self.streams}
-            return ArrowStreamReader(plain, self.time, store.input.folder, batches, last_batches)
+            return ArrowStreamReader(plain, self.time, store.input, batches, last_batches)
         from braid.hub.spark_backend import SparkStreamReader
 
         frames = dict(self._source.open_streams(store))

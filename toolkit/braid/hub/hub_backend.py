@@ -75,9 +75,6 @@ class StreamReader(ABC):
     utc = True
     """Whether times are read in UTC."""
 
-    checks_input = False
-    """Whether the copied input is verified before each batch. Spark verifies pages itself."""
-
     def __init__(
         self,
         schemas: Schemas,

@@ -28,8 +28,9 @@ from braid.sources.equality_numbers import combine_numbers
 from braid.sources.integer_routing import find_routing_hashes
 from braid.sources.plain_columns import PlainColumns, find_plain_columns
 from braid.sources.tuple_filter import make_tuple_filter
-from braid.storage import durable_files, micro_batch_files, staged_input
-from braid.storage.block_files import read_parquet
+from braid.storage import durable_files, micro_batch_files, table_input
+from braid.storage.static_input_copy import InputSnapshot
+from braid.util.file_system import current_file_system
 
 _PLACE = "__place"
 
@@ -95,15 +96,17 @@ class ArrowReplay:
     def write_input(
         self, folder: Path, check: Callable[[], None] = durable_files.skip_check
     ) -> micro_batch_files.MicroBatches:
-        """Write each stream under ``folder``, staged for splitting. Return their extent.
+        """Write each table to a file in ``folder``. Return their extent.
 
         ``check`` raises FencedError if another driver has taken over the run.
         """
         numbers = self._assign_micro_batches()
         extent = micro_batch_files.count_batches(numbers, self.batches)
+        current_file_system().make_folder(folder)
         for alias, rows in self.streams.items():
             kept = rows.drop_columns([self.batches]) if isinstance(self.batches, str) else rows
-            staged_input.write_stream(kept, numbers[alias], extent.batches, folder, alias, check)
+            path = folder / f"{alias}.arrow"
+            table_input.write_table(kept, numbers[alias], extent.batches, path, check)
         micro_batch_files.remove_extra_files(folder, self.streams, extent.batches, check)
         return extent
 
@@ -251,7 +254,7 @@ class ArrowFeed:
             self.texts[alias] = [text for text in asked if text is not None]
 
     def read_batch(
-        self, folder: Path, number: int, harvest: SheddingPlan | None = None
+        self, copied: InputSnapshot, number: int, harvest: SheddingPlan | None = None
     ) -> dict[int, list[pa.RecordBatch]]:
         """Return the tuples of a micro-batch, by stream.
 
@@ -260,7 +263,7 @@ class ArrowFeed:
         """
         found: dict[int, list[pa.RecordBatch]] = {}
         for i, alias in enumerate(self.columns):
-            rows = read_parquet(micro_batch_files.batch_file(folder / alias, number))
+            rows = copied.read_table(alias, number)
             if not rows.num_rows:
                 continue
             all_take_part = harvest is not None and harvest.is_full_join(rows.num_rows)

@@ -3,8 +3,9 @@
 Layout of the folder::
 
     run.json                     settings of the run
-    input/ALIAS.arrow            static input of a stream, until it is split (see staged_input)
-    input/ALIAS/000012.parquet   static input of a stream, one file per micro-batch
+    input/ALIAS.arrow            a table (see table_input), or static input of a stream of Spark,
+                                 until it is split (see staged_input)
+    input/ALIAS/000012.parquet   static input of a stream of Spark, one file per micro-batch
     input/files.json             lengths and checksums of either
     checkpoint/                  Spark's offsets
     blocks/*.arrow               block files, each written once by one task attempt; files of match

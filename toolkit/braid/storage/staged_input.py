@@ -1,4 +1,4 @@
-"""Static input of a stream in one file, ALIAS.arrow, from which micro-batch files are split.
+"""Static input of a stream of Spark in one file, ALIAS.arrow, which is split into micro-batches.
 
 It has the rows in the order of micro-batches, and the end of each. So it defines the rest of the
 stream, and splitting it again gives the same files.
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from braid.core.run_state import FileChecksum
 from braid.storage import durable_files, micro_batch_files
+from braid.storage.table_input import publish_file, read_parquet_schema, sort_by_micro_batch
 from braid.util.file_system import current_file_system
 
 _ENDS = b"braid.ends"
@@ -37,22 +38,22 @@ def write_stream(
     - ``check``: raises FencedError if another driver has taken over the run.
     """
     current_file_system().make_folder(folder)
-    order = np.argsort(numbers, kind="stable")
-    ends = np.searchsorted(numbers[order], np.arange(1, batches + 1)).astype(np.int64)
+    ordered, ends = sort_by_micro_batch(rows, numbers, batches)
     noted = {**(rows.schema.metadata or {}), _ENDS: ends.tobytes()}
-    ordered = rows.take(pa.array(order)).replace_schema_metadata(noted)
+    ordered = ordered.replace_schema_metadata(noted)
     temporary = durable_files.name_temporary(folder / f"{alias}.arrow")
     with (
         current_file_system().open_sink(temporary) as sink,
         pa.ipc.new_file(sink, ordered.schema) as file,
     ):
         file.write_table(ordered)
-    check()
-    try:
-        current_file_system().replace_file(temporary, folder / f"{alias}.arrow")
-    except FileNotFoundError:  # a driver that takes over removes temporary files
-        check()
-        raise
+    publish_file(temporary, folder / f"{alias}.arrow", check)
+
+
+def is_staged(file: Path) -> bool:
+    """Return whether an Arrow file is to be split. Otherwise it is a table (see table_input)."""
+    schema = pa.ipc.open_file(current_file_system().map_file(file)).schema
+    return _ENDS in (schema.metadata or {})
 
 
 class StagedStream:
@@ -68,9 +69,7 @@ class StagedStream:
     @cached_property
     def micro_batch_schema(self) -> pa.Schema:
         """Columns as a micro-batch file has them."""
-        empty = pa.BufferOutputStream()
-        pq.write_table(self.rows.schema.empty_table(), empty)
-        return pq.read_schema(pa.BufferReader(empty.getvalue()))
+        return read_parquet_schema(self.rows.schema)
 
     def create_placeholders(self) -> None:
         """Create an empty file for each micro-batch that is not split yet, in reading order.

@@ -1,4 +1,4 @@
-"""Copy of a run's static input: check it, and split it into files of micro-batches."""
+"""Copy of a run's static input: check it, and split that of Spark into micro-batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from braid.errors import DamagedRunError
 from braid.storage import durable_files, micro_batch_files
 from braid.storage.background_input_splitter import InputChecksums, InputSplitter
 from braid.storage.durable_files import skip_check
-from braid.storage.staged_input import StagedStream
+from braid.storage.staged_input import StagedStream, is_staged
+from braid.storage.table_input import TableInput, checksum_parts
 from braid.util.clock_and_threads import current_workers
 from braid.util.file_system import current_file_system
 
@@ -23,20 +24,22 @@ from braid.util.file_system import current_file_system
 class _Noted(msgspec.Struct):
     """Checksums of micro-batch files by alias, in order.
 
-    ``staged``: checksums of the staged files of streams that are not split yet.
+    ``staged``: checksums of the staged files of streams that are not split yet. ``tables``: those
+    of the parts of files that are tables (see table_input).
     """
 
     format_version: int
     files: InputChecksums
     staged: dict[str, FileChecksum] = {}
+    tables: InputChecksums = {}
 
 
 class InputSnapshot:
     """Copy of static input in a folder.
 
-    ALIAS/000012.parquet has a stream's rows of micro-batch 12. A staged file, ALIAS.arrow, is split
-    into these while the run goes on. ``check_driver`` raises FencedError if another driver has
-    taken over the run.
+    ALIAS.arrow has all rows of a table. Of a stream of Spark, ALIAS/000012.parquet has the rows of
+    micro-batch 12; a staged file, ALIAS.arrow, is split into these while the run goes on.
+    ``check_driver`` raises FencedError if another driver has taken over the run.
     """
 
     def __init__(self, folder: Path, check_driver: Callable[[], None] = skip_check) -> None:
@@ -49,8 +52,13 @@ class InputSnapshot:
         Raises DamagedRunError if one of the ``streams`` has no file: another driver that is writing
         the same input has removed it.
         """
-        staged = current_file_system().find_files(self.folder, "*.arrow")
-        whole = {f.stem: durable_files.checksum_file(f, force) for f in staged}
+        staged, tables = dict[str, FileChecksum](), InputChecksums()
+        for file in current_file_system().find_files(self.folder, "*.arrow"):
+            if is_staged(file):
+                staged[file.stem] = durable_files.checksum_file(file, force)
+            else:
+                tables[file.stem] = checksum_parts(file, force)
+        whole = staged.keys() | tables.keys()
         folders = current_file_system().find_files(self.folder, "[A-Za-z]*")
         files = [
             file
@@ -63,9 +71,9 @@ class InputSnapshot:
         found: InputChecksums = {}
         for file, checksum in zip(files, checksums, strict=True):
             found.setdefault(file.parent.name, []).append(checksum)
-        if missing := sorted({*streams} - found.keys() - whole.keys()):
+        if missing := sorted({*streams} - found.keys() - whole):
             raise DamagedRunError(f"{self._staged_path(missing[0])} is missing; start again")
-        self._write_file_list(_Noted(VERSION, found, whole), force)
+        self._write_file_list(_Noted(VERSION, found, staged, tables), force)
 
     def _write_file_list(self, noted: _Noted, force: bool) -> None:
         for alias in noted.files if force else ():
@@ -80,7 +88,7 @@ class InputSnapshot:
 
     def clear_cache(self) -> None:
         """Forget the recorded checksums, as another driver may have changed them."""
-        for known in ("_noted", "_streams"):
+        for known in ("_noted", "_streams", "_tables"):
             self.__dict__.pop(known, None)
 
     @cached_property
@@ -95,6 +103,10 @@ class InputSnapshot:
         """Streams that are not split yet."""
         return {a: StagedStream(self._staged_path(a)) for a in self._noted.staged}
 
+    @cached_property
+    def _tables(self) -> dict[str, TableInput]:
+        return {a: TableInput(self._staged_path(a), c) for a, c in self._noted.tables.items()}
+
     def _staged_path(self, alias: str) -> Path:
         return self.folder / f"{alias}.arrow"
 
@@ -105,6 +117,8 @@ class InputSnapshot:
 
     def stream_schema(self, alias: str) -> pa.Schema:
         """Return the columns of a stream, with the metadata that its writer added."""
+        if (table := self._tables.get(alias)) is not None:
+            return table.schema
         if (stream := self._streams.get(alias)) is not None:
             return stream.micro_batch_schema
         file = micro_batch_files.batch_file(self.folder / alias, 0)
@@ -112,12 +126,18 @@ class InputSnapshot:
         with current_file_system().open_source(file) as source:
             return pq.read_schema(source)
 
+    def read_table(self, alias: str, number: int) -> pa.Table:
+        """Return the rows of a table in a micro-batch. Raises DamagedRunError."""
+        return self._tables[alias].read_micro_batch(number)
+
     def check_files(self, batch: int | None = None, deep: bool = False) -> None:
         """Raise DamagedRunError unless the files of a micro-batch match their recorded lengths.
 
         ``batch``: None: check all. ``deep``: compare checksums too. Raises RuntimeError if the
         files could not be written.
         """
+        for table in self._tables.values():
+            table.check_parts(batch, deep)
         try:
             for file, checksum in self._list_checksums(batch):
                 durable_files.check_file(file, checksum, deep or file.suffix == ".arrow")
@@ -150,7 +170,8 @@ class InputSnapshot:
     def start_splitting(self, first: int, force: bool) -> None:
         """Start to split staged files in the background, from micro-batch ``first`` on."""
         there = current_file_system().find_files(self.folder, "*.arrow")
-        gone = [f for f in there if f.stem not in self._noted.staged]  # split before a kill
+        named = self._noted.staged.keys() | self._noted.tables.keys()
+        gone = [f for f in there if f.stem not in named]  # split before a kill
         self.check_driver()
         for file in gone:
             current_file_system().remove_file(file, missing_ok=True)

@@ -130,9 +130,8 @@ def _make_query_registry(
     ArrowReplay(data, dict.fromkeys(data, "ts"), "batch").write_input(folder / "input")
     copied = InputSnapshot(folder / "input")
     copied.write_checksums(force=False)
-    copied.split_all(force=False)
     schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
-    reader = ArrowStreamReader(schemas, "ts", folder / "input", batches)
+    reader = ArrowStreamReader(schemas, "ts", copied, batches)
     hour = 3600 * 10**6 // airport.SCALE
     store = RunStore(folder)
     store.create_run({"hub": sorted(data), "ready": False})
