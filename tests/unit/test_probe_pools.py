@@ -32,6 +32,10 @@ from oracle import PLACEMENTS, expected, result_ids, tables
 
 EQUAL = "a.k = b.k"
 BAND = "a.n - b.n BETWEEN -20 AND 20"
+RANGES = f"{BAND} AND a.k <= b.k AND a.f - b.f BETWEEN -2 AND 2"
+"""Conditions of which two are searched; which two depends on the rows that are searched together.
+"""
+WITHIN = "a.k = b.k AND a.n < b.n"
 CHAIN = "a.k = b.k AND b.k = c.k"
 WINDOWS = {"a": 90, "b": 150}
 
@@ -47,7 +51,7 @@ def _cases() -> Iterator[Any]:
         if placement.supports_streams(2):
             yield pytest.param(placement, EQUAL, WINDOWS, {"how": "left"}, id=f"{name}, left")
         if placement.supports_streams(2) and placement.routing_key_source == "tuple":
-            yield pytest.param(placement, BAND, WINDOWS, {}, id=f"{name}, band")
+            yield pytest.param(placement, RANGES, WINDOWS, {}, id=f"{name}, ranges")
         if placement.supports_streams(3):
             yield pytest.param(placement, CHAIN, None, {}, id=f"{name}, 3 streams")
 
@@ -174,7 +178,13 @@ def _make_rows(keys: list[int]) -> pa.RecordBatch:
 
 @pytest.mark.parametrize(
     ("hosts", "on", "windows", "more"),
-    [(1, EQUAL, WINDOWS, {"how": "left"}), (2, CHAIN, None, {}), (1, BAND, None, {})],
+    [
+        (1, EQUAL, WINDOWS, {"how": "left"}),
+        (2, CHAIN, None, {}),
+        (1, BAND, None, {}),
+        (1, RANGES, None, {}),
+        (2, WITHIN, None, {}),
+    ],
 )
 def test_threads_share_the_rows_of_few_hosts(
     hosts: int,
