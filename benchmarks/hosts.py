@@ -5,7 +5,8 @@ grid take turns on each number of hosts, after a warm-up, and must find the same
 seconds are those of the whole process from the start of the first batch to the end of the run.
 
 A second measure is the time of a batch of ten rows on one host. A third compares two threads with
-one on one host, by the seconds of batches.
+one on one host, by the seconds of batches. At the end of another run, the bytes of its folder are
+counted, but for results: input, blocks, states, log and events.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 from unittest.mock import patch
@@ -31,12 +33,17 @@ HOSTS = {"hash": (1, 16, 64, 256), "grid": (1, 16, 64, 256)}
 REQUIRED = {("hash", 16): 1.3, ("hash", 64): 1.8, ("hash", 256): 3.0, ("grid", 256): 1.8}
 
 
+UNMERGED = 8
+"""Batches of a run whose last two states name the same merged blocks."""
+
+
 class Took(NamedTuple):
-    """CPU seconds of a run, seconds of its batches, and its number of results."""
+    """CPU seconds of a run, seconds of its batches, its number of results, and its disk bytes."""
 
     cpu: float
     seconds: list[float]
     results: int
+    disk_bytes: int
 
 
 def make_placement(kind: str, hosts: int) -> Placement:
@@ -63,8 +70,15 @@ def join_tables(placement: Placement, rows: int, batches: int, threads: int = 1)
         run.awaitTermination()
         worked = time.process_time() - began
         done = [e for e in run.events() if isinstance(e, BatchCommitted)]
+        size = sum_file_bytes(folder / "run")
     seconds = [e.seconds_by_phase["total"] for e in done]
-    return Took(worked, seconds, sum(e.results for e in done))
+    return Took(worked, seconds, sum(e.results for e in done), size)
+
+
+def sum_file_bytes(folder: Path) -> int:
+    """Return the bytes of a run's folder without results."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return sum(f.stat().st_size for f in files if f.parent.name not in ("results", "staging"))
 
 
 def main() -> None:
@@ -107,6 +121,9 @@ def main() -> None:
             shared[threads] += [sum(seconds)] if turn else []
     gain = median(shared[1]) / median(shared[2])
     measures.append(Measure(f"2 x {args.large:,} rows, one host, one thread / two", gain, 1.5))
+    some = args.large // 5
+    stored = join_tables(HashPartition(1), some, UNMERGED).disk_bytes / 2 / some
+    measures.append(Measure("disk bytes a row of 24, without results", stored, 48, most=True))
     each = args.rows // args.batches
     leave(args, {f"{each:,} + {each:,} rows a batch": table.round(2)}, measures)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from braid.papers.slices.chain import Chain
+from msgspec import structs
 
 from mutations import Broken
 
@@ -67,7 +68,7 @@ def with_deferred_pairs(remove: Any) -> Any:
         routes = remove(plan).routes
         return replace(
             remove(plan),
-            routes=tuple(replace(r, deferred_blocks=deferred[r.block.id]) for r in routes),
+            routes=tuple(structs.replace(r, deferred_blocks=deferred[r.block.id]) for r in routes),
         )
 
     return fault

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from mutations import Broken
 
 THETA, DIFFUSION = "unit.test_recomputed_theta.", "unit.test_recomputed_diffusion."
@@ -15,7 +17,7 @@ GEDIK, SESHADRI = "Gedik 2007, Algorithm ", "Seshadri 2008, Fig. 2"
 
 def of_full_windows(live: Any) -> Any:
     """Return live blocks as if each second had brought 100 tuples."""
-    return lambda blocks, plan: tuple(replace(b, rows=100) for b in live(blocks, plan))
+    return lambda blocks, plan: tuple(structs.replace(b, rows=100) for b in live(blocks, plan))
 
 
 def of_old_sizes(at_checkpoint: Any) -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from braid.papers.common.route_builders import local_routes
 from braid.papers.theta.grid import AdaptiveGrid, StaticGrid
 from braid.papers.theta.run_events import MappingChanged
 from braid.stream_join import JoinRun, StreamJoin
+from msgspec import structs
 from oracle import EPOCH, list_files
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -381,7 +381,7 @@ def test_a_failing_placement_is_told(
     """A plan that breaks the cover rule never runs."""
 
     def routes(*given: Any) -> list[Route]:
-        return [replace(r, paths=()) for r in local_routes(*given)]
+        return [structs.replace(r, paths=()) for r in local_routes(*given)]
 
     monkeypatch.setattr("braid.papers.baselines.centralized.local_routes", routes)
     run = StreamJoin(streams, "a.x = b.x", Centralized(), check=True).start(

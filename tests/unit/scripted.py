@@ -6,7 +6,6 @@ It has four tuples of R and ten of S.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from braid.core.batch_history import LiveBlocks, split_batch_seconds
@@ -83,7 +82,7 @@ def route(
 R0, R1 = Block(0, 0, (0, 1), 0, (0,), 2, 18), Block(1, 0, (1, 2), 0, (1,), 2, 18)
 S0, S1 = Block(2, 1, (0, 1), 0, (0, 1), 3, 27), Block(3, 1, (1, 2), 0, (0, 1), 3, 27)
 LATE_S0, LATE_S1 = Block(4, 1, (0, 1), 1, (0,), 2, 18), Block(5, 1, (1, 2), 1, (1,), 2, 18)
-R0_BOTH, R1_BOTH = replace(R0, hosts=(0, 1)), replace(R1, hosts=(0, 1))
+R0_BOTH, R1_BOTH = R0.with_hosts((0, 1)), R1.with_hosts((0, 1))
 
 MIGRATION: list[Any] = [
     started(),
@@ -106,7 +105,7 @@ MIGRATION: list[Any] = [
         1,
         [0, 4],
         [4, 10],
-        [R0_BOTH, replace(S0, hosts=(0,)), replace(S1, hosts=(1,)), LATE_S0, LATE_S1],
+        [R0_BOTH, S0.with_hosts((0,)), S1.with_hosts((1,)), LATE_S0, LATE_S1],
         stored=[7, 9],
         moved=[0, 2],
     ),

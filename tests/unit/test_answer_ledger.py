@@ -15,6 +15,7 @@ from braid.core.releases import ReleaseState
 from braid.core.run_state import RunState
 from braid.core.stream_clocks import END
 from braid.errors import CoverageError
+from msgspec import structs
 
 LEFT = parse_kind("left", ["a", "b"])
 OLD = Block(1, 0, (0, 8), 0, (0, 1), 10, 100, (0, 50))
@@ -101,7 +102,9 @@ def replace_settle(block: int, **changed: Any) -> Settle:
         (
             lambda: check(
                 plan=Plan(
-                    derivations=(Derivation(replace(OLD, id=5, key_range=(0, 4)), (1,), {0: 0}),),
+                    derivations=(
+                        Derivation(structs.replace(OLD, id=5, key_range=(0, 4)), (1,), {0: 0}),
+                    ),
                     drops={1: (0, 1)},
                 )
             ),

@@ -20,6 +20,7 @@ from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.execution import merge_pools, path_probing, probe_pools
 from braid.kernels import probe
 from braid.kernels.block_builder import build_block, merge_blocks
+from braid.kernels.column_views import drop_views, restore_views
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, concat_rows
 from braid.kernels.join_spec import GeneratedColumn, StreamLayout
 from braid.papers.baselines.hash_partition import HashPartition
@@ -50,29 +51,67 @@ def tuples(k: list[int]) -> pa.RecordBatch:
     return layout.extract_rows(pa.record_batch(columns), np.arange(len(k)))
 
 
-def stored(folder: Path, name: str, batch: pa.RecordBatch, **more: Any) -> BlockRows:
-    written = BlockFileWriter(folder, name, False, **more)
+def stored(folder: Path, name: str, batch: pa.RecordBatch) -> BlockRows:
+    written = BlockFileWriter(folder, name, False)
     at = written.append_block(0, batch)
     return open_replica(str(folder / at.file), at, written.close_files()[at.file])
 
 
-def test_echoes_of_columns_are_not_stored_and_there_when_a_block_is_read(tmp_path: Path) -> None:
+def test_columns_that_are_views_are_not_stored_and_there_when_a_block_is_read(
+    tmp_path: Path,
+) -> None:
     batch = tuples([1, 5, 9])
-    rows = stored(tmp_path, "000000-0-0000cafe", batch, echoes=lambda stream: ECHOES)
+    rows = stored(tmp_path, "000000-0-0000cafe", batch)
     assert rows.batch.equals(batch) and rows.batch.schema.equals(batch.schema, check_metadata=True)
     with pa.ipc.open_file(tmp_path / "000000-0-0000cafe-0.arrow") as file:
         assert file.schema.names == ["__key", "k", "ts", "n", "x", "__n"]
 
 
-def test_blocks_of_before_that_have_echoes_are_read_and_merged_with_others(tmp_path: Path) -> None:
-    old = stored(tmp_path, "000000-0-0000cafe", tuples([1, 7]))
-    new = stored(tmp_path, "000001-0-0000cafe", tuples([2, 9]), echoes=lambda stream: ECHOES)
+def test_views_are_views_after_blocks_are_sliced_taken_and_merged(tmp_path: Path) -> None:
+    blocks = [
+        BlockRows(tuples([5, 7, 1]).slice(1)),
+        BlockRows(tuples([9, 2])),
+        BlockRows(tuples([])),
+    ]
+    merged = merge_blocks(blocks, (Order("__k"),))
+    assert merged["k"].to_pylist() == merged["__k"].to_pylist() == [1, 2, 7, 9]
+    assert drop_views(merged).schema.names == ["__key", "k", "ts", "n", "x", "__n"]
+    assert stored(tmp_path, "000000-0-0000cafe", merged).batch.equals(merged)
+
+
+def test_columns_of_users_and_those_of_other_values_are_no_views() -> None:
+    k, kinds = pa.array([1, 5, 9]), {"a": pa.int64(), "b": pa.int64(), "__k": pa.float64()}
+    batch = pa.record_batch({name: k.view(kind) for name, kind in kinds.items()})
+    assert drop_views(batch).schema.names == ["a", "b"]
+    assert restore_views(drop_views(batch)).equals(batch)
+    shifted = pa.record_batch({"a": k.slice(0, 2), "__k": k.slice(1, 2)})
+    nulls = pa.record_batch({"a": k, "__k": pa.array([1, None, 9])})
+    for other in (shifted, nulls, batch.slice(0, 0)):
+        assert drop_views(other) is other
+
+
+def test_blocks_that_store_views_are_read_and_merged_with_others(tmp_path: Path) -> None:
+    apart = pa.concat_batches([tuples([1]), tuples([7])])
+    assert drop_views(apart) is apart
+    old = stored(tmp_path, "000000-0-0000cafe", apart)
+    new = stored(tmp_path, "000001-0-0000cafe", tuples([2, 9]))
     merged = merge_blocks([old, new], (Order("__k"),))
-    again = stored(tmp_path, "000002-0-0000cafe", merged, echoes=lambda stream: ECHOES).batch
-    assert again.equals(merged) and again.schema.names == tuples([]).schema.names
+    again = stored(tmp_path, "000002-0-0000cafe", merged).batch
+    assert again.equals(merged) and again.schema.names == tuples([1]).schema.names
     for name in ("k", "__k"):
         assert again[name].to_pylist() == [1, 2, 7, 9]
     assert again["__time"].to_pylist() == [v * 1_000_000 for v in (1, 2, 7, 9)]
+
+
+def test_views_of_different_columns_are_in_files_of_their_own(tmp_path: Path) -> None:
+    a, b = pa.array([1, 2]), pa.array([3, 4])
+    batches = [pa.record_batch({"a": a, "b": b, "__k": k}) for k in (a, b)]
+    files = BlockFileWriter(tmp_path, "000000-0-0000cafe", False)
+    addresses = [files.append_block(0, batch) for batch in batches]
+    checksums = files.close_files()
+    for address, batch in zip(addresses, batches, strict=True):
+        path = str(tmp_path / address.file)
+        assert open_replica(path, address, checksums[address.file]).batch.equals(batch)
 
 
 def test_blocks_with_and_without_ranks_are_in_files_of_their_own(tmp_path: Path) -> None:

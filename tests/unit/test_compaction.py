@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from math import ceil, log
 
 import pytest
@@ -15,6 +14,7 @@ from braid.core.plan import Block, Plan, apply_derivations_and_drops
 from braid.core.stream_clocks import find_watermarks
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 FULL = (None, None)
 
@@ -130,7 +130,7 @@ def test_in_a_window_a_merged_block_spans_a_quarter_at_most() -> None:
     plan = plan_compaction(blocks, 9, (), (400, 400), (0, 0))
     assert [d.source_blocks for d in plan.derivations] == [(1, 2, 3, 4), (5, 6, 7, 8)]
     wide = [
-        replace(b, event_time_range=(b.event_time_range[0] * 2, b.event_time_range[1] * 2))
+        structs.replace(b, event_time_range=(b.event_time_range[0] * 2, b.event_time_range[1] * 2))
         for b in blocks
         if b.event_time_range
     ]
@@ -208,7 +208,7 @@ def test_fewer_than_four_small_blocks_that_touch_are_left(
 ) -> None:
     """All blocks here are of the lowest tier or, with 30,000 rows, of a higher one."""
     pinned = {p for p in pinned if p < len(blocks)}
-    left = settled([replace(b, id=i) for i, b in enumerate(blocks)], pinned)
+    left = settled([structs.replace(b, id=i) for i, b in enumerate(blocks)], pinned)
     for stream, hosts in {(b.stream, b.hosts) for b in left}:
         small = [
             b
@@ -246,7 +246,7 @@ def test_the_pieces_of_a_cut_block_grow_together(cuts: int, rows: int, pinned: s
 def test_compaction_keeps_every_live_tuple_where_it_was(
     blocks: list[Block], pinned: set[int], window: int | None, now: int
 ) -> None:
-    blocks = [replace(b, id=i) for i, b in enumerate(blocks)]
+    blocks = [structs.replace(b, id=i) for i, b in enumerate(blocks)]
     plan = plan_compaction(blocks, len(blocks), pinned, (window, window), (now, now))
     CoverageChecker(2).check_plan(blocks, plan)
     known = {b.id: b for b in blocks}

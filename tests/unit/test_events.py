@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from braid.papers.reuse.network import Network, Node
 from braid.papers.shedding import run_events as shedding
 from braid.papers.slices import run_events as slices
 from braid.papers.theta import run_events as theta
+from msgspec import structs
 
 NEW, OLD = Block(1, 0, (0, 8), 0, (0,), 3, 24, (5, 9)), Block(3, 1, (0, 8), 0, (0, 1))
 
@@ -39,7 +40,7 @@ ALL: list[Any] = [
             Route(NEW, ((Hop(1, {1: (2,)}),),), deferred_blocks=(4,)),
             Route(OLD, ((Hop(0, {0: (1, 5)}),),), is_fresh=False),
         ),
-        (Derivation(replace(OLD, key_range=(0, 4)), (2,), {0: 1}),),
+        (Derivation(structs.replace(OLD, key_range=(0, 4)), (2,), {0: 1}),),
         {2: (1,)},
     ),
     run_events.BatchCommitted(

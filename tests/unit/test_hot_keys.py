@@ -40,6 +40,7 @@ from braid.stream_join import StreamJoin
 from braid_widgets.cockpit.decision_sentences import collect_decisions
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from oracle import describe_difference, expected, killed_before, result_ids
 from placement_checks import check_answers, check_meetings, check_releases
 
@@ -160,7 +161,9 @@ def make_facts(counts: tuple[dict[int, float], ...], blocks: tuple[Block, ...] =
 
 def routes_without_keys(plan: Plan) -> list[Route]:
     """Return the routes of a plan without the numbers of routing keys."""
-    return [replace(r, block=replace(r.block, key_range=(0, 1))) for r in plan.routes]
+    return [
+        structs.replace(r, block=structs.replace(r.block, key_range=(0, 1))) for r in plan.routes
+    ]
 
 
 @pytest.mark.parametrize("hosts", [1, 3, 16])

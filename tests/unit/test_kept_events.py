@@ -54,6 +54,7 @@ from braid_widgets.cockpit.page import recorded_page
 from hypothesis import given
 from hypothesis import strategies as st
 from merged_runs import Killed, before, killed_at
+from msgspec import structs
 from oracle import tables
 from scatter import Scatter
 
@@ -114,8 +115,8 @@ def test_events_go_with_the_results_of_their_batches(pair: tuple[Path, Path]) ->
     for event in gone:
         if isinstance(event, BatchCommitted):
             blocks.apply_commit(event)
-    assert {b.id: replace(b, size_bytes=0) for b in dropped.live_blocks} == {
-        id: replace(b, size_bytes=0) for id, b in blocks.items()
+    assert {b.id: structs.replace(b, size_bytes=0) for b in dropped.live_blocks} == {
+        id: structs.replace(b, size_bytes=0) for id, b in blocks.items()
     }
     sizes = [(folder / "events.jsonl").stat().st_size for folder in pair]
     assert sizes[1] < 0.75 * sizes[0]

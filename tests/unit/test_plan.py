@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from braid.core.coverage import CoverageChecker
@@ -266,7 +265,7 @@ def test_a_plan_that_leaves_nothing_out_has_an_empty_account() -> None:
     assert ledger.uncovered == ()
 
 
-TWICE = replace(B, hosts=(1, 2))
+TWICE = B.with_hosts((1, 2))
 DOUBLED: dict[str, tuple[tuple[Route, ...], str]] = {
     "paths": ((fresh(10, 0, (hop(1, h1=(2,)),), (hop(1, h2=(2,)),)),), "on two paths"),
     "hosts": ((fresh(10, 0, (hop(1, h1=(2,), h2=(2,)),)),), "on two hosts of one hop"),

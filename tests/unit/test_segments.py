@@ -18,6 +18,7 @@ from braid.kernels.block_builder import (
     gather_blocks,
     merge_blocks,
 )
+from braid.kernels.block_orders import drop_order_columns
 from braid.kernels.host_block_rows import BlockRows, concat_rows, order_by_segment
 from braid.kernels.segments import Segment
 from braid.kernels.value_sizes import value_bytes
@@ -151,6 +152,10 @@ def test_gathered_views_have_the_rows_of_their_keys(parts: list[Any], views: lis
     blocks = [BlockRows(build_block(_make_rows(part), orders), keys) for part, keys in each]
     gathered = gather_blocks(blocks, orders)
     assert gathered.sources is not None
-    found = zip(gathered.sources.tolist(), map(repr, gathered.batch.to_pylist()), strict=True)
+    rows = drop_order_columns(gathered.batch).to_pylist()
+    found = zip(gathered.sources.tolist(), map(repr, rows), strict=True)
+    keys, positions = gathered.sorted_keys("k")
+    assert keys.tolist() == sorted(row["k"] for row in rows)
+    assert keys.tolist() == [rows[n]["k"] for n in (positions if positions is not None else ())]
     taken = ((n, b.batch.take(pa.array(b.row_positions()))) for n, b in enumerate(blocks))
     assert sorted(found) == sorted((n, repr(row)) for n, rows in taken for row in rows.to_pylist())

@@ -21,6 +21,7 @@ from braid_lab.shedding import paper_algorithms
 from braid_lab.shedding.paper_algorithms import fill_by_heap, split_directions
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 numbers = st.floats(0, 10)
 items = st.lists(st.tuples(numbers, st.floats(0.1, 10)), min_size=1, max_size=12)
@@ -405,7 +406,7 @@ def test_the_ledger_refuses_a_harvest_that_is_wrong(change, sentence):
 
 def test_the_cover_rule_is_held_beside_a_harvest():
     plan, _ = planned(Shed(fraction=0.3))
-    lost = replace(plan, routes=tuple(replace(r, paths=()) for r in plan.routes))
+    lost = replace(plan, routes=tuple(structs.replace(r, paths=()) for r in plan.routes))
     with pytest.raises(CoverageError, match="blocks never met"):
         CoverageChecker(2).check_plan(facts().blocks, lost)
     assert Plan().shedding is None and SheddingPlan().type_count(0) == 1

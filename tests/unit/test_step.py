@@ -29,6 +29,7 @@ from braid.core.run_events import BatchCommitted, BatchPlanned, Event
 from braid.core.run_state import ReplicaAddress
 from braid.errors import CoverageError
 from braid.simulation.simulator import simulate
+from msgspec import structs
 from unit.test_bitmaps import Counted, made
 
 
@@ -45,8 +46,13 @@ def plain(events: list[Event]) -> list[Event]:
     found: list[Event] = []
     for e in events:
         if isinstance(e, BatchPlanned):
-            routes = tuple(replace(r, block=replace(r.block, size_bytes=0)) for r in e.routes)
-            cuts = tuple(replace(d, block=replace(d.block, size_bytes=0)) for d in e.derivations)
+            routes = tuple(
+                structs.replace(r, block=structs.replace(r.block, size_bytes=0)) for r in e.routes
+            )
+            cuts = tuple(
+                structs.replace(d, block=structs.replace(d.block, size_bytes=0))
+                for d in e.derivations
+            )
             found.append(replace(e, routes=routes, derivations=cuts))
         elif not isinstance(e, BatchCommitted) and hasattr(e, "stream"):
             found.append(e)
@@ -144,8 +150,11 @@ def block_age(block: Block, batch: int, window: int | None, clocks: Sequence[int
 def test_ages_are_parts_of_the_window(span: tuple[int, int], expected: int) -> None:
     block = Block(1, 0, (0, 1), 0, (0,), 5, 5, span)
     assert block_age(block, 7, 160, (None, 160)) == expected
-    assert block_age(replace(block, event_time_range=(500, 500)), 7, 160, (None, 160)) == 0
-    assert block_age(replace(block, event_time_range=(-900, -900)), 7, 160, (900, 160)) == AGES - 1
+    assert block_age(structs.replace(block, event_time_range=(500, 500)), 7, 160, (None, 160)) == 0
+    assert (
+        block_age(structs.replace(block, event_time_range=(-900, -900)), 7, 160, (900, 160))
+        == AGES - 1
+    )
 
 
 def test_with_full_history_ages_double() -> None:
@@ -203,7 +212,9 @@ class _Doubles(SemanticsUnaware):
 
     def plan_batch(self, facts: Facts, state: Any) -> Plan:
         plan = super().plan_batch(facts, state)
-        return replace(plan, routes=tuple(replace(r, paths=r.paths * 2) for r in plan.routes))
+        return replace(
+            plan, routes=tuple(structs.replace(r, paths=r.paths * 2) for r in plan.routes)
+        )
 
 
 def test_a_placement_that_doubles_is_refused_though_it_may_leave_out() -> None:

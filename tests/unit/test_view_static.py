@@ -15,6 +15,7 @@ from braid_widgets.base.run_view import fold_events
 from braid_widgets.base.text_table import TextTable
 from braid_widgets.cockpit.page import page_html, recorded_page, save_run_page
 from braid_widgets.theta import grid_map, matrix, timeline
+from msgspec import structs
 from unit.scripted import MIGRATION, committed, rows, scenes, started
 
 
@@ -66,7 +67,7 @@ def test_sizes_of_tuples_weigh_in_the_ratio():
     events = [e for e in MIGRATION[:4]]
     first = events[3]
     heavy = [
-        replace(b, size_bytes=b.size_bytes * (3 if b.stream == 0 else 1))
+        structs.replace(b, size_bytes=b.size_bytes * (3 if b.stream == 0 else 1))
         for b in first.changed_blocks
     ]
     events[3] = committed(

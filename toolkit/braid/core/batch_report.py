@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,7 +37,7 @@ class HostMetrics(msgspec.Struct, omit_defaults=True):
     discarded_tuples: int = 0
     """Tuples dropped."""
     compared_pairs: int = 0
-    """Candidate pairs compared."""
+    """Candidate pairs: those that all conditions of an index admit, however it finds them."""
     probes: int = 0
     """Tuples and intermediate results that probed a block, counted once for each hop."""
     sent_partials: int = 0
@@ -229,7 +230,10 @@ def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
         counted += report.step_counts
         _add_replica_report(outcome, report)
         for host, counts in report.hosts.items():
-            outcome.hosts.setdefault(host, HostMetrics()).add_counts(counts)
+            if host in outcome.hosts:
+                outcome.hosts[host].add_counts(counts)
+            else:
+                outcome.hosts[host] = copy(counts)
         for m in report.matches:
             at: tuple[Visit, int] = ((m.joined_streams, m.stream), m.age)
             pairs, matched = outcome.matches.get(at, (0, 0))

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from braid.core.batch_report import (
     BatchReport,
     locate_replicas,
@@ -57,7 +59,7 @@ def change_state(
         state = replace(state, key_counts=())
     if rewritten is not None:
         blocks = {
-            id: replace(with_reported_size(b, rewritten.block_sizes), key_range=keys)
+            id: structs.replace(with_reported_size(b, rewritten.block_sizes), key_range=keys)
             for id, b in old.blocks.items()
             if id in rewritten.block_sizes
         }

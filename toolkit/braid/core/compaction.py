@@ -49,15 +49,18 @@ def plan_compaction(
     drops: dict[int, tuple[int, ...]] = {}
     groups: dict[tuple[int, tuple[int, ...], int], list[Block]] = {}
     slices = slices or tuple(() if w is None else (w,) for w in retention.windows)
+    has_ages = [*map(bool, slices)]
     for b in blocks:
-        limit = retention.watermarks[b.stream]
-        if has_expired(b, retention.horizons[b.stream]):
-            if b.id not in pinned:
-                drops[b.id] = b.hosts
-        elif b.id not in pinned:
-            groups.setdefault(
-                (b.stream, b.hosts, count_reached_ages(b, slices[b.stream], limit)), []
-            ).append(b)
+        stream, hosts = b.stream, b.hosts
+        if b.id in pinned:
+            continue
+        if has_expired(b, retention.horizons[stream]):
+            drops[b.id] = hosts
+            continue
+        limit, reached = retention.watermarks[stream], 0
+        if has_ages[stream]:
+            reached = count_reached_ages(b, slices[stream], limit)
+        groups.setdefault((stream, hosts, reached), []).append(b)
     derivations: list[Derivation] = []
     for (stream, _, at), group in groups.items():
         if len(group) < FANOUT:

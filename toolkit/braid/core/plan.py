@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from braid.core.key_boxes import KeyBoxes
 from braid.core.shedding_plan import SheddingPlan
 
@@ -82,8 +84,7 @@ class KeySpace:
         return number if self.boxes is None else self.boxes.routing_keys(number, stream)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """An immutable set of tuples of one stream that share a range of routing keys.
 
     - ``id``: number, unique in the run.
@@ -106,13 +107,7 @@ class Block:
 
     def with_hosts(self, hosts: tuple[int, ...]) -> Block:
         """Return the block with these hosts."""
-        copy = (
-            self.id,
-            self.stream,
-            self.key_range,
-            self.batch,
-            hosts,
-        )  # many times faster than replace()
+        copy = self.id, self.stream, self.key_range, self.batch, hosts
         return Block(*copy, self.rows, self.size_bytes, self.event_time_range)
 
     def with_contents(self, rows: int, size: int, span: tuple[int, int] | None) -> Block:
@@ -120,8 +115,7 @@ class Block:
         return Block(self.id, self.stream, self.key_range, self.batch, self.hosts, rows, size, span)
 
 
-@dataclass(frozen=True, slots=True)
-class Hop:
+class Hop(msgspec.Struct, frozen=True):
     """One step of a path: the blocks of ``stream`` to probe, by host.
 
     A block appears under one host only.
@@ -139,8 +133,7 @@ Path = tuple[Hop, ...]
 """Hops in order, one for each other stream. Matches of one hop go to every host of the next hop."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """The storage and the probes of one block in one batch.
 
     - ``block``: the block. If fresh, it is stored on ``block.hosts`` and sent to the hosts of each
@@ -162,8 +155,10 @@ class Route:
 
         These are the hosts that store it and those of each first hop.
         """
-        store = set(self.block.hosts) if self.is_fresh else set()
-        return store.union(*(path[0].blocks_by_host for path in self.paths))
+        hosts = set(self.block.hosts) if self.is_fresh else set()
+        for path in self.paths:
+            hosts.update(path[0].blocks_by_host)
+        return hosts
 
 
 class ReplicaCopy(NamedTuple):
@@ -174,8 +169,7 @@ class ReplicaCopy(NamedTuple):
     target: int
 
 
-@dataclass(frozen=True, slots=True)
-class Derivation:
+class Derivation(msgspec.Struct, frozen=True):
     """A block made from existing replicas.
 
     A copy keeps the id of its only source and adds hosts. A cut narrows the key range. A merge has

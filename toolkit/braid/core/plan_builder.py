@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -33,7 +33,8 @@ class PlanBuilder:
 
         No tuple is copied.
         """
-        piece = replace(block, id=next(self.ids), key_range=keys, hosts=hosts, rows=0, size_bytes=0)
+        piece = Block(next(self.ids), block.stream, keys, block.batch, hosts)
+        piece = piece.with_contents(0, 0, block.event_time_range)
         self.derivations.append(Derivation(piece, (block.id,), {h: h for h in hosts}))
         return piece
 

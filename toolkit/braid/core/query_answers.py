@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from msgspec import structs
+
 from braid.core.answer_ledger import AnswerLedger
 from braid.core.answer_state import (
     AnswerState,
@@ -160,7 +162,7 @@ def _check_query_answers(
 def _clip_ranks(block: Block, lowest: int) -> Block:
     """Return a block without the routing keys that no tuple of a query has."""
     low, high = block.key_range
-    return replace(block, key_range=(min(max(low, lowest), high), high))
+    return structs.replace(block, key_range=(min(max(low, lowest), high), high))
 
 
 def find_findings(rules: RunRules, state: RunState) -> tuple[Finding, ...]:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import structs
+
 from braid.core.plan import Block, Hop, Keys, Plan, Release
 
 if TYPE_CHECKING:
@@ -127,7 +129,9 @@ def remove_planned_probes(plan: Plan) -> Plan:
     return replace(
         plan,
         routes=tuple(
-            replace(route, paths=(), deferred_blocks=()) for route in plan.routes if route.is_fresh
+            structs.replace(route, paths=(), deferred_blocks=())
+            for route in plan.routes
+            if route.is_fresh
         ),
     )
 

@@ -40,6 +40,7 @@ from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.storage.log_entries import FileRef
 from braid.storage.run_store import RunStore
 from braid.util.clock_and_threads import current_environment
+from braid.util.garbage_collection import pause_garbage_collection
 
 
 class Engine:
@@ -211,6 +212,7 @@ class Engine:
         with self.store.raise_if_superseded():
             self._execute_and_commit(nothing, self.state.epoch, tuple)
 
+    @pause_garbage_collection()
     def _execute_and_commit(
         self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]]
     ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -16,14 +17,14 @@ from braid.core.plan import Block, Keys, Route
 from braid.core.releases import LEFT
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.core.run_state import ReplicaAddress
-from braid.core.stream_clocks import TimeSpread, needs_spread
+from braid.core.stream_clocks import needs_spread
 from braid.execution.early_rows import encode_latest_rows
-from braid.kernels import join_spec
 from braid.kernels.block_builder import (
     build_block,
     can_slice_blocks,
     describe_times,
 )
+from braid.kernels.column_views import concat_without_views
 from braid.kernels.host_block_rows import BlockRows, take_block_rows
 from braid.kernels.join_spec import BatchSpec
 from braid.kernels.position_sort import sort_positions
@@ -38,7 +39,7 @@ Counts = dict[int, dict[int, int]]
 """Number of occurrences of each value, by stream."""
 
 
-class FreshBlock(NamedTuple):
+class FreshBlock(msgspec.Struct):
     """A fresh block.
 
     - ``hosts``: hosts that store it or probe with it.
@@ -67,6 +68,24 @@ class _Part(NamedTuple):
     rows: BlockRows
     size_bytes: int
     order_checksum: int = 0
+
+
+class _TimeLimits(NamedTuple):
+    """Limits of event times, in microseconds.
+
+    - ``late``: a row before it is late; None: none is.
+    - ``clock``: the clock of the stream; None: it has none yet.
+    - ``ahead``: how far a single row may advance it; None: any distance, or no row is that far.
+    """
+
+    late: int | None
+    clock: int | None
+    ahead: int | None
+
+
+def serves_all_hosts(host: int) -> bool:
+    """Return True. Stands for all hosts in ``build_blocks``, which then gets all rows."""
+    return True
 
 
 class FreshBlockBuilder:
@@ -100,15 +119,13 @@ class FreshBlockBuilder:
         blocks: list[FreshBlock] = []
         for s, batches in arrived.items():
             began = current_environment().read_clock()
-            rows = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+            rows = concat_without_views(batches)
             stream_blocks = self._build_stream_blocks(rows, s, routes, serves)
             seconds = current_environment().read_clock() - began
-            served_rows = sum(
-                f.rows.row_total * len([*filter(serves, f.hosts)]) for f in stream_blocks
-            )
-            blocks += [
-                f._replace(seconds=seconds / served_rows * f.rows.row_total) for f in stream_blocks
-            ]
+            served_rows = sum(f.rows.row_total * sum(map(serves, f.hosts)) for f in stream_blocks)
+            for f in stream_blocks:
+                f.seconds = seconds / served_rows * f.rows.row_total
+            blocks += stream_blocks
         return blocks
 
     def _build_stream_blocks(
@@ -142,8 +159,9 @@ class FreshBlockBuilder:
                 self.files.append_block(stream, part.rows.batch) if is_stored else None
                 for part, is_stored in zip(parts, stored, strict=True)
             )
+        limits = self._find_time_limits(whole, stream, serves)
         each = zip(parts, addresses, strict=True)
-        return [self._describe_block(part, address, serves) for part, address in each]
+        return [self._describe_block(part, address, limits, serves) for part, address in each]
 
     def _cut_segment(
         self, segment: Segment, routes: Sequence[Route], serves: Callable[[int], bool]
@@ -192,39 +210,50 @@ class FreshBlockBuilder:
             order = at[sort_positions(key[at], block[at])]
         else:
             order = sort_positions(key, block)
-        rows = join_spec.restore_generated_columns(
-            take_block_rows(
-                join_spec.drop_generated_columns(whole, self.batch.spec.generated_columns(stream)),
-                order,
-            )
-        )
+        rows = take_block_rows(whole, order)
         filled = np.diff(ends, prepend=0) > 0
         chosen = [route for route, is_filled in zip(routes, filled, strict=True) if is_filled]
         return Segment(rows, ends[filled]), chosen
 
     def _describe_block(
-        self, part: _Part, address: ReplicaAddress | None, serves: Callable[[int], bool]
+        self,
+        part: _Part,
+        address: ReplicaAddress | None,
+        limits: _TimeLimits,
+        serves: Callable[[int], bool],
     ) -> FreshBlock:
         """Return a fresh block with its address and size, if a served host stores it."""
         (route, rows, size_bytes, checksum), block = part, part.route.block
         is_first = serves(block.hosts[0])
         if is_first:
             self._count_keys_and_types(rows, block)
-        fresh = FreshBlock(block, route.reading_hosts(), rows, size_bytes)
         if address is None:
-            return fresh
-        spread = self._summarize_event_times(rows, block.stream)
-        columns = self.batch.spec.columns[block.stream]
-        size = BlockSize(
-            rows.row_total,
-            rows.nbytes,
-            rows.event_time_range(),
-            self._count_late_rows(rows, block.stream, is_first),
-            spread,
-            checksum,
-            b"" if spread is None else encode_latest_rows(rows, columns),
-        )
-        return fresh._replace(address=address, size=size)
+            return FreshBlock(block, route.reading_hosts(), rows, size_bytes)
+        span, late, spread, latest = rows.event_time_range(), 0, None, b""
+        if limits.late is not None and span[0] < limits.late:
+            late = self._count_late_rows(rows, block.stream, limits.late, is_first)
+        if needs_spread(span, limits.clock, limits.ahead):
+            assert limits.ahead is not None
+            spread = describe_times(rows.numpy_column(TIME), limits.clock, limits.ahead)
+            latest = encode_latest_rows(rows, self.batch.spec.columns[block.stream])
+        size = BlockSize(rows.row_total, rows.nbytes, span, late, spread, checksum, latest)
+        return FreshBlock(block, route.reading_hosts(), rows, size_bytes, address, size)
+
+    def _find_time_limits(
+        self, whole: pa.RecordBatch, stream: int, serves: Callable[[int], bool]
+    ) -> _TimeLimits:
+        """Return the limits of the event times of a stream's fresh blocks.
+
+        A first batch determines the clock by all of its times together. If this task has all of
+        them, and they are near each other, none is too far ahead.
+        """
+        batch = self.batch
+        clock, ahead = batch.clocks[stream] if batch.clocks else None, batch.ahead
+        has_all_rows = serves is serves_all_hosts or batch.spec.partitions == 1
+        if clock is None and ahead is not None and has_all_rows:
+            times = whole.column(TIME).to_numpy()
+            ahead = None if int(times.max()) - int(times.min()) <= ahead else ahead
+        return _TimeLimits(self._find_late_limit(stream), clock, ahead)
 
     def _is_numbered_apart(self, route: Route, serves: Callable[[int], bool]) -> bool:
         """Return whether several tasks must number the rows of a fresh block alike."""
@@ -269,19 +298,14 @@ class FreshBlockBuilder:
             listed += [KeyCount(stream, value, n) for value, n in frequent.items()]
         return listed
 
-    def _count_late_rows(self, rows: BlockRows, stream: int, is_written: bool) -> int:
+    def _count_late_rows(self, rows: BlockRows, stream: int, limit: int, is_written: bool) -> int:
         """Return the number of late rows. Their partners may have been dropped already.
 
         ``is_written``: whether to write them, which one task does.
         """
-        limit = self._find_late_limit(stream)
-        if limit is None:
-            return 0
-        if rows.event_time_range()[0] >= limit:
-            return 0
         times = rows.numpy_column(TIME)
         late = np.flatnonzero(times < limit)
-        if len(late) and is_written:
+        if is_written:
             columns = take_block_rows(
                 rows.batch.select(list(self.batch.spec.columns[stream])), late
             )
@@ -297,14 +321,6 @@ class FreshBlockBuilder:
         if rule is not None and rule.forgets_dominated and stream == LEFT:
             return self.batch.next_low
         return find_late_limit(stream, self.batch.horizons, self.batch.spec.reach)
-
-    def _summarize_event_times(self, rows: BlockRows, stream: int) -> TimeSpread | None:
-        """Return the event times of a block; None if their span suffices for the stream's clock."""
-        ahead = self.batch.ahead
-        at = self.batch.clocks[stream] if self.batch.clocks else None
-        if ahead is None or not needs_spread(rows.event_time_range(), at, ahead):
-            return None
-        return describe_times(rows.numpy_column(TIME), at, ahead)
 
 
 def _number_by_range(keys: np.ndarray, ranges: Sequence[Keys]) -> np.ndarray:

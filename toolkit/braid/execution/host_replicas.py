@@ -29,7 +29,7 @@ from braid.kernels.host_block_rows import BlockRows
 from braid.kernels.join_spec import BatchSpec
 from braid.kernels.match_marks import Bits
 from braid.storage.block_files import BlockFileWriter
-from braid.storage.block_readers import keep_open_only, read_segment
+from braid.storage.block_readers import OpenBlockFile, keep_open_only, open_block_file
 from braid.storage.task_file_access import TaskFiles
 from braid.util.clock_and_threads import current_environment
 
@@ -49,13 +49,13 @@ class ReplicaStore:
         self.batch, self.partition = batch, partition
         self.counts: dict[int, HostMetrics] = {}
         self.reports: list[ReplicaReport] = []
-        self.files = BlockFileWriter(folder, stem, batch.spec.fsync, batch.spec.generated_columns)
+        self.files = BlockFileWriter(folder, stem, batch.spec.fsync)
         self._has_births = not batch.spec.kind.is_inner
         self._checksums, self._copies = dict(batch.files), copies
         keep_open_only(folder, self._checksums)
         self._replicas: dict[StoredAt, tuple[ReplicaAddress, BlockRows]] = {}
         self._open: dict[ReplicaAddress, BlockRows] = {}
-        self._segments: dict[tuple[str, int], pa.RecordBatch] = {}
+        self._block_files: dict[str, OpenBlockFile] = {}
         self.merged_marks: dict[int, Bits] = {}
         self.forgotten: dict[int, tuple[int, int]] = {}
 
@@ -67,6 +67,12 @@ class ReplicaStore:
     def is_local_host(self, host: int) -> bool:
         """Return whether a host belongs to this task's partition."""
         return host % self.batch.spec.partitions == self.partition
+
+    def _derives(self, d: Derivation, host: int) -> bool:
+        """Return whether this task makes a derived block for a host."""
+        if self.batch.spec.shares_hosts:
+            return d.block.stream % self.batch.spec.partitions == self.partition
+        return self.is_local_host(host)
 
     def host_metrics(self, host: int) -> HostMetrics:
         """Return the metrics of a host so far."""
@@ -114,17 +120,15 @@ class ReplicaStore:
     def _open_rows(self, address: ReplicaAddress) -> BlockRows:
         """Return the rows at an address, opened once for all hosts that share them."""
         if (rows := self._open.get(address)) is None:
-            segment = self._read_segment(address.file, address.record_batch)
-            rows = BlockRows.from_segment(segment, address.rows, address.key_range)
-            self._open[address] = rows
+            if (file := self._block_files.get(address.file)) is None:
+                file = self._open_file(address.file)
+            rows = self._open[address] = file.read_block(address)
         return rows
 
-    def _read_segment(self, file: str, number: int) -> pa.RecordBatch:
-        if (segment := self._segments.get((file, number))) is None:
-            path = str(self._copies.fetch_block(file))
-            segment = read_segment(path, number, self._checksums[file])
-            self._segments[file, number] = segment
-        return segment
+    def _open_file(self, name: str) -> OpenBlockFile:
+        path = str(self._copies.fetch_block(name))
+        file = self._block_files[name] = open_block_file(path, self._checksums[name])
+        return file
 
     def derive_blocks(self) -> None:
         """Derive blocks on these hosts, in the order of the plan, after mergers of small blocks.
@@ -136,7 +140,7 @@ class ReplicaStore:
         for d in self.batch.derivations:
             shared: dict[Any, tuple[ReplicaAddress, BlockRows]] = {}
             for host, source in d.source_hosts.items():
-                if self.is_local_host(host) and (d.block.id, host) not in done:
+                if self._derives(d, host) and (d.block.id, host) not in done:
                     with _clock(self.host_metrics(host)):
                         self._derive_replica(d, host, source, shared)
 
@@ -181,7 +185,7 @@ class ReplicaStore:
                 continue
             shared: dict[tuple[ReplicaAddress, ...], Merge] = {}
             for host, source in d.source_hosts.items():
-                if not self.is_local_host(host):
+                if not self._derives(d, host):
                     continue
                 rows = {s: self.replica_rows(s, source) for s in d.source_blocks}
                 present = {s: each for s, each in rows.items() if each is not None}
@@ -257,7 +261,7 @@ class ReplicaStore:
         """Count matched tuples that leave the state before they are final, on one host of many."""
         horizon = self.batch.horizons[d.block.stream]
         waiting = len(times) if horizon is None else int(np.count_nonzero(times >= horizon))
-        if self.is_local_host(min(d.source_hosts)):
+        if self._derives(d, min(d.source_hosts)):
             self.forgotten[d.block.id] = d.block.stream, waiting
 
     def _write_derived(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import add
 
 import numpy as np
 
@@ -233,16 +234,20 @@ class PathProber:
         visit, size = (tuple(sorted(joined)), stream), len(pool.blocks)
         pairs = _sum_by_number(pool.block_numbers, pool.count_possible_pairs(), size)
         matched = _sum_by_number(pool.block_numbers, outcome.matched_pairs(), size)
-        place = pool.arrivals[0].place
-        sampler = self.reaper if self.pools.sheds_load(place) and not pool.key.is_drawn else None
-        each = zip(pool.blocks, pairs.tolist(), matched.tolist(), strict=True)
-        for block, possible, matches in each:
-            age = self.batch.block_ages.get(block, 0)
+        ages = np.array([self.batch.block_ages.get(block, 0) for block in pool.blocks])
+        of_ages = _sum_by_number(ages, pairs), _sum_by_number(ages, matched)
+        for age in np.unique(ages).tolist():
             before = self.matches.get((visit, age), (0, 0))
-            self.matches[visit, age] = (before[0] + possible, before[1] + matches)
-            if sampler is not None:
-                [source] = joined
-                sampler.count_full_meeting(source, stream, block, possible, matches)
+            more = (values[age].item() for values in of_ages)
+            self.matches[visit, age] = tuple(map(add, before, more))
+        place = pool.arrivals[0].place
+        if self.reaper is None or not self.pools.sheds_load(place) or pool.key.is_drawn:
+            return
+        [source] = joined
+        for block, possible, matches in zip(
+            pool.blocks, pairs.tolist(), matched.tolist(), strict=True
+        ):
+            self.reaper.count_full_meeting(source, stream, block, possible, matches)
 
     def _share_seconds(self, outcomes: Sequence[ProbeOutcome], seconds: float) -> None:
         """Share the seconds of probes among their hosts, by probes and compared pairs."""

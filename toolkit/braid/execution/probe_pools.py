@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,16 +44,12 @@ class Arrival(NamedTuple):
 
 
 class _Met(NamedTuple):
-    """A block that some arrivals probe on a host.
-
-    ``identity``: what the replicas of a block share if they are stored together.
-    """
+    """A block that some arrivals probe on a host. Replicas that are stored together share rows."""
 
     arrivals: Sequence[int]
     block: int
     host: int
     rows: BlockRows
-    identity: tuple[int, int]
 
 
 class _PoolKey(NamedTuple):
@@ -124,6 +121,7 @@ class PoolBuilder:
     """
 
     def __post_init__(self) -> None:
+        self._keys: dict[tuple[bool, int, tuple[int, ...]], tuple[_PoolKey, _PoolKey]] = {}
         self.batch = self.replicas.batch
         self.fresh = {r.block.id for r in self.batch.routes if r.is_fresh}
 
@@ -144,10 +142,12 @@ class PoolBuilder:
         queries.
         """
         several: dict[_PoolKey, list[_Met]] = {}
+        is_equality, last, met_together = finds_equal_values(path), None, list[_Met]()
         for numbers in self._group_alike_arrivals(arrivals):
-            first = arrivals[numbers[0]]
-            for key, met in self._list_meetings(numbers, first, finds_equal_values(path)):
-                several.setdefault(key, []).append(met)
+            for key, met in self._list_meetings(numbers, arrivals[numbers[0]], is_equality):
+                if key is not last:
+                    last, met_together = key, several.setdefault(key, [])
+                met_together.append(met)
         joined: dict[tuple[int, ...], list[PartialMatches]] = {}
         return [
             pool
@@ -179,20 +179,21 @@ class PoolBuilder:
         ``arrival``: the first of them.
         """
         place, partial = arrival.place, arrival.partial
-        is_fresh, probes = self.batch.routes[place[0]].is_fresh, self.find_hop(place).blocks_by_host
+        route, probes = self.batch.routes[place[0]], self.find_hop(place).blocks_by_host
         is_separate = partial.weights is not None or self.batch.bitmaps is not None
-        may_sample = self._may_sample(arrival)
-        blocks = () if is_equality else sorted(b for h in arrival.hosts for b in probes[h])
+        may_sample, is_fresh = self._may_sample(arrival), route.is_fresh
+        blocks = () if is_equality else tuple(sorted(b for h in arrival.hosts for b in probes[h]))
         large = numbers[0] if len(partial) > SMALL else -1
-        keys = [_PoolKey(is_fresh, is_old, (large, -1), tuple(blocks)) for is_old in (False, True)]
+        keys = self._find_keys(is_fresh, large, blocks)
+        find_rows, fresh, held = self.replicas.replica_rows, self.fresh, self.batch.held
         for host in arrival.hosts:
             for block in probes[host]:
-                if (rows := self.replicas.replica_rows(block, host)) is None:
+                if (rows := find_rows(block, host)) is None:
                     continue
-                is_stored = is_fresh and block not in self.fresh
-                met = _Met(numbers, block, host, rows, (block, id(rows)))
+                is_stored = is_fresh and block not in fresh
+                met = _Met(numbers, block, host, rows)
                 drawn = may_sample and self._is_sampled(arrival, block)
-                since = None if is_fresh else self.batch.held.get(block)
+                since = None if is_fresh else held.get(block)
                 if is_separate or drawn or since is not None:
                     alone = numbers[0], block
                     yield _PoolKey(is_fresh, is_stored, alone, (), drawn, since), met
@@ -200,6 +201,18 @@ class PoolBuilder:
                     yield _PoolKey(is_fresh, is_stored, (large, block)), met
                 else:
                     yield keys[is_stored], met
+
+    def _find_keys(
+        self, is_fresh: bool, large: int, blocks: tuple[int, ...]
+    ) -> tuple[_PoolKey, _PoolKey]:
+        """Return the keys of fresh and of stored small blocks; equal ones are the same object."""
+        at = is_fresh, large, blocks
+        if at not in self._keys:
+            self._keys[at] = (
+                _PoolKey(is_fresh, False, (large, -1), blocks),
+                _PoolKey(is_fresh, True, (large, -1), blocks),
+            )
+        return self._keys[at]
 
     def _may_sample(self, arrival: Arrival) -> bool:
         """Return whether ``_is_sampled`` may be true for some block."""
@@ -216,15 +229,26 @@ class PoolBuilder:
         all_meet = self.sampler.meets_all(arrival.partial, fresh.stream, window, fresh.id, block)
         return self.batch.bitmaps is not None or not all_meet
 
-    def _bound_sizes(self, met: Sequence[_Met]) -> Iterator[list[_Met]]:
+    def _bound_sizes(self, met: Sequence[_Met]) -> Iterator[Sequence[_Met]]:
         """Yield meetings of one key in groups whose tables and gathered blocks are bounded."""
         arrivals = len({n for each in met for n in each.arrivals})
+        distinct = {(each.block, id(each.rows)): each for each in met}
+        segments = {id(each.rows.segment): each.rows for each in distinct.values()}
+        held = sum(rows.buffer_bytes for rows in segments.values())
+        if held <= BYTES and arrivals * len(distinct) <= _MOST_CELLS:
+            yield met
+        else:
+            yield from self._split_meetings(met, arrivals)
+
+    def _split_meetings(self, met: Sequence[_Met], arrivals: int) -> Iterator[list[_Met]]:
+        """Yield the same in several groups; all meetings of a block are in one."""
         groups: dict[tuple[int, int], list[_Met]] = {}
         several: list[list[_Met]] = [[]]
         segments: set[int] = set()
         held = cells = 0
         for each in met:
-            if each.identity not in groups:
+            identity = each.block, id(each.rows)
+            if identity not in groups:
                 # Fresh blocks share the columns of one batch, and others those of a segment.
                 is_known = each.block in self.fresh or id(each.rows.segment) in segments
                 more = 0 if is_known else each.rows.buffer_bytes
@@ -234,8 +258,8 @@ class PoolBuilder:
                     held, cells, more = 0, 0, each.rows.buffer_bytes
                 segments.add(id(each.rows.segment))
                 held, cells = held + more, cells + arrivals
-                groups[each.identity] = several[-1]
-            groups[each.identity].append(each)
+                groups[identity] = several[-1]
+            groups[identity].append(each)
         yield from several
 
     def _build_pools(
@@ -249,22 +273,25 @@ class PoolBuilder:
 
         ``joined``: partial results of several arrivals that were put together before.
         """
-        numbers = tuple(dict.fromkeys(n for each in met for n in each.arrivals))
+        of_arrivals, of_blocks, of_hosts, of_rows = zip(*met, strict=True)
+        probing = [*chain.from_iterable(of_arrivals)]
+        numbers = tuple(dict.fromkeys(probing))
         if numbers not in joined:
             joined[numbers] = [*_join_arrivals([arrivals[n].partial for n in numbers])]
         here = [arrivals[n] for n in numbers]
-        named = [*{each.identity: each for each in met}.values()]
-        named = [named[n] for n in order_by_segment([each.rows for each in named])]
-        distinct = {each.identity: each for each in named}
-        rows = self._gather_rows([each.rows for each in distinct.values()], here[0].place)
+        identities = [*zip(of_blocks, map(id, of_rows), strict=True)]
+        distinct = dict(zip(identities, of_rows, strict=True))
+        named, several = [*distinct], [*distinct.values()]
+        order = order_by_segment(several)
+        named, several = [named[n] for n in order], [several[n] for n in order]
+        rows = self._gather_rows(several, here[0].place)
         at = dict(zip(numbers, range(len(numbers)), strict=True))
-        block_at = dict(zip(distinct, range(len(distinct)), strict=True))
-        counts = [len(each.arrivals) for each in met]
-        left = np.array([at[n] for each in met for n in each.arrivals])
-        right = np.repeat([block_at[each.identity] for each in met], counts)
-        hosts = np.repeat([each.host for each in met], counts)
-        blocks = [each.block for each in distinct.values()]
-        sizes = np.array([each.rows.row_total for each in distinct.values()])
+        block_at = dict(zip(named, range(len(named)), strict=True))
+        counts = [*map(len, of_arrivals)]
+        left = np.array([*map(at.__getitem__, probing)])
+        right = np.repeat([*map(block_at.__getitem__, identities)], counts)
+        hosts, blocks = np.repeat(of_hosts, counts), [block for block, _ in named]
+        sizes = np.array([each.row_total for each in several])
         for partial in joined[numbers]:
             some: slice | np.ndarray = slice(None)
             if len(joined[numbers]) > 1 and partial.origins is not None:
@@ -290,6 +317,9 @@ class PoolBuilder:
 def _join_arrivals(several: Sequence[PartialMatches]) -> Iterator[PartialMatches]:
     """Yield the partial results of several arrivals together, each with the number of its own."""
     if len(several) == 1:
-        return iter(several)
-    numbered = [replace(p, origins=np.full(len(p), n)) for n, p in enumerate(several)]
-    return PartialMatches.concat_bounded(numbered, BYTES)
+        yield several[0]
+        return
+    sizes = np.array([*map(len, several)])
+    for start, stop in PartialMatches.split_by_bytes(several, BYTES):
+        origins = np.repeat(np.arange(start, stop), sizes[start:stop])
+        yield replace(PartialMatches.concat_all(several[start:stop]), origins=origins)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from braid.core.batch_report import TaskReport
 from braid.core.plan import Route
 from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
-from braid.execution.fresh_blocks import FreshBlock
+from braid.execution.fresh_blocks import FreshBlock, serves_all_hosts
 from braid.execution.host_task import HostTask
 from braid.execution.release_probing import count_release_stages
 from braid.execution.wire_format import (
@@ -92,7 +92,7 @@ class ThreadExecutor:
 
     def _probe_blocks(self, tasks: list[HostTask], fresh: list[FreshBlock]) -> None:
         """Store the fresh blocks and probe: each task for its hosts, or for a share of all rows."""
-        if 1 < len(tasks) > tasks[0].batch.active_hosts and tasks[0].reaper is None:
+        if tasks[0].batch.spec.shares_hosts:
             self._probe_shares(tasks, fresh)
             return
         self._map_on_threads(
@@ -152,7 +152,9 @@ class ThreadExecutor:
         can_share = batch.shedding is None
         most = self.threads if can_share else min(self.threads, batch.active_hosts)
         count = 1 if small else max(1, most)
-        packed = replace(batch, spec=replace(batch.spec, partitions=count))
+        shares_hosts = can_share and 1 < count > batch.active_hosts
+        spec = replace(batch.spec, partitions=count, shares_hosts=shares_hosts)
+        packed = replace(batch, spec=spec)
         return [HostTask(packed, p) for p in range(count)]
 
     def _continue_releases(self, tasks: list[HostTask]) -> None:
@@ -202,7 +204,7 @@ def _build_task_blocks(
 ) -> list[FreshBlock]:
     """Build the task's derived blocks and its share of the fresh ones."""
     task.prepare_blocks()
-    return task.cutter.build_blocks(tuples, shares[task.partition], lambda host: True)
+    return task.cutter.build_blocks(tuples, shares[task.partition], serves_all_hosts)
 
 
 def _to_record_batches(frame: Any) -> list[pa.RecordBatch]:

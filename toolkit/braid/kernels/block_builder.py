@@ -11,14 +11,16 @@ from braid.condition.access_paths import Order
 from braid.core.reserved_columns import MATCHED, ROUTING, ROW, TIME
 from braid.core.stream_clocks import SUPPORT, TimeSpread
 from braid.kernels.block_orders import (
+    PERMUTATION,
     drop_order_columns,
     has_many_equal,
     make_order_columns,
     sort_within,
 )
+from braid.kernels.column_views import concat_without_views
 from braid.kernels.host_block_rows import BlockRows, concat_rows, take_block_rows
 from braid.kernels.match_marks import Bits, look_up_match_bits
-from braid.kernels.position_sort import sort_positions
+from braid.kernels.position_sort import sort_positions, sort_stably
 
 _SOURCE = "__source"
 
@@ -75,7 +77,7 @@ def merge_blocks(
 ) -> pa.RecordBatch:
     """Return one block of the chosen rows of several; ``stores_orders`` as for ``build_block``."""
     batches = [*map(_take_chosen_rows, sources)]
-    merged = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    merged = concat_without_views(batches)
     return build_block(merged, orders, len(batches) == 1, True, stores_orders)
 
 
@@ -110,7 +112,7 @@ def merge_matched_blocks(
             marked = look_up_match_bits(each[place], numbers)
             batch = batch.append_column(columns[query], pa.array(marked))
         batches.append(batch)
-    merged, marks = build_block(pa.concat_batches(batches), orders, runs=True), {}
+    merged, marks = build_block(concat_without_views(batches), orders, runs=True), {}
     for query, name in columns.items():
         marks[query] = merged.column(name).to_numpy(zero_copy_only=False)
         merged = _drop_column(merged, name)
@@ -130,7 +132,7 @@ def merge_unmatched_rows(
         marked = look_up_match_bits(marks, batch.column(ROW).to_numpy())
         times.append(batch.column(TIME).to_numpy()[marked])
         batches.append(take_block_rows(_drop_column(batch, ROW), np.flatnonzero(~marked)))
-    return build_block(pa.concat_batches(batches), orders, runs=True), np.concatenate(times)
+    return build_block(concat_without_views(batches), orders, runs=True), np.concatenate(times)
 
 
 def gather_blocks(
@@ -142,10 +144,15 @@ def gather_blocks(
     """
     if is_numbered:
         batches = [*map(take_numbered_rows, sources)]
-        gathered, counts = pa.concat_batches(batches), [b.num_rows for b in batches]
+        gathered, counts = concat_without_views(batches), [b.num_rows for b in batches]
         source = np.repeat(np.arange(len(sources)), counts)
     else:
         gathered, source = _concat_chosen_block_rows(sources)
+    if len(orders) == 1 and orders[0].within is None and not is_numbered:
+        key = gathered.column(orders[0].column).to_numpy(zero_copy_only=False)
+        positions = pa.array(sort_stably(key).astype(np.int32))
+        rows = replace_column(gathered, PERMUTATION + orders[0].column, positions)
+        return BlockRows(rows, None, source)
     gathered = replace_column(gathered, _SOURCE, pa.array(source))
     rows = build_block(gathered, orders, runs=True)
     source = rows.column(_SOURCE).to_numpy()

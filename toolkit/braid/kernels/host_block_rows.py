@@ -13,11 +13,11 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from braid.core.plan import Keys
 from braid.core.reserved_columns import BIRTH, ROUTING, ROW, TIME
 from braid.kernels.block_orders import drop_order_columns
+from braid.kernels.column_views import concat_without_views, take_without_views
 from braid.kernels.ordered_rows import BlockOrders
 from braid.kernels.set_overlap import SetColumn, WeightedSetColumn, map_keys
 from braid.kernels.value_sizes import (
@@ -276,7 +276,7 @@ class PartialMatches:
         return rows.weighted_set_column(name), at
 
     @staticmethod
-    def concat_all(several: list[PartialMatches]) -> PartialMatches:
+    def concat_all(several: Sequence[PartialMatches]) -> PartialMatches:
         """Concatenate partial results.
 
         Rows of one block are shared; rows of several blocks are copied.
@@ -299,30 +299,32 @@ class PartialMatches:
 
     @staticmethod
     def concat_bounded(several: Sequence[PartialMatches], most: int) -> Iterator[PartialMatches]:
-        """Concatenate partial results into as few as possible.
+        """Concatenate partial results into as few as possible; see ``split_by_bytes``."""
+        for start, stop in PartialMatches.split_by_bytes(several, most):
+            yield PartialMatches.concat_all(several[start:stop])
+
+    @staticmethod
+    def split_by_bytes(several: Sequence[PartialMatches], most: int) -> Iterator[tuple[int, int]]:
+        """Yield ranges of partial results to concatenate, as few as possible.
 
         Each copies at most ``most`` bytes of variable-width columns, unless a single input has
         more.
         """
-        if len(several) == 1:
-            yield several[0]
-            return
         parts = several[0].parts.items()
         columns = [
             (s, name)
             for s, (rows, _) in parts
             for name in variable_width_columns(rows.batch.schema)
         ]
-        some: list[PartialMatches] = []
-        size = 0
-        for p in several:
+        start = size = 0
+        for n, p in enumerate(several) if columns and len(several) > 1 else ():
             lengths = (p.parts[s][0].value_bytes(name, p.parts[s][1]) for s, name in columns)
             more = sum(int(each.sum()) for each in lengths)
-            if some and size + more > most:
-                yield PartialMatches.concat_all(some)
-                some, size = [], 0
-            some, size = [*some, p], size + more
-        yield PartialMatches.concat_all(some)
+            if n > start and size + more > most:
+                yield start, n
+                start, size = n, 0
+            size += more
+        yield start, len(several)
 
     def take_positions(self, chosen: np.ndarray) -> PartialMatches:
         """Return the partial results at these positions."""
@@ -359,8 +361,8 @@ def take_known_rows(rows: BlockRows, at: np.ndarray) -> pa.RecordBatch:
 
 
 def take_block_rows(batch: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
-    """Return the rows at these positions, without a bounds check."""
-    return pc.take(batch, pa.array(at), boundscheck=False)
+    """Return the rows at these positions, without a bounds check. Views of columns stay views."""
+    return take_without_views(batch, at)
 
 
 def order_by_segment(several: Sequence[BlockRows]) -> list[int]:
@@ -384,7 +386,7 @@ def concat_rows(several: Sequence[BlockRows]) -> pa.RecordBatch:
         else:
             runs.append((rows.segment, first, end))
     batches = [drop_order_columns(batch).slice(first, end - first) for batch, first, end in runs]
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    return concat_without_views(batches)
 
 
 def _concat_parts(parts: list[tuple[BlockRows, np.ndarray]]) -> tuple[BlockRows, np.ndarray]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -32,45 +31,6 @@ class GeneratedColumn(NamedTuple):
     name: str
     source: str
     arrow_type: str
-
-
-_VIEWS = b"braid.views"
-"""Metadata key of a schema: position, name, source and type of each omitted column."""
-
-
-def drop_generated_columns(
-    batch: pa.RecordBatch, echoes: Sequence[GeneratedColumn]
-) -> pa.RecordBatch:
-    """Return the batch without generated columns that can be views. Its metadata lists them."""
-    schema = batch.schema
-    views = sorted(
-        (schema.get_field_index(name), name, source, kind)
-        for name, source, kind in echoes
-        if _has_same_bytes(schema.field(source).type, kind)
-    )
-    if not views:
-        return batch
-    metadata = {**(schema.metadata or {}), _VIEWS: json.dumps(views).encode()}
-    return batch.drop_columns([name for _, name, *_ in views]).replace_schema_metadata(metadata)
-
-
-def restore_generated_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with the dropped columns restored at their positions."""
-    metadata = dict(batch.schema.metadata or {})
-    views = metadata.pop(_VIEWS, None)
-    if views is None:
-        return batch
-    names, columns = list(batch.schema.names), list(batch.columns)
-    for n, name, source, kind in json.loads(views):
-        names.insert(n, name)
-        columns.insert(n, batch.column(source).view(kind))
-    return pa.record_batch(columns, names=names, metadata=metadata or None)
-
-
-def _has_same_bytes(source: pa.DataType, kind: str) -> bool:
-    """Return whether values of both types are represented by the same bytes."""
-    times = pa.types.is_timestamp(source) and kind == "int64"
-    return times or bool(source == pa.type_for_alias(kind))
 
 
 class RoutingHash(NamedTuple):
@@ -149,6 +109,8 @@ class JoinSpec:
     - ``result_types``: Arrow types of the structs of results by stream, if some may be NULL.
     - ``change_streams``: numbers of the streams whose tuples have signs.
     - ``match``: the rule of an as-of join; None: tuples join with all partners.
+    - ``shares_hosts``: whether all tasks are in this process and work for all hosts: each derives
+      the blocks of some streams, and probes with a share of the rows.
     """
 
     predicate: Predicate
@@ -164,10 +126,7 @@ class JoinSpec:
     result_types: tuple[pa.DataType, ...] = ()
     change_streams: tuple[int, ...] = ()
     match: MatchRule | None = None
-
-    def generated_columns(self, stream: int) -> Sequence[GeneratedColumn]:
-        """Return the columns of a stream that copy others."""
-        return self.layouts[stream].generated_columns if self.layouts else ()
+    shares_hosts: bool = False
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,9 @@ class Reference:
     def take_column(self, rows: pa.Table) -> pa.ChunkedArray:
         """Return the computed column."""
         values = rows[self.source].cast(self.kind)
-        return values if self.default is None else pc.fill_null(values, self.default)
+        if self.default is None or not values.null_count:
+            return values  # it shares the memory of its source
+        return pc.fill_null(values, self.default)
 
     def can_take(self, rows: pa.Table) -> bool:
         """Return whether DuckDB would return the same: it has no times of far-off years."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -16,12 +16,9 @@ import pyarrow.parquet as pq
 from braid.core.change_types import DELETE, INSERT
 from braid.core.reserved_columns import CHANGE_TYPE, QUERIES, SIGN, WEIGHT
 from braid.core.run_state import FileChecksum, ReplicaAddress
+from braid.kernels.column_views import drop_views, list_stored_columns
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_block_rows
-from braid.kernels.join_spec import (
-    GeneratedColumn,
-    JoinSpec,
-    drop_generated_columns,
-)
+from braid.kernels.join_spec import JoinSpec
 from braid.storage import durable_files
 from braid.storage.block_readers import mark_verified
 from braid.storage.parquet_encoding import choose_encodings
@@ -87,21 +84,15 @@ class _SegmentWriter:
 class BlockFileWriter:
     """Writer of a task attempt's block files.
 
-    It writes segments: record batches with the rows of one or more blocks, without ``echoes``:
-    columns that copy others. Blocks of a stream are in one file if all store the same orders.
+    It writes segments: record batches with the rows of one or more blocks, without columns that
+    are views of others. Blocks of a stream are in one file if all store the same columns.
     ``force``: force the files to disk.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        stem: str,
-        force: bool,
-        echoes: Callable[[int], Sequence[GeneratedColumn]] = lambda _: (),
-    ) -> None:
-        self.folder, self.stem, self.force, self.echoes = folder, stem, force, echoes
+    def __init__(self, folder: Path, stem: str, force: bool) -> None:
+        self.folder, self.stem, self.force = folder, stem, force
         self.writers: dict[str, _SegmentWriter] = {}
-        self._file_names: dict[tuple[int, tuple[str, ...]], str] = {}
+        self._file_names: dict[tuple[int, Hashable], str] = {}
         self._pending_checksums: dict[str, Future[FileChecksum]] | None = None
 
     def append_block(self, stream: int, batch: pa.RecordBatch) -> ReplicaAddress:
@@ -112,8 +103,8 @@ class BlockFileWriter:
         self, stream: int, batch: pa.RecordBatch, bounds: Sequence[tuple[int, int]]
     ) -> list[ReplicaAddress]:
         """Append the rows of several blocks. Return the addresses of those at the ``bounds``."""
-        batch = drop_generated_columns(batch, self.echoes(stream))
-        name = self._name_file(stream, tuple(batch.schema.names))
+        batch = drop_views(batch)
+        name = self._name_file(stream, list_stored_columns(batch))
         if name not in self.writers:
             self.writers[name] = _SegmentWriter(self.folder / name, batch.schema)
         segment, start = self.writers[name].append_rows(batch)
@@ -122,7 +113,7 @@ class BlockFileWriter:
             for first, end in bounds
         ]
 
-    def _name_file(self, stream: int, columns: tuple[str, ...]) -> str:
+    def _name_file(self, stream: int, columns: Hashable) -> str:
         """Return the name of the file of a stream's blocks with these columns."""
         if (stream, columns) not in self._file_names:
             others = sum(s == stream for s, _ in self._file_names)

@@ -14,8 +14,8 @@ from threading import Lock
 import pyarrow as pa
 
 from braid.core.run_state import FileChecksum, ReplicaAddress
+from braid.kernels.column_views import restore_views
 from braid.kernels.host_block_rows import BlockRows
-from braid.kernels.join_spec import restore_generated_columns
 from braid.storage import durable_files
 from braid.util.file_system import current_file_system
 
@@ -23,22 +23,38 @@ _MOST_OPEN = 512
 """Open block files per process. Many systems allow a process 1,024 open files."""
 
 
-class _OpenFile:
-    """A block file that is open, with the segments that were read."""
+_SMALL = 1 << 12
+"""Rows up to which a block stays open with its file, since to open it takes as long as to use it.
+"""
+
+
+class OpenBlockFile:
+    """A block file that is open, with the segments and the small blocks that were read."""
 
     def __init__(self, path: str) -> None:
         # Arrow reads a file on another thread: three times as long for a small one.
         self._reader = pa.ipc.open_file(current_file_system().map_file(path).read_buffer())
         self._segments: dict[int, pa.RecordBatch] = {}
+        self._small: dict[ReplicaAddress, BlockRows] = {}
         self._reading = Lock()
 
     def read_segment(self, number: int) -> pa.RecordBatch:
         """Return a segment with all columns."""
         with self._reading:
             if number not in self._segments:
-                segment = restore_generated_columns(self._reader.get_batch(number))
+                segment = restore_views(self._reader.get_batch(number))
                 self._segments[number] = segment
             return self._segments[number]
+
+    def read_block(self, address: ReplicaAddress) -> BlockRows:
+        """Return the rows at an address in this file."""
+        if (rows := self._small.get(address)) is not None:
+            return rows
+        segment = self.read_segment(address.record_batch)
+        rows = BlockRows.from_segment(segment, address.rows, address.key_range)
+        if rows.row_total <= _SMALL:
+            return self._small.setdefault(address, rows)
+        return rows
 
 
 class _Readers:
@@ -48,7 +64,7 @@ class _Readers:
     """
 
     def __init__(self) -> None:
-        self._open: OrderedDict[str, _OpenFile] = OrderedDict()
+        self._open: OrderedDict[str, OpenBlockFile] = OrderedDict()
         self._whole: dict[str, set[str]] = {}  # verified paths by folder
         self._changing = Lock()
 
@@ -58,14 +74,14 @@ class _Readers:
             for path in paths:
                 self._verified_in_folder(path).add(path)
 
-    def open_verified(self, path: str, checksum: FileChecksum) -> _OpenFile:
+    def open_verified(self, path: str, checksum: FileChecksum) -> OpenBlockFile:
         """Return an open file. Raises DamagedRunError if it does not match its checksum."""
         with self._changing:
             if path not in self._open:
                 whole = self._verified_in_folder(path)
                 durable_files.check_file(Path(path), checksum, deep=path not in whole)
                 whole.add(path)
-                self._open[path] = _OpenFile(path)
+                self._open[path] = OpenBlockFile(path)
             self._open.move_to_end(path)
             if len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)
@@ -107,12 +123,12 @@ def mark_verified(paths: Iterable[str]) -> None:
     _readers.mark_verified(paths)
 
 
-def read_segment(path: str, number: int, checksum: FileChecksum) -> pa.RecordBatch:
-    """Return a segment of a block file, mapped into memory.
+def open_block_file(path: str, checksum: FileChecksum) -> OpenBlockFile:
+    """Return a block file, mapped into memory.
 
     Raises DamagedRunError if the file does not match its checksum.
     """
-    return _readers.open_verified(path, checksum).read_segment(number)
+    return _readers.open_verified(path, checksum)
 
 
 def open_replica(path: str, address: ReplicaAddress, checksum: FileChecksum) -> BlockRows:
@@ -120,8 +136,7 @@ def open_replica(path: str, address: ReplicaAddress, checksum: FileChecksum) -> 
 
     Raises DamagedRunError if the file does not match its checksum.
     """
-    segment = read_segment(path, address.record_batch, checksum)
-    return BlockRows.from_segment(segment, address.rows, address.key_range)
+    return open_block_file(path, checksum).read_block(address)
 
 
 def remove_block_files(files: Collection[Path]) -> None:

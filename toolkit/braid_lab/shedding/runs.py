@@ -22,6 +22,7 @@ from braid.core.run_state import RunState
 from braid.core.shedding_plan import ItemYield, SheddingOutcome
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
+from msgspec import structs
 
 from braid_lab.common.claims import ClaimRegistry, Finding, judge
 from braid_lab.common.run_folders import new_run_folder
@@ -148,7 +149,7 @@ def _simulate_outcome(
         rows = round(
             came[b.stream] * (harvest.keep_shares[b.stream] if harvest.keep_shares else 1.0)
         )
-        blocks[b.id] = replace(b, rows=rows, event_time_range=span)
+        blocks[b.id] = structs.replace(b, rows=rows, event_time_range=span)
         if rows:
             sizes[b.id] = BlockSize(rows, rows, span)
     yields: dict[tuple[int, int, int], list[ItemYield]] = {}

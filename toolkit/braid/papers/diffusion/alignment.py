@@ -224,7 +224,7 @@ class Alignment:
                 for host, box in boxes
                 if all(box.values())
             )
-            routes.append(Route(replace(block, hosts=tuple(sorted(hosts))), paths))
+            routes.append(Route(block.with_hosts(tuple(sorted(hosts))), paths))
         return tuple(routes)
 
     def _find_hosts_in_reach(self, stream: int) -> set[int]:

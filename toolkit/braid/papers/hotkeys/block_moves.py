@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec import structs
 
 from braid.core.plan import Block, Derivation, Keys
 from braid.core.plan_builder import PlanBuilder
@@ -73,7 +74,7 @@ def _move_block(builder: PlanBuilder, block: Block, table: TileTable) -> None:
     """
     (source,) = block.hosts
     for keys, host in table.split_keys(block.key_range):
-        piece = replace(
+        piece = structs.replace(
             block, id=next(builder.ids), key_range=keys, hosts=(host,), rows=0, size_bytes=0
         )
         builder.derivations.append(Derivation(piece, (block.id,), {host: source}))

@@ -9,10 +9,11 @@ is one of theirs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count, product
 
 import numpy as np
+from msgspec import structs
 
 from braid.core.facts import Facts
 from braid.core.key_boxes import Cell, KeyBoxes, Shares
@@ -123,7 +124,7 @@ def move_stored_blocks(draft: PlanBuilder, cells: CubeCells, blocks: Iterable[Bl
             continue
         for keys, part in pieces:
             hosts = places[block.stream][part]
-            piece = replace(
+            piece = structs.replace(
                 block, id=next(draft.ids), key_range=keys, hosts=hosts, rows=0, size_bytes=0
             )
             draft.derivations.append(Derivation(piece, (block.id,), _choose_sources(block, hosts)))

@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Literal, Self
 
+from msgspec import structs
+
 from braid.core.compaction import count_reached_ages
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
@@ -314,7 +316,7 @@ class _Planner:
             self.draft.drop_replicas(
                 copied := self.draft.copy_block(b, {target: b.hosts[0]}), b.hosts
             )
-            return replace(copied, hosts=(target,))
+            return copied.with_hosts((target,))
         return b
 
     def _find_lowest_rank(self, stream: int) -> int:
@@ -323,7 +325,7 @@ class _Planner:
         return self.windows[stream].index(max(free)) if free else 0
 
     def _cut_block(self, b: Block, first: int, target: int) -> Block:
-        piece = replace(
+        piece = structs.replace(
             b,
             id=next(self.draft.ids),
             key_range=(first, b.key_range[1]),
