@@ -163,17 +163,25 @@ class HubScenario:
         return {s: table_of(rows) for s, rows in self.rows.items()}
 
     def progress(self, statement: Statement, batch: int) -> int | None:
-        """Return the event time that the streams of a query have reached with a batch.
+        """Return the event time that the streams of a query have passed with a batch.
 
-        None if a stream has not started.
+        None if a stream has not started. Those that have ended are not waited for; if all have, it
+        is the latest time.
         """
-        came = [
-            max((r["ts"] for r in self.rows[s] if r["batch"] <= batch), default=None)
+        came = {
+            s: max((r["ts"] for r in self.rows[s] if r["batch"] <= batch), default=None)
             for s in statement.windows
-        ]
-        if None in came:
+        }
+        lasting = [came[s] for s in came if not self.has_ended(s, batch)]
+        if None in lasting:
             return None
-        return (min(t for t in came if t is not None) - self.lateness) * SECOND
+        if not lasting:
+            return max(t for t in came.values() if t is not None) * SECOND
+        return (min(t for t in lasting if t is not None) - self.lateness) * SECOND
+
+    def has_ended(self, stream: str, batch: int) -> bool:
+        """Return whether a stream has no rows after a batch."""
+        return all(row["batch"] <= batch for row in self.rows[stream])
 
     def matches(self, statement: Statement) -> Iterator[tuple[Row, ...]]:
         """Return the rows that a query finds, whenever it is answered."""
@@ -226,7 +234,8 @@ class HubScenario:
         first = -(-begun // every) if since is None else since // every + 1
         until = self._until(statement)
         if serving.end is not None:
-            until = self.progress(statement, serving.end - 1)
+            has_ended = all(self.has_ended(s, serving.end - 1) for s in statement.windows)
+            until = until if has_ended else self.progress(statement, serving.end - 1)
         return range(0) if until is None else range(first * every, until, every)
 
     def _until(self, statement: Statement) -> int | None:

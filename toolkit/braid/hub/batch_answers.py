@@ -13,7 +13,8 @@ from typing import Any
 from braid.core.stream_clocks import LAST_TIME, find_least_time
 from braid.hub.hub_backend import TickRange
 from braid.hub.hub_state import RegisteredQuery, ServingInterval
-from braid.hub.query_answers import compose_answer, find_final_time
+from braid.hub.query_answers import compose_answer
+from braid.hub.query_completeness import find_final_time
 from braid.hub.query_parser import StreamQuery
 from braid.hub.query_registry import QueryRegistry
 from braid.papers.reuse.hub_events import HubBatchCommitted
@@ -60,7 +61,8 @@ class BatchAnswers:
     ) -> int | None:
         """Return the event time before which ticks are final after a batch; None: no tick is."""
         passed = find_least_time(self._read_passed_times(epoch), query.definition.streams)
-        return find_final_time(self._desk, served, query) if passed == LAST_TIME else passed
+        ledger = self._desk.ledger
+        return find_final_time(ledger, served, query) if passed == LAST_TIME else passed
 
     def _read_passed_times(self, epoch: int) -> Mapping[str, int | None]:
         """Return the event times that streams have passed with a batch."""

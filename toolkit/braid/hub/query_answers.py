@@ -9,9 +9,9 @@ from braid.errors import DamagedRunError, QueryError
 from braid.hub.hub_backend import AnswerPart, TickRange
 from braid.hub.hub_state import RegisteredQuery, ServingInterval
 from braid.hub.operator_instance import read_operator_spec
+from braid.hub.query_completeness import find_final_time
 from braid.hub.query_parser import StreamQuery
 from braid.hub.query_registry import QueryRegistry
-from braid.papers.reuse.query_definition import UNBOUNDED
 from braid.storage.hub_files import check_pin, open_operator, operator_key
 from braid.util.error_summary import take_first_line
 
@@ -28,7 +28,7 @@ def answer_query(desk: QueryRegistry, served: RegisteredQuery) -> Any:
     streams = query.definition.streams
     began = [desk.ledger.first_event_times.get(s) for s in streams]
     start = None if None in began else max(t for t in began if t is not None)
-    ticks = TickRange(served.start_time, find_final_time(desk, served, query), start)
+    ticks = TickRange(served.start_time, find_final_time(desk.ledger, served, query), start)
     return compose_answer(desk, served, query, served.serving_intervals, ticks)
 
 
@@ -78,26 +78,3 @@ def _make_answer_part(
         first = max(first, spec.batch_of_epoch(epochs.start)) if epochs.start else first
     files = store.results.result_files(first, end, deep=True) if first < end else []
     return AnswerPart(files, spec.result_shape, span.bit, span.compensation)
-
-
-def find_final_time(desk: QueryRegistry, served: RegisteredQuery, query: StreamQuery) -> int | None:
-    """Return the event time before which ticks are final; None: no tick is final.
-
-    An aggregate without GROUP BY has a row at every tick. Its ticks extend only as far as the
-    clocks, so a wrong timestamp adds none.
-    """
-    if served.end_epoch is not None:
-        return served.end_time
-    if not desk.ledger.has_ended(query.definition.streams):
-        return desk.event_time_progress(query.definition.streams)
-    every_tick = query.aggregates and not query.groups
-    ledger, definition = desk.ledger, query.definition
-    latest = [
-        ledger.clocks.get(s) if every_tick else ledger.latest_event_times(s)
-        for s in definition.streams
-    ]
-    times = [t for t in latest if t is not None]
-    if len(times) < len(latest):
-        return max(times) + 1 if times else None
-    over = min(t + w for t, w in zip(times, definition.windows, strict=True))
-    return max(max(times) + 1, over) if over < UNBOUNDED else max(times) + 1

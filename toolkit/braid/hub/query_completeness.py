@@ -1,11 +1,15 @@
-"""Since when the answers of a query are complete. The functions are pure."""
+"""Since when the answers of a query are complete, and until when its ticks are final.
+
+The functions are pure.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from braid.hub.flat_results import flat_column_name, microseconds_sql
-from braid.hub.hub_state import HubState
+from braid.hub.hub_state import HubState, RegisteredQuery
+from braid.hub.query_parser import StreamQuery
 from braid.papers.reuse.query_definition import UNBOUNDED, Definition
 
 
@@ -59,3 +63,26 @@ def answered_tuples_sql(
             late = [f"`{column}` IS NULL", f"{microseconds_sql(column)} >= {limit}"]
             parts.append(f"({' OR '.join([*met, *late])})")
     return " AND ".join(parts) or None
+
+
+def find_final_time(ledger: HubState, served: RegisteredQuery, query: StreamQuery) -> int | None:
+    """Return the event time before which ticks are final; None: no tick is final.
+
+    An aggregate without GROUP BY has a row at every tick. Its ticks extend only as far as the
+    clocks, so a wrong timestamp adds none.
+    """
+    if served.end_epoch is not None:
+        return served.end_time
+    if not ledger.has_ended(query.definition.streams):
+        return ledger.event_time_progress(query.definition.streams)
+    every_tick = query.aggregates and not query.groups
+    definition = query.definition
+    latest = [
+        ledger.clocks.get(s) if every_tick else ledger.latest_event_times(s)
+        for s in definition.streams
+    ]
+    times = [t for t in latest if t is not None]
+    if len(times) < len(latest):
+        return max(times) + 1 if times else None
+    over = min(t + w for t, w in zip(times, definition.windows, strict=True))
+    return max(max(times) + 1, over) if over < UNBOUNDED else max(times) + 1

@@ -24,6 +24,7 @@ from braid.hub.hub_state import HubState, RegisteredQuery, ServingInterval
 from braid.hub.query_completeness import (
     answered_tuples_sql,
     find_complete_since,
+    find_final_time,
     find_missing_history,
 )
 from braid.hub.query_requests import AdmittedQuery, QueryReader
@@ -337,11 +338,9 @@ class QueryRegistry:
     def _end_query(self, ledger: HubState, name: str, reason: str) -> None:
         served = ledger.find_serving(name)
         assert served is not None
+        served.end_time = find_final_time(ledger, served, self.asking.restore_query(served))
         served.end_epoch, served.end_reason = ledger.epoch + 1, reason
         served.serving_intervals[-1].end_epoch = served.end_epoch
-        served.end_time = self.event_time_progress(
-            self.asking.restore_query(served).definition.streams
-        )
 
     def commit_change(
         self,
