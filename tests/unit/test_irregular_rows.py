@@ -15,6 +15,10 @@ from braid.core.run_events import BatchCommitted
 from braid.errors import DamagedRunError
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.storage.integrity import check_run, repair_run
+from braid.storage.irregular_files import IrregularFiles
+from braid.storage.log_entries import FileRef
+from braid.storage.manifest_log import ManifestLog
+from braid.storage.result_compactor import ResultCompactor
 from braid.storage.run_store import RunStore
 from braid.stream_join import JoinRun, StreamJoin
 from oracle import killed_before
@@ -202,3 +206,63 @@ def test_a_repaired_run_has_no_rows_of_later_batches(tmp_path: Path) -> None:
     assert max(batches) == BATCHES - 2
     run = start(tmp_path)
     assert run.awaitTermination() and list_rows(run) == find_expected()
+
+
+@pytest.mark.usefixtures("often")
+def test_files_of_batches_that_a_checkpoint_covers_are_merged(tmp_path: Path) -> None:
+    """The originals of the last group stay, in case the checkpoint before has to replace it."""
+    run = start(tmp_path)
+    assert run.awaitTermination() and list_rows(run) == find_expected()
+    groups = run.store.log.merged
+    assert len(groups) >= 2 and groups[-1].end_batch < BATCHES
+    names = [file.name for group in groups for file in group.irregular]
+    assert names == [
+        f"{g.first_batch:06d}-{g.end_batch - 1:06d}-{stream}.parquet"
+        for g in groups
+        for stream in (0, 1)
+    ]
+    originals = {int(name[:6]) for name in list_files(tmp_path) - {*names}}
+    assert originals == {*range(groups[-1].first_batch, BATCHES)}
+    assert check_run(tmp_path)[0] == []
+    latest = max((tmp_path / "commits").glob("checkpoint-*.json"))
+    latest.write_bytes(latest.read_bytes()[:-1])
+    again = start(tmp_path)
+    assert again.awaitTermination() and list_rows(again) == find_expected()
+
+
+@pytest.mark.usefixtures("often")
+def test_damaged_files_are_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    merge = IrregularFiles.merge_files
+
+    def damage_and_merge(files: IrregularFiles, first: int, end: int) -> tuple[FileRef, ...]:
+        if not first:
+            cut_off(min(files.folder.glob("000001-*-1.parquet")))
+        return merge(files, first, end)
+
+    monkeypatch.setattr(IrregularFiles, "merge_files", damage_and_merge)
+    run = start(tmp_path)
+    assert run.awaitTermination()
+    with pytest.raises(DamagedRunError, match=r"late/000001-.*-1\.parquet"):
+        run.late()
+    repair_run(tmp_path)
+    rows = list_rows(start(tmp_path))
+    assert {(n, alias) for n, alias, *_ in find_expected() - rows} == {(1, "b")}
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("step", ["write_checkpoint", "publish_compacted"])
+def test_a_run_killed_while_files_are_merged_has_its_rows_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    owner: Any = ManifestLog if step == "write_checkpoint" else ResultCompactor
+
+    def die(*given: Any) -> None:
+        raise OSError("killed")
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="killed"):
+        patched.setattr(owner, step, die)
+        start(tmp_path).awaitTermination()
+    run = start(tmp_path)
+    assert run.awaitTermination() and list_rows(run) == find_expected()
+    assert list_files(tmp_path) <= run.store.irregular.list_names()
+    assert check_run(tmp_path)[0] == []

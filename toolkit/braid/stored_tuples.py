@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from braid.answer_check_text import format_text_list, quote_text
-from braid.core.irregular_rows import LATE, IrregularRowsWritten
+from braid.core.irregular_rows import LATE
 from braid.core.run_events import BatchPlanned
 from braid.core.run_state import ReplicaAddress, RunState
 from braid.storage import micro_batch_files
@@ -95,9 +95,7 @@ class StoredTuples:
         """Create the table ``late_0``: struct, batch, reason, and microseconds behind."""
         files = [
             self.store.irregular.find_file(file, False)
-            for event in self.store.archive.committed_events()
-            if isinstance(event, IrregularRowsWritten)
-            for file in event.files
+            for file in self.store.irregular.list_committed()
             if file.stream == stream
         ]
         tables = [read_parquet(str(file)) for file in files if file is not None]

@@ -3,6 +3,10 @@
 A task attempt writes a file for each stream to the folder ``late``. The driver writes the early
 rows, since only the clock after the batch tells which rows these are. Events of the manifest name
 the files (``core.irregular_rows``), so that files and events are kept as long as each other.
+
+With each checkpoint of the log, the files of the batches whose results are compacted are merged,
+one for each stream. The checkpoint names them, and replaces the events' names. The merged files of
+the last such batches remain until the next checkpoint, as the one before may have to replace it.
 """
 
 from __future__ import annotations
@@ -18,9 +22,12 @@ import pyarrow.parquet as pq
 
 from braid.core.irregular_rows import EARLY, IrregularFile, IrregularRowsWritten
 from braid.core.run_state import FileChecksum
+from braid.errors import DamagedRunError
 from braid.kernels.host_block_rows import take_block_rows
 from braid.kernels.join_spec import JoinSpec
 from braid.storage import durable_files
+from braid.storage.block_files import read_parquet
+from braid.storage.log_entries import FileRef
 from braid.storage.manifest_log import ManifestLog
 from braid.storage.run_event_archive import EventArchive
 from braid.storage.run_files import remove_unnamed_files, result_file_batch
@@ -29,6 +36,8 @@ from braid.util.file_system import current_file_system
 
 FOLDER = "late"
 """Name of the folder of irregular rows."""
+_LARGE = 64 << 20
+"""Bytes of a stream's files that are not merged any more."""
 _LOST = ".lost"
 """End of the name of an empty file that stands for one that was damaged and given up."""
 
@@ -115,20 +124,69 @@ class IrregularFiles:
         return IrregularFile(name, FileChecksum(len(body), zlib.crc32(body)))
 
     def list_committed(self) -> Iterator[IrregularFile]:
-        """Yield the files that retained batches name, in order."""
+        """Yield the files with the irregular rows of retained batches, in order."""
+        return self._list_files(self._archive.committed_events_of_type(IrregularRowsWritten))
+
+    def _list_files(self, written: Iterable[IrregularRowsWritten]) -> Iterator[IrregularFile]:
+        """Yield the merged files, and those ``written`` in later batches."""
+        merged, since = [*self._log.merged], self._log.first_uncompacted_batch
+        yield from (IrregularFile(*file) for group in merged for file in group.irregular)
+        yield from (file for event in written if event.batch >= since for file in event.files)
+
+    def list_names(self) -> set[str]:
+        """Return the names of all files that must stay, among them marks of lost ones."""
         events = self._archive.committed_events_of_type(IrregularRowsWritten)
-        since = self._log.first_retained_batch
-        yield from (file for event in events if event.batch >= since for file in event.files)
+        since = self._log.merged[-1].first_batch if self._log.merged else 0
+        files = [*self._list_files(events)]
+        files += [file for event in events if event.batch >= since for file in event.files]
+        return {name for file in files for name in (file.name, f"{file.name}{_LOST}")}
+
+    def merge_files(self, first: int, end: int) -> tuple[FileRef, ...]:
+        """Merge the files of batches from ``first`` up to, excluding, ``end``. Return the files.
+
+        They are one for each stream, or the original ones if there is one, if they are large or
+        damaged. A checkpoint must then name them.
+        """
+        by_stream = dict[int, list[IrregularFile]]()
+        for event in self._archive.committed_events_of_type(IrregularRowsWritten):
+            for file in event.files if first <= event.batch < end else ():
+                by_stream.setdefault(file.stream, []).append(file)
+        merged_files = [
+            self._merge_stream(f"{first:06d}-{end - 1:06d}-{stream}.parquet", by_stream[stream])
+            for stream in sorted(by_stream)
+        ]
+        if merged_files and self._medium.force:
+            durable_files.fsync_path(self.folder)
+        return tuple(file for files in merged_files for file in files)
+
+    def _merge_stream(self, name: str, files: Sequence[IrregularFile]) -> list[FileRef]:
+        originals = [FileRef(*file) for file in files]
+        if len(files) < 2 or sum(file.checksum.size_bytes for file in files) > _LARGE:
+            return originals
+        try:
+            paths = [self.find_file(file) for file in files]
+            tables = [read_parquet(path) for path in paths if path is not None]
+        except DamagedRunError:
+            return originals
+        if not tables:
+            return originals
+        sink = pa.BufferOutputStream()
+        whole_rows = pa.concat_tables(tables)
+        pq.write_table(whole_rows, sink, compression="zstd", write_page_checksum=True)
+        body = sink.getvalue().to_pybytes()
+        check = self._medium.check_driver
+        durable_files.write_atomically(self.folder / name, body, self._medium.force, check=check)
+        return [FileRef(name, FileChecksum(len(body), zlib.crc32(body)))]
 
     def find_paths(
         self, written: Iterable[IrregularRowsWritten], streams: Sequence[str], deep: bool
     ) -> dict[str, list[str]]:
         """Return the paths of the files of retained batches by stream, without those given up.
 
-        Raises as ``find_file`` does.
+        ``written``: all events of the run. Raises as ``find_file`` does.
         """
-        files, since = dict[str, list[str]](), self._log.first_retained_batch
-        for file in (file for each in written if each.batch >= since for file in each.files):
+        files = dict[str, list[str]]()
+        for file in self._list_files(written):
             if (path := self.find_file(file, deep)) is not None:
                 files.setdefault(streams[file.stream], []).append(str(path))
         return files
@@ -158,8 +216,8 @@ class IrregularFiles:
     def remove_unnamed(self) -> None:
         """Remove files that no committed batch names."""
         if current_file_system().find_files(self.folder):
-            named = {name for f in self.list_committed() for name in (f.name, f"{f.name}{_LOST}")}
-            remove_unnamed_files([self.folder], named, self._medium.check_driver)
+            names = self.list_names()
+            remove_unnamed_files([self.folder], names, self._medium.check_driver)
 
     def remove_expired(self, since: int) -> None:
         """Remove the files of batches before ``since``."""

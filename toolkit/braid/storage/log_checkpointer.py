@@ -12,7 +12,8 @@ from braid.core.event_jsonl import LOGGER
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
 from braid.storage.committed_results import CommittedResults
-from braid.storage.log_entries import CompactedResults
+from braid.storage.irregular_files import IrregularFiles
+from braid.storage.log_entries import CommitRecord, CompactedResults
 from braid.storage.manifest_log import OLD, ManifestLog
 from braid.storage.result_compactor import ResultCompactor
 from braid.storage.result_retention import RetentionPolicy, count_expired_groups
@@ -37,9 +38,11 @@ class LogCheckpointer:
         results: CommittedResults,
         compactor: ResultCompactor,
         sink_progress: SinkProgress,
+        irregular: IrregularFiles,
     ) -> None:
         self._medium, self._log, self._archive = log.medium, log, archive
         self._results, self._compactor, self._sink_progress = results, compactor, sink_progress
+        self._irregular = irregular
         self.keep: RetentionPolicy | None = None
 
     def write_if_due(self) -> None:
@@ -65,6 +68,8 @@ class LogCheckpointer:
                 self._results.drop_expired(since)
         self._archive.trim_log()
         self._archive.forget_until(entry)
+        if merged:
+            self._irregular.remove_unnamed()
 
     def _count_expired_groups(self, merged: Sequence[CompactedResults]) -> int:
         """Return how many of the first groups of compacted batches have expired.
@@ -97,12 +102,14 @@ class LogCheckpointer:
         while len(waiting) >= some and not self._medium.url:
             # Not on the caller's thread: Spark starts each run on a new one.
             thread = current_workers().share_pool("braid-merge", 1)
-            merging = thread.submit(
-                self._compactor.compact, waiting[:some], _current_microseconds()
-            )
-            made.append(merging.result())
+            made.append(thread.submit(self._compact_batches, waiting[:some]).result())
             waiting, some = waiting[some:], _EVERY
         return made
+
+    def _compact_batches(self, batches: Sequence[CommitRecord]) -> CompactedResults:
+        group = self._compactor.compact(batches, _current_microseconds())
+        irregular = self._irregular.merge_files(group.first_batch, group.end_batch)
+        return group._replace(irregular=irregular)
 
 
 def _current_microseconds() -> int:

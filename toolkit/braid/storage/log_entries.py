@@ -74,6 +74,7 @@ class CompactedResults(NamedTuple):
     - ``part_files``: files in compacted/.
     - ``bytes``: bytes of all of these files.
     - ``time``: when they were compacted, in microseconds since 1970.
+    - ``irregular``: files in late/ with the irregular rows of these batches.
     """
 
     first_batch: int
@@ -82,6 +83,7 @@ class CompactedResults(NamedTuple):
     part_files: tuple[FileRef, ...]
     bytes: int = 0
     time: int = 0
+    irregular: tuple[FileRef, ...] = ()
 
 
 class LogCheckpoint(msgspec.Struct, frozen=True):

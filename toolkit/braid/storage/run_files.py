@@ -36,7 +36,7 @@ from pathlib import Path
 from braid.util.file_system import current_file_system
 
 _OURS = re.compile(
-    r"\d{6,}-(\d+-)?[0-9a-f]{8}(-\d+\.arrow|(-\d+)?\.parquet)|\d{6,}-\d{6,}\.parquet"
+    r"\d{6,}-(\d+-)?[0-9a-f]{8}(-\d+\.arrow|(-\d+)?\.parquet)|\d{6,}-\d{6,}(-\d+)?\.parquet"
     r"|state-\d{6,}-[0-9a-f]{8}\.json"
 )
 

@@ -83,9 +83,8 @@ class RunStore:
         self.results = CommittedResults(self.log, self.published, self.compactor)
         self.sink_progress = SinkProgress(medium)
         self.irregular = IrregularFiles(self.log, self.archive)
-        self.checkpointer = LogCheckpointer(
-            self.log, self.archive, self.results, self.compactor, self.sink_progress
-        )
+        named = self.results, self.compactor, self.sink_progress, self.irregular
+        self.checkpointer = LogCheckpointer(self.log, self.archive, *named)
         medium.fence = self.log.check_fence
         self.medium, self._is_fetched = medium, False
         self._visible: int | None = None
@@ -212,7 +211,8 @@ class RunStore:
     def sweep(self) -> None:
         """Remove temporary files of drivers that were killed before they renamed them."""
         results = self.published.new, self.published.sink_log.folder
-        folders = (self.path, self.log.folder, *results, self.input.folder)
+        late = self.irregular.folder
+        folders = (self.path, self.log.folder, *results, self.input.folder, late)
         durable_files.remove_temporary_files(folders, self.check_driver)
         self.log.reload_log()
 
