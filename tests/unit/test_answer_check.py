@@ -307,3 +307,15 @@ def test_a_report_counts_both_kinds() -> None:
     report = AnswerReport("Spark", 5, 2, 1, 0, (), ())
     assert not report.is_right
     assert str(report) == "5 results, recomputed from the input by Spark: 2 missing, 1 wrong"
+
+
+@pytest.mark.parametrize(
+    "on", ["size(array_intersect(a.l, b.l)) >= 0", "NOT arrays_overlap(a.l, b.l) AND a.id <= b.id"]
+)
+def test_arrays_that_are_null_match_nothing(on: str, tmp_path: Path) -> None:
+    lists = pa.array([[1], None, [], [2, None]], pa.list_(pa.int32()))
+    streams = {alias: pa.table({"id": range(4), "l": lists}) for alias in "ab"}
+    run = StreamJoin(streams, on).start(tmp_path / "run", durability="process")
+    run.awaitTermination()
+    report = check_answers(tmp_path / "run")
+    assert report.is_right and report.results == run.results().num_rows > 0, report

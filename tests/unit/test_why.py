@@ -15,6 +15,7 @@ from braid.core.join_kinds import parse_kind
 from braid.core.pair_verdicts import PairFacts, PartFacts, RunFacts, TupleFacts, judge_pair
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
+from braid.result_explanation import Why
 from braid.storage.run_store import RunStore
 from kind_runs import draw_case
 from oracle import PLACEMENTS
@@ -172,6 +173,26 @@ def test_a_part_that_duckdb_cannot_evaluate_is_unknown(tmp_path: Path) -> None:
     run_orders(tmp_path / "run", "o.id = p.order_id AND power(o.total, 2) < p.amount")
     answer = braid.why(tmp_path / "run", {"o": "id = 2", "p": "order_id = 2"})
     assert (answer.verdict, answer.is_certain) == ("unknown", False)
+
+
+def test_a_part_that_fails_for_a_pair_that_another_part_excludes_is_unknown(tmp_path: Path) -> None:
+    on = "o.id = p.order_id AND (o.id < 3 OR o.id * 4000000000000000000 > p.amount)"
+    run = run_orders(tmp_path / "run", "o.id = p.order_id AND o.id < 3", windows=None)
+    settings = json.loads((tmp_path / "run/run.json").read_text())
+    assert settings["on"] == "o.id = p.order_id AND o.id < 3"
+    stored = explain_with_condition(run, on, {"o": "id = 7", "p": "order_id = 9"})
+    assert (stored.verdict, stored.pairs[0].also) == ("condition", ("unknown",))
+    assert "it fails for some of these tuples: Out of Range Error" in str(stored)
+
+
+def explain_with_condition(run: Any, on: str, rows: Any) -> Why:
+    """Return the explanation as if the run had another condition."""
+    from unittest.mock import patch
+
+    settings = {**run.store.read_settings(), "on": on}
+    with patch("braid.result_explanation.read_checkable_settings", lambda store: settings):
+        answer: Why = run.why(rows)
+        return answer
 
 
 @pytest.mark.parametrize("first", [0, 100])

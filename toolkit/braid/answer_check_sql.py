@@ -270,13 +270,15 @@ class _Translation:
     def _translate_size(self, node: exp.ArraySize) -> str:
         """Translate the size of an array, of its distinct elements, or of two arrays' common ones.
 
-        NULL is an element to Spark. DuckDB's lists of distinct elements omit it.
+        NULL is an element to Spark. DuckDB's lists of distinct elements omit it, and its common
+        elements of a list and NULL are none.
         """
         inner = node.this
         if isinstance(inner, exp.ArrayIntersect):
             x, y = map(self.translate, inner.expressions)
             both = f"CAST({COUNT_NULLS.format(x)} > 0 AND {COUNT_NULLS.format(y)} > 0 AS INTEGER)"
-            return f"(len(list_intersect({x}, {y})) + {both})"
+            size = f"len(list_intersect({x}, {y})) + {both}"
+            return f"(CASE WHEN {x} IS NOT NULL AND {y} IS NOT NULL THEN {size} END)"
         if isinstance(inner, exp.ArrayDistinct):
             x = self.translate(inner.this)
             return f"(len(list_distinct({x})) + CAST({COUNT_NULLS.format(x)} > 0 AS INTEGER))"
@@ -291,7 +293,8 @@ class _Translation:
         x, y = map(self.translate, node.expressions)
         nulls = f"{COUNT_NULLS.format(x)} + {COUNT_NULLS.format(y)}"
         return (
-            f"(CASE WHEN len(list_intersect({x}, {y})) > 0 THEN true "
+            f"(CASE WHEN {x} IS NULL OR {y} IS NULL THEN NULL "
+            f"WHEN len(list_intersect({x}, {y})) > 0 THEN true "
             f"WHEN len({x}) = 0 OR len({y}) = 0 OR {nulls} = 0 THEN false END)"
         )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import duckdb
 import sqlglot
 from sqlglot import exp
 
@@ -68,7 +69,8 @@ class ConditionParts:
         try:
             sql = self._translate_node(node)
         except ValueError as error:
-            return ConditionPart(text, streams, reason=str(error))
+            reason = f"{error}; ask the run's own process, run.why(...), which has Spark"
+            return ConditionPart(text, streams, reason=reason)
         sides = (node.this, node.expression) if isinstance(node, _COMPARISONS) else ()
         return ConditionPart(text, streams, sql, tuple(map(self._translate_node, sides)))
 
@@ -110,11 +112,12 @@ class ConditionParts:
         - ``chosen``: tables of chosen tuples by alias. Parts of other streams are left out.
         - ``most``: greatest number of combinations.
         """
-        parts = [part for part in self.parts if part.streams <= chosen.keys()]
+        tables = ", ".join(f"{table} AS {quote_text(a)}" for a, table in chosen.items())
+        named = (part for part in self.parts if part.streams <= chosen.keys())
+        parts = [self._drop_failing_sql(part, tables) for part in named]
         columns = [f"{quote_text(a)}.{NUMBER}" for a in chosen]
         for part in parts:
             columns += [part.sql, *part.sides] if part.sql else []
-        tables = ", ".join(f"{table} AS {quote_text(a)}" for a, table in chosen.items())
         order = ", ".join(str(n + 1) for n in range(len(chosen)))
         rows = self._stored.database.execute(
             f"SELECT {', '.join(columns)} FROM {tables} ORDER BY {order} LIMIT {most}"
@@ -131,6 +134,17 @@ class ConditionParts:
                 ],
             )
 
+    def _drop_failing_sql(self, part: ConditionPart, tables: str) -> ConditionPart:
+        """Return a part without SQL if that fails for a tuple, as a run would not evaluate it."""
+        if not part.sql:
+            return part
+        try:
+            self._stored.database.execute(f"SELECT {part.sql} FROM {tables}").fetchall()
+        except duckdb.Error as error:
+            reason = f"it fails for some of these tuples: {str(error).splitlines()[0]}"
+            return replace(part, sql="", sides=(), reason=reason)
+        return part
+
     def _read_part(self, part: ConditionPart, values: Iterator[Any], by_spark: Any) -> PartFacts:
         is_filter = len(part.streams) == 1
         if part.sql:
@@ -139,8 +153,7 @@ class ConditionParts:
                 value = value if not self._stored.settings["match"] else False
             return PartFacts(part.text, value, sides or None, is_filter)
         if self._spark is None:
-            reason = f"{part.reason}; ask the run's own process, run.why(...), which has Spark"
-            return PartFacts(part.text, None, None, is_filter, reason)
+            return PartFacts(part.text, None, None, is_filter, part.reason)
         return PartFacts(part.text, by_spark, None, is_filter)
 
     def _evaluate_with_spark(

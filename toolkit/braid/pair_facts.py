@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
+
+import duckdb
 
 from braid.answer_check_kinds import owes_pairs
 from braid.answer_check_text import quote_text
 from braid.condition_part_values import ConditionParts
 from braid.core.join_kinds import INNER, parse_kind
-from braid.core.pair_verdicts import PairFacts, RunFacts, TupleFacts
+from braid.core.pair_verdicts import PairFacts, PartFacts, RunFacts, TupleFacts
 from braid.core.reserved_columns import CHANGE_TYPE
 from braid.core.run_events import BatchCommitted
 from braid.row_selectors import RowSelector, Selector, parse_selector
@@ -96,7 +99,8 @@ class PairSearch:
         condition = self.parts.translate_whole_condition()
         for alias in free if condition else ():
             distinct = f"SELECT DISTINCT {quote_text(alias)}.* FROM {streams} WHERE {condition}"
-            self._keep_chosen(alias, distinct)
+            with suppress(duckdb.Error):  # a run may not evaluate what fails for other tuples
+                self._keep_chosen(alias, distinct)
 
     def _read_facts(self, alias: str, named: Sequence[str]) -> Iterator[TupleFacts]:
         """Yield the facts of a stream's chosen tuples, by number."""
@@ -196,6 +200,11 @@ class PairSearch:
         values = self.parts.evaluate_chosen_parts(chosen, _MOST)
         batches = self._find_results(members)
         alone = {alias: self._find_unmatched(alias) for alias in members}
+        unexplored = [
+            PartFacts(f"tuples of {alias}", None, reason="the whole condition cannot be searched")
+            for alias in self._aliases
+            if alias not in self.tuples
+        ]
         has_partners = any(alias not in self.selectors for alias in members)
         for numbers, parts in values:
             if has_partners and any(part.value is False for part in parts):
@@ -208,7 +217,7 @@ class PairSearch:
             ]
             yield PairFacts(
                 facts,
-                tuple(parts),
+                (*parts, *unexplored),
                 batches.get(tuple(numbers)),
                 unmatched[0] if unmatched else None,
                 self._find_other_partner(members, numbers),
