@@ -133,10 +133,14 @@ class StoredTuples:
 
     def _read_input(self, stream: int, alias: str) -> str | None:
         """Return SQL for the rows of a stream's input copy; None if it has none."""
+        if "" in self.settings["schemas"]:
+            return self._read_table(stream, alias)
         folder = self.store.input.folder / alias
-        staged = folder.with_suffix(".arrow")
-        if staged.exists():
-            return self._read_staged_input(stream, StagedStream(staged))
+        if (staged := folder.with_suffix(".arrow")).exists():
+            unsplit = StagedStream(staged)
+            sizes = np.diff(unsplit.ends[: self.state.epoch + 1], prepend=0)
+            batches = np.repeat(np.arange(len(sizes)), sizes)
+            return self._register_rows(stream, unsplit.rows.slice(0, len(batches)), batches)
         files = [micro_batch_files.batch_file(folder, n) for n in range(self.state.epoch + 1)]
         present = [str(file) for file in files if file.exists()]
         if not present:
@@ -145,12 +149,19 @@ class StoredTuples:
         source = f"read_parquet({format_text_list(present)}, filename = '{_FILE}')"
         return f"SELECT * EXCLUDE ({_FILE}), {number} AS {BATCH} FROM {source}"
 
-    def _read_staged_input(self, stream: int, staged: StagedStream) -> str:
-        ends = staged.ends[: self.state.epoch + 1]
-        batches = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-        rows = staged.rows.slice(0, len(batches)).append_column(BATCH, pa.array(batches))
-        self.database.register(f"__input_{stream}", rows)
-        return f"SELECT * FROM __input_{stream}"
+    def _read_table(self, stream: int, alias: str) -> str:
+        """Return SQL for the rows of a table."""
+        batches = range(self.state.epoch + 1)
+        parts = [self.store.input.read_table(alias, number) for number in batches]
+        sizes = [part.num_rows for part in parts]
+        return self._register_rows(
+            stream, pa.concat_tables(parts), np.repeat(np.arange(len(parts)), sizes)
+        )
+
+    def _register_rows(self, stream: int, rows: pa.Table, batches: np.ndarray) -> str:
+        name = f"__input_{stream}"
+        self.database.register(name, rows.append_column(BATCH, pa.array(batches, pa.int64())))
+        return f"SELECT * FROM {name}"
 
     def _read_held_tuples(self, stream: int, alias: str) -> str:
         """Return SQL for a stream's held, irregular and joined tuples, each value once."""
