@@ -1,56 +1,19 @@
 """Pictures with clickable parts, on pages without a kernel and drawn by a kernel.
 
-They are the map of a hub, a shared ring and a chain.
+They are a shared ring and a chain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from braid import make_figure_1
-from braid.papers.reuse.hub_events import (
-    FlowMetrics,
-    HubBatchCommitted,
-    HubStarted,
-    OperatorBuilt,
-    OperatorMetrics,
-    QuerySubmitted,
-)
 from braid_lab.launches import recorded_runs
 from braid_widgets.base.player import Player, read_bundle
-from braid_widgets.reuse.hub_map import HubMap
 from braid_widgets.slices.chain import ChainPlayer
 from braid_widgets.slices.shared_ring import SharedRingPlayer
 from playwright.sync_api import Browser, Locator, Page, expect
-
-SQL = "SELECT * FROM flights [RANGE 5 MIN] f, checkins [RANGE 1 MIN] c"
-JOINED = ("flights", "checkins")
-
-
-def happened() -> list[Any]:
-    """Return the events of two queries on one operator and two batches; 9 bytes go to SINK3 in the
-    first.
-    """
-    network = make_figure_1()
-    at = {"flights": "FLIGHTS", "checkins": "CHECKINS"}
-    built = OperatorBuilt(-1, 0, 0, "N1", JOINED, JOINED, {}, 2, (0, 0), 0.0)
-    asked = [
-        QuerySubmitted(-1, name, SQL, sink, "new", 0, 1.0, (), {}, 0.0, 0.0)
-        for name, sink in (("gates", "SINK3"), ("late", "SINK4"))
-    ]
-    start = HubStarted(JOINED, "ts", "relaxed", network.to_dict(), at, 0)
-    commits = [
-        HubBatchCommitted(
-            epoch, {}, {}, (OperatorMetrics(0, 0, 5, 50, 9, 3, 4, 44, 0.1),),
-            (FlowMetrics("0", "gates", "N1", "SINK3", 1, size), FlowMetrics("0", "late", "N1", "SINK4", 1, 1)),
-            1.0, 0.1,
-        )
-        for epoch, size in enumerate((9, 5))
-    ]  # fmt: skip
-    return [start, built, *asked, *commits]
 
 
 @pytest.fixture
@@ -69,26 +32,8 @@ def open_film(page: Page, file: Path, film: Player) -> None:
     page.goto(file.as_uri())
 
 
-def test_pictures_tell_on_a_click_what_served_a_query_and_what_a_slice_held_then(
-    empty: Page, tmp_path: Path
-) -> None:
-    open_film(empty, tmp_path / "map.html", HubMap(happened()))
+def test_pictures_tell_on_a_click_what_a_slice_held_then(empty: Page, tmp_path: Path) -> None:
     film, told = empty.locator(".braid[data-seq]"), empty.locator(".braid-inspect")
-    expect(film.locator(".braid-title")).to_have_text("batch 1")
-    expect(told).to_be_hidden()
-    film.get_by_role("button", name="late").click()
-    expect(told).to_contain_text("query late, asked at SINK4, batch 1")
-    expect(told).to_contain_text("σ0 at N1: flights ⋈ checkins, 2 demands, 3 results so far")
-    empty.keyboard.press("ArrowRight")
-    expect(told).to_contain_text("query late, asked at SINK4, batch 2")
-    expect(told).to_contain_text("6 results so far\n  reads flights from FLIGHTS")
-    expect(film.locator("[data-press=':late']")).to_be_focused()
-    film.get_by_role("button", name="gates").focus()
-    empty.keyboard.press("Enter")
-    expect(told).to_contain_text("query gates, asked at SINK3, batch 2")
-    film.get_by_label("position").fill("0")
-    expect(told).to_be_hidden()
-    assert empty.evaluate("document.documentElement.scrollWidth") <= 420, "the map is scrolled"
     ring_and_chain(empty, tmp_path, film, told)
 
 

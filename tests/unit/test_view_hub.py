@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,11 @@ from braid.papers.reuse.hub_events import (
 from braid.papers.reuse.reuse_lattice import LEVELS, ReuseLattice
 from braid_lab.reuse import airport_day
 from braid_lab.reuse import claims as paper
+from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.reuse.console import Console
 from braid_widgets.reuse.hub_figures import HubFigures
-from braid_widgets.reuse.hub_map import HubMap, moment_map
 from braid_widgets.reuse.hub_moments import hub_moments, initial_network
+from braid_widgets.reuse.hub_picture import moment_map
 from braid_widgets.reuse.lattice_view import lattice_search
 from braid_widgets.reuse.plan_tree import (
     ACROSS,
@@ -39,6 +39,7 @@ from braid_widgets.reuse.plan_tree import (
 )
 from hub_cases import AT, NARROW, NETWORK, THREE, WIDE, SteppedHub, tables
 from oracle import wait_until
+from unit.scripted import rows
 
 pytestmark = pytest.mark.unit
 
@@ -78,56 +79,57 @@ def test_after_every_event_the_scene_is_what_is_deployed(hub: SteppedHub) -> Non
         initial_network([])
 
 
+def pictures(hub: SteppedHub) -> tuple[list[Any], list[Any]]:
+    """Return the events of a hub, and the maps of its batches in the cockpit."""
+    happened = list(hub.desk.log.store.events.read_since(0))
+    frames = recorded_page(happened)["frames"]
+    return happened, [frame["state_map"]["hub"] for frame in frames]
+
+
 def test_the_links_of_the_map_are_as_counted(hub: SteppedHub) -> None:
-    happened = hub.desk.log.store.events.read_since(0)
-    counted = hub_metrics.link_traffic_table(happened)
+    happened, views = pictures(hub)
+    traffic = hub_metrics.link_traffic_table(happened)
     batches = [m for m in hub_moments(happened) if m.title.startswith("batch ")]
-    for n, moment in enumerate(batches):
-        mine = counted[counted["batch"] == n]
-        assert moment.links == {(r.node_a, r.node_b): r.bytes_measured for r in mine.itertuples()}
-    shown = HubMap(happened)
-    assert [f["title"] for f in shown.frames] == [m.title for m in hub_moments(happened)]
-    failing = next(
-        f for f, m in zip(shown.frames, hub_moments(happened), strict=True) if m.failed_nodes
-    )
-    assert ">N4</text>" in failing["svg"] and ">down</text>" in failing["svg"]
-    told = {text for f in shown.frames for text in re.findall(">([^<]+)</text>", f["svg"])}
-    assert any("σ" in text for text in told) and max(map(len, told)) <= 24, "over no other node"
-    sent = {(m, a): n for m, _, a, n in shown.to_dict()["rows"]}
-    busiest = max(batches, key=lambda m: sum(m.links.values()))
-    assert shown.frames[shown.position]["title"] == busiest.title
-    (a, b), size = max(busiest.links.items())
-    assert sent[shown.position, f"{a} - {b}"] == size
-    last = next(e for e in reversed(happened) if isinstance(e, HubBatchCommitted))
+    for n, (moment, view) in enumerate(zip(batches, views, strict=True)):
+        mine = traffic[traffic["batch"] == n]
+        counted = {(r.node_a, r.node_b): r.bytes_measured for r in mine.itertuples()}
+        assert moment.links == counted
+        sums: Counter[tuple[str, ...]] = Counter()
+        for source, target, _, size in rows(view["flows"]):
+            sums[tuple(sorted((source, target)))] += size
+        assert sums == counted and view["bytes"] == sum(counted.values())
     drawn = moment_map(initial_network(happened), hub_moments(happened)[-1])
     assert drawn.count("<circle") == len(NETWORK.nodes) and drawn.startswith("<svg")
-    assert drawn.count("stroke-dasharray") == len(NETWORK.links) - len(batches[last.epoch].links)
-    nothing = replace(hub_moments(happened)[-1], links=dict.fromkeys(busiest.links, 0.0))
-    idle = moment_map(initial_network(happened), nothing)
-    assert idle.count("stroke-dasharray") == len(NETWORK.links), "flows, and nothing in them"
 
 
-def test_what_a_map_tells_of_a_query_is_what_served_it_then(hub: SteppedHub) -> None:
-    happened, shown = (
-        hub.desk.log.store.events.read_since(0),
-        HubMap(hub.desk.log.store.events.read_since(0)),
-    )
-    moments = zip(hub_moments(happened), shown.frames, strict=True)
-    second = next(f for m, f in moments if m.title == "batch 2")
-    assert set(second["query_texts"]) == {"wide", "three"} and list(
-        shown.frames[-1]["query_texts"]
-    ) == ["wide"]
+def test_operators_and_queries_of_the_map_are_those_of_the_batch(hub: SteppedHub) -> None:
+    happened, views = pictures(hub)
     commits = [e for e in happened if isinstance(e, HubBatchCommitted)]
-    serving = {
-        f.consumer: int(f.item) for f in commits[1].flows if f.consumer in second["query_texts"]
-    }
-    for name, id in serving.items():
-        did = [d for e in commits[:2] for d in e.operator_metrics if d.operator == id]
-        told = shown.describe_query(name, second)
-        assert f"query {name}, asked at S{1 + (name == 'three')}, batch 2\n  SELECT" in told
-        assert f"σ{id} at " in told and f"{sum(d.results for d in did):,} results so far" in told
-        assert f"  holds {did[-1].live_tuples:,} tuples, {did[-1].live_bytes:,} bytes" in told
-    assert shown.frame_text(second).startswith("<p>batch 2: Flows")
+    totals: Counter[int] = Counter()
+    for view, commit in zip(views, commits, strict=True):
+        held = {m.operator: (m.live_tuples, m.live_bytes) for m in commit.operator_metrics}
+        totals.update({m.operator: m.results for m in commit.operator_metrics})
+        shown = {o[0]: o[6:9] for o in rows(view["operators"])}
+        assert {id: list(shown[id][1:]) for id in held} == {id: [*v] for id, v in held.items()}
+        assert all(shown[id][0] == totals[id] for id in held)
+        serving = {f.consumer: int(f.item) for f in commit.flows if not f.consumer.isdigit()}
+        assert {q[0]: q[2] for q in rows(view["queries"])} == serving
+    assert {q[0]: q[1] for q in rows(views[1]["queries"])} == {"wide": "S1", "three": "S2"}
+    assert not any(node[4] for view in views[:2] for node in rows(view["nodes"]))
+    assert [n[0] for n in rows(views[2]["nodes"]) if n[4]] == ["N4"], "it is down"
+    assert [m[2] for m in rows(views[2]["moves"])] == ["N4"]
+
+
+def test_a_hub_is_shown_as_a_run_with_nodes_as_hosts(hub: SteppedHub) -> None:
+    happened, _ = pictures(hub)
+    page = recorded_page(happened)
+    commits = [e for e in happened if isinstance(e, HubBatchCommitted)]
+    assert "QueryHub" in page["note"] and "full history" not in page["note"]
+    stored = page["hosts"]["names"].index("stored")
+    for values, commit in zip(page["hosts"]["values"], commits, strict=True):
+        assert sum(values[stored]) == sum(m.live_tuples for m in commit.operator_metrics)
+    labels = [flag["short"] for flag in page["annotations"]]
+    assert "+ wide" in labels and "N4 fails" in labels
 
 
 def test_a_plan_has_streams_operators_and_what_compensates() -> None:
@@ -253,7 +255,7 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(
     press["Plan"]()
     press["Answer"]()
     assert "<table" in console.answer.value
-    assert [type(twin).__name__ for twin in console.static_views()] == ["HubMap"]
+    assert [type(twin).__name__ for twin in console.static_views()] == ["HubPicture"]
     assert ">paused</b>" in console.strip.value
     press["Go on"]()
     run.awaitTermination()

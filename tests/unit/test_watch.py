@@ -21,7 +21,6 @@ import pytest
 from braid.cli import main
 from braid.core.event_jsonl import EventTail, write_events
 from braid.core.run_events import RunStarted
-from braid.papers.reuse.hub_events import HubStarted
 from braid_widgets.cockpit import server
 from braid_widgets.cockpit.page import recorded_page
 from unit.scripted import MIGRATION, committed
@@ -66,18 +65,6 @@ def test_what_is_no_run_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "none.jsonl"):
         with pytest.raises(ValueError, match="neither a run folder nor a recording"):
             EventTail(path)
-
-
-def test_a_hub_is_refused_by_the_name_of_its_own_view(tmp_path):
-    network = {"nodes": [{}], "links": []}
-    write_events(tmp_path / "events.jsonl", [HubStarted(("f",), "ts", "relaxed", network, {}, 0)])
-    for show in (server.make_server, recorded_of):
-        with pytest.raises(ValueError, match="the events of a hub, which has views of its own"):
-            show(tmp_path)
-
-
-def recorded_of(folder: Path) -> object:
-    return recorded_page(EventTail(folder).read_new())
 
 
 @pytest.fixture

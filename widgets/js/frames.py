@@ -12,11 +12,10 @@ from braid_widgets.base.colors import Palette
 from braid_widgets.base.columnar import Columns
 from braid_widgets.base.stepper import StepFrame
 from braid_widgets.cockpit.frames import CockpitPage, LinkedViewsPage
-from braid_widgets.reuse.hub_map import HubFrame
 from braid_widgets.slices.chain import ChainFrame
 from braid_widgets.slices.shared_ring import SharedFrame
 
-FILMS = (ChainFrame, SharedFrame, StepFrame, HubFrame)
+FILMS = (ChainFrame, SharedFrame, StepFrame)
 ROOTS = (Palette, CockpitPage, LinkedViewsPage, *FILMS)
 TARGET = Path(__file__).parent / "src" / "frames.ts"
 PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}

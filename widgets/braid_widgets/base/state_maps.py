@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from braid.core.run_events import RunStarted
 
+from braid_widgets.base.key_figures import KeyFigure
 from braid_widgets.base.run_view import RunView
 from braid_widgets.base.track_records import Track
 
@@ -47,9 +48,22 @@ class StateMap(ABC):
     def make_frame(self) -> Mapping[str, Any]:
         """Return the frame after the last commit."""
 
+    def make_key_figure(self) -> KeyFigure | None:
+        """Return the figure that says most about such a run, or None for the fullest host."""
+        return None
+
     def make_tracks(self) -> list[Track]:
         """Return tracks of the time line that the map adds."""
         return []
+
+
+def make_copies_figure(scene: RunView) -> KeyFigure | None:
+    """Return the copies that were sent for one row of the last batch; None without rows."""
+    received = sum(scene.last.received_tuples) if scene.last else 0
+    if scene.last is None or not received:
+        return None
+    sent = scene.last.total_host_metrics.received_tuples
+    return KeyFigure("copies a row", f"{sent / received:.2f}", "rows sent to hosts / rows in")
 
 
 def registered_maps() -> dict[str, type[StateMap]]:

@@ -13,6 +13,13 @@ from braid.core.run_events import (
 )
 from braid.papers.diffusion.run_events import MasterSwitched
 from braid.papers.psp.run_events import RingResized
+from braid.papers.reuse.hub_events import (
+    NodeFailed,
+    NodeRestored,
+    OperatorMoved,
+    QueryEnded,
+    QuerySubmitted,
+)
 from braid.papers.slices.run_events import ChainChanged
 from braid.papers.theta.run_events import MappingChanged, MigrationEnded, MigrationStarted
 
@@ -71,13 +78,14 @@ class FlagCollector:
 
 
 def _choose_label(labels: list[tuple[str, str]]) -> tuple[str, str]:
-    """Return the kind and label of a batch: those of its first change, else of its queries."""
+    """Return the kind and label of a batch: of its first fault, else change, else query."""
     if not labels:
         return "minor", ""
     changes = [label for label in labels if label[0] != "query"]
     if not changes and len(labels) > 1:
         return "query", f"{len(labels)} queries"
-    return (changes or labels)[0]
+    faults = [label for label in changes if label[0] == "fault"]
+    return (faults or changes or labels)[0]
 
 
 def _make_label(event: Any) -> tuple[str, str] | None:
@@ -92,10 +100,16 @@ def _make_label(event: Any) -> tuple[str, str] | None:
             return "change", "new master"
         case ChainChanged():
             return "change", f"{len(event.slice_ends)} slices"
-        case QueryAdded():
+        case QueryAdded() | QuerySubmitted():
             return "query", _shorten(f"+ {event.name}")
-        case QueryRemoved():
+        case QueryRemoved() | QueryEnded():
             return "query", _shorten(f"- {event.name}")
+        case OperatorMoved():
+            return "change", _shorten(f"{event.operator} → {event.target_node}")
+        case NodeFailed():
+            return "fault", _shorten(f"{event.node} fails")
+        case NodeRestored():
+            return "change", _shorten(f"{event.node} is back")
         case RunEnded() if event.outcome == "failed":
             return "fault", "failed"
     return None

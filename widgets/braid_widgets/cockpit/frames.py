@@ -15,7 +15,6 @@ from braid.core.run_events import (
     RunEnded,
     RunStarted,
 )
-from braid.papers.reuse.hub_events import HubStarted
 from braid.util.durations import UNITS, format_duration
 
 from braid_widgets.base.block_map import BlockMapFrame
@@ -34,6 +33,8 @@ from braid_widgets.diffusion.segment_map import SegmentsFrame
 from braid_widgets.hotkeys.hot_keys_map import HotKeysFrame
 from braid_widgets.hypercube.hypercube_map import CubeFrame
 from braid_widgets.psp.ring_map import RingFrame
+from braid_widgets.reuse.hub_map import HubFrame
+from braid_widgets.reuse.hub_run import HubTranslator
 from braid_widgets.shedding.shedding_map import SheddingFrame
 from braid_widgets.slices.age_map import AgesFrame
 from braid_widgets.theta.grid_map import GridFrame
@@ -54,12 +55,6 @@ the pairs left out, present only if there are any.
 """
 
 
-HUB = (
-    "these are the events of a hub, which has views of its own: reuse.console.Console of one that "
-    "runs, reuse.hub_map.HubMap of its events"
-)
-
-
 class MapFrame(TypedDict):
     """A frame of the state map, under the name of the JavaScript that draws it."""
 
@@ -71,6 +66,7 @@ class MapFrame(TypedDict):
     shedding: NotRequired[SheddingFrame]
     hotkeys: NotRequired[HotKeysFrame]
     hypercube: NotRequired[CubeFrame]
+    hub: NotRequired[HubFrame]
 
 
 class BatchFlow(TypedDict):
@@ -153,6 +149,7 @@ class FrameCollector:
     def __init__(self) -> None:
         self.scene, self.shed_totals = RunView(), SheddingTotals()
         self.deciding, self.pace = FlagCollector(), VerdictTracker()
+        self._hub = HubTranslator()
         self.map: StateMap | None = None
         self.frames: list[BatchFrame] = []
         self.rows: deque[tuple[int, list[list[float]]]] = deque(maxlen=HISTORY)
@@ -165,17 +162,13 @@ class FrameCollector:
         self._harvested: BatchShed | None = None
 
     def apply_events(self, events: Iterable[Any], draw: bool = True) -> None:
-        """Fold in events; without ``draw`` the batches get no frame. Raises ValueError for a hub's
-        events.
-        """
-        for event in events:
+        """Fold in events of a run or a hub; without ``draw`` the batches get no frame."""
+        for event in self._hub.translate_events(events):
             self._apply_event(event)
             if isinstance(event, BatchCommitted):
                 self._record_commit(event, draw)
 
     def _apply_event(self, event: Any) -> None:
-        if isinstance(event, HubStarted):
-            raise ValueError(HUB)
         self.scene.apply_event(event)
         self._waiting.append(event)
         if self.map is not None or isinstance(event, BatchCommitted):
@@ -212,7 +205,7 @@ class FrameCollector:
             "batch": self.scene.last.batch + 1,
             "title": run_title(self.scene),
             "key_figures": Columns.from_records(
-                KeyFigure, strip_figures(self.scene, self.shed_totals)
+                KeyFigure, strip_figures(self.scene, self.shed_totals, self.map.make_key_figure())
             ),
             "verdict": self.pace.verdict,
             "flow": _make_flow(self.scene.last),
@@ -236,7 +229,7 @@ class FrameCollector:
         """Return the fields of a page other than frames and hosts."""
         return {
             "state": state,
-            "name": " ⋈ ".join(self.scene.stream_aliases),
+            "name": join_names(self.scene),
             "condition": self.scene.start.condition if self.scene.start else "",
             "note": run_note(self.scene, list(self._windows.values())),
             "seconds_left": ""
@@ -261,12 +254,21 @@ def _make_host_measures(event: BatchCommitted) -> list[list[float]]:
     return [*counts, busy, [round(slowest - h.seconds, 4) for h in hosts]]
 
 
+def join_names(scene: RunView) -> str:
+    """Return the joined streams; those of a hub are listed, as its queries join some of them."""
+    return (", " if _is_hub(scene) else " ⋈ ").join(scene.stream_aliases)
+
+
+def _is_hub(scene: RunView) -> bool:
+    return scene.start is not None and scene.start.placement == "QueryHub"
+
+
 def run_title(scene: RunView) -> str:
     """Return the streams that are joined and the finished and total batches."""
     if scene.start is None:
         return "No run yet"
     on = f" ON {scene.start.condition}" if scene.start.condition else ""
-    joined = f"{' ⋈ '.join(scene.stream_aliases)}{on}"
+    joined = f"{join_names(scene)}{on}"
     if scene.last is None:
         return f"{joined} · no batch yet"
     number, planned = scene.last.batch + 1, scene.start.planned_batches
@@ -284,14 +286,16 @@ def run_note(scene: RunView, query_windows: Sequence[int] = ()) -> str:
         return ""
     hosts = scene.points[-1].hosts if scene.points else start.hosts
     windows = ", ".join(f"{a} {w}" for a, w in start.windows.items()) or "full history"
-    if query_windows:
+    if _is_hub(scene):
+        windows = "windows of each query"
+    elif query_windows:
         count = f"{len(query_windows)} {'query' if len(query_windows) == 1 else 'queries'}"
         windows = f"windows of {count}, up to {format_duration(max(query_windows))}"
     origin = MODELLED if scene.is_modelled else "measured"
     ended = f" · {scene.end.outcome}" if scene.end else ""
     failed = f": {scene.end.error}" if scene.end and scene.end.error else ""
     ended = f" · {FINISHING}" if is_finishing(scene) else ended
-    some = format_count(hosts, "host")
+    some = format_count(hosts, "node" if _is_hub(scene) else "host")
     condition = f" · {start.condition}" if start.condition else ""
     retained = (
         f" · events are kept from batch {scene.first_retained_batch + 1:,} on"

@@ -37,14 +37,20 @@ class SheddingTotals:
         return min(1.0, self.found / self.estimated) if self.estimated else 1.0
 
 
-def strip_figures(scene: RunView, shed_totals: SheddingTotals) -> list[KeyFigure]:
+def strip_figures(
+    scene: RunView, shed_totals: SheddingTotals, own: KeyFigure | None = None
+) -> list[KeyFigure]:
     """Return the key figures after the last commit. Times are included only if they were
     measured.
+
+    ``own``: the figure of the map.
     """
-    return [*_make_key_figures(scene, shed_totals)]
+    return [*_make_key_figures(scene, shed_totals, own)]
 
 
-def _make_key_figures(scene: RunView, shed_totals: SheddingTotals) -> Iterator[KeyFigure]:
+def _make_key_figures(
+    scene: RunView, shed_totals: SheddingTotals, own: KeyFigure | None
+) -> Iterator[KeyFigure]:
     if scene.last is None or not scene.points:
         return
     now, totals = scene.points[-1], scene.totals
@@ -68,7 +74,7 @@ def _make_key_figures(scene: RunView, shed_totals: SheddingTotals) -> Iterator[K
     if shed_totals.seen:
         meaning = "results found / results of the full join, as estimated by their weights"
         yield KeyFigure("recall so far", f"{shed_totals.estimated_recall:.1%}", meaning)
-    yield KeyFigure("fullest / mean host", _format_imbalance(now), "rows stored; 1 is even")
+    yield own or KeyFigure("fullest / mean host", _format_imbalance(now), "rows stored; 1 is even")
     moved = f"{now.migrated_tuples:,} in this batch"
     far = f"from batch {totals.since} on" if totals.since else "so far"
     if totals.moved:

@@ -19,6 +19,7 @@ from braid_widgets.base.charts import save_page
 from braid_widgets.base.player import read_bundle, read_styles, thin
 from braid_widgets.base.svg_chart import chart_svg
 from braid_widgets.cockpit.frames import CockpitPage, FrameCollector, make_page, run_state
+from braid_widgets.reuse.hub_run import HubTranslator, get_batch_number
 
 FRAMES = 200
 """Maximum number of frames of a page; batches of longer runs are thinned out."""
@@ -37,10 +38,12 @@ def recorded_page(events: Iterable[Any], most: int = FRAMES, own: bool = False) 
     ``own``: whether the run was started here; else it is a recording.
     """
     happened, track = list(events), FrameCollector()
-    numbers = [e.batch for e in happened if isinstance(e, BatchCommitted)]
+    numbers = [
+        e.batch for e in HubTranslator().translate_events(happened) if isinstance(e, BatchCommitted)
+    ]
     drawn = set(thin(numbers, most))
     for event in happened:
-        track.apply_events([event], isinstance(event, BatchCommitted) and event.batch in drawn)
+        track.apply_events([event], get_batch_number(event) in drawn)
     return make_page(track, track.frames, run_state(track.scene, own))
 
 

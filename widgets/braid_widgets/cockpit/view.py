@@ -9,7 +9,7 @@ from typing import Any
 
 import anywidget
 import traitlets
-from braid.core.run_events import BatchCommitted, RunEnded, RunStarted, count_event_numbers
+from braid.core.run_events import RunEnded, RunStarted, count_event_numbers
 from braid.util.error_summary import summarize_error
 from IPython.display import HTML, display
 
@@ -29,6 +29,7 @@ from braid_widgets.cockpit.frames import (
     run_state,
 )
 from braid_widgets.cockpit.page import CSS, FRAMES, load_events, page_html, recorded_page
+from braid_widgets.reuse.hub_run import get_batch_number
 from braid_widgets.slices import query_details
 
 TWIN = 60
@@ -319,7 +320,7 @@ class LiveUpdater:
         """Fold in new events and send the changes."""
         events = self.run.events(self.taken)
         if not self.begun:
-            if not any(isinstance(e, (BatchCommitted, RunEnded)) for e in events):
+            if not any(isinstance(e, RunEnded) or get_batch_number(e) is not None for e in events):
                 return
             self.start()
         self.taken += count_event_numbers(events)
@@ -337,8 +338,8 @@ class LiveUpdater:
             self.start()
         end = self.track.scene.end
         note = "" if error is None or (end and end.error) else f" · {summarize_error(error)}"
-        state = "failed" if error is not None else run_state(self.track.scene, own=True)
-        self._send_update(state, 10**9, note)
+        state = run_state(self.track.scene, own=True) if end else "ended"
+        self._send_update("failed" if error is not None else state, 10**9, note)
 
     def make_page(self, state: str) -> CockpitPage:
         """Return the complete page."""

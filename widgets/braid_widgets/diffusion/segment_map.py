@@ -15,8 +15,9 @@ from braid.core.run_events import BatchCommitted, BatchPlanned, RunStarted
 from braid.papers.diffusion.run_events import PathChosen, SegmentPlaced
 
 from braid_widgets.base.columnar import Columns
+from braid_widgets.base.key_figures import KeyFigure
 from braid_widgets.base.run_view import HISTORY, RunView
-from braid_widgets.base.state_maps import StateMap
+from braid_widgets.base.state_maps import StateMap, make_copies_figure
 
 SPAN = 24
 """Number of latest batches shown."""
@@ -145,6 +146,10 @@ class SegmentMap(StateMap):
             before.append(_Stored(block.hosts, first, block.batch + 1))
             del before[:-HISTORY]
         self._chosen, self._planned = [], None
+
+    def make_key_figure(self) -> KeyFigure | None:
+        """Return the copies that were sent for one row of the last batch."""
+        return make_copies_figure(self.scene)
 
     def make_frame(self) -> SegmentsFrame:
         """Return the frame after the last commit."""

@@ -14,8 +14,9 @@ from braid.core.run_events import RunStarted
 from braid.papers.hypercube.run_events import SharesChosen
 
 from braid_widgets.base.columnar import Columns
+from braid_widgets.base.key_figures import KeyFigure
 from braid_widgets.base.run_view import RunView
-from braid_widgets.base.state_maps import StateMap
+from braid_widgets.base.state_maps import StateMap, make_copies_figure
 
 
 class CubeCell(NamedTuple):
@@ -77,6 +78,10 @@ class CubeMap(StateMap):
     def apply_event(self, event: Any) -> None:
         if isinstance(event, SharesChosen):
             self._chosen = event
+
+    def make_key_figure(self) -> KeyFigure | None:
+        """Return the copies that were sent for one row of the last batch."""
+        return make_copies_figure(self.scene)
 
     def make_frame(self) -> CubeFrame:
         """Return the frame after the last commit."""

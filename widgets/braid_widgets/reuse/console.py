@@ -22,8 +22,8 @@ from braid_widgets.base.text_table import TextTable
 from braid_widgets.base.time_left import TimeLeftEstimator
 from braid_widgets.reuse import query_details
 from braid_widgets.reuse.hub_figures import HubFigures
-from braid_widgets.reuse.hub_map import HubMap, moment_map
 from braid_widgets.reuse.hub_moments import HubMoment, hub_moments, initial_network
+from braid_widgets.reuse.hub_picture import HubPicture, moment_map
 from braid_widgets.reuse.plan_tree import plan_tree
 
 _SHOWN = 20
@@ -316,7 +316,7 @@ class Console(W.VBox):
 
     def static_views(self) -> Sequence[Any]:
         """Return the views that a report shows instead."""
-        return [HubMap(self.run.events())]
+        return [HubPicture(self.run.events())]
 
 
 def _make_row(parts: list[Any]) -> W.HBox:

@@ -1,128 +1,239 @@
-"""A hub on its network, batch by batch and change by change.
+"""The state map of a hub: its network, the bytes on each link, its operators and its queries.
 
-It shows the bytes counted on each link, the operators at their nodes, and the path of moved state.
 Latencies are given; bytes are counted. Source: Seshadri 2008, figure 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import partial
-from html import escape
-from textwrap import wrap
-from typing import Any, TypedDict
+from itertools import pairwise
+from typing import Any, NamedTuple, TypedDict
 
-import plotly.graph_objects as go
+from braid.core.run_events import RunStarted
+from braid.papers.reuse.hub_events import (
+    HubBatchCommitted,
+    HubStarted,
+    OperatorMoved,
+    QuerySubmitted,
+)
 from braid.papers.reuse.network import Network
+from braid.util.machine import format_bytes
 
-from braid_widgets.base.charts import TEMPLATE
-from braid_widgets.base.colors import BOUND, MIGRATION
-from braid_widgets.base.player import Player, read_bundle, thin
-from braid_widgets.base.svg_chart import chart_svg
-from braid_widgets.reuse import query_details
-from braid_widgets.reuse.hub_moments import HubMoment, hub_moments, start_event
-from braid_widgets.reuse.network_traces import link_traces, node_traces, path_trace
+from braid_widgets.base.columnar import Columns
+from braid_widgets.base.key_figures import KeyFigure
+from braid_widgets.base.run_view import RunView
+from braid_widgets.base.state_maps import StateMap
+from braid_widgets.reuse.hub_moments import HubMoment, make_next_moments
 
-_LETTERS = 24
-"""Maximum letters in a line of an operator's text; longer lines would cover neighboring nodes."""
-NAME = "Flows: links as wide as their bytes a batch (counted)"
+
+class HubNode(NamedTuple):
+    """A node: its role, its place (from 0 to 1, from the left and from the top), and its state."""
+
+    name: str
+    role: str
+    x: float
+    y: float
+    is_down: bool
+    streams: list[int]
+
+
+class HubLink(NamedTuple):
+    """A link of the network."""
+
+    first: str
+    second: str
+    latency_ms: float
+
+
+class HubFlow(NamedTuple):
+    """Bytes from a node to the next in this batch; ``stream`` is -1 for results of operators."""
+
+    source: str
+    target: str
+    stream: int
+    bytes: int
+
+
+class HubOperator(NamedTuple):
+    """An operator at its node; ``is_changed`` says whether it was built or moved since the batch
+    before.
+    """
+
+    id: int
+    version: int
+    node: str
+    streams: str
+    reads: list[str]
+    demands: int
+    results: int
+    live: int
+    live_bytes: int
+    is_changed: bool
+
+
+class HubRequest(NamedTuple):
+    """A query: where it is asked, and the operator that answers it.
+
+    - ``reuse_kind``: "new", "holds" or "relaxed".
+    - ``options``, ``costs``: the plans that were considered, and the bytes in transit that each
+      would add, modelled.
+    """
+
+    name: str
+    sink: str
+    operator: int
+    sql: str
+    reuse_kind: str
+    options: list[str]
+    costs: list[float]
+
+
+class HubMove(NamedTuple):
+    """State that moved to another node since the batch before."""
+
+    operator: int
+    source: str
+    target: str
+    bytes: int
 
 
 class HubFrame(TypedDict):
-    """A moment of a hub: its picture as SVG, and the details shown when a query's name is
-    clicked.
+    """A hub after a batch.
+
+    - ``bytes``: bytes over all links in this batch; ``usage_modelled`` is the bytes in transit.
+    - ``scale_max``: bytes of the widest link. Frames shown together use the maximum.
     """
 
-    title: str
-    note: str
-    svg: str
-    query_texts: dict[str, str]
+    streams: list[str]
+    nodes: Columns[HubNode]
+    links: Columns[HubLink]
+    flows: Columns[HubFlow]
+    operators: Columns[HubOperator]
+    queries: Columns[HubRequest]
+    moves: Columns[HubMove]
+    bytes: int
+    usage_modelled: float
+    scale_max: int
 
 
-class HubMap(Player):
-    """A player of a hub's maps, with one scale of links for all moments.
+class HubMap(StateMap):
+    """The state map of a hub of queries."""
 
-    It opens on the busiest batch.
-    """
+    name = "hub"
+    rank = 3
 
-    _name = "hub"
-    _esm = read_bundle("hub")
+    def __init__(self, scene: RunView) -> None:
+        super().__init__(scene)
+        self._start: HubStarted | None = None
+        self._network = Network(())
+        self._now = HubMoment("before the first batch")
+        self._asked: dict[str, QuerySubmitted] = {}
+        self._batch: HubBatchCommitted | None = None
+        self._changed: frozenset[int] = frozenset()
+        self._moves: list[OperatorMoved] = []
+        self._shown: tuple[frozenset[int], list[OperatorMoved]] = frozenset(), []
 
-    def __init__(self, events: Sequence[Any]) -> None:
-        """Create the player. Raises ValueError for events of no hub."""
-        start = start_event(events)
-        network = Network.from_dict(start.network)
-        self.moments = thin(hub_moments(events) or [HubMoment("nothing has happened yet")])
-        most = max((size for m in self.moments for size in m.links.values()), default=1)
-        busy = [sum(m.links.values()) for m in self.moments]
-        frames = [
-            HubFrame(
-                title=m.title,
-                note=NAME,
-                svg=moment_map(network, replace(m, title=""), most),
-                query_texts={
-                    name: query_details.describe_recorded_query(m, start.stream_nodes, name)
-                    for name in m.queries
-                },
+    @classmethod
+    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
+        return HubStarted in kinds
+
+    def apply_event(self, event: Any) -> None:
+        if isinstance(event, HubStarted):
+            self._start, self._network = event, Network.from_dict(event.network)
+        for moment in make_next_moments(self._now, event, self._network):
+            self._changed |= moment.changed_operators
+            self._now = replace(moment, migration_path=(), changed_operators=frozenset())
+        if isinstance(event, QuerySubmitted):
+            self._asked[event.name] = event
+        elif isinstance(event, OperatorMoved):
+            self._moves.append(event)
+        elif isinstance(event, HubBatchCommitted):
+            self._batch, self._shown = event, (self._changed, self._moves)
+            self._changed, self._moves = frozenset(), []
+
+    def make_frame(self) -> HubFrame:
+        """Return the frame after the last commit."""
+        flows, batch = self._list_flows(), self._batch
+        sums = [flow.bytes for flow in flows]
+        moves = [
+            HubMove(e.operator, e.source_node, e.target_node, e.moved_bytes) for e in self._shown[1]
+        ]
+        links = [HubLink(*link) for link in self._network.links]
+        return {
+            "streams": list(self.scene.stream_aliases),
+            "nodes": Columns.from_records(HubNode, self._list_nodes()),
+            "links": Columns.from_records(HubLink, links),
+            "flows": Columns.from_records(HubFlow, flows),
+            "operators": Columns.from_records(HubOperator, self._list_operators()),
+            "queries": Columns.from_records(HubRequest, self._list_queries()),
+            "moves": Columns.from_records(HubMove, moves),
+            "bytes": sum(sums),
+            "usage_modelled": round(batch.network_usage_modelled, 1) if batch else 0,
+            "scale_max": max(sums, default=0),
+        }
+
+    def make_key_figure(self) -> KeyFigure:
+        """Return the bytes over all links in the last batch."""
+        size = sum(flow.bytes for flow in self._list_flows())
+        return KeyFigure("over the network", format_bytes(size), "bytes over all links, this batch")
+
+    def _list_nodes(self) -> list[HubNode]:
+        nodes = self._network.nodes
+        xs, ys = ([n.position[k] for n in nodes] or [0.0] for k in (0, 1))
+        wide, tall = (max(max(each) - min(each), 1e-9) for each in (xs, ys))
+        sources: Mapping[str, str] = self._start.stream_nodes if self._start else {}
+        names = self.scene.stream_aliases
+        return [
+            HubNode(
+                node.name,
+                node.role,
+                round((node.position[0] - min(xs)) / wide, 4),
+                round((max(ys) - node.position[1]) / tall, 4),
+                node.name in self._now.failed_nodes,
+                [k for k, name in enumerate(names) if sources.get(name) == node.name],
             )
-            for m in self.moments
+            for node in nodes
         ]
-        super().__init__(frames, busy.index(max(busy)))
 
-    def describe_query(self, query: str, frame: Mapping[str, Any]) -> str:
-        return str(frame["query_texts"][query])
+    def _list_flows(self) -> list[HubFlow]:
+        """Return the bytes from node to node, on the shortest paths past failed nodes."""
+        failed, streams = self._now.failed_nodes, list(self.scene.stream_aliases)
+        network = self._network.without_nodes(*failed) if failed else self._network
+        sums: Counter[tuple[str, str, int]] = Counter()
+        for flow in self._batch.flows if self._batch else ():
+            stream = streams.index(flow.item) if flow.item in streams else -1
+            way = network.shortest_path(flow.source_node, flow.target_node)
+            sums.update({(a, b, stream): flow.bytes for a, b in pairwise(way)})
+        return [HubFlow(*key, size) for key, size in sorted(sums.items())]
 
-    def frame_text(self, frame: Mapping[str, Any]) -> str:
-        return f"<p>{escape(frame['title'])}: {NAME}</p>{frame['svg']}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the bytes counted on each link, as JSON values."""
-        rows = [
-            [i, m.title, f"{a} - {b}", size]
-            for i, m in enumerate(self.moments)
-            for (a, b), size in sorted(m.links.items())
+    def _list_operators(self) -> list[HubOperator]:
+        return [
+            HubOperator(
+                o.id,
+                o.version,
+                o.node,
+                " ⋈ ".join(o.streams),
+                [each if isinstance(each, str) else f"operator {each}" for each in o.inputs],
+                o.demands,
+                o.results,
+                o.live,
+                o.live_bytes,
+                o.id in self._shown[0],
+            )
+            for o in self._now.operators.values()
         ]
-        columns = ["moment", "title", "link", "bytes (counted)"]
-        return {"name": NAME, "columns": columns, "rows": rows}
 
-
-def moment_map(network: Network, moment: HubMoment, most: float = 0.0) -> str:
-    """Return the map of one moment as SVG, small enough to redraw at every change.
-
-    ``most`` bytes give the widest link; 0: the maximum of this moment.
-    """
-    widest = most or max(moment.links.values(), default=1)
-    plot = go.Figure(data=list(_make_moment_traces(network, moment, widest)))
-    plot.update_layout(template=TEMPLATE, title=moment.title, height=440, showlegend=False)
-    xs, ys = zip(*(n.position for n in network.nodes), strict=True)
-    plot.update_xaxes(visible=False, range=[min(xs) - 1.5, max(xs) + 1.5])
-    plot.update_yaxes(visible=False, range=[min(ys) - 0.6, max(ys) + 1.2])
-    return chart_svg(plot, "the hub")
-
-
-def _make_moment_traces(network: Network, moment: HubMoment, most: float) -> Iterator[go.Scatter]:
-    yield from link_traces(network, moment.links, most, "bytes", moment.failed_nodes)
-    yield path_trace(
-        network, moment.migration_path, "state on its way", color=MIGRATION, width=4, dash="dash"
-    )
-    yield from node_traces(
-        network, partial(_list_node_labels, moment), partial(_choose_node_color, moment)
-    )
-
-
-def _choose_node_color(moment: HubMoment, node: str, own: str) -> str:
-    if node in moment.failed_nodes:
-        return BOUND
-    moving = any(
-        b.node == node and b.id in moment.changed_operators for b in moment.operators.values()
-    )
-    return MIGRATION if moving else own
-
-
-def _list_node_labels(moment: HubMoment, node: str) -> list[str]:
-    """Return the labels of a node: whether it is down, its operators and its queries."""
-    down = ["down"] if node in moment.failed_nodes else []
-    texts = [b.label_text for b in moment.operators.values() if b.node == node]
-    operators = [line for text in texts for line in wrap(text, _LETTERS)]
-    return [*down, *operators, *(n for n, q in moment.queries.items() if q.sink == node)]
+    def _list_queries(self) -> list[HubRequest]:
+        queries = []
+        for name, badge in self._now.queries.items():
+            submitted = self._asked[name]
+            texts = [text for text, _ in submitted.alternatives]
+            costs = [float(f"{cost:.3g}") for _, cost in submitted.alternatives]
+            queries.append(
+                HubRequest(
+                    name, badge.sink, badge.operator, badge.sql, submitted.reuse_kind, texts, costs
+                )
+            )
+        return queries

@@ -87,7 +87,7 @@ def hub_moments(events: Sequence[Any]) -> list[HubMoment]:
     network = initial_network(events)
     moments, now = [], HubMoment("before the first batch")
     for e in events:
-        moments += list(_make_next_moments(now, e, network))
+        moments += list(make_next_moments(now, e, network))
         now = (
             replace(moments[-1], migration_path=(), changed_operators=frozenset())
             if moments
@@ -96,7 +96,22 @@ def hub_moments(events: Sequence[Any]) -> list[HubMoment]:
     return moments
 
 
-def _make_next_moments(now: HubMoment, e: Any, network: Network) -> Iterator[HubMoment]:
+_KINDS = {
+    HubBatchCommitted,
+    NodeFailed,
+    NodeRestored,
+    OperatorBuilt,
+    OperatorDropped,
+    OperatorMoved,
+    QueryEnded,
+    QuerySubmitted,
+}
+
+
+def make_next_moments(now: HubMoment, e: Any, network: Network) -> Iterator[HubMoment]:
+    """Yield the moments that an event makes of the one before; none for other kinds of events."""
+    if type(e) not in _KINDS:
+        return
     titled = replace(now, title=e.describe_decision(EventContext((), None, ())))
     if isinstance(e, HubBatchCommitted):
         yield _make_batch_moment(now, e, network)

@@ -367,6 +367,87 @@ export interface CubeFrame {
   scale_max: number;
 }
 
+/** A node: its role, its place (from 0 to 1, from the left and from the top), and its state. */
+export interface HubNode {
+  name: string;
+  role: string;
+  x: number;
+  y: number;
+  is_down: boolean;
+  streams: number[];
+}
+
+/** A link of the network. */
+export interface HubLink {
+  first: string;
+  second: string;
+  latency_ms: number;
+}
+
+/** Bytes from a node to the next in this batch; `stream` is -1 for results of operators. */
+export interface HubFlow {
+  source: string;
+  target: string;
+  stream: number;
+  bytes: number;
+}
+
+/**
+ * An operator at its node; `is_changed` says whether it was built or moved since the batch before.
+ */
+export interface HubOperator {
+  id: number;
+  version: number;
+  node: string;
+  streams: string;
+  reads: string[];
+  demands: number;
+  results: number;
+  live: number;
+  live_bytes: number;
+  is_changed: boolean;
+}
+
+/**
+ * A query: where it is asked, and the operator that answers it. - `reuse_kind`: "new", "holds" or
+ * "relaxed". - `options`, `costs`: the plans that were considered, and the bytes in transit that
+ * each would add, modelled.
+ */
+export interface HubRequest {
+  name: string;
+  sink: string;
+  operator: number;
+  sql: string;
+  reuse_kind: string;
+  options: string[];
+  costs: number[];
+}
+
+/** State that moved to another node since the batch before. */
+export interface HubMove {
+  operator: number;
+  source: string;
+  target: string;
+  bytes: number;
+}
+
+/**
+ * A hub after a batch. - `bytes`: bytes over all links in this batch; `usage_modelled` is the bytes
+ * in transit. - `scale_max`: bytes of the widest link. Frames shown together use the maximum.
+ */
+export interface HubFrame {
+  streams: string[];
+  nodes: Columns<HubNode>;
+  links: Columns<HubLink>;
+  flows: Columns<HubFlow>;
+  operators: Columns<HubOperator>;
+  queries: Columns<HubRequest>;
+  moves: Columns<HubMove>;
+  bytes: number;
+  usage_modelled: number;
+  scale_max: number;
+}
+
 /** A frame of the state map, under the name of the JavaScript that draws it. */
 export interface MapFrame {
   blocks?: BlockMapFrame;
@@ -377,6 +458,7 @@ export interface MapFrame {
   shedding?: SheddingFrame;
   hotkeys?: HotKeysFrame;
   hypercube?: CubeFrame;
+  hub?: HubFrame;
 }
 
 /** The view after a batch (from 1). */
@@ -632,12 +714,4 @@ export interface StepFrame {
   moves: StepMove[];
   results: StepChip[];
   table: string[][];
-}
-
-/** A moment of a hub: its picture as SVG, and the details shown when a query's name is clicked. */
-export interface HubFrame {
-  title: string;
-  note: string;
-  svg: string;
-  query_texts: Record<string, string>;
 }

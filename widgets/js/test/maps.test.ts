@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { numberIn } from "../src/base/canvas_map.ts";
-import type { CubeFrame, HotKeysFrame, ShedBar, SheddingFrame } from "../src/frames.ts";
+import type { CubeFrame, HotKeysFrame, HubFrame, ShedBar, SheddingFrame } from "../src/frames.ts";
 import { inspectSpread, partOf } from "../src/hotkeys/spread.ts";
+import { beads, inspectHub } from "../src/hub/network.ts";
 import { inspectCells, reached, unitBox } from "../src/hypercube/cells.ts";
 import { inspectShares, percent, yieldCurve } from "../src/shedding/shares.ts";
 
@@ -136,4 +137,80 @@ test("a host of a cube has a part by each equality, a stream the equalities that
   assert.equal(inspectCells(cube, "stream:1")?.words, "hashed by a = b and b = c");
   assert.equal(inspectCells(cube, "host:6")?.words, "has no cell");
   assert.equal(inspectCells(cube, "host:9"), undefined);
+});
+
+const hub = {
+  nodes: { name: ["N1", "SINK4"], role: ["node", "sink"], is_down: [true, false] },
+  operators: {
+    id: [2],
+    node: ["N1"],
+    streams: ["flights ⋈ checkins"],
+    reads: [["flights", "operator 0"]],
+    demands: [2],
+    results: [178],
+    live: [40],
+    live_bytes: [2500],
+  },
+  queries: {
+    name: ["late"],
+    sink: ["SINK4"],
+    operator: [2],
+    sql: ["SELECT 1"],
+    reuse_kind: ["relaxed"],
+    options: [["a new join at N2", "operator 2 at N1"]],
+    costs: [[3.48, 0.196]],
+  },
+  flows: { source: ["N1"], target: ["SINK4"], stream: [-1], bytes: [1200] },
+} as unknown as HubFrame;
+
+test("a query says what was considered for it, and what serves it", () => {
+  const told = inspectHub(hub, "query:late");
+  assert.equal(told?.words, "asked at SINK4, answered by operator 2 at N1");
+  assert.deepEqual(told?.pairs.slice(0, 5), [
+    ["a running operator was widened", ""],
+    ["text", "SELECT 1"],
+    ["considered: bytes in transit, modelled", ""],
+    ["a new join at N2", "3.48"],
+    ["operator 2 at N1", "0.196"],
+  ]);
+  assert.deepEqual(told?.pairs.at(-1), ["rows that it holds", "40, 2.5 kB"]);
+  assert.equal(inspectHub(hub, "operator:2")?.words, "flights ⋈ checkins at N1");
+  assert.equal(inspectHub(hub, "query:other"), undefined);
+});
+
+test("a node says whether it is down, and its bytes", () => {
+  assert.equal(inspectHub(hub, "node:N1")?.words, "down");
+  assert.deepEqual(inspectHub(hub, "node:N1")?.pairs, [
+    ["operators", "2"],
+    ["rows that they hold", "40"],
+    ["bytes in, this batch", "0 B"],
+    ["bytes out, this batch", "1.2 kB"],
+  ]);
+  assert.equal(inspectHub(hub, "node:N9"), undefined);
+});
+
+test("beads are at even distances and move by one", () => {
+  const way: [[number, number], [number, number]] = [
+    [0, 0],
+    [100, 0],
+  ];
+  assert.deepEqual(beads(way, 0, 50), [
+    [0, 0],
+    [50, 0],
+  ]);
+  assert.deepEqual(beads(way, 0.5, 50), [
+    [25, 0],
+    [75, 0],
+  ]);
+  assert.equal(
+    beads(
+      [
+        [0, 0],
+        [3, 0],
+      ],
+      0,
+      50,
+    ).length,
+    1,
+  );
 });

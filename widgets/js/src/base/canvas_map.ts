@@ -3,10 +3,11 @@ import { add, wordy } from "./dom.ts";
 import { Pen, type Target } from "./pen.ts";
 import type { Theme } from "./theme.ts";
 
-/** A sign of a legend and its meaning; ``stream`` is the hue of the sign. */
+/** A sign of a legend and its meaning; ``stream`` is the hue of the sign, or ``shade`` its colour. */
 export interface Sign {
   sign?: string;
   stream?: number;
+  shade?: string;
   text: string;
 }
 
@@ -68,10 +69,11 @@ export abstract class CanvasMap<Frame> {
   protected signs(signs: Sign[]): void {
     this.legend.hidden = !signs.length;
     this.legend.replaceChildren();
-    for (const { sign = "■", stream, text } of signs) {
-      const mark = add(this.legend, "span", "", stream === undefined ? text : `${sign} `);
-      if (stream === undefined) continue;
-      mark.style.color = `var(--ck-stream${stream % 6})`;
+    for (const { sign = "■", stream, shade, text } of signs) {
+      const colour = stream === undefined ? shade : `stream${stream % 6}`;
+      const mark = add(this.legend, "span", "", colour ? `${sign} ` : text);
+      if (!colour) continue;
+      mark.style.color = `var(--ck-${colour})`;
       mark.append(text);
     }
   }

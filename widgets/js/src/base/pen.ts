@@ -196,6 +196,19 @@ export class Pen {
     this.canvas.texts?.push({ ...(turn ? upright : flat), text });
   }
 
+  /** Whether a box lies on the canvas and on no text so far. */
+  isFree({ x, y, wide, tall }: Box): boolean {
+    if (x < 0 || y < 0 || x + wide > this.wide || y + tall > this.tall) return false;
+    const texts = this.canvas.texts ?? [];
+    return texts.every(
+      (text) =>
+        x + wide <= text.x ||
+        text.x + text.wide <= x ||
+        y + tall <= text.y ||
+        text.y + text.tall <= y,
+    );
+  }
+
   /** How wide a text is. */
   width(text: string, size = 12, bold = false): number {
     this.context.font = fontOf(size, bold);

@@ -24,6 +24,7 @@ export type Shade =
   | "rule"
   | "accent"
   | "good"
+  | "near"
   | "bad"
   | "phase-source"
   | "phase-planning"

@@ -2,6 +2,7 @@
 import { inspectSegments } from "../diffusion/segments.ts";
 import type { MapFrame } from "../frames.ts";
 import { inspectSpread } from "../hotkeys/spread.ts";
+import { inspectHub } from "../hub/network.ts";
 import { inspectCells } from "../hypercube/cells.ts";
 import { inspectRing } from "../psp/ring.ts";
 import { inspectShares } from "../shedding/shares.ts";
@@ -19,7 +20,7 @@ export interface Detail {
 
 /** Returns what the map says about a selection; undefined if it says nothing. */
 export function detailOf(map: MapFrame, selected: string): Detail | undefined {
-  const { ages, grid, hotkeys, hypercube, ring, segments, shedding } = map;
+  const { ages, grid, hotkeys, hub, hypercube, ring, segments, shedding } = map;
   return (
     (ages && inspectAges(ages, selected)) ??
     (grid && inspectGrid(grid, selected)) ??
@@ -27,6 +28,7 @@ export function detailOf(map: MapFrame, selected: string): Detail | undefined {
     (segments && inspectSegments(segments, selected)) ??
     (shedding && inspectShares(shedding, selected)) ??
     (hotkeys && inspectSpread(hotkeys, selected)) ??
-    (hypercube && inspectCells(hypercube, selected))
+    (hypercube && inspectCells(hypercube, selected)) ??
+    (hub && inspectHub(hub, selected))
   );
 }

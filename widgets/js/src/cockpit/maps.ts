@@ -5,6 +5,7 @@ import type { Theme } from "../base/theme.ts";
 import { SegmentsView } from "../diffusion/segments.ts";
 import type { MapFrame, Palette } from "../frames.ts";
 import { SpreadView } from "../hotkeys/spread.ts";
+import { NetworkView } from "../hub/network.ts";
 import { CellsView } from "../hypercube/cells.ts";
 import { RingView } from "../psp/ring.ts";
 import { SharesView } from "../shedding/shares.ts";
@@ -55,6 +56,7 @@ const MAPS: { [K in keyof Named]: Made<Named[K]> } = {
   shedding: (box, theme) => new SharesView(box, theme),
   hotkeys: (box, theme) => new SpreadView(box, theme),
   hypercube: (box, theme) => new CellsView(box, theme),
+  hub: (box, theme) => new NetworkView(box, theme),
 };
 
 /** Shows the map of each frame; a run of another kind gets another view. */
