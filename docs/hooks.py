@@ -1,10 +1,12 @@
-"""Pages that are generated when mkdocs builds this site: the front page and those on contributing
-and changes (from the files beside this folder), the concordance, the pages of the API, and the
-picture of the architecture page. None is kept in the repository, so none can be out of date.
+"""Pages that are generated when mkdocs builds this site: those on the start, contributing and
+changes (from the files beside this folder), the concordance, the pages of the API, the replay of
+the front page and the picture of the architecture page. Figures of the benchmarks come from their
+page. None is kept in the repository, so none can be out of date.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -15,8 +17,9 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 
+MEASURE = re.compile(r"\{measure:([^}]+)\}")
 ROOT_PAGES = {
-    "index.md": "README.md",
+    "start.md": "README.md",
     "contributing.md": "CONTRIBUTING.md",
     "changes.md": "CHANGELOG.md",
 }
@@ -43,6 +46,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, name, content=from_root(source)))
     files.append(File.generated(config, "concordance.md", content=concordance.page()))
     files.append(File.generated(config, "run.html", content=picture()))
+    files.append(File.generated(config, "replay.html", content=replay()))
     for name in packages():
         files.append(File.generated(config, f"api/{name}.md", content=api(name)))
     return files
@@ -54,6 +58,33 @@ def from_root(source: str) -> str:
     for name, other in ROOT_PAGES.items():
         text = text.replace(f"]({other})", f"]({name})")
     return text.replace("](LICENSE)", "](#licence)")
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put measured figures in place: ``{measure:NAME}`` is one of the page on performance."""
+    return MEASURE.sub(lambda match: measures()[" ".join(match[1].split())], markdown)
+
+
+def measures() -> dict[str, str]:
+    """The figures of the page on performance, by name."""
+    rows = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
+    return {row[0]: row[1] for row in cells if len(row) == 5}
+
+
+def replay() -> str:
+    """The recorded run of the front page, which plays from before its largest change on."""
+    from braid_lab.launches.recorded_runs import recording_path
+
+    return page_of(recording_path("fluct"))
+
+
+def page_of(source: Any) -> str:
+    """The page of a run, by our own replay."""
+    from braid_widgets.cockpit.page import save_run_page
+
+    with tempfile.TemporaryDirectory() as folder:
+        return save_run_page(source, Path(folder) / "run.html").read_text(encoding="utf-8")
 
 
 def packages() -> list[str]:
@@ -77,9 +108,6 @@ def picture() -> str:
     """A modelled run of the adaptive grid as a page that plays offline, by our own replay."""
     from braid.papers.theta.grid import AdaptiveGrid
     from braid.simulation.simulator import simulate
-    from braid_widgets.cockpit.page import save_run_page
 
     batches = [(400, 40 + 160 * b) for b in range(24)]
-    events = simulate(AdaptiveGrid(hosts=16), batches, seed=1)
-    with tempfile.TemporaryDirectory() as folder:
-        return save_run_page(events, Path(folder) / "run.html").read_text(encoding="utf-8")
+    return page_of(simulate(AdaptiveGrid(hosts=16), batches, seed=1))

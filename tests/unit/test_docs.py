@@ -214,6 +214,7 @@ def test_a_broken_link_of_any_kind_fails_the_build(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text("# A page\n\n" + "\n\n".join(BROKEN) + "\n")
     config = f"INHERIT: {ROOT / 'mkdocs.yml'}\nhooks: []\nextra_css: []\nnav: [index.md]\n"
+    config += f"theme: {{custom_dir: {ROOT / 'docs' / 'theme'}}}\n"
     (tmp_path / "mkdocs.yml").write_text(config)
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict"],
@@ -226,6 +227,15 @@ def test_a_broken_link_of_any_kind_fails_the_build(tmp_path: Path) -> None:
     assert f"Aborted with {len(BROKEN)} warnings" in built.stdout
     for target in ("gone.md", "#missing", "/lost.md", "braid.gone"):
         assert any("WARNING" in line and target in line for line in built.stderr.splitlines())
+
+
+def test_the_readme_is_short_and_compares_as_the_front_page_does() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 150
+    assert (ROOT / "docs" / "comparison-table.md").read_text(encoding="utf-8") in readme
+    front = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    promise = "Join streams on any condition, and watch every row find its place."
+    assert promise in readme and promise in front
 
 
 def test_prose_after_parameters_goes_before_them() -> None:
