@@ -61,9 +61,18 @@ TESTS = {
 """By folder of ``braid.papers``, the test files of the paper, without "test_"."""
 SLOW = {
     "theta": ("growth_keeps", "theorem_4_4", "spends_at_most", "storage_is_within"),
-    "diffusion": ("tuning", "throughput", "hundred", "far_the_greedy", "optimized_is_ahead"),
+    "diffusion": (
+        *("tuning", "throughput", "hundred", "far_the_greedy", "optimized_is_ahead"),
+        *("follows_the_rates", "runs_unevenly", "everything_ends", "faster_hosts"),
+        *("any_number_of_hosts", "does_not_change_the_overhead", "estimated_is_the_overhead"),
+    ),
     "psp": ("grows_and_shrinks", "follow_the_measured"),
-    "reuse": ("told_alone", "much_quicker", "so_much_and_no_more", "rivals"),
+    "reuse": (
+        *("told_alone", "much_quicker", "so_much_and_no_more", "rivals", "at_rest"),
+        *("makes_no_plan_dearer", "looked_at_again", "what_a_scan_finds"),
+    ),
+    "hotkeys": ("killed", "many_hosts", "kinds_and_as_of"),
+    "hypercube": ("killed", "left_joins", "equal_brute_force", "three_quarters"),
 }
 """By folder, parts of the names of tests that are left out, as they take seconds each."""
 SKIPPED = {"__init__.py", "run_events.py", "hub_events.py"}

@@ -125,12 +125,12 @@ def _query_expected_results(
 
 
 @CLAIMS.claim(
-    "4.2",
+    "Theorem 2, Lemma 5, Lemma 6",
     "every query has the results that it has alone, none lost and none doubled",
     is_required=True,
 )
 def answers_claim(answers: pd.DataFrame) -> Finding:
-    """Section 4.2: every query has exactly its own results, none lost and none duplicated."""
+    """Theorem 2, Lemmas 5 and 6: every query has exactly its own results, none lost or doubled."""
     same = (answers["the same"] == "yes") & (answers["results"] > 0)
     result = (
         f"{same.sum()} of {len(answers)} queries as by DuckDB, {answers['results'].sum():,} results"
