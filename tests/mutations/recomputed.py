@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from msgspec import structs
@@ -12,6 +13,7 @@ from mutations import Broken
 THETA, DIFFUSION = "unit.test_recomputed_theta.", "unit.test_recomputed_diffusion."
 SLICES, REUSE = "unit.test_recomputed_slices.", "unit.test_recomputed_reuse."
 SHEDDING = "unit.test_recomputed_shedding."
+HOT_KEYS, CUBE = "unit.test_recomputed_hotkeys.", "unit.test_recomputed_hypercube."
 GEDIK, SESHADRI = "Gedik 2007, Algorithm ", "Seshadri 2008, Fig. 2"
 
 
@@ -172,5 +174,22 @@ BROKEN = [
         "unit.test_reuse_cascade."
         "test_a_relaxation_costs_what_it_adds_to_all_operators_that_it_reaches",
         "",
+    ),
+    Broken(
+        "frequent values that are never shared out",
+        "braid.papers.hotkeys.hot_keys.pack_values",
+        lambda pack: lambda work, present, ranges: present,
+        HOT_KEYS + "test_a_hash_gives_its_busiest_host_the_pairs_of_the_first_value",
+        "",
+    ),
+    Broken(
+        "shares of the dimensions that a stream has",
+        "braid.papers.hypercube.shares.count_copies",
+        lambda copies: (
+            lambda shares, dimensions, stream: prod(shares) // copies(shares, dimensions, stream)
+        ),
+        CUBE + "test_the_best_shares_receive_least_of_all_factorizations",
+        "",
+        {"seed": 0},
     ),
 ]
