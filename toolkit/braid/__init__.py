@@ -73,6 +73,8 @@ _MODULES = {
 """The module of each public name."""
 
 __all__ = sorted(_MODULES)
+_SPARK = ("py4j", "pyspark")
+"""Packages of the extra for Spark that modules import."""
 
 set_provider(Plugins())
 
@@ -81,4 +83,12 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that a placement can be used without Spark."""
     if name not in _MODULES:
         raise AttributeError(f"module 'braid' has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    try:
+        return getattr(import_module(_MODULES[name]), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _SPARK:
+            raise
+        from braid.util.optional_imports import missing_dependency_message
+
+        message = missing_dependency_message("pyspark", "spark")
+        raise ModuleNotFoundError(message, name=error.name) from None

@@ -6,9 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from braid.answering_run import AnsweringRun
 from braid.batch_sink import BatchSink, Give
@@ -33,6 +31,9 @@ from braid.storage.run_store import RunStore
 from braid.util.durations import to_datetime
 from braid.util.html_table import render_html_table
 from braid.util.json_codec import from_plain, to_plain
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class EngineRun(AnsweringRun):

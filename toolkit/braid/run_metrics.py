@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pandas as pd
 
 from braid.core.batch_history import PHASE_COLUMNS
 from braid.core.run_events import BatchCommitted
+from braid.util.optional_imports import import_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def metrics_table(commits: Iterable[BatchCommitted], by: str) -> pd.DataFrame:
@@ -17,7 +20,9 @@ def metrics_table(commits: Iterable[BatchCommitted], by: str) -> pd.DataFrame:
     if not isinstance(by, str) or by not in _ROWS:
         raise ValueError(f"metrics are by {by!r}; it must be one of {', '.join(_ROWS)}")
     rows = [row for e in commits for row in _ROWS[by](e)]
-    return pd.DataFrame(rows or {"batch": [], **({"host": []} if by == "host" else {})})
+    return import_pandas().DataFrame(
+        rows or {"batch": [], **({"host": []} if by == "host" else {})}
+    )
 
 
 def _make_host_rows(e: BatchCommitted) -> list[dict[str, Any]]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import fsum, nan, prod, sqrt
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from braid.condition.predicate import Predicate
 from braid.core.reserved_columns import WEIGHT
@@ -15,6 +13,10 @@ from braid.core.shedding_plan import estimate_variances, sum_sketches
 from braid.papers.shedding.run_events import SheddingPlanned
 from braid.papers.shedding.shed import Shed
 from braid.util.durations import format_duration
+from braid.util.optional_imports import import_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _CONFIDENT = 1.96
 """Standard deviations on either side of a 95 % confidence interval."""
@@ -81,7 +83,7 @@ def estimates_table(happened: Sequence[Any]) -> pd.DataFrame:
     whole = [e for b, e in came.items() if b in found]
     dropped = any(e.keep_shares for e in planned.values())
     rows.append(_make_estimate_row("all", nan, sum(found[e.batch] for e in whole), whole, dropped))
-    return pd.DataFrame(rows)
+    return import_pandas().DataFrame(rows)
 
 
 def _make_estimate_row(

@@ -21,13 +21,15 @@ from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
-
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from braid.storage.object_store import open_object_store
 from braid.util.error_summary import summarize_error
 from braid.util.temp_dirs import make_temp_dir as private
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 _TASKS = 4
 """Tasks for each core in a check, so that every worker most likely runs one."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from braid.core.run_events import BatchCommitted
 from braid.hub.operator_instance import operator_metrics, read_operator_spec
@@ -19,6 +17,10 @@ from braid.papers.reuse.hub_events import (
 )
 from braid.papers.reuse.network import Network
 from braid.storage.hub_files import OperatorPin, open_operator
+from braid.util.optional_imports import import_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def metrics_table(path: Path, operators: Iterable[OperatorPin]) -> pd.DataFrame:
@@ -31,7 +33,7 @@ def metrics_table(path: Path, operators: Iterable[OperatorPin]) -> pd.DataFrame:
             if isinstance(e, BatchCommitted) and e.batch <= pin.batch:
                 metrics = operator_metrics(spec, e)._asdict()
                 rows.append({"operator": metrics.pop("operator"), "batch": e.batch, **metrics})
-    table = pd.DataFrame(rows)
+    table = import_pandas().DataFrame(rows)
     return table.rename(columns={"live_bytes": "stored_bytes"})
 
 
@@ -57,7 +59,7 @@ def with_networks(happened: Iterable[Any]) -> Iterator[tuple[HubBatchCommitted, 
 def flows_table(happened: list[Any]) -> pd.DataFrame:
     """Return the table of ``HubRun.network_flows``."""
     rows = [{"batch": e.epoch, **f._asdict()} for e in hub_commits(happened) for f in e.flows]
-    return pd.DataFrame(rows, columns=["batch", *FlowMetrics._fields])
+    return import_pandas().DataFrame(rows, columns=["batch", *FlowMetrics._fields])
 
 
 def link_traffic_table(happened: list[Any]) -> pd.DataFrame:
@@ -67,7 +69,7 @@ def link_traffic_table(happened: list[Any]) -> pd.DataFrame:
         for e, network in with_networks(happened)
         for (a, b), size in sorted(network.link_loads(f.transfer for f in e.flows).items())
     ]
-    return pd.DataFrame(rows, columns=["batch", "node_a", "node_b", "bytes_measured"])
+    return import_pandas().DataFrame(rows, columns=["batch", "node_a", "node_b", "bytes_measured"])
 
 
 def costs_table(happened: list[Any]) -> pd.DataFrame:
@@ -79,4 +81,4 @@ def costs_table(happened: list[Any]) -> pd.DataFrame:
         size = sum(f.bytes for f in e.flows)
         row = {"batch": e.epoch, "bytes_measured": size, "byte_seconds_measured": float(sent)}
         rows.append({**row, "network_usage_modelled": e.network_usage_modelled})
-    return pd.DataFrame(rows)
+    return import_pandas().DataFrame(rows)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from braid.batch_sink import BatchSink, Give
 from braid.core.plan import Block
@@ -24,6 +22,9 @@ from braid.sources.batch_drivers import BatchThread
 from braid.storage.run_store import RunStore
 from braid.util.durations import Span
 from braid.util.html_table import render_html_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Windows = Mapping[str, Span] | Span | None
 

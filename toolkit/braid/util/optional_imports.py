@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Literal
+from typing import Any, Literal
 
-Extra = Literal["notebooks", "data", "exact", "cloud", "docs", "dev"]
+Extra = Literal["spark", "notebooks", "data", "exact", "cloud", "docs", "dev"]
 
 
 def missing_dependency_message(what: str, extra: Extra) -> str:
@@ -45,3 +45,11 @@ class OptionalImport:
                 raise ModuleNotFoundError(
                     missing_dependency_message(package, self.extra), name=error.name
                 ) from None
+
+
+def import_pandas() -> Any:
+    """Return pandas. Raises ModuleNotFoundError, which names the extra, if it is not installed."""
+    with OptionalImport("spark"):
+        import pandas
+
+    return pandas
