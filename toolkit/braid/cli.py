@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import select
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from braid.util.optional_imports import missing_dependency_message
 Command = Callable[[argparse.Namespace], int]
 _LAB_COMMANDS = ("report", "list")
 """Commands that ``braid_lab`` adds, if it is installed."""
+_PACKAGES = ("duckdb", "pyarrow", "numpy", "sqlglot", "pyspark", "pandas")
 _SIGPIPE = 141
 """The exit code that a shell reports for a program whose output pipe was closed."""
 
@@ -87,6 +90,9 @@ def _make_parser() -> argparse.ArgumentParser:
         prog="braid", description="Stream joins you can watch, on Apache Spark."
     )
     parser.add_argument("--version", action="version", version=_format_version())
+    parser.add_argument(
+        "--versions", action=_PrintVersions, nargs=0, help="also of the packages that Braid runs on"
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_plugin_commands(commands)
     inspect = commands.add_parser("inspect", help="describe a run in words, batch by batch")
@@ -222,6 +228,20 @@ def _refuse_lab_command(options: argparse.Namespace) -> int:
 def _format_version() -> str:
     commit = git_commit()
     return f"braid {__version__}" + (f" (commit {commit})" if commit else "")
+
+
+class _PrintVersions(argparse.Action):
+    """Print the versions of Braid and of the packages that it runs on, and exit."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *arguments: Any) -> None:
+        print(_format_version())
+        for package in _PACKAGES:
+            try:
+                print(package, version(package))
+            except PackageNotFoundError:
+                print(package, "is not installed")
+        print(f"Python {platform.python_version()} on {platform.system()}")
+        parser.exit()
 
 
 def _exit_on_errors(*errors: type[Exception]) -> Callable[[Command], Command]:
