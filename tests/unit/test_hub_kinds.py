@@ -153,7 +153,7 @@ REFUSED = {
     f"{F} WHERE EXISTS (SELECT 1 FROM {C} WHERE {ON}) AND EXISTS (SELECT 1 FROM {B} WHERE f.num = b.flight)": "WHERE has two queries",
     f"{F} WHERE f.num NOT IN (SELECT c.flight FROM {C})": "which a single NULL in the query makes empty; write NOT EXISTS",
     f"{F} WHERE NOT (f.num IN (SELECT c.flight FROM {C}))": "which a single NULL in the query makes empty; write NOT EXISTS",
-    f"{F} WHERE f.num > 3 OR EXISTS (SELECT 1 FROM {C} WHERE {ON})": "a subquery or a window function",
+    f"{F} WHERE f.num > 3 OR EXISTS (SELECT 1 FROM {C} WHERE {ON})": "is not by itself a condition of WHERE",
     f"{F} WHERE f.num = (SELECT max(c.flight) FROM {C})": "a subquery or a window function",
     f"{F} WHERE f.num = ANY (SELECT c.flight FROM {C})": "not valid Spark SQL",
     f"{F} WHERE f.num IN (SELECT c.flight, c.id FROM {C})": "gives no single column",

@@ -12,7 +12,7 @@ from braid.answering_run import AnsweringRun
 from braid.batch_sink import BatchSink, Give
 from braid.core.event_jsonl import log_events
 from braid.core.run_events import BatchCommitted, PlacementChosen, RunStarted
-from braid.core.stream_clocks import to_times
+from braid.core.stream_clocks import describe_watermarks, to_times
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor, make_executor
 from braid.explain import Explanation, explain_join
@@ -310,7 +310,8 @@ class EngineRun(AnsweringRun):
         return watch(self)._repr_mimebundle_(**options) if can_view() else {}
 
     def _repr_html_(self) -> str:
-        rows = tuple((name, str(value)) for name, value in self.status.items())
+        status = self.status | {"watermark": describe_watermarks(self._find_watermarks())}
+        rows = tuple((name, str(value)) for name, value in status.items())
         return render_html_table(f"{type(self).__name__} in {self.store.where}", rows)
 
     @property
@@ -320,12 +321,13 @@ class EngineRun(AnsweringRun):
         It is the least clock of the others, each less its lateness. None: one of them has sent
         nothing, or none has event time. The last microsecond of the year 9999: they have ended.
         """
+        times = self._find_watermarks().items()
+        return {alias: None if time is None else to_datetime(time) for alias, time in times}
+
+    def _find_watermarks(self) -> dict[str, int | None]:
         engine = self._engine
         times = to_times(engine.rules.find_state_watermarks(engine.state))
-        return {
-            alias: None if time is None else to_datetime(time)
-            for alias, time in zip(self.config.streams, times, strict=True)
-        }
+        return dict(zip(self.config.streams, times, strict=True))
 
     @property
     def status(self) -> dict[str, Any]:

@@ -34,6 +34,7 @@ def analyze_join(config: JoinConfig, source: StreamSource) -> AnalyzedJoin:
         config.window_limits,
         times=times,
         timeless=config.timeless_streams,
+        changes=config.changes,
     )
     bounds, rule = _intersect_bounds(config, predicate), None
     if config.match is not None:

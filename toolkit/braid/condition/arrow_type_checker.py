@@ -53,6 +53,11 @@ class ArrowAnalyzer:
             kind = columns.get((column.table, column.name))
             if kind is not None and "timestamp[ns" in kind.name:
                 refuse_nanoseconds(column.table, column.name)
+            if kind is not None and kind.name == "null":
+                raise PredicateError(
+                    f"column '{column.table}.{column.name}' in the join condition is of type null, "
+                    "as all of its values are NULL; cast it to the type that they would have"
+                )
         try:
             kind = DuckDBCompiler(columns).compile_expression(
                 rewrite_to_overlap(tree.copy(), _find_aliases)

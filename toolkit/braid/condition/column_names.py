@@ -66,6 +66,18 @@ def parse_condition(on: str) -> exp.Expr:
     return tree
 
 
+def refuse_change_columns(tree: exp.Expr, changes: Mapping[str, str]) -> None:
+    """Raise PredicateError if a condition reads a change column, of those given by alias."""
+    hidden = {(alias.lower(), column.lower()) for alias, column in changes.items()}
+    for column in tree.find_all(exp.Column):
+        if (column.table.lower(), column.name.lower()) in hidden:
+            raise PredicateError(
+                f"column '{column.table}.{column.name}' in the join condition is a change column, "
+                "which says how a row changes and is no column of the join; leave it out of the "
+                "condition"
+            )
+
+
 def resolve_columns(tree: exp.Expr, schemas: Mapping[str, Sequence[str]]) -> exp.Expr:
     """Return the tree with alias and exact spelling for every column.
 

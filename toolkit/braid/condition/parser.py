@@ -14,6 +14,7 @@ from braid.condition.column_names import (
     limit_recursion,
     parse_condition,
     quote_condition,
+    refuse_change_columns,
     resolve_columns,
 )
 from braid.condition.conjunct_parser import ConjunctParser
@@ -34,12 +35,13 @@ def parse_predicate(
     analyser: Analyzer | None = None,
     times: Mapping[str, str] | None = None,
     timeless: Collection[int] = (),
+    changes: Mapping[str, str] | None = None,
 ) -> Predicate:
     """Return the parsed condition for streams of these schemas and windows (microseconds).
 
     Only the schemas of ``frames`` are read. ``analyser`` checks the condition; default: one for the
     streams. ``times`` are event-time columns by alias; default: none. ``timeless`` are the streams
-    that windows do not concern.
+    that windows do not concern. ``changes`` are change columns by alias; default: none.
 
     Raises PredicateError for an unknown column, alias or function, for a condition that is not
     boolean, and for one whose bounds of event times exclude each other.
@@ -51,7 +53,9 @@ def parse_predicate(
         )
     with limit_recursion(on):
         analyser = analyser or make_analyzer(frames)
-        tree = resolve_columns(parse_condition(on), analyser.names)
+        tree = parse_condition(on)
+        refuse_change_columns(tree, changes or {})
+        tree = resolve_columns(tree, analyser.names)
         tree = rewrite_time_functions(tree, analyser)
         analyser.check_condition(tree, on)
         tree = fold_constants(tree)

@@ -65,6 +65,15 @@ def parse_changes(
     return {alias: changes[alias] for alias in schemas if alias in changes}
 
 
+def refuse_changes(changes: Any, kind: str) -> None:
+    """Raise ValueError if changes are given to what takes none, as "a shared join"."""
+    if changes is not None:
+        raise ValueError(
+            f"changes are given, but the queries of {kind} have windows, after which a deletion "
+            "would miss the partners of its insertion; join changes with StreamJoin"
+        )
+
+
 def check_changes(
     changes: Mapping[str, str],
     kind: JoinKind,
@@ -102,7 +111,7 @@ def check_changes(
     for alias, row in zip(aliases, bounds, strict=True):
         if any(most is not None for stream, most in enumerate(row) if aliases[stream] != alias):
             raise ValueError(
-                f"changes are given, and rows of {alias} expire, so that a deletion may come after "
-                "the partners of its insertion have expired; give windows='unbounded', which keeps "
-                "the full history"
+                f"changes are given, but rows of {alias} expire by windows or by the condition, so "
+                "that a deletion may come after partners of its insertion are forgotten; give "
+                "windows='unbounded', which keeps the full history"
             )

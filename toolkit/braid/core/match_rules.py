@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from braid.core.horizon import Reach, close_reach, windows_of_reach
 from braid.core.reserved_columns import TIME
-from braid.util.durations import format_duration, normalize_duration, parse_duration
+from braid.util.durations import UNITS, format_duration, normalize_duration, parse_duration
 from braid.util.validation import check_bool, format_value
 
 Match = Literal["latest", "first", "nearest"]
@@ -217,7 +217,14 @@ def parse_time_tolerance(given: str | float) -> int:
         raise ValueError(
             f"tolerance is {given!r}, but times are compared; it must be a span such as '5 seconds'"
         )
-    return parse_duration(given, "tolerance", zero=True)
+    try:
+        return parse_duration(given, "tolerance", zero=True)
+    except ValueError:
+        units = ", ".join(f"{unit}s" for unit in reversed(UNITS))
+        raise ValueError(
+            f"tolerance is {given!r}; it must be a span of 0 or more, each number with a unit of "
+            f"{units}, such as '1 hour 30 minutes'"
+        ) from None
 
 
 def _describe_matches() -> str:

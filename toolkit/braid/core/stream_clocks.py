@@ -226,6 +226,19 @@ def find_other_times(times: Mapping[str, int | None]) -> dict[str, int | None]:
     return {stream: find_least_time(times, times.keys() - {stream}) for stream in times}
 
 
+def describe_watermarks(watermarks: Mapping[str, int | None]) -> str:
+    """Return watermarks, in microseconds, as text.
+
+    >>> describe_watermarks({"a": 0, "b": None, "c": LAST_TIME})
+    'a: 1970-01-01 00:00:00 UTC, b: silent, c: ended'
+    """
+    return ", ".join(
+        f"{stream}: "
+        + ("silent" if at is None else "ended" if at >= LAST_TIME else format_instant(at))
+        for stream, at in watermarks.items()
+    )
+
+
 def advance_idle_clocks(
     clocks: Sequence[int | None], idle: int | None, timeless: Collection[int] = ()
 ) -> tuple[int | None, ...]:

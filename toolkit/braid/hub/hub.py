@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from braid.batch_sink import Give, check_sink
 from braid.condition.parser import parse_predicate
+from braid.core.change_types import refuse_changes
 from braid.errors import DamagedRunError
 from braid.hub.arrow_backend import ArrowStreamReader
 from braid.hub.hub_backend import StreamReader
@@ -62,6 +63,8 @@ class QueryHub:
     idle
         How far, in event time, a stream may fall behind the others before they no longer wait for
         it; see StreamJoin. Default: None, they wait for ever.
+    changes
+        Not supported: a ValueError says why.
     reuse
         What a new query may reuse.
         "relaxed": operators that can be widened to hold the query. Default.
@@ -94,7 +97,9 @@ class QueryHub:
         rates: Rates | None = None,
         ahead: Span = AHEAD,
         idle: Span | None = None,
+        changes: Mapping[str, str] | None = None,
     ) -> None:
+        refuse_changes(changes, "a hub")
         if reuse not in REUSES:
             raise ValueError(f"reuse is {reuse!r}; it must be one of {', '.join(REUSES)}")
         given = {s: convert_frame(s, f) for s, f in streams.items()}

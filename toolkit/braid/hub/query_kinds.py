@@ -165,9 +165,17 @@ def _check_absent_sides(
         raise QueryError(
             f"WHERE {to_sql(reading[0]).replace('`', '')} reads {alias}, which is NULL in the "
             f"unmatched rows of {words}, so that it is another join; write the condition into ON, "
-            "or write JOIN"
+            f"or write {_suggest_join(reading[0], alias, aliases)}"
         )
     return name
+
+
+def _suggest_join(part: exp.Expr, absent: str, aliases: Sequence[str]) -> str:
+    """Return the join that a condition of WHERE on an absent side may mean."""
+    if not isinstance(part, exp.Is) or not isinstance(part.expression, exp.Null):
+        return "JOIN"
+    preserved = next(alias for alias in aliases if alias != absent)
+    return f"{preserved} LEFT ANTI JOIN {absent} for the rows of {preserved} without a match"
 
 
 def _is_key_null(part: exp.Expr, on: Sequence[exp.Expr]) -> bool:
@@ -237,6 +245,26 @@ def join_subqueries(tree: exp.Select, columns: Schemas) -> exp.Select:
     if source is None or not isinstance(source.this, exp.Table):
         return tree
     return _join_subquery(tree, source.this, subqueries[0], columns)
+
+
+def refuse_misplaced_subquery(tree: exp.Select) -> None:
+    """Raise QueryError for an EXISTS or IN that is no condition of WHERE by itself."""
+    within = (each for each in tree.find_all(exp.In) if each.args.get("query"))
+    if (inner := tree.find(exp.Exists) or next(within, None)) is not None:
+        raise QueryError(
+            f"{to_sql(inner)} is not by itself a condition of WHERE, or under one NOT; write WHERE "
+            "[NOT] EXISTS (SELECT ...) AND ..., or WHERE x IN (SELECT ...)"
+        )
+
+
+def refuse_bare_using(name: str, left: str, right: str, side: str) -> NoReturn:
+    """Raise QueryError for a column of USING without alias, which has two sides.
+
+    ``side``: LEFT, RIGHT or FULL; empty: the join is inner.
+    """
+    other = {"RIGHT": right, "FULL": f"coalesce({left}, {right})"}.get(side, left)
+    alone = ", one of which is NULL where a row has no partner" if side else ""
+    raise QueryError(f"column {name!r} of USING may be {left} or {right}{alone}; write {other}")
 
 
 class _Subquery(NamedTuple):

@@ -17,6 +17,8 @@ from braid.hub.query_kinds import (
     check_join_words,
     join_subqueries,
     parse_query_kind,
+    refuse_bare_using,
+    refuse_misplaced_subquery,
 )
 from braid.hub.query_window_parser import interval_windows, parse_windows
 from braid.papers.reuse.query_definition import Definition
@@ -175,6 +177,7 @@ class _Reader:
             self.tree.find(exp.Subquery, exp.Exists, exp.Window)
             or len(list(self.tree.find_all(exp.Select))) > 1
         ):
+            refuse_misplaced_subquery(self.tree)
             raise QueryError(f"a subquery or a window function is not supported; {ACCEPTED}")
         if twice := sorted({n for n in names if names.count(n) > 1}):
             raise QueryError(f"stream {twice[0]!r} is read twice; a query reads each stream once")
@@ -189,6 +192,7 @@ class _Reader:
 
     def _qualify_columns(self, tree: exp.Expr) -> exp.Expr:
         """Return a tree with every column as alias.column, spelt as in the streams."""
+        self._refuse_bare_using(tree)
         try:
             named = resolve_columns(tree, self.columns)
         except PredicateError as error:
@@ -281,6 +285,15 @@ class _Reader:
                 name = item.alias_or_name
                 select.append(named if item.alias or not name else exp.alias_(named, name))
         return select
+
+    def _refuse_bare_using(self, tree: exp.Expr) -> None:
+        """Raise QueryError for a column of USING without alias, which has two sides."""
+        for join in self.tree.args.get("joins") or []:
+            for name in join.args.get("using") or []:
+                equal = next(self._expand_using(name.name, join.this.alias_or_name))
+                left, right = (to_sql(side).replace("`", "") for side in equal.flatten())
+                if any(not c.table and c.name == name.name for c in tree.find_all(exp.Column)):
+                    refuse_bare_using(name.name, left, right, join.side.upper())
 
     def _refuse_using(self) -> None:
         """Raise QueryError for a star over a join by USING, since Spark has those columns once."""

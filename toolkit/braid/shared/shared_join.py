@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from braid.batch_sink import Give
+from braid.core.change_types import refuse_changes
 from braid.core.query import unite_kinds
 from braid.join_config import AHEAD
 from braid.papers.shedding.shed import Shed
@@ -46,6 +47,8 @@ class SharedJoin(StreamJoin):
         Number of logical hosts. 1: a chain of slices; more: a ring (chapters 19 to 21).
     overhead
         C_sys of section 7.2. Default: measured on this machine if the chain depends on it.
+    changes
+        Not supported: a ValueError says why.
 
     Raises ValueError for invalid arguments, PredicateError for an unsupported condition. Nothing is
     started or written before that.
@@ -72,7 +75,9 @@ class SharedJoin(StreamJoin):
         driver_memory: str | int | None = None,
         ahead: Span = AHEAD,
         idle: Span | None = None,
+        changes: Mapping[str, str] | None = None,
     ) -> None:
+        refuse_changes(changes, "a shared join")
         streams = check_streams(streams)
         self._overhead = overhead
         if time is None:
