@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -340,6 +341,25 @@ def test_cells_are_short_have_lasting_ids_and_say_what_they_do(notebook: Path) -
         ]
         assert not defined, f"{cell['id']} defines {defined[0].name}"
         assert not cell["outputs"], cell["id"]
+
+
+PICTURE = re.compile(r"watch\((?!\[)|display_panel\(|Console\.replace")
+"""A cell that shows the first picture of a notebook."""
+
+
+@pytest.mark.parametrize("notebook", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda p: p.stem)
+def test_a_notebook_is_short_and_begins_with_its_picture(notebook: Path) -> None:
+    """At most 400 words, 40 of them before the picture, and no code in front of it unfolded."""
+    cells = [(c, "".join(c["source"])) for c in json.loads(notebook.read_text())["cells"]]
+    words = [len(LAB.sub(" ", s).split()) * (c["cell_type"] == "markdown") for c, s in cells]
+    assert sum(words) <= 400
+    first = next(n for n, (_, source) in enumerate(cells) if PICTURE.search(source))
+    assert sum(words[:first]) <= 40
+    code = [c for c, _ in cells[: first + 1] if c["cell_type"] == "code"]
+    assert all(c["metadata"]["jupyter"]["source_hidden"] for c in code)
+
+
+LAB = re.compile("<!-- /?lab -->")
 
 
 def test_the_tour_leads_on_to_all_notebooks() -> None:
