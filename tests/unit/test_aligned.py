@@ -23,7 +23,7 @@ from braid.papers.common.window_batches import EventTimeRate
 from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.alignment import BlockRoles, MasterTenure, Segment
 from braid.papers.diffusion.run_events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
-from braid.papers.diffusion.segment_length import LengthSearch, atr_overhead
+from braid.papers.diffusion.segment_length import BETTER, LengthSearch, atr_overhead
 from braid.papers.diffusion.semantics_unaware import SemanticsUnaware
 from braid.simulation.simulator import simulate
 from hypothesis import example, given, settings
@@ -313,6 +313,17 @@ def test_the_search_ends_at_the_peak(first, best, step):
     assert search.direction == 0 and min(tried) >= 1
     reachable = range(first % step or step, 99, step)
     assert abs(search.length - best) == min(abs(length - best) for length in reachable)
+
+
+def test_a_length_must_be_clearly_better_and_shorter_ones_are_tried_if_no_longer_one_is():
+    longer = LengthSearch(4, 4, 6, 1.0, 1)
+    assert longer.add_sample(0.5, 1.0).next_length(2) == LengthSearch(4, 6, 8, 0.5, 1)
+    hardly = longer.add_sample(1 - BETTER, 1.0)
+    assert hardly.next_length(2) == LengthSearch(4, 4, 2, 1.0, -1)
+    after_a_better = LengthSearch(4, 6, 8, 0.5, 1).add_sample(0.5, 1.0)
+    assert after_a_better.next_length(2) == LengthSearch(4, 6, 6, 0.5, 0)
+    shorter = LengthSearch(4, 4, 2, 1.0, -1).add_sample(1.0, 1.0)
+    assert shorter.next_length(2) == LengthSearch(4, 4, 4, 1.0, 0)
 
 
 def test_a_search_that_has_ended_begins_again_when_the_load_changes():
