@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache as cached
 from typing import Any
 
+from braid.core.placement import Placement
 from msgspec.structs import replace
 from oracle import PLACEMENTS
 
@@ -154,12 +155,21 @@ class Campaign:
 
     def _whole(self, case: Case, place: int, number: int) -> list[_Given]:
         """Answer a condition by whole runs, with its windows."""
+        case = self._place_by_value(case, number)
         named: dict[str, Route] = {"table run": routes.table_run}
         if self.spark is not None and not number % 5:
             named["process run"] = lambda c: routes.process_run(self.spark, c)
         if self.spark is not None and number % _SPARK_RUN_EACH < _RUN_EACH:
             named["Spark run"] = lambda c: routes.spark_run(self.spark, c)
         return [_Given(name, place, case, route) for name, route in named.items()]
+
+    def _place_by_value(self, case: Case, number: int) -> Case:
+        """Return the case, every other time with a placement by value if there is an equality."""
+        draw = random.Random(f"{self.seed} {number} by value")
+        streams = len(case.streams)
+        names = [n for n, p in PLACEMENTS.items() if _routes_by_value(p, streams)]
+        chosen = replace(case, placement=draw.choice(names))
+        return chosen if draw.random() < 0.5 and routes.is_accepted(chosen) else case
 
     def _by_spark(self, case: Case) -> Answer:
         return routes.SparkKernels(self.spark, case).answers([case.on])[0]
@@ -218,6 +228,11 @@ class Campaign:
             return self.oracle.quick_truth(case)
         mine = brute_force(case)
         return mine if mine.is_known else compiled_truth(case)
+
+
+def _routes_by_value(placement: Placement, streams: int) -> bool:
+    """Return whether a placement takes equalities of this number of streams."""
+    return placement.routing_key_source != "tuple" and placement.supports_streams(streams)
 
 
 def _suits(placement: Any, case: Case) -> bool:

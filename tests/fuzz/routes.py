@@ -132,8 +132,7 @@ def table_run(case: Case) -> Answer:
     tables = {a: timed(case, a) for a in case.streams}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:
-            more = event_time(case) | kind_arguments(case) | {"emit": case.emit}
-            join = StreamJoin(tables, case.on, _placement(case), check=True, **more)
+            join = _make_table_join(case, tables)
             run = join.start(f"{folder}/run", batches="batch")
             has_started = True
             run.awaitTermination()
@@ -155,6 +154,20 @@ def find_unexplained(run: JoinRun) -> str:
     answer = run.why(dict.fromkeys([*run.config.streams][:2], "true"), limit=12)
     faults = [pair for pair in answer.pairs if pair.verdict == "fault"]
     return f"why cannot explain {faults[0]}" if faults else ""
+
+
+def is_accepted(case: Case) -> bool:
+    """Return whether a join of tables takes the condition, with the placement of the case."""
+    try:
+        _make_table_join(case, {a: timed(case, a) for a in case.streams})
+    except Exception:
+        return False
+    return True
+
+
+def _make_table_join(case: Case, tables: Mapping[str, pa.Table]) -> StreamJoin:
+    more = event_time(case) | kind_arguments(case) | {"emit": case.emit}
+    return StreamJoin(tables, case.on, _placement(case), check=True, **more)
 
 
 def event_time(case: Case) -> dict[str, Any]:

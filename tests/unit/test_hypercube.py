@@ -82,6 +82,11 @@ def test_all_tuples_are_answered_once_while_the_shares_change() -> None:
         assert len(changes(cluster.events)) > 2
 
 
+def test_a_thousand_hosts_are_simulated_in_time() -> None:
+    events = simulate(HyperCube(1000, CHAIN), [(800, 100, 100)] * 2)
+    assert len(commits(events)) == 2 and changes(events)[0].shares == (31, 31)
+
+
 def test_state_moves_and_no_host_hops() -> None:
     events = simulate(HyperCube(16, CHAIN), [(80, 10, 10)] * 6 + [(10, 10, 80)] * 14)
     shares = [e.shares for e in changes(events)]

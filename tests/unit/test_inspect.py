@@ -20,7 +20,7 @@ from braid.cli import main
 from braid.core import event_jsonl, narrative
 from braid.core.batch_report import HostMetrics
 from braid.core.block_history_index import EventIndex
-from braid.core.plan import Block, Derivation, Hop, Route
+from braid.core.plan import Block, Derivation, Hop, Route, value_range
 from braid.core.run_events import (
     BatchCommitted,
     BatchPlanned,
@@ -30,6 +30,8 @@ from braid.core.run_events import (
     RunStarted,
 )
 from braid.papers.baselines.hash_partition import HashPartition
+from braid.papers.hotkeys.hot_keys import HotKeys
+from braid.papers.hypercube.hypercube import HyperCube
 from braid.papers.psp.ring import Ring
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.papers.theta.run_events import MigrationEnded
@@ -186,6 +188,42 @@ def test_blocks_without_a_common_join_key_never_meet() -> None:
     assert "the routing keys [0, 1) and [2, 3) have none in common" in narrative.explain_meeting(
         run, r.id, s.id
     )
+
+
+def test_parts_of_a_frequent_value_meet_and_other_values_say_why_they_do_not() -> None:
+    shares = [[0.05] * 5 + [0.3] + [0.05] * 9] * 2
+    placement = HotKeys(4, values=15, target=1.01)
+    run = EventIndex.from_events(simulate(placement, [(90, 90)] * 5, key_shares=shares))
+    last = [b for b in run.blocks.values() if b.batch == 4 and b.rows]
+    values = {b.id: value_range(b.key_range, run.keys_per_value) for b in last}
+    one, other = (
+        next(b for b in each if b.stream == s and values[b.id] == (5, 6))
+        for s, each in enumerate((last, last[::-1]))
+    )
+    assert one.hosts != other.hosts
+    met = f"met in batch 4: block {other.id} probed block {one.id} on host {one.hosts[0]}"
+    assert met in narrative.explain_meeting(run, one.id, other.id)
+    apart = next(b for b in last if b.stream == 1 and values[b.id][0] > 5)
+    low, high = values[apart.id]
+    assert (
+        f"the hashes [5, 6) and [{low}, {high}) of their join values have none in common"
+        in narrative.explain_meeting(run, one.id, apart.id)
+    )
+
+
+def test_blocks_in_different_cells_of_a_hypercube_say_in_which_dimension_they_differ() -> None:
+    counts = [(40, 5, 5)] * 5 + [(5, 5, 40)] * 6
+    run = EventIndex.from_events(simulate(HyperCube(8, ((0, 1), (1, 2)), 1.0), counts))
+    last, different = [b for b in run.blocks.values() if b.batch == 10 and b.rows], []
+    boxes = run.find_boxes(last[-1])
+    assert boxes is not None and len([s for s in boxes.layouts if s]) > 1
+    for a in (b for b in last if b.stream == 0):
+        for b in (b for b in last if b.stream == 1):
+            text = narrative.explain_meeting(run, a.id, b.id)
+            assert run.may_join(a, b) == ("met in batch 10" in text)
+            different += [] if run.may_join(a, b) else [text]
+    said = "never met: in dimension 1 of the hypercube, tuples of r have the hashes [0, "
+    assert any(said in text for text in different)
 
 
 def test_on_a_ring_two_old_blocks_are_visited_together() -> None:

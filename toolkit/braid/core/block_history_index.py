@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from braid.core.coverage import may_join
+from braid.core.key_boxes import KeyBoxes
 from braid.core.placement import Placement
-from braid.core.plan import Block, KeySpace, Route
+from braid.core.plan import Block, Route
 from braid.core.run_events import (
     BatchCommitted,
     BatchPlanned,
@@ -118,22 +119,35 @@ class EventIndex:
         The keys of an unknown placement decide nothing.
         """
         try:
-            space = self._find_key_space()
+            keying = Placement.class_by_name(self.start.placement).routing_key_source
         except ValueError:
             return True
-        return may_join(a, b, space.routing_key_source, keys_per_value=space.keys_per_value)
+        if keying != "equalities":
+            return may_join(a, b, keying, keys_per_value=self.keys_per_value)
+        boxes = self.find_boxes(a, b)
+        return boxes is None or may_join(a, b, keying, boxes=boxes)
 
-    def _find_key_space(self) -> KeySpace:
-        """Return the input and the number of the placement's routing keys.
+    @property
+    def keys_per_value(self) -> int:
+        """The number of routing keys of a join value."""
+        kind = Placement.class_by_name(self.start.placement)
+        if kind.keys_per_value is Placement.keys_per_value:
+            return 1
+        return kind.from_settings(self.start.placement_settings).keys_per_value
 
-        Raises ValueError if the placement is unknown.
-        """
-        start = self.start
-        placement = Placement.class_by_name(start.placement)
-        if placement.keys_per_value is Placement.keys_per_value:
-            return KeySpace(placement.routing_key_source, 1)
-        restored = placement.from_settings(start.placement_settings)
-        return restored.key_space(restored.initial_state(len(start.streams)))
+    def find_boxes(self, *blocks: Block) -> KeyBoxes | None:
+        """Return the meaning of blocks' routing keys; None: they are numbers, or it is unknown."""
+        kind = Placement.class_by_name(self.start.placement)
+        if kind.routing_key_source != "equalities":
+            return None
+        placement = kind.from_settings(self.start.placement_settings)
+        batch = max(self.created_in.get(b.id, b.batch) for b in blocks)
+        boxes = placement.find_recorded_boxes(len(self.stream_names), self.events, batch)
+        if boxes is None:
+            return None
+        layouts = {boxes.find_layout(b.key_range) for b in blocks}
+        is_recorded = all(n < len(boxes.layouts) and boxes.layouts[n] for n in layouts)
+        return boxes if is_recorded else None
 
     def display_number(self, batch: int) -> int:
         """Return the displayed number of a batch."""

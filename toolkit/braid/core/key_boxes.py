@@ -111,12 +111,23 @@ class KeyBoxes:
 
         ``a``, ``b``: stream and keys.
         """
+        return not self.find_differences(a, b)
+
+    def find_differences(
+        self, a: tuple[int, Range], b: tuple[int, Range]
+    ) -> list[tuple[int, Range, Range]]:
+        """Return the dimensions in which no tuples of two streams' keys are equal, with their
+        ranges.
+
+        ``a``, ``b``: stream and keys.
+        """
         (s, keys), (t, others) = a, b
         ranges = dict(zip(self.dimensions[s], self.find_box(s, keys), strict=True))
-        for d, (low, high) in zip(self.dimensions[t], self.find_box(t, others), strict=True):
-            if d in ranges and not (ranges[d][0] < high and low < ranges[d][1]):
-                return False
-        return True
+        return [
+            (d, ranges[d], (low, high))
+            for d, (low, high) in zip(self.dimensions[t], self.find_box(t, others), strict=True)
+            if d in ranges and not (ranges[d][0] < high and low < ranges[d][1])
+        ]
 
     def split_key_range(self, stream: int, keys: Range) -> Iterator[KeyPiece]:
         """Yield the pieces of some keys of a stream, by cell of the current layout."""

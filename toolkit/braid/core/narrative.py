@@ -13,7 +13,7 @@ from typing import Any
 from braid.core import plan_sentences
 from braid.core.block_history_index import BlockMeeting, EventIndex
 from braid.core.condition_cost_tree import build_condition_tree, format_condition_tree
-from braid.core.plan import Block
+from braid.core.plan import Block, value_range
 from braid.core.run_events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
 
 
@@ -230,13 +230,32 @@ def _describe_shared_visits(
                     )
 
 
+def _explain_different_keys(run: EventIndex, a: Block, b: Block) -> str:
+    """Return which values two blocks have that cannot join."""
+    if (boxes := run.find_boxes(a, b)) is not None:
+        d, one, other = boxes.find_differences((a.stream, a.key_range), (b.stream, b.key_range))[0]
+        alias, another = (run.stream_names[x.stream] for x in (a, b))
+        return (
+            f"in dimension {d + 1} of the hypercube, tuples of {alias} have the hashes "
+            f"[{one[0]}, {one[1]}), those of {another} [{other[0]}, {other[1]}) of {boxes.finest}"
+        )
+    if run.keys_per_value > 1:
+        ranges = (value_range(x.key_range, run.keys_per_value) for x in (a, b))
+        (low, high), (start, end) = ranges
+        return (
+            f"the hashes [{low}, {high}) and [{start}, {end}) of their join values have none in "
+            "common"
+        )
+    return (
+        f"the routing keys {plan_sentences.format_key_range(a)} and "
+        f"{plan_sentences.format_key_range(b)} have none in common"
+    )
+
+
 def _explain_no_meeting(run: EventIndex, a: Block, b: Block) -> str:
     """Return why two blocks of different streams have not met."""
     if not run.may_join(a, b):
-        return (
-            f"never met: the routing keys {plan_sentences.format_key_range(a)} and "
-            f"{plan_sentences.format_key_range(b)} have none in common, so no tuples of theirs join"
-        )
+        return f"never met: {_explain_different_keys(run, a, b)}, so no tuples of theirs join"
     early, late = sorted((a, b), key=lambda x: run.created_in[x.id])
     born = run.created_in[late.id]
     if (left := run.dropped_in.get(early.id)) is not None and left <= born:

@@ -17,6 +17,7 @@ from inspect import isabstract
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from braid.core.facts import Facts
+from braid.core.key_boxes import KeyBoxes
 from braid.core.plan import Coverage, Keying, KeySpace, Plan
 from braid.core.plugin_provider import current_provider
 from braid.core.registry import ClassRegistry
@@ -134,6 +135,15 @@ class Placement(ABC):
         return KeySpace(
             self.routing_key_source, self.key_space_size, keys_per_value=self.keys_per_value
         )
+
+    def find_recorded_boxes(
+        self, streams: int, events: Iterable[Any], batch: int
+    ) -> KeyBoxes | None:
+        """Return the meaning of a batch's routing keys, by the events of a run; None: numbers.
+
+        Layouts whose choice is not among the events are empty.
+        """
+        return None
 
     def supports_streams(self, streams: int) -> bool:
         """Return whether it joins this number of streams."""

@@ -11,6 +11,7 @@ Source: Afrati and Ullman, "Optimizing Joins in a Map-Reduce Environment", EDBT 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -136,6 +137,14 @@ class HyperCube(Placement):
         boxes = self._make_boxes(len(state.rates), state.layouts, state.layout)
         return KeySpace(self.routing_key_source, boxes.size, boxes.first_key, boxes=boxes)
 
+    def find_recorded_boxes(self, streams: int, events: Iterable[Any], batch: int) -> KeyBoxes:
+        layouts, current = dict[int, Shares](), 0
+        for event in events:
+            if isinstance(event, SharesChosen) and event.batch <= batch:
+                layouts[event.layout], current = event.shares, event.layout
+        shares = tuple(layouts.get(n, ()) for n in range(1 + max(layouts, default=0)))
+        return self._make_boxes(streams, shares, current)
+
     def plan_batch(self, facts: Facts, state: HyperCubeState) -> Plan:
         return _Planner(self, facts, state).plan_batch()
 
@@ -232,6 +241,7 @@ class _Planner:
                 after,
                 idle,
                 self.state.hosts,
+                self.state.layout,
             )
         )
 

@@ -20,6 +20,7 @@ class SharesChosen(Event):
       rates.
     - ``idle_hosts``: hosts without a cell.
     - ``hosts``: host by cell, the last dimension fastest. Empty: not recorded.
+    - ``layout``: number of the routing keys that tuples have from this batch on (see ``KeyBoxes``).
     """
 
     level = INFO
@@ -33,6 +34,7 @@ class SharesChosen(Event):
     copies: float
     idle_hosts: tuple[int, ...]
     hosts: tuple[int, ...] = ()
+    layout: int = 0
 
     def describe_decision(self, moment: EventContext) -> str:
         columns = (" = ".join(moment.streams[s] for s in each) for each in self.dimensions)
