@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from braid import Centralized
 from braid.condition.access_paths import IndexCondition, Order
 from braid.condition.predicate import Predicate
+from braid.core.event_jsonl import decode_event
 from braid.core.placement import Placement
 from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.execution import path_probing, probe_pools
@@ -27,8 +29,11 @@ from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.meetings import Meetings, split_by_origin
 from braid.kernels.probe import BlockJoiner, ProbeInput
 from braid.papers.baselines.hash_partition import HashPartition
+from braid.storage.block_files import read_parquet
+from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
 from oracle import PLACEMENTS, expected, result_ids, tables
+from shared_kind_runs import run_random_queries
 
 EQUAL = "a.k = b.k"
 BAND = "a.n - b.n BETWEEN -20 AND 20"
@@ -106,6 +111,12 @@ def test_pools_find_and_count_what_blocks_probed_alone_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pooled = _run(tmp_path / "pooled", placement, on, windows, more)
+    _probe_alone(monkeypatch)
+    _compare(_run(tmp_path / "alone", placement, on, windows, more), pooled)
+
+
+def _probe_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each arrival probe each block by itself."""
     real = PoolBuilder._list_meetings
 
     def list_alone(*given: Any) -> Iterator[Any]:
@@ -115,7 +126,41 @@ def test_pools_find_and_count_what_blocks_probed_alone_do(
                 yield key._replace(alone=alone), met._replace(arrivals=[number])
 
     monkeypatch.setattr(PoolBuilder, "_list_meetings", list_alone)
-    _compare(_run(tmp_path / "alone", placement, on, windows, more), pooled)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pools_of_shared_runs_find_and_count_what_blocks_probed_alone_do(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Queries of all kinds come and go; a block is probed for some of them only."""
+    monkeypatch.setattr("unit.test_sharing.AlternatingExecutor", lambda: ThreadExecutor(1))
+    sizes = list[int]()
+    real = PoolBuilder.make_pools
+
+    def make_pools(*given: Any) -> Any:
+        pools = real(*given)
+        sizes.extend(len(pool.blocks) for pool in pools)
+        return pools
+
+    monkeypatch.setattr(PoolBuilder, "make_pools", make_pools)
+    pooled = _run_shared(seed, tmp_path / "pooled")
+    assert max(sizes) > 1
+    _probe_alone(monkeypatch)
+    sizes.clear()
+    _compare(_run_shared(seed, tmp_path / "alone"), pooled)
+    assert max(sizes) == 1
+
+
+def _run_shared(seed: int, folder: Path) -> tuple[Counter[Any], list[Any], list[Any]]:
+    """Return the results, the plans, and what each host has done in each batch."""
+    assert not [*run_random_queries(seed, folder)]
+    store = RunStore(folder)
+    store.log.read_new_entries()
+    events = [*map(decode_event, (folder / "events.jsonl").read_bytes().splitlines())]
+    rows = [read_parquet(file).to_pylist() for file in store.results.result_files(0, None)]
+    done = [_drop_seconds(e) for e in events if isinstance(e, BatchCommitted)]
+    plans = [e for e in events if isinstance(e, BatchPlanned)]
+    return Counter(map(repr, chain(*rows))), plans, done
 
 
 def test_hosts_share_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,7 @@ from braid.core.answer_ledger import check_all_answered
 from braid.core.answer_state import split_mark_key
 from braid.core.answers import list_block_births, list_needed_births
 from braid.core.batch_history import split_batch_seconds
-from braid.core.batch_report import (
-    BatchReport,
-    TaskReport,
-    merge_replica_reports,
-    merge_reports,
-)
+from braid.core.batch_report import BatchReport, TaskReport, merge_replica_reports, merge_reports
 from braid.core.batch_step import BatchStep
 from braid.core.batch_work import BatchWork, RunRules
 from braid.core.changed_queries import change_state

@@ -138,8 +138,7 @@ class PoolBuilder:
         """Return the pools of arrivals at one step, whose access path is ``path``.
 
         Small blocks and few partial results are pooled up to a size. A block is probed alone if
-        tuples are sampled for it, if partial results have weights, or if the run serves several
-        queries.
+        tuples are sampled for it, or if partial results have weights.
         """
         several: dict[_PoolKey, list[_Met]] = {}
         is_equality, last, met_together = finds_equal_values(path), None, list[_Met]()
@@ -180,7 +179,7 @@ class PoolBuilder:
         """
         place, partial = arrival.place, arrival.partial
         route, probes = self.batch.routes[place[0]], self.find_hop(place).blocks_by_host
-        is_separate = partial.weights is not None or self.batch.bitmaps is not None
+        is_separate = partial.weights is not None
         may_sample, is_fresh = self._may_sample(arrival), route.is_fresh
         blocks = () if is_equality else tuple(sorted(b for h in arrival.hosts for b in probes[h]))
         large = numbers[0] if len(partial) > SMALL else -1

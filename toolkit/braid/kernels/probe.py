@@ -154,6 +154,8 @@ class BlockJoiner:
                 self._check_danger(meet, horizon, step, danger)
         for chunk in find_candidate_pairs(partial, rows, step.stream, step.access_path, CHUNK):
             pairs = meet.find_due_pairs(chunk, step.stream)
+            if self.bitmaps is not None and rows.sources is not None:
+                pairs = self.bitmaps.keep_wanted_pairs(pairs)
             if not len(pairs.left):
                 continue
             meet.counts.compared_pairs += meet.meetings.count_pairs(pairs)

@@ -23,6 +23,7 @@ from braid.core.query import Query
 from braid.core.reserved_columns import MARK, TIME
 
 if TYPE_CHECKING:
+    from braid.kernels.compared_pairs import CandidatePairs
     from braid.kernels.host_block_rows import BlockRows, PartialMatches
 
 
@@ -150,6 +151,34 @@ class QueryBitmaps:
         ages = np.maximum(0, _latest_member_times(partial) - rows.event_time_range()[1])
         keep = np.flatnonzero(partial.queries & self.queries_by_age(stream, ages))
         return partial if len(keep) == len(partial) else partial.take_positions(keep)
+
+    def keep_wanted_pairs(self, pairs: CandidatePairs) -> CandidatePairs:
+        """Return the pairs of partial results with which some query probes the row's block.
+
+        Of several blocks that are probed at once, each has its own youngest tuple.
+        """
+        partial, rows = pairs.partial, pairs.rows
+        assert partial.queries is not None and rows.sources is not None
+        block = rows.sources[pairs.right]
+        latest = _latest_member_times(partial)[pairs.left]
+        ages = np.maximum(0, latest - _find_latest_times(rows, rows.sources)[block])
+        wanted = partial.queries[pairs.left] & self.queries_by_age(pairs.stream, ages)
+        return pairs.take_positions(np.flatnonzero(wanted))
+
+
+def _find_latest_times(rows: BlockRows, sources: np.ndarray) -> np.ndarray:
+    """Return the latest event time of each of several blocks, in microseconds.
+
+    ``sources``: by row, the index of its block.
+    """
+
+    def find_latest() -> np.ndarray:
+        times = rows.numpy_column(TIME)
+        latest = np.full(int(sources.max(initial=0)) + 1, times.min(initial=0))
+        np.maximum.at(latest, sources, times)
+        return latest
+
+    return rows.cached_column("latest time by block", find_latest)
 
 
 def _latest_member_times(partial: PartialMatches) -> np.ndarray:
