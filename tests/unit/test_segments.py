@@ -106,7 +106,8 @@ def test_blocks_merged_together_are_those_merged_one_by_one(
         for n, (keys, some) in enumerate(made, 3 * number):
             block = Block(n, number % 2, keys, 0, (n,))
             size = sum(rows.nbytes for rows in some)
-            merges.append(Merge(Derivation(block, (), {}), {n: n}, some, size))
+            total = sum(rows.row_total for rows in some)
+            merges.append(Merge(Derivation(block, (), {}), {n: n}, some, size, total))
             cut = [BlockRows(r.batch, intersect_key_ranges(r.keys, keys)) for r in some]
             if (merged := merge_blocks(cut, orders)).num_rows:
                 want[n] = merged

@@ -151,6 +151,8 @@ def advance_clock(
     latest = max(latest for _, latest, _ in blocks)
     if ahead is None:
         return ClockAdvance(StreamClock(latest if clock.time is None else max(clock.time, latest)))
+    if clock.time is not None and not clock.pending and not any(s for *_, s in blocks):
+        return ClockAdvance(StreamClock(max(clock.time, latest)))  # no time is too far ahead
     at = _find_median(blocks) if clock.time is None else clock.time
     new = [time for block in blocks for time in _list_top_times(*block)]
     supporting = sorted((*clock.pending, *new))

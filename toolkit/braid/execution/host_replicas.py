@@ -119,9 +119,9 @@ class ReplicaStore:
 
     def _open_rows(self, address: ReplicaAddress) -> BlockRows:
         """Return the rows at an address, opened once for all hosts that share them."""
-        if (rows := self._open.get(address)) is None:
-            if (file := self._block_files.get(address.file)) is None:
-                file = self._open_file(address.file)
+        file = self._block_files.get(address.file) or self._open_file(address.file)
+        rows = file.small_blocks.get(address) or self._open.get(address)
+        if rows is None:
             rows = self._open[address] = file.read_block(address)
         return rows
 
@@ -193,7 +193,8 @@ class ReplicaStore:
                     continue
                 same = tuple(self._replicas[s, source][0] for s in present)
                 size = sum(self.batch.block_sizes.get(s, 0) for s in present)
-                merge = Merge(d, {}, [*present.values()], size)
+                total = sum(rows.row_total for rows in present.values())
+                merge = Merge(d, {}, [*present.values()], size, total)
                 shared.setdefault(same, merge).hosts[host] = source
             yield from shared.values()
 

@@ -33,18 +33,14 @@ class Merge(NamedTuple):
     """A merger of blocks, or a cut of one, whose result some hosts share.
 
     - ``hosts``: by host, the one whose replicas it reads.
-    - ``size_bytes``: of the sources.
+    - ``size_bytes``, ``rows``: of the sources.
     """
 
     derivation: Derivation
     hosts: dict[int, int]
     sources: Sequence[BlockRows]
     size_bytes: int
-
-    @property
-    def rows(self) -> int:
-        """Rows of the sources."""
-        return sum(rows.row_total for rows in self.sources)
+    rows: int
 
     @property
     def is_small(self) -> bool:

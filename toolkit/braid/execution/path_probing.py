@@ -123,7 +123,7 @@ class PathProber:
                 for rows, hosts in together.values():
                     at = self._find_open_rows(route, rows)
                     start = PartialMatches({route.block.stream: (rows, at)})
-                    arrivals.append(Arrival((number, path_number, 0), start, hosts))
+                    arrivals.append(Arrival((number, path_number, 0), start, hosts, len(at)))
         return arrivals
 
     def _find_open_rows(self, route: Route, rows: BlockRows) -> np.ndarray:
@@ -143,7 +143,7 @@ class PathProber:
             for place in [place for place in self.pending if place[2] == hop]:
                 hosts = [*filter(self.mine, self.pools.find_hop(place).blocks_by_host)]
                 for partial in PartialMatches.concat_bounded(self.pending.pop(place), BYTES):
-                    arrivals.append(Arrival(place, partial, hosts))
+                    arrivals.append(Arrival(place, partial, hosts, len(partial)))
             self._probe_arrivals(arrivals)
 
     def _probe_arrivals(self, arrivals: Sequence[Arrival]) -> None:
@@ -154,11 +154,11 @@ class PathProber:
             stream = self.pools.find_hop(arrival.place).stream
             by_step.setdefault((joined, stream), []).append(arrival)
             for host in arrival.hosts:
-                self.replicas.host_metrics(host).probes += len(arrival.partial)
+                self.replicas.host_metrics(host).probes += arrival.size
         for step, several in by_step.items():
             began = current_environment().read_clock()
             tally = self.joiner.find_tally(*step)
-            tally.rows += sum(len(arrival.partial) for arrival in several)
+            tally.rows += sum(arrival.size for arrival in several)
             outcomes = self._probe_pools(
                 self.pools.make_pools(several, tally.step.access_path), step
             )
@@ -254,8 +254,7 @@ class PathProber:
         shares: dict[int, int] = {}
         for outcome in outcomes:
             pool = outcome.pool
-            probes = np.array([len(arrival.partial) for arrival in pool.arrivals])
-            work = probes[pool.arrival_numbers] + outcome.compared_pairs
+            work = pool.probes[pool.arrival_numbers] + outcome.compared_pairs
             for host, amount in zip(pool.hosts.tolist(), work.tolist(), strict=True):
                 shares[host] = shares.get(host, 0) + amount
         total = max(1, sum(shares.values()))
@@ -325,11 +324,11 @@ class PathProber:
 
 def _take_share(arrival: Arrival, turn: int, number: int, tasks: int) -> Arrival | None:
     """Return a share of an arrival's rows: all of few rows if it is the task's turn, else None."""
-    size = len(arrival.partial)
+    size = arrival.size
     if size <= SMALL:
         return arrival if turn % tasks == 0 else None
     at = np.arange(size * number // tasks, size * (number + 1) // tasks)
-    return arrival._replace(partial=arrival.partial.take_positions(at))
+    return arrival._replace(partial=arrival.partial.take_positions(at), size=len(at))
 
 
 def _sum_by_number(numbers: np.ndarray, values: np.ndarray, size: int = 0) -> np.ndarray:

@@ -36,11 +36,12 @@ _MOST_CELLS = 1 << 22
 
 
 class Arrival(NamedTuple):
-    """Partial results at a hop, and the hosts of this task that probe with them."""
+    """Partial results at a hop, the hosts of this task that probe with them, and their number."""
 
     place: Place
     partial: PartialMatches
     hosts: Sequence[int]
+    size: int
 
 
 class _Met(NamedTuple):
@@ -76,6 +77,7 @@ class ProbePool:
     - ``arrivals``, ``blocks``: what meets, by the numbers in ``meetings``.
     - ``rows``: the rows of all blocks.
     - ``hosts``, ``arrival_numbers``, ``block_numbers``: by meeting.
+    - ``probes``: partial results of each arrival.
     - ``sizes``: rows of each block.
     """
 
@@ -84,6 +86,7 @@ class ProbePool:
     partial: PartialMatches
     blocks: Sequence[int]
     rows: BlockRows
+    probes: np.ndarray
     sizes: np.ndarray
     meetings: Meetings
     hosts: np.ndarray
@@ -92,8 +95,7 @@ class ProbePool:
 
     def count_possible_pairs(self) -> np.ndarray:
         """Return, by meeting, the pairs of a partial result and a row of the block."""
-        probes = np.array([len(arrival.partial) for arrival in self.arrivals])
-        return np.asarray(probes[self.arrival_numbers] * self.sizes[self.block_numbers])
+        return np.asarray(self.probes[self.arrival_numbers] * self.sizes[self.block_numbers])
 
 
 def finds_equal_values(path: AccessPath | None) -> bool:
@@ -163,7 +165,7 @@ class PoolBuilder:
         groups: dict[Any, list[int]] = {}
         for number, arrival in enumerate(arrivals):
             partial, hop = arrival.partial, self.find_hop(arrival.place)
-            is_small = len(partial) <= SMALL and partial.weights is None
+            is_small = arrival.size <= SMALL and partial.weights is None
             is_fresh = self.batch.routes[arrival.place[0]].is_fresh
             is_alike = is_small and is_fresh and self.batch.bitmaps is None and self.sampler is None
             key = (id(hop), *arrival.hosts) if is_alike else (number,)
@@ -182,7 +184,7 @@ class PoolBuilder:
         is_separate = partial.weights is not None
         may_sample, is_fresh = self._may_sample(arrival), route.is_fresh
         blocks = () if is_equality else tuple(sorted(b for h in arrival.hosts for b in probes[h]))
-        large = numbers[0] if len(partial) > SMALL else -1
+        large = numbers[0] if arrival.size > SMALL else -1
         keys = self._find_keys(is_fresh, large, blocks)
         find_rows, fresh, held = self.replicas.replica_rows, self.fresh, self.batch.held
         for host in arrival.hosts:
@@ -290,14 +292,15 @@ class PoolBuilder:
         left = np.array([*map(at.__getitem__, probing)])
         right = np.repeat([*map(block_at.__getitem__, identities)], counts)
         hosts, blocks = np.repeat(of_hosts, counts), [block for block, _ in named]
-        sizes = np.array([each.row_total for each in several])
+        sizes, probes = ([each.row_total for each in several], [arrival.size for arrival in here])
+        measures = np.array(probes), np.array(sizes)
         for partial in joined[numbers]:
             some: slice | np.ndarray = slice(None)
             if len(joined[numbers]) > 1 and partial.origins is not None:
                 some = np.flatnonzero(np.isin(left, np.unique(partial.origins)))
             chosen = hosts[some], left[some], right[some]
             meetings = Meetings.from_pairs(*chosen[1:], (len(numbers), len(blocks)))
-            yield ProbePool(key, here, partial, blocks, rows, sizes, meetings, *chosen)
+            yield ProbePool(key, here, partial, blocks, rows, *measures, meetings, *chosen)
 
     def _gather_rows(self, several: Sequence[BlockRows], place: Place) -> BlockRows:
         if len(several) == 1:

@@ -19,6 +19,7 @@ from braid.core.reserved_columns import BIRTH, ROUTING, ROW, TIME
 from braid.kernels.block_orders import drop_order_columns
 from braid.kernels.column_views import concat_without_views, take_without_views
 from braid.kernels.ordered_rows import BlockOrders
+from braid.kernels.position_sort import list_positions
 from braid.kernels.set_overlap import SetColumn, WeightedSetColumn, map_keys
 from braid.kernels.value_sizes import (
     bytes_before,
@@ -119,7 +120,7 @@ class BlockRows:
         return self._all_positions()
 
     def _all_positions(self) -> np.ndarray:
-        return self.cached_column(_PLACES, lambda: _make_read_only(np.arange(self.row_total)))
+        return self.cached_column(_PLACES, lambda: list_positions(self.row_total))
 
     def row_numbers(self) -> np.ndarray:
         """Return the number of each row of the batch in its birth: its position, unless cut."""
@@ -336,12 +337,6 @@ class PartialMatches:
         return PartialMatches(parts, *taken)
 
 
-def _make_read_only(array: np.ndarray) -> np.ndarray:
-    """Return the array, made read-only because it is shared."""
-    array.flags.writeable = False
-    return array
-
-
 def _compose_positions(rows: BlockRows, at: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     return chosen if rows.is_all_rows(at) else at[chosen]
 
@@ -368,12 +363,8 @@ def take_block_rows(batch: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
 def order_by_segment(several: Sequence[BlockRows]) -> list[int]:
     """Return the numbers of blocks such that those of a segment follow one another."""
     numbers: dict[int, int] = {}
-
-    def find_place(number: int) -> tuple[int, int]:
-        rows = several[number]
-        return numbers.setdefault(id(rows.segment), len(numbers)), rows.first
-
-    return sorted(range(len(several)), key=find_place)
+    places = [(numbers.setdefault(id(rows.segment), len(numbers)), rows.first) for rows in several]
+    return sorted(range(len(several)), key=places.__getitem__)
 
 
 def concat_rows(several: Sequence[BlockRows]) -> pa.RecordBatch:

@@ -1,6 +1,8 @@
-"""Positions that sort keys, and different numbers in order."""
+"""Positions of rows: all of them, or those that sort keys; and different numbers in order."""
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +12,8 @@ _DIGIT, _MOST_BITS = 16, 32
 """NumPy sorts 16-bit integers by counting, in a third of the time of a comparison sort. Integers of
 up to two such digits are therefore sorted digit by digit.
 """
+_FEW = 1 << 10
+"""Rows up to which the positions of all rows are kept for each number of rows."""
 _MOST_STABLE_BITS = 48
 """A stable sort is slower: three digits are sorted faster than by comparisons."""
 
@@ -83,3 +87,17 @@ def sort_column(column: pa.Array) -> npt.NDArray[np.intp]:
     there = np.flatnonzero(valid)
     order = sort_stably(column.drop_null().to_numpy(zero_copy_only=False))
     return np.concatenate([there[order], np.flatnonzero(~valid)])
+
+
+def list_positions(size: int) -> np.ndarray:
+    """Return the positions of all rows, read-only as blocks of one size share them."""
+    return _list_few_positions(size) if size <= _FEW else _make_positions(size)
+
+
+def _make_positions(size: int) -> np.ndarray:
+    positions = np.arange(size)
+    positions.flags.writeable = False
+    return positions
+
+
+_list_few_positions = lru_cache(_FEW)(_make_positions)

@@ -29,13 +29,13 @@ _SMALL = 1 << 12
 
 
 class OpenBlockFile:
-    """A block file that is open, with the segments and the small blocks that were read."""
+    """A block file that is open, with the segments and the ``small_blocks`` that were read."""
 
     def __init__(self, path: str) -> None:
         # Arrow reads a file on another thread: three times as long for a small one.
         self._reader = pa.ipc.open_file(current_file_system().map_file(path).read_buffer())
         self._segments: dict[int, pa.RecordBatch] = {}
-        self._small: dict[ReplicaAddress, BlockRows] = {}
+        self.small_blocks: dict[ReplicaAddress, BlockRows] = {}
         self._reading = Lock()
 
     def read_segment(self, number: int) -> pa.RecordBatch:
@@ -48,12 +48,12 @@ class OpenBlockFile:
 
     def read_block(self, address: ReplicaAddress) -> BlockRows:
         """Return the rows at an address in this file."""
-        if (rows := self._small.get(address)) is not None:
+        if (rows := self.small_blocks.get(address)) is not None:
             return rows
         segment = self.read_segment(address.record_batch)
         rows = BlockRows.from_segment(segment, address.rows, address.key_range)
         if rows.row_total <= _SMALL:
-            return self._small.setdefault(address, rows)
+            return self.small_blocks.setdefault(address, rows)
         return rows
 
 
