@@ -20,7 +20,7 @@ from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.execution import merge_pools, path_probing, probe_pools
 from braid.kernels import probe
 from braid.kernels.block_builder import build_block, merge_blocks
-from braid.kernels.column_views import drop_views, restore_views
+from braid.kernels.column_views import drop_views, restore_views, take_without_views
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, concat_rows
 from braid.kernels.join_spec import GeneratedColumn, StreamLayout
 from braid.papers.baselines.hash_partition import HashPartition
@@ -84,6 +84,11 @@ def test_columns_of_users_and_those_of_other_values_are_no_views() -> None:
     batch = pa.record_batch({name: k.view(kind) for name, kind in kinds.items()})
     assert drop_views(batch).schema.names == ["a", "b"]
     assert restore_views(drop_views(batch)).equals(batch)
+    fields = [pa.field("a", pa.int64(), nullable=False), pa.field("__k", pa.int64())]
+    strict = pa.record_batch([k, k], schema=pa.schema(fields, {"of": "a user"}))
+    taken = take_without_views(strict, np.array([2, 0]))
+    assert taken.schema.equals(strict.schema, check_metadata=True)
+    assert restore_views(drop_views(strict)).schema.equals(strict.schema, check_metadata=True)
     shifted = pa.record_batch({"a": k.slice(0, 2), "__k": k.slice(1, 2)})
     nulls = pa.record_batch({"a": k, "__k": pa.array([1, None, 9])})
     for other in (shifted, nulls, batch.slice(0, 0)):

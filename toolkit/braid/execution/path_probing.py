@@ -214,7 +214,9 @@ class PathProber:
 
     def _count_at_hosts(self, outcome: ProbeOutcome) -> None:
         pool = outcome.pool
-        hosts, at = np.unique(pool.hosts, return_inverse=True)
+        hosts, at = pool.hosts, np.zeros(1, np.int64)
+        if len(hosts) > 1:
+            hosts, at = np.unique(hosts, return_inverse=True)
         compared = _sum_by_number(at, outcome.compared_pairs)
         results = np.zeros(len(hosts), int)
         if self._is_last(pool.arrivals[0].place):

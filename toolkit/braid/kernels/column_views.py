@@ -7,7 +7,7 @@ the other one. So it is found by its address, whatever made it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -34,30 +34,24 @@ def drop_views(batch: pa.RecordBatch) -> pa.RecordBatch:
     views = _find_views(batch)
     if not views:
         return batch
-    names = {view.name for view in views}
-    schema, columns = batch.schema, batch.columns
-    stored = [n for n, name in enumerate(schema.names) if name not in names]
-    metadata = {**(schema.metadata or {}), _VIEWS: json.dumps(views).encode()}
-    fields = pa.schema([schema.field(n) for n in stored], metadata)
-    return pa.record_batch([columns[n] for n in stored], schema=fields)
+    metadata = {**(batch.schema.metadata or {}), _VIEWS: _encode_views(views)}
+    return _drop_columns(batch, views).replace_schema_metadata(metadata)
 
 
 def restore_views(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch with the dropped columns at their positions."""
     metadata = dict(batch.schema.metadata or {})
     listed = metadata.pop(_VIEWS, None)
-    if listed is None:
-        return batch
-    names, columns = list(batch.schema.names), list(batch.columns)
-    for position, name, source, kind in _decode_views(listed):
-        columns.insert(position, batch.column(source).view(kind))
-        names.insert(position, name)
-    return pa.record_batch(columns, names=names, metadata=metadata or None)
+    return batch if listed is None else _add_views(batch, _decode_views(listed), metadata)
 
 
 def take_without_views(batch: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
     """Return the rows at these positions, without a bounds check. Views stay views."""
-    return restore_views(pc.take(drop_views(batch), pa.array(at), boundscheck=False))
+    positions, views = pa.array(at), _find_views(batch)
+    if not views:
+        return pc.take(batch, positions, boundscheck=False)
+    taken = pc.take(_drop_columns(batch, views), positions, boundscheck=False)
+    return _add_views(taken, views, batch.schema.metadata)
 
 
 def concat_without_views(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -65,10 +59,11 @@ def concat_without_views(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     several = [batch for batch in batches if batch.num_rows] or batches[:1]
     if len(several) == 1:
         return several[0]
-    without_views = [*map(drop_views, several)]
-    if len({*map(list_stored_columns, without_views)}) == 1:
-        return restore_views(pa.concat_batches(without_views))
-    return pa.concat_batches(several)
+    views = _find_views(several[0])
+    if not views or any(_find_views(batch) != views for batch in several[1:]):
+        return pa.concat_batches(several)
+    stored = pa.concat_batches([_drop_columns(batch, views) for batch in several])
+    return _add_views(stored, views, several[0].schema.metadata)
 
 
 def list_stored_columns(batch: pa.RecordBatch) -> tuple[tuple[str, ...], bytes]:
@@ -76,19 +71,56 @@ def list_stored_columns(batch: pa.RecordBatch) -> tuple[tuple[str, ...], bytes]:
     return tuple(batch.schema.names), (batch.schema.metadata or {}).get(_VIEWS, b"")
 
 
-def _find_views(batch: pa.RecordBatch) -> list[_View]:
-    first: dict[tuple[int | None, ...], str] = {}
+def _find_views(batch: pa.RecordBatch) -> tuple[_View, ...]:
+    first: dict[int, int] = {}
     views: list[_View] = []
-    for n, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
-        kind = column.type
-        if not pa.types.is_primitive(kind) or not batch.num_rows:
+    columns = batch.columns if batch.num_rows else ()
+    for n, column in enumerate(columns):
+        buffers = column.buffers()
+        if len(buffers) != 2 or buffers[1] is None:
             continue
-        addresses = (buffer and buffer.address for buffer in column.buffers())
-        source = first.setdefault((*addresses, column.offset, kind.bit_width), name)
-        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        if source != name and name.startswith(_RESERVED) and is_number:
-            views.append(_View(n, name, source, str(kind)))
-    return views
+        source = first.setdefault(buffers[1].address, n)
+        if source != n and _is_view(batch, n, source):
+            names = batch.schema.names
+            views.append(_View(n, names[n], names[source], str(column.type)))
+    return tuple(views)
+
+
+def _is_view(batch: pa.RecordBatch, number: int, source: int) -> bool:
+    """Return whether a column, which begins at the address of its source, has all of its bytes."""
+    if not batch.schema.names[number].startswith(_RESERVED):
+        return False
+    column, other = batch.column(number), batch.column(source)
+    kind, valid = column.type, [each.buffers()[0] for each in (column, other)]
+    return (
+        (pa.types.is_integer(kind) or pa.types.is_floating(kind))
+        and pa.types.is_primitive(other.type)
+        and kind.bit_width == other.type.bit_width
+        and column.offset == other.offset
+        and len({each and each.address for each in valid}) == 1
+    )
+
+
+def _drop_columns(batch: pa.RecordBatch, views: Sequence[_View]) -> pa.RecordBatch:
+    dropped = {view.position for view in views}
+    return batch.select([n for n in range(batch.num_columns) if n not in dropped])
+
+
+def _add_views(
+    batch: pa.RecordBatch, views: Sequence[_View], metadata: Mapping[bytes, bytes] | None
+) -> pa.RecordBatch:
+    fields, columns = list(batch.schema), list(batch.columns)
+    sources = dict(zip(batch.schema.names, columns, strict=True))
+    for view in views:
+        column = sources[view.source].view(view.arrow_type)
+        fields.insert(view.position, pa.field(view.name, column.type))
+        columns.insert(view.position, column)
+    return pa.record_batch(columns, schema=pa.schema(fields, metadata or None))
+
+
+@lru_cache(64)
+def _encode_views(views: tuple[_View, ...]) -> bytes:
+    return json.dumps(views).encode()
 
 
 @lru_cache(64)
