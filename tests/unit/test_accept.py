@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from braid.core.plan import Route
+from braid.core.plan import Release
 from braid.util.validation import check_settings, read_natural
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,8 +26,8 @@ Colour = Literal["red", "blue"]
 
 
 @dataclass(frozen=True)
-class Priced(Route):
-    """A route with a price; only its own module can resolve its types."""
+class Priced(Release):
+    """A release with a price; only its own module can resolve its types."""
 
     price: Decimal | None = None
     colour: Colour = "red"
@@ -35,7 +35,7 @@ class Priced(Route):
 
 @dataclass(frozen=True)
 class Dear(Priced):
-    is_fresh: Decimal | None = None  # type: ignore[assignment]
+    query: Decimal | None = None  # type: ignore[assignment]
 
 
 @contextmanager
@@ -48,8 +48,8 @@ def painted(price: Decimal, colour: Colour = "red") -> Iterator[None]:
     ("of", "setting", "refused"),
     [
         (Priced, {"colour": "green"}, "^colour is 'green'; it must be of type Colour$"),
-        (Priced, {"is_fresh": "yes"}, "^is_fresh is 'yes'; it must be True or False$"),
-        (Priced, {"paths": 3}, r"^paths is 3; it must be of type tuple\[Path, ...\]$"),
+        (Priced, {"host": "yes"}, "^host is 'yes'; it must be a whole number$"),
+        (Priced, {"partners": 3}, "^partners is 3; it must be of type Hop$"),
         (painted, {"colour": "green"}, "^colour is 'green'; it must be of type Colour$"),
     ],
 )
@@ -63,7 +63,7 @@ def test_types_next_to_an_unknown_one_are_checked(
 def test_an_unknown_type_says_nothing() -> None:
     for of in (Priced, painted):
         check_settings(of, {"price": "3", "colour": "blue"})
-    check_settings(Dear, {"fresh": "yes"})
+    check_settings(Dear, {"query": "yes"})
 
 
 @given(st.integers(0, 10**30), st.integers(0, 10**30), st.text("0", max_size=9))

@@ -283,7 +283,8 @@ def test_what_shows_itself_in_notebooks_shows_text_as_text(tmp_path: Path) -> No
         tmp_path / "hub", "batch", {HURT: hub_cases.WIDE}
     )
     answering.awaitTermination()
-    shown = [join, run, join.placement, join.explain(), answering]
+    answers = [run.why({"a": {HURT: 1}}), run.doctor()]
+    shown = [join, run, join.placement, join.explain(), answering, *answers]
     assert {next(k for k in type(s).__mro__ if k in kinds) for s in shown} == kinds
     for each in shown:
         assert hurts(each._repr_html_()) == []

@@ -54,7 +54,7 @@ def test_micro_batches_of_tables_are_read_as_they_were(rows: int, tmp_path: Path
     copied = copied_tables(tmp_path, {"a": table}, "number")
     copied.check_files(deep=True)
     batches = 1 + int(numbers.max(initial=0))
-    read = [copied.read_table("a", n) for n in range(batches)]
+    read = [copied.read_table_batch("a", n) for n in range(batches)]
     for number, part in enumerate(read):
         wanted = table.filter(pa.array(numbers == number)).drop_columns(["number"])
         assert part.schema == copied.stream_schema("a")
@@ -82,7 +82,7 @@ def test_each_byte_of_a_table_has_a_checksum_and_a_micro_batch_its_own(tmp_path:
     """The others are read although one is damaged."""
     file = tmp_path / "a.arrow"
     sound = copied_tables(tmp_path, STREAMS, "batch")
-    wanted = [sound.read_table("a", n).drop_columns(["f"]) for n in range(LAST + 1)]  # has NaN
+    wanted = [sound.read_table_batch("a", n).drop_columns(["f"]) for n in range(LAST + 1)]  # has NaN
     body = file.read_bytes()
     outcomes = Counter[int]()
     for at in range(0, len(body), 97):
@@ -93,7 +93,7 @@ def test_each_byte_of_a_table_has_a_checksum_and_a_micro_batch_its_own(tmp_path:
         damaged = 0
         for number, rows in enumerate(wanted):
             try:
-                assert copied.read_table("a", number).drop_columns(["f"]).equals(rows)
+                assert copied.read_table_batch("a", number).drop_columns(["f"]).equals(rows)
             except DamagedRunError:
                 damaged += 1
         outcomes[damaged] += 1

@@ -220,7 +220,7 @@ class _Recomputation:
     def _read_table(self, alias: str) -> tuple[str, list[str]]:
         """Return the same for a table."""
         batches = range(self.epoch + 1)
-        parts = [self.store.input.read_table(alias, number) for number in batches]
+        parts = [self.store.input.read_table_batch(alias, number) for number in batches]
         sizes = [part.num_rows for part in parts]
         rows = pa.concat_tables([*parts, self.store.input.stream_schema(alias).empty_table()])
         names = [*rows.column_names]

@@ -32,7 +32,7 @@ class ArrowJoinRun(JoinRun):
         """Return None: a run of tables has no session."""
 
     def _check_input(self, number: int) -> None:
-        """Do nothing: a micro-batch is verified when it is read."""
+        self.store.input.check_files(number)  # its content is verified when it is read
 
     def _make_executor(self, way: str) -> Executor:
         return make_executor("process")

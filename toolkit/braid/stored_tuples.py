@@ -152,7 +152,7 @@ class StoredTuples:
     def _read_table(self, stream: int, alias: str) -> str:
         """Return SQL for the rows of a table."""
         batches = range(self.state.epoch + 1)
-        parts = [self.store.input.read_table(alias, number) for number in batches]
+        parts = [self.store.input.read_table_batch(alias, number) for number in batches]
         sizes = [part.num_rows for part in parts]
         return self._register_rows(
             stream, pa.concat_tables(parts), np.repeat(np.arange(len(parts)), sizes)

@@ -57,7 +57,7 @@ class ArrowStreamReader(StreamReader):
     def read_batch(
         self, source: Any, wanted: Mapping[str, Mapping[str, str]]
     ) -> Mapping[str, pa.Table]:
-        read = {s: self.copied.read_table(s, source) for s in wanted}
+        read = {s: self.copied.read_table_batch(s, source) for s in wanted}
         return {s: self.with_computed_columns(s, rows, wanted[s]) for s, rows in read.items()}
 
     def compute_in_spark(

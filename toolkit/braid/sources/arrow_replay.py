@@ -263,7 +263,7 @@ class ArrowFeed:
         """
         found: dict[int, list[pa.RecordBatch]] = {}
         for i, alias in enumerate(self.columns):
-            rows = copied.read_table(alias, number)
+            rows = copied.read_table_batch(alias, number)
             if not rows.num_rows:
                 continue
             all_take_part = harvest is not None and harvest.is_full_join(rows.num_rows)

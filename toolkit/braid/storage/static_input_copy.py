@@ -126,7 +126,7 @@ class InputSnapshot:
         with current_file_system().open_source(file) as source:
             return pq.read_schema(source)
 
-    def read_table(self, alias: str, number: int) -> pa.Table:
+    def read_table_batch(self, alias: str, number: int) -> pa.Table:
         """Return the rows of a table in a micro-batch. Raises DamagedRunError."""
         return self._tables[alias].read_micro_batch(number)
 

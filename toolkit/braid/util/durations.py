@@ -105,6 +105,8 @@ def format_duration(micros: float, exact: bool = False) -> str:
     ('1 min 30 s', '1 h', '1.5 ms', '0 s')
     >>> format_duration(3723.5e6), format_duration(3723.5e6, exact=True)
     ('1 h 2 min', '1 h 2 min 3.5 s')
+    >>> format_duration(60_000_005, exact=True)
+    '1 min 0.000005 s'
     """
     rest = micros if exact else _round_duration(micros)
     if rest < UNITS["minute"]:
@@ -113,7 +115,8 @@ def format_duration(micros: float, exact: bool = False) -> str:
     for unit in ("d", "h", "min"):
         count, rest = divmod(rest, SYMBOLS[unit])
         parts += [f"{count:.0f} {unit}"] if count or parts else []
-    parts.append(f"{rest / SYMBOLS['s']:.{_ALL_DIGITS}g} s")
+    seconds = f"{rest / SYMBOLS['s']:.6f}".rstrip("0").rstrip(".")
+    parts.append(f"{seconds} s")
     return " ".join(part for part in parts[: None if exact else 2] if not part.startswith("0 "))
 
 
