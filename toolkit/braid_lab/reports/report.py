@@ -38,19 +38,27 @@ def run_report(options: argparse.Namespace) -> int:
     Return 0; 1 if a notebook fails (the page has the outputs so far), a figure is not as expected
     or the command of a change fails; 2 if the notebook cannot be run or a page cannot be written.
     """
+    if options.index is not None and options.name is None:
+        return _write_index(options.index)
     try:
-        if options.index is not None and options.name is None:
-            print(f"wrote {write_report_index(options.index)}")
-            return 0
         order = ReportOrder.from_options(options)
     except (NotebookError, ValueError, OSError) as error:
         return _print_refusal(str(error), 2)
     code = _run_all_combinations(order, options)
     if options.index is not None:
-        print(f"wrote {write_report_index(options.index)}")
+        code = max(code, _write_index(options.index))
     if options.open:
         webbrowser.open(order.output.resolve().as_uri())
     return code
+
+
+def _write_index(folder: Path) -> int:
+    """Write the index of a folder. Return 0; 2 if it has no report or cannot be written."""
+    try:
+        print(f"wrote {write_report_index(folder)}")
+    except (ValueError, OSError) as error:
+        return _print_refusal(str(error), 2)
+    return 0
 
 
 def _run_all_combinations(order: ReportOrder, options: argparse.Namespace) -> int:

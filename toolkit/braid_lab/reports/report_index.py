@@ -36,8 +36,17 @@ def write_report_index(folder: Path) -> Path:
             f"{folder}/NAME.html` writes one"
         )
     histories = [h for file in files if (h := _link_pages(folder, read_history(file)))]
-    write_atomically(folder / "index.html", render_index_page(histories))
+    write_atomically(folder / "index.html", render_index_page(sorted(histories, key=_rank_report)))
     return folder / "index.html"
+
+
+def _rank_report(runs: Sequence[ReportRun]) -> tuple[bool, bool, str]:
+    """Return the place of a report in the index: those that failed first, then those worse."""
+    return (runs[-1].is_sound, not _is_worse(runs), runs[-1].title)
+
+
+def _is_worse(runs: Sequence[ReportRun]) -> bool:
+    return any(c.tone == "bad" for c in compare_with_earlier(runs[-1], runs[:-1]).values())
 
 
 def _link_pages(folder: Path, runs: Sequence[ReportRun]) -> list[ReportRun]:
@@ -71,11 +80,7 @@ def make_index_heading(histories: Sequence[Sequence[ReportRun]]) -> str:
     """Return the answer of all reports: whether their checks hold, and which are worse."""
     last = [runs[-1] for runs in histories]
     failing = [r.title or r.report for r in last if not r.is_sound]
-    worse = [
-        runs[-1].title or runs[-1].report
-        for runs in histories
-        if any(c.tone == "bad" for c in compare_with_earlier(runs[-1], runs[:-1]).values())
-    ]
+    worse = [runs[-1].title or runs[-1].report for runs in histories if _is_worse(runs)]
     if failing:
         count = f"{len(failing)} of {_format_count(len(last), 'report')} failed"
         return f"{count}: {_join_report_names(failing)}."

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from braid.util.durations import UNITS, format_duration
 
 from braid_lab.reports.page import FINDINGS, HEADLINES, PageContent
-from braid_lab.reports.report_figures import Change, Figure
+from braid_lab.reports.report_figures import RECENT, Change, Figure
 from braid_lab.reports.report_history import (
     ReportRun,
     compare_with_earlier,
@@ -220,7 +220,7 @@ def render_runs_table(runs: Sequence[ReportRun], extra: Sequence[str] = ()) -> s
             *(escape(str(r.settings.get(name, "–"))) for name in extra),
             render_verdict(r),
             *(next((escape(f.text) for f in r.figures if f.name == n), "–") for n in names),
-            render_sparkline(list_figure_values(runs[: k + 1], names[0])[-8:]) if names else "",
+            _render_course(runs[: k + 1], names),
             escape(format_duration(r.seconds * UNITS["second"])),
         ]
         for k, r in reversed(list(enumerate(runs)))
@@ -228,6 +228,12 @@ def render_runs_table(runs: Sequence[ReportRun], extra: Sequence[str] = ()) -> s
     first = 2 + len(extra)
     numbers = frozenset({*range(first, first + len(names)), len(header) - 1})
     return render_html_table(header, rows, numbers)
+
+
+def _render_course(runs: Sequence[ReportRun], names: Sequence[str]) -> str:
+    """Return the course of the first figure up to the last run, over runs of its settings."""
+    equal = select_equal_settings(runs, runs[-1].settings)
+    return render_sparkline(list_figure_values(equal, names[0])[-RECENT:]) if names else ""
 
 
 def render_verdict(run: ReportRun) -> str:
