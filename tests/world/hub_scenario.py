@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -43,6 +43,7 @@ class Statement:
     - ``tells``: matches, "groups" or a "count" at each tick.
     - ``first``, ``end``: it is added before batch ``first`` and removed before batch ``end``; None:
       never.
+    - ``how``: kind of the join of a query of two streams that is never removed.
     """
 
     windows: Mapping[str, int]
@@ -52,10 +53,13 @@ class Statement:
     tells: str
     first: int
     end: int | None
+    how: str = "inner"
 
     @property
     def sql(self) -> str:
         """Return the query's text."""
+        if self.how != "inner":
+            return self._kind_sql
         chosen = {
             "matches": ", ".join(f"{s}.id AS {s}_id" for s in self.windows),
             "groups": "a.k AS k, count(*) AS n, max(b.n) AS most",
@@ -67,6 +71,14 @@ class Statement:
         group = " GROUP BY a.k HAVING count(*) > 1" if self.tells == "groups" else ""
         streams = ", ".join(map(self._windowed, self.windows))
         return f"SELECT {chosen} FROM {streams} WHERE {' AND '.join(where)}{group}"
+
+    @property
+    def _kind_sql(self) -> str:
+        chosen = "a.id AS a_id" if self.how in ("semi", "anti") else "a.id AS a_id, b.id AS b_id"
+        on = "a.k = b.k" + (" AND a.n <> b.n" if self.differs else "")
+        on += f" AND a.n < {self.below}" if self.below is not None else ""
+        a, b = map(self._windowed, self.windows)
+        return f"SELECT {chosen} FROM {a} {self.how.upper()} JOIN {b} ON {on}"
 
     def _windowed(self, stream: str) -> str:
         slide = f" SLIDE {self.every} SECONDS" if self.every and stream == "a" else ""
@@ -199,6 +211,8 @@ class HubScenario:
 
         With ``is_sure``, return only matches that it must have although it lost tuples.
         """
+        if statement.how != "inner":
+            return Counter(self._answer_kind(statement, serving, is_sure))
         found = [m for m in self.matches(statement) if not is_sure or serving.covers(statement, m)]
         came = [(some, max(row["batch"] for row in some)) for some in found]
         if statement.every is None:
@@ -208,6 +222,37 @@ class HubScenario:
         if serving.end is not None:
             found = [some for some, batch in came if batch < serving.end]
         return Counter(self._at_ticks(statement, serving, found))
+
+    def _answer_kind(
+        self, statement: Statement, serving: Serving, is_sure: bool
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the answer to a query that is no inner join.
+
+        With ``is_sure``, without the tuples that may have been final before it came.
+        """
+        first, matches = dict[tuple[str, int], int](), [*self.matches(statement)]
+        for some in matches:
+            came = max(row["batch"] for row in some)
+            for stream, row in zip(statement.windows, some, strict=True):
+                place = stream, row["id"]
+                first[place] = min(came, first.get(place, came))
+            is_served = came >= serving.first and (not is_sure or serving.covers(statement, some))
+            if is_served and statement.how in ("left", "full"):
+                yield tuple(row["id"] for row in some)
+        for place, stream in enumerate("ab" if statement.how == "full" else "a"):
+            since = serving.complete[stream]
+            for row in self.rows[stream]:
+                is_known = since is None or row["ts"] * SECOND >= since
+                if stream == "a" and statement.below is not None and row["n"] >= statement.below:
+                    is_known &= row["batch"] >= serving.first  # final when it came
+                is_known |= not is_sure
+                came_first = first.get((stream, row["id"]))
+                ids = tuple(row["id"] if n == place else None for n in range(2))
+                if statement.how == "semi":
+                    if came_first is not None and came_first >= serving.first and is_known:
+                        yield ids[:1]
+                elif came_first is None and is_known:
+                    yield ids[:1] if statement.how == "anti" else ids
 
     def _at_ticks(
         self, statement: Statement, serving: Serving, found: list[tuple[Row, ...]]
@@ -270,7 +315,9 @@ def hub_scenario(seed: int) -> HubScenario:
         seed,
         rows,
         batches,
-        {name: _statement(draw, streams, batches) for name in names},
+        _draw_kinds(
+            seed, {name: _statement(draw, streams, batches) for name in names}, is_networked
+        ),
         is_networked,
         draw.choice(("relaxed", "relaxed", "contained", "exact", "separate")),
         draw.choice(("0 seconds", "1 hour")),
@@ -282,6 +329,19 @@ def hub_scenario(seed: int) -> HubScenario:
         draw.randint(1, 5),
         draw.choice((20, 150, 600)),
     )
+
+
+def _draw_kinds(
+    seed: int, statements: Mapping[str, Statement], is_networked: bool
+) -> dict[str, Statement]:
+    """Return the statements, some of them joins of another kind than inner."""
+    draw, found = random.Random(f"{seed} kinds"), dict(statements)
+    for name, query in statements.items():
+        if len(query.windows) == 2 and query.every is None and not is_networked:
+            how = draw.choice(("inner", "left", "full", "semi", "anti"))
+            end = query.end if how == "inner" else None
+            found[name] = replace(query, how=how, end=end)
+    return found
 
 
 def _statement(draw: random.Random, streams: str, batches: int) -> Statement:
