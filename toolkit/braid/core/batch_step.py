@@ -104,7 +104,7 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
         releases = plan_releases(rules.make_release_facts(state, retention))
         until = state.releases.advance_with_retention(retention)
         work = replace(work, releases=releases, release_state=until)
-    if state.queries:
+    elif state.queries:
         releases, after = plan_query_releases(rules, state), advance_query_releases(rules, state)
         work = replace(work, releases=releases, query_releases=after)
     return _check_work(rules, state, work) if rules.checks_coverage else work
