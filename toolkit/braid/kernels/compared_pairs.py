@@ -10,13 +10,13 @@ from braid.condition.access_paths import IndexCondition
 from braid.core.reserved_columns import ROUTING
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.order_search import PairChunk
-from braid.kernels.range_search import evaluate_condition, evaluate_search
+from braid.kernels.range_search import evaluate_condition
 
 
 class CandidatePairs(NamedTuple):
     """Pairs of a partial result and a row of a block of ``stream``, as positions in both.
 
-    - ``unchecked``: conditions of the access path by which they were not searched.
+    - ``unchecked``: conditions of the access path that they may not fulfil.
     """
 
     partial: PartialMatches
@@ -48,21 +48,6 @@ class CandidatePairs(NamedTuple):
         """Return a mask of the pairs that fulfil an exact condition."""
         a, b = (self.column_values(*end) for end in condition.ends)
         return evaluate_condition(a, b, condition)
-
-    def keep_admitted(self) -> CandidatePairs:
-        """Return the pairs that all conditions of the access path admit.
-
-        How a block is searched depends on what is searched with it. So these pairs count as
-        compared, however they are found.
-        """
-        keep: np.ndarray | None = None
-        for condition in self.unchecked:
-            is_left = condition.left[0] == self.stream
-            stored, probing = condition.ends[:: 1 if is_left else -1]
-            values = self.column_values(*probing), self.column_values(*stored)
-            admitted = evaluate_search(*values, condition, is_left)
-            keep = admitted if keep is None else keep & admitted
-        return self if keep is None else self.take_positions(np.flatnonzero(keep))
 
     def keep_in_key_range(self) -> CandidatePairs:
         """Return the pairs whose stored row belongs to this host."""

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from braid.condition.access_paths import Branch, Disjunction, IndexCondition, Order
 from braid.condition.order_choice import choose_orders, choose_search
 from braid.kernels.block_builder import build_block
-from braid.kernels.compared_pairs import CandidatePairs
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_block_rows
 from braid.kernels.order_search import find_pairs_in_order
 from braid.kernels.range_search import search_ranges
@@ -85,8 +84,7 @@ class _BranchSearch:
             return
         some = PartialMatches({other: (self.probing, np.arange(first, last))})
         for chunk in find_pairs_in_order(some, self.stored, stream, search, self.most):
-            pairs = CandidatePairs.from_chunk(chunk, some, self.stored, stream).keep_admitted()
-            yield self.lefts[first + pairs.left] * size + self.rights[pairs.right]
+            yield self.lefts[first + chunk.left] * size + self.rights[chunk.right]
 
 
 def _rank_conditions(branch: Branch) -> list[IndexCondition]:

@@ -42,7 +42,7 @@ _FREE = 8
 class PairChunk(NamedTuple):
     """Pairs of a position in the partial results and one in the block.
 
-    - ``unchecked``: conditions of the access path by which the pairs were not searched.
+    - ``unchecked``: conditions of the access path that the pairs may not fulfil.
     """
 
     left: np.ndarray
@@ -284,4 +284,5 @@ def _expand_chunks(
 
 
 def _list_checks(searches: Sequence[RangeSearch]) -> tuple[IndexCondition, ...]:
-    return tuple(condition for search in searches for condition in search.conditions)
+    """Return the exact conditions of searches. A residual decides on the others."""
+    return tuple(c for search in searches for c in search.conditions if c.is_exact)

@@ -76,9 +76,9 @@ class ProbeInput(NamedTuple):
     meetings: Meetings = ONE_MEETING
 
     def find_due_pairs(self, chunk: PairChunk, stream: int) -> CandidatePairs:
-        """Return the pairs that an access path admits and that are due on these hosts."""
+        """Return the pairs that an access path found and that are due on these hosts."""
         pairs = CandidatePairs.from_chunk(chunk, self.partial, self.rows, stream)
-        return self.meetings.keep_due(pairs).keep_admitted()
+        return self.meetings.keep_due(pairs)
 
 
 @dataclass
@@ -272,7 +272,9 @@ class BlockJoiner:
     ) -> np.ndarray | None:
         """Return a mask of the pairs that fulfil the conditions and are not expired; None: all."""
         keep: np.ndarray | None = None
-        step, left = tally.step, len(pairs.left)
+        for link in pairs.unchecked:
+            keep = _and_masks(keep, pairs.evaluate_condition(link))
+        step, left = tally.step, len(pairs.left) if keep is None else int(np.count_nonzero(keep))
         for link, check in zip(step.conditions, tally.conditions, strict=True):
             keep = _and_masks(keep, pairs.evaluate_condition(link))
             check.pairs_in += left

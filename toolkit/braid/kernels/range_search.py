@@ -40,26 +40,6 @@ def evaluate_condition(a: np.ndarray, b: np.ndarray, link: IndexCondition) -> np
     return np.ones(len(a), bool) if keep is None else keep
 
 
-def evaluate_search(
-    probe: np.ndarray, stored: np.ndarray, link: IndexCondition, left: bool
-) -> np.ndarray:
-    """Return, by position, whether ``search_ranges`` admits a stored value for a probing one.
-
-    It admits more than an inexact condition, whose residual decides.
-    """
-    if link.is_exact:
-        return evaluate_condition(*((stored, probe) if left else (probe, stored)), link)
-    low, high = (link.lower, link.upper) if left else (-link.upper, -link.lower)
-    keep = np.ones(len(probe), bool)
-    if low > -np.inf:
-        above = _compare_at_least(stored, _shift_with_slack(probe, low, link, -1), False)
-        keep &= _exclude_from_mask(above, _find_overflowing(probe, max(low, 0)))
-    if high < np.inf:
-        below = _compare_at_least(_shift_with_slack(probe, high, link, 1), stored, False)
-        keep &= _exclude_from_mask(below, _find_overflowing(probe, min(high, 0)))
-    return keep
-
-
 def _exclude_from_mask(mask: np.ndarray, other: np.ndarray | None) -> np.ndarray:
     return mask if other is None else mask & ~other
 
@@ -157,20 +137,8 @@ def search_equal_ranges(probe: np.ndarray, stored: np.ndarray) -> tuple[np.ndarr
     If many values probe and the stored ones are dense, the occurrences of each stored value are
     counted. Otherwise the end of a range is searched only for values that occur.
     """
-    start = stop = 0
-    if len(probe):
-        start = np.searchsorted(stored, probe.min())
-        stop = np.searchsorted(stored, probe.max(), "right")
-    if start >= stop:
-        return np.zeros(len(probe), np.int64), np.zeros(len(probe), np.int64)
-    # A share of a sorted block's rows probes a part of the stored values only.
-    first, last = _search_near_ranges(probe, stored[start:stop])
-    return (first + start, last + start) if start else (first, last)
-
-
-def _search_near_ranges(probe: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    span = int(stored[-1]) - int(stored[0]) + 1
-    if len(stored) + span <= _WORTH * len(probe):
+    span = int(stored[-1]) - int(stored[0]) + 1 if len(stored) else 0
+    if span and len(stored) + span <= _WORTH * len(probe):
         return _count_equal_ranges(
             probe.astype(np.int64, copy=False), stored.astype(np.int64, copy=False)
         )
