@@ -152,6 +152,7 @@ from braid_widgets.diffusion import panel as diffusion
 from braid_widgets.psp import panel as psp
 from braid_widgets.shedding import panel as shedding
 from braid_widgets.slices.chain_panel import SOURCES, ChainPanel
+from braid import watch
 from braid_widgets.slices.shared_ring_panel import SharedRingPanel
 from braid_widgets.theta import panel as theta
 
@@ -161,7 +162,7 @@ made += [psp._make_controls(), shedding._make_controls()]
 panels = [LaunchPanel(None, inputs, {}) for inputs in made]
 asked = SOURCES["flights"].queries
 panels += [LaunchPanel(None, theta._make_controls(), {}, "Launch", 380), ChainPanel(None)]
-panels += [SharedRingPanel(None, ("d", "w"), asked)]
+panels += [SharedRingPanel(None, ("d", "w"), asked, watch([]))]
 for panel in panels:
     panel.start.description = "Launch on Spark"
     display(panel)

@@ -1,6 +1,6 @@
 """Pictures with clickable parts, on pages without a kernel and drawn by a kernel.
 
-They are a shared ring and a chain.
+They are a chain and a drawing of Python's.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import pytest
 from braid_lab.launches import recorded_runs
 from braid_widgets.base.player import Player, read_bundle
 from braid_widgets.slices.chain import ChainPlayer
-from braid_widgets.slices.shared_ring import SharedRingPlayer
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 
 @pytest.fixture
@@ -33,37 +32,8 @@ def open_film(page: Page, file: Path, film: Player) -> None:
 
 
 def test_pictures_tell_on_a_click_what_a_slice_held_then(empty: Page, tmp_path: Path) -> None:
+    page, folder = empty, tmp_path
     film, told = empty.locator(".braid[data-seq]"), empty.locator(".braid-inspect")
-    ring_and_chain(empty, tmp_path, film, told)
-
-
-def ring_and_chain(page: Page, folder: Path, film: Locator, told: Locator) -> None:
-    """Return players of a ring and a chain, which also describe slices, by moment."""
-    open_film(
-        page,
-        folder / "ring.html",
-        ring := SharedRingPlayer(recorded_runs.recorded_events("shared_ring")),
-    )
-    expect(told).to_be_hidden()
-    last = len(ring.frames)
-    film.locator("[data-query='0:wind']").click()
-    expect(told).to_contain_text(f"query wind after batch {last}\n  windows: a 4 h, d 2 h, w 3 h")
-    page.keyboard.press("ArrowLeft")
-    pieces = ring.frames[-2]["pieces"]
-    first = f"ages {pieces['ages'][0]}: {pieces['rows'][0]:,} tuples"
-    expect(told).to_contain_text(f"query wind after batch {last - 1}\n")
-    expect(told).to_contain_text(f"\n  host {pieces['host'][0]}, {first}")
-    slices = film.locator("[data-tells]")
-    stop_of_tab(page, slices, film.locator("[data-query='0:wind']"))
-    expect(slices.first).to_be_focused()
-    page.keyboard.press("Enter")
-    expect(told).to_contain_text(f"slice of a on host {pieces['host'][0]} after batch {last - 1}")
-    expect(told).to_contain_text(f"{pieces['rows'][0]:,} tuples held, of ")
-    expect(told).to_contain_text(f"serves {', '.join(pieces['queries'][0])}")
-    slices.nth(1).focus()
-    film.get_by_label("back").click()
-    expect(slices.nth(1)).to_have_attribute("tabindex", "0")  # the stop stays as the film goes on
-
     open_film(
         page,
         folder / "chain.html",
@@ -82,26 +52,6 @@ def ring_and_chain(page: Page, folder: Path, film: Locator, told: Locator) -> No
     expect(told).to_contain_text(
         f"served by 1 of {len(stream['slices'])} slices\n  slice 1, ages 0"
     )
-
-
-def stop_of_tab(page: Page, parts: Locator, after: Locator) -> None:
-    """Check that the parts are one Tab stop before ``after``, and that other keys move between
-    them.
-    """
-    stops = parts.and_(page.locator("[tabindex='0']"))
-    expect(stops).to_have_count(1)
-    stops.focus()
-    page.keyboard.press("End")
-    expect(parts.last).to_be_focused()
-    page.keyboard.press("ArrowUp")
-    before = parts.nth(parts.count() - 2)
-    page.keyboard.press("Tab")
-    expect(after).to_be_focused()
-    page.keyboard.press("Shift+Tab")
-    expect(before).to_be_focused()
-    for _ in range(2):
-        page.keyboard.press("ArrowDown")
-    expect(stops).to_have_count(1)
 
 
 MODEL = """async (source) => {

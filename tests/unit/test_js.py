@@ -15,7 +15,6 @@ from braid_widgets.base.columnar import Columns
 from braid_widgets.base.player import Player, read_bundle, render_page, thin
 from braid_widgets.base.stepper import Stepper
 from braid_widgets.slices.chain import ChainPlayer
-from braid_widgets.slices.shared_ring import SharedRingPlayer
 from braid_widgets.theta.matrix import HostCopies
 
 JS = Path(__file__).parents[2] / "widgets" / "js"
@@ -40,7 +39,7 @@ def test_a_field_that_the_browser_cannot_have_is_refused(frames: Any) -> None:
         frames._type(set[int], {})
 
 
-@pytest.mark.parametrize("film", [ChainPlayer, SharedRingPlayer, Stepper])
+@pytest.mark.parametrize("film", [ChainPlayer, Stepper])
 def test_each_film_has_a_bundle_and_a_source_of_its_name(film: type[Player]) -> None:
     assert read_bundle(film._name) == film._esm
     assert (JS / "src" / "entry" / f"{film._name}.ts").exists()

@@ -22,7 +22,6 @@ from braid_widgets.diffusion import arrival_matrix
 from braid_widgets.slices import strategy_charts
 from braid_widgets.slices.chain import ChainPlayer
 from braid_widgets.slices.chain_panel import SOURCES
-from braid_widgets.slices.shared_ring import SharedRingPlayer
 from braid_widgets.theta import timeline
 from plotly.subplots import make_subplots
 
@@ -202,17 +201,12 @@ def heights(html: str) -> list[float]:
 
 
 def test_films_without_javascript_are_what_is_held_where_or_all_steps_in_words():
-    chain, ring = (
-        ChainPlayer(recorded_runs.recorded_events("slices")),
-        SharedRingPlayer(recorded_runs.recorded_events("shared_ring")),
-    )
+    chain = ChainPlayer(recorded_runs.recorded_events("slices"))
     rows = [each["rows"] for stream in chain.frames[-1]["streams"] for each in stream["slices"]]
     tall = heights(chain.to_html())
     assert len(tall) == len(rows) and [h / max(tall) for h in tall] == pytest.approx(
         [r / max(rows) for r in rows], abs=0.01
     )
-    stored = ring.frames[-1]["stored"]
-    assert len(heights(ring.to_html())) == len(stored) * len(stored[0])
     steps = Stepper(reference.grid_example(), "J").to_html()
     assert steps.count("<li>") == len(reference.grid_example().steps)
 

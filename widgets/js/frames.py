@@ -13,9 +13,8 @@ from braid_widgets.base.columnar import Columns
 from braid_widgets.base.stepper import StepFrame
 from braid_widgets.cockpit.frames import CockpitPage, LinkedViewsPage
 from braid_widgets.slices.chain import ChainFrame
-from braid_widgets.slices.shared_ring import SharedFrame
 
-FILMS = (ChainFrame, SharedFrame, StepFrame)
+FILMS = (ChainFrame, StepFrame)
 ROOTS = (Palette, CockpitPage, LinkedViewsPage, *FILMS)
 TARGET = Path(__file__).parent / "src" / "frames.ts"
 PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}

@@ -7,15 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import ipywidgets as W
-from braid.papers.slices.run_events import ChainChanged
 
 from braid_widgets.base import controls
-from braid_widgets.base.launcher import PICTURE, ControllableRun, LaunchPanel, State
+from braid_widgets.base.launcher import ControllableRun, LaunchPanel, State
+from braid_widgets.base.live_updates import RunFollower
 from braid_widgets.base.query_table import QueryRow, QueryTable
-from braid_widgets.slices.shared_ring import SharedRingPlayer
-
-EMPTY = "<i>Launch on Spark, and the ring is drawn here as it fills.</i>"
-RECORDED = "<i>A recorded run. Launch on Spark, and yours is drawn here as it fills.</i>"
+from braid_widgets.base.screen_panel import RunScreen
 
 
 class RebalanceableRun(ControllableRun, Protocol):
@@ -26,13 +23,13 @@ class RebalanceableRun(ControllableRun, Protocol):
 
 
 class SharedRingPanel(LaunchPanel):
-    """The table of queries, controls, Launch, Pause and Stop, and the ring.
+    """The ring on a screen, the table of queries, controls, Launch, Pause and Stop.
 
     - ``launch``: called with the settings, including ``queries`` (the active ones); returns the
       run.
     - ``asked``: the initial queries over ``streams``.
     - ``defaults``: initial values by control: hosts, month, days, batches, pace.
-    - ``recorded``: events shown until a run is launched.
+    - ``screen``: shows a recording until a run is launched.
 
     A change of queries takes effect at the next launch. *Share out anew* redistributes a running
     ring by the selectivities measured so far (Wang 2008, section 21.3). Raises ValueError for a
@@ -46,10 +43,10 @@ class SharedRingPanel(LaunchPanel):
         launch: Callable[[dict[str, Any]], RebalanceableRun],
         streams: Iterable[str],
         asked: Iterable[QueryRow],
-        recorded: Iterable[Any] = (),
+        screen: RunScreen,
         **defaults: Any,
     ) -> None:
-        self.table = QueryTable(tuple(streams), asked)
+        self.table, self.screen = QueryTable(tuple(streams), asked), screen
         self._changes = ThreadPoolExecutor(1, "braid-changes")
         self.anew = W.Button(
             description="Share ages out anew",
@@ -60,12 +57,7 @@ class SharedRingPanel(LaunchPanel):
         self.anew.on_click(self._submit_rebalance)
         super().__init__(launch, _make_controls(), defaults)
         self.bar.children = (*self.bar.children[:-1], self.anew, self.status)
-        self.events = list(recorded)
-        self.view = SharedRingPlayer(self.events) if self.events else None
-        heading = W.HTML(RECORDED if self.events else EMPTY)
-        self.place = W.VBox([heading] if self.view is None else [heading, self.view])
-        self.place.add_class(PICTURE)
-        self.children = (self.table, *self.children, self.place)
+        self.children = (screen, self.table, *self.children)
 
     def settings(self) -> dict[str, Any]:
         return super().settings() | {"queries": self.table.active_queries}
@@ -74,20 +66,19 @@ class SharedRingPanel(LaunchPanel):
         super().set_state(state, text)
         self.anew.disabled = self.pause.disabled
 
-    def show_events(self, events: list[Any]) -> None:
-        """Draw the ring after these events; do nothing before the first ``ChainChanged``."""
-        if not any(isinstance(e, ChainChanged) for e in events):
-            return
-        with self.lock:
-            if self.view is None:
-                self.view = SharedRingPlayer(events)
-            else:
-                self.view.load_events(events)
-            self.place.children = [self.view]
+    def mark_stale(self) -> None:
+        self.screen.mark_stale()
 
-    def static_views(self) -> list[SharedRingPlayer]:
-        """Return the ring of a finished run."""
-        return [SharedRingPlayer(self.run_to_end())]
+    def follow_run(self, run: ControllableRun) -> RunFollower:
+        return self.screen.follow(run, self._handle_run_end)
+
+    def visible_events(self) -> list[Any]:
+        return self.run.events() if self.run is not None else self.screen.events
+
+    def static_views(self) -> list[Any]:
+        """Return the screen with a finished run."""
+        self.screen.load_run(self.run_to_end())
+        return [self.screen]
 
     def wait_for_changes(self, timeout: float | None = None) -> None:
         """Wait until the requested changes of the running ring are done."""

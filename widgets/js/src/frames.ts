@@ -618,62 +618,6 @@ export interface ChainFrame {
 }
 
 /**
- * A piece of a slice on a host. - `ages`: its ages, in words. - `share`: its tuples divided by
- * those of the stream's fullest piece. - `queries`: the queries that it serves.
- */
-export interface SharedPiece {
-  stream: number;
-  host: number;
-  ages: string;
-  rows: number;
-  share: number;
-  queries: string[];
-}
-
-/** The ages of a stream that a host holds, in words; `head`: they include the youngest. */
-export interface SharedStretch {
-  stream: number;
-  host: number;
-  ages: string;
-  head: boolean;
-}
-
-/** The share of a host's ages of a stream that a query uses, from 0 to 1. */
-export interface QueryUse {
-  stream: number;
-  host: number;
-  share: number;
-}
-
-/** A query with its windows and selections in words; `used` is sorted from young to old. */
-export interface SharedQuery {
-  name: string;
-  windows: string;
-  selections: string;
-  used: Columns<QueryUse>;
-}
-
-/**
- * The shared ring after a `batch` (from 1). - `stored`: tuples by host and stream. - `mean`: mean
- * of the stored tuples per host. - `live`: live tuples by stream.
- */
-export interface SharedFrame {
-  title: string;
-  note: string;
-  batch: number;
-  hosts: number;
-  streams: string[];
-  pieces: Columns<SharedPiece>;
-  stretches: SharedStretch[];
-  stored: number[][];
-  mean: number;
-  live: number[];
-  queries: SharedQuery[];
-  probed: number;
-  sent: number;
-}
-
-/**
  * A tuple in a box. - `stream`: the stream that sets the color; None: several streams or none. -
  * `is_new`: whether this step put it there.
  */

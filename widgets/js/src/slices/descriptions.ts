@@ -1,11 +1,9 @@
-// What a click on a slice or a query of a chain or a shared ring tells, in the frame that is shown.
+// The text of a click on a slice or a query of a chain, in the frame that is shown.
 
-import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
 import type { Asked } from "../base/query_help.ts";
-import type { ChainFrame, ChainSlice, ChainStream, SharedFrame, SharedPiece } from "../frames.ts";
+import type { ChainFrame, ChainSlice, ChainStream } from "../frames.ts";
 import { inWords } from "./axis.ts";
-import { bySector } from "./shared_ring.ts";
 
 const counted = (n: number, what: string): string => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
 const rowsOf = (parts: { rows: number }[]): number =>
@@ -57,37 +55,4 @@ function chainQuery(frame: ChainFrame, name: string): string {
     ];
   });
   return found.length ? [`query ${name} after batch ${frame.batch}`, ...found].join("\n") : "";
-}
-
-/** Of a piece of a slice, "stream:host:number", or of a query of a shared ring. */
-export function describePiece(frame: SharedFrame, asked: Asked): string {
-  const pieces = records(frame.pieces);
-  if ("query" in asked) return ringQuery(frame, pieces, asked.query);
-  const [stream = 0, host = 0, k = 0] = asked.slice.split(":").map(Number);
-  const piece = bySector(pieces).get(`${stream}:${host}`)?.[k];
-  if (!piece) return "";
-  const here = count(frame.stored[host]?.[stream] ?? 0);
-  return [
-    `slice of ${frame.streams[stream]} on host ${host} after batch ${frame.batch}, ages ${piece.ages}`,
-    `  ${counted(piece.rows, "tuple")} held, of ${here} on this host and ${count(frame.live[stream] ?? 0)} on all`,
-    `  serves ${piece.queries.join(", ") || "no query"}`,
-  ].join("\n");
-}
-
-function ringQuery(frame: SharedFrame, pieces: SharedPiece[], name: string): string {
-  const query = frame.queries.find((each) => each.name === name);
-  if (!query) return "";
-  const path = frame.streams.flatMap((alias, stream) => {
-    const own = pieces.filter((piece) => piece.stream === stream);
-    const serve = own.filter(({ queries }) => queries.includes(name));
-    const hosts = new Set(serve.map(({ host }) => host)).size;
-    return [
-      `${alias}: served by ${counted(serve.length, "slice")} of ${own.length}, on ${counted(hosts, "host")}`,
-      ...serve.map(
-        ({ host, ages, rows }) => `  host ${host}, ages ${ages}: ${counted(rows, "tuple")}`,
-      ),
-    ];
-  });
-  const asks = `  windows: ${query.windows}; selections: ${query.selections || "none"}`;
-  return [`query ${name} after batch ${frame.batch}`, asks, ...path].join("\n");
 }
