@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from braid.core import compaction
 from braid.core.join_kinds import INNER
 from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.execution import merge_pools, path_probing, probe_pools
+from braid.execution.thread_executor import ThreadExecutor
 from braid.kernels import probe
 from braid.kernels.block_builder import build_block, merge_blocks
 from braid.kernels.column_views import drop_views, restore_views, take_without_views
@@ -29,6 +31,7 @@ from braid.storage.block_files import BlockFileWriter, ResultFileWriter, read_pa
 from braid.storage.block_readers import open_replica
 from braid.storage.run_files import is_run_file
 from braid.stream_join import StreamJoin
+from stages import InProcessStages
 
 ECHOES = (
     GeneratedColumn("__time", "ts", "int64"),
@@ -117,6 +120,24 @@ def test_views_of_different_columns_are_in_files_of_their_own(tmp_path: Path) ->
     for address, batch in zip(addresses, batches, strict=True):
         path = str(tmp_path / address.file)
         assert open_replica(path, address, checksums[address.file]).batch.equals(batch)
+
+
+@pytest.mark.parametrize(
+    "way", [lambda: ThreadExecutor(1), lambda: ThreadExecutor(2, alone=0), InProcessStages]
+)
+@pytest.mark.parametrize("hosts", [1, 3])
+def test_blocks_of_tables_store_each_number_once(
+    way: Callable[[], Any], hosts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that were sent to another task, and mergers."""
+    monkeypatch.setattr("braid.arrow_join.make_executor", lambda _: way())
+    number = pa.array(range(90))
+    rows = pa.table({"k": number, "ts": number.cast(pa.timestamp("us")), "v": number})
+    join = StreamJoin({"a": rows, "b": rows}, "a.k = b.k", HashPartition(hosts), None, "ts")
+    run = join.start(tmp_path, batches=6)
+    assert run.awaitTermination() and run.results().num_rows == 90
+    files = [pa.ipc.open_file(file).schema.names for file in tmp_path.glob("blocks/*.arrow")]
+    assert files and all(names == ["k", "ts", "v", "__key"] for names in files)
 
 
 def test_blocks_with_and_without_ranks_are_in_files_of_their_own(tmp_path: Path) -> None:

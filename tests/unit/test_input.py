@@ -82,7 +82,9 @@ def test_each_byte_of_a_table_has_a_checksum_and_a_micro_batch_its_own(tmp_path:
     """The others are read although one is damaged."""
     file = tmp_path / "a.arrow"
     sound = copied_tables(tmp_path, STREAMS, "batch")
-    wanted = [sound.read_table_batch("a", n).drop_columns(["f"]) for n in range(LAST + 1)]  # has NaN
+    wanted = [
+        sound.read_table_batch("a", n).drop_columns(["f"]) for n in range(LAST + 1)
+    ]  # has NaN
     body = file.read_bytes()
     outcomes = Counter[int]()
     for at in range(0, len(body), 97):

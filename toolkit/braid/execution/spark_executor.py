@@ -35,6 +35,7 @@ from braid.execution.wire_format import (
     make_shipment,
     split_by_stream,
 )
+from braid.kernels.column_views import drop_views, restore_views
 from braid.kernels.join_spec import BatchSpec
 from braid.util.clock_and_threads import current_environment
 
@@ -163,7 +164,7 @@ def route_stage(batch: BatchSpec) -> Stage:
             for s, flat in split_by_stream(rows, batch, excluded):
                 for p, needed in enumerate(need[s]):
                     if (part := needed.filter_rows(flat)).num_rows:
-                        yield make_shipment([(p, f"tuples {s}", encode_arrow(part))])
+                        yield make_shipment([(p, f"tuples {s}", encode_arrow(drop_views(part)))])
         yield _make_report_shipment(source.make_report(excluded.untimed), 0)
         if excluded.rejected or excluded.untimed_rows:
             task = HostTask(batch, _current_partition())
@@ -187,9 +188,8 @@ def join_stage(batch: BatchSpec) -> Stage:
                 if kind == "report":
                     yield make_shipment([(task.partition, kind, body.as_py())])
                 else:
-                    arrived.setdefault(int(kind.split()[1]), []).extend(
-                        pa.ipc.open_stream(body.as_buffer())
-                    )
+                    sent = pa.ipc.open_stream(body.as_buffer())
+                    arrived.setdefault(int(kind.split()[1]), []).extend(map(restore_views, sent))
         began = current_environment().read_clock()
         task.prepare_blocks()
         task.probing.probe_paths(task.build_fresh_blocks(arrived))
