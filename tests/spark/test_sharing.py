@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from braid.answer_check import check_answers
+from braid.answer_report import QueryReports
 from braid.core.run_events import BatchCommitted, BatchQueryResults, QueryAdded
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.run_events import ChainChanged
@@ -19,6 +21,7 @@ from braid.shared.shared_join import SharedJoin, SharedRun
 from duck import duck
 from oracle import Ids, describe_difference, expected, frames, tables, wait_until
 from pyspark.sql import DataFrame, SparkSession
+from unit.test_answer_check import with_query
 
 ON = "a.k = b.k"
 STREAMS = tables("ab", {"a": 700, "b": 600}, seed=3, batches=8)
@@ -154,8 +157,27 @@ def test_queries_of_every_kind_get_their_own_rows(
             assert found == truth_of_kind(how, seconds, where), (how, seconds)
     assert structs(run.results("latest")) == truth_of_latest(60)
     assert not describe_difference(ids(run.results("inner")), truth("alarm"))
+    if executor == "process":
+        check_answers_by_query(path, run)
     with pytest.raises(RuntimeError, match="the run has ended"):
         run.add("later", "5 seconds", how="left")
+
+
+def check_answers_by_query(path: Path, run: SharedRun) -> None:
+    """Recompute the answers of a run, also as if two queries had been others."""
+    report = check_answers(path)
+    assert isinstance(report, QueryReports) and report.is_right, report
+    assert [*report.reports] == [q.name for q in run.queries]
+    assert all(each.results and not each.late for each in report.reports.values())
+    asked = [list(query) for query in run.store.read_settings()["queries"]]
+    for query in asked:
+        if query[0] == "latest":
+            query[6] = {**query[6], "match": "first"}
+        elif query[0] == "left 60":
+            query[2] = [None, None]
+    with_query(path, queries=asked)
+    wrong = {name: each for name, each in check_answers(path).reports.items() if not each.is_right}
+    assert [*wrong] == ["left 60", "latest"] and all(each.missing for each in wrong.values())
 
 
 def test_a_query_of_a_kind_is_refused_where_it_cannot_be_answered(spark: SparkSession) -> None:
@@ -239,6 +261,9 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
     )
     assert later and not later - found, "what came after the query must be complete"
     pairs = truth_of_latest(60)
+    assert (report := check_answers(tmp_path / "run")).is_right, report
+    names = [name.partition(" (")[0] for name in report.reports]
+    assert names == ["uneven", "trend", "alarm", "latest"]
     new = {pair: n for pair, n in pairs.items() if members["a"][pair[0]] >= entered}
     assert structs(again.results("latest")) == {p: n for p, n in new.items() if p[1] is not None}
     reasons = [e.reason for e in again.events() if isinstance(e, ChainChanged)]

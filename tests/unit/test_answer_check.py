@@ -277,7 +277,6 @@ def test_a_stopped_run_is_checked_as_far_as_it_came(tmp_path: Path) -> None:
     ("changed", "sentence"),
     [
         ({"hub": 1}, "holds a hub; answers can be recomputed for the run of a StreamJoin"),
-        ({"chain": "auto"}, "holds a shared run; answers can be"),
         (
             {"on": "a.k = nonsense(b.k)"},
             r"cannot be recomputed without Spark: DuckDB may .*NONSENSE",

@@ -19,52 +19,70 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
 from braid import answer_check_kinds as kinds
-from braid.answer_check_partners import NUMBER, PartnerSql, check_no_late_tuples
-from braid.answer_check_spark import ROWS_A_BATCH, join_row_numbers
+from braid.answer_check_input import FILE, StoredInput, list_input_files, list_late_limits
+from braid.answer_check_partners import NUMBER, PartnerSql
+from braid.answer_check_queries import ServedQuery, list_served_queries
+from braid.answer_check_spark import join_row_numbers
 from braid.answer_check_sql import translate_condition
 from braid.answer_check_text import format_text_list, make_sign_sql, quote_text
-from braid.answer_report import AnswerReport, DifferingRow, format_row
+from braid.answer_report import AnswerReport, DifferingRow, QueryReports, format_row
 from braid.core.join_kinds import INNER, parse_kind
 from braid.core.reserved_columns import CHANGE_TYPE
-from braid.core.run_events import BatchCommitted
-from braid.storage import micro_batch_files
 from braid.storage.run_files import result_file_batch
 from braid.storage.run_store import RunStore, open_store
-from braid.time_arguments import UNBOUNDED, parse_lateness
+from braid.time_arguments import UNBOUNDED
 from braid.util.durations import parse_duration
 from braid.util.validation import format_value
 
 _EXAMPLES = 5  # differing rows that a report shows
 _PARTS = 1_000_000
 """Range of the hash from which a sample is drawn."""
-_UNKNOWN = 1 << 62
-"""Value for an unknown clock, later than every event time."""
 _CHANGE_SIGN = f"CASE r.{CHANGE_TYPE} WHEN 'insert' THEN 1 ELSE -1 END"
-_FILE = "__file"
-"""Name of the column with the file of a row."""
 
 
-def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport:
+def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport | QueryReports:
     """Recompute the results of the stopped run at ``path`` and compare them with its result files.
 
-    ``sample`` is the share of the first stream's distinct rows to check. Default: 1.
+    ``sample`` is the share of the first stream's distinct rows to check. Default: 1. The results of
+    a shared run are compared by query.
 
-    Raises ValueError for a run whose input is not kept, for shared runs, hubs and as-of
-    joins with late tuples, and for a condition that the oracle cannot evaluate.
+    Raises ValueError for a run whose input is not kept, for hubs, for a sample of a shared run, and
+    for a condition that the oracle cannot evaluate.
     """
     if not isinstance(sample, int | float) or not 0 < sample <= 1:
         raise ValueError(f"sample is {format_value(sample)}; it must be a share above 0, at most 1")
     store = open_store(path)
-    query = kinds.read_checkable_settings(store)
+    settings = store.read_settings() or {}
+    if "chain" not in settings:
+        settings = kinds.read_checkable_settings(store)
     store.fetch_all()
+    if "chain" in settings:
+        return _check_queries(store, settings, float(sample))
+    return _compare_results(store, settings, float(sample))
+
+
+def _check_queries(store: RunStore, settings: Mapping[str, Any], sample: float) -> QueryReports:
+    """Return the reports on the queries of a shared run, by name and batches."""
+    if sample < 1:
+        raise ValueError(
+            f"sample is {sample}, but a shared run is checked as a whole; it must be 1"
+        )
+    reports = {}
+    for served in list_served_queries(store, settings):
+        reports[served.title] = _compare_results(store, served.settings, 1.0, served)
+    return QueryReports(reports)
+
+
+def _compare_results(
+    store: RunStore, query: Mapping[str, Any], sample: float, served: ServedQuery | None = None
+) -> AnswerReport:
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
         try:
-            return _Recomputation(database, store, query, float(sample)).compare_results()
+            return _Recomputation(database, store, query, sample, served).compare_results()
         except duckdb.Error as error:
             line = str(error).splitlines()[0]
             raise ValueError(
@@ -81,8 +99,10 @@ class _Recomputation:
         store: RunStore,
         query: Mapping[str, Any],
         sample: float,
+        served: ServedQuery | None = None,
     ) -> None:
         self.database, self.store, self.query = database, store, query
+        self.served = served
         self.aliases: list[str] = query["streams"]
         self.structs = [f"struct_{place}" for place in range(len(self.aliases))]
         """Columns of tables of results: an alias might be the name of another column."""
@@ -99,19 +119,24 @@ class _Recomputation:
         self.is_table_run = "" in query["schemas"]
         self.sample = round(sample * _PARTS)
         state = store.last_state()
-        self.epoch = -1 if state is None else state.epoch
+        last_epoch = -1 if state is None else state.epoch
+        batches = range(last_epoch + 1) if served is None else served.batches
+        self.input = StoredInput(database, store, self.aliases, batches, self.is_table_run)
+        self.last_batch = batches[-1] if batches else -1
         self.match: Mapping[str, Any] | None = query.get("match")
         self.owes = not self.match and kinds.owes_pairs(store, query, self.kind)
         self.released_until = None if state is None else state.releases.until
         self.is_closed = state is not None and all(state.ended)
         self.is_answered = self.is_closed and state is not None and not any(state.answers.waiting)
+        if served is not None:
+            self.released_until = served.released_until
+            self.is_closed = self.is_closed and served.end is None
+            self.is_answered = self.is_answered and served.end is None
         if sample < 1 and {*self.kind.preserved} - {0}:
             raise ValueError(
                 f"sample is {sample}, but the run answers tuples without a partner in the first "
                 "stream; it must be 1"
             )
-        if state is not None and self.match:
-            check_no_late_tuples(store.where, state.irregular.late)
         spans = {a: span for a, span in query["windows"].items() if span != UNBOUNDED}
         self.windows = {a: parse_duration(span, f"window of {a}") for a, span in spans.items()}
 
@@ -123,7 +148,9 @@ class _Recomputation:
                 "their sums, and results are removed, or pending because a change of placement is "
                 "in progress"
             )
-        self._register_results(self.store.results.result_files())
+        served = self.served
+        span = () if served is None else (served.first, served.end)
+        self._register_results(self.store.results.result_files(*span))
         for alias in self.aliases:
             self._register_stream(alias)
         self._register_expected()
@@ -140,15 +167,16 @@ class _Recomputation:
             {"file": [*files], "of": [result_file_batch(Path(f).name) for f in files]}
         )
         self.database.register("result_batches", batches)
-        source = f"read_parquet({format_text_list(files)}, filename = '{_FILE}')"
+        source = f"read_parquet({format_text_list(files)}, filename = '{FILE}')"
         described = self.database.sql(f"DESCRIBE SELECT * FROM {source}").fetchall()
         self.kinds = {name: kind for name, kind, *_ in described if name in self.aliases}
+        of_query = "" if self.served is None else f" WHERE {self.served.make_result_filter()}"
         structs = ", ".join(
             f"r.{quote_text(alias)} AS {struct}" for alias, struct in self.written.items()
         ) + (f", {_CHANGE_SIGN} AS sign" if self.has_change_types else "")
         self.database.execute(
             f"CREATE TEMP VIEW results AS SELECT * FROM (SELECT {structs}, b.of AS batch FROM "
-            f"{source} r JOIN result_batches b ON b.file = r.{_FILE}) "
+            f"{source} r JOIN result_batches b ON b.file = r.{FILE}{of_query}) "
             f"WHERE {self.sample >= _PARTS} OR hash({self.structs[0]}) % {_PARTS} < {self.sample}"
         )
 
@@ -160,7 +188,7 @@ class _Recomputation:
         Columns: those of the stream, ``__row``, ``__batch``, the event time in microseconds as
         ``__time``, and all columns as the struct of the results, ``__struct``.
         """
-        source, names = self._read_input(alias)
+        source, names = self.input.read_stream(alias)
         time = self._find_time_columns.get(alias)
         micros_of_row = "NULL::BIGINT"
         if time is not None:
@@ -173,6 +201,10 @@ class _Recomputation:
         number = f", row_number() OVER () AS {NUMBER}" if is_numbered else ""
         kind = "TABLE" if is_numbered else "VIEW"  # so that a row keeps its number
         where = f" WHERE hash(__struct) % {_PARTS} < {self.sample}" if is_sampled else ""
+        if self.served is not None and (rows := self.served.selected.get(alias)) is not None:
+            name = f"__selected_{self.aliases.index(alias)}"
+            self.database.register(name, rows)
+            where = f" WHERE __row IN (SELECT row FROM {name})"
         self.database.execute(
             f"CREATE TEMP {kind} __stream_{self.aliases.index(alias)} AS SELECT * FROM (SELECT *, "
             f"{micros_of_row} AS __time, {struct} AS __struct{number} FROM ({source})){where}"
@@ -185,55 +217,6 @@ class _Recomputation:
             return {}
         return dict(time) if isinstance(time, Mapping) else dict.fromkeys(self.aliases, time)
 
-    def _read_input(self, alias: str) -> tuple[str, list[str]]:
-        """Return SQL for a stream's rows with ``__batch`` and ``__row``, and its column names."""
-        if self.is_table_run:
-            return self._read_table(alias)
-        if (self.store.input.folder / f"{alias}.arrow").exists():
-            raise ValueError(
-                f"the input of stream {alias} is not in its final files yet; resume the run in "
-                f"{self.store.where} once, then check its answers"
-            )
-        files = self.input_files(alias)
-        if not files:
-            raise ValueError(
-                f"stream {alias} does not end and its input is not kept, so the answers of "
-                f"{self.store.where} cannot be recomputed"
-            )
-        table, names = self._input_table(alias), [*self.store.input.stream_schema(alias).names]
-        if "file_row_number" in names:
-            raise ValueError(
-                f"stream {alias} has a column file_row_number, as DuckDB calls the number of a row "
-                f"in its file, so the answers of {self.store.where} cannot be recomputed"
-            )
-        self.database.register(table, pa.table({"file": files, "of": [*range(len(files))]}))
-        columns = ", ".join(f"r.{quote_text(n)}" for n in names)
-        row = f"b.of * {ROWS_A_BATCH} + r.file_row_number"
-        of_file = f"filename = '{_FILE}', file_row_number = true"
-        source = f"read_parquet({format_text_list(files)}, {of_file})"
-        joined = f"{source} r JOIN {table} b ON b.file = r.{_FILE}"
-        return f"SELECT {columns}, b.of AS __batch, {row} AS __row FROM {joined}", names
-
-    def _input_table(self, alias: str) -> str:
-        return f"__input_{self.aliases.index(alias)}"
-
-    def _read_table(self, alias: str) -> tuple[str, list[str]]:
-        """Return the same for a table."""
-        batches = range(self.epoch + 1)
-        parts = [self.store.input.read_table_batch(alias, number) for number in batches]
-        sizes = [part.num_rows for part in parts]
-        rows = pa.concat_tables([*parts, self.store.input.stream_schema(alias).empty_table()])
-        names = [*rows.column_names]
-        rows = rows.append_column("__batch", pa.array(np.repeat(batches, sizes), pa.int64()))
-        self.database.register(self._input_table(alias), rows)
-        return f"SELECT *, 0 AS __row FROM {self._input_table(alias)}", names
-
-    def input_files(self, alias: str) -> list[str]:
-        """Return the files of a stream's committed micro-batches, in order."""
-        folder = self.store.input.folder / alias
-        files = [micro_batch_files.batch_file(folder, n) for n in range(self.epoch + 1)]
-        return [str(f) for f in files if f.exists()]
-
     # Pairs
 
     def _register_expected(self) -> None:
@@ -241,7 +224,9 @@ class _Recomputation:
 
         Columns: the structs, the batch of the last member, and whether a member was late.
         """
-        self._register_lateness()
+        rows = list_late_limits(self.store, self.query, self.last_batch)
+        self.lateness = rows  # a registered table must live on
+        self.database.register("__lateness", rows)
         given = (
             self._find_pairs_with_duckdb() if self.is_table_run else self._find_pairs_with_spark()
         )
@@ -251,13 +236,20 @@ class _Recomputation:
         )
         batch = f"greatest({', '.join(f'{quote_text(a)}.__batch' for a in self.aliases)})"
         late = " OR ".join(self._make_late_sql(a) for a in self.aliases)
+        first = quote_text(self.aliases[0])
+        if self.served is not None:
+            missing = self.served.make_missing_sql([*map(quote_text, self.aliases)])
+            late = f"{late} OR {missing}"
+            begins = batch if self.match is None else f"{first}.__batch"
+            given = f"{given} AND {begins} >= {self.served.first}"
         if self.match is not None:
             partners = self._make_partner_sql(self.match)
             given = " AND ".join([given, *partners.list_conditions()])
-            given = f"{given} {partners.make_choice_sql()}"
-            done = partners.make_released_sql(self.released_until, self.epoch)
-            late = "false" if self.is_closed else f"NOT {done}"
-            structs += f", {quote_text(self.aliases[0])}.{NUMBER} AS number"
+            depends = partners.make_dependence_sql(*map(self._make_late_sql, self.aliases))
+            given = f"{given} {partners.make_choice_sql(depends)}"
+            waits = self._make_waiting_sql(partners)
+            late = f"{waits} OR {depends}"
+            structs += f", {first}.{NUMBER} AS number, {depends} AS depends_on_late"
         structs += f", {make_sign_sql(self.changes)} AS sign" if self.changes else ""
         structs += kinds.list_numbers(self.kind, [*map(quote_text, self.aliases)])
         self.database.execute(
@@ -268,13 +260,33 @@ class _Recomputation:
         if self.kind.preserved:
             is_answered = self.is_early or self.is_answered
             is_complete = is_answered and not self.store.log.first_retained_batch
-            kinds.replace_pairs(self.database, self.kind, self.structs, is_complete)
+            kinds.replace_pairs(self.database, self.kind, self.structs, is_complete, self.served)
         if self.match is not None and self.query["how"] == "left":
-            first = quote_text(self.aliases[0])
-            self.database.execute(
-                f"INSERT INTO expected SELECT __struct, NULL, {NUMBER}, __batch, {late} FROM "
-                f"__stream_0 {first} WHERE {NUMBER} NOT IN (SELECT number FROM expected)"
-            )
+            self._add_alone(f"{waits} OR {self._make_late_sql(self.aliases[0])}")
+        if self.served is not None and self.served.end is not None:
+            self.database.execute(f"DELETE FROM expected WHERE batch >= {self.served.end}")
+
+    def _add_alone(self, waiting_sql: str) -> None:
+        """Add the rows of the first stream without partners, or perhaps without, to ``expected``.
+
+        ``waiting_sql``: SQL for whether a row may not be answered.
+        """
+        begun = "" if self.served is None else f" AND __batch >= {self.served.first}"
+        self.database.execute(
+            f"INSERT INTO expected SELECT __struct, NULL, {NUMBER}, false, __batch, {NUMBER} IN "
+            f"(SELECT number FROM expected) OR coalesce({waiting_sql}, false) FROM __stream_0 "
+            f"{quote_text(self.aliases[0])} WHERE {NUMBER} NOT IN (SELECT number FROM expected "
+            f"WHERE NOT depends_on_late){begun}"
+        )
+
+    def _make_waiting_sql(self, partners: PartnerSql) -> str:
+        """Return SQL for whether a row of the first stream may not be answered."""
+        waits = "false"
+        if not self.is_closed:
+            waits = f"NOT {partners.make_released_sql(self.released_until, self.last_batch)}"
+        if self.served is None:
+            return waits
+        return f"{waits} OR {self.served.make_floor_sql(0, quote_text(self.aliases[0]))}"
 
     def _make_partner_sql(self, match: Mapping[str, Any]) -> PartnerSql:
         times = [quote_text(self._find_time_columns[alias]) for alias in self.aliases]
@@ -297,8 +309,12 @@ class _Recomputation:
         return str(described.fetchall()[0][1])
 
     def _find_pairs_with_spark(self) -> str:
-        files = {a: self.input_files(a) for a in self.aliases}
-        pairs = join_row_numbers(self.store.input, files, self.query["on"])
+        count = len(self.input.batches)
+        files = {a: list_input_files(self.store, a, count) for a in self.aliases}
+        if self.served is None:
+            pairs = join_row_numbers(self.store.input, files, self.query["on"])
+        else:
+            pairs = self.served.pairs
         self.database.register("__pairs", pairs)
         same = [f"{quote_text(a)}.__row = __pairs.{quote_text(a)}" for a in self.aliases]
         where = " AND ".join([*same, *self._keep_within_windows()])
@@ -317,29 +333,6 @@ class _Recomputation:
         return known + [f"{latest} - {quote_text(a)}.__time < {w}" for a, w in self.windows.items()]
 
     # Lateness
-
-    def _register_lateness(self) -> None:
-        """Create the table ``__lateness``: the event time before which a tuple is late.
-
-        Rows are by position of the stream and by micro-batch.
-
-        It is the stream's clock after the batch before, read from the run's events, minus the
-        stream's lateness. If the events of a batch are trimmed, all its tuples count as late.
-        """
-        allowed = parse_lateness(self.query["lateness"], self.aliases)
-        events = self.store.archive.committed_events()
-        committed = {e.batch: e.clocks for e in events if isinstance(e, BatchCommitted)}
-        rows = []
-        for place, alias in enumerate(self.aliases):
-            slack = allowed[alias]
-            for batch in range(1, self.epoch + 1):
-                clocks = committed.get(batch - 1)
-                clock = _UNKNOWN if clocks is None else clocks[place]
-                rows.append((place, batch, None if clock is None else clock - slack))
-        columns = [*zip(*rows, strict=True)] or [(), (), ()]
-        arrays = [pa.array(column, pa.int64()) for column in columns]
-        self.lateness = pa.table(arrays, names=["stream", "batch", "before"])
-        self.database.register("__lateness", self.lateness)
 
     def _make_late_sql(self, alias: str) -> str:
         """Return SQL for whether a stream's tuple was late."""

@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 
 from braid.answer_check_partners import NUMBER
+from braid.answer_check_queries import ServedQuery
 from braid.core.join_kinds import JoinKind
 from braid.join_config import placement_from_json
 from braid.storage.run_store import RunStore
@@ -27,6 +28,7 @@ def replace_pairs(
     kind: JoinKind,
     structs: Sequence[str],
     is_complete: bool,
+    served: ServedQuery | None = None,
 ) -> None:
     """Add the answers of preserved tuples to the table ``expected``, and remove what is none.
 
@@ -42,15 +44,21 @@ def replace_pairs(
         Columns of the streams.
     is_complete
         Whether all tuples are answered. If not, those without a pair may not be yet.
+    served
+        The query of a shared run; None: the run serves none.
     """
     for stream in kind.preserved:
         members = ["__struct" if s == stream else "NULL" for s in range(len(structs))]
+        lacking_sql, where = "false", ""
+        if served is not None:
+            lacking_sql, where = served.make_floor_sql(stream), f" WHERE __batch >= {served.first}"
         database.execute(
             f"CREATE TEMP TABLE answers_{stream} AS SELECT {', '.join(members)}, __batch, "
             f"number_{stream} IS NOT NULL AS is_matched, "
-            f"coalesce(is_optional, false) AS is_optional FROM __stream_{stream} LEFT JOIN "
-            f"(SELECT number_{stream}, bool_and(is_late) AS is_optional FROM expected "
-            f"GROUP BY number_{stream}) ON number_{stream} = {NUMBER}"
+            f"coalesce(is_optional, false) OR {lacking_sql} AS is_optional "
+            f"FROM __stream_{stream} LEFT JOIN (SELECT number_{stream}, bool_and(is_late) AS "
+            f"is_optional FROM expected GROUP BY number_{stream}) "
+            f"ON number_{stream} = {NUMBER}{where}"
         )
     if not kind.writes_pairs:
         database.execute("DELETE FROM expected")

@@ -13,15 +13,6 @@ NUMBER = "__number"
 _TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
 
 
-def check_no_late_tuples(where: str, late: Sequence[int]) -> None:
-    """Raise ValueError if some tuples were late: what they found depends on what was held."""
-    if total := sum(late):
-        raise ValueError(
-            f"{where} holds an as-of join in which {total:,} tuples came late, so that its answers "
-            "depend on what was held; answers can be recomputed if no tuple comes late"
-        )
-
-
 class PartnerSql:
     """SQL that keeps the best partner of each row of the first stream.
 
@@ -72,12 +63,27 @@ class PartnerSql:
         a, b = self._orders
         return f"(greatest({a}, {b}) - least({a}, {b}))"
 
-    def make_choice_sql(self) -> str:
-        """Return the clause that keeps the best partner of each row."""
+    def _make_window_sql(self) -> str:
+        """Return the window over the partners of a row, the best one first."""
         a, b = self._aliases
         ties = (f"{b}.{column} DESC NULLS LAST" for column in self._ties)
         rank = ", ".join([f"{self._make_distance_sql()} ASC", f"{self._orders[1]} DESC", *ties])
-        return f"QUALIFY row_number() OVER (PARTITION BY {a}.{NUMBER} ORDER BY {rank}) = 1"
+        return f"(PARTITION BY {a}.{NUMBER} ORDER BY {rank})"
+
+    def make_dependence_sql(self, left_late: str, right_late: str) -> str:
+        """Return SQL for whether the partner of a row depends on what was held.
+
+        It does if the row, or the best of its partners, came late; then it may have another one, or
+        none. ``left_late``, ``right_late``: SQL for whether a row of a stream came late.
+        """
+        if left_late == right_late == "false":
+            return "false"
+        best = f"first_value(coalesce({right_late}, false)) OVER {self._make_window_sql()}"
+        return f"(coalesce({left_late}, false) OR {best})"
+
+    def make_choice_sql(self, depends: str) -> str:
+        """Return the clause that keeps the best partner of each row; all if it ``depends``."""
+        return f"QUALIFY row_number() OVER {self._make_window_sql()} = 1 OR {depends}"
 
     def make_released_sql(self, until: int | None, last_batch: int) -> str:
         """Return SQL for whether a row has taken its partner.

@@ -63,6 +63,21 @@ class AnswerReport:
         return "\n".join([head + late, *self.notes, *map(str, self.examples)])
 
 
+@dataclass(frozen=True)
+class QueryReports:
+    """The outcome of ``check_answers`` for a run of many queries: ``reports`` by query."""
+
+    reports: Mapping[str, AnswerReport]
+
+    @property
+    def is_right(self) -> bool:
+        """Whether no row of any query differs."""
+        return all(report.is_right for report in self.reports.values())
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {report}" for name, report in self.reports.items())
+
+
 def format_row(aliases: Sequence[str], structs: Sequence[Any]) -> str:
     """Return a result row as text, such as ``a(id=1, k='x') b(id=2)``."""
     return " ".join(map(_format_struct, aliases, structs))
