@@ -15,7 +15,7 @@ from braid.storage.manifest_log import OLD
 from braid.storage.run_files import is_run_file
 from braid.storage.run_store import RunStore
 
-from world.sink import Ids, Wrong, ids_of
+from world.sink import Ids, Wrong, ids_of, sum_ids
 
 if TYPE_CHECKING:
     from world.drivers import Driver
@@ -115,7 +115,7 @@ def check_all(world: World, run: Any) -> None:
     """Check the results, the content of the sink and the remaining files."""
     expected = world.scenario.expected()
     since = run.first_retained_batch
-    _check_bag("the results", ids_of(run.results()), expected, since)
+    _check_bag("the results", sum_ids([ids_of(run.results())]), expected, since)
     _check_untimed(world, run, since)
     if world.scenario.has_sink:
         _check_bag("what the sink has", sum(world.sink.taken, Counter()), expected, 0)
@@ -154,7 +154,7 @@ def _check_bag(
 ) -> None:
     """Check that a bag has every result from a batch on exactly once, and no other."""
     missing = {r for r, batch in expected.items() if batch >= since and r not in found}
-    wrong = {r for r, n in found.items() if n > 1 or r not in expected}
+    wrong = {r for r, n in found.items() if n != 1 or r not in expected}
     if missing or wrong:
         raise Wrong(
             f"{what}: of {len(expected)}, {len(missing)} are missing, as {min(missing, default=(), key=repr)},"
@@ -169,9 +169,8 @@ def _check_folder(world: World, expected: dict[tuple[int | None, ...], int], sin
     disk = world.disk
     listed = {n for n in disk.list_names(store.published.results) if is_run_file(n)}
     if not _is_flipped(world):  # who reads files without their seals may read anything
-        bag = sum(
-            (ids_of(read_parquet(store.published.results / n)) for n in sorted(listed)), Counter()
-        )
+        files = [store.published.results / name for name in sorted(listed)]
+        bag = sum_ids(ids_of(read_parquet(file)) for file in files)
         _check_bag("the files in results/", bag, expected, since)
         logged = _logged(world, store.published.results / "_spark_metadata")
         check_same("Spark's log", logged, listed)

@@ -54,6 +54,7 @@ class Scenario:
     - ``match``: the arguments of an as-of join, with the tolerance in seconds; None: it is none.
     - ``untimed``: more rows of each stream, without event time, which it needs.
     - ``preserved``: streams whose rows come alone if they are in no result.
+    - ``is_early``: whether they come at once, and are taken back.
     """
 
     seed: int
@@ -75,6 +76,7 @@ class Scenario:
     match: tuple[str, int | None] | None = None
     untimed: Mapping[str, list[Row]] = field(default_factory=dict, repr=False)
     preserved: tuple[str, ...] = ()
+    is_early: bool = False
 
     def join(self) -> StreamJoin:
         """Return the join, ready to be started."""
@@ -87,6 +89,7 @@ class Scenario:
             more |= {} if tolerance is None else {"tolerance": f"{tolerance} seconds"}
         if self.preserved:
             more["how"] = dict.fromkeys(self.preserved, "keep")
+            more["emit"] = "early" if self.is_early else "final"
         on = self.on
         if self.near is not None:
             on = f"({on}) AND b.ts BETWEEN a.ts - INTERVAL {self.near} SECONDS AND "
@@ -225,6 +228,8 @@ def scenario(seed: int) -> Scenario:
     windows = draw.choice((None, 2 * _SPAN, 4 * _SPAN))
     near = random.Random(f"{seed} near").choice((None, _SPAN, 3 * _SPAN))
     both = [_BAND, _EITHER] if on == _BAND else [on]
+    has_sink = draw.random() < 0.5 and keep is None
+    is_early = keep is None and not has_sink and random.Random(f"{seed} early").random() < 0.5
     return Scenario(
         seed,
         random.Random(f"{seed} either").choice(both),
@@ -235,7 +240,7 @@ def scenario(seed: int) -> Scenario:
         keep,
         durability,
         place,
-        draw.random() < 0.5 and keep is None,
+        has_sink,
         tuple(faults or ["kill"]),
         draw.randint(1, 5),
         draw.choice((20, 150, 600)),
@@ -244,7 +249,8 @@ def scenario(seed: int) -> Scenario:
         None if windows else near,
         match := draw_match(seed) if not windows and near is None and streams == 2 else None,
         draw_untimed(seed, rows) if windows or near or match else {},
-        () if match else draw_preserved(seed, [*rows]),
+        preserved := () if match else draw_preserved(seed, [*rows]),
+        bool(preserved) and is_early,
     )
 
 

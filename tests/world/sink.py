@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from braid.core.reserved_columns import CHANGE_TYPE
 
 Ids = Counter[tuple[int | None, ...]]
 
@@ -47,8 +48,19 @@ class TransactionalSink:
 
 
 def ids_of(results: pa.Table) -> Ids:
-    """Return the results as tuples of their rows' ids."""
-    if not results.num_rows:
-        return Counter()
-    parts = [pc.struct_field(results[a], "id").to_pylist() for a in results.column_names]
-    return Counter(zip(*parts, strict=True))
+    """Return the results as tuples of their rows' ids; those that were taken back count -1."""
+    ids = Counter[tuple[int | None, ...]]()
+    aliases = [name for name in results.column_names if name != CHANGE_TYPE]
+    changes = results[CHANGE_TYPE].to_pylist() if CHANGE_TYPE in results.column_names else None
+    parts = [pc.struct_field(results[a], "id").to_pylist() for a in aliases]
+    for n, row in enumerate(zip(*parts, strict=True)):
+        ids[row] += 1 if changes is None or changes[n] == "insert" else -1
+    return ids
+
+
+def sum_ids(each: Iterable[Ids]) -> Ids:
+    """Return the sums of counts, without those that are 0."""
+    total: Ids = Counter()
+    for ids in each:
+        total.update(ids)
+    return Counter({row: n for row, n in total.items() if n})
