@@ -114,7 +114,7 @@ def make_stream_table(tuples: Iterable[Tuple], stream: int) -> pa.Table:
 class KindCase:
     """One run.
 
-    - ``windows``, ``lateness``: seconds.
+    - ``windows``, ``lateness``, ``idle``: seconds.
     - ``failing``: batches whose delivery fails once.
     - ``has_stages``: whether batches alternate between two threads and the stages of Spark tasks.
     """
@@ -128,6 +128,8 @@ class KindCase:
     failing: frozenset[int]
     has_stages: bool = False
     emit: str = "final"
+    idle: int | None = None
+    checks_plans: bool = True
 
     def list_tables(self) -> dict[str, pa.Table]:
         """Return the streams, with a column "batch"."""
@@ -152,10 +154,11 @@ class KindCase:
             windows,
             "ts",
             slack,
-            check=True,
+            check=self.checks_plans,
             executor=executor,
             how=self.how,
             emit=self.emit,
+            idle=None if self.idle is None else f"{self.idle} seconds",
         )
 
     def make_rules(self) -> JoinRules:
@@ -169,7 +172,8 @@ class KindCase:
             self.how,
             tuple(seconds * SECOND for seconds in self.lateness),
             86_400 * SECOND,
-            ends=ends,
+            None if self.idle is None else self.idle * SECOND,
+            ends,
         )
 
     def find_reach(self) -> tuple[tuple[int | None, ...], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,15 @@ def test_runs_give_the_rows_of_the_model_in_the_same_batches(tmp_path: Path, fir
 def test_chosen_runs_give_the_rows_of_the_model(tmp_path: Path, seed: int) -> None:
     """Runs with migrations and cuts; ``mutations.kinds`` has the faults that they find."""
     check_case(draw_case(seed), tmp_path / "run")
+
+
+@pytest.mark.parametrize("seed", range(5000, 5006))
+def test_runs_whose_streams_are_idle_and_whose_plans_are_unchecked_give_the_rows_of_the_model(
+    tmp_path: Path, seed: int
+) -> None:
+    """Without checks, pending pairs are followed for the answers alone."""
+    case = replace(draw_case(seed), idle=seed % 3 * 15 + 5, checks_plans=False)
+    check_case(case, tmp_path / "run")
 
 
 def test_kept_tuples_of_three_streams_come_alone_unless_in_a_complete_result(
