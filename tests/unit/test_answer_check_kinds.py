@@ -9,7 +9,7 @@ import pytest
 from braid.answer_check import check_answers
 from braid.core.placement import Placement
 from braid.execution.tuple_answers import AnswerWriter
-from braid.papers.baselines.hash_partition import HashPartition
+from braid.papers.hotkeys.hot_keys import HotKeys
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.stream_join import StreamJoin
 from kind_runs import draw_case, run_case
@@ -63,7 +63,9 @@ def test_a_sample_is_refused_if_the_first_stream_may_be_absent(tmp_path: Path) -
         check_answers(tmp_path / "run", sample=0.5)
 
 
-@pytest.mark.parametrize("placement", [None, AdaptiveGrid(4), HashPartition(2)], ids=repr)
+@pytest.mark.parametrize(
+    "placement", [None, AdaptiveGrid(4), HotKeys(4, values=8, target=1.01)], ids=repr
+)
 @pytest.mark.parametrize("batches", [5, 10])
 def test_a_lost_answer_is_found_on_placements_that_move_tuples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, placement: Placement | None, batches: int
