@@ -1,4 +1,4 @@
-/** What every frame has: a title, and a note below it. */
+/** The texts of every frame: a title, and a note below it. */
 export interface Headed {
   title: string;
   note: string;
@@ -32,7 +32,7 @@ export function wordy(box: Element, ...parts: string[]): void {
   });
 }
 
-/** A frame in words, for who does not see it. */
+/** A frame in words, for readers who do not see it. */
 export const spoken = (frame: Headed): string => `${frame.title}. ${frame.note}`;
 
 /** Whether nothing should move: nobody looks, or the reader asked for that. */

@@ -18,12 +18,12 @@ interface Whole {
 const NOTHING: Message = { content: { data: { method: "nothing" } } };
 const NAME = "_hearing";
 
-/** What anywidget calls once a widget is loaded. It gives a widget two seconds for that; one that
+/** The function that anywidget calls once a widget is loaded. It gives a widget two seconds for that; one that
  * needs more, as on a busy page, is drawn, but no message reaches it, then or later. Such a one
  * hears by ipywidgets itself, and asks for what it missed. Elsewhere than under ipywidgets nothing
  * is done. */
 export function startListening({ model }: { model: Model }): void {
-  // What a change brings along is the model itself; widgets are given a part of it.
+  // A change brings along the model itself; widgets are given a part of it.
   const found = (whole: unknown) => {
     model.off(`change:${NAME}`, found);
     if ((whole as Whole | undefined)?._handle_comm_msg) listenToKernel(whole as Whole);

@@ -5,7 +5,7 @@ export function pressable(part: SVGElement, name: string): void {
   part.dataset.press = name;
   part.setAttribute("role", "button");
   part.setAttribute("tabindex", "0");
-  // What stands in an image is not told one by one.
+  // The parts of an image are not announced one by one.
   part.closest("svg")?.setAttribute("role", "group");
   part.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" && event.key !== " ") return;

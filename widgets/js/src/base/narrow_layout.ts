@@ -23,7 +23,7 @@ interface Note {
   [name: string]: unknown;
 }
 
-/** What of plotly's layout is looked at. */
+/** The part of plotly's layout that is read. */
 export interface Layout {
   title?: { text?: string; [name: string]: unknown };
   height?: number;
@@ -38,7 +38,7 @@ export interface Layout {
   [name: string]: unknown;
 }
 
-/** What of a plotly trace is looked at. */
+/** The part of a plotly trace that is read. */
 export interface Trace {
   type?: string;
   name?: string;
@@ -71,7 +71,7 @@ const [HEADING, MARGIN] = [7.8, 60];
  * there are fewer beside each other than were given. */
 const [NARROW, BESIDE, ROOMY] = [640, 230, 300];
 
-/** How many panels stand side by side in so many pixels; 0: as many as were given. */
+/** The number of panels side by side in a width in pixels; 0: as many as were given. */
 export function columnsIn(layout: Layout, traces: Trace[], width: number): number {
   const panels = panelsOf(layout, traces);
   const tops = panels.map(({ tall }) => Math.round(100 * tall[1]));
@@ -85,7 +85,7 @@ export function columnsIn(layout: Layout, traces: Trace[], width: number): numbe
   return longest(layout.title?.text ?? "") * HEADING > width - MARGIN ? abreast : 0;
 }
 
-/** What the layout's ``meta`` is in charts of braid_widgets; ``Chart`` in Python has it too. */
+/** The layout's ``meta`` in charts of braid_widgets; ``Chart`` in Python has it too. */
 const OURS = "braid";
 
 /** Whether a chart is one of ours with something in it; the reader's own stay as they are. */
@@ -235,7 +235,7 @@ function stack(layout: Layout, panels: Panel[], heads: string[], beside: number,
   });
 }
 
-/** How much taller names below an axis are where they have to be slanted; 0: they have room. */
+/** The additional height of slanted names below an axis; 0: they have room. */
 function slant(traces: Trace[], wide: number): number {
   const names = new Set(traces.flatMap(({ x = [] }) => Array.from(x, nameOf)));
   names.delete("");

@@ -209,7 +209,7 @@ export class Pen {
     );
   }
 
-  /** How wide a text is. */
+  /** The width of a text, in pixels. */
   width(text: string, size = 12, bold = false): number {
     this.context.font = fontOf(size, bold);
     return this.context.measureText(text).width;

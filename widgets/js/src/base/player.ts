@@ -34,7 +34,7 @@ function button(bar: Element, text: string, name = ""): HTMLButtonElement {
   return made;
 }
 
-/** What a control is called, also where the pointer rests on it. */
+/** The name of a control, also where the pointer rests on it. */
 export function named(control: HTMLElement, name: string): void {
   control.setAttribute("aria-label", name);
   control.title = name;

@@ -8,7 +8,7 @@ export function queryOf(target: EventTarget | null): string | undefined {
   return shown?.slice(shown.indexOf(":") + 1);
 }
 
-/** What was clicked: a query by its name, or a slice as the picture has it in ``data-tells``. */
+/** The clicked part: a query by its name, or a slice as the picture has it in ``data-tells``. */
 export type Asked = { query: string } | { slice: string };
 
 function askedOf(target: EventTarget | null): Asked | undefined {
@@ -19,7 +19,7 @@ function askedOf(target: EventTarget | null): Asked | undefined {
   return slice === undefined ? undefined : { slice };
 }
 
-/** Where the answer stands; nothing is seen of it before there is one. */
+/** The place of the answer, which is hidden before there is one. */
 export function showAnswer(box: Element): HTMLElement {
   const told = add(box, "pre", "braid-inspect");
   told.hidden = true;

@@ -32,7 +32,7 @@ interface Library {
 interface Known {
   given: Layout;
   drawn: Layout;
-  /** What plotly was given; it holds another once somebody else has drawn. */
+  /** The layout that plotly was given; it holds another once somebody else has drawn. */
   held: Layout;
   /** For so many pixels; 0: as it was given. */
   width: number;

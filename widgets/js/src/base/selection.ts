@@ -1,4 +1,4 @@
-// What a reader has changed on a chart, so that it outlives being drawn anew.
+// The changes of a reader to a chart, which outlive a new drawing.
 import type { Layout } from "./narrow_layout.ts";
 
 interface Axis {

@@ -37,7 +37,7 @@ export function valueAt({ low, high, step, scale }: Range, part: number): number
   return Math.min(high, Math.max(low, whole));
 }
 
-/** How far on the way a value is; what is out of range is at an end. */
+/** The share of the way at which a value is; one out of range is at an end. */
 export function partOf({ low, high, scale }: Range, value: number): number {
   const within = Math.min(high, Math.max(low, value || 0));
   if (scale === "two") return Math.log2(within) / Math.log2(high);
@@ -45,7 +45,7 @@ export function partOf({ low, high, scale }: Range, value: number): number {
   return Math.log1p((within - low) / unit(low)) / Math.log1p((high - low) / unit(low));
 }
 
-/** What stands for 1 on a logarithmic scale that may begin at 0. */
+/** The value that stands for 1 on a logarithmic scale that may begin at 0. */
 const unit = (low: number): number => low || 1;
 
 /** Puts a thumb below each number box in an element that has a range and none yet. */

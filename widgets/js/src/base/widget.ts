@@ -21,7 +21,7 @@ export interface View {
   el: HTMLElement;
 }
 
-/** What a page without a kernel holds. */
+/** The data of a page without a kernel. */
 export interface Page<Frame> {
   frames: Frame[];
   palette: Palette;
@@ -67,7 +67,7 @@ function film<Frame>(
   return new Player(root, page.frames, painter, { start: page.position, every, moved });
 }
 
-/** What a frame tells of what was clicked; nothing of what is not in it. */
+/** The text of a frame about the clicked part; empty if the frame has no such part. */
 export type Tell<Frame> = (frame: Frame, what: Asked) => string;
 
 /** Asks the kernel what serves a query that is clicked; of the rest ``told`` says what there is to

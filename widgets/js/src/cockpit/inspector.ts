@@ -1,5 +1,5 @@
-// What is selected: a host, or all of them; what it holds and did, what the condition did, and where
-// the seconds went. Where a kernel can be asked, also the blocks on a host, their history, and what
+// The selection, a host or all of them: its state, its work, that of the condition, and the seconds
+// by phase. Where a kernel can be asked, also the blocks on a host, their history, and what
 // serves a query.
 import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
@@ -159,7 +159,7 @@ export class Inspector {
     );
   }
 
-  /** Where one or two blocks are typed. */
+  /** Adds the field in which one or two blocks are typed. */
   private addForm(): void {
     const ids = add(this.form, "input");
     ids.setAttribute("aria-label", "a block, or two");

@@ -38,7 +38,7 @@ export function scaled(page: CockpitPage): CockpitPage {
   return page;
 }
 
-/** Where a recording opens: at the decision that moves most rows, else at 60 percent of its batches. */
+/** The position at which a recording opens: at the decision that moves most rows, else at 60 percent of its batches. */
 export function openingOf({ frames, annotations }: CockpitPage): number {
   const most = annotations.reduce((a, b) => (b.rows > a.rows ? b : a), { rows: 0, batch: 0 });
   return most.rows ? positionOf(frames, most.batch) : Math.round(0.6 * (frames.length - 1));

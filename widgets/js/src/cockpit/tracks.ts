@@ -1,4 +1,4 @@
-// What happened batch by batch on one time axis: decisions, tracks, and what each host did. All but
+// The batches on one time axis: decisions, tracks, and the work of each host. All but
 // the playhead is painted on a layer of its own, which is kept while nothing in it changes.
 import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
@@ -189,7 +189,7 @@ export class Tracks {
     }
   }
 
-  /** How strong a batch is painted: what lies after the playhead is pale. */
+  /** The strength of a batch's colours: those after the playhead are pale. */
   private alpha(batch: number): number {
     return batch <= this.batch ? 1 : 0.3;
   }
@@ -316,7 +316,7 @@ export class Tracks {
     return flags.findLast(({ batch, short: label }) => label && batch <= this.batch);
   }
 
-  /** Where the label of the current decision stands, inside the canvas. */
+  /** The place of the current decision's label, inside the canvas. */
   private labelBox(flag: Annotation, span: Span, area: Box): Box {
     const wide = this.layer.width(flag.short, 11, true);
     const x = Math.min(placeOf(flag.batch, span, area) + 5, area.wide - wide - 4);

@@ -48,7 +48,7 @@ export function inspectSegments(frame: SegmentsFrame, selected: string): Detail 
   return { title: `Path of ${frame.streams[stream]}`, words, pairs };
 }
 
-/** Where batches and hosts lie in the picture. */
+/** The places of batches and hosts in the picture. */
 interface Rows {
   left: number;
   right: number;

@@ -17,7 +17,7 @@ const EVERY = 500;
 interface Served {
   page: CockpitPage;
   palette: Palette;
-  /** Where what is new is asked for; empty on a page that stays as it is. */
+  /** The address of updates; empty on a page that stays as it is. */
   more: string;
   plays: boolean;
 }

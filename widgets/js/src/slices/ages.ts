@@ -11,7 +11,7 @@ const TOP = 24;
 const WORDS =
   ": a row enters at the left and moves right as it grows older. A boundary is the end of a window.";
 
-/** How an age is placed, from 0 to 1: in proportion, or by its logarithm where windows differ much. */
+/** The place of an age, from 0 to 1: in proportion, or by its logarithm if windows differ much. */
 export function agePlace(ends: number[]): { isLog: boolean; place: (age: number) => number } {
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
   const isLog = high / low > 8;

@@ -18,7 +18,7 @@ export function between(pairs: Pair[], value: number): number {
   return high === low ? first : first + ((last - first) * (value - low)) / (high - low);
 }
 
-/** Where an age lies, in the picture's units. */
+/** The place of an age, in the picture's units. */
 export const placed = (marks: ChainMark[], age: number): number =>
   LEFT +
   (RIGHT - LEFT) *
@@ -45,7 +45,7 @@ export function ageAt(marks: ChainMark[], { first, last }: ChainSlice, x: number
 export const inWords = (marks: ChainMark[], age: number): string =>
   marks.find((mark) => mark.age === age)?.text ?? `${age / 1e6} s`;
 
-/** What passes each boundary of slices: all that went over it, however far. */
+/** The rows that pass each boundary of slices, however far they go. */
 export function crossings({ aged }: Pick<ChainStream, "aged">): Map<number, number> {
   const over = new Map<number, number>();
   for (const { source, target, rows } of aged) {

@@ -115,7 +115,7 @@ function drawAxis({ svg, stream, top, row, at }: Lane): void {
   }
 }
 
-/** What has aged over a boundary, what was cut off there, what has left at the end. */
+/** The rows that aged over a boundary, that were cut off there, and that left at the end. */
 function drawFlows(lane: Lane): void {
   const { stream, top } = lane;
   const { slices } = stream;

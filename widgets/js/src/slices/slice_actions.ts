@@ -5,7 +5,7 @@ import type { ChainSlice, ChainStream } from "../frames.ts";
 import { ageAt, inWords, TALL } from "./axis.ts";
 import type { Lane } from "./chain.ts";
 
-/** What was clicked; ``n`` differs from click to click, so that the same one counts again. */
+/** The clicked part; ``n`` differs from click to click, so that the same one counts again. */
 export interface Pick {
   act: "merge" | "split";
   stream: number;

@@ -60,7 +60,7 @@ const between = (a: Box, b: Box, share: number): Box => ({
 
 const middle = ({ x, y, wide, tall }: Box): Point => [x + wide / 2, y + tall / 2];
 
-/** Where a copy is on its arc at a share of the way; partners' arcs bend opposite ways. */
+/** The place of a copy on its arc at a share of the way; partners' arcs bend opposite ways. */
 export function arcAt([x0, y0]: Point, [x1, y1]: Point, way: number): Point {
   const long = Math.hypot(x1 - x0, y1 - y0) || 1;
   const bend = Math.min(60, long * 0.42);
@@ -155,7 +155,7 @@ export class GridView {
 
   close(): void {}
 
-  /** What is said in words. */
+  /** Writes the texts around the canvases. */
   private tell(frame: GridFrame): void {
     const { n, m, load, load_before: ghost, streams, rows } = frame;
     const [, long = frame.title, brief = "", rest = ""] =
