@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FunctionType
@@ -173,12 +174,12 @@ def has_effect(name: str, texts: Mapping[str, str]) -> bool:
 
 
 def draw_sample(mutants: Mapping[str, list[Mutant]], each: int, seed: int) -> list[Mutant]:
-    """Return at most ``each`` mutants of every file, drawn by ``seed``."""
-    sample: list[Mutant] = []
+    """Return at most ``each`` mutants of every file, drawn by ``seed``, one of each file in turn."""
+    drawn = []
     for file, of in mutants.items():
         draw = random.Random(f"{seed} {file}")
-        sample += sorted(draw.sample(of, min(each, len(of))), key=str)
-    return sample
+        drawn.append(draw.sample(of, min(each, len(of))))
+    return [mutant for turn in zip_longest(*drawn) for mutant in turn if mutant is not None]
 
 
 class MutantLoop:
@@ -246,14 +247,19 @@ def run_item(item: Any) -> bool:
     return any(report.failed for report in runtestprotocol(item, nextitem=None, log=False))
 
 
-def run_mutants(folder: str, sample: Sequence[Mutant], seconds: float) -> dict[str, str]:
-    """Try a sample for at most ``seconds``; return what came of each mutant."""
+def run_mutants(
+    folder: str, sample: Sequence[Mutant], seconds: float, tests: str
+) -> dict[str, str]:
+    """Try a sample for at most ``seconds``; return what came of each mutant.
+
+    ``tests``: an expression of pytest that selects tests by name; "": all but slow ones.
+    """
     import pytest
 
     loop = MutantLoop(sample, seconds)
     files = [str(ROOT / "tests" / "unit" / f"test_{name}.py") for name in TESTS[folder]]
     chosen = " and ".join(f"not {part}" for part in SLOW.get(folder, ())) or "test"
-    options = ["-n0", "-k", chosen, "-p", "no:cacheprovider"]
+    options = ["-n0", "-k", tests or chosen, "-p", "no:cacheprovider"]
     pytest.main([*options, f"--rootdir={ROOT}", *files], plugins=[loop])
     return loop.found
 
@@ -284,6 +290,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=900, help="for each folder, at most")
     parser.add_argument("--only", default="", help="mutants whose names have this")
+    parser.add_argument("--tests", default="", help='tests by name, as in "search or cover"')
     given = parser.parse_args()
     os.environ |= {"BRAID_QUICK": "1"}
     for folder in given.folders:
@@ -291,7 +298,7 @@ def main() -> None:
         sample = [m for m in draw_sample(mutants, given.each, given.seed) if given.only in str(m)]
         print(f"{folder}: {len(sample)} of {sum(map(len, mutants.values()))} mutants", flush=True)
         if os.fork() == 0:  # a process for each folder, in which pytest collects once
-            keep_results(folder, run_mutants(folder, sample, given.seconds))
+            keep_results(folder, run_mutants(folder, sample, given.seconds, given.tests))
             os._exit(0)
         os.wait()
     found = read_results()
