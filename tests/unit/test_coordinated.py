@@ -64,6 +64,8 @@ def test_covers_cover_and_the_greedy_one_is_within_chvatals_bound(problem, seed)
     exact, greedy = exact_cover(sets, weights, wanted), greedy_cover(sets, weights, wanted)
     for cover in (exact, greedy, random_cover(sets, Random(seed), wanted)):
         assert covered(sets, cover) & wanted == wanted and len(set(cover)) == len(cover)
+        for k, host in enumerate(cover):
+            assert sets[host] & wanted & ~covered(sets, cover[:k]), "each host adds a block"
     assert weight(exact, weights) == pytest.approx(best)
     assert (
         weight(greedy, weights)
