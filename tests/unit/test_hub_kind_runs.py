@@ -85,7 +85,37 @@ def test_equal_queries_share_an_operator_and_others_do_not(tmp_path: Path) -> No
     assert hub.submit(make_query("full").sql).reuse_kind == "new"
     swapped = "SELECT f.id FROM checkins [RANGE 10 SECONDS] c RIGHT JOIN flights [RANGE 10 SECONDS] f ON c.flight = f.num"
     assert hub.submit(swapped).reuse_kind == "holds"
-    assert len(hub.desk.current_deployment.operators) == 4
+    assert [hub.submit(ASOF).reuse_kind for _ in range(2)] == ["new", "holds"]
+    assert hub.submit(ASOF.replace("LEFT", "")).reuse_kind == "new"
+    assert hub.submit(ASOF.replace(">=", ">")).reuse_kind == "new"
+    assert len(hub.desk.current_deployment.operators) == 7
+
+
+ASOF = (
+    "SELECT f.id, c.id AS c, f.ts FROM flights [RANGE 10 SECONDS] f ASOF LEFT JOIN "
+    "checkins [RANGE 10 SECONDS] c ON f.num = c.flight AND f.ts >= c.ts"
+)
+
+
+@pytest.mark.parametrize("match", [">=", "<="])
+def test_an_as_of_query_that_comes_late_answers_the_tuples_that_are_not_final(
+    match: str, tmp_path: Path
+) -> None:
+    """It has the rows that the same query from the start has of these tuples."""
+    sql = ASOF.replace(">=", match)
+    hubs = [SteppedHub(tmp_path / name, make_tables(DATA)) for name in ("first", "second")]
+    hubs[0].submit(sql, "early")
+    hubs[1].submit(make_query("left").sql, "other")
+    for batch in range(BATCHES):
+        if batch == 4:
+            hubs[1].submit(sql, "late")
+        for hub in hubs:
+            hub.step()
+    since = hubs[1].desk.last_query("late").complete_since["flights"]
+    assert since is not None
+    rows = hubs[0].answered("early")
+    expected = {r: n for r, n in rows.items() if r[2].timestamp() * SECOND >= since}
+    assert expected and hubs[1].answered("late") == expected
 
 
 def test_a_query_that_comes_late_answers_the_tuples_that_are_not_final(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 INT, TIME = SqlType("int"), SqlType("timestamp")
 SCHEMAS = {"t": {"k": INT, "q": INT, "ts": TIME}, "p": {"k": INT, "x": INT, "ts": TIME}}
 REFUSED = {
-    "SELECT * FROM t ASOF JOIN p ON t.k = p.k AND t.ts >= p.ts": "an ASOF JOIN is asked for",
+    "SELECT * FROM t ASOF FULL JOIN p ON t.k = p.k AND t.ts >= p.ts": "an ASOF FULL JOIN is asked for",
     "SELECT * FROM t NATURAL JOIN p WHERE t.q <= p.x": "a NATURAL JOIN is asked for",
     "SELECT t.q FROM t RIGHT SEMI JOIN p ON t.k = p.k": "a RIGHT SEMI JOIN is asked for",
     "SELECT p.q FROM t SEMI JOIN p ON t.k = p.k": "alias 'p' in the query is unknown",

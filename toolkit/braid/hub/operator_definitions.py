@@ -24,9 +24,11 @@ from braid.hub.flat_results import (
 from braid.hub.operator_instance import OperatorInput, OperatorSpec
 from braid.hub.query_conditions import Schemas
 from braid.papers.reuse.deployment import Demand, Deployment, Operator, upstream_demand
-from braid.papers.reuse.query_definition import INNER, Column, Definition
+from braid.papers.reuse.query_definition import ASOF, ASOF_LEFT, INNER, Column, Definition
 from braid.papers.reuse.selections import EVERYTHING
 
+_KINDS = {ASOF: INNER, ASOF_LEFT: "left"}
+"""Kinds of the queries of as-of operators."""
 Joined = frozenset[str]
 """Streams that arrive joined, under one alias."""
 
@@ -125,7 +127,7 @@ class OperatorSpecBuilder:
         linked = _are_linked(groups, [j.joined_streams for j in stated])
         owner = {s: alias for alias, i in inputs.items() for s in i.streams}
         texts = sorted(j.text for j in (stated if linked else across))
-        return " AND ".join(f"({_rewrite_over_inputs(t, owner, inputs)})" for t in texts)
+        return " AND ".join(f"({_rewrite_over_inputs(t, owner, inputs)})" for t in texts) or "true"
 
     def _make_demand_query(
         self, operator: Operator, inputs: Mapping[str, OperatorInput], demand: Demand
@@ -141,7 +143,8 @@ class OperatorSpecBuilder:
             tuple(where),
             demand.bit,
             (None,) * len(windows),
-            parse_kind(operator.definition.kind, [*inputs]),
+            parse_kind(_KINDS.get(operator.definition.kind, operator.definition.kind), [*inputs]),
+            operator.definition.match,
         )
 
     def _make_demand_filter(

@@ -52,14 +52,15 @@ def answered_tuples_sql(
 ) -> str | None:
     """Return Spark SQL over flat results that selects the rows a query answers; None: all.
 
-    A row without a partner is left out if its tuple is earlier than ``since``.
+    A row without a partner is left out if its tuple is earlier than ``since``; so is one
+    with a partner in an as-of join.
     """
     parts = []
     for stream in definition.preserved_streams:
         if (limit := since.get(stream)) is not None:
             column = flat_column_name(stream, time)
             others = [flat_column_name(s, time) for s in definition.streams if s != stream]
-            met = [f"`{other}` IS NOT NULL" for other in others]
+            met = [f"`{o}` IS NOT NULL" for o in others if definition.match is None]
             late = [f"`{column}` IS NULL", f"{microseconds_sql(column)} >= {limit}"]
             parts.append(f"({' OR '.join([*met, *late])})")
     return " AND ".join(parts) or None

@@ -14,6 +14,7 @@ from sqlglot import exp
 from braid.condition.syntax_arguments import AsWritten
 from braid.condition.term_normalizer import split_conjuncts
 from braid.core.join_kinds import JoinKind, parse_kind
+from braid.core.match_rules import Match, MatchRule
 from braid.errors import QueryError
 from braid.hub.query_conditions import Schemas, referenced_aliases, to_sql
 
@@ -25,7 +26,7 @@ _KINDS = {
 """Kinds by side and kind of a JOIN. Without a kind, sqlglot's CROSS is a comma."""
 _JOIN_WORDS = ("ANY", "APPLY", "GLOBAL", "HASH", "LOOP", "MERGE", "OUTER", "PASTE", "POSITIONAL")
 """Words of joins in other dialects, which Spark takes as the alias of the stream before them."""
-_MATCHES: dict[type[exp.Expr], str] = {
+_MATCHES: dict[type[exp.Expr], Match] = {
     exp.GTE: "latest",
     exp.GT: "latest",
     exp.LTE: "first",
@@ -44,17 +45,19 @@ class QueryKind(NamedTuple):
     """The kind of a query's join.
 
     - ``kind``: which tuples are answered without a partner.
-    - ``match``: of an as-of join, latest or first; empty: it is none.
+    - ``match``: of an as-of join, latest or first; None: it is none.
     - ``is_strict``: whether an as-of join leaves out partners at the same time.
     - ``words``: the join as the query has it.
     - ``is_null_test``: whether it is an anti join written as LEFT JOIN with IS NULL in WHERE.
+    - ``order``: of an as-of join, the conjunct that compares the event times.
     """
 
     kind: JoinKind
-    match: str = ""
+    match: Match | None = None
     is_strict: bool = False
     words: str = "JOIN"
     is_null_test: bool = False
+    order: exp.Expr | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -66,9 +69,14 @@ class QueryKind(NamedTuple):
         is_half = self.kind.name in ("semi", "anti") and not self.is_null_test
         return [*aliases[:1]] if is_half else [*aliases]
 
-    def describe_argument(self) -> str:
-        """Return the argument of a StreamJoin of this as-of match."""
-        return f"match={self.match!r}"
+    def make_match_rule(self, columns: Sequence[str]) -> MatchRule | None:
+        """Return the rule of an as-of join by event time; None: it is none.
+
+        ``columns``: those of the second stream, which decide between partners at the same time.
+        """
+        if self.match is None:
+            return None
+        return MatchRule(self.match, is_strict=self.is_strict, ties=tuple(columns))
 
 
 def parse_query_kind(
@@ -198,18 +206,27 @@ def _parse_asof_match(
     where: Sequence[exp.Expr],
     time: str,
 ) -> QueryKind:
+    """Return the kind of an as-of join.
+
+    Raises QueryError unless ON has one comparison of the event times, and for conditions that are
+    evaluated after a partner is chosen.
+    """
     if name not in ("inner", "left"):
         raise QueryError(f"{words} is asked for; an as-of join is ASOF JOIN or ASOF LEFT JOIN")
-    if name == "left":
-        _check_absent_sides(name, words, aliases, on, where)
-    signs = [sign for part in on if (sign := _find_time_order(part, aliases, time)) is not None]
-    if len(signs) != 1:
+    if late := [part for part in where if referenced_aliases(part) & {*aliases[1:]}]:
         raise QueryError(
-            f"{words} has {len(signs)} comparisons of {aliases[0]}.{time} with "
+            f"WHERE {to_sql(late[0]).replace('`', '')} reads {aliases[1]}, whose row {words} "
+            "chooses before WHERE; write the condition into ON"
+        )
+    orders = [(part, sign) for part in on if (sign := _find_time_order(part, aliases, time))]
+    if len(orders) != 1:
+        raise QueryError(
+            f"{words} has {len(orders)} comparisons of {aliases[0]}.{time} with "
             f"{aliases[1]}.{time} by >=, >, <= or < in ON; it takes exactly one"
         )
-    kind = parse_kind(name, aliases)
-    return QueryKind(kind, _MATCHES[signs[0]], signs[0] in (exp.GT, exp.LT), words)
+    part, sign = orders[0]
+    is_strict = sign in (exp.GT, exp.LT)
+    return QueryKind(parse_kind(name, aliases), _MATCHES[sign], is_strict, words, order=part)
 
 
 def _find_time_order(part: exp.Expr, aliases: Sequence[str], time: str) -> type[exp.Expr] | None:

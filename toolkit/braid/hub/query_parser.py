@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from braid.condition.column_names import resolve_columns
 from braid.condition.term_normalizer import split_conjuncts
+from braid.core.match_rules import MatchRule
 from braid.errors import PredicateError, QueryError
 from braid.hub.query_conditions import QueryConditions, Schemas, referenced_aliases, to_sql
 from braid.hub.query_dialect import ACCEPTED, parse_query
@@ -20,8 +21,8 @@ from braid.hub.query_kinds import (
     refuse_bare_using,
     refuse_misplaced_subquery,
 )
-from braid.hub.query_window_parser import interval_windows, parse_windows
-from braid.papers.reuse.query_definition import Definition
+from braid.hub.query_window_parser import bound_asof_windows, interval_windows, parse_windows
+from braid.papers.reuse.query_definition import ASOF, ASOF_LEFT, Definition
 from braid.util.durations import Span
 
 _AGGREGATES = (exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg)
@@ -109,7 +110,13 @@ class _Reader:
         """Return the parsed query."""
         kind, on, filters = self._read_conjuncts()
         ranges, slides = parse_windows(self.tables, windows, slide)
-        if not ranges and len(self.streams) == 2:
+        rule = kind.make_match_rule([*self.schemas[[*self.streams.values()][-1]]])
+        if rule is not None:
+            others = [part for part in on if part is not kind.order]
+            ranges, on = bound_asof_windows(rule, others, self.time, [*self.streams], ranges)
+            if kind.order and not any(len(referenced_aliases(part)) > 1 for part in on):
+                on = [kind.order, *on]  # which connects the streams
+        elif not ranges and len(self.streams) == 2:
             ranges, on, filters = self._read_intervals(kind, on, filters)
         if bare := [a for a in self.streams if a not in ranges]:
             raise QueryError(
@@ -128,7 +135,7 @@ class _Reader:
             self._read_columns(conditions, expressions),
             slides,
         )
-        definition = self._with_kind(definition, kind)
+        definition = self._with_kind(definition, kind, rule)
         self._check_connected(definition)
         if not kind.is_plain:
             _check_plain_rows(kind, expressions, groups, slides)
@@ -215,11 +222,6 @@ class _Reader:
         rest = [] if where is None else split_conjuncts(where.this)
         filters = [self._qualify_columns(part) for part in rest]
         kind = parse_query_kind(joins, [*self.streams], on, filters, self.time)
-        if kind.match:
-            raise QueryError(
-                f"{kind.words} is asked for, which a hub does not answer; a StreamJoin takes "
-                f"{kind.describe_argument()}"
-            )
         if kind.is_null_test:  # which the kind stands for
             filters = [part for part in filters if _reads_only(part, [*self.streams][:1])]
         return kind, on, filters
@@ -243,10 +245,18 @@ class _Reader:
         rest = [part for part in on if part not in matching]
         return QueryConditions([*rest, *filters], self.streams, self.schemas, matching, preserved)
 
-    def _with_kind(self, definition: Definition, kind: QueryKind) -> Definition:
+    def _with_kind(
+        self, definition: Definition, kind: QueryKind, rule: MatchRule | None
+    ) -> Definition:
         """Return the definition with the kind of its join. A right join is a left one."""
         if kind.is_plain:
             return definition
+        if rule is not None:
+            name, left = (
+                (ASOF if kind.kind.is_inner else ASOF_LEFT),
+                next(iter(self.streams.values())),
+            )
+            return replace(definition, kind=name, left_stream=left, match=rule)
         name = "left" if kind.kind.name == "right" else kind.kind.name
         left = min(definition.streams)
         if name != "full":

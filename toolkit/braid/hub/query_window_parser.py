@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from braid.core.match_rules import MatchRule
 from braid.errors import QueryError
 from braid.hub.query_dialect import parse_window
 from braid.util.durations import Span, parse_duration
@@ -66,6 +67,29 @@ def interval_windows(parts: Sequence[exp.Expr], time: str) -> tuple[dict[str, in
         else:
             windows[bound[0]] = bound[1]
     return (windows, rest) if len(windows) == 2 else ({}, list(parts))
+
+
+def bound_asof_windows(
+    rule: MatchRule,
+    parts: Sequence[exp.Expr],
+    time: str,
+    aliases: Sequence[str],
+    ranges: Mapping[str, int],
+) -> tuple[dict[str, int], list[exp.Expr]]:
+    """Return the windows of an as-of join by alias, and the conditions that are not about time.
+
+    Windows are bounded by the rule, and by tolerances: interval conditions on the event times.
+    ``ranges``: windows as given.
+    """
+    windows, rest = dict(ranges), []
+    for part in parts:
+        bound = _parse_interval_condition(part, time)
+        if bound is None or bound[1] <= 0:
+            rest.append(part)
+        else:
+            windows[bound[0]] = min(bound[1], windows.get(bound[0], bound[1]))
+    bounded = zip(aliases, rule.limit_windows([windows.get(a) for a in aliases]), strict=True)
+    return {alias: window for alias, window in bounded if window is not None}, rest
 
 
 def _parse_interval_condition(part: exp.Expr, time: str) -> tuple[str, int] | None:

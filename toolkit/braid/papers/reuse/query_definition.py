@@ -9,13 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from braid.core.match_rules import MatchRule
 from braid.papers.reuse.selections import EVERYTHING, Selection, implies_selection
 
 Column = tuple[str, str]
 """The name of a stream and the name of a column."""
 
 INNER = "inner"
-"""The kind of joins in which only pairs are results."""
+"""The kind of joins in which all pairs are results, and nothing else."""
+ASOF, ASOF_LEFT = "asof", "asof left"
+"""The kinds of as-of joins; the second one also has rows without partners."""
 
 UNBOUNDED = 1 << 55
 """The length of an unbounded window, in microseconds: 1141 years. It needs no special case."""
@@ -60,10 +63,11 @@ class Definition:
       Several: results are emitted at each multiple of one of them.
     - ``groups``: grouping columns of an aggregate; None: no aggregate.
     - ``aggregates``: the aggregates, as text.
-    - ``kind``: inner, left, full, semi or anti. Join conditions of a kind that is not inner may be
-      over a single stream: they decide whether its tuples have partners. A right join is a left
-      join whose left stream is the other one.
+    - ``kind``: inner, left, full, semi, anti, asof or asof left. Join conditions of a kind
+      that is not inner may be over a single stream: they decide whether its tuples have partners.
+      A right join is a left join whose left stream is the other one.
     - ``left_stream``: the left stream of a kind that is not inner; empty: the kind is inner.
+    - ``match``: the rule of an as-of join by event time, which its windows bound; None: it is none.
     """
 
     streams: tuple[str, ...]
@@ -76,6 +80,7 @@ class Definition:
     aggregates: frozenset[str] = frozenset()
     kind: str = INNER
     left_stream: str = ""
+    match: MatchRule | None = None
 
     @classmethod
     def make(
@@ -118,7 +123,7 @@ class Definition:
 
     @property
     def preserved_streams(self) -> tuple[str, ...]:
-        """The streams whose tuples are answered without a partner, too."""
+        """The streams whose tuples are answered once they are final, by partners or without."""
         if self.kind == INNER:
             return ()
         return self.streams if self.kind == "full" else (self.left_stream,)

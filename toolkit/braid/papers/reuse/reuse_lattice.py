@@ -58,7 +58,7 @@ def with_result_columns(demand: Definition, columns: tuple[frozenset[str], ...])
     """Return a demand with the columns of its operator's results."""
     return Definition(
         demand.streams, demand.joins, demand.selections, demand.windows, columns, demand.slides,
-        demand.groups, demand.aggregates, demand.kind, demand.left_stream,
+        demand.groups, demand.aggregates, demand.kind, demand.left_stream, demand.match,
     )  # fmt: skip
 
 
