@@ -45,6 +45,8 @@ STREAMS = tables("ab", {"a": 300, "b": 400}, seed=31, batches=8)
 class Run(msgspec.Struct):
     """A join of seeded streams in a folder, with a fraction of all pairs if one is given, or a hub.
 
+    ``more`` are further arguments of the join.
+
     It creates the file FOLDER.held and waits forever right before the commit of batch ``held``, or
     at the point of ``hub_cases.held``, or before the input of batch ``cuts`` is written, after all
     batches before it are committed. In batch ``stalls`` a task creates the file FOLDER.stalled and
@@ -58,6 +60,7 @@ class Run(msgspec.Struct):
     fraction: float | None = None
     stalls: int | None = None
     cuts: int | None = None
+    more: dict[str, str] = {}
 
     @property
     def mark(self) -> Path:
@@ -74,15 +77,18 @@ class Run(msgspec.Struct):
         streams = frames(spark, STREAMS)
         if self.verb == "resume":
             return StreamJoin.resume(self.folder, streams, executor=self.way)
-        return joined(streams, self.fraction, self.way).start(self.folder, batches="batch")
+        join = joined(streams, self.fraction, self.way, **self.more)
+        return join.start(self.folder, batches="batch")
 
 
-def joined(streams: Any, fraction: float | None = None, way: str = "auto") -> StreamJoin:
+def joined(
+    streams: Any, fraction: float | None = None, way: str = "auto", **more: Any
+) -> StreamJoin:
     """Return the join that all drivers run."""
     windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}
     shed = None if fraction is None else Shed(fraction=fraction)
     return StreamJoin(
-        streams, ON, Scatter(), windows, time="ts", check=True, executor=way, shed=shed
+        streams, ON, Scatter(), windows, time="ts", check=True, executor=way, shed=shed, **more
     )
 
 

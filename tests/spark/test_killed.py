@@ -5,10 +5,12 @@ A driver has several runs, each at another moment when it is killed, so that few
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import driver
 import hub_cases
+import pyarrow as pa
 import pytest
 from braid.core.run_events import BatchCommitted
 from braid.storage.integrity import check_run
@@ -29,6 +31,9 @@ from oracle import (
 )
 from pyspark.sql import SparkSession
 
+KINDS = {"left": {"how": "left"}, "latest": {"match": "latest", "ties": "id"}}
+"""Arguments of joins that are not inner."""
+
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -38,7 +43,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
       4.
     - "turns": right before the commit of batch 4, which ran in the driver, and of batch 6, which
       ran on Spark.
-    - "shed": right before the commit of batch 4.
+    - "shed", and "left" and "latest", joins of these kinds: right before the commit of batch 4.
     - "cut": before the input of batch 3 was written.
     - "hub": in the middle of a submission.
     """
@@ -51,6 +56,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         log,
         Run(str(turns), "start", 4, "process"),
         Run(str(shed), "start", 4, "spark", 0.4),
+        *(Run(str(folder / name), "start", 4, "spark", more=more) for name, more in KINDS.items()),
         Run(str(hub), "hub"),
         Run(str(cut), "start", cuts=3),
         stalling,
@@ -81,6 +87,25 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kill(process, log)
     assert RunStore(turns).log.committed_batches() == [*range(6)]
     return folder
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_driver_of_a_join_of_another_kind_is_killed(
+    spark: SparkSession, tmp_path: Path, killed: Path, name: str
+) -> None:
+    """Results are those of an undisturbed run, without Spark."""
+    whole = driver.joined(driver.STREAMS, **KINDS[name]).start(tmp_path / "whole", batches="batch")
+    assert whole.awaitTermination()
+    store = RunStore(killed / name)
+    assert store.log.committed_batches() == [0, 1, 2, 3]
+    run = StreamJoin.resume(store.path, frames(spark, driver.STREAMS))
+    assert run.awaitTermination() and check_run(store.path)[0] == []
+    rows = [count_pairs(run.results().toArrow()), count_pairs(whole.results())]
+    assert rows[0] == rows[1] and any(b is None for _, b in rows[0]) == (name == "left")
+
+
+def count_pairs(rows: pa.Table) -> Counter[tuple[int, int | None]]:
+    return Counter((row["a"]["id"], row["b"] and row["b"]["id"]) for row in rows.to_pylist())
 
 
 def truth() -> Ids:
