@@ -96,7 +96,7 @@ def plan_rewrite(engine: Engine, queries: Queries) -> BitmapRewrite:
         QueryBitmaps.from_queries(queries),
         _find_limits(engine),
         engine.store.force,
-        unite_kinds((*state.queries, *queries)).preserved,
+        unite_kinds(queries).preserved,
         frozenset(s for q in (*state.queries, *queries) for s in q.answered_streams),
     )
 

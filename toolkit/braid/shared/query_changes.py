@@ -15,7 +15,7 @@ from braid.condition.access_paths import Order
 from braid.core.answer_state import to_limit
 from braid.core.query import MOST, Query
 from braid.core.releases import LEFT
-from braid.core.reserved_columns import MARK, ROUTING, TIME
+from braid.core.reserved_columns import MARK, ROUTING, ROW, TIME
 from braid.core.stream_clocks import Clock
 from braid.kernels.block_builder import (
     build_block,
@@ -119,6 +119,8 @@ def rewrite_bitmaps(
     batch = take_numbered_rows(rows) if is_numbered else rows.batch
     if chosen is not None:
         batch = batch.filter(pa.array(chosen))
+    if not is_numbered and ROW in batch.schema.names:  # no query preserves the stream any more
+        batch = batch.drop_columns([ROW])
     marks = (batch.column(MARK).to_numpy() & kept_bits) | fresh
     ranks = bitmaps.longest_window_rank(stream, marks)
     alive = marks != 0
