@@ -80,7 +80,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "number for times": ({"tolerance": 5}, "tolerance is 5, but times are compared"),
     "span for numbers": ({"order": "x", "tolerance": "5 s"}, "but numbers are compared"),
     "negative": ({"order": "x", "tolerance": -1}, "it must be a number, 0 or more"),
-    "not a span": ({"tolerance": "soon"}, "the tolerance is 'soon'"),
+    "not a span": ({"tolerance": "soon"}, "tolerance is 'soon'; it must be a span of 0 or more"),
     "no number": ({"tolerance": [1]}, "tolerance is [1]"),
     "word for strict": ({"strict": "yes"}, "strict is 'yes'"),
     "shed": ({"shed": Shed(fraction=0.5)}, "match is given with shed"),
@@ -319,8 +319,8 @@ def test_a_late_tuple_takes_no_partner_that_is_after_it_or_forgotten(tmp_path: P
     a = in_batches(table(at(100, 5, 60, 100)), 0, 2, 2, 2)
     b = in_batches(table(at(3, 50, 200)), 0, 0, 1)
     assert take_partners(tmp_path / "run", a, b, match="latest") == {0: 1, 2: 1, 3: 1}
-    with pytest.raises(ValueError, match="2 tuples came late"):
-        check_answers(tmp_path / "run")
+    report = check_answers(tmp_path / "run")
+    assert report.is_right and report.late > 0
 
 
 def test_a_row_at_the_least_time_that_counts_dominates_unless_equals_are_left_out() -> None:
