@@ -65,7 +65,8 @@ def test_the_same_seed_gives_the_same_trace_in_another_process_too(seed: int) ->
 def test_a_world_that_goes_wrong_prints_its_seed_its_scenario_and_its_last_steps() -> None:
     delivered_too_early = WORLD_FAULTS[5]
     with delivered_too_early.put():
-        wrong = next(v for v in map(play, range(delivered_too_early.worlds)) if v.wrong)
+        # World 74 is the first that finds it; those before it would take half a minute.
+        wrong = next(v for v in map(play, range(74, delivered_too_early.worlds)) if v.wrong)
     said = str(wrong)
     assert said.startswith(f"world {wrong.seed}: ") and f"Scenario(seed={wrong.seed}, " in said
     assert said.endswith(wrong.trace[-1]) and said.count("\n") > 50
