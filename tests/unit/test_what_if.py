@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from braid import AdaptiveGrid, Aligned, Ring, StaticGrid
 from braid.core.run_events import BatchCommitted, RunStarted
-from braid.simulation.placement_comparison import (
+from braid.simulation.alternative_placement import (
     comparable_placements,
     observed_input,
     simulate_alternative,

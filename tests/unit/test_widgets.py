@@ -11,7 +11,7 @@ from braid.core.batch_report import HostMetrics
 from braid.core.block_history_index import EventIndex
 from braid.core.event_jsonl import write_events
 from braid.core.run_events import EventsTrimmed, QueryAdded, RunEnded
-from braid.simulation.placement_comparison import simulate_alternative
+from braid.simulation.alternative_placement import simulate_alternative
 from braid.simulation.simulator import simulate
 from braid_widgets.base import display as showing
 from braid_widgets.base.display import display_view

@@ -33,7 +33,7 @@ def watch(run: Any) -> Any:
     needs no kernel and no network. Raises ModuleNotFoundError if the extra for notebooks is not
     installed, and ValueError for a path that is neither a run folder nor a recording.
     """
-    from braid.simulation.placement_comparison import comparable_placements, simulate_alternative
+    from braid.simulation.alternative_placement import comparable_placements, simulate_alternative
 
     return load_view_module("watch").watch(run, simulate_alternative, comparable_placements)
 

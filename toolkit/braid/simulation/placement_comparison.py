@@ -1,4 +1,4 @@
-"""Compare placements by simulation: for "auto", or on the input of a recorded run.
+"""Compare placements by simulation, to choose one for "auto".
 
 The result is modelled, and the same for the same facts.
 """
@@ -9,17 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, NamedTuple
 
-from braid.core.batch_history import LiveBlocks
 from braid.core.batch_report import HostMetrics
 from braid.core.placement import Placement, placements_for
-from braid.core.plan import Block
 from braid.core.plan_sentences import format_count
-from braid.core.run_events import BatchCommitted, BatchPlanned, EventsTrimmed, RunStarted
+from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.simulation.simulator import simulate
-from braid.util.durations import parse_duration
 
 BATCHES = 8
 """Simulated batches of each candidate."""
@@ -253,165 +249,3 @@ def _explain_choice(known: JoinStatistics, best: str, ratios: dict[str, float]) 
         facts.append("no index finds partners")
     than = f"; modelled work, compared with it: {others}" if others else ""
     return f"{best} for {', '.join(facts)}{than}"
-
-
-RECENT = 10
-"""Number of batches whose mean predicts later ones."""
-
-
-_SIZED = ("hosts", "n", "m", "max_hosts", "resize", "cluster", "weights", "capacity")
-"""Settings that depend on the number of hosts."""
-
-
-@dataclass(frozen=True, slots=True)
-class BaselineCurve:
-    """The simulated load of a placement that was not run.
-
-    - ``batch``: batch numbers, from 0.
-    - ``max_host_tuples``: by batch, tuples on its fullest host.
-    - ``sent_copies``: by batch, copies of new tuples that it sends.
-    """
-
-    name: str
-    batch: tuple[int, ...]
-    max_host_tuples: tuple[int, ...]
-    sent_copies: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RunInput:
-    """The input of a run, reconstructed from its events.
-
-    - ``held_tuples``: by stream, tuples held after a batch.
-    - ``received_tuples``: by later batch and stream, new tuples.
-    - ``seconds``: event time of each batch. The first entry is for the held tuples.
-    - ``sizes``: by stream, bytes of a tuple.
-    """
-
-    held_tuples: tuple[int, ...]
-    received_tuples: tuple[tuple[int, ...], ...]
-    seconds: tuple[float, ...]
-    sizes: tuple[int, ...]
-
-
-def comparable_placements(start: RunStarted) -> tuple[str, ...]:
-    """Return the names of the placements that could have joined the streams of a run."""
-    return tuple(placements_for(len(start.streams), equality=False))
-
-
-def simulate_alternative(
-    events: Iterable[Any], name: str, hosts: int, since: int = -1, ahead: int = 20
-) -> BaselineCurve:
-    """Return the load if another placement takes over after batch ``since``.
-
-    The placement receives the held tuples at once, then the later batches as they arrived, then
-    ``ahead`` batches like the most recent ones. Nothing is measured; the loads are modelled.
-
-    ``since`` counts from 0; -1: from the beginning. If the events of that batch are trimmed, the
-    first batch with events is used.
-
-    Raises ValueError for a placement that does not join these streams, a number of hosts that it
-    does not support, an unknown batch, and a run with windows whose tuples have no event time.
-    """
-    happened = list(events)
-    start = next((e for e in happened if isinstance(e, RunStarted)), None)
-    commits = [e for e in happened if isinstance(e, BatchCommitted)]
-    if start is None or not commits:
-        raise ValueError("nothing has been joined yet, so nothing can be compared")
-    if not -1 <= since <= commits[-1].batch:
-        raise ValueError(f"there is no batch {since + 1}; this run has had {commits[-1].batch + 1}")
-    before = next((e for e in happened if isinstance(e, EventsTrimmed)), None)
-    if before is not None and since <= before.batch:  # earlier input is unknown
-        since = commits[0].batch
-    given = observed_input(start, commits, since, () if before is None else before.live_blocks)
-    placement = make_placement(start, name, hosts)
-    counts = [*([given.held_tuples] if any(given.held_tuples) else []), *given.received_tuples]
-    counts += [_average_recent_batches(given.received_tuples or (given.held_tuples,))] * ahead
-    seconds = [*given.seconds[not any(given.held_tuples) :], *[given.seconds[-1]] * ahead]
-    windows = [_parse_window_seconds(start.windows.get(a)) for a in start.streams]
-    run = simulate(
-        placement,
-        counts,
-        streams=start.streams,
-        windows=windows,
-        seconds=seconds,
-        tuple_bytes=given.sizes,
-    )
-    first = since + 1 - any(given.held_tuples)
-    modelled = [e for e in run if isinstance(e, BatchCommitted)][: len(counts)]
-    return BaselineCurve(
-        f"{name}({placement.hosts})",
-        tuple(first + k for k in range(len(modelled))),
-        tuple(max(h.stored_tuples for h in e.host_metrics) for e in modelled),
-        tuple(e.total_host_metrics.received_tuples for e in modelled),
-    )
-
-
-def make_placement(start: RunStarted, name: str, hosts: int) -> Placement:
-    """Return a placement by name, on ``hosts`` hosts.
-
-    It has the run's settings if it is the run's own placement.
-
-    Raises ValueError if it does not support the hosts or the streams.
-    """
-    kind = Placement.class_by_name(name)
-    started_with = start.placement_settings if name == start.placement else {}
-    settings = {k: v for k, v in started_with.items() if k not in _SIZED}
-    settings |= {"hosts": hosts} if "hosts" in kind.setting_names() else {}
-    placement = kind.from_settings(settings)
-    if not placement.supports_streams(len(start.streams)):
-        raise ValueError(f"{name} does not join {len(start.streams)} streams")
-    return placement
-
-
-def observed_input(
-    start: RunStarted, commits: Sequence[BatchCommitted], since: int, left: Iterable[Block] = ()
-) -> RunInput:
-    """Return the tuples that a run held after a batch, and those that arrived later.
-
-    ``left`` are the blocks that it had before these commits.
-    """
-    blocks, held, ends = LiveBlocks(), (0,) * len(start.streams), [0.0]
-    sizes = [1] * len(start.streams)
-    later = []
-    blocks.apply_changes(left)
-    for event in commits:
-        blocks.apply_commit(event)
-        for b in event.changed_blocks:
-            sizes[b.stream] = max(1, round(b.size_bytes / b.rows)) if b.rows else sizes[b.stream]
-        if event.batch == since:
-            held = tuple(event.live_tuples)
-            ends = [_find_latest_seconds(blocks.values())]
-            low = (
-                min(
-                    (b.event_time_range[0] for b in blocks.values() if b.event_time_range),
-                    default=0,
-                )
-                / 1e6
-            )
-        elif event.batch > since:
-            later.append(tuple(event.received_tuples))
-            fresh = [b for b in event.changed_blocks if b.batch == event.batch]
-            ends.append(max(_find_latest_seconds(fresh), ends[-1] + 1e-6))
-    if start.windows and ends[-1] == 0.0:
-        raise ValueError("the run has windows, and its blocks tell no event time")
-    span = max(ends[0] - low, 1e-6) if any(held) else 1.0
-    lasts = [max(b - a, 1e-6) for a, b in pairwise(ends)] if start.windows else [1.0] * len(later)
-    return RunInput(held, tuple(later), (span, *lasts), tuple(sizes))
-
-
-def _find_latest_seconds(blocks: Iterable[Block]) -> float:
-    """Return the latest event time of blocks, in seconds."""
-    return (
-        max((b.event_time_range[1] for b in blocks if b.event_time_range is not None), default=0)
-        / 1e6
-    )
-
-
-def _average_recent_batches(came: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    recent = [c for c in came if any(c)][-RECENT:] or [tuple(0 for _ in came[-1])]
-    return tuple(round(sum(each) / len(recent)) for each in zip(*recent, strict=True))
-
-
-def _parse_window_seconds(text: str | None) -> float | None:
-    return None if text is None else parse_duration(text, "window") / 1e6
