@@ -106,7 +106,7 @@ def test_a_missing_pair_is_explained_with_values_distance_and_advice(tmp_path: P
         "  o.total > 5         true  100 and 5\n"
         "  window of o         exceeded  p is 3 min 21 s after o; o is kept for 1 min 30 s: 1 min "
         "51 s too late\n"
-        '  to have it          windows={"o": "3 min 22 s"} holds 2.2 times as many tuples of o\n'
+        '  to have it          windows={"o": "3 min 22 s"} holds 2.2 times the tuples of o\n'
         "tuples: 1 of o, 1 of p; searched batches 0 to 4. Certain."
     )
 

@@ -327,7 +327,7 @@ def _advise_setting(pair: PairFacts, run: RunFacts, verdict: str) -> str:
         }
         spans = ", ".join(f'"{a}": "{format_duration(w, exact=True)}"' for a, w in needed.items())
         factors = ", ".join(
-            f"{w / run.windows[a]:.1f} times as many tuples of {a}" for a, w in needed.items()
+            f"{w / run.windows[a]:.1f} times the tuples of {a}" for a, w in needed.items()
         )
         return f"windows={{{spans}}} holds {factors}"
     if verdict == "late":
