@@ -182,9 +182,9 @@ def _find_gain_of_change(
     yield (
         headline,
         f"It came at batch {last.batch + 1} and turned {_format_grid(last.previous_mapping)} into "
-        f"{_format_grid(last.mapping)}. At the end a host holds {new:,.0f} rows, {share} {side} "
-        f"the {old:,.0f} of the grid before. All changes together moved {facts.moved_rows:,} rows "
-        f"while the join went on.",
+        f"{_format_grid(last.mapping)}. If rows were spread evenly, a host would hold {new:,.0f} "
+        f"at the end, {share} {side} the {old:,.0f} of the grid before. All changes "
+        f"together moved {facts.moved_rows:,} rows while the join went on.",
     )
 
 
