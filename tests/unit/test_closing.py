@@ -154,12 +154,28 @@ def test_a_closing_batch_that_fails_closes_nothing(
     assert run._engine.state.is_closed and run.status["state"] == "completed"
 
 
+def silence_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the source be silent until a batch without tuples has answered what is due."""
+    monkeypatch.setattr(JoinRun, "silence_seconds", 0.03)
+    monkeypatch.setattr(JoinRun, "_waits_for_silence", lambda run: True)
+    run_next = JoinRun._run_next_batch
+
+    def run_after_silence(run: JoinRun, source: Any, number: int) -> None:
+        wait_until(
+            lambda: run._ended.is_set() or not run._engine.has_due_answers(),
+            "the batch without tuples",
+            60,
+        )
+        run_next(run, source, number)
+
+    monkeypatch.setattr(JoinRun, "_run_next_batch", run_after_silence)
+
+
 def test_answers_do_not_wait_for_a_silent_source(
     tmp_path: Path, started: list[JoinRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After each batch the source is silent for so long that those that are due come at once."""
-    monkeypatch.setattr(JoinRun, "silence_seconds", 0.03)
-    monkeypatch.setattr(JoinRun, "_waits_for_silence", lambda run: True)
+    """Batch 1 makes a tuple final, and batch 2 does not come for a while."""
+    silence_source(monkeypatch)
     second = 1_000_000
     a = pa.table({"k": [1, 2], "ts": pa.array([0, second], pa.timestamp("us")), "batch": [0, 1]})
     b = pa.table(
@@ -176,7 +192,6 @@ def test_answers_do_not_wait_for_a_silent_source(
     run = join.start(
         tmp_path / "run",
         batches="batch",
-        pace=1.0,
         durability="process",
         foreachBatch=lambda rows, batch: delivered.append((batch, rows.num_rows)),
     )
@@ -192,22 +207,21 @@ def test_answers_do_not_wait_for_a_silent_source(
 def test_a_run_may_be_stopped_and_may_fail_while_its_source_is_silent(
     tmp_path: Path, started: list[JoinRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(JoinRun, "silence_seconds", 0.03)
-    monkeypatch.setattr(JoinRun, "_waits_for_silence", lambda run: True)
+    silence_source(monkeypatch)
     real = CASE.make_join()
 
     def stop_in_silence(rows: Any, batch: int) -> None:
         if started[-1]._engine.state.previous_received == (0, 0):
             started[-1].stop()
 
-    run = real.start(tmp_path / "1", batches="batch", pace=0.3, foreachBatch=stop_in_silence)
+    run = real.start(tmp_path / "1", batches="batch", foreachBatch=stop_in_silence)
     assert run._ended.wait(30) and run.status["state"] == "stopped"
 
     def fail_in_silence(rows: Any, batch: int) -> None:
         if started[-1]._engine.state.previous_received == (0, 0):
             raise OSError("no room")
 
-    run = real.start(tmp_path / "2", batches="batch", pace=0.3, foreachBatch=fail_in_silence)
+    run = real.start(tmp_path / "2", batches="batch", foreachBatch=fail_in_silence)
     assert run._ended.wait(30) and run.status["state"] == "failed"
     assert "no room" in str(run.exception())
 
