@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from braid.papers.theta.grid import StaticGrid as StaticGrid
     from braid.papers.theta.grid import StaticOpt as StaticOpt
     from braid.result_explanation import why as why
+    from braid.run_bundle import bundle as bundle
+    from braid.run_bundle import unbundle as unbundle
     from braid.run_doctor import doctor as doctor
     from braid.run_views import watch as watch
     from braid.shared.shared_join import SharedJoin as SharedJoin
@@ -62,11 +64,13 @@ _MODULES = {
     "SharedRun": "braid.shared.shared_run",
     "Shed": "braid.papers.shedding.shed",
     "StreamJoin": "braid.stream_join",
+    "bundle": "braid.run_bundle",
     "doctor": "braid.run_doctor",
     "inner_product": "braid.condition.set_similarity",
     "make_figure_1": "braid.papers.reuse.network",
     "session": "braid.spark_session",
     "transit_stub": "braid.papers.reuse.network",
+    "unbundle": "braid.run_bundle",
     "watch": "braid.run_views",
     "why": "braid.result_explanation",
 }

@@ -7,23 +7,21 @@ import os
 import platform
 import select
 import sys
-from collections.abc import Callable, Sequence
-from functools import wraps
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from braid import __version__
 from braid.core.event_jsonl import EventTail
 from braid.plugins import load_commands
+from braid.run_commands import add_run_commands, exit_on_errors
 from braid.run_views import load_view_module
 from braid.util.git_checkout import git_commit
 from braid.util.optional_imports import missing_dependency_message
+from braid.util.package_versions import list_versions
 
-Command = Callable[[argparse.Namespace], int]
 _LAB_COMMANDS = ("report", "list")
 """Commands that ``braid_lab`` adds, if it is installed."""
-_PACKAGES = ("duckdb", "pyarrow", "numpy", "sqlglot", "pyspark", "pandas")
 _SIGPIPE = 141
 """The exit code that a shell reports for a program whose output pipe was closed."""
 
@@ -103,9 +101,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "--why", metavar=("A", "B"), type=int, nargs=2, help="why two blocks met, or did not"
     )
     inspect.set_defaults(command=_inspect_run)
-    _add_why_command(commands)
-    _add_doctor_command(commands)
-    _add_serve_command(commands)
+    add_run_commands(commands)
     shown = commands.add_parser(
         "watch", help="show an active or ended run in a browser on this machine"
     )
@@ -171,43 +167,6 @@ def _make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_why_command(commands: Any) -> None:
-    why = commands.add_parser("why", help="explain why rows are joined in a run, or are not")
-    why.add_argument("run", metavar="RUN", type=Path, help="a run folder")
-    why.add_argument(
-        "--row",
-        metavar=("ALIAS", "CONDITION"),
-        nargs=2,
-        action="append",
-        required=True,
-        help='the rows of a stream, such as: --row o "id = 7" (repeat it for other streams)',
-    )
-    why.add_argument(
-        "--limit", metavar="N", type=int, default=20, help="rows of each stream (default: 20)"
-    )
-    why.add_argument("--json", action="store_true", help="as a JSON object")
-    why.set_defaults(command=_explain_rows)
-
-
-def _add_doctor_command(commands: Any) -> None:
-    cure = commands.add_parser(
-        "doctor", help="say what is wrong with a run; the exit code is 1 after a warning"
-    )
-    cure.add_argument("run", metavar="RUN", type=Path, help="a run folder")
-    cure.add_argument("--only", metavar="RULE", nargs="+", help="the rules to apply")
-    cure.add_argument("--json", action="store_true", help="as a JSON object")
-    cure.set_defaults(command=_diagnose_run)
-
-
-def _add_serve_command(commands: Any) -> None:
-    serve = commands.add_parser(
-        "serve", help="serve /metrics and /health of runs over HTTP on this machine"
-    )
-    serve.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run folders")
-    serve.add_argument("--port", type=int, default=0, help="the port (default: any free port)")
-    serve.set_defaults(command=_serve_health)
-
-
 def _add_plugin_commands(commands: Any) -> None:
     """Add the commands of installed packages. Those of the lab are refused if it is missing."""
     for add_commands in load_commands():
@@ -235,32 +194,10 @@ class _PrintVersions(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *arguments: Any) -> None:
         print(_format_version())
-        for package in _PACKAGES:
-            try:
-                print(package, version(package))
-            except PackageNotFoundError:
-                print(package, "is not installed")
+        for package, version in list_versions().items():
+            print(package, version or "is not installed")
         print(f"Python {platform.python_version()} on {platform.system()}")
         parser.exit()
-
-
-def _exit_on_errors(*errors: type[Exception]) -> Callable[[Command], Command]:
-    """Return a decorator for commands that print these errors as one line and return 2."""
-
-    def refusing(command: Command) -> Command:
-        @wraps(command)
-        def run(options: argparse.Namespace) -> int:
-            try:
-                return command(options)
-            except BrokenPipeError:  # an OSError that `main` handles
-                raise
-            except errors as error:
-                print(f"braid: {error}", file=sys.stderr)
-                return 2
-
-        return run
-
-    return refusing
 
 
 def _run_cluster(options: argparse.Namespace) -> int:
@@ -272,7 +209,7 @@ def _run_cluster(options: argparse.Namespace) -> int:
     return 0
 
 
-@_exit_on_errors(ValueError)
+@exit_on_errors(ValueError)
 def _inspect_run(options: argparse.Namespace) -> int:
     from braid.run_inspector import inspect_run
 
@@ -280,41 +217,13 @@ def _inspect_run(options: argparse.Namespace) -> int:
     return 0
 
 
-@_exit_on_errors(ValueError)
-def _diagnose_run(options: argparse.Namespace) -> int:
-    from braid.run_doctor import doctor
-
-    diagnosis = doctor(options.run, options.only)
-    print(diagnosis.to_json() if options.json else diagnosis)
-    return 0 if diagnosis.is_sound else 1
-
-
-@_exit_on_errors(ValueError, OSError, OverflowError)
-def _serve_health(options: argparse.Namespace) -> int:
-    from braid.health_server import make_health_server
-
-    with make_health_server(options.runs, options.port) as server:
-        print(f"http://127.0.0.1:{server.server_port}/metrics, end with Ctrl-C", flush=True)
-        server.serve_forever()
-    return 0
-
-
-@_exit_on_errors(ValueError)
-def _explain_rows(options: argparse.Namespace) -> int:
-    from braid.result_explanation import why
-
-    answer = why(options.run, dict(options.row), options.limit)
-    print(answer.to_json() if options.json else answer)
-    return 0
-
-
-@_exit_on_errors(ValueError, OSError, OverflowError)
+@exit_on_errors(ValueError, OSError, OverflowError)
 def _watch_run(options: argparse.Namespace) -> int:
     load_view_module("server").serve_forever(options.run, options.port)
     return 0
 
 
-@_exit_on_errors(ValueError, OSError)
+@exit_on_errors(ValueError, OSError)
 def _save_replay(options: argparse.Namespace) -> int:
     events = EventTail(options.run).read_new()
     try:
@@ -325,7 +234,7 @@ def _save_replay(options: argparse.Namespace) -> int:
     return 0
 
 
-@_exit_on_errors(ValueError)
+@exit_on_errors(ValueError)
 def _print_health(options: argparse.Namespace) -> int:
     from braid.health import read_health
 
@@ -340,7 +249,7 @@ def _print_health(options: argparse.Namespace) -> int:
     return 0 if health.is_healthy else 1
 
 
-@_exit_on_errors(ValueError)
+@exit_on_errors(ValueError)
 def _check_run(options: argparse.Namespace) -> int:
     from braid.storage.integrity import check_run, repair_hint
     from braid.storage.remote_medium import is_object_store_url
@@ -367,7 +276,7 @@ def _check_answers(options: argparse.Namespace) -> int:
     return 0 if report.is_right else 1
 
 
-@_exit_on_errors(ValueError, RuntimeError)
+@exit_on_errors(ValueError, RuntimeError)
 def _repair_run(options: argparse.Namespace) -> int:
     from braid.storage.integrity import repair_run
 
@@ -378,7 +287,7 @@ def _repair_run(options: argparse.Namespace) -> int:
     return 0
 
 
-@_exit_on_errors(ValueError, OSError)
+@exit_on_errors(ValueError, OSError)
 def _advise_on_queries(options: argparse.Namespace) -> int:
     from braid.hub.sharing_advisor import advise_sharing
 

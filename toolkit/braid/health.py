@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, cast
 import msgspec
 
 from braid.core.answer_events import TuplesAnswered
+from braid.core.bundle_parts import HEALTH, is_bundle, read_bundle_part
 from braid.core.comparison_watch import describe_comparisons
 from braid.core.run_events import BatchCommitted, RunStarted
 from braid.core.stream_clocks import IrregularCounts, find_other_times
@@ -183,8 +184,11 @@ def _list_stream_samples(health: RunHealth) -> Iterator[Sample]:
 def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> RunHealth:
     """Return the health of the run or hub in a folder.
 
-    Raises ValueError if the folder holds none, and for a bucket.
+    That of a bundle is from when it was written. Raises ValueError if the folder holds none, and
+    for a bucket.
     """
+    if is_bundle(path):
+        return msgspec.json.decode(read_bundle_part(path, HEALTH), type=RunHealth)
     if is_object_store_url(path):
         raise ValueError(
             f"{path} is a bucket, which does not tell whether somebody runs what is in it; ask "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from braid.core.irregular_rows import IrregularRowsWritten
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from braid.result_explanation import Why
     from braid.row_selectors import Selector
+    from braid.run_bundle import Bundle
     from braid.run_doctor import Diagnosis
 
 _MISSING = "spark.sql.files.ignoreMissingFiles"
@@ -184,6 +186,14 @@ class JoinRun(EngineRun):
         from braid.run_doctor import doctor
 
         return doctor(self.store.url or self.store.path, rules)
+
+    def bundle(
+        self, file: str | Path | None = None, data: bool = False, last: int | None = None
+    ) -> Bundle:
+        """Write what others need to understand this run into one file, as ``braid.bundle`` does."""
+        from braid.run_bundle import bundle
+
+        return bundle(self.store.url or self.store.path, file, data, last)
 
     def why(self, rows: Mapping[str, Selector], limit: int = 20) -> Why:
         """Return why tuples are joined in this run, or are not, as ``braid.why`` does.

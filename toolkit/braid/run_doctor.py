@@ -9,8 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import duckdb
+import msgspec
 
 from braid.answer_check_kinds import read_checkable_settings
+from braid.core.bundle_parts import DIAGNOSIS, is_bundle, read_bundle_part
+from braid.core.event_jsonl import read_events
+from braid.core.facts import Visit
 from braid.core.run_diagnosis import RULES, diagnose_run
 from braid.core.run_events import BatchCommitted, RunStarted
 from braid.core.run_record import BATCHES, Finding, RunRecord
@@ -82,7 +86,7 @@ def doctor(path: str | Path, rules: Sequence[str] | None = None) -> Diagnosis:
     Parameters
     ----------
     path
-        Folder of the run of a StreamJoin, running or ended.
+        Folder of the run of a StreamJoin, running or ended, or a bundle of it.
     rules
         Names of the rules to apply (see ``braid.core.run_diagnosis``). Default: all.
 
@@ -90,16 +94,20 @@ def doctor(path: str | Path, rules: Sequence[str] | None = None) -> Diagnosis:
     """
     if is_object_store_url(path):
         raise ValueError(f"{path} is a bucket; copy the run to a folder to diagnose it")
-    store = RunStore(path)
-    record = _read_record(store)
+    record = _read_bundled_record(path) if is_bundle(path) else read_record(RunStore(path))
+    return diagnose_record(str(path), record, rules)
+
+
+def diagnose_record(run: str, record: RunRecord, rules: Sequence[str] | None = None) -> Diagnosis:
+    """Return what is wrong with a ``run`` by its record."""
     findings = diagnose_run(record, rules)
     numbers = [commit.batch for commit in record.batches]
     ends = (numbers[0], numbers[-1]) if record.can_be_judged else ()
     applied = len(RULES) if rules is None else len({*rules})
-    return Diagnosis(str(path), tuple(findings), ends, record.seconds, applied)
+    return Diagnosis(run, tuple(findings), ends, record.seconds, applied)
 
 
-def _read_record(store: RunStore) -> RunRecord:
+def read_record(store: RunStore) -> RunRecord:
     """Return the record of a run. Raises ValueError if no run has begun in the folder."""
     settings, file = read_checkable_settings(store), store.path / "events.jsonl"
     if not file.exists():
@@ -120,3 +128,32 @@ def _read_record(store: RunStore) -> RunRecord:
         measure_free_share(store.path),
         {"DuckDB": (written[1], duckdb.__version__)} if written else {},
     )
+
+
+class _StoredRecord(msgspec.Struct):
+    """What a diagnosis needs besides events; see ``RunRecord``."""
+
+    matches: list[tuple[tuple[Visit, int], tuple[float, float]]]
+    windows: list[int | None]
+    result_files: dict[int, int]
+    cores: int
+    disk_free: float
+    versions: dict[str, tuple[str, str]]
+
+
+def encode_record(record: RunRecord) -> bytes:
+    """Return as JSON what a diagnosis needs besides events."""
+    values = {name: getattr(record, name) for name in _StoredRecord.__struct_fields__}
+    values["matches"] = [*record.matches.items()]
+    return msgspec.json.encode(values)
+
+
+def _read_bundled_record(path: str | Path) -> RunRecord:
+    """Return the record of the run in a bundle. Raises ValueError if it has none."""
+    body = read_bundle_part(path, DIAGNOSIS)
+    stored = msgspec.json.decode(body, type=_StoredRecord, strict=False)
+    events = read_events(path)
+    start = next(event for event in events if isinstance(event, RunStarted))
+    commits = [event for event in events if isinstance(event, BatchCommitted)][-BATCHES - 1 :]
+    values = {name: getattr(stored, name) for name in stored.__struct_fields__}
+    return RunRecord(start, commits, **values | {"matches": dict(stored.matches)})

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from braid.core.bundle_parts import EVENTS as BUNDLED_EVENTS
+from braid.core.bundle_parts import is_bundle, read_bundle_part
 from braid.core.plugin_provider import current_provider
 from braid.core.run_events import EVENTS, Event, RunEnded
 from braid.errors import DamagedRunError
@@ -85,15 +87,18 @@ def write_events(path: str | Path, events: Iterable[Event], append: bool = False
 
 
 def read_events(path: str | Path) -> list[Any]:
-    """Return the events of a JSONL file, in order."""
+    """Return the events of a JSONL file or of a bundle, in order."""
+    if is_bundle(path):
+        lines = read_bundle_part(path, BUNDLED_EVENTS).splitlines()
+        return [decode_event(line, path) for line in lines]
     with open(path, "rb") as file:
         return [decode_event(line, path) for line in file if line.strip()]
 
 
 class EventTail:
-    """A reader of a growing file of events, in a run folder or a recording (.jsonl).
+    """A reader of a growing file of events, in a run folder or a recording (.jsonl), or a bundle.
 
-    Raises ValueError if the path is neither.
+    Raises ValueError if the path is none of these.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -101,6 +106,7 @@ class EventTail:
         self.file = path / "events.jsonl" if path.is_dir() else path
         if not self.file.is_file():
             raise ValueError(f"{path} is neither a run folder nor a recording (.jsonl)")
+        self._bundled = read_events(self.file) if is_bundle(self.file) else None
         self._offset, self._begun, self._inode, self._head = 0, b"", -1, b""
 
     def seconds_since_write(self) -> float:
@@ -111,8 +117,11 @@ class EventTail:
         """Return the events since the last call. An incomplete line is left for the next call.
 
         If the file was rewritten, all events are returned again, from RunStarted on. That
-        happens if the run was resumed or its first events were trimmed.
+        happens if the run was resumed or its first events were trimmed. A bundle does not grow.
         """
+        if self._bundled is not None:
+            events, self._bundled = self._bundled, []
+            return events
         with open(self.file, "rb") as file:
             now = os.fstat(file.fileno())
             head = file.readline() + file.readline()  # a new file may reuse the inode
