@@ -101,12 +101,9 @@ def ran(join: StreamJoin, folder: Path, way: Executor, patch: pytest.MonkeyPatch
 
 
 def without_tasks(step: StepCounts) -> StepCounts:
-    """Return counts without seconds, probes and candidates, which depend on the tasks.
-
-    A task searches the blocks of its hosts together, and chooses the range that admits least.
-    """
+    """Return counts without seconds and probes, which depend on the tasks."""
     checks = tuple(check._replace(seconds=0.0) for check in step.checks)
-    return step._replace(rows=0, seconds=0.0, candidate_pairs=0, checks=checks)
+    return step._replace(rows=0, seconds=0.0, checks=checks)
 
 
 def seen(run: JoinRun) -> list[Any]:
@@ -119,9 +116,7 @@ def seen(run: JoinRun) -> list[Any]:
         if isinstance(e, IrregularRowsWritten):
             continue
         if isinstance(e, BatchCommitted):
-            hosts = tuple(
-                msgspec.structs.replace(h, seconds=0.0, compared_pairs=0) for h in e.host_metrics
-            )
+            hosts = tuple(msgspec.structs.replace(h, seconds=0.0) for h in e.host_metrics)
             e = replace(
                 e,
                 seconds_by_phase={},

@@ -370,11 +370,7 @@ def test_every_result_and_every_mark_of_the_state_serves_a_query(tmp_path: Path,
 
 
 def test_which_host_holds_a_slice_does_not_change_what_is_compared(tmp_path: Path):
-    """Section 18.2: deployment is orthogonal to the logical plan.
-
-    Of a window and an equality, that is searched which admits fewer of the rows that a host searches
-    together. So the pairs that are looked at differ by a few.
-    """
+    """Section 18.2: deployment is orthogonal to the logical plan."""
     queries = made(
         (6, 12, 20),
         (20, 6, 12),
@@ -384,9 +380,8 @@ def test_which_host_holds_a_slice_does_not_change_what_is_compared(tmp_path: Pat
     runs = [
         Counted(tmp_path / str(hosts), queries, hosts).fed(some_batches()) for hosts in (1, 2, 5)
     ]
-    compared = [run.total("compared_pairs") for run in runs]
-    assert max(compared) < 1.01 * min(compared)
-    assert len({run.total("results") for run in runs}) == 1
+    for metric in ("compared_pairs", "results"):
+        assert len({run.total(metric) for run in runs}) == 1
 
 
 def test_a_rare_selection_on_one_stream_does_not_keep_the_state_of_another(tmp_path: Path):

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from braid.condition.access_paths import AccessPath, IndexCondition, OrderSearch
+from braid.condition.access_paths import AccessPath, IndexCondition, Order, OrderSearch
 from braid.core.plan import Hop
 from braid.execution.host_replicas import ReplicaStore
 from braid.kernels.block_builder import gather_blocks
+from braid.kernels.block_orders import stores_ranks
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, order_by_segment
 from braid.kernels.meetings import Meetings
 from braid.kernels.probe import BYTES
@@ -58,6 +59,7 @@ class _PoolKey(NamedTuple):
 
     - ``alone``: numbers of an arrival and of a block that are in no pool with others; -1: no such.
     - ``blocks``: the blocks that the arrivals probe, if a pool of others would try more pairs.
+    - ``is_ranked``: whether the blocks store the orders within equal values that the step searches.
     - ``is_drawn``: whether only a sample of the probes meets the block, or each match counts alone.
     - ``since``: event time below which the tuples of a block with pending pairs are answered.
     """
@@ -66,6 +68,7 @@ class _PoolKey(NamedTuple):
     is_stored: bool
     alone: tuple[int, int]
     blocks: tuple[int, ...] = ()
+    is_ranked: bool = False
     is_drawn: bool = False
     since: int | None = None
 
@@ -98,6 +101,17 @@ class ProbePool:
         return np.asarray(self.probes[self.arrival_numbers] * self.sizes[self.block_numbers])
 
 
+def list_orders_within(path: AccessPath | None) -> list[Order]:
+    """Return the orders within equal values that an access path searches in blocks that store them.
+
+    Blocks that store them are in no pool with others, so that the same pairs are compared however
+    blocks are pooled.
+    """
+    if not isinstance(path, OrderSearch) or path.equality is None:
+        return []
+    return [search.order for search in path.ranges]
+
+
 def finds_equal_values(path: AccessPath | None) -> bool:
     """Return whether an access path finds pairs by an equality: few pairs that are not due."""
     if isinstance(path, OrderSearch):
@@ -117,13 +131,13 @@ class PoolBuilder:
     _gathers: dict[tuple[int, ...], tuple[BlockRows, Sequence[BlockRows]]] = field(
         default_factory=dict
     )
-    """Small blocks that are probed together, by the identities of their rows.
+    """Small blocks that are probed together, by the identities of their rows and ``is_ranked``.
 
     The rows are kept with them, so that identities stay unique.
     """
 
     def __post_init__(self) -> None:
-        self._keys: dict[tuple[bool, int, tuple[int, ...]], tuple[_PoolKey, _PoolKey]] = {}
+        self._keys: dict[tuple[bool, int, tuple[int, ...]], Sequence[_PoolKey]] = {}
         self.batch = self.replicas.batch
         self.fresh = {r.block.id for r in self.batch.routes if r.is_fresh}
 
@@ -143,9 +157,9 @@ class PoolBuilder:
         tuples are sampled for it, or if partial results have weights.
         """
         several: dict[_PoolKey, list[_Met]] = {}
-        is_equality, last, met_together = finds_equal_values(path), None, list[_Met]()
+        last, met_together = None, list[_Met]()
         for numbers in self._group_alike_arrivals(arrivals):
-            for key, met in self._list_meetings(numbers, arrivals[numbers[0]], is_equality):
+            for key, met in self._list_meetings(numbers, arrivals[numbers[0]], path):
                 if key is not last:
                     last, met_together = key, several.setdefault(key, [])
                 met_together.append(met)
@@ -173,7 +187,7 @@ class PoolBuilder:
         return groups.values()
 
     def _list_meetings(
-        self, numbers: Sequence[int], arrival: Arrival, is_equality: bool
+        self, numbers: Sequence[int], arrival: Arrival, path: AccessPath | None
     ) -> Iterator[tuple[_PoolKey, _Met]]:
         """Yield the blocks that arrivals probe, with the keys of their pools.
 
@@ -183,6 +197,8 @@ class PoolBuilder:
         route, probes = self.batch.routes[place[0]], self.find_hop(place).blocks_by_host
         is_separate = partial.weights is not None
         may_sample, is_fresh = self._may_sample(arrival), route.is_fresh
+        orders = list_orders_within(path)
+        is_equality = finds_equal_values(path)
         blocks = () if is_equality else tuple(sorted(b for h in arrival.hosts for b in probes[h]))
         large = numbers[0] if arrival.size > SMALL else -1
         keys = self._find_keys(is_fresh, large, blocks)
@@ -197,22 +213,25 @@ class PoolBuilder:
                 since = None if is_fresh else held.get(block)
                 if is_separate or drawn or since is not None:
                     alone = numbers[0], block
-                    yield _PoolKey(is_fresh, is_stored, alone, (), drawn, since), met
+                    yield _PoolKey(is_fresh, is_stored, alone, (), False, drawn, since), met
                 elif rows.row_total > SMALL:
                     yield _PoolKey(is_fresh, is_stored, (large, block)), met
                 else:
-                    yield keys[is_stored], met
+                    is_ranked = bool(orders) and stores_ranks(rows.segment.schema, orders)
+                    yield keys[2 * is_stored + is_ranked], met
 
-    def _find_keys(
-        self, is_fresh: bool, large: int, blocks: tuple[int, ...]
-    ) -> tuple[_PoolKey, _PoolKey]:
-        """Return the keys of fresh and of stored small blocks; equal ones are the same object."""
+    def _find_keys(self, is_fresh: bool, large: int, blocks: tuple[int, ...]) -> Sequence[_PoolKey]:
+        """Return the keys of fresh and of stored small blocks, each without and with ranks.
+
+        Equal ones are the same object.
+        """
         at = is_fresh, large, blocks
         if at not in self._keys:
-            self._keys[at] = (
-                _PoolKey(is_fresh, False, (large, -1), blocks),
-                _PoolKey(is_fresh, True, (large, -1), blocks),
-            )
+            self._keys[at] = [
+                _PoolKey(is_fresh, is_stored, (large, -1), blocks, is_ranked)
+                for is_stored in (False, True)
+                for is_ranked in (False, True)
+            ]
         return self._keys[at]
 
     def _may_sample(self, arrival: Arrival) -> bool:
@@ -285,7 +304,7 @@ class PoolBuilder:
         named, several = [*distinct], [*distinct.values()]
         order = order_by_segment(several)
         named, several = [named[n] for n in order], [several[n] for n in order]
-        rows = self._gather_rows(several, here[0].place)
+        rows = self._gather_rows(several, here[0].place, key.is_ranked)
         at = dict(zip(numbers, range(len(numbers)), strict=True))
         block_at = dict(zip(named, range(len(named)), strict=True))
         counts = [*map(len, of_arrivals)]
@@ -302,16 +321,19 @@ class PoolBuilder:
             meetings = Meetings.from_pairs(*chosen[1:], (len(numbers), len(blocks)))
             yield ProbePool(key, here, partial, blocks, rows, *measures, meetings, *chosen)
 
-    def _gather_rows(self, several: Sequence[BlockRows], place: Place) -> BlockRows:
+    def _gather_rows(
+        self, several: Sequence[BlockRows], place: Place, is_ranked: bool
+    ) -> BlockRows:
         if len(several) == 1:
             return several[0]
-        key = tuple(map(id, several))
+        key = is_ranked, *map(id, several)
         if key not in self._gathers:
             spec, stream = self.batch.spec, self.find_hop(place).stream
             # Rows of different blocks are copied together on their way to a third stream.
             goes_on = len(spec.columns) > 2 and not spec.kind.is_inner
             is_numbered = goes_on or stream in spec.kind.preserved
-            gathered = gather_blocks(several, spec.predicate.stream_orders(stream), is_numbered)
+            orders = spec.predicate.stream_orders(stream)
+            gathered = gather_blocks(several, orders, is_numbered, is_ranked)
             self._gathers[key] = gathered, several
         return self._gathers[key][0]
 

@@ -31,12 +31,14 @@ def build_block(
     ordered: bool = False,
     runs: bool = False,
     stores_orders: bool = True,
+    is_ranked: bool | None = None,
 ) -> pa.RecordBatch:
     """Return a block: the rows sorted in the first order, with columns that store all orders.
 
     - ``ordered``: the rows are sorted by the column of the first order.
     - ``runs``: they are a few sorted runs, which a stable sort merges.
     - ``stores_orders``: False: without the columns, which as-of joins do not read.
+    - ``is_ranked``: whether orders within equal values are stored; None: if it is worth it.
     """
     columns = drop_order_columns(columns)
     if not ordered:
@@ -44,12 +46,13 @@ def build_block(
         columns = take_block_rows(
             columns, np.argsort(key, kind="stable") if runs else sort_positions(key)
         )
-    is_sorted_within, within = sort_within(columns, orders[0])
+    is_sorted_within, within = sort_within(columns, orders[0], is_ranked)
     if within is not None:
         columns = take_block_rows(columns, within)
     if not stores_orders:
         return columns
-    for name, values in make_order_columns(columns, orders, is_sorted_within).items():
+    stored = make_order_columns(columns, orders, is_sorted_within, is_ranked)
+    for name, values in stored.items():
         columns = replace_column(columns, name, pa.array(values))
     return columns
 
@@ -136,11 +139,15 @@ def merge_unmatched_rows(
 
 
 def gather_blocks(
-    sources: Sequence[BlockRows], orders: Sequence[Order], is_numbered: bool = False
+    sources: Sequence[BlockRows],
+    orders: Sequence[Order],
+    is_numbered: bool = False,
+    is_ranked: bool | None = None,
 ) -> BlockRows:
     """Return the rows of small blocks, to be probed at once. Each row knows its block.
 
-    ``is_numbered``: each row also knows its number in its birth.
+    - ``is_numbered``: each row also knows its number in its birth.
+    - ``is_ranked``: whether orders within equal values are stored; None: if it is worth it.
     """
     if is_numbered:
         batches = [*map(take_numbered_rows, sources)]
@@ -148,13 +155,15 @@ def gather_blocks(
         source = np.repeat(np.arange(len(sources)), counts)
     else:
         gathered, source = _concat_chosen_block_rows(sources)
+    if is_ranked is False:
+        orders = [*dict.fromkeys(Order(order.column) for order in orders)]
     if len(orders) == 1 and orders[0].within is None and not is_numbered:
         key = gathered.column(orders[0].column).to_numpy(zero_copy_only=False)
         positions = pa.array(sort_stably(key).astype(np.int32))
         rows = replace_column(gathered, PERMUTATION + orders[0].column, positions)
         return BlockRows(rows, None, source)
     gathered = replace_column(gathered, _SOURCE, pa.array(source))
-    rows = build_block(gathered, orders, runs=True)
+    rows = build_block(gathered, orders, runs=True, is_ranked=is_ranked)
     source = rows.column(_SOURCE).to_numpy()
     rows = _drop_column(rows, _SOURCE)
     if not is_numbered:

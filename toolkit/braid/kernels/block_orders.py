@@ -40,16 +40,26 @@ def drop_order_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch if len(others) == len(names) else batch.select(others)
 
 
-def sort_within(batch: pa.RecordBatch, order: Order) -> tuple[bool, npt.NDArray[np.integer] | None]:
+def stores_ranks(schema: pa.Schema, orders: Sequence[Order]) -> bool:
+    """Return whether blocks with these columns store the ranks of these orders within equal values.
+
+    It is decided by the rows of a block alone, when it is built.
+    """
+    return all(schema.get_field_index(RANKS + order.name) >= 0 for order in orders)
+
+
+def sort_within(
+    batch: pa.RecordBatch, order: Order, is_ranked: bool | None
+) -> tuple[bool, npt.NDArray[np.integer] | None]:
     """Return whether rows are to be sorted within equal values, and the positions that sort them.
 
     They are sorted by the order's column. The positions are None if they are sorted within, too, or
-    are not to be: if it is not worth it.
+    are not to be. ``is_ranked``: None: if it is worth it.
     """
-    if order.within is None:
+    if order.within is None or is_ranked is False:
         return False, None
     values = _read_values(batch, order.column)
-    if not _is_worth_ranking(values):
+    if not (is_ranked or _is_worth_ranking(values)):
         return False, None
     new, within = find_new_values(values), _read_values(batch, order.within)
     if bool(np.all(new[1:] | (within[1:] >= within[:-1]))):
@@ -60,32 +70,36 @@ def sort_within(batch: pa.RecordBatch, order: Order) -> tuple[bool, npt.NDArray[
 
 
 def make_order_columns(
-    batch: pa.RecordBatch, orders: Sequence[Order], is_sorted_within: bool
+    batch: pa.RecordBatch,
+    orders: Sequence[Order],
+    is_sorted_within: bool,
+    is_ranked: bool | None,
 ) -> dict[str, npt.NDArray[np.int32]]:
     """Return the columns that store the orders, by name.
 
     The batch is sorted by the column of the first. ``is_sorted_within``: also within equal values.
+    ``is_ranked``: as in ``sort_within``.
     """
     columns = {}
     if is_sorted_within:
         within = _read_values(batch, orders[0].within or "")
         columns[RANKS + orders[0].name] = rank_values(within)
     for order in orders[1:]:
-        columns |= _make_columns(batch, order, orders[0].column)
+        columns |= _make_columns(batch, order, orders[0].column, is_ranked)
     return columns
 
 
 def _make_columns(
-    batch: pa.RecordBatch, order: Order, sorted_by: str
+    batch: pa.RecordBatch, order: Order, sorted_by: str, is_ranked: bool | None
 ) -> dict[str, npt.NDArray[np.int32]]:
     """Return the columns of a further order. ``sorted_by``: the column of the first.
 
     An order whose range within equal values is not worth its rank is stored as that of its column.
     """
     at = None if sorted_by == order.column else sort_column(batch.column(order.column))
-    if order.within is not None:
+    if order.within is not None and is_ranked is not False:
         values, within = (_read_values(batch, name) for name in (order.column, order.within))
-        if _is_worth_ranking(values if at is None else values[at]):
+        if is_ranked or _is_worth_ranking(values if at is None else values[at]):
             by_within = sort_stably(within)
             at = by_within[sort_stably(values[by_within])]
             return {

@@ -96,12 +96,16 @@ def _choose_orders(branch: Branch, stream: int) -> list[Order]:
 
 
 def _order_rows(rows: BlockRows, branch: Branch, stream: int) -> BlockRows:
-    """Return the rows without a NULL key of a branch, in its orders, with their positions."""
+    """Return the rows without a NULL key of a branch, in its orders, with their positions.
+
+    Orders within equal values are always stored, so that whatever is searched together, the same
+    pairs are found.
+    """
     names = branch.list_keys(stream)
     positions = np.flatnonzero(_find_rows_without_null(rows, names))
     chosen = take_block_rows(rows.batch.select(names), positions)
     numbered = chosen.append_column(_ROW, pa.array(positions))
-    return BlockRows(build_block(numbered, _choose_orders(branch, stream)))
+    return BlockRows(build_block(numbered, _choose_orders(branch, stream), is_ranked=True))
 
 
 def _find_rows_without_null(rows: BlockRows, names: Sequence[str]) -> npt.NDArray[np.bool_]:

@@ -9,7 +9,7 @@ but few rows together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from braid.condition.access_paths import IndexCondition, OrderSearch, RangeSearc
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.ordered_rows import OrderedRows
 from braid.kernels.range_search import (
-    evaluate_condition,
+    evaluate_search,
     expand_ranges,
     search_ranges,
     split_into_chunks,
@@ -92,7 +92,8 @@ def find_pairs_in_order(
         keys, positions = rows.sorted_keys(search.equality.find_key(stream) or "")
         ranges = _intersect_ranges(ranges, step, keys, [search.equality]).keep_filled()
         if not _can_search_within(search, rows, keys):
-            yield from _expand_chunks(ranges, positions, most, search.ranges)
+            checks = (c for each in search.ranges for c in each.conditions if c.is_exact)
+            yield from _expand_chunks(ranges, positions, most, tuple(checks))
             return
     best, *others = _sort_searches(ranges, step, search.ranges, positions)
     ordered = rows.orders.find_order(best.order)
@@ -156,16 +157,20 @@ def _evaluate_sample(
     right = right if positions is None else positions[right]
     left = ranges.hits[probes]
 
-    def evaluate(condition: IndexCondition) -> np.ndarray:
-        a, b = (
-            step.rows.numpy_column(name)[right]
-            if stream == step.stream
-            else step.partial.values_at(stream, name, left)
-            for stream, name in condition.ends
-        )
-        return evaluate_condition(a, b, condition)
+    return [_evaluate_conditions(step, each.conditions, left, right) for each in searches]
 
-    return [np.logical_and.reduce([*map(evaluate, each.conditions)]) for each in searches]
+
+def _evaluate_conditions(
+    step: _Step, conditions: Iterable[IndexCondition], left: np.ndarray, right: np.ndarray
+) -> np.ndarray:
+    """Return which pairs a search by these conditions admits."""
+    keep = np.ones(len(left), bool)
+    for condition in conditions:
+        is_left = condition.left[0] == step.stream
+        (_, stored), probing = condition.ends[:: 1 if is_left else -1]
+        values = step.partial.values_at(*probing, left), step.rows.numpy_column(stored)[right]
+        keep &= evaluate_search(*values, condition, is_left)
+    return keep
 
 
 def _sort_by_width(
@@ -240,7 +245,8 @@ def _search_ranks(
     ranks = _find_ranks(ranges, step, other_order.ascending_values, next_best.conditions)
     trees = step.rows.orders.rank_trees(best.order, next_best.order)
     if _should_check(ranges, ranks, trees.ranks, len(step.partial)):
-        yield from _expand_chunks(ranges, ordered.positions, most, others)
+        candidates = _expand_chunks(ranges, ordered.positions, most)
+        yield from _keep_admitted(candidates, step, others)
         return
     size = len(trees.ranks)
     if not ranks.first.any():
@@ -249,10 +255,24 @@ def _search_ranks(
         pairs = trees.greatest_ranks.find_pairs(first, last, ranks.first, most)
     else:
         pairs = trees.sorted_ranks.find_pairs(first, last, ranks.first, ranks.last, most)
-    unchecked = _list_checks(further)
-    for probes, at in pairs:
-        right = at if ordered.positions is None else ordered.positions[at]
-        yield PairChunk(hits[probes], right, unchecked)
+    at_rows = ordered.positions
+    chunks = (
+        PairChunk(hits[probes], at if at_rows is None else at_rows[at]) for probes, at in pairs
+    )
+    yield from _keep_admitted(chunks, step, further) if further else chunks
+
+
+def _keep_admitted(
+    chunks: Iterable[PairChunk], step: _Step, searches: Sequence[RangeSearch]
+) -> Iterator[PairChunk]:
+    """Yield the pairs that further searches admit, too.
+
+    So the same pairs are found, whichever of several ranges is searched first.
+    """
+    conditions = [condition for search in searches for condition in search.conditions]
+    for chunk in chunks:
+        keep = np.flatnonzero(_evaluate_conditions(step, conditions, chunk.left, chunk.right))
+        yield PairChunk(chunk.left[keep], chunk.right[keep])
 
 
 def _should_check(ranges: _Ranges, bounds: _Ranges, ranks: np.ndarray, probes: int) -> bool:
@@ -272,17 +292,12 @@ def _expand_chunks(
     ranges: _Ranges,
     positions: np.ndarray | None,
     most: int,
-    checked: Sequence[RangeSearch] = (),
+    unchecked: tuple[IndexCondition, ...] = (),
 ) -> Iterator[PairChunk]:
-    """Yield all pairs of the ranges, in chunks. They may not fulfil the ``checked`` searches."""
+    """Yield all pairs of the ranges, in chunks. They may not fulfil ``unchecked`` conditions."""
     hits, first, last = ranges
-    counts, unchecked = last - first, _list_checks(checked)
+    counts = last - first
     for start, stop in split_into_chunks(np.cumsum(counts), most):
         some = slice(start, stop)
         for pair in expand_ranges(hits[some], first[some], counts[some], positions, most):
             yield PairChunk(*pair, unchecked)
-
-
-def _list_checks(searches: Sequence[RangeSearch]) -> tuple[IndexCondition, ...]:
-    """Return the exact conditions of searches. A residual decides on the others."""
-    return tuple(c for search in searches for c in search.conditions if c.is_exact)

@@ -40,6 +40,26 @@ def evaluate_condition(a: np.ndarray, b: np.ndarray, link: IndexCondition) -> np
     return np.ones(len(a), bool) if keep is None else keep
 
 
+def evaluate_search(
+    probe: np.ndarray, stored: np.ndarray, link: IndexCondition, left: bool
+) -> np.ndarray:
+    """Return, by position, whether ``search_ranges`` admits a stored value for a probing one.
+
+    It admits more than an inexact condition, whose residual decides.
+    """
+    if link.is_exact:
+        return evaluate_condition(*((stored, probe) if left else (probe, stored)), link)
+    low, high = (link.lower, link.upper) if left else (-link.upper, -link.lower)
+    keep = np.ones(len(probe), bool)
+    if low > -np.inf:
+        above = _compare_at_least(stored, _shift_with_slack(probe, low, link, -1), False)
+        keep &= _exclude_from_mask(above, _find_overflowing(probe, max(low, 0)))
+    if high < np.inf:
+        below = _compare_at_least(_shift_with_slack(probe, high, link, 1), stored, False)
+        keep &= _exclude_from_mask(below, _find_overflowing(probe, min(high, 0)))
+    return keep
+
+
 def _exclude_from_mask(mask: np.ndarray, other: np.ndarray | None) -> np.ndarray:
     return mask if other is None else mask & ~other
 
