@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import driver
-from braid.spark_workers import LocalCluster
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
+from braid_lab.launches.local_cluster import LocalCluster
 from driver_process import launch
 from oracle import committed_ids, describe_difference, expected, frames, wait_until
 from pyspark.sql import SparkSession

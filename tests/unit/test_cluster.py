@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from braid import spark_workers
 from braid.storage.object_store import open_object_store
+from braid_lab.launches.local_cluster import LocalCluster
 
 
 class Tried:
@@ -80,7 +81,7 @@ def test_what_is_local_is_not_tried(tmp_path: Path) -> None:
 
 def test_a_cluster_of_no_workers_is_refused() -> None:
     with pytest.raises(ValueError, match="a cluster has 0 workers; it must have 1 or more"):
-        spark_workers.LocalCluster(workers=0)
+        LocalCluster(workers=0)
 
 
 def test_a_bucket_that_workers_reach_is_left_as_it_was() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from braid.cli import main
 from braid.errors import QueryError
-from braid.hub.sharing_advisor import advise_sharing
+from braid_lab.reuse.sharing_advice import advise_sharing
 
 pytestmark = pytest.mark.unit
 FILE = """

@@ -14,8 +14,9 @@ from braid.papers.reuse.deployment import (
     StreamLeaf,
     add_query,
 )
-from braid.papers.reuse.network import ONE_SITE, Network, Node, make_figure_1, transit_stub
+from braid.papers.reuse.network import ONE_SITE, Network, Node
 from braid_lab.reuse.total_cost import integrate_cost
+from braid_lab.workloads.networks import make_figure_1, transit_stub
 from reuse_cases import asked, rates_of, setting, small_network
 
 pytestmark = pytest.mark.unit

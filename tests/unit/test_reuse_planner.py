@@ -23,7 +23,7 @@ from braid.papers.reuse.deployment import (
     remove_queries,
     with_operator_moved,
 )
-from braid.papers.reuse.network import Network, make_figure_1, transit_stub
+from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import REUSES, Planner, PlanningService, Reuse
 from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.result_rates import Rates
@@ -36,6 +36,7 @@ from braid_lab.reuse.rival_planners import (
     stream_leaves,
     tree_cost,
 )
+from braid_lab.workloads.networks import make_figure_1, transit_stub
 from reuse_cases import (
     STREAMS,
     asked,

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from braid.papers.hypercube.hypercube import HyperCube as HyperCube
     from braid.papers.psp.ring import Ring as Ring
     from braid.papers.reuse.network import Network as Network
-    from braid.papers.reuse.network import make_figure_1 as make_figure_1
-    from braid.papers.reuse.network import transit_stub as transit_stub
     from braid.papers.shedding.shed import Shed as Shed
     from braid.papers.slices.chain import Chain as Chain
     from braid.papers.theta.grid import AdaptiveGrid as AdaptiveGrid
@@ -67,9 +65,7 @@ _MODULES = {
     "bundle": "braid.run_bundle",
     "doctor": "braid.run_doctor",
     "inner_product": "braid.condition.set_similarity",
-    "make_figure_1": "braid.papers.reuse.network",
     "session": "braid.spark_session",
-    "transit_stub": "braid.papers.reuse.network",
     "unbundle": "braid.run_bundle",
     "watch": "braid.run_views",
     "why": "braid.result_explanation",

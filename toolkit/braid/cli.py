@@ -1,4 +1,4 @@
-"""The console command ``braid``: run notebooks, inspect and repair runs, advise on queries."""
+"""The console command ``braid``: run notebooks, inspect and repair runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from braid.util.git_checkout import git_commit
 from braid.util.optional_imports import missing_dependency_message
 from braid.util.package_versions import list_versions
 
-_LAB_COMMANDS = ("report", "list")
+_LAB_COMMANDS = ("report", "list", "queries", "cluster")
 """Commands that ``braid_lab`` adds, if it is installed."""
 _SIGPIPE = 141
 """The exit code that a shell reports for a program whose output pipe was closed."""
@@ -146,20 +146,6 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     check.set_defaults(command=_check_run)
     back.set_defaults(command=_repair_run)
-    advice = commands.add_parser(
-        "queries",
-        help="report how many joins a file of queries needs, and the savings of sharing them",
-    )
-    advice.add_argument("file", metavar="FILE", type=Path, help="SQL queries, each ended by ;")
-    advice.add_argument("--time", metavar="COLUMN", default="ts", help="the event-time column")
-    advice.set_defaults(command=_advise_on_queries)
-    several = commands.add_parser(
-        "cluster", help="run a small Spark cluster on this machine until interrupted"
-    )
-    several.add_argument(
-        "--workers", type=int, default=2, help="number of workers of one core each (default: 2)"
-    )
-    several.set_defaults(command=_run_cluster)
     for command in (inspect, shown, film):
         command.add_argument(
             "run", metavar="RUN", type=Path, help="a run folder, or a recording (.jsonl)"
@@ -198,15 +184,6 @@ class _PrintVersions(argparse.Action):
             print(package, version or "is not installed")
         print(f"Python {platform.python_version()} on {platform.system()}")
         parser.exit()
-
-
-def _run_cluster(options: argparse.Namespace) -> int:
-    from braid.spark_workers import LocalCluster
-
-    with LocalCluster(options.workers) as cluster:
-        print(f"{options.workers} workers; session(master={cluster.url!r}), end with Ctrl-C")
-        cluster.wait()
-    return 0
 
 
 @exit_on_errors(ValueError)
@@ -284,14 +261,6 @@ def _repair_run(options: argparse.Namespace) -> int:
         print(f"rebuilt: {step}")
     if options.to_batch is not None:
         print(f"resume {options.run} to continue after batch {options.to_batch}")
-    return 0
-
-
-@exit_on_errors(ValueError, OSError)
-def _advise_on_queries(options: argparse.Namespace) -> int:
-    from braid.hub.sharing_advisor import advise_sharing
-
-    print(advise_sharing(options.file.read_text(encoding="utf-8"), options.time))
     return 0
 
 

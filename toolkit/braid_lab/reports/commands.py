@@ -1,4 +1,4 @@
-"""Commands of the lab for the console command ``braid``: ``report`` and ``list``."""
+"""Commands of the lab for the console command ``braid``, such as ``report`` and ``queries``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from braid.run_commands import exit_on_errors
 from braid.util.durations import UNITS, format_duration
 
 from braid_lab.reports import notebook_runner, report_command
@@ -34,6 +35,39 @@ def add_commands(commands: Any) -> None:
             default=notebook_runner.NOTEBOOKS,
             help="the folder of the notebooks (default: the project's own)",
         )
+    advice = commands.add_parser(
+        "queries",
+        help="report how many joins a file of queries needs, and the savings of sharing them",
+    )
+    advice.add_argument("file", metavar="FILE", type=Path, help="SQL queries, each ended by ;")
+    advice.add_argument("--time", metavar="COLUMN", default="ts", help="the event-time column")
+    advice.set_defaults(command=advise_on_queries)
+    cluster = commands.add_parser(
+        "cluster", help="run a small Spark cluster on this machine until interrupted"
+    )
+    cluster.add_argument(
+        "--workers", type=int, default=2, help="number of workers of one core each (default: 2)"
+    )
+    cluster.set_defaults(command=run_cluster)
+
+
+@exit_on_errors(ValueError, OSError)
+def advise_on_queries(options: argparse.Namespace) -> int:
+    """Print how many joins the queries of a file need."""
+    from braid_lab.reuse.sharing_advice import advise_sharing
+
+    print(advise_sharing(options.file.read_text(encoding="utf-8"), options.time))
+    return 0
+
+
+def run_cluster(options: argparse.Namespace) -> int:
+    """Run a Spark cluster until it is interrupted."""
+    from braid_lab.launches.local_cluster import LocalCluster
+
+    with LocalCluster(options.workers) as cluster:
+        print(f"{options.workers} workers; session(master={cluster.url!r}), end with Ctrl-C")
+        cluster.wait()
+    return 0
 
 
 def list_notebooks(options: argparse.Namespace) -> int:

@@ -5,8 +5,10 @@ Source: Seshadri 2008, section 2.1. Rates are ours: the paper gives none.
 
 from __future__ import annotations
 
-from braid.papers.reuse.network import Network, make_figure_1
+from braid.papers.reuse.network import Network
 from braid.papers.reuse.result_rates import Rates, StreamRate
+
+from braid_lab.workloads.networks import make_figure_1
 
 Q1 = """SELECT f.num, f.gate, b.area, c.status, w.forecast
 FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, weather [RANGE 5 MIN] w,

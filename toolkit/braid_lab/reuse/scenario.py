@@ -11,10 +11,11 @@ from braid.hub.query_conditions import Schemas
 from braid.hub.query_parser import parse_stream_query
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import DeployedQuery, Deployment
-from braid.papers.reuse.network import Network, transit_stub
+from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import Planner, PlanningService, Reuse
 from braid.papers.reuse.result_rates import Rates, StreamRate
 
+from braid_lab.workloads.networks import transit_stub
 from braid_lab.workloads.query_texts import QueryWorkload, airline_workload, supply_chain_workload
 
 WORKLOADS = {"enterprise": airline_workload, "rfid": supply_chain_workload}

@@ -10,9 +10,6 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 import sqlglot
-from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
-
 from braid.condition.sql_types import SqlType
 from braid.errors import QueryError
 from braid.hub.query_conditions import Schemas
@@ -23,6 +20,8 @@ from braid.papers.reuse.deployment import DeployedQuery, Deployment
 from braid.papers.reuse.network import ONE_SITE
 from braid.papers.reuse.planner import Planner, PlanningService, Reuse
 from braid.papers.reuse.result_rates import Rates, StreamRate
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 _SITE = ONE_SITE.nodes[0].name
 
