@@ -56,8 +56,8 @@ TESTS = {
         "reuse_reference",
         "reuse_rest",
     ),
-    "hotkeys": ("hot_keys",),
-    "hypercube": ("hypercube", "shares"),
+    "hotkeys": ("hot_keys", "recomputed_hotkeys", "value_work"),
+    "hypercube": ("hypercube", "recomputed_hypercube", "shares"),
 }
 """By folder of ``braid.papers``, the test files of the paper, without "test_"."""
 SLOW = {

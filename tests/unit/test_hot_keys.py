@@ -192,7 +192,7 @@ def test_new_tuples_follow_at_once_and_stored_ones_in_the_background() -> None:
     )
     plan = placement.plan_batch(make_facts(frequent, blocks), HotKeysState())
     (change,) = spread_changes(list(plan.events))
-    assert change.spread[0].value == 5 and change.spread[0].hosts == (0, 1, 2, 3)
+    assert change.spread == ((5, (0, 1, 2, 3), 0.75),)
     assert change.after < change.before and change.tuples_to_move > 0
     stored = {r.block.hosts for r in plan.routes if r.block.key_range[0] // keys_per_value == 5}
     assert stored == {(0,), (1,), (2,), (3,)}

@@ -289,7 +289,8 @@ def test_conditions_that_it_does_not_serve_are_refused(on: str, sentence: str) -
         StreamJoin({"a": rows, "b": rows, "c": rows}, on, HyperCube(4))
 
 
-def test_two_streams_are_refused() -> None:
+def test_two_streams_are_refused_and_six_dimensions_are_not() -> None:
+    HyperCube(4, ((0, 1),) * 6)
     rows = pa.table({"n": [1]})
     with pytest.raises(ValueError, match="HyperCube joins three streams or more; got 2; HashPart"):
         StreamJoin({"a": rows, "b": rows}, "a.n = b.n", HyperCube(4))
