@@ -219,11 +219,6 @@ def as_atr(kind: Any) -> Any:
     return lambda nodes, **given: psp_rivals.Aligned(nodes, segment_batches=4, adaptive=False)
 
 
-def unpriced(hops: Any) -> Any:
-    """Return responses without hops."""
-    return lambda runs, of=psp_experiments.HOPS: hops(runs.assign(hops_modelled=0.0), of)
-
-
 def unselective(latency: Any) -> Any:
     """Return a latency that knows only one selectivity."""
     return lambda load, lengths: latency(
@@ -236,21 +231,9 @@ INTERIOR = "More nodes help up to a point"
 
 MUTATIONS = [
     Mutation(
-        "a model of other streams, beside a run in this process",
-        "braid_lab.psp.experiments.simulate_all",
-        lambda modelled: lambda arrivals, ring: modelled(replace(arrivals, seed=1), ring),
-        agreed,
-        ("the streams are those of the model",),
-        runs=(),
-    ),
-    Mutation(
-        "nothing is purged, in the model beside a run in this process",
-        "braid_lab.psp.experiments.simulate_all",
-        lambda modelled: (
-            lambda arrivals, ring: modelled(
-                replace(arrivals, windows=(arrivals.seconds,) * 3), ring
-            )
-        ),
+        "windows that the engine takes for nine times as long, of a ring in this process",
+        "braid.time_arguments.parse_duration",
+        lambda parse: lambda span, *given: 9 * parse(span, *given),
         agreed,
         ("state is the model's",),
         runs=(),
@@ -300,9 +283,9 @@ MUTATIONS = [
         runs=("Ring",),
     ),
     Mutation(
-        "hops that are not counted",
-        "braid_lab.psp.scheme_comparison.add_response_times",
-        unpriced,
+        "rings of three lengths that route as ATR does",
+        "braid_lab.psp.scheme_comparison.competitors",
+        instead(psp_rivals.LONG, *psp_rivals.RINGS),
         lengths,
         ("The best ring has an interior length (counted)",),
         runs=(),

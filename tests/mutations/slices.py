@@ -27,14 +27,15 @@ def of(counted: Callable[[], pd.DataFrame], *claims: Callable[[pd.DataFrame], An
 
 def three() -> Tries:
     """Return Fig. 8.1 and 8.2, in a part of their settings."""
-    state = (
-        chain_claims.least_state_claim,
-        chain_claims.state_savings_claim,
-        chain_claims.join_claim,
-    )
+    state = (chain_claims.least_state_claim, chain_claims.state_savings_claim)
     each = (*state, chain_claims.service_claim, chain_claims.forty_percent_gain_claim)
     some = dict(joins=(0.025, 0.4), rates=(20.0,), seconds=40.0, step=1.0)
     return of(lambda: slices_experiments.strategy_counts(**some), *each)
+
+
+def measured() -> Tries:
+    """Return Fig. 8.1 by S_join, in a short run."""
+    return [partial(chain_claims.join_claim, 40.0)]
 
 
 def faster() -> Tries:
@@ -135,6 +136,26 @@ def overlapping(cut: Any) -> Any:
     return lambda q, *chain: replace(cut(q, *chain), state_tuples=1.5 * cut(q, *chain).state_tuples)
 
 
+def undivided(choose: Any) -> Any:
+    """Choose a chain of one slice."""
+
+    def fault(self: Any) -> None:
+        choose(self)
+        self.state = replace(self.state, ends=tuple(ends[-1:] for ends in self.state.ends))
+
+    return fault
+
+
+def cheapest(initial: Any) -> Any:
+    """Begin with CPU-Opt's chain, of slices that cost 300 comparisons a tuple."""
+
+    def fault(self: Any, streams: int) -> Any:
+        object.__setattr__(self, "slice_overhead", 300.0)
+        return replace(initial(self, streams), mode="cpu")
+
+    return fault
+
+
 MUTATIONS = [
     Mutation(
         "slices that overlap",
@@ -156,34 +177,25 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        "a chain that compares what one slice of all does",
-        "braid_lab.slices.counted_chains.ChainExperiment.comparisons",
-        lambda compared: (
-            lambda self, plan, *rest, **more: compared(
-                self, "pull-up" if plan == "state-slice" else plan, *rest, **more
-            )
-        ),
+        "a chain of one slice",
+        "braid.papers.slices.chain._Planner._choose_chains",
+        undivided,
         three,
-        ("its gain reaches 40%",),
-        runs=(),
+        ("the chain always has the highest service rate", "its gain reaches 40%"),
     ),
     Mutation(
-        "a chain that compares as one slice does, at any rate",
-        "braid_lab.slices.experiments.ChainExperiment.comparisons",
-        lambda compared: lambda self, plan: compared(self, "pull-up"),
+        "selections are not pushed into the chain where blocks have more than 20 tuples",
+        "braid.papers.slices.chain._Planner._cut_block",
+        lambda cut: lambda self, b, *given: b if b.rows > 20 else cut(self, b, *given),
         faster,
         ("its gain grows with the rates",),
-        runs=(),
     ),
     Mutation(
-        "results are stored beside tuples",
-        "braid_lab.slices.counted_chains.ChainExperiment.stored_tuples",
-        lambda stored: (
-            lambda self, *plan: (1 + self.queries.join_selectivity) * stored(self, *plan)
-        ),
-        three,
+        "Mem-Opt merges slices as CPU-Opt does, where they are dear",
+        "braid.papers.slices.chain.Chain.initial_state",
+        cheapest,
+        measured,
         ("S_join has no effect on the state",),
-        runs=(),
     ),
     Mutation(
         "an unmerged chain: CPU-Opt merges nothing",

@@ -67,13 +67,15 @@ class ChainExperiment:
     """Queries on chains, for ``seconds`` in micro-batches of ``step`` seconds.
 
     The arrivals are those of ``counting.TupleCounts``. The selectivity of the join does not
-    influence which tuples meet.
+    influence which tuples meet, so the chain gets no results to measure, unless
+    ``measures_results``.
     """
 
     queries: SharedLoad
     seconds: float = 90.0
     step: float = 0.5
     seed: int = 0
+    measures_results: bool = False
 
     @cached_property
     def tuple_counts(self) -> TupleCounts:
@@ -99,8 +101,9 @@ class ChainExperiment:
         share = passing if tuple(side) == ALL else 1.0
         if len(ends) == 1:  # the counts do not depend on the queries: run once
             windows, plain, share = ends, 1, 1.0
+        selectivity = self.queries.join_selectivity if self.measures_results else 0.0
         return _simulate_slice_counts(
-            tuple(map(tuple, counts.tolist())), self.step, windows, ends, plain, share
+            tuple(map(tuple, counts.tolist())), self.step, windows, ends, plain, share, selectivity
         )
 
     def plan_joins(
@@ -156,6 +159,7 @@ def _simulate_slice_counts(
     ends: Chain,
     plain: int,
     passing: float,
+    selectivity: float,
 ) -> SliceCounts:
     """Return the chain's run, added up by slice; ``passing`` is the fraction of A that passes."""
     micros = [round(w * SECOND) for w in windows]
@@ -174,6 +178,7 @@ def _simulate_slice_counts(
         ),
         counts,
         seconds=step,
+        selectivity=selectivity,
         queries=queries,
         key_shares=[tuple(s.tolist()) for s in shares],
     )
