@@ -15,17 +15,17 @@ from .conftest import LATE, READY
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 MADE = """# Widgets, of which each changes before it can be on the page
 import ipywidgets as W
-from braid.core import event_jsonl
+from braid_lab.theta import reference
 from braid_widgets.base.clickable_html import ClickableHTML
+from braid_widgets.base.stepper import Stepper
 from braid_widgets.cockpit.view import Cockpit
-from braid_widgets.slices.chain import ChainPlayer
 
 picture, cockpit = ClickableHTML(value="<p>a picture</p>"), Cockpit("fluct.jsonl")
-chain = ChainPlayer(event_jsonl.read_events("slices.jsonl"))
-display(W.VBox([picture, cockpit, chain]))
-picture.value, chain.position = "<p>missed</p>", 2"""
+steps = Stepper(reference.grid_example(), "J")
+display(W.VBox([picture, cockpit, steps]))
+picture.value, steps.position = "<p>missed</p>", 2"""
 CHANGED = """# Later on
-picture.value, chain.position = "<p>heard</p>", 1
+picture.value, steps.position = "<p>heard</p>", 1
 cockpit.mark_stale()"""
 HURRIED = """() => {
   const given = AbortSignal.timeout.bind(AbortSignal);
@@ -46,8 +46,7 @@ often that happened.
 def test_widgets_that_were_loaded_late_show_what_they_missed_and_what_comes(
     lab: Any, opened: Callable[..., Any]
 ) -> None:
-    for name in ("fluct.jsonl", "slices.jsonl"):
-        shutil.copy(RECORDINGS / name, lab.folder / name)
+    shutil.copy(RECORDINGS / "fluct.jsonl", lab.folder / "fluct.jsonl")
     kernel = dict(kernelspec=dict(name="python3", display_name="Python 3", language="python"))
     cells = [nbformat.v4.new_code_cell(text) for text in (MADE, CHANGED)]
     made = nbformat.v4.new_notebook(cells=cells, metadata=kernel)

@@ -161,7 +161,8 @@ made = [board._make_controls(("swing",)), diffusion._make_controls(names)]
 made += [psp._make_controls(), shedding._make_controls()]
 panels = [LaunchPanel(None, inputs, {}) for inputs in made]
 asked = SOURCES["flights"].queries
-panels += [LaunchPanel(None, theta._make_controls(), {}, "Launch", 380), ChainPanel(None)]
+panels += [LaunchPanel(None, theta._make_controls(), {}, "Launch", 380)]
+panels += [ChainPanel(None, watch([]))]
 panels += [SharedRingPanel(None, ("d", "w"), asked, watch([]))]
 for panel in panels:
     panel.start.description = "Launch on Spark"

@@ -1,17 +1,15 @@
-"""Pictures with clickable parts, on pages without a kernel and drawn by a kernel.
-
-They are a chain and a drawing of Python's.
-"""
+"""Widgets whose kernel only listens: the cockpit of an active run, and a drawing of Python's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from braid_lab.launches import recorded_runs
-from braid_widgets.base.player import Player, read_bundle
-from braid_widgets.slices.chain import ChainPlayer
+from braid_widgets.base.player import read_bundle
+from braid_widgets.cockpit.run_touches import list_touches
+from braid_widgets.cockpit.view import Cockpit
 from playwright.sync_api import Browser, Page, expect
 
 
@@ -25,37 +23,8 @@ def empty(browser: Browser) -> Iterator[Page]:
     assert wrong == []
 
 
-def open_film(page: Page, file: Path, film: Player) -> None:
-    head = '<!doctype html><html lang="en"><meta charset="utf-8">'
-    file.write_text(head + film.to_html(), "utf-8")
-    page.goto(file.as_uri())
-
-
-def test_pictures_tell_on_a_click_what_a_slice_held_then(empty: Page, tmp_path: Path) -> None:
-    page, folder = empty, tmp_path
-    film, told = empty.locator(".braid[data-seq]"), empty.locator(".braid-inspect")
-    open_film(
-        page,
-        folder / "chain.html",
-        chain := ChainPlayer(recorded_runs.recorded_events("slices"), pick=True),
-    )
-    expect(film.locator("[data-split], [data-merge]")).to_have_count(0)
-    stream = chain.frames[-1]["streams"][0]
-    film.locator("[data-tells='0:1'] rect.edge").click()
-    expect(told).to_contain_text(f"slice 2 of {stream['name']} after batch {len(chain.frames)}")
-    expect(told).to_contain_text(f"{stream['slices'][1]['rows']:,} tuples held, of ")
-    page.keyboard.press("ArrowLeft")
-    expect(told).to_contain_text(f"after batch {len(chain.frames) - 1}")
-    query = stream["queries"][0]["name"]
-    film.locator(f"[data-query='0:{query}'] rect").click()
-    expect(told).to_contain_text(f"query {query} after batch {len(chain.frames) - 1}")
-    expect(told).to_contain_text(
-        f"served by 1 of {len(stream['slices'])} slices\n  slice 1, ages 0"
-    )
-
-
-MODEL = """async (source) => {
-  const values = { value: "", names: [] }, heard = {};
+MODEL = """async ([source, values]) => {
+  const heard = {};
   window.sent = [];
   window.model = {
     get: (name) => values[name],
@@ -74,7 +43,7 @@ PICTURE = "<svg><text y='20' x='9'>late</text><text y='50' x='9'>N1</text><text 
 
 def test_names_of_a_picture_are_pressed_with_the_pointer_and_with_keys(empty: Page) -> None:
     empty.goto("about:blank")
-    empty.evaluate(MODEL, read_bundle("picture"))
+    empty.evaluate(MODEL, [read_bundle("picture"), {"value": "", "names": []}])
     show = "([name, value]) => window.model.set(name, value)"
     empty.evaluate(show, ["names", ["late", "gates"]])
     empty.evaluate(show, ["value", PICTURE.format("gates")])
@@ -87,3 +56,30 @@ def test_names_of_a_picture_are_pressed_with_the_pointer_and_with_keys(empty: Pa
     empty.keyboard.press("Enter")
     empty.get_by_text("N1").click()
     assert empty.evaluate("window.sent.map(({ clicked }) => clicked)") == ["late", "gates", "gates"]
+
+
+def test_slices_of_an_active_run_are_split_and_merged_with_the_keys(empty: Page) -> None:
+    empty.goto("about:blank")
+    made = Cockpit(recorded_runs.recording_path("slices"))
+    run = SimpleNamespace(split_slice=None, config=SimpleNamespace(shed=object()))
+    page = {**made.page, "state": "live", "touches": list_touches(run, None)}
+    values = {"page": page, "palette": made.palette}
+    empty.set_viewport_size({"width": 1400, "height": 860})
+    empty.evaluate(MODEL, [read_bundle("cockpit"), values])
+    side, drawer = empty.locator(".braid-side"), empty.locator(".braid-drawer")
+    expect(side.get_by_role("button", name="Split at the age")).to_have_count(0)
+    empty.locator(".braid-map").press("Enter")
+    side.get_by_label("Split at the age").first.fill("7 seconds")
+    empty.keyboard.press("Enter")
+    side.get_by_role("button", name="Merge with the older slice").click()
+    empty.locator(".braid-cockpit").press("c")
+    share = drawer.get_by_label("Compare this share of the pairs").first
+    for value, allowed in (("3", False), ("0.5", True)):
+        share.fill(value)
+        apply = drawer.get_by_role("button", name="Compare this share of the pairs")
+        expect(apply).to_be_enabled(enabled=allowed)
+    share.press("Enter")
+    sent = empty.evaluate("window.sent.map(({ touch }) => touch).filter(Boolean)")
+    names = [(touch["name"], touch["value"]) for touch in sent]
+    assert names == [("split", "7 seconds"), ("merge", ""), ("budget", "0.5")]
+    assert sent[0]["selected"].startswith("slice:0:0:") and sent[2]["selected"] == ""

@@ -247,7 +247,6 @@ def test_there_are_views() -> None:
     assert {
         "base.run_totals.totals_html",
         "cockpit.page.save_run_page",
-        "slices.chain.ChainPlayer",
     } <= {*of}
 
 

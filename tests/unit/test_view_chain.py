@@ -9,22 +9,22 @@ from types import SimpleNamespace
 import pytest
 from braid import Centralized
 from braid.core.query import Query
-from braid.core.run_events import BatchCommitted, QueryAdded, QueryRemoved, RunStarted
+from braid.core.run_events import BatchCommitted, QueryAdded, RunStarted
 from braid.papers.slices import chain as chains
 from braid.papers.slices import chain_optimizer as slices
 from braid.papers.slices.chain import Chain as Placement
 from braid.shared.query_changes import add_query
 from braid.simulation.simulator import simulate
-from braid_lab.reports.report_page import find_external_urls
 from braid_lab.slices import cost as costs
 from braid_lab.slices.cost import unfiltered_statistics
 from braid_widgets.base import progress
 from braid_widgets.base.query_table import QueryRow, QueryTable
 from braid_widgets.base.run_view import fold_events
-from braid_widgets.slices import chain, merge_graph
+from braid_widgets.cockpit import run_touches
+from braid_widgets.cockpit.view import Cockpit
+from braid_widgets.slices import merge_graph
 from braid_widgets.slices.chain_panel import SOURCES, ChainPanel
 from braid_widgets.slices.strategy_charts import chain_statistics, strategy_charts, strategy_costs
-from unit.scripted import kept
 from unit.test_sharing import Shared
 
 SERVED = add_query(
@@ -66,153 +66,6 @@ def run(tmp_path):
     run = Recorded(str(tmp_path / "run"))
     run.some(20)
     return run
-
-
-def test_slices_hold_what_the_run_stores_and_serve_queries_with_longer_windows(run):
-    commits = [e for e in run.events if isinstance(e, BatchCommitted)]
-    pictures = chain.make_frames(run.events)
-    for picture, commit in zip(pictures, commits, strict=True):
-        held = (sum(part["rows"] for part in s["slices"]) for s in picture["streams"])
-        assert tuple(held) == commit.live_tuples
-        assert all(0 <= part["share"] <= 1 for s in picture["streams"] for part in s["slices"])
-        assert tuple(s["received_tuples"] for s in picture["streams"]) == tuple(
-            commit.received_tuples
-        )
-    a, b = pictures[-1]["streams"]
-    assert [(part["first"], part["last"], part["serves"]) for part in a["slices"]] == [
-        (0, 4, "near, far"),
-        (4, 12, "far"),
-    ]
-    near, far = {"name": "near", "window": 4, "selection": ""}, {"name": "far", "window": 12}
-    assert a["queries"] == [near, far | {"selection": "v < 3"}]
-    assert b["queries"][1] == far | {"selection": ""}
-    assert all(part["rows"] > 0 for s in (a, b) for part in s["slices"])
-
-
-def test_no_tuple_gets_lost_between_two_pictures(run):
-    before, flowed = {"a": 0, "b": 0}, {"aged": 0, "cut": 0, "expired": 0}
-    for picture in chain.make_frames(run.events):
-        for s in picture["streams"]:
-            held, cut = (
-                sum(part["rows"] for part in s["slices"]),
-                sum(part["rows"] for part in s["trimmed"]),
-            )
-            assert before[s["name"]] + s["received_tuples"] == held + cut + s["expired"], picture[
-                "title"
-            ]
-            before[s["name"]] = held
-            flowed["aged"] += sum(part["rows"] for part in s["aged"])
-            flowed["cut"] += cut
-            flowed["expired"] += s["expired"]
-            assert s["name"] == "a" or not cut, "only a has a selection"
-            assert all(part["source"] < part["target"] for part in s["aged"])
-    assert all(flowed.values())
-
-
-def test_what_a_slice_loses_by_age_another_gains(run):
-    pictures = chain.make_frames(run.events)
-    for before, after in zip(pictures, pictures[1:], strict=False):
-        for old, new in zip(before["streams"], after["streams"], strict=True):
-            left = sum(part["rows"] for part in new["aged"] if part["source"] == 0)
-            cut = sum(part["rows"] for part in new["trimmed"] if part["slice"] == 1)
-            assert (
-                new["slices"][0]["rows"]
-                == old["slices"][0]["rows"] + new["received_tuples"] - left - cut
-            )
-
-
-def test_a_chain_whose_first_events_are_gone_goes_on_with_the_blocks_that_they_left(run):
-    later, whole = chain.make_frames(kept(run.events, 9)), chain.make_frames(run.events)[10:]
-    assert later[1:] == whole[1:] and len(whole) > 2
-    first, same = (
-        [{key: s[key] for key in ("slices", "received_tuples", "queries")} for s in f["streams"]]
-        for f in (later[0], whole[0])
-    )
-    assert first == same, "where its tuples came from is not known"
-
-
-def test_a_query_of_the_chain_tells_what_serves_it_in_the_picture_shown(run):
-    film = chain.ChainPlayer(run.events)
-    told = film.describe_query("far", film.frames[4]).splitlines()
-    assert told[:2] == [
-        "query far after batch 5",
-        "  windows: a 12 µs, b 12 µs; selections: a: v < 3",
-    ]
-    assert "a: served by 2 slices of 2" in told
-    assert "a: served by 1 slice of 2" in film.describe_query("near", film.frames[4]).splitlines()
-    with pytest.raises(ValueError, match="no query 'gone' is served after batch 5"):
-        film.describe_query("gone", film.frames[4])
-
-
-def test_queries_and_slices_that_change_are_told_and_drawn(run):
-    run.reslice(chains.split_slice(run.engine.state.placement_state, 8, 0))
-    assert "the slices change with the next batch" in chain.make_frames(run.events)[-1]["note"]
-    run.some(1)
-    split = chain.make_frames(run.events)[-1]
-    assert "a: slices end at 4 µs, 8 µs, 12 µs now (split)" in split["note"]
-    assert [len(s["slices"]) for s in split["streams"]] == [3, 2] and split["streams"][0][
-        "aged"
-    ] == []
-    run.reslice(chains.merge_slices(run.engine.state.placement_state, 4))
-    run.some(1)
-    merged = chain.make_frames(run.events)[-1]["streams"]
-    assert [len(s["slices"]) for s in merged] == [2, 1] and [
-        m["age"] for m in merged[1]["marks"]
-    ] == [
-        0,
-        4,
-        12,
-    ], "windows stay marked"
-    new = Query("new", (20, 7), (None, None))
-    run.add("new", new.windows, new.selections)
-    run.events.insert(-1, run.told(run.engine.state.queries[-1], run.engine.state.batch))
-    assert (
-        "query new comes" in (came := chain.make_frames(run.events)[-1])["note"]
-        and "3 queries" in came["title"]
-    )
-    run.remove("far")
-    run.events.insert(-1, QueryRemoved(run.engine.state.batch, "far"))
-    gone = chain.make_frames(run.events)[-1]
-    assert "query far goes" in gone["note"] and [
-        q["name"] for q in gone["streams"][0]["queries"]
-    ] == [
-        "near",
-        "new",
-    ]
-
-
-def test_measured_and_modelled_runs_never_look_alike(run):
-    assert all("measured on Spark" in f["note"] for f in chain.make_frames(run.events))
-    start = next(k for k, e in enumerate(run.events) if isinstance(e, RunStarted))
-    run.events[start] = RunStarted(
-        ("a", "b"), "a.k = b.k", {}, "Chain", {}, 1, 63, None, "modelled"
-    )
-    assert all("modelled run" in f["note"] for f in chain.make_frames(run.events))
-
-
-def test_every_slice_has_a_place_of_its_own_whatever_the_windows(run):
-    places = [mark["place"] for mark in chain._make_age_marks({0, 10**6, 2 * 10**6, 3600 * 10**6})]
-    assert (
-        places[0] == 0
-        and places[-1] == 1
-        and min(b - a for a, b in zip(places, places[1:], strict=False)) > 0.1
-    )
-
-
-def test_the_film_needs_no_network_and_only_live_ones_can_be_clicked(run):
-    view = chain.ChainPlayer(run.events)
-    page = view.to_html()
-    assert find_external_urls(page) == [] and '<div data-film="chain">' in page
-    assert not any(f["pick"] for f in view.frames) and all(
-        f["pick"] for f in chain.ChainPlayer(run.events, pick=True).frames
-    )
-    assert view.position == len(view.frames) - 1
-    assert len(chain.make_frames(run.events, most=5)) <= 6
-
-
-def test_a_run_without_a_chain_is_refused():
-    with pytest.raises(ValueError, match="no chain"):
-        chain.make_frames(simulate(Centralized(), [(1, 1)]))
 
 
 def test_the_merge_graph_has_every_edge_and_shows_the_shortest_path():
@@ -394,7 +247,7 @@ def live(run):
         started.queries = [started.make_query(**q.to_arguments("rs")) for q in settings["queries"]]
         return started
 
-    panel = ChainPanel(launch)
+    panel = ChainPanel(launch, Cockpit())
     panel.start.click()
     panel.wait_for_work(30)
     yield panel
@@ -402,27 +255,58 @@ def live(run):
     panel.follower.wait_for_end(30)
 
 
-def test_a_recorded_chain_is_there_until_one_is_launched(live, run):
-    panel = ChainPanel(lambda settings: None, run.events)
-    note, film = panel.place.children
-    assert "A recorded run" in note.value and film.frames and panel.visible_events() == run.events
-    panel.show_events(run.events)
-    assert list(panel.place.children) == [panel.film] and panel.film is not film
+def touch(cockpit, monkeypatch, *touches):
+    """Return what the cockpit answers to changes that its page asks for."""
+    sent = []
+    monkeypatch.setattr(cockpit, "send", sent.append)
+    for asked in touches:
+        cockpit._handle_browser_message(None, {"touch": asked}, [])
+    cockpit.wait_for_touches(30)
+    return [told["touched"] for told in sent if "touched" in told]
 
 
-def test_a_click_splits_or_merges_on_the_running_join(live, run):
-    live.show_events(run.events)
-    live.film.picked = {"act": "split", "stream": 1, "age": 2_500_000, "n": 1}
-    live.wait_for_changes(30)
-    assert live.run.asked == [("split", "2500000 microseconds", "s")] and live.error is None
-    assert live.inputs["chain"].value == "given" and live.settings()["chain"] == "memory"
-    assert live.message.value == "", "it was done"
-    live.film.picked = {"act": "merge", "stream": 0, "age": 7, "n": 2}
-    live.wait_for_changes(30)
-    assert "no two slices meet at 7 microseconds" in live.message.value
-    live.inputs["chain"].value = "memory"
-    live.wait_for_changes(30)
-    assert live.run.asked[1:] == [("rebalance", "memory")]
+def test_the_page_changes_the_slices_of_the_running_join(live, monkeypatch):
+    asked = [
+        {"name": "split", "selected": "slice:1:1000000:4000000", "value": ""},
+        {"name": "split", "selected": "slice:0:0:4000000", "value": "3 seconds"},
+        {"name": "merge", "selected": "slice:0:0:7", "value": ""},
+        {"name": "rebalance", "selected": "", "value": "fewest comparisons"},
+        {"name": "budget", "selected": "", "value": "0.5"},
+    ]
+    told = touch(live.screen, monkeypatch, *asked)
+    assert live.run.asked == [
+        ("split", "2500000 microseconds", "s"),
+        ("split", "3 seconds", "r"),
+        ("rebalance", "cpu"),
+    ]
+    done = "Asked for; it acts with the next batch."
+    assert [told[k] for k in (0, 1, 3)] == [done] * 3
+    assert "no two slices meet at 7 microseconds" in told[2]
+    assert "this run takes no change 'budget'" in told[4]
+
+
+def test_only_an_active_run_can_be_changed_and_its_page_says_how(live, run, monkeypatch):
+    live.screen._showing.send_new(None)
+    offered = {touch["name"]: touch["target"] for touch in live.screen.page["touches"]}
+    assert offered == {"split": "slice", "merge": "slice", "rebalance": ""}
+    assert '"touches":[]' in live.screen.to_html()
+    recorded = Cockpit(run.events)
+    assert recorded.page["touches"] == []
+    (told,) = touch(recorded, monkeypatch, {"name": "split", "selected": "slice:0:0:4"})
+    assert "no run is active" in told
+
+
+def test_the_budget_of_a_run_is_changed_at_a_cost_in_pairs():
+    run = SimpleNamespace(config=SimpleNamespace(shed=object()), adjusted=[])
+    run.adjust = lambda fraction: run.adjusted.append(fraction)
+    events = [e for e in simulate(Centralized(), [(3, 4)] * 2) if isinstance(e, BatchCommitted)]
+    (budget,) = run_touches.list_touches(run, events[-1])
+    pairs = events[-1].total_host_metrics.compared_pairs
+    assert pairs and (budget["unit_cost"], budget["value"]) == (pairs, "1")
+    run_touches.apply_touch(run, {"name": "budget", "value": "0.25"})
+    assert run.adjusted == [0.25]
+    with pytest.raises(ValueError, match="the share is 'half'"):
+        run_touches.apply_touch(run, {"name": "budget", "value": "half"})
 
 
 def test_the_table_adds_and_removes_on_the_running_join(live):
@@ -444,13 +328,10 @@ def test_the_table_adds_and_removes_on_the_running_join(live):
     assert not row.on.value and row.where.value == "r.none > 1", (
         "it is not served; what was typed stays"
     )
-    live.inputs["chain"].value = "cpu"
-    live.wait_for_changes(30)
-    assert live.run.asked[-1] == ("rebalance", "cpu")
 
 
 def test_before_a_launch_the_panel_models_and_keeps_the_queries_of_each_source():
-    panel = ChainPanel(lambda s: None, overhead=4.0)
+    panel = ChainPanel(lambda s: None, Cockpit(), overhead=4.0)
     assert panel.settings()["overhead"] == 4.0 and [
         q.name for q in panel.settings()["queries"]
     ] == ["alarm", "watch", "trend"]
@@ -467,10 +348,6 @@ def test_before_a_launch_the_panel_models_and_keeps_the_queries_of_each_source()
     for row in panel.table.rows.children[:2]:
         row.on.value = False
     assert "every query has a selection" in panel.outputs[0].outputs[0]["data"]["text/plain"]
-    panel._handle_pick({"new": {"act": "split", "stream": 0, "age": 1, "n": 1}})
-    assert "launch one" in panel.message.value
-    panel.show_events([])
-    assert panel.film is None, "there is nothing to draw yet"
 
 
 def test_a_change_of_slices_is_no_batch_of_input(run):

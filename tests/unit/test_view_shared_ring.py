@@ -94,16 +94,11 @@ ASKED = (
 )
 
 
-class Live(SimpleNamespace):
-    """A run as the panel sees it."""
-
-    def rebalance(self, chain: str) -> None:
-        self.asked = chain
-
-
 def test_the_panel_launches_what_is_on_and_shows_it(events: list[Any]):
     given: list[Any] = []
-    live = Live(isActive=False, events=lambda since=0: events[since:], exception=lambda: None)
+    live = SimpleNamespace(
+        isActive=False, events=lambda since=0: events[since:], exception=lambda: None
+    )
     panel = SharedRingPanel(
         lambda settings: given.append(settings) or live, ("a", "d"), ASKED, Cockpit([]), hosts=3
     )
@@ -113,11 +108,12 @@ def test_the_panel_launches_what_is_on_and_shows_it(events: list[Any]):
     panel.follower.wait_for_end()
     assert [q.name for q in given[0]["queries"]] == ["now", "late"] and given[0]["hosts"] == 3
     assert len(panel.screen.page["frames"]) == 12 and panel.error is None
-    assert panel.anew.disabled, "the run has ended"
 
 
 def test_a_recorded_run_is_there_until_one_is_launched(events: list[Any]):
-    live = Live(isActive=False, events=lambda since=0: events[since:], exception=lambda: None)
+    live = SimpleNamespace(
+        isActive=False, events=lambda since=0: events[since:], exception=lambda: None
+    )
     half = events[
         : [type(e).__name__ for e in events].index("BatchCommitted", len(events) // 2) + 1
     ]
@@ -130,24 +126,12 @@ def test_a_recorded_run_is_there_until_one_is_launched(events: list[Any]):
     assert len(panel.screen.page["frames"]) == 12
 
 
-def test_share_out_anew_asks_the_running_ring():
-    live = Live()
-    panel = SharedRingPanel(lambda settings: live, ("a", "d"), ASKED, Cockpit([]))
-    assert panel.anew.disabled
-    panel.run = live
-    panel.set_state("running")
-    assert not panel.anew.disabled
-    panel.anew.click()
-    panel.wait_for_changes(10)
-    assert live.asked == "memory" and panel.error is None
-
-
 def test_what_the_panel_does_not_know_is_refused():
     with pytest.raises(ValueError, match="no control 'nodes'"):
-        SharedRingPanel(lambda settings: Live(), ("a", "d"), ASKED, Cockpit([]), nodes=3)
+        SharedRingPanel(lambda settings: SimpleNamespace(), ("a", "d"), ASKED, Cockpit([]), nodes=3)
     with pytest.raises(ValueError, match="the streams are a, d"):
         SharedRingPanel(
-            lambda settings: Live(),
+            lambda settings: SimpleNamespace(),
             ("a", "d"),
             (QueryRow("wet", "1 hour", "w.precip > 0"),),
             Cockpit([]),

@@ -12,10 +12,8 @@ from braid_widgets.base.colors import Palette
 from braid_widgets.base.columnar import Columns
 from braid_widgets.base.stepper import StepFrame
 from braid_widgets.cockpit.frames import CockpitPage, LinkedViewsPage
-from braid_widgets.slices.chain import ChainFrame
 
-FILMS = (ChainFrame, StepFrame)
-ROOTS = (Palette, CockpitPage, LinkedViewsPage, *FILMS)
+ROOTS = (Palette, CockpitPage, LinkedViewsPage, StepFrame)
 TARGET = Path(__file__).parent / "src" / "frames.ts"
 PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 WIDTH = 100

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import anywidget
-import plotly.graph_objects as go
 import traitlets
-from braid.core.run_events import BatchCommitted
-from braid.util.error_summary import summarize_error
 
-from braid_widgets.base import colors, svg_chart
+from braid_widgets.base import colors
 from braid_widgets.base.colors import Palette
 
 _PACKAGE = Path(__file__).parents[1]
@@ -38,36 +34,10 @@ MOST = 200
 Item = TypeVar("Item")
 
 
-class ViewState(Protocol):
-    """The visible state of a run, folded from its events."""
-
-    def apply_event(self, event: Any) -> None:
-        """Fold in one event."""
-
-
-S = TypeVar("S", bound=ViewState)
-
-
 def thin(items: Sequence[Item], most: int = MOST) -> list[Item]:
     """Return at most ``most`` of the items, evenly spread, and the last one."""
     every = -(-len(items) // most) or 1
     return [item for k, item in enumerate(items) if k % every == 0 or k == len(items) - 1]
-
-
-def collect_frames(
-    events: Iterable[Any],
-    scene: S,
-    draw: Callable[[S], Item],
-    most: int = MOST,
-    shown: Callable[[BatchCommitted], bool] = lambda commit: True,
-) -> list[Item]:
-    """Return a frame for each committed batch that is ``shown``, thinned to ``most``."""
-    frames = []
-    for event in events:
-        scene.apply_event(event)
-        if isinstance(event, BatchCommitted) and shown(event):
-            frames.append(draw(scene))
-    return thin(frames, most)
 
 
 def render_page(
@@ -115,7 +85,6 @@ class Player(anywidget.AnyWidget):
         """Create a player. Raises ValueError without frames."""
         self._palette = colors.make_palette(64)
         super().__init__(palette=self._palette, **_make_traits(frames, position))
-        self.on_msg(self._handle_query_message)
 
     def set_frames(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
         """Replace the frames and go to a position (-1: the last). Raises ValueError without
@@ -125,69 +94,16 @@ class Player(anywidget.AnyWidget):
             for name, value in _make_traits(frames, position).items():
                 self.set_trait(name, value)
 
-    def refresh(self, frames: Sequence[Mapping[str, Any]]) -> None:
-        """Show another run, or new frames of the same run.
-
-        If the user looks at a frame of the same run other than the last, that frame stays visible.
-        If it was thinned out, the nearest earlier frame is shown.
-        """
-        self.set_frames(
-            frames, self._find_current_frame(frames) if self.position < len(self.frames) - 1 else -1
-        )
-
-    def _find_current_frame(self, frames: Sequence[Mapping[str, Any]]) -> int:
-        """Return the index, among new frames of the same run, of the visible frame; -1: another
-        run.
-        """
-        if list(frames[: len(self.frames)]) == self.frames:
-            return self.position
-        if not any(frame in frames for frame in self.frames[1:-1]):
-            return -1
-        candidates = (f for f in reversed(self.frames[: self.position + 1]) if f in frames)
-        return next(map(list(frames).index, candidates), -1)
-
-    def describe_query(self, query: str, frame: Mapping[str, Any]) -> str:
-        """Describe a query that is clicked in a frame. Raises ValueError for a name that is no
-        query.
-        """
-        return ""
-
-    def _handle_query_message(self, widget: Any, content: Any, buffers: Any) -> None:
-        if not isinstance(content, dict) or (query := content.get("query")) is None:
-            return
-        try:
-            answer = self.describe_query(str(query), self.frames[int(content["position"])])
-        except (ValueError, KeyError, IndexError, TypeError) as error:
-            answer = summarize_error(error)
-        self.send({"inspected": answer})
-
     def to_html(self) -> str:
         """Return the player as HTML that needs neither a kernel nor a network."""
-        shown, plain = (
-            [self.static_frame(f) for f in self.frames],
-            self.frame_text(self.frames[self.position]),
-        )
-        return render_page(self._name, self._css, shown, self._palette, self.position, plain)
-
-    def static_frame(self, frame: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a frame for a static page, where no kernel answers clicks."""
-        return frame
+        plain = self.frame_text(self.frames[self.position])
+        return render_page(self._name, self._css, self.frames, self._palette, self.position, plain)
 
     def frame_text(self, frame: Mapping[str, Any]) -> str:
-        """Return a frame as HTML for readers without JavaScript: bars of held tuples."""
-        bars = [
-            go.Bar(
-                name=name, x=list(rows), y=list(rows.values()), marker_color=colors.stream_color(k)
-            )
-            for k, (name, rows) in enumerate(self.held_tuples(frame).items())
-        ]
-        plot = go.Figure(bars, layout=dict(title=frame["title"], barmode="stack", height=360))
-        plot.update_yaxes(title="tuples held")
-        return f"{svg_chart.chart_svg(plot, frame['title'])}<p>{escape(frame['note'])}</p>"
-
-    def held_tuples(self, frame: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
-        """Return the tuples that a frame shows, by stream and place."""
-        return {}
+        """Return the frames as HTML for readers without JavaScript; ``frame`` is the visible
+        one.
+        """
+        return ""
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Return HTML, which a saved notebook shows without its kernel; panels hold the widget."""

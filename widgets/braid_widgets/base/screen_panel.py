@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from braid_widgets.base.launcher import ControllableRun, Launch
+from braid_widgets.base.launcher import ControllableRun, Launch, LaunchPanel
 from braid_widgets.base.live_updates import ObservableRun, RunFollower
 from braid_widgets.base.simulation_panel import Simulate, SimulationPanel
 
@@ -27,7 +27,22 @@ class RunScreen(Protocol):
         """Mark the view as showing the previous run while the next one starts."""
 
 
-class ScreenPanel(SimulationPanel):
+class RunScreenPanel(LaunchPanel):
+    """A panel whose launched run is shown by ``screen``."""
+
+    screen: RunScreen
+
+    def mark_stale(self) -> None:
+        self.screen.mark_stale()
+
+    def follow_run(self, run: ControllableRun) -> RunFollower:
+        return self.screen.follow(run, self._handle_run_end)
+
+    def visible_events(self) -> list[Any]:
+        return self.run.events() if self.run is not None else self.screen.events
+
+
+class ScreenPanel(RunScreenPanel, SimulationPanel):
     """A panel below a screen, which shows the run that it simulates or launches.
 
     A subclass calls ``show_events`` with ``events`` when it is complete.
@@ -50,12 +65,6 @@ class ScreenPanel(SimulationPanel):
         with self.lock:
             self.events = events
             self.screen.load_run(events)
-
-    def mark_stale(self) -> None:
-        self.screen.mark_stale()
-
-    def follow_run(self, run: ControllableRun) -> RunFollower:
-        return self.screen.follow(run, self._handle_run_end)
 
     def static_views(self) -> list[Any]:
         """Return the screen with the simulated run."""

@@ -27,6 +27,7 @@ from braid_widgets.base.text import MODELLED
 from braid_widgets.base.track_records import Series
 from braid_widgets.cockpit.decision_flags import Annotation, FlagCollector
 from braid_widgets.cockpit.key_figures import SheddingTotals, strip_figures
+from braid_widgets.cockpit.run_touches import Touch
 from braid_widgets.cockpit.tracks import TimelineFrame, make_timeline
 from braid_widgets.cockpit.verdict import Verdict, VerdictTracker
 from braid_widgets.diffusion.segment_map import SegmentsFrame
@@ -115,6 +116,7 @@ class CockpitPage(TypedDict):
       unknown.
     - ``what_if_placements``: placements for a what-if; empty if no kernel can answer.
     - ``what_if_message``: the result of the last what-if, if it is not a curve.
+    - ``touches``: changes that the active run takes from this page.
     """
 
     state: str
@@ -129,6 +131,7 @@ class CockpitPage(TypedDict):
     annotations: list[Annotation]
     what_if_placements: list[str]
     what_if_message: str
+    touches: list[Touch]
 
 
 class LinkedViewsPage(TypedDict):
@@ -158,6 +161,7 @@ class FrameCollector:
         self._windows: dict[str, int] = {}
         self.offers: list[str] = []
         self.what_if_message = ""
+        self.touches: list[Touch] = []
         self._waiting: list[Any] = []
         self._harvested: BatchShed | None = None
 
@@ -242,6 +246,7 @@ class FrameCollector:
             "annotations": list(self.deciding.flags),
             "what_if_placements": self.offers,
             "what_if_message": self.what_if_message,
+            "touches": self.touches,
         }
 
 

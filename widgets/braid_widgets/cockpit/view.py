@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from braid_widgets.base.player import read_bundle, thin
 from braid_widgets.base.run_view import HISTORY, RunView
 from braid_widgets.base.static_fallback import StaticFallback
 from braid_widgets.base.time_left import TimeLeftEstimator
-from braid_widgets.cockpit import block_details
+from braid_widgets.cockpit import block_details, run_touches
 from braid_widgets.cockpit.frames import (
     BatchFrame,
     CockpitPage,
@@ -73,6 +74,7 @@ class Cockpit(anywidget.AnyWidget):
         self._twins: list[StaticFallback] = []
         self._imagine, self._offers = imagine, offers
         self._imagining: threading.Thread | None = None
+        self._touching = ThreadPoolExecutor(1, "braid-touches")
         self._gate = threading.RLock()
         shown = self._with_what_if_placements(recorded_page(self.events, own=own))
         super().__init__(page=dict(shown), palette=colors.make_palette(256))
@@ -218,12 +220,28 @@ class Cockpit(anywidget.AnyWidget):
             return
         if (place := content.get("inspect")) is not None:
             self._send_details(place)
+        if (touch := content.get("touch")) is not None:
+            self._touching.submit(self._answer_touch, touch)
         if (imagined := content.get("what_if")) is None:
             return
         self._imagining = threading.Thread(
             target=self._answer_what_if, args=(imagined,), name="braid-what-if", daemon=True
         )
         self._imagining.start()
+
+    def _answer_touch(self, asked: dict[str, Any]) -> None:
+        """Change the followed run, and send a sentence about it."""
+        try:
+            if self._showing is None or not self._is_following_run:
+                raise RuntimeError("no run is active that could be changed; launch one")
+            text = run_touches.apply_touch(self._showing.run, asked)
+        except Exception as error:
+            text = summarize_error(error)
+        self.send({"touched": text})
+
+    def wait_for_touches(self, timeout: float | None = None) -> None:
+        """Wait until the requested changes of the run are done."""
+        self._touching.submit(lambda: None).result(timeout)
 
     def _send_details(self, place: dict[str, Any]) -> None:
         try:
@@ -265,6 +283,7 @@ class Cockpit(anywidget.AnyWidget):
             "frames": thin(self.page["frames"], most),
             "what_if_placements": [],
             "seconds_since_commit": None,
+            "touches": [],
         }
         return page_html({**self.page, **visible})  # type: ignore[typeddict-item]
 
@@ -354,6 +373,9 @@ class LiveUpdater:
     def _send_update(self, state: str, since: int, note: str = "") -> None:
         if (start := self.track.scene.start) is not None and not self.track.offers:
             self.track.offers = self.cockpit.what_if_placements(start)
+        is_open = state in ("live", "paused")
+        last = self.track.scene.last
+        self.track.touches = run_touches.list_touches(self.run, last) if is_open else []
         rest = self.track.page_fields(
             state, self._estimate_seconds_left(), self.pace.seconds_since_batch()
         )

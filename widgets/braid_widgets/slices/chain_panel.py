@@ -1,33 +1,21 @@
-"""The panel of a shared join: its queries, the modelled cost of sharing, and a run on Spark.
-
-Clicks on the run's chain split and merge slices.
-"""
+"""The panel of a shared join: its queries, the modelled cost of sharing, and a run on Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import ipywidgets as W
 import pandas as pd
-from braid.papers.slices.run_events import ChainChanged
 
 from braid_widgets.base import controls
-from braid_widgets.base.launcher import PICTURE, ControllableRun, LaunchPanel
-from braid_widgets.base.live_updates import RunFollower
+from braid_widgets.base.launcher import ControllableRun
 from braid_widgets.base.query_table import QueryRow, QueryTable
+from braid_widgets.base.screen_panel import RunScreen, RunScreenPanel
 from braid_widgets.base.text_table import TextTable
-from braid_widgets.slices.chain import ChainPlayer
 from braid_widgets.slices.strategy_charts import strategy_charts
-
-EMPTY = "<i>Launch on Spark, and the chain is drawn here as it fills.</i>"
-RECORDED = "<i>A recorded run. Launch on Spark, and yours is drawn here as it fills.</i>"
-BY_HAND = "given"
-"""The option of the control ``chain`` after slices were split or merged by hand. The next launch
-uses Mem-Opt.
-"""
 
 
 @dataclass(frozen=True)
@@ -84,28 +72,19 @@ class ControllableSharedRun(ControllableRun, Protocol):
     def remove(self, name: str) -> None:
         """Remove a query from the next batch on."""
 
-    def split_slice(self, age: str, stream: str) -> None:
-        """Split the slice of a stream at an age."""
 
-    def merge_slices(self, age: str, stream: str) -> None:
-        """Merge the two slices of a stream that meet at an age."""
-
-    def rebalance(self, chain: str) -> None:
-        """Choose the chain again: "memory", "cpu" or "auto"."""
-
-
-class ChainPanel(LaunchPanel):
-    """The table of queries, controls, the modelled cost of sharing, and a run on Spark.
+class ChainPanel(RunScreenPanel):
+    """The run on a screen, the table of queries, controls, and the modelled cost of sharing.
 
     - ``launch``: called with the settings, including ``queries`` (the active ones); returns the
       run.
+    - ``screen``: shows a recording until a run is launched.
     - ``defaults``: initial values by control: source, chain, rate, sigma, join, overhead, batches,
       pace.
-    - ``recorded``: events shown until a run is launched.
 
-    On an active run, the table adds and removes queries, a click on a boundary of the chain merges
-    two slices, a click inside a slice splits it, and the control ``chain`` chooses the chain again.
-    ``wait_for_changes`` waits for such changes. Raises ValueError for a name that is not a control.
+    On an active run, the table adds and removes queries; the screen changes its slices.
+    ``wait_for_changes`` waits for changes of queries. Raises ValueError for a name that is not a
+    control.
     """
 
     run: ControllableSharedRun | None
@@ -113,62 +92,34 @@ class ChainPanel(LaunchPanel):
     def __init__(
         self,
         launch: Callable[[dict[str, Any]], ControllableSharedRun],
-        recorded: Iterable[Any] = (),
+        screen: RunScreen,
         **defaults: Any,
     ) -> None:
         source = SOURCES[defaults.get("source", "arrivals")]
-        self.film: ChainPlayer | None = None
+        self.screen = screen
         self._tables = {name: s.queries for name, s in SOURCES.items()}
         self._changes = ThreadPoolExecutor(1, "braid-changes")
         self.table = QueryTable(source.streams, source.queries, self._apply_table_edit)
         super().__init__(launch, _make_controls(), {**source.controls, **defaults})
         self._source = self.inputs["source"].value
-        self.events = list(recorded)
-        self.place = W.VBox([W.HTML(RECORDED if self.events else EMPTY)])
-        self.place.add_class(PICTURE)
         self.outputs = [W.Output(layout=W.Layout(min_height="360px")) for _ in range(2)]
-        style, grid, *bars = self.children
-        self.children = (style, self.table, grid, *bars, self.place, *self.outputs)
+        self.children = (screen, self.table, *self.children, *self.outputs)
         self.inputs["source"].observe(self._switch_source, "value")
-        self.inputs["chain"].observe(self._rebalance_chain, "value")
         for name in ("rate", "sigma", "join", "overhead"):
             self.inputs[name].observe(self._draw_costs, "value")
         self._draw_costs()
-        if self.events:
-            self.place.children = (*self.place.children, ChainPlayer(self.events))
-
-    def applies_while_running(self, control: Any) -> bool:
-        """Return True for the control ``chain``."""
-        return control is self.inputs["chain"]
 
     def settings(self) -> dict[str, Any]:
-        chosen = super().settings()
-        kind = "memory" if chosen["chain"] == BY_HAND else chosen["chain"]
-        return chosen | {"chain": kind, "queries": self.table.active_queries}
-
-    def follow_run(self, run: Any) -> RunFollower:
-        self._tell_chain(self.launched["chain"])
-        return super().follow_run(run)
-
-    def show_events(self, events: list[Any]) -> None:
-        """Draw the chain after these events; do nothing before the first ``ChainChanged``."""
-        if not any(isinstance(e, ChainChanged) for e in events):
-            return
-        with self.lock:
-            if self.film is None:
-                self.film = ChainPlayer(events, pick=True)
-                self.film.observe(self._handle_pick, "picked")
-                self.place.children = [self.film]
-            else:
-                self.film.load_events(events)
+        return super().settings() | {"queries": self.table.active_queries}
 
     def static_views(self) -> list[Any]:
-        """Return the active queries and the modelled cost of sharing them."""
+        """Return the screen, the active queries and the modelled cost of sharing them."""
         active, chosen = [q for q in self.table.queries if q.is_active], self.requested_settings()
         rows = [(q.name, q.window, q.selection or "every tuple") for q in active]
         queries = pd.DataFrame(rows, columns=["query", "window", "selection"])
         costs = {name: chosen[name] for name in ("rate", "sigma", "join", "overhead")}
         return [
+            self.screen,
             TextTable(queries),
             *strategy_charts(self.table.active_queries, self.table.streams, **costs),
         ]
@@ -184,32 +135,6 @@ class ChainPanel(LaunchPanel):
         self._draw_costs()
         if self._is_running():
             self._submit_change(lambda run: _serve_queries(run, asked))
-
-    def _tell_chain(self, kind: str) -> None:
-        """Show the kind of the current chain without choosing it again."""
-        self.inputs["chain"].unobserve(self._rebalance_chain, "value")
-        self.inputs["chain"].value = kind
-        self.inputs["chain"].observe(self._rebalance_chain, "value")
-
-    def _rebalance_chain(self, change: Any) -> None:
-        if self._is_running() and change["new"] != BY_HAND:
-            self._submit_change(lambda run: run.rebalance(change["new"]))
-
-    def _handle_pick(self, change: Any) -> None:
-        pick = change["new"]
-        if not self._is_running():
-            self.show_error(
-                RuntimeError("no run is going on whose slices could be changed; launch one")
-            )
-            return
-        age = f"{pick['age']} microseconds"
-        self._submit_change(lambda run: self._change_slices(run, pick["act"], age, pick["stream"]))
-
-    def _change_slices(self, run: ControllableSharedRun, act: str, age: str, stream: int) -> None:
-        getattr(run, {"merge": "merge_slices", "split": "split_slice"}[act])(
-            age, list(run.config.streams)[stream]
-        )
-        self._tell_chain(BY_HAND)
 
     def _submit_change(self, work: Callable[[ControllableSharedRun], Any]) -> None:
         """Change the running join, one change at a time; then update the table."""
@@ -282,7 +207,6 @@ def _make_controls() -> dict[str, Any]:
         "Mem-Opt (least state)": "memory",
         "CPU-Opt (fewest comparisons)": "cpu",
         "auto": "auto",
-        "by hand": BY_HAND,
     }
     return {
         "source": controls.choice_control(

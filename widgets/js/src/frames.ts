@@ -528,11 +528,32 @@ export interface Annotation {
 }
 
 /**
+ * A change that a user can ask of an active run. - `name`: what messages call it; `label`: its
+ * button. - `target`: the kind of selection that it concerns, such as "slice"; empty for the whole
+ * run. - `kind`: "press", "text", "number" or "choice". - `value`: the initial value; `choices`: of
+ * a choice; `low`, `high`: of a number. - `cost`: what it costs, and when it acts. In that of a
+ * number, "{n}" stands for the value times `unit_cost`.
+ */
+export interface Touch {
+  name: string;
+  label: string;
+  target: string;
+  kind: string;
+  value: string;
+  choices: string[];
+  low: number;
+  high: number;
+  cost: string;
+  unit_cost: number;
+}
+
+/**
  * The visible state of a run. - `state`: one word, such as "live". - `name`: the joined streams;
  * `condition` is on what they are joined. - `note`: what runs and how it ended. - `seconds_left`:
  * the time left, in words. - `seconds_since_commit`: seconds since the last commit; None if the run
  * has ended or this is unknown. - `what_if_placements`: placements for a what-if; empty if no
- * kernel can answer. - `what_if_message`: the result of the last what-if, if it is not a curve.
+ * kernel can answer. - `what_if_message`: the result of the last what-if, if it is not a curve. -
+ * `touches`: changes that the active run takes from this page.
  */
 export interface CockpitPage {
   state: string;
@@ -547,6 +568,7 @@ export interface CockpitPage {
   annotations: Annotation[];
   what_if_placements: string[];
   what_if_message: string;
+  touches: Touch[];
 }
 
 /** Runs by name. `timeline_page` has the timeline of all runs and no frame. */
@@ -554,67 +576,6 @@ export interface LinkedViewsPage {
   names: string[];
   pages: CockpitPage[];
   timeline_page: CockpitPage;
-}
-
-/** An age in microseconds, in words, and its position from 0 to 1. */
-export interface ChainMark {
-  age: number;
-  text: string;
-  place: number;
-}
-
-/**
- * A slice of ages from `first` to `last` (microseconds). - `rows`: tuples held. - `share`: its
- * tuples divided by those of the fullest slice. - `serves`: the queries that it serves.
- */
-export interface ChainSlice {
-  first: number;
-  last: number;
-  rows: number;
-  share: number;
-  serves: string;
-}
-
-/** Tuples that moved from one slice to the next. */
-export interface ChainAged {
-  source: number;
-  target: number;
-  rows: number;
-}
-
-/** Tuples dropped at the start of a slice, because no query with a longer window needs them. */
-export interface ChainCut {
-  slice: number;
-  rows: number;
-}
-
-/** A query with its window (microseconds) and selection. */
-export interface ChainQuery {
-  name: string;
-  window: number;
-  selection: string;
-}
-
-/** A stream's slices, youngest first, and the flow of its tuples in the batch. */
-export interface ChainStream {
-  name: string;
-  index: number;
-  received_tuples: number;
-  expired: number;
-  marks: ChainMark[];
-  slices: ChainSlice[];
-  aged: ChainAged[];
-  trimmed: ChainCut[];
-  queries: ChainQuery[];
-}
-
-/** The chain after a `batch` (from 1); with `pick` slices are clickable. */
-export interface ChainFrame {
-  title: string;
-  note: string;
-  batch: number;
-  pick: boolean;
-  streams: ChainStream[];
 }
 
 /**

@@ -36,6 +36,7 @@ function page(batches: number[], more: Partial<CockpitPage> = {}): CockpitPage {
     annotations: [],
     what_if_placements: [],
     what_if_message: "",
+    touches: [],
     ...more,
   };
 }

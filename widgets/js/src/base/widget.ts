@@ -2,9 +2,7 @@
 import type { Palette } from "../frames.ts";
 import { add } from "./dom.ts";
 import { startListening } from "./kernel_messages.ts";
-import { pressable, redrawn, rovingTabIndex, stopsOf } from "./keyboard.ts";
 import { Player } from "./player.ts";
-import { type Asked, asking } from "./query_help.ts";
 
 /** The side of a widget's model that is used here. */
 export interface Model {
@@ -67,115 +65,33 @@ function film<Frame>(
   return new Player(root, page.frames, painter, { start: page.position, every, moved });
 }
 
-/** The text of a frame about the clicked part; empty if the frame has no such part. */
-export type Tell<Frame> = (frame: Frame, what: Asked) => string;
-
-/** Asks the kernel what serves a query that is clicked; of the rest ``told`` says what there is to
- * tell, ``again`` once the film has gone on. ``end`` ends that. */
-function onQuery(
-  root: HTMLElement,
-  model: Model,
-  position: () => number,
-  told: (what: Asked) => string,
-): { again: () => void; end: () => void } {
-  let last: Asked = { query: "" };
-  const tell = asking(root, (what) => {
-    last = what;
-    if ("query" in what) model.send({ query: what.query, position: position() });
-    else tell(told(what));
-  });
-  const show = ({ inspected = "" }: { inspected?: string }) => {
-    if ("query" in last) tell(inspected); // else it comes late: a slice was clicked since
-  };
-  model.on("msg:custom", show);
-  const again = () => {
-    if ("slice" in last) tell(told(last));
-  };
-  return { again, end: () => model.off("msg:custom", show) };
-}
-
-/** Draws so that keys reach what can be clicked too. */
-const askable =
-  <Frame>(draw: Draw<Frame>): Draw<Frame> =>
-  (box, ...shown) =>
-    redrawn(box, () => {
-      const stops = stopsOf(box);
-      draw(box, ...shown);
-      const all = (which: string) => [...box.querySelectorAll<SVGElement>(which)];
-      const slices = all("[data-tells]");
-      const queries = all("[data-query]");
-      for (const part of slices) pressable(part, `slice ${part.dataset.tells}`);
-      for (const part of queries) pressable(part, part.dataset.query ?? "");
-      for (const parts of [slices, queries]) rovingTabIndex(parts, stops);
-    });
-
-/** A film without a kernel. What its frames tell of what was clicked last is shown. */
-function staticPage<Frame>(
-  root: HTMLElement,
-  page: Page<Frame>,
-  draw: Draw<Frame>,
-  every: number,
-  tell?: Tell<Frame>,
-): void {
-  if (!tell) {
-    film(root, page, draw, every);
-    return;
-  }
-  let last: Asked | undefined;
-  const told = (at: number) => {
-    const frame = page.frames[at];
-    show(frame && last ? tell(frame, last) : "");
-  };
-  film(root, page, askable(draw), every, told);
-  const show = asking(root, (what) => {
-    last = what;
-    told(Number(root.dataset.seq));
-  });
-}
-
-/** A film as anywidget wants it; pages of the same name are shown at once. ``tell`` is for what can
- * be clicked. */
-export function filmWidget<Frame>(
-  name: string,
-  draw: Draw<Frame>,
-  every: number,
-  tell?: Tell<Frame>,
-) {
-  onPages<Page<Frame>>(name, (root, page) => staticPage(root, page, draw, every, tell));
+/** A film as anywidget wants it; pages of the same name are shown at once. */
+export function filmWidget<Frame>(name: string, draw: Draw<Frame>, every: number) {
+  onPages<Page<Frame>>(name, (root, page) => film(root, page, draw, every));
   return {
     initialize: startListening,
     render({ model, el }: View): () => void {
       const root = add(el, "div");
       const frames = () => model.get<Frame[]>("frames");
       const position = () => model.get<number>("position");
-      const save = (trait: string, value: unknown) => {
-        model.set(trait, value);
+      const save = (at: number) => {
+        model.set("position", at);
         model.save_changes();
       };
-      const page = {
-        frames: frames(),
-        palette: model.get<Palette>("palette"),
-        position: position(),
-      };
-      const shown = film(root, page, askable(draw), every, (at) => save("position", at));
-      root.addEventListener("pick", (event) => save("picked", (event as CustomEvent).detail));
-      const answered = onQuery(root, model, position, (what) => {
-        const frame = frames()[position()];
-        return frame && tell ? tell(frame, what) : "";
-      });
+      const palette = model.get<Palette>("palette");
+      const shown = film(
+        root,
+        { frames: frames(), palette, position: position() },
+        draw,
+        every,
+        save,
+      );
       const forget = observed(model, {
-        frames: () => {
-          shown.load(frames(), position());
-          answered.again();
-        },
-        position: () => {
-          shown.go(position());
-          answered.again();
-        },
+        frames: () => shown.load(frames(), position()),
+        position: () => shown.go(position()),
       });
       return () => {
         forget();
-        answered.end();
         shown.stop();
       };
     },

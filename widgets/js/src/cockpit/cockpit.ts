@@ -8,6 +8,7 @@ import { Header, isLive } from "./header.ts";
 import { Inspector, type Place } from "./inspector.ts";
 import { MapPane } from "./maps.ts";
 import { extend, hashOf, type More, momentOf, openingOf, positionOf, scaled } from "./page.ts";
+import type { Touched } from "./touches.ts";
 import { Tracks } from "./tracks.ts";
 
 /** Milliseconds that a batch is shown, and one in which something moves. */
@@ -20,6 +21,8 @@ export interface Options {
   ask?: Ask;
   /** Asks about a host, a query or blocks. */
   inspect?: (place: Place) => void;
+  /** Asks for a change of the active run. */
+  act?: (touched: Touched) => void;
   /** Whether a recording plays from its largest decision on; else it opens at its end. */
   plays?: boolean;
   /** Whether the document is only this cockpit, so that its address names the moment. */
@@ -66,7 +69,8 @@ export class Cockpit {
     this.pane = add(shell, "section", "braid-map");
     this.pane.tabIndex = 0;
     this.map = new MapPane(this.pane, theme, palette);
-    this.inspector = new Inspector(add(shell, "aside", "braid-side"), here, options.inspect);
+    const { ask, act, inspect } = options;
+    this.inspector = new Inspector(add(shell, "aside", "braid-side"), here, inspect, act);
     const bar = add(shell, "section", "braid-controls");
     this.play = button(bar, "▶ Play", "", "braid-go");
     button(bar, "◀", "back").addEventListener("click", () => this.step(-1));
@@ -76,7 +80,7 @@ export class Cockpit {
     this.why.setAttribute("aria-live", "polite");
     this.now = button(bar, "Back to now");
     const measure = (name: string) => this.tracks.choose(name);
-    this.drawer = new Drawer(drawer, { here, seek, measure, ask: options.ask });
+    this.drawer = new Drawer(drawer, { here, seek, measure, ask, act });
     this.addButtons(bar);
     const lines = add(shell, "section", "braid-lines");
     this.tracks = new Tracks(lines, theme, seek);
@@ -104,6 +108,12 @@ export class Cockpit {
     this.page = scaled({ ...page });
     this.position = page.frames.length - 1;
     this.refresh();
+  }
+
+  /** What came of a change of the run. */
+  touched(text: string): void {
+    this.inspector.touched(text);
+    this.drawer.touched(text);
   }
 
   /** Nobody says any more what is new. */
@@ -140,7 +150,7 @@ export class Cockpit {
 
   private addButtons(bar: HTMLElement): void {
     const quiet = add(bar, "span", "braid-quiet");
-    const what = this.options.ask ? "What if…" : "Decisions";
+    const what = this.options.ask ? "Controls, what if…" : "Decisions";
     button(quiet, what).addEventListener("click", () => this.toggle("drawer"));
     const present = button(quiet, "Present");
     present.addEventListener("click", () => this.toggle("present"));

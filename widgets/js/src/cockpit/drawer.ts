@@ -1,7 +1,8 @@
-// The drawer beside the map: what if another placement had taken over, what the hosts' rows show, how
+// The drawer beside the map: what can be changed in the run, what if another placement had taken over, what the hosts' rows show, how
 // fast it plays, and all decisions.
 import { add } from "../base/dom.ts";
 import type { Annotation, CockpitPage } from "../frames.ts";
+import { type Touched, Touches } from "./touches.ts";
 
 export interface Asked {
   placement: string;
@@ -19,6 +20,7 @@ export interface DrawerEvents {
   seek: (batch: number) => void;
   measure: (name: string) => void;
   ask: Ask | undefined;
+  act: ((touched: Touched) => void) | undefined;
 }
 
 export class Drawer {
@@ -26,6 +28,8 @@ export class Drawer {
   /** Times longer than usual that a batch is shown. */
   slowness = 1;
   private readonly events: DrawerEvents;
+  private readonly live: HTMLElement;
+  private readonly touches: Touches;
   private readonly imagined: HTMLElement;
   private readonly placement: HTMLSelectElement;
   private readonly hosts: HTMLInputElement;
@@ -37,6 +41,9 @@ export class Drawer {
     this.element = box;
     this.events = events;
     box.hidden = true;
+    this.live = add(box, "div");
+    add(this.live, "h2", "", "Change this run");
+    this.touches = new Touches(this.live, events.act ?? (() => {}));
     this.imagined = add(box, "form", "braid-whatif");
     add(this.imagined, "h2", "", "What if");
     this.placement = add(field(this.imagined, "placement"), "select");
@@ -59,6 +66,8 @@ export class Drawer {
 
   show(page: CockpitPage): void {
     const { what_if_placements: offers, what_if_message: message, hosts, annotations } = page;
+    this.live.hidden = !page.touches.some(({ target }) => !target);
+    this.touches.show(page.touches, "");
     this.imagined.hidden = !this.events.ask || !offers.length;
     if (this.placement.options.length !== offers.length) {
       options(this.placement, offers);
@@ -70,6 +79,11 @@ export class Drawer {
     this.told.textContent = message || (drawn ? "Drawn dashed in the time line." : "");
     if (this.measure.options.length !== hosts.names.length) options(this.measure, hosts.names);
     if (this.list.children.length !== annotations.length) this.tell(annotations);
+  }
+
+  /** What came of a change of the run. */
+  touched(text: string): void {
+    this.touches.answer(text);
   }
 
   /** Marks the decision that was the last one at a batch. */

@@ -5,6 +5,7 @@ import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
 import type { BatchFrame, CockpitPage } from "../frames.ts";
 import { type Detail, detailOf, type Pair } from "./details.ts";
+import { type Touched, Touches } from "./touches.ts";
 
 export type Place =
   | { host: number; batch: number }
@@ -43,16 +44,25 @@ export function didPairs({ hosts }: CockpitPage, batch: number, host?: number): 
 
 export class Inspector {
   private readonly shown: HTMLElement;
+  private readonly touches: Touches;
+  private readonly rest: HTMLElement;
   private readonly told: HTMLElement;
   private readonly form: HTMLFormElement;
   private readonly ask: ((place: Place) => void) | undefined;
   private readonly here: () => number;
 
-  constructor(box: HTMLElement, here: () => number, ask?: (place: Place) => void) {
+  constructor(
+    box: HTMLElement,
+    here: () => number,
+    ask?: (place: Place) => void,
+    act: (touched: Touched) => void = () => {},
+  ) {
     box.setAttribute("aria-label", "inspector");
     this.here = here;
     this.ask = ask;
     this.shown = add(box, "div");
+    this.touches = new Touches(box, act);
+    this.rest = add(box, "div");
     this.form = add(box, "form", "braid-whatif");
     this.form.hidden = !ask;
     this.told = add(box, "pre", "braid-inspect");
@@ -74,8 +84,15 @@ export class Inspector {
     if (host !== undefined) this.showHost(page, frame, Number(host), detail);
     else if (detail) this.showDetail(detail, selected);
     else this.showAll(page, frame);
+    this.touches.show(selected ? page.touches : [], selected);
+    this.rest.replaceChildren();
     this.showCondition(page, frame);
     this.showSeconds(page, frame.batch);
+  }
+
+  /** What came of a change of the run. */
+  touched(text: string): void {
+    this.touches.answer(text);
   }
 
   private showHost(page: CockpitPage, frame: BatchFrame, host: number, detail?: Detail): void {
@@ -117,8 +134,8 @@ export class Inspector {
   }
 
   private showCondition({ condition }: CockpitPage, { flow }: BatchFrame): void {
-    add(this.shown, "h3", "", "Condition, all hosts, this batch");
-    const part = add(this.shown, "div", "braid-part");
+    add(this.rest, "h3", "", "Condition, all hosts, this batch");
+    const part = add(this.rest, "div", "braid-part");
     if (condition) add(part, "code", "", condition);
     if (flow.access) add(part, "div", "", `found by ${flow.access}`);
     const box = add(part, "div", "braid-flow");
@@ -148,13 +165,13 @@ export class Inspector {
     });
     const total = spent.reduce((sum, { seconds }) => sum + seconds, 0);
     if (!total) return;
-    add(this.shown, "h3", "", `Where the ${total.toFixed(2)} seconds went`);
+    add(this.rest, "h3", "", `Where the ${total.toFixed(2)} seconds went`);
     bar(
-      this.shown,
+      this.rest,
       spent.map(({ role, seconds }) => [seconds / total, `phase-${role}`]),
     );
     pairs(
-      this.shown,
+      this.rest,
       spent.map(({ name, seconds }) => [name, `${seconds.toFixed(3)} s`]),
     );
   }

@@ -9,6 +9,7 @@ import type { Asked } from "../cockpit/drawer.ts";
 import type { Place } from "../cockpit/inspector.ts";
 import { Abreast } from "../cockpit/linked_views.ts";
 import { extend, type More } from "../cockpit/page.ts";
+import type { Touched } from "../cockpit/touches.ts";
 import type { CockpitPage, LinkedViewsPage, Palette } from "../frames.ts";
 
 /** Milliseconds between two looks at the server. */
@@ -66,11 +67,13 @@ function renderRun({ model, el }: View): () => void {
   const page = () => model.get<CockpitPage>("page");
   const ask = (asked: Asked) => model.send({ what_if: asked });
   const inspect = (place: Place) => model.send({ inspect: place });
-  const options = { ask, inspect, plays: true };
+  const act = (touch: Touched) => model.send({ touch });
+  const options = { ask, inspect, act, plays: true };
   const cockpit = new Cockpit(root, page(), model.get<Palette>("palette"), options);
   const leave = keepInView(root);
   const loaded = () => cockpit.load(page());
-  const told = (message: { more?: More; inspected?: string }) => {
+  const told = (message: { more?: More; inspected?: string; touched?: string }) => {
+    if (message.touched !== undefined) cockpit.touched(message.touched);
     if (message.inspected !== undefined) cockpit.inspector.answer(message.inspected);
     if (!message.more) return;
     Object.assign(page(), extend(page(), message.more));

@@ -19,7 +19,7 @@ export function agePlace(ends: number[]): { isLog: boolean; place: (age: number)
   return { isLog, place: isLog ? log : (at) => at / (high || 1) };
 }
 
-const nameOf = ({ stream, first }: SlicePiece): string => `slice:${stream}:${first}`;
+const nameOf = ({ stream, first, last }: SlicePiece): string => `slice:${stream}:${first}:${last}`;
 
 /** The inspector's text for a query or a slice. */
 export function inspectAges(frame: AgesFrame, selected: string): Detail | undefined {

@@ -1,0 +1,120 @@
+"""Changes that a user can ask of an active run, with their cost, and how to make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from braid.core.run_events import BatchCommitted
+
+ACTS = "acts with the next batch"
+CHAINS = {"least state": "memory", "fewest comparisons": "cpu", "the cheaper of both": "auto"}
+"""Choices of the chain of a shared run (Mem-Opt, CPU-Opt) and their values of ``rebalance``."""
+
+
+class Touch(TypedDict):
+    """A change that a user can ask of an active run.
+
+    - ``name``: what messages call it; ``label``: its button.
+    - ``target``: the kind of selection that it concerns, such as "slice"; empty for the whole run.
+    - ``kind``: "press", "text", "number" or "choice".
+    - ``value``: the initial value; ``choices``: of a choice; ``low``, ``high``: of a number.
+    - ``cost``: what it costs, and when it acts. In that of a number, "{n}" stands for the value
+      times ``unit_cost``.
+    """
+
+    name: str
+    label: str
+    target: str
+    kind: str
+    value: str
+    choices: list[str]
+    low: float
+    high: float
+    cost: str
+    unit_cost: float
+
+
+def list_touches(run: Any, last: BatchCommitted | None) -> list[Touch]:
+    """Return the changes that a run takes now; ``last``: its last batch, for their costs."""
+    touches = _list_slice_touches() if hasattr(run, "split_slice") else []
+    if getattr(getattr(run, "config", None), "shed", None) is not None:
+        touches.append(_make_budget_touch(last))
+    return touches
+
+
+def _list_slice_touches() -> list[Touch]:
+    split = "the slice is written again as two; no row moves to another host; " + ACTS
+    merge = "both slices are written again as one; " + ACTS
+    recut = "slices whose ends change are written again; on several hosts rows move; " + ACTS
+    return [
+        _make_touch("split", "Split at the age", "slice", "text", split),
+        _make_touch("merge", "Merge with the older slice", "slice", "press", merge),
+        _make_touch("rebalance", "Cut the windows again", "", "choice", recut, choices=[*CHAINS]),
+    ]
+
+
+def _make_budget_touch(last: BatchCommitted | None) -> Touch:
+    done = last.total_host_metrics if last else None
+    pairs = done.compared_pairs + done.skipped_pairs if done else 0
+    cost = "about {n} pairs are compared in a batch; " + ACTS
+    budget = _make_touch("budget", "Compare this share of the pairs", "", "number", cost)
+    share = done.compared_pairs / pairs if done and pairs else 0.5
+    budget |= {"value": f"{share:.2g}", "low": 0.001, "high": 1.0, "unit_cost": float(pairs)}
+    return budget
+
+
+def _make_touch(
+    name: str, label: str, target: str, kind: str, cost: str, choices: list[str] | None = None
+) -> Touch:
+    return {
+        "name": name,
+        "label": label,
+        "target": target,
+        "kind": kind,
+        "value": "",
+        "choices": choices or [],
+        "low": 0.0,
+        "high": 0.0,
+        "cost": cost,
+        "unit_cost": 0.0,
+    }
+
+
+def apply_touch(run: Any, asked: Mapping[str, Any]) -> str:
+    """Make a change of the run and return a sentence about it.
+
+    ``asked``: ``name`` of the touch, ``selected`` and ``value``. Raises ValueError for what the run
+    refuses, and RuntimeError if it has ended.
+    """
+    name, selected, value = (str(asked.get(k, "")) for k in ("name", "selected", "value"))
+    if name not in {touch["name"] for touch in list_touches(run, None)}:
+        raise ValueError(f"this run takes no change {name!r}")
+    if name == "budget":
+        run.adjust(fraction=_read_number(value))
+    elif name == "rebalance":
+        run.rebalance(CHAINS.get(value, value))
+    else:
+        _change_slice(run, name, selected, value)
+    return f"Asked for; it {ACTS}."
+
+
+def _read_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"the share is {text!r}; it is a number above 0 and at most 1") from None
+
+
+def _change_slice(run: Any, name: str, selected: str, age: str) -> None:
+    """Split a slice at an age, by default in its middle, or merge it with the next older one.
+
+    ``selected``: the slice as "slice:STREAM:FIRST:LAST", ages in microseconds.
+    """
+    _, stream, first, last = selected.split(":")
+    alias = list(run.config.streams)[int(stream)]
+    if name == "merge":
+        run.merge_slices(f"{last} microseconds", alias)
+    else:
+        middle = f"{(int(first) + int(last)) // 2} microseconds"
+        run.split_slice(age.strip() or middle, alias)

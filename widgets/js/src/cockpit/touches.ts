@@ -1,0 +1,99 @@
+// What a user can change in an active run: for each change a field, its cost, and a button.
+import { add } from "../base/dom.ts";
+import { count } from "../base/format.ts";
+import type { Touch } from "../frames.ts";
+
+export interface Touched {
+  name: string;
+  /** What was selected. */
+  selected: string;
+  value: string;
+}
+
+type Field = HTMLInputElement | HTMLSelectElement;
+
+/** The sentence about a value that a change does not take; empty if it takes it. */
+export function refusal({ kind, low, high }: Touch, text: string): string {
+  const value = Number(text);
+  if (kind !== "number" || (text.trim() && value >= low && value <= high)) return "";
+  return `${text.trim() || "nothing"} is given; it is a number from ${low} to ${high}`;
+}
+
+/** What a change to a value costs, in words. */
+export function costOf({ cost, unit_cost: each }: Touch, text: string): string {
+  return cost.replace("{n}", count(Math.round(Number(text) * each)));
+}
+
+export class Touches {
+  private readonly box: HTMLElement;
+  private readonly told: HTMLElement;
+  private readonly act: (touched: Touched) => void;
+  private key = "";
+  private tell: (() => void)[] = [];
+  private touches: Touch[] = [];
+
+  constructor(box: HTMLElement, act: (touched: Touched) => void) {
+    this.box = add(box, "div", "braid-touches");
+    this.told = add(box, "p", "braid-touched");
+    this.told.setAttribute("aria-live", "polite");
+    this.act = act;
+  }
+
+  /** Offers the changes of a selection, "" for the run; what is typed stays from batch to batch. */
+  show(touches: Touch[], selected: string): void {
+    const kind = selected.split(":", 1)[0];
+    this.touches = touches.filter(({ target }) => target === kind);
+    const key = [selected, ...this.touches.map(({ name }) => name)].join("|");
+    if (key !== this.key) this.make(selected);
+    this.key = key;
+    for (const tell of this.tell) tell();
+  }
+
+  /** What came of a change. */
+  answer(text: string): void {
+    this.told.textContent = this.touches.length ? text : "";
+  }
+
+  private make(selected: string): void {
+    this.box.replaceChildren();
+    this.answer("");
+    this.tell = this.touches.map((touch, k) => this.addTouch(touch, k, selected));
+  }
+
+  /** Adds a change, and returns what says its cost anew. */
+  private addTouch(touch: Touch, k: number, selected: string): () => void {
+    const { name, label } = touch;
+    const form = add(this.box, "form", "braid-touch");
+    const field = addField(form, touch);
+    const apply = add(form, "button", "", label);
+    const cost = add(form, "small");
+    const value = () => field?.value ?? "";
+    const tell = () => {
+      const now = this.touches[k] ?? touch;
+      const wrong = refusal(now, value());
+      cost.textContent = wrong || costOf(now, value());
+      cost.classList.toggle("braid-worse", wrong !== "");
+      apply.disabled = wrong !== "";
+    };
+    field?.addEventListener("input", tell);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.answer("asking…");
+      this.act({ name, selected, value: value() });
+    });
+    return tell;
+  }
+}
+
+function addField(form: HTMLElement, touch: Touch): Field | undefined {
+  if (touch.kind === "press") return undefined;
+  const field = add(form, touch.kind === "choice" ? "select" : "input");
+  field.setAttribute("aria-label", touch.label);
+  for (const choice of touch.choices) add(field, "option", "", choice);
+  if (field instanceof HTMLInputElement) {
+    if (touch.kind === "number") field.inputMode = "decimal";
+    else field.placeholder = "in the middle, or 10 minutes";
+    field.value = touch.value;
+  }
+  return field;
+}

@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { costOf, refusal } from "../src/cockpit/touches.ts";
+import type { Touch } from "../src/frames.ts";
+
+const budget: Touch = {
+  name: "budget",
+  label: "Compare this share",
+  target: "",
+  kind: "number",
+  value: "0.5",
+  choices: [],
+  low: 0.001,
+  high: 1,
+  cost: "about {n} pairs",
+  unit_cost: 9000,
+};
+
+test("a change says its cost for the value that is typed", () => {
+  assert.equal(costOf(budget, "0.25"), "about 2,250 pairs");
+});
+
+test("a value out of range is refused in a sentence, and nothing else is", () => {
+  assert.equal(refusal(budget, "1.5"), "1.5 is given; it is a number from 0.001 to 1");
+  assert.match(refusal(budget, " "), /^nothing is given/);
+  assert.match(refusal(budget, "much"), /^much is given/);
+  assert.deepEqual([refusal(budget, "1"), refusal({ ...budget, kind: "text" }, "")], ["", ""]);
+});
