@@ -16,20 +16,20 @@ RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 
 
 @pytest.fixture(scope="module", params=["slices", "shared_ring"])
-def run(request: pytest.FixtureRequest) -> tuple[list[Any], list[dict[str, Any]]]:
+def run(request: pytest.FixtureRequest) -> tuple[list[Any], list[dict[str, Any]], list[Any]]:
     path = RECORDINGS / f"{request.param}.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    frames = recorded_page(read_events(path))["frames"]
-    return frames, lines
+    page = recorded_page(read_events(path))
+    return page["frames"], lines, page["timeline"]["tracks"]
 
 
 def test_a_shared_run_has_the_map_of_ages(run: Any) -> None:
-    frames, _ = run
+    frames, *_ = run
     assert {name for frame in frames for name in frame["state_map"]} == {"ages"}
 
 
 def test_results_of_a_query_are_those_of_the_events(run: Any) -> None:
-    frames, lines = run
+    frames, lines, tracks = run
     totals: Counter[str] = Counter()
     for frame in frames:
         of_batch = [
@@ -43,10 +43,15 @@ def test_results_of_a_query_are_those_of_the_events(run: Any) -> None:
         assert shown == {
             name: (totals[name], sum(found.get(name, 0) for found in of_batch)) for name in shown
         }
+    heat = tracks[-1]
+    assert heat["kind"] == "heat" and [track["kind"] for track in tracks].count("heat") == 1
+    by_query = {row["name"]: sum(row["values"]) for row in heat["series"]}
+    assert by_query == {f"query:{name}": n for name, n in totals.items()}
+    assert heat["top"] == max(n for row in heat["series"] for n in row["values"])
 
 
 def test_slices_hold_all_rows_in_the_order_of_their_ages(run: Any) -> None:
-    frames, lines = run
+    frames, lines, tracks = run
     ends: dict[int, list[int]] = {}
     commits = {line["batch"] + 1: line for line in lines if line["type"] == "BatchCommitted"}
     chains = [line for line in lines if line["type"] == "ChainChanged"]
@@ -54,6 +59,9 @@ def test_slices_hold_all_rows_in_the_order_of_their_ages(run: Any) -> None:
         view = frame["state_map"]["ages"]
         live = commits[frame["batch"]]["live_tuples"]
         ends |= {c["stream"]: c["slice_ends"] for c in chains if c["batch"] + 1 == frame["batch"]}
+        for track in (t for t in tracks if t["name"] == "rows in windows"):
+            series = [row["values"][row["batch"].index(frame["batch"])] for row in track["series"]]
+            assert series == [sum(live), *live] and len({p[1] for p in rows(view["pieces"])}) == 1
         assert view["rows"] == live and view["scale_max"] == max(view["pieces"]["rows"])
         for stream, held in enumerate(live):
             own = [p for p in rows(view["pieces"]) if p[0] == stream]
@@ -63,6 +71,6 @@ def test_slices_hold_all_rows_in_the_order_of_their_ages(run: Any) -> None:
 
 
 def test_the_query_with_the_shortest_window_comes_first(run: Any) -> None:
-    frames, _ = run
+    frames, *_ = run
     longest = [max(q[1]) for q in rows(frames[-1]["state_map"]["ages"]["queries"])]
     assert longest == sorted(longest) and len(longest) >= 3

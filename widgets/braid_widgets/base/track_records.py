@@ -10,7 +10,9 @@ from typing import TypedDict
 class Series(TypedDict):
     """A curve by batch (from 1).
 
-    - ``role``: "main", "mean" or "ghost" (modelled, dashed); in bars, the phase.
+    - ``role``: "main", "mean", "ghost" (modelled, dashed) or "stream0" and so on; in bars, the
+      phase.
+    - ``name``: of a row of a heat track, what selects it, such as "query:late".
     """
 
     name: str
@@ -22,8 +24,9 @@ class Series(TypedDict):
 class Track(TypedDict):
     """A row of the time line.
 
-    - ``kind``: "bars" (its series are stacked) or "lines".
-    - ``unit``: unit of its values, "s" or "rows".
+    - ``kind``: "bars" (its series are stacked), "lines", or "heat" (a row for each series), which
+      replaces the rows of hosts until another measure of them is chosen.
+    - ``unit``: unit of its values, such as "s" or "rows".
     - ``top``: the end of its scale. It never shrinks in a run.
     - ``limit``: drawn dashed; null without one.
     """

@@ -33,16 +33,18 @@ def make_timeline(
 
     - ``ghosts``: modelled curves of other placements, drawn beside the fullest host.
     - ``tops``: the scales so far, by name of the track; they are updated.
-    - ``own``: tracks of the map. On one host, they replace that of the fullest host.
+    - ``own``: tracks of the map. On one host, they replace that of the fullest host. A heat track
+      comes last.
     """
     points = list(scene.points)
     batches = [p.batch + 1 for p in points]
     limit = scene.start.interval_seconds if scene.start else None
     tracks = [_make_seconds_track(points, batches, limit)] if _is_timed(points) else []
     tracks = tracks or [_make_arrivals_track(points, batches)]
-    tracks += own
+    tracks += [track for track in own if track["kind"] != "heat"]
     if not own or ghosts or (scene.start and scene.start.hosts > 1):
         tracks.append(_make_load_track(points, batches, ghosts))
+    tracks += [track for track in own if track["kind"] == "heat"]
     for track in tracks:
         track["top"] = tops[track["name"]] = max(tops.get(track["name"], 0.0), _find_top(track))
     planned = scene.start.planned_batches or 1 if scene.start else 1

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection
+from collections import Counter, deque
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, TypedDict
 
-from braid.core.run_events import BatchQueryResults, RunStarted
+from braid.core.run_events import BatchCommitted, BatchQueryResults, RunStarted
 from braid.papers.slices.run_events import ChainChanged
 
 from braid_widgets.base.columnar import Columns
-from braid_widgets.base.run_view import RunView
+from braid_widgets.base.key_figures import KeyFigure
+from braid_widgets.base.run_view import HISTORY, RunView
 from braid_widgets.base.state_maps import StateMap
+from braid_widgets.base.track_records import Track, make_series, make_track
 from braid_widgets.slices.shared_view_state import SharedViewState, SlicePiece
 
 
 class AgeQuery(NamedTuple):
-    """A query: its windows by stream in microseconds, and its results so far and in this batch."""
+    """A query: its windows by stream in microseconds, its results so far and in this batch, and its
+    selections as SQL.
+    """
 
     name: str
     windows: list[int]
     results: int
     batch_results: int
+    selection: str
 
 
 class AgesFrame(TypedDict):
@@ -51,6 +56,8 @@ class AgeMap(StateMap):
         self.own = SharedViewState()
         self._totals: Counter[str] = Counter()
         self._latest: BatchQueryResults | None = None
+        self._held: deque[tuple[int, tuple[int, ...]]] = deque(maxlen=HISTORY)
+        self._found: deque[tuple[int, Mapping[str, int]]] = deque(maxlen=HISTORY)
 
     @classmethod
     def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
@@ -61,6 +68,37 @@ class AgeMap(StateMap):
         if isinstance(event, BatchQueryResults):
             self._latest = event
             self._totals.update(event.results_by_query)
+        if isinstance(event, BatchCommitted):
+            self._held.append((event.batch + 1, event.live_tuples))
+            if self._is_of_last_batch() and self._latest is not None:
+                self._found.append((event.batch + 1, self._latest.results_by_query))
+
+    def make_key_figure(self) -> KeyFigure:
+        return KeyFigure("queries, one state", str(len(self.own.queries)), "served after the batch")
+
+    def make_tracks(self) -> list[Track]:
+        """Return the rows of each stream, on one host, and the results of each query."""
+        is_alone = self.scene.start is None or self.scene.start.hosts == 1
+        return [*([self._make_rows_track()] if is_alone else []), *self._make_query_tracks()]
+
+    def _make_rows_track(self) -> Track:
+        batches = [batch for batch, _ in self._held]
+        series = [make_series("all", "mean", batches, [sum(rows) for _, rows in self._held])]
+        for k, stream in enumerate(self.scene.stream_aliases):
+            rows = [held[k] for _, held in self._held]
+            series.append(make_series(stream, f"stream{k}", batches, rows))
+        return make_track("rows in windows", "lines", "rows", series, None)
+
+    def _make_query_tracks(self) -> list[Track]:
+        """Return the track of the queries served now; none if the events do not count by query."""
+        if not self._found:
+            return []
+        batches = [batch for batch, _ in self._found]
+        series = []
+        for query in self._list_queries():
+            results = [counts.get(query.name, 0) for _, counts in self._found]
+            series.append(make_series(f"query:{query.name}", "row", batches, results))
+        return [make_track("results by query", "heat", "results", series, None)]
 
     def make_frame(self) -> AgesFrame:
         """Return the frame after the last commit."""
@@ -85,6 +123,7 @@ class AgeMap(StateMap):
                 [query.windows.get(s, 0) for s in self.scene.stream_aliases],
                 self._totals[name],
                 counts.get(name, 0),
+                " AND ".join(filter(None, query.selections.values())),
             )
             for name, query in self.own.queries.items()
         ]

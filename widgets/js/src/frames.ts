@@ -182,12 +182,16 @@ export interface SlicePiece {
   rows: number;
 }
 
-/** A query: its windows by stream in microseconds, and its results so far and in this batch. */
+/**
+ * A query: its windows by stream in microseconds, its results so far and in this batch, and its
+ * selections as SQL.
+ */
 export interface AgeQuery {
   name: string;
   windows: number[];
   results: number;
   batch_results: number;
+  selection: string;
 }
 
 /**
@@ -472,8 +476,9 @@ export interface BatchFrame {
 }
 
 /**
- * A curve by batch (from 1). - `role`: "main", "mean" or "ghost" (modelled, dashed); in bars, the
- * phase.
+ * A curve by batch (from 1). - `role`: "main", "mean", "ghost" (modelled, dashed) or "stream0" and
+ * so on; in bars, the phase. - `name`: of a row of a heat track, what selects it, such as
+ * "query:late".
  */
 export interface Series {
   name: string;
@@ -483,9 +488,10 @@ export interface Series {
 }
 
 /**
- * A row of the time line. - `kind`: "bars" (its series are stacked) or "lines". - `unit`: unit of
- * its values, "s" or "rows". - `top`: the end of its scale. It never shrinks in a run. - `limit`:
- * drawn dashed; null without one.
+ * A row of the time line. - `kind`: "bars" (its series are stacked), "lines", or "heat" (a row for
+ * each series), which replaces the rows of hosts until another measure of them is chosen. - `unit`:
+ * unit of its values, such as "s" or "rows". - `top`: the end of its scale. It never shrinks in a
+ * run. - `limit`: drawn dashed; null without one.
  */
 export interface Track {
   name: string;

@@ -17,7 +17,13 @@ const frame = (): AgesFrame => ({
     slice: [0, 1, 0],
     rows: [1, 2, 5],
   },
-  queries: { name: ["near"], windows: [[5e6, 15e6]], results: [70], batch_results: [7] },
+  queries: {
+    name: ["near"],
+    windows: [[5e6, 15e6]],
+    results: [70],
+    batch_results: [7],
+    selection: [""],
+  },
   scale_max: 5,
 });
 
@@ -44,7 +50,8 @@ test("a query says its results and how many slices it reads", () => {
   assert.equal(told?.title, "Query “near”");
   assert.deepEqual(told?.pairs, [
     ["results so far", "70"],
-    ["results in this batch", "7"],
+    ["in this batch", "7"],
+    ["selection", "every row"],
     ["window of r", "5 s, 1 of 2 slices"],
     ["window of s", "15 s, 1 of 1 slices"],
   ]);

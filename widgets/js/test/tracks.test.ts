@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { placeOf, said, spanOf, strokes, ticks, valueAt } from "../src/cockpit/tracks.ts";
+import { heatOf, placeOf, said, spanOf, strokes, ticks, valueAt } from "../src/cockpit/tracks.ts";
 import type { CockpitPage, Track } from "../src/frames.ts";
 
 const BOX = { x: 40, y: 10, wide: 200, tall: 100 };
@@ -59,5 +59,21 @@ test("a curve is broken where values are unknown", () => {
       [6, 2],
       [7, 3],
     ],
+  ]);
+});
+
+test("the rows of colour are those of the map, or of a measure of the hosts", () => {
+  const own = { ...track("heat", [3, null], [1, 9]), name: "results by query", top: 9 };
+  const hosts = { batch: [1, 2], names: ["stored"], values: [[[5]], [[6, 7]]] };
+  const shown = { ...page([1, 2], 2, [own]), hosts } as CockpitPage;
+  const rows = heatOf(shown, "");
+  assert.deepEqual([rows?.name, rows?.of, rows?.top], ["results", "query", 9]);
+  assert.deepEqual(rows?.rows[0], { name: "x", values: [3, 0] });
+  const held = heatOf(shown, "stored");
+  assert.deepEqual([held?.name, held?.of, held?.top], ["rows", "host", 7]);
+  const values = held?.rows.map((row) => [row.name, row.values]);
+  assert.deepEqual(values, [
+    ["host:0", [5, 6]],
+    ["host:1", [0, 7]],
   ]);
 });

@@ -56,8 +56,8 @@ export class Drawer {
     this.told = add(this.imagined, "p");
     this.told.setAttribute("aria-live", "polite");
     add(box, "h2", "", "Shown");
-    this.measure = add(field(box, "hosts' rows"), "select");
-    this.measure.setAttribute("aria-label", "what the hosts' rows show");
+    this.measure = add(field(box, "rows of colour"), "select");
+    this.measure.setAttribute("aria-label", "what the rows of colour show");
     this.measure.addEventListener("change", () => events.measure(this.measure.value));
     this.addSpeeds();
     add(box, "h2", "", "Decisions");
@@ -77,7 +77,9 @@ export class Drawer {
       series.some(({ name }) => name.endsWith("modelled")),
     );
     this.told.textContent = message || (drawn ? "Drawn dashed in the time line." : "");
-    if (this.measure.options.length !== hosts.names.length) options(this.measure, hosts.names);
+    const own = page.timeline.tracks.filter(({ kind }) => kind === "heat").map(({ name }) => name);
+    const measures = [...own, ...hosts.names];
+    if (this.measure.options.length !== measures.length) options(this.measure, measures);
     if (this.list.children.length !== annotations.length) this.tell(annotations);
   }
 

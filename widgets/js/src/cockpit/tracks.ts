@@ -54,6 +54,44 @@ export function valueAt({ kind, series }: Track, batch: number): number | null {
   return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
 }
 
+/** Rows of colour by batch; the greatest value has the full colour. */
+export interface Heat {
+  name: string;
+  of: string;
+  batch: number[];
+  rows: { name: string; values: number[] }[];
+  top: number;
+}
+
+const counted = (n: number, of: string): string => {
+  const plural = of.endsWith("y") ? `${of.slice(0, -1)}ies` : `${of}s`;
+  return `${count(n)} ${n === 1 ? of : plural}`;
+};
+
+/** The heat track of the map; a measure of the hosts if it is named, or if there is no such track. */
+export function heatOf({ timeline, hosts }: CockpitPage, measure: string): Heat | undefined {
+  const track = timeline.tracks.find(({ kind }) => kind === "heat");
+  if (track && !hosts.names.includes(measure)) {
+    const [name = "", of = ""] = track.name.split(" by ");
+    const batch = track.series[0]?.batch ?? [];
+    const rows = track.series.map((row) => ({
+      name: row.name,
+      values: row.values.map((value) => value ?? 0),
+    }));
+    return { name, of, batch, rows, top: track.top };
+  }
+  const k = Math.max(0, hosts.names.indexOf(measure));
+  const shown = hosts.names[k];
+  if (shown === undefined) return undefined;
+  const most = Math.max(1, ...hosts.values.map((values) => values[k]?.length ?? 0));
+  const rows = Array.from({ length: most }, (_, host) => ({
+    name: `host:${host}`,
+    values: hosts.values.map((values) => values[k]?.[host] ?? 0),
+  }));
+  const top = rows.reduce((most, { values }) => Math.max(most, ...values), 1e-9);
+  return { name: shown === "stored" ? "rows" : shown, of: "host", batch: hosts.batch, rows, top };
+}
+
 export class Tracks {
   private readonly labels: HTMLElement;
   private readonly slider: HTMLInputElement;
@@ -64,8 +102,10 @@ export class Tracks {
   private page: CockpitPage | undefined;
   private batch = 1;
   private selected = "";
-  private measure = "stored";
+  private measure = "";
   private painted = "";
+  /** The rows of colour at the bottom: those of the map, or of a measure of the hosts. */
+  private heat: Heat | undefined;
 
   constructor(box: HTMLElement, theme: Theme, seek: (batch: number) => void) {
     this.theme = theme;
@@ -110,9 +150,8 @@ export class Tracks {
     this.forget();
   }
 
-  private get shown(): string {
-    const names = this.page?.hosts.names ?? [];
-    return names.includes(this.measure) ? this.measure : (names[0] ?? "");
+  private get tracks(): Track[] {
+    return this.page?.timeline.tracks.filter(({ kind }) => kind !== "heat") ?? [];
   }
 
   /** The names of the tracks, at the left. */
@@ -120,21 +159,19 @@ export class Tracks {
     this.page = page;
     this.labels.replaceChildren();
     add(this.labels, "div", "", "decisions");
-    for (const { name } of page.timeline.tracks) {
-      add(add(this.labels, "div", "", name), "b");
-    }
-    if (this.shown) {
-      const hosts = Math.max(0, ...page.hosts.values.map((values) => values[0]?.length ?? 0));
-      const name = this.shown === "stored" ? "rows" : this.shown;
-      const part = add(this.labels, "div", "", `${name} by host`);
-      add(part, "span", "", `${count(hosts)} host${hosts === 1 ? "" : "s"}`);
+    for (const { name } of this.tracks) add(add(this.labels, "div", "", name), "b");
+    const heat = heatOf(page, this.measure);
+    this.heat = heat;
+    if (heat) {
+      const part = add(this.labels, "div", "", `${heat.name} by ${heat.of}`);
+      add(part, "span", "", counted(heat.rows.length, heat.of));
     }
     this.labels.style.gridTemplateRows = `${FLAGS}px`;
   }
 
   private say(): void {
     const values = this.labels.querySelectorAll("b");
-    this.page?.timeline.tracks.forEach((track, k) => {
+    this.tracks.forEach((track, k) => {
       const told = values[k];
       if (told) told.textContent = said(valueAt(track, this.batch), track.unit);
     });
@@ -165,8 +202,8 @@ export class Tracks {
     const { wide, tall } = this.pen;
     this.layer.begin(wide, tall);
     const area = this.area(this.layer);
-    const { tracks } = page.timeline;
-    const parts = tracks.length + (this.shown ? 1 : 0);
+    const { tracks, heat } = this;
+    const parts = tracks.length + (heat ? 1 : 0);
     const height = area.tall / Math.max(1, parts);
     tracks.forEach((track, k) => {
       const box = { ...area, y: area.y + k * height + GAP, tall: height - GAP };
@@ -174,7 +211,7 @@ export class Tracks {
       else this.paintLines(track, span, box);
     });
     const rows = { ...area, y: area.y + tracks.length * height + GAP, tall: height - GAP };
-    if (this.shown) this.paintHosts(page, span, rows);
+    if (heat) this.paintHeat(heat, span, rows);
     this.paintFlags(page.annotations, span, area);
     const last = { x: -99 };
     for (const batch of ticks(span)) {
@@ -252,36 +289,33 @@ export class Tracks {
   }
 
   private paintStroke(role: string, points: Point[], alpha: number): void {
-    const colour = this.theme.shade(
-      role === "ghost" ? "bad" : role === "mean" ? "muted" : "accent",
-    );
+    const stream = /^stream(\d+)$/.exec(role)?.[1];
+    const named = role === "ghost" ? "bad" : role === "mean" ? "muted" : "accent";
+    const colour = stream ? this.theme.stream(Number(stream)) : this.theme.shade(named);
+    const isMain = role === "main" || stream !== undefined;
     const [only, more] = points;
     if (!only) return;
-    if (!more && role === "main") this.layer.dot(only, 2, colour);
-    const dash = role === "main" ? [] : role === "mean" ? [1, 3] : [4, 3];
-    this.layer.line(points, colour, role === "main" ? 2 : 1.3, dash, alpha);
+    if (!more && isMain) this.layer.dot(only, 2, colour);
+    const dash = isMain ? [] : role === "mean" ? [1, 3] : [4, 3];
+    this.layer.line(points, colour, isMain ? 2 : 1.3, dash, alpha);
   }
 
-  private paintHosts(page: CockpitPage, span: Span, box: Box): void {
-    const { batch, values, names } = page.hosts;
-    const k = names.indexOf(this.shown);
-    const hosts = Math.max(1, ...values.map((each) => each[k]?.length ?? 0));
-    const most = Math.max(1e-9, ...values.flatMap((each) => each[k] ?? []));
+  private paintHeat({ batch, rows, top }: Heat, span: Span, box: Box): void {
     const column = box.wide / (span.last - span.first + 1);
-    const every = Math.ceil(hosts / MOST_ROWS);
-    const tall = box.tall / Math.ceil(hosts / every);
+    const every = Math.ceil(rows.length / MOST_ROWS);
+    const tall = box.tall / Math.ceil(rows.length / every);
     batch.forEach((at, b) => {
       const x = placeOf(at, span, box);
-      for (let host = 0; host < hosts; host += every) {
-        const near = values[b]?.[k]?.slice(host, host + every) ?? [];
-        const fill = this.theme.load(Math.max(0, ...near) / most);
-        const y = box.y + (host / every) * tall;
+      for (let row = 0; row < rows.length; row += every) {
+        const near = rows.slice(row, row + every).map(({ values }) => values[b] ?? 0);
+        const fill = this.theme.load(Math.max(0, ...near) / (top || 1));
+        const y = box.y + (row / every) * tall;
         this.layer.box({ x, y, wide: column, tall: tall + 0.3 }, { fill, alpha: this.alpha(at) });
       }
     });
-    const chosen = /^host:(\d+)$/.exec(this.selected)?.[1];
-    if (chosen === undefined) return;
-    const y = box.y + Math.floor(Number(chosen) / every) * tall;
+    const chosen = rows.findIndex(({ name }) => name === this.selected);
+    if (chosen < 0) return;
+    const y = box.y + Math.floor(chosen / every) * tall;
     const framed = { x: box.x + 1, y: y - 1, wide: box.wide - 2, tall: Math.max(4, tall + 2) };
     this.layer.box(framed, { stroke: this.theme.shade("accent"), width: 1.5 });
   }

@@ -36,7 +36,8 @@ export function inspectAges(frame: AgesFrame, selected: string): Detail | undefi
     });
     const results: [string, string][] = [
       ["results so far", count(query.results)],
-      ["results in this batch", count(query.batch_results)],
+      ["in this batch", count(query.batch_results)],
+      ["selection", query.selection.replaceAll("`", "") || "every row"],
     ];
     return { title: `Query “${query.name}”`, words: "", pairs: [...results, ...windows] };
   }
