@@ -14,7 +14,6 @@ from braid.execution import merge_pools
 from braid.execution.merge_pools import Merge, intersect_key_ranges, merge_together
 from braid.kernels.block_builder import (
     build_block,
-    can_slice_blocks,
     gather_blocks,
     merge_blocks,
 )
@@ -134,16 +133,22 @@ def _compare_blocks(one: pa.RecordBatch, other: pa.RecordBatch) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1, max_size=40))
-def test_slices_are_blocks_only_if_none_is_to_be_sorted_further(keys: list[Any]) -> None:
+def test_blocks_built_together_are_those_built_one_by_one(keys: list[Any]) -> None:
+    """Whether a block is sorted within equal values depends on its own rows alone."""
     keys = sorted(keys)
     batch = _make_rows([(k, n * 7 % 40, 0, "", None) for n, (_, k) in enumerate(keys)])
     ends = np.searchsorted([group for group, _ in keys], np.unique([g for g, _ in keys]), "right")
-    for orders in ORDERS.values():
-        if can_slice_blocks(batch, orders):
-            for rows in Segment(batch, ends).slice_blocks():
-                assert build_block(rows.batch, orders, ordered=True).equals(rows.batch)
-    assert not can_slice_blocks(batch, ORDERS["several orders"])
-    assert can_slice_blocks(batch, ORDERS["several orders"], stores_orders=False)
+    segment = Segment(batch, ends)
+    assert segment.build_blocks(ORDERS["several orders"]) is None
+    cases = [(ORDERS["ordered within"], True), *((orders, False) for orders in ORDERS.values())]
+    for orders, stores_orders in cases:
+        found: dict[int, pa.RecordBatch] = {}
+        for part, numbers in segment.build_blocks(orders, stores_orders) or ():
+            blocks = [rows.batch for rows in part.slice_blocks()]
+            found |= zip(numbers.tolist(), blocks, strict=True)
+        for number, rows in enumerate(segment.slice_blocks()):
+            alone = build_block(rows.batch, orders, True, stores_orders=stores_orders)
+            assert alone.equals(found[number])
 
 
 @given(PARTS, st.lists(st.none() | st.tuples(st.integers(0, 4), st.integers(5, 9)), min_size=9))

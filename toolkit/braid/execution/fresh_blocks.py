@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from braid.core.batch_report import BlockSize, KeyCount
@@ -21,7 +22,6 @@ from braid.core.stream_clocks import needs_spread
 from braid.execution.early_rows import encode_latest_rows
 from braid.kernels.block_builder import (
     build_block,
-    can_slice_blocks,
     describe_times,
 )
 from braid.kernels.column_views import concat_without_views
@@ -56,6 +56,10 @@ class FreshBlock(msgspec.Struct):
     address: ReplicaAddress | None = None
     size: BlockSize | None = None
     seconds: float = 0.0
+
+
+_Built = Sequence[tuple[Segment, npt.NDArray[np.intp]]]
+"""Segments of blocks, and the numbers of the blocks in each."""
 
 
 class _Part(NamedTuple):
@@ -137,7 +141,7 @@ class FreshBlockBuilder:
     ) -> list[FreshBlock]:
         """Return the fresh blocks of one stream.
 
-        They are written together if they are one segment, and each by itself otherwise.
+        Those of a segment are written together, unless some are not stored here.
         """
         routes = sorted(
             (r for r in routes if r.block.stream == stream), key=lambda r: r.block.key_range
@@ -149,35 +153,46 @@ class FreshBlockBuilder:
             return []
         stored = [any(map(serves, route.block.hosts)) for route in routes]
         self._count_join_values(segment, routes, serves)
-        parts, is_one = self._cut_segment(segment, routes, serves)
-        if is_one and all(stored):
-            files, bounds = self.files, segment.list_bounds()
-            addresses: Iterable[ReplicaAddress | None]
-            addresses = files.append_blocks(stream, segment.batch, bounds)
-        else:
-            addresses = (
-                self.files.append_block(stream, part.rows.batch) if is_stored else None
-                for part, is_stored in zip(parts, stored, strict=True)
-            )
+        parts, built = self._cut_segment(segment, routes, serves)
+        addresses = self._write_blocks(stream, parts, built, stored)
         limits = self._find_time_limits(whole, stream, serves)
         each = zip(parts, addresses, strict=True)
         return [self._describe_block(part, address, limits, serves) for part, address in each]
 
+    def _write_blocks(
+        self, stream: int, parts: Sequence[_Part], built: _Built, stored: Sequence[bool]
+    ) -> list[ReplicaAddress | None]:
+        """Return the addresses of the blocks that are stored here; None: of the others."""
+        addresses: list[ReplicaAddress | None] = [None] * len(parts)
+        alone = {number for number, is_stored in enumerate(stored) if is_stored}
+        for segment, numbers in built:
+            if alone.issuperset(numbers.tolist()):
+                alone.difference_update(numbers.tolist())
+                written = self.files.append_blocks(stream, segment.batch, segment.list_bounds())
+                for number, address in zip(numbers.tolist(), written, strict=True):
+                    addresses[number] = address
+        for number in sorted(alone):
+            addresses[number] = self.files.append_block(stream, parts[number].rows.batch)
+        return addresses
+
     def _cut_segment(
         self, segment: Segment, routes: Sequence[Route], serves: Callable[[int], bool]
-    ) -> tuple[list[_Part], bool]:
-        """Return the rows of the blocks, and whether they are those of the segment as it is."""
+    ) -> tuple[list[_Part], _Built]:
+        """Return the rows of the blocks, and the segments that have those built together."""
         stream = routes[0].block.stream
         stores_orders = self.batch.spec.match is None
         orders = self.batch.spec.predicate.stream_orders(stream)
         is_inner = self.batch.spec.kind.is_inner
-        births = () if is_inner else tuple((route.block.id,) for route in routes)
         numbered_apart = [self._is_numbered_apart(route, serves) for route in routes]
-        if not any(numbered_apart) and can_slice_blocks(segment.batch, orders, stores_orders):
-            blocks = segment.slice_blocks(births)
-            return [_Part(r, b, b.nbytes) for r, b in zip(routes, blocks, strict=True)], True
-        parts = []
         sizes, bounds = segment.measure_blocks().tolist(), segment.list_bounds()
+        built = None if any(numbered_apart) else segment.build_blocks(orders, stores_orders)
+        if built is not None:
+            blocks: dict[int, BlockRows] = {}
+            for part, numbers in built:
+                births = () if is_inner else [(routes[n].block.id,) for n in numbers.tolist()]
+                blocks |= zip(numbers.tolist(), part.slice_blocks(births), strict=True)
+            return [_Part(r, blocks[n], sizes[n]) for n, r in enumerate(routes)], built
+        parts = []
         for route, is_apart, size, (first, end) in zip(
             routes, numbered_apart, sizes, bounds, strict=True
         ):
@@ -186,10 +201,10 @@ class FreshBlockBuilder:
                 columns = self.batch.spec.columns[stream]
                 rows = sort_by_contents(rows, orders[0].column, columns)
                 checksum = checksum_order(rows)
-            built = build_block(rows, orders, ordered=True, stores_orders=stores_orders)
-            block = BlockRows(built, births=() if is_inner else (route.block.id,))
+            rows = build_block(rows, orders, ordered=True, stores_orders=stores_orders)
+            block = BlockRows(rows, births=() if is_inner else (route.block.id,))
             parts.append(_Part(route, block, size, checksum))
-        return parts, False
+        return parts, []
 
     def _sort_by_route(
         self, whole: pa.RecordBatch, stream: int, routes: Sequence[Route]

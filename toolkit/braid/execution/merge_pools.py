@@ -11,7 +11,7 @@ from braid.condition.access_paths import Order
 from braid.core.plan import Derivation, Keys
 from braid.core.reserved_columns import ROUTING
 from braid.core.run_state import ReplicaAddress
-from braid.kernels.block_builder import build_block, can_slice_blocks
+from braid.kernels.block_builder import build_block
 from braid.kernels.host_block_rows import (
     BlockRows,
     concat_rows,
@@ -81,15 +81,19 @@ def _merge_at_once(
     if not filled:
         return
     stream = filled[0].derivation.block.stream
-    if can_slice_blocks(segment.batch, orders):
-        addresses = files.append_blocks(stream, segment.batch, segment.list_bounds())
-        blocks = segment.slice_blocks()
-    else:
+    if (built := segment.build_blocks(orders)) is None:
         slices = (segment.batch.slice(first, end - first) for first, end in segment.list_bounds())
         blocks = [BlockRows(build_block(rows, orders, ordered=True)) for rows in slices]
         addresses = [files.append_block(stream, rows.batch) for rows in blocks]
-    for merge, address, rows in zip(filled, addresses, blocks, strict=True):
-        yield MergedBlock(merge.derivation.block.id, merge.hosts, address, rows)
+        yield from map(_make_merged_block, filled, addresses, blocks)
+    for part, places in built or ():
+        addresses = files.append_blocks(stream, part.batch, part.list_bounds())
+        merged = [filled[n] for n in places.tolist()]
+        yield from map(_make_merged_block, merged, addresses, part.slice_blocks())
+
+
+def _make_merged_block(merge: Merge, address: ReplicaAddress, rows: BlockRows) -> MergedBlock:
+    return MergedBlock(merge.derivation.block.id, merge.hosts, address, rows)
 
 
 def _sort_merged_rows(merges: Sequence[Merge], column: str) -> tuple[Segment, list[int]]:

@@ -13,7 +13,6 @@ from braid.core.stream_clocks import SUPPORT, TimeSpread
 from braid.kernels.block_orders import (
     PERMUTATION,
     drop_order_columns,
-    has_many_equal,
     make_order_columns,
     sort_within,
 )
@@ -55,18 +54,6 @@ def build_block(
     for name, values in stored.items():
         columns = replace_column(columns, name, pa.array(values))
     return columns
-
-
-def can_slice_blocks(
-    columns: pa.RecordBatch, orders: Sequence[Order], stores_orders: bool = True
-) -> bool:
-    """Return whether slices of rows, each sorted by the first order's column, are blocks as such.
-
-    That is so if they store no order, and none has rows to be sorted within equal values.
-    """
-    if len(orders) > 1 and stores_orders:
-        return False
-    return orders[0].within is None or not has_many_equal(columns, orders[0].column)
 
 
 def replace_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:

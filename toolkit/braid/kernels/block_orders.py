@@ -129,20 +129,57 @@ def find_new_values(ordered: np.ndarray) -> npt.NDArray[np.bool_]:
     return new
 
 
-def has_many_equal(batch: pa.RecordBatch, column: str) -> bool:
-    """Return whether some value of a sorted column, or of sorted runs, may have many rows."""
-    return _has_many_equal(_read_values(batch, column))
+def find_blocks_to_rank(
+    batch: pa.RecordBatch, order: Order, starts: npt.NDArray[np.integer]
+) -> npt.NDArray[np.bool_]:
+    """Return which blocks are to be sorted within equal values, each by its own rows alone.
 
-
-def _has_many_equal(ordered: np.ndarray) -> bool:
-    rest = len(ordered) - _WORTH
-    return rest > 0 and bool((ordered[_WORTH:] == ordered[:rest]).any())
+    The batch has one block after the other, each sorted by the order's column. ``starts``: the
+    first row of each.
+    """
+    if order.within is None:
+        return np.zeros(len(starts), bool)
+    return _are_worth_ranking(_read_values(batch, order.column), starts)
 
 
 def _is_worth_ranking(ordered: np.ndarray) -> bool:
-    """Return whether a probe by equality of a stored row's value finds many rows on average."""
-    if not _has_many_equal(ordered):
-        return False
-    starts = np.flatnonzero(find_new_values(ordered))
-    counts = np.diff(np.append(starts, len(ordered)))
-    return bool(counts @ counts > _WORTH * len(ordered))
+    return len(ordered) > 0 and bool(_are_worth_ranking(ordered, np.zeros(1, int))[0])
+
+
+def _are_worth_ranking(
+    ordered: np.ndarray, starts: npt.NDArray[np.integer]
+) -> npt.NDArray[np.bool_]:
+    """Return for which blocks a probe by a stored row's value finds many equal rows on average."""
+    rest = len(ordered) - _WORTH
+    if rest <= 0 or not (ordered[_WORTH:] == ordered[:rest]).any():
+        return np.zeros(len(starts), bool)
+    new = np.ones(len(ordered), bool)
+    new[1:] = ordered[1:] != ordered[:-1]
+    new[starts] = True
+    runs = np.flatnonzero(new)
+    counts = np.diff(np.append(runs, len(ordered)))
+    squares = np.add.reduceat(counts * counts, np.searchsorted(runs, starts))
+    return np.asarray(squares > _WORTH * np.diff(np.append(starts, len(ordered))))
+
+
+def sort_blocks_within(
+    batch: pa.RecordBatch, order: Order, at: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, npt.NDArray[np.int32]]:
+    """Return the positions of blocks' rows sorted within equal values, and their ranks by block.
+
+    - ``at``: positions of the rows, one block after the other, sorted by the order's column.
+    - ``sizes``: rows of each block.
+    """
+    values, within = (_read_values(batch, str(name))[at] for name in (order.column, order.within))
+    first, block = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
+    new = find_new_values(values)
+    new[first] = True
+    if not np.all(new[1:] | (within[1:] >= within[:-1])):
+        by_within = sort_stably(within)
+        sorted_within = by_within[sort_stably(np.cumsum(new)[by_within])]
+        at, within = at[sorted_within], within[sorted_within]
+    by_within = sort_stably(within)
+    by_block = by_within[sort_stably(block[by_within])]
+    ranks = np.empty(len(at), np.int32)
+    ranks[by_block] = np.arange(len(at)) - np.repeat(first, sizes)
+    return at, ranks

@@ -66,6 +66,26 @@ def concat_without_views(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return _add_views(stored, views, several[0].schema.metadata)
 
 
+def concat_slices(slices: Sequence[tuple[pa.RecordBatch, int, int]]) -> pa.RecordBatch:
+    """Return slices [begin, end) of batches with equal columns. Views of all of them stay views.
+
+    The views of a batch are found once, whatever the number of its slices.
+    """
+    filled = [each for each in slices if each[1] < each[2]] or slices[:1]
+    if len(filled) == 1:
+        batch, begin, end = filled[0]
+        return batch.slice(begin, end - begin)
+    distinct = {id(batch): batch for batch, _, _ in filled}
+    views, *others = map(_find_views, distinct.values())
+    if any(each != views for each in others):
+        views = ()
+    stored = {at: _drop_columns(batch, views) for at, batch in distinct.items()}
+    joined = pa.concat_batches(
+        [stored[id(batch)].slice(begin, end - begin) for batch, begin, end in filled]
+    )
+    return _add_views(joined, views, filled[0][0].schema.metadata)
+
+
 def list_stored_columns(batch: pa.RecordBatch) -> tuple[tuple[str, ...], bytes]:
     """Return the columns of a batch without views, and the encoded list of these views."""
     return tuple(batch.schema.names), (batch.schema.metadata or {}).get(_VIEWS, b"")
@@ -102,6 +122,8 @@ def _is_view(batch: pa.RecordBatch, number: int, source: int) -> bool:
 
 
 def _drop_columns(batch: pa.RecordBatch, views: Sequence[_View]) -> pa.RecordBatch:
+    if not views:
+        return batch
     dropped = {view.position for view in views}
     return batch.select([n for n in range(batch.num_columns) if n not in dropped])
 
@@ -109,6 +131,8 @@ def _drop_columns(batch: pa.RecordBatch, views: Sequence[_View]) -> pa.RecordBat
 def _add_views(
     batch: pa.RecordBatch, views: Sequence[_View], metadata: Mapping[bytes, bytes] | None
 ) -> pa.RecordBatch:
+    if not views:
+        return batch
     fields, columns = list(batch.schema), list(batch.columns)
     sources = dict(zip(batch.schema.names, columns, strict=True))
     for view in views:

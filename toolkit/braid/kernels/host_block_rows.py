@@ -17,7 +17,7 @@ import pyarrow as pa
 from braid.core.plan import Keys
 from braid.core.reserved_columns import BIRTH, ROUTING, ROW, TIME
 from braid.kernels.block_orders import drop_order_columns
-from braid.kernels.column_views import concat_without_views, take_without_views
+from braid.kernels.column_views import concat_slices, take_without_views
 from braid.kernels.ordered_rows import BlockOrders
 from braid.kernels.position_sort import list_positions
 from braid.kernels.set_overlap import SetColumn, WeightedSetColumn, map_keys
@@ -376,8 +376,9 @@ def concat_rows(several: Sequence[BlockRows]) -> pa.RecordBatch:
             runs[-1] = rows.segment, runs[-1][1], end
         else:
             runs.append((rows.segment, first, end))
-    batches = [drop_order_columns(batch).slice(first, end - first) for batch, first, end in runs]
-    return concat_without_views(batches)
+    segments = {id(segment): segment for segment, _, _ in runs}
+    stored = {at: drop_order_columns(segment) for at, segment in segments.items()}
+    return concat_slices([(stored[id(segment)], first, end) for segment, first, end in runs])
 
 
 def _concat_parts(parts: list[tuple[BlockRows, np.ndarray]]) -> tuple[BlockRows, np.ndarray]:
