@@ -13,6 +13,7 @@ import pyarrow as pa
 from braid.core.join_kinds import INNER, parse_kind
 from braid.core.match_rules import MATCHES, MatchRule
 from braid.core.query import Query
+from braid.core.query_waiting import list_waiting_by_query
 from braid.core.reserved_columns import QUERIES
 from braid.papers.slices.chain import Chain
 from braid.storage.block_files import read_parquet
@@ -74,6 +75,11 @@ class SharedKinds(Shared):
     def batch(self, rows: list[tuple[int, int, int, int]]) -> None:
         self.numbers.append(self.engine.state.batch + 1)
         super().batch(rows)
+
+    def count_waiting(self) -> dict[str, dict[str, int]]:
+        """Return the tuples that wait, by query and stream."""
+        state = self.engine.state
+        return list_waiting_by_query(state.waiting_by_query, state.queries, "ab")
 
     def close(self) -> None:
         """Answer all that waits."""
@@ -214,7 +220,10 @@ class SharedKinds(Shared):
         return run, {(t.stream, t.id): t for t in tuples}
 
     def find_faults(self) -> Iterator[str]:
-        """Yield a sentence for each wrong answer."""
+        """Yield a sentence for each wrong answer of a closed run."""
+        for name, counts in self.count_waiting().items():
+            if any(counts.values()):
+                yield f"{name} still waits for {counts}"
         for q, first, end, since in (span for spans in self.served.values() for span in spans):
             is_inner = q.kind.is_inner and q.match is None
             if is_inner and self.has_late:  # longer windows may find more of them

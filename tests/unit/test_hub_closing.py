@@ -66,6 +66,12 @@ def stop_early(folder: Path, delivered: Deliveries) -> HubRun:
     run = QueryHub(DATA, "ts").start(folder, "batch", ASKED, foreachBatch=delivered.take)
     run._ended.wait()
     assert run.status["state"] == "stopped" and run.state.epoch == LAST
+    waiting = run.status["waiting"]
+    assert set(waiting) == {"left", "semi", "full"} and set(waiting["full"]) == {
+        "flights",
+        "checkins",
+    }
+    assert waiting == run.health().waiting_by_query and waiting["left"]["flights"]
     return run
 
 
@@ -90,6 +96,7 @@ def test_a_closed_hub_has_answered_every_query_as_if_its_streams_had_ended(
     assert [delivered.rows[n] for n, _ in enumerate(ASKED)] == [*expected.values()]
     assert delivered.batches == [*range(LAST + 2)]
     assert run.status["state"] == "completed" == read_health(tmp_path / "hub").state
+    assert not any(any(each.values()) for each in run.status["waiting"].values())
     assert run.status["batch"] == LAST + 1 and len({*run.watermark.values()}) == 1
     assert [e.outcome for e in run.events() if isinstance(e, RunEnded)][-1] == "completed"
     assert not any(b for i in run._desk.works.instances.values() for b in i.engine.state.blocks)

@@ -68,6 +68,22 @@ def test_a_row_without_partner_comes_when_it_is_final_for_its_query(tmp_path: Pa
     assert run.list_rows(short, 0, None)[0, None] == 1
 
 
+def test_each_query_counts_the_tuples_that_wait_for_it(tmp_path: Path) -> None:
+    """The second batch made tuple 0 final for the short window. The new query selects v >= 5."""
+    run = run_two_windows(tmp_path / "run")
+    assert run.count_waiting()["left 4"] == {"a": 1}
+    assert run.count_waiting()["full 12"] == {"a": 2, "b": 3}
+    assert run.count_waiting()["semi 12"] == run.count_waiting()["anti 12"] == {"a": 2}
+    assert run.count_waiting()["right 4"] == {"b": 3} and "inner 4" not in run.count_waiting()
+    run.remove("left 4")
+    run.add("late", (4, 12), (None, "v >= 5"), parse_kind("full", ["a", "b"]))
+    assert run.count_waiting()["late"] == {"a": 2, "b": 0}  # what is stored
+    run.batch([(0, 3, 0, 1), (1, 3, 2, 0), (1, 3, 7, 0)])  # tuple 0 is answered
+    assert run.count_waiting()["late"] == {"a": 2, "b": 1}
+    run.close()
+    assert not any(any(counts.values()) for counts in run.count_waiting().values())
+
+
 def test_a_query_that_comes_later_answers_the_tuples_that_come_from_then_on(
     tmp_path: Path,
 ) -> None:

@@ -118,7 +118,7 @@ def check_all(world: World, run: Any) -> None:
     _check_bag("the results", sum_ids([ids_of(run.results())]), expected, since)
     _check_untimed(world, run, since)
     if world.scenario.has_sink:
-        _check_bag("what the sink has", sum(world.sink.taken, Counter()), expected, 0)
+        _check_bag("what the sink has", sum_ids(world.sink.taken), expected, 0)
     if world.scenario.place == "folder":
         _check_folder(world, expected, since)
 

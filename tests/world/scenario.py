@@ -55,6 +55,7 @@ class Scenario:
     - ``untimed``: more rows of each stream, without event time, which it needs.
     - ``preserved``: streams whose rows come alone if they are in no result.
     - ``is_early``: whether they come at once, and are taken back.
+    - ``deleted``: by stream of changes, rows that are deleted, with the batch of the deletion.
     """
 
     seed: int
@@ -77,6 +78,7 @@ class Scenario:
     untimed: Mapping[str, list[Row]] = field(default_factory=dict, repr=False)
     preserved: tuple[str, ...] = ()
     is_early: bool = False
+    deleted: Mapping[str, list[Row]] = field(default_factory=dict, repr=False)
 
     def join(self) -> StreamJoin:
         """Return the join, ready to be started."""
@@ -90,6 +92,8 @@ class Scenario:
         if self.preserved:
             more["how"] = dict.fromkeys(self.preserved, "keep")
             more["emit"] = "early" if self.is_early else "final"
+        if self.deleted:
+            more["changes"] = dict.fromkeys(self.deleted, "op")
         on = self.on
         if self.near is not None:
             on = f"({on}) AND b.ts BETWEEN a.ts - INTERVAL {self.near} SECONDS AND "
@@ -101,7 +105,7 @@ class Scenario:
     def streams(self) -> dict[str, pa.Table]:
         """Return the streams as tables."""
         return {
-            alias: table_of([*rows, *self.untimed.get(alias, [])])
+            alias: table_of([*rows, *self.untimed.get(alias, [])], self.deleted.get(alias))
             for alias, rows in self.rows.items()
         }
 
@@ -113,8 +117,13 @@ class Scenario:
         if self.match is not None:
             return self._find_partners(*self.match)
         holds = CONDITIONS[self.on]
-        found: list[tuple[Row, ...]] = [(a,) for a in self.rows["a"]]
-        for rows in [*self.rows.values()][1:]:
+        gone = {alias: {row["id"] for row in rows} for alias, rows in self.deleted.items()}
+        existing = (
+            [row for row in rows if row["id"] not in gone.get(alias, ())]
+            for alias, rows in self.rows.items()
+        )
+        found: list[tuple[Row, ...]] = [(a,) for a in next(existing)]
+        for rows in existing:
             found = [(*some, row) for some in found for row in rows if holds(*some, row)]
         results: dict[tuple[int | None, ...], int] = {
             tuple(row["id"] for row in some): max(row["batch"] for row in some)
@@ -167,8 +176,15 @@ class Scenario:
         return self.windows is None or all(latest - row["ts"] < self.windows for row in some)
 
 
-def table_of(rows: list[Row]) -> pa.Table:
-    """Return the rows of a stream as a table."""
+def table_of(rows: list[Row], deleted: list[Row] | None = None) -> pa.Table:
+    """Return the rows of a stream as a table.
+
+    ``deleted``: rows of a stream of changes that are deleted later; None: it is none.
+    """
+    if deleted is not None:
+        rows = [*rows, *deleted]
+        signs = pa.array([1] * (len(rows) - len(deleted)) + [-1] * len(deleted), pa.int8())
+        return table_of(rows).append_column("op", signs)
     return pa.table(
         {
             "id": pa.array([r["id"] for r in rows], pa.int64()),
@@ -230,6 +246,9 @@ def scenario(seed: int) -> Scenario:
     both = [_BAND, _EITHER] if on == _BAND else [on]
     has_sink = draw.random() < 0.5 and keep is None
     is_early = keep is None and not has_sink and random.Random(f"{seed} early").random() < 0.5
+    match = draw_match(seed) if not windows and near is None and streams == 2 else None
+    deleted = {} if windows or near or match else draw_deleted(seed, rows, batches)
+    keep = None if deleted else keep  # a sum of changes needs all of them
     return Scenario(
         seed,
         random.Random(f"{seed} either").choice(both),
@@ -247,10 +266,11 @@ def scenario(seed: int) -> Scenario:
         draw.random() < 0.5,
         draw.random() < 0.5,
         None if windows else near,
-        match := draw_match(seed) if not windows and near is None and streams == 2 else None,
+        match,
         draw_untimed(seed, rows) if windows or near or match else {},
-        preserved := () if match else draw_preserved(seed, [*rows]),
+        preserved := () if match or deleted else draw_preserved(seed, [*rows]),
         bool(preserved) and is_early,
+        deleted,
     )
 
 
@@ -260,6 +280,25 @@ def draw_preserved(seed: int, aliases: list[str]) -> tuple[str, ...]:
     if draw.random() < 0.5:
         return ()
     return tuple(draw.sample(aliases, draw.randint(1, len(aliases))))
+
+
+def draw_deleted(seed: int, rows: Mapping[str, list[Row]], batches: int) -> dict[str, list[Row]]:
+    """Return, by stream of changes, rows that are deleted, each in its batch or later.
+
+    Half of the seeds have no such streams.
+    """
+    draw = random.Random(f"{seed} deleted")
+    if draw.random() < 0.5:
+        return {}
+    return {
+        alias: [
+            {**row, "batch": draw.randrange(row["batch"], batches)}
+            for row in each
+            if draw.random() < 0.4
+        ]
+        for alias, each in rows.items()
+        if draw.random() < 0.6
+    }
 
 
 def draw_untimed(seed: int, rows: Mapping[str, list[Row]]) -> dict[str, list[Row]]:

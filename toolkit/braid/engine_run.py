@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from braid.answering_run import AnsweringRun
 from braid.batch_sink import BatchSink, Give
 from braid.core.event_jsonl import log_events
+from braid.core.query_waiting import list_waiting_by_query
 from braid.core.run_events import BatchCommitted, PlacementChosen, RunStarted
 from braid.core.stream_clocks import describe_watermarks, to_times
 from braid.execution.engine import Engine
@@ -335,14 +336,17 @@ class EngineRun(AnsweringRun):
 
         A join that is not inner also has "waiting": tuples by preserved stream that are not final;
         an as-of join those of its first stream that have not taken a partner. In a shared join
-        they differ from query to query and are not counted.
+        they are by query, as they differ from query to query.
         """
         kind, waiting = self.config.kind, self._engine.state.answers.waiting
         aliases = list(self.config.streams)
         more: dict[str, Any] = {"watermark": self.watermark}
-        if self.config.match is not None:
+        if self.config.shares_queries:
+            state = self._engine.state
+            more["waiting"] = list_waiting_by_query(state.waiting_by_query, state.queries, aliases)
+        elif self.config.match is not None:
             more["waiting"] = {aliases[0]: self._engine.state.releases.waiting}
-        elif not kind.is_inner and not self.config.shares_queries:
+        elif not kind.is_inner:
             more["waiting"] = {aliases[stream]: waiting[stream] for stream in kind.preserved}
         if self.config.shed is not None:
             more["shedding"] = shed_status(self.store.events.recent_events())

@@ -43,6 +43,7 @@ class RunHealth:
     - ``watermark_seconds``: by stream, the earliest event time still expected of the others, in
       seconds since 1970; the end of the year 9999: they have ended.
     - ``waiting_tuples``: by preserved stream, tuples that are not final; none in an inner join.
+    - ``waiting_by_query``: the same by query of a shared join or a hub, then by stream.
     - ``irregular_counts``: these counts and the jumps of clocks, in words.
     - ``comparisons``: the part of the condition that compares many pairs for a match, in words.
     - ``seconds_by_phase``: durations of the last batch by phase, and "total"; for a hub, by
@@ -66,6 +67,7 @@ class RunHealth:
     ahead_tuples: dict[str, int] = field(default_factory=dict)
     watermark_seconds: dict[str, float] = field(default_factory=dict)
     waiting_tuples: dict[str, int] = field(default_factory=dict)
+    waiting_by_query: dict[str, dict[str, int]] = field(default_factory=dict)
     irregular_counts: str = ""
     comparisons: str = ""
     seconds_by_phase: dict[str, float] = field(default_factory=dict)
@@ -176,6 +178,10 @@ def _list_stream_samples(health: RunHealth) -> Iterator[Sample]:
             yield Sample("irregular_tuples", about, tuples, labels)
     for stream, tuples in health.waiting_tuples.items():
         yield Sample("waiting_tuples", "not final", tuples, {"stream": stream})
+    for query, counts in health.waiting_by_query.items():
+        for stream, tuples in counts.items():
+            labels = {"stream": stream, "query": query}
+            yield Sample("waiting_tuples", "not final", tuples, labels)
     about = "event time still expected of the other streams, in seconds since 1970"
     for stream, seconds in health.watermark_seconds.items():
         yield Sample("watermark_seconds", about, seconds, {"stream": stream})
@@ -209,7 +215,7 @@ def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> Run
         did |= _join_batch_counts(last, start.streams)
         steps = [e.step_counts for e in commits if isinstance(e, BatchCommitted)]
         did["comparisons"] = describe_comparisons(steps, start.condition_parts)
-        did["waiting_tuples"] = _find_waiting(recent, start.streams)
+        did.update(_find_waiting(recent, start.streams))
     elif last is not None:
         did |= _hub_batch_counts(last, sorted(start.streams))
     return RunHealth(
@@ -239,10 +245,14 @@ def _join_batch_counts(last: BatchCommitted, streams: Sequence[str]) -> dict[str
     return {**did, **counts, "seconds_by_phase": dict(last.seconds_by_phase)}
 
 
-def _find_waiting(events: Sequence[Any], streams: Sequence[str]) -> dict[str, int]:
-    """Return, by stream, the tuples that wait for an answer after the last batch."""
-    answers = [e.waiting for e in events if isinstance(e, TuplesAnswered)]
-    return {a: n for a, n in zip(streams, answers[-1], strict=True) if n} if answers else {}
+def _find_waiting(events: Sequence[Any], streams: Sequence[str]) -> dict[str, Any]:
+    """Return the tuples that wait for an answer after the last batch, by field of ``RunHealth``."""
+    answers = [e for e in events if isinstance(e, TuplesAnswered)]
+    if not answers:
+        return {}
+    by_stream = zip(streams, answers[-1].waiting, strict=True)
+    by_query = {name: dict(counts) for name, counts in answers[-1].waiting_by_query.items()}
+    return {"waiting_tuples": {a: n for a, n in by_stream if n}, "waiting_by_query": by_query}
 
 
 def _count_irregular_tuples(counts: IrregularCounts, streams: Sequence[str]) -> dict[str, Any]:
@@ -264,6 +274,7 @@ def _hub_batch_counts(last: HubBatchCommitted, streams: Sequence[str]) -> dict[s
     )
     times = find_other_times(last.passed_times).items()
     counts["watermark_seconds"] = {s: time / 1e6 for s, time in times if time is not None}
+    counts["waiting_by_query"] = {name: dict(each) for name, each in last.waiting_by_query.items()}
     return {"committed_batches": last.epoch + 1, **held, **counts, "seconds_by_phase": seconds}
 
 

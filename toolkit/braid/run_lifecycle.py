@@ -217,7 +217,8 @@ class RunLifecycle(ABC):
         - "late", "untimed", "ahead": irregular tuples by stream, if any (see
           ``core.stream_clocks.IrregularCounts``).
         - "watermark": of a join, see ``EngineRun.watermark``.
-        - "waiting": of a join that is not inner, preserved tuples that are not answered yet.
+        - "waiting": of a join that is not inner, preserved tuples that are not answered yet; in a
+          shared join and a hub by query.
         - "shedding": in a run that sheds load, see ``shedding_options.shedding_status``.
         """
         now, first = self._measure_progress(), self._first_progress

@@ -14,6 +14,7 @@ from braid.core.answer_state import LAST, Limit, make_mark_key, to_limit
 from braid.core.horizon import Horizon
 from braid.core.join_kinds import JoinKind
 from braid.core.plan import Block, Derivation, Plan, Settle, apply_derivations_and_drops
+from braid.core.query_waiting import list_waiting_by_query
 from braid.core.releases import LEFT
 from braid.core.run_state import RunState
 from braid.errors import CoverageError
@@ -155,10 +156,12 @@ def check_all_answered(kind: JoinKind, streams: Sequence[str], state: RunState) 
     answers = state.answers
     waiting = dict(zip(streams, answers.waiting, strict=True))
     waiting[streams[LEFT]] = max(waiting[streams[LEFT]], state.releases.waiting)
-    if left := {alias: count for alias, count in waiting.items() if count}:
-        raise CoverageError(f"all streams have ended, but tuples are not answered: {left}")
-    by_query = {q.bitmap_position: q.kind.preserved for q in state.queries if q.has_marks}
-    answered = by_query.items() if state.queries else ((None, kind.preserved),)
+    by_query = list_waiting_by_query(state.waiting_by_query, state.queries, streams)
+    each = [waiting, *by_query.values()]
+    if left := [{a: n for a, n in one.items() if n} for one in each if any(one.values())]:
+        raise CoverageError(f"all streams have ended, but tuples are not answered: {left[0]}")
+    marked = {q.bitmap_position: q.kind.preserved for q in state.queries if q.has_marks}
+    answered = marked.items() if state.queries else ((None, kind.preserved),)
     for query, preserved in answered:
         for block in state.blocks.values() if answers.checked else ():
             limit = answers.checked.get(make_mark_key(block.id, query))

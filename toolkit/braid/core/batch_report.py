@@ -12,6 +12,7 @@ import msgspec
 from braid.core.answer_state import AnswerCount, MatchedRows
 from braid.core.facts import AgedMatches, Visit
 from braid.core.plan import Block
+from braid.core.query_waiting import add_waiting_counts
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
 from braid.core.shedding_plan import SheddingOutcome, merge_outcomes
 from braid.core.step_counts import StepCounts, sum_step_counts
@@ -129,6 +130,7 @@ class TaskReport(msgspec.Struct):
     - ``marks``: by birth, a bitmap of rows that are in some result, lowest bit first.
     - ``merged_marks``: the same for merged blocks, from the bitmaps of their sources.
     - ``answers``: answered tuples by stream.
+    - ``waiting_changes``: changes of the tuples that wait; see ``core.query_waiting``.
     - ``irregular``: files of irregular rows.
     """
 
@@ -150,6 +152,7 @@ class TaskReport(msgspec.Struct):
     marks: dict[int, bytes] = {}
     merged_marks: dict[int, bytes] = {}
     answers: dict[int, AnswerCount] = {}
+    waiting_changes: dict[int, int] = {}
     irregular: list[str] = []
 
     def to_json(self) -> bytes:
@@ -186,6 +189,7 @@ class BatchReport:
     - ``merged_marks``: by merged block, the bitmap of rows that matched before.
     - ``matched``: match bitmaps that the batch changed, as written.
     - ``answers``: answered tuples by stream.
+    - ``waiting_changes``: changes of the tuples that wait; see ``core.query_waiting``.
     - ``irregular``: files of irregular rows.
     """
 
@@ -209,6 +213,7 @@ class BatchReport:
     merged_marks: dict[int, bytes] = field(default_factory=dict)
     matched: dict[int, MatchedRows] = field(default_factory=dict)
     answers: dict[int, AnswerCount] = field(default_factory=dict)
+    waiting_changes: dict[int, int] = field(default_factory=dict)
     irregular: list[str] = field(default_factory=list)
 
 
@@ -271,6 +276,7 @@ def merge_replica_reports(reports: Iterable[TaskReport]) -> BatchReport:
 
 
 def _add_replica_report(outcome: BatchReport, report: TaskReport) -> None:
+    outcome.waiting_changes = add_waiting_counts(outcome.waiting_changes, report.waiting_changes)
     outcome.files |= report.files
     outcome.workers |= dict.fromkeys(report.files, report.worker_id)
     for r in report.replicas:

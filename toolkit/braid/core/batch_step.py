@@ -41,6 +41,7 @@ from braid.core.query_releases import (
     check_query_releases,
     plan_query_releases,
 )
+from braid.core.query_waiting import add_waiting_counts
 from braid.core.release_coverage import check_releases
 from braid.core.releases import LEFT, ReleaseState, plan_releases, remove_planned_probes
 from braid.core.run_events import BatchCommitted, BatchPlanned, BatchQueryResults, BatchShed, Event
@@ -226,7 +227,7 @@ def commit_batch(
             *reports,
             *_make_shedding_events(following),
             *_make_query_events(state, following, outcome),
-            *make_answer_events(rules.kind, rules.match is not None, following, outcome),
+            *make_answer_events(rules, following, outcome),
             committed,
         ),
     )
@@ -271,6 +272,7 @@ def _make_next_state(
         last_shedding=_finish_shedding_outcome(rules, work, outcome),
         releases=_count_waiting(rules, work, outcome, last),
         query_releases=work.query_releases,
+        waiting_by_query=add_waiting_counts(state.waiting_by_query, outcome.waiting_changes),
         unreleased_blocks=frozenset(),
     )
     if rules.kind.is_inner:

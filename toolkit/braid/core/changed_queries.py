@@ -20,6 +20,7 @@ from braid.core.plan import Keys
 from braid.core.query import Query, unite_kinds
 from braid.core.query_answers import change_answered_queries
 from braid.core.query_releases import change_query_releases, find_unreleased_blocks
+from braid.core.query_waiting import add_waiting_counts, keep_waiting_counts
 from braid.core.run_state import RunState
 
 
@@ -71,6 +72,9 @@ def change_state(
         query_releases=change_query_releases(old, queries, low),
         unreleased_blocks=find_unreleased_blocks(old, state.blocks),
     )
+    remaining = keep_waiting_counts(old.waiting_by_query, {*queries} & {*old.queries})
+    changes = {} if rewritten is None else rewritten.waiting_changes
+    state = replace(state, waiting_by_query=add_waiting_counts(remaining, changes))
     if unite_kinds((*old.queries, *queries)).is_inner:
         return state
     answers = change_answered_queries(old, state.blocks, queries)

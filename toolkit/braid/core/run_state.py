@@ -87,6 +87,8 @@ class RunState:
     """Releases of an as-of join."""
     query_releases: Mapping[int, ReleaseState] = field(default_factory=dict)
     """Releases by the bit of an as-of query, in a run that serves many."""
+    waiting_by_query: Mapping[int, int] = field(default_factory=dict)
+    """Stored tuples that are not final, by stream and query; see ``core.query_waiting``."""
     unreleased_blocks: frozenset[int] = frozenset()
     """Blocks that came in the last batch before the queries or slices changed, if no batch has
     released and answered their tuples since."""

@@ -15,8 +15,9 @@ from braid.core.frequent_values import select_frequent_values
 from braid.core.horizon import find_late_limit
 from braid.core.irregular_rows import LATE
 from braid.core.plan import Block, Keys, Route
+from braid.core.query_waiting import add_waiting_counts
 from braid.core.releases import LEFT
-from braid.core.reserved_columns import ROUTING, TIME
+from braid.core.reserved_columns import MARK, ROUTING, TIME
 from braid.core.run_state import ReplicaAddress
 from braid.core.stream_clocks import needs_spread
 from braid.execution.early_rows import encode_latest_rows
@@ -98,6 +99,7 @@ class FreshBlockBuilder:
     - ``key_counts``: tuples by routing key, in a run that serves many queries. The key tells how
       long a tuple is useful.
     - ``value_counts``: by stream, tuples by join value, if values have several routing keys.
+    - ``waiting``: tuples that wait for an answer, as ``core.query_waiting`` counts them.
     - ``kinds``: tuples by utility type, if ``typed``, which a run that sheds load by utility needs.
     """
 
@@ -107,6 +109,7 @@ class FreshBlockBuilder:
         self.batch, self.files, self.typed = batch, files, typed
         self.irregular = irregular
         self.key_counts: Counts = {}
+        self.waiting: dict[int, int] = {}
         self.value_counts: dict[int, np.ndarray] = {}
         self.kinds: Counts = {}
 
@@ -277,9 +280,12 @@ class FreshBlockBuilder:
         return not all(map(serves, route.reading_hosts()))
 
     def _count_keys_and_types(self, rows: BlockRows, block: Block) -> None:
-        if self.batch.bitmaps is not None:
+        if (bitmaps := self.batch.bitmaps) is not None:
             counts = self.key_counts.setdefault(block.stream, {})
             _add_value_counts(counts, rows.numpy_column(ROUTING))
+            marks, times = rows.numpy_column(MARK), rows.numpy_column(TIME)
+            waiting = bitmaps.count_waiting(block.stream, marks, times)
+            self.waiting = add_waiting_counts(self.waiting, waiting)
         if self.typed:
             _add_value_counts(self.kinds.setdefault(block.stream, {}), utility_types(rows))
 

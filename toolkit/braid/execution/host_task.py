@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from braid.core.batch_report import MatchCount, TaskReport
+from braid.core.query_waiting import add_waiting_counts
 from braid.core.shedding_plan import SheddingOutcome
 from braid.execution.fresh_blocks import FreshBlockBuilder
 from braid.execution.host_replicas import ReplicaStore
@@ -102,8 +103,14 @@ class HostTask:
             marks=_pack_marks(self.probing.marker.collect_marks()),
             merged_marks=_pack_marks(self.replicas.merged_marks),
             answers=self.answers.sum_counts(),
+            waiting_changes=self._sum_waiting_changes(),
             irregular=[*irregular],
         )
+
+    def _sum_waiting_changes(self) -> dict[int, int]:
+        """Return the tuples of queries that came less those that were answered."""
+        answered = {key: -tuples for key, tuples in self.answers.by_query.items()}
+        return add_waiting_counts(self.cutter.waiting, answered)
 
     def _make_shedding_outcome(self) -> SheddingOutcome | None:
         """Return the outcome of load shedding in this task; None: nothing is shed."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from braid.core.answer_state import AnswerCount
+from braid.core.answer_state import AnswerCount, make_mark_key
 from braid.core.change_types import DELETE, INSERT
 from braid.core.join_kinds import JoinKind
 from braid.core.plan import Finding, Release, Settle
@@ -24,12 +24,14 @@ class AnswerWriter:
     """Writer of the answers of one task attempt.
 
     - ``counts``: answered tuples by stream.
+    - ``by_query``: answered tuples by ``make_mark_key`` of the stream and the bit of a query.
     """
 
     def __init__(self, replicas: ReplicaStore, results: ResultFileWriter) -> None:
         self._replicas, self._results = replicas, results
         self._kind = replicas.batch.spec.kind
         self.counts: dict[int, AnswerCount] = {}
+        self.by_query: dict[int, int] = {}
 
     def settle_tuples(self) -> None:
         """Answer the stored tuples of these hosts that are final."""
@@ -48,7 +50,7 @@ class AnswerWriter:
         at = select_served_rows(rows.batch, at[is_final], settle.query)
         marks = self._replicas.find_known_marks(settle.block, settle.query)
         unmatched = at[~look_up_match_bits(marks, rows.row_numbers()[at])]
-        self._count_answers(settle.stream, len(at), len(unmatched))
+        self._count_answers(settle.stream, len(at), len(unmatched), settle.query)
         if not self._kind.is_early:
             self._write_unmatched(settle.stream, settle.host, rows.batch, unmatched, settle.query)
 
@@ -101,7 +103,7 @@ class AnswerWriter:
         self, release: Release, batch: pa.RecordBatch, released: np.ndarray, alone: np.ndarray
     ) -> None:
         """Answer tuples of an as-of join; those at the positions ``alone`` have no partner."""
-        self._count_answers(LEFT, len(released), len(alone))
+        self._count_answers(LEFT, len(released), len(alone), release.query)
         if self._find_kind(release.query).preserved:
             self._write_unmatched(LEFT, release.host, batch, alone, release.query)
 
@@ -111,9 +113,14 @@ class AnswerWriter:
             self._count_answers(stream, count, 0)
         return self.counts
 
-    def _count_answers(self, stream: int, answered: int, unmatched: int) -> None:
+    def _count_answers(
+        self, stream: int, answered: int, unmatched: int, query: int | None = None
+    ) -> None:
         before = self.counts.get(stream, AnswerCount())
         self.counts[stream] = before.add_counts(AnswerCount(answered, unmatched))
+        if query is not None:
+            key = make_mark_key(stream, query)
+            self.by_query[key] = self.by_query.get(key, 0) + answered
 
     def _write_unmatched(
         self,

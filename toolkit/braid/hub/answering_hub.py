@@ -82,8 +82,12 @@ class AnsweringHub(AnsweringRun):
 
     @property
     def status(self) -> dict[str, Any]:
-        """The status of the hub, as ``RunLifecycle.status`` has it, with "watermark"."""
-        return super().status | {"watermark": self.watermark}
+        """The status of the hub, as ``RunLifecycle.status`` has it, with "watermark" and "waiting".
+
+        "waiting" has, by query that is not an inner join, the tuples by stream that are not final.
+        """
+        waiting = self._desk.count_waiting(self.state.serving_queries)
+        return super().status | {"watermark": self.watermark, "waiting": waiting}
 
     def _measure_progress(self) -> RunProgress:
         state, last = self.state, self._desk.reader.last_batch

@@ -130,6 +130,7 @@ def _join_and_commit(desk: QueryRegistry, source: Any, batch: HubBatch) -> None:
         irregular.ahead,
         after.irregular_counts,
         after.passed_times,
+        desk.count_waiting(after.serving_queries),
     )
     jumps = [each.jump for each in noted.values() if each.jump is not None]
     desk.commit_change(after, [*jumps, *_write_irregular_rows(desk, after, tables), committed])

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from braid.condition.parser import parse_predicate
 from braid.condition.predicate import Predicate, computed_columns
+from braid.core.answer_state import split_mark_key
 from braid.core.horizon import reach_of_windows
 from braid.core.query import Query, unite_kinds
 from braid.core.reserved_columns import MARK, MEETS, ROUTING, TIME
@@ -313,6 +314,12 @@ class OperatorInstance:
     def live_bytes(self) -> int:
         """Bytes of stored tuples."""
         return sum(b.size_bytes for b in self.engine.state.blocks.values())
+
+    def count_waiting(self, bit: int) -> dict[str, int]:
+        """Return, by stream that a demand answers, its stored tuples that are not final."""
+        counts, inputs = self.engine.state.waiting_by_query, [*self.spec.inputs.values()]
+        keys = {split_mark_key(key, True): tuples for key, tuples in counts.items()}
+        return {str(inputs[s].source): n for (s, query), n in keys.items() if query == bit}
 
     def last_metrics(self) -> OperatorMetrics:
         """Return the metrics of the last batch."""

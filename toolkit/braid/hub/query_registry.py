@@ -245,6 +245,20 @@ class QueryRegistry:
             remove_queries(self.current_deployment, name), [ended], reasons={name: reason}
         )
 
+    def count_waiting(self, queries: Iterable[RegisteredQuery]) -> dict[str, dict[str, int]]:
+        """Return, by query and stream, the tuples that wait for an answer.
+
+        Queries that answer no tuples by themselves, as they are inner joins, are left out.
+        """
+        spans = {q.name: q.serving_intervals[-1] for q in queries if q.serving_intervals}
+        instances = self.works.instances
+        by_query = {
+            name: instances[span.operator].count_waiting(span.bit)
+            for name, span in spans.items()
+            if span.operator in instances
+        }
+        return {name: counts for name, counts in by_query.items() if counts}
+
     def last_query(self, name: str) -> RegisteredQuery:
         """Return the latest query of a name. Raises ValueError if there was none."""
         found = [q for q in self.ledger.queries if q.name == name]

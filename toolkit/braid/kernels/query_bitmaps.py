@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from braid.core.answer_state import make_mark_key
 from braid.core.join_kinds import JoinKind
 from braid.core.match_rules import MatchRule
 from braid.core.query import Query
+from braid.core.query_answers import find_answer_floors
 from braid.core.reserved_columns import MARK, TIME
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ class QueryBitmaps:
     - ``asof_queries``: by bit, the as-of queries, which take no part in probes.
     - ``probe_mask``: the queries that do.
     - ``pair_mask``: those whose results have pairs.
+    - ``floors``: by bit of a query and by stream that it answers, the event time below which it
+      answers no tuple; None: it answers all.
     - ``horizons``: by bit of such a query and by stream, the event time below which a stored tuple
       is answered, so that it is in no further result of the query.
     """
@@ -57,6 +61,7 @@ class QueryBitmaps:
     probe_mask: int = -1
     asof_queries: Mapping[int, AsOfQuery] = field(default_factory=dict)
     horizons: Mapping[int, tuple[float | None, ...]] = field(default_factory=dict)
+    floors: Mapping[int, Mapping[int, int | None]] = field(default_factory=dict)
 
     @classmethod
     def from_queries(cls, queries: Sequence[Query]) -> QueryBitmaps:
@@ -75,12 +80,29 @@ class QueryBitmaps:
         probing = [q for q in queries if q.match is None]
         pairs = sum(1 << q.bitmap_position for q in probing if q.kind.writes_pairs)
         probes = sum(1 << q.bitmap_position for q in probing)
-        return cls(tuple(windows), tuple(masks), kinds, pairs, probes, asof)
+        floors = {q.bitmap_position: _list_floors(q) for q in queries if q.answered_streams}
+        return cls(tuple(windows), tuple(masks), kinds, pairs, probes, asof, floors=floors)
 
     def list_rejecting_queries(self) -> dict[int, JoinKind]:
         """Return the kinds of the queries that answer tuples which can be in no pair."""
         asof = {bit: q.kind for bit, q in self.asof_queries.items() if not q.kind.is_inner}
         return {**self.kinds, **asof}
+
+    def count_waiting(
+        self, stream: int, marks: np.ndarray, times: np.ndarray, without: int = 0
+    ) -> dict[int, int]:
+        """Return the tuples that queries will answer, as ``core.query_waiting`` counts them.
+
+        ``without``: bits of queries that are not counted.
+        """
+        counts = {}
+        for bit, floors in self.floors.items():
+            if stream in floors and not without >> bit & 1:
+                is_waiting = (marks >> bit & 1).astype(bool)
+                if (floor := floors[stream]) is not None:
+                    is_waiting &= times >= floor
+                counts[make_mark_key(stream, bit)] = int(np.count_nonzero(is_waiting))
+        return counts
 
     def longest_window_rank(self, stream: int, marks: np.ndarray) -> np.ndarray:
         """Return, by tuple, the index of the longest window among the queries in its mark.
@@ -179,6 +201,11 @@ def _find_latest_times(rows: BlockRows, sources: np.ndarray) -> np.ndarray:
         return latest
 
     return rows.cached_column("latest time by block", find_latest)
+
+
+def _list_floors(query: Query) -> dict[int, int | None]:
+    floors = find_answer_floors(query)
+    return {stream: floors[stream] for stream in query.answered_streams}
 
 
 def _latest_member_times(partial: PartialMatches) -> np.ndarray:

@@ -13,6 +13,7 @@ from pathlib import Path
 from socket import gethostname
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import sqlglot
@@ -26,6 +27,7 @@ from braid.condition.spark_dialect import SparkSql
 from braid.core import batch_report
 from braid.core.query import unite_kinds
 from braid.core.releases import RIGHT, find_least
+from braid.core.reserved_columns import MARK, TIME
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
 from braid.core.stream_clocks import Clock
 from braid.execution.engine import Engine
@@ -44,7 +46,7 @@ _WHERE = (
     .add("__host", T.IntegerType())
 )
 _NUMBERS = ("length", "crc", "block", "host", "place", "start", "rows", "bytes", "first", "last")
-_TEXTS = ("worker", "file")
+_TEXTS = ("worker", "file", "waiting")
 _REPORT = T.StructType(
     [
         *(T.StructField(n, T.StringType()) for n in _TEXTS),
@@ -155,7 +157,10 @@ def report_from_row(row: Mapping[str, Any]) -> batch_report.TaskReport:
     address = ReplicaAddress(row["file"], row["place"], None, rows)
     replica = batch_report.ReplicaReport(row["block"], row["host"], address, size)
     checksums = {row["file"]: FileChecksum(row["length"], row["crc"])}
-    return batch_report.TaskReport({}, [replica], files=checksums, worker_id=row["worker"])
+    waiting = msgspec.json.decode(row["waiting"], type=dict[int, int])
+    return batch_report.TaskReport(
+        {}, [replica], files=checksums, worker_id=row["worker"], waiting_changes=waiting
+    )
 
 
 def make_reader(
@@ -199,14 +204,20 @@ def make_writer(
                 )
         stem = f"{job.number:06d}-{uuid.uuid4().hex[:8]}"
         files = BlockFileWriter(Path(job.folder), stem, job.fsync)
+        first_hosts = dict(sorted(job.replica_addresses, reverse=True))
+
+        def rewrite_replica(block: int, host: int, rows: np.ndarray) -> tuple[Any, ...] | None:
+            is_first = host == first_hosts[block]
+            return _rewrite_replica(job, files, block, host, rows, is_first)
+
         written = [
             line
             for (block, host), rows in fresh.items()
-            if (line := _rewrite_replica(job, files, block, host, np.concatenate(rows))) is not None
+            if (line := rewrite_replica(block, host, np.concatenate(rows))) is not None
         ]
         checksums = files.close_files()
-        for file, *numbers in written:
-            line = (gethostname(), file, *checksums[str(file)], *numbers)
+        for file, waiting, *numbers in written:
+            line = (gethostname(), file, waiting, *checksums[str(file)], *numbers)
             yield pa.record_batch([pa.array([value]) for value in line], names=_REPORT.names)
 
     return run
@@ -220,9 +231,17 @@ def _list_replicas(batches: Iterable[pa.RecordBatch]) -> Iterator[Place]:
 
 
 def _rewrite_replica(
-    job: BitmapRewrite, files: BlockFileWriter, block: int, host: int, fresh: np.ndarray
+    job: BitmapRewrite,
+    files: BlockFileWriter,
+    block: int,
+    host: int,
+    fresh: np.ndarray,
+    is_first: bool,
 ) -> tuple[str | int, ...] | None:
-    """Rewrite one replica. Return its line of the report, or None if no tuple is left."""
+    """Rewrite one replica. Return its line of the report, or None if no tuple is left.
+
+    ``is_first``: whether it is the replica whose tuples are counted, one of each block.
+    """
     stream = job.streams[block]
     batch = rewrite_bitmaps(
         job.stored_rows(block, host),
@@ -241,6 +260,7 @@ def _rewrite_replica(
     assert address.rows is not None
     return (
         address.file,
+        _count_waiting(job, stream, batch) if is_first else "{}",
         block,
         host,
         address.record_batch,
@@ -249,3 +269,10 @@ def _rewrite_replica(
         rows.nbytes,
         *rows.event_time_range(),
     )
+
+
+def _count_waiting(job: BitmapRewrite, stream: int, batch: pa.RecordBatch) -> str:
+    """Return the tuples that wait for new queries, as JSON."""
+    marks, times = (batch.column(name).to_numpy() for name in (MARK, TIME))
+    waiting = job.bitmaps.count_waiting(stream, marks, times, job.retained_bits)
+    return msgspec.json.encode(waiting).decode()

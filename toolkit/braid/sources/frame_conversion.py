@@ -17,6 +17,14 @@ from braid.util.validation import format_value
 
 _MOST_KINDS = 4
 """Most types that an error message lists."""
+_STORABLE = frozenset(
+    [
+        *(pa.bool_(), pa.string(), pa.binary(), pa.date32(), pa.float32(), pa.float64()),
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64()),
+        *(pa.timestamp("us"), pa.timestamp("us", "UTC")),
+    ]
+)
+"""Frequent types that Parquet has, so that they need not be tried."""
 _RENAME = "name columns by text, as with frame.columns = frame.columns.map(str)"
 
 
@@ -140,6 +148,8 @@ def _cast_column(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArra
 
 def _check_storable(stream: str, name: str, column: pa.ChunkedArray) -> None:
     """Raise RefusedColumnError unless a run's files can hold the type, as Parquet lacks some."""
+    if column.type in _STORABLE:
+        return
     written = pa.BufferOutputStream()
     rows = pa.table({name: column.slice(0, 1)})
     try:

@@ -229,6 +229,8 @@ class HubBatchCommitted(Event):
     of their names; ``irregular_counts`` counts them since the start (see
     ``core.stream_clocks.IrregularCounts``). ``passed_times`` has, by stream, the event time before
     which only late tuples come, in microseconds; the last one of the year 9999: it has ended.
+    ``waiting_by_query`` has, by query that is not an inner join and by stream, the tuples that are
+    not final for it.
     """
 
     epoch: int
@@ -243,3 +245,4 @@ class HubBatchCommitted(Event):
     ahead: tuple[int, ...] = ()
     irregular_counts: IrregularCounts = field(default_factory=IrregularCounts)
     passed_times: Mapping[str, int | None] = field(default_factory=dict)
+    waiting_by_query: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
