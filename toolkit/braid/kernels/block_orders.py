@@ -139,14 +139,14 @@ def find_blocks_to_rank(
     """
     if order.within is None:
         return np.zeros(len(starts), bool)
-    return _are_worth_ranking(_read_values(batch, order.column), starts)
+    return _find_worthwhile_blocks(_read_values(batch, order.column), starts)
 
 
 def _is_worth_ranking(ordered: np.ndarray) -> bool:
-    return len(ordered) > 0 and bool(_are_worth_ranking(ordered, np.zeros(1, int))[0])
+    return len(ordered) > 0 and bool(_find_worthwhile_blocks(ordered, np.zeros(1, int))[0])
 
 
-def _are_worth_ranking(
+def _find_worthwhile_blocks(
     ordered: np.ndarray, starts: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.bool_]:
     """Return for which blocks a probe by a stored row's value finds many equal rows on average."""
