@@ -10,7 +10,7 @@ from shutil import copyfile
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-DATA = ("notebooks/*.ipynb", "data/recordings/*", "data/studies/*")
+DATA = ("notebooks/**/*.ipynb", "data/recordings/*", "data/studies/*")
 
 
 class WithNotebooks(build_py):

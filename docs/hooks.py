@@ -1,7 +1,7 @@
 """Pages that are generated when mkdocs builds this site: those on the start, contributing and
-changes (from the files beside this folder), the concordance, the pages of the API, the replay of
-the front page and the picture of the architecture page. Figures of the benchmarks come from their
-page. None is kept in the repository, so none can be out of date.
+changes (from the files beside this folder), the concordance, the gallery, the pages of the API, the
+replay of the front page and the picture of the architecture page. Figures of the benchmarks come
+from their page. None is kept in the repository, so none can be out of date.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add what is generated."""
-    from docs import concordance
+    from docs import concordance, gallery
 
     for name, source in ROOT_PAGES.items():
         files.append(File.generated(config, name, content=from_root(source)))
     files.append(File.generated(config, "concordance.md", content=concordance.page()))
+    files.append(File.generated(config, "gallery.md", content=gallery.page()))
     files.append(File.generated(config, "run.html", content=picture()))
     files.append(File.generated(config, "replay.html", content=replay()))
     for name in packages():

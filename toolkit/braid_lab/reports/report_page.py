@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import escape
 from pathlib import Path
@@ -37,6 +38,7 @@ TEMPLATE = """{%- extends 'lab/index.html.j2' -%}
 LAB = re.compile(r"<!-- lab -->.*?<!-- /lab -->", re.DOTALL)
 """Passages for users of JupyterLab; a page leaves them out."""
 HEADING = re.compile(r"#{1,6} +(.+)\n*")
+_PLOTLY = "application/vnd.plotly.v1+json"
 FIRST = "The run"
 """Title of a page's first section: what the notebook begins with, with the picture that plays."""
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
@@ -60,6 +62,7 @@ def render_page(notebook: NotebookNode, title: str, folder: Path, head: str = ""
         if cell.cell_type == "markdown":
             cell.source = LAB.sub("", cell.source)
     fold_sections(notebook)
+    draw_plotly_figures(notebook)
     exporter = HTMLExporter(  # type: ignore[no-untyped-call]
         extra_loaders=[DictLoader({"offline.html.j2": TEMPLATE})],
         template_file="offline.html.j2",
@@ -93,6 +96,30 @@ def fold_sections(notebook: NotebookNode) -> None:
             cell.metadata["fold"] = ("</details>" if n else "") + (
                 f'<details class="braid-report-fold"><summary>{escape(title)}</summary>'
             )
+
+
+def draw_plotly_figures(notebook: NotebookNode) -> None:
+    """Add HTML to the figures of plotly in a notebook, which JupyterLab draws from their data.
+
+    The first has plotly.js, unless another output has it.
+    """
+    outputs = [o.get("data", {}) for cell in notebook.cells for o in cell.get("outputs", ())]
+    figures = [data for data in outputs if _PLOTLY in data and "text/html" not in data]
+    if not figures:
+        return
+    with OptionalImport("notebooks"):
+        from plotly.io import from_json, to_html
+
+    has_plotly = any("plotly.js v" in "".join(data.get("text/html", "")) for data in outputs)
+    for n, data in enumerate(figures):
+        data["text/html"] = to_html(
+            from_json(json.dumps(data[_PLOTLY]), skip_invalid=True),
+            include_plotlyjs=n == 0 and not has_plotly,
+            include_mathjax=False,
+            full_html=False,
+            div_id=f"plotly-{n}",
+            config={"plotlyServerURL": ""},
+        )
 
 
 def _strip_markup(text: str) -> str:
