@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid import Aligned, Coordinated, HotKeys, HyperCube, Ring
+from braid import Aligned, Centralized, Coordinated, HotKeys, HyperCube, Ring
 from braid.simulation.simulator import simulate
 from braid_lab.hotkeys.experiments import SkewSetting, run_skewed_join
 from braid_lab.hypercube.experiments import ChainSetting, run_chain_join
@@ -77,6 +77,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "ring": simulate(Ring(9, resize=((6, 12),)), [(9, 5, 7)] * 12, **routing),
         "routes": simulate(Coordinated(12), [(9, 5, 7)] * 12, **routing),
         "segments": simulate(Aligned(6), [(9, 5, 7)] * 12, **routing),
+        "left": simulate(Centralized(), [(9, 5)] * 12, windows=(5.0,) * 2, how="left"),
         "shed": shedding_runs.simulate_shedding(sets, shedding_runs.make_shedder(fraction=0.25)),
         "values": run_skewed_join(HotKeys(6), skewed),
         "cube": run_chain_join(HyperCube(8), ChainSetting((80, 9, 9), (9, 9, 80), 12, 8, 200)),

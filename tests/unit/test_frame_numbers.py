@@ -7,7 +7,10 @@ from typing import Any
 
 import duckdb
 import pytest
+from braid import AdaptiveGrid
 from braid.core.event_jsonl import read_events
+from braid.core.run_events import BatchCommitted
+from braid.simulation.simulator import simulate
 from braid_widgets.cockpit.page import recorded_page
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
@@ -116,3 +119,22 @@ def test_the_scale_of_a_track_never_shrinks() -> None:
         for one, two in zip(tops, tops[1:], strict=False)
         for a, b in zip(one, two, strict=True)
     )
+
+
+def test_each_row_of_a_left_join_waits_until_it_is_answered() -> None:
+    batches, streams = [(30 + k, 60) for k in range(9)], dict(windows=(3.0,) * 2, seed=1)
+    run = simulate(AdaptiveGrid(4), batches, selectivity=1e-3, how="left", **streams)  # type: ignore[arg-type]
+    page = recorded_page(run)
+    commits = [e for e in run if isinstance(e, BatchCommitted)]
+    came = answered = unmatched = 0
+    for frame, commit in zip(page["frames"], commits, strict=True):
+        (flow,) = frame["answers"]
+        came, answered = came + commit.received_tuples[0], answered + flow["answered"]
+        unmatched += flow["unmatched"]
+        assert (flow["stream"], flow["held"]) == (0, commit.live_tuples[0])
+        assert (flow["total_answered"], flow["total_unmatched"]) == (answered, unmatched)
+        assert came == answered + flow["waiting"], "a row waits or is answered"
+    assert answered == sum(r for r, _ in batches) > unmatched > 0 == flow["waiting"]
+    waits = next(t for t in page["timeline"]["tracks"] if t["name"] == "rows that wait")
+    assert waits["series"][0]["values"] == [f["answers"][0]["waiting"] for f in page["frames"]]
+    assert recorded_page(simulate(AdaptiveGrid(4), batches))["frames"][-1]["answers"] == []

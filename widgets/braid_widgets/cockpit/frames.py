@@ -24,7 +24,8 @@ from braid_widgets.base.progress import FINISHING, is_finishing
 from braid_widgets.base.run_view import HISTORY, RunView
 from braid_widgets.base.state_maps import StateMap, choose_map
 from braid_widgets.base.text import MODELLED
-from braid_widgets.base.track_records import Series
+from braid_widgets.base.track_records import Series, Track
+from braid_widgets.cockpit.answer_flow import AnswerCollector, AnswerFlow
 from braid_widgets.cockpit.decision_flags import Annotation, FlagCollector
 from braid_widgets.cockpit.key_figures import SheddingTotals, strip_figures
 from braid_widgets.cockpit.run_touches import Touch
@@ -92,6 +93,7 @@ class BatchFrame(TypedDict):
     key_figures: Columns[KeyFigure]
     verdict: Verdict
     flow: BatchFlow
+    answers: list[AnswerFlow]
     state_map: MapFrame
 
 
@@ -152,6 +154,7 @@ class FrameCollector:
     def __init__(self) -> None:
         self.scene, self.shed_totals = RunView(), SheddingTotals()
         self.deciding, self.pace = FlagCollector(), VerdictTracker()
+        self.answers = AnswerCollector()
         self._hub = HubTranslator()
         self.map: StateMap | None = None
         self.frames: list[BatchFrame] = []
@@ -185,6 +188,7 @@ class FrameCollector:
             self._windows.pop(event.name, None)
         self.deciding.apply_event(event)
         self.pace.apply_event(event)
+        self.answers.apply_event(event)
 
     def _update_state_map(self) -> None:
         """Choose the map at the first commit, based on the events so far."""
@@ -213,8 +217,13 @@ class FrameCollector:
             ),
             "verdict": self.pace.verdict,
             "flow": _make_flow(self.scene.last),
+            "answers": self.answers.list_flows(),
             "state_map": {self.map.name: self.map.make_frame()},  # type: ignore[misc]
         }
+
+    def _list_own_tracks(self) -> list[Track]:
+        """Return the tracks of the answers, if there are any, and else of the map."""
+        return self.answers.list_tracks() or (self.map.make_tracks() if self.map else [])
 
     def host_rows(self, since: int = 0) -> HostRows:
         """Return the activity of each host in the batches after ``since``."""
@@ -240,9 +249,7 @@ class FrameCollector:
             if left is None
             else f"{format_duration(round(left) * UNITS['second'])} left",
             "seconds_since_commit": None if self.scene.end is not None else lag,
-            "timeline": make_timeline(
-                self.scene, self.ghosts, self._tops, self.map.make_tracks() if self.map else []
-            ),
+            "timeline": make_timeline(self.scene, self.ghosts, self._tops, self._list_own_tracks()),
             "annotations": list(self.deciding.flags),
             "what_if_placements": self.offers,
             "what_if_message": self.what_if_message,

@@ -33,16 +33,17 @@ def make_timeline(
 
     - ``ghosts``: modelled curves of other placements, drawn beside the fullest host.
     - ``tops``: the scales so far, by name of the track; they are updated.
-    - ``own``: tracks of the map. On one host, they replace that of the fullest host. A heat track
-      comes last.
+    - ``own``: tracks of the map or the answers. Lines replace those of the fullest host, except
+      beside ghosts. A heat track comes last.
     """
     points = list(scene.points)
     batches = [p.batch + 1 for p in points]
     limit = scene.start.interval_seconds if scene.start else None
     tracks = [_make_seconds_track(points, batches, limit)] if _is_timed(points) else []
     tracks = tracks or [_make_arrivals_track(points, batches)]
-    tracks += [track for track in own if track["kind"] != "heat"]
-    if not own or ghosts or (scene.start and scene.start.hosts > 1):
+    lines = [track for track in own if track["kind"] != "heat"]
+    tracks += lines
+    if ghosts or not lines:
         tracks.append(_make_load_track(points, batches, ghosts))
     tracks += [track for track in own if track["kind"] == "heat"]
     for track in tracks:

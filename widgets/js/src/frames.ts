@@ -44,6 +44,23 @@ export interface BatchFlow {
 }
 
 /**
+ * Rows of one preserved stream after a batch. - `stream`: its index; `name`: its alias. - `held`:
+ * rows held; `waiting`: those of them that a later row may still match. - `answered`, `unmatched`:
+ * answered in the batch, and those without a partner. - `total_answered`, `total_unmatched`: the
+ * same since the first of the events.
+ */
+export interface AnswerFlow {
+  stream: number;
+  name: string;
+  held: number;
+  waiting: number;
+  answered: number;
+  unmatched: number;
+  total_answered: number;
+  total_unmatched: number;
+}
+
+/**
  * One replica of a block: its host, stream and number of tuples. `first` and `last` are its ends on
  * the age axis (0: the oldest block held, 1: the youngest).
  */
@@ -472,6 +489,7 @@ export interface BatchFrame {
   key_figures: Columns<KeyFigure>;
   verdict: Verdict;
   flow: BatchFlow;
+  answers: AnswerFlow[];
   state_map: MapFrame;
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rowOf as heldRow } from "../src/base/block_map.ts";
+import { reasonOf } from "../src/cockpit/cockpit.ts";
 import { blocksOf, didPairs } from "../src/cockpit/inspector.ts";
 import { longest } from "../src/cockpit/linked_views.ts";
 import {
@@ -12,6 +13,7 @@ import {
   positionOf,
   scaled,
 } from "../src/cockpit/page.ts";
+import { answerOf, answerPairs } from "../src/cockpit/waits.ts";
 import type { BatchFrame, CockpitPage, GridFrame, HostRows } from "../src/frames.ts";
 
 function frame(batch: number, top = 1): BatchFrame {
@@ -19,7 +21,8 @@ function frame(batch: number, top = 1): BatchFrame {
   const facts = { name: [], value: [], tooltip: [] };
   const verdict = { word: "no clock", figure: "", tone: "none" };
   const flow = { rows_in: 0, candidates: 0, results: 0, access: "", seconds: null };
-  return { batch, title: `batch ${batch}`, key_figures: facts, verdict, flow, state_map: { grid } };
+  const title = `batch ${batch}`;
+  return { batch, title, key_figures: facts, verdict, flow, answers: [], state_map: { grid } };
 }
 
 function page(batches: number[], more: Partial<CockpitPage> = {}): CockpitPage {
@@ -138,4 +141,29 @@ test("side by side, the run that goes on longest leads; the others stay at their
     [1, 2, 2, 2],
   );
   assert.deepEqual(longest([]), []);
+});
+
+test("answers are said by stream", () => {
+  const flow = {
+    stream: 0,
+    name: "a",
+    held: 90,
+    waiting: 40,
+    answered: 1200,
+    unmatched: 7,
+    total_answered: 1300,
+    total_unmatched: 8,
+  };
+  const done = "1,200 answered in this batch, 7 without a partner";
+  assert.equal(answerOf(flow), `40 of a wait; ${done}`);
+  assert.match(answerOf({ ...flow, answered: 0 }), /none answered/);
+  assert.deepEqual(answerPairs([flow]).at(-1), ["of them without a partner", "8"]);
+});
+
+test("a reason has 220 letters at most, and says how many decisions it leaves out", () => {
+  const one = `slices of r ${"end at 1 s, ".repeat(7)}on 4 hosts`;
+  assert.equal(reasonOf(one), `S${one.slice(1)}.`);
+  const all = reasonOf([one, one, one, one].join("; "));
+  assert.match(all, /; and 2 more\.$/);
+  assert.ok(all.length < 240);
 });

@@ -2,15 +2,16 @@
 
 /** Milliseconds in which the picture is scrolled back to, unless somebody scrolls. */
 const KEPT = 15_000;
-const EVERY = 250;
 const TOUCHES = ["wheel", "pointerdown", "keydown", "touchmove"] as const;
 
 /** Keeps the first picture of a JupyterLab notebook in the window until somebody uses wheel, pointer
  * or key. Elsewhere nothing is done. What it returns ends that. */
 export function keepInView(root: HTMLElement): () => void {
   const began = performance.now();
+  let timer = 0;
   const leave = () => {
-    clearInterval(timer);
+    cancelAnimationFrame(timer);
+    removeEventListener("scroll", look, true);
     for (const touch of TOUCHES) removeEventListener(touch, leave, true);
   };
   const look = () => {
@@ -24,7 +25,12 @@ export function keepInView(root: HTMLElement): () => void {
       }
     }
   };
-  const timer = setInterval(look, EVERY);
+  const again = () => {
+    timer = requestAnimationFrame(again);
+    look();
+  };
+  again();
+  addEventListener("scroll", look, true);
   for (const touch of TOUCHES) addEventListener(touch, leave, true);
   return leave;
 }

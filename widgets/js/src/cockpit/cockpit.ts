@@ -250,6 +250,7 @@ export class Cockpit {
   /** The parts that change from batch to batch, except for the picture. */
   private tell(frame: BatchFrame): void {
     this.header.showBatch(frame);
+    this.map.answer(frame.state_map, frame.answers);
     this.inspector.show(this.page, frame, this.selected);
     this.drawer.mark(frame.batch);
     this.tracks.show(this.page, frame.batch, this.selected, frame.title);
@@ -259,7 +260,7 @@ export class Cockpit {
       /^(batch [\d,]+): (.*)$/.exec(flag?.text ?? "") ?? [];
     this.why.replaceChildren();
     if (head) add(this.why, "b", "", `${head[0]?.toUpperCase()}${head.slice(1)}. `);
-    this.why.append(rest ? `${rest[0]?.toUpperCase()}${rest.slice(1)}.` : "No decision yet.");
+    this.why.append(rest ? reasonOf(rest) : "No decision yet.");
     this.why.title = flag?.text ?? "";
     this.now.hidden = !isLive(this.page) || this.position >= this.page.frames.length - 1;
     this.root.setAttribute("aria-label", `${frame.title}. ${this.page.note}`);
@@ -357,6 +358,20 @@ export class Cockpit {
     event.stopPropagation();
     does[key]();
   }
+}
+
+/** Letters of a reason that are always on screen. */
+const REASON = 220;
+
+/** The decisions of a batch and their reasons; those for which there is no room are counted. */
+export function reasonOf(text: string): string {
+  const parts = text.split("; ");
+  let kept = parts.length;
+  const short = () => parts.slice(0, kept).join("; ");
+  while (kept > 1 && short().length > REASON) kept -= 1;
+  const left = parts.length - kept;
+  const whole = left ? `${short()}; and ${left} more` : text;
+  return `${whole[0]?.toUpperCase()}${whole.slice(1)}.`;
 }
 
 function button(parent: Element, text: string, name = "", kind = ""): HTMLButtonElement {

@@ -6,6 +6,7 @@ import { count } from "../base/format.ts";
 import type { BatchFrame, CockpitPage } from "../frames.ts";
 import { type Detail, detailOf, type Pair } from "./details.ts";
 import { type Touched, Touches } from "./touches.ts";
+import { answerPairs } from "./waits.ts";
 
 export type Place =
   | { host: number; batch: number }
@@ -126,6 +127,9 @@ export class Inspector {
     const hosts = page.hosts.values.at(-1)?.[0]?.length ?? 0;
     this.head("All hosts", `${count(hosts)} in use; select something in the picture to read it`);
     pairs(this.shown, didPairs(page, frame.batch));
+    if (!frame.answers.length) return;
+    add(this.shown, "h3", "", "Answers");
+    pairs(this.shown, answerPairs(frame.answers));
   }
 
   private head(title: string, words: string): void {

@@ -1,9 +1,10 @@
 // The drawer of a run's map, by the name that Python gives it.
 import { draw as held } from "../base/block_map.ts";
+import { add } from "../base/dom.ts";
 import type { Target } from "../base/pen.ts";
 import type { Theme } from "../base/theme.ts";
 import { SegmentsView } from "../diffusion/segments.ts";
-import type { MapFrame, Palette } from "../frames.ts";
+import type { AnswerFlow, MapFrame, Palette } from "../frames.ts";
 import { SpreadView } from "../hotkeys/spread.ts";
 import { NetworkView } from "../hub/network.ts";
 import { CellsView } from "../hypercube/cells.ts";
@@ -11,6 +12,7 @@ import { RingView } from "../psp/ring.ts";
 import { SharesView } from "../shedding/shares.ts";
 import { AgesView } from "../slices/ages.ts";
 import { GridView } from "../theta/grid.ts";
+import { showWaits } from "./waits.ts";
 
 type Named = { [K in keyof MapFrame]-?: NonNullable<MapFrame[K]> };
 
@@ -32,7 +34,8 @@ type Draw<Frame> = (box: HTMLElement, frame: Frame, palette: Palette, glide: num
 /** A map that is drawn once for each batch. */
 const drawn =
   <Frame>(draw: Draw<Frame>) =>
-  (box: HTMLElement, _: Theme, palette: Palette): View<Frame> => {
+  (pane: HTMLElement, _: Theme, palette: Palette): View<Frame> => {
+    const box = add(pane, "div", "braid-drawn");
     let shown: Frame | undefined;
     return {
       targets: [],
@@ -66,6 +69,8 @@ export class MapPane {
   private readonly palette: Palette;
   private name: keyof Named | undefined;
   private view: View<never> | undefined;
+  private waits: HTMLElement | undefined;
+  private most = 0;
 
   constructor(box: HTMLElement, theme: Theme, palette: Palette) {
     this.box = box;
@@ -78,19 +83,33 @@ export class MapPane {
   }
 
   show(map: MapFrame, before: MapFrame | undefined, time: number, selected = ""): void {
+    this.make(map);
     const [name] = Object.keys(map) as (keyof Named)[];
     if (name === undefined) return;
-    if (name !== this.name) {
-      this.close();
-      this.view = MAPS[name](this.box, this.theme, this.palette) as View<never>;
-      this.name = name;
-    }
     this.view?.draw(map[name] as never, before?.[name] as never, time, selected);
+  }
+
+  /** Shows the answers after the batch, below the map. */
+  answer(map: MapFrame, flows: AnswerFlow[]): void {
+    this.make(map);
+    this.most = Math.max(this.most, ...flows.map(({ held, waiting }) => Math.max(held, waiting)));
+    if (this.waits) showWaits(this.waits, flows, this.most);
+  }
+
+  private make(map: MapFrame): void {
+    const [name] = Object.keys(map) as (keyof Named)[];
+    if (name === undefined || name === this.name) return;
+    this.close();
+    this.view = MAPS[name](this.box, this.theme, this.palette) as View<never>;
+    this.waits = add(this.box, "div", "braid-waits");
+    this.waits.hidden = true;
+    this.name = name;
   }
 
   close(): void {
     this.view?.close();
     this.box.replaceChildren();
     this.name = undefined;
+    this.most = 0;
   }
 }
