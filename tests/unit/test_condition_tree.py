@@ -17,6 +17,9 @@ from braid.papers.baselines.centralized import Centralized
 from braid.papers.theta.grid import StaticGrid
 from braid.run_inspector import inspect_run
 from braid.stream_join import StreamJoin
+from braid_widgets.cockpit.condition_flow import FlowPart
+from braid_widgets.cockpit.page import recorded_page
+from unit.scripted import rows as records
 
 RANDOM = np.random.default_rng(5)
 ON = (
@@ -67,6 +70,13 @@ def test_the_pairs_of_each_part_are_those_of_nested_loops(
     hosts = [e for e in run.events() if isinstance(e, BatchCommitted)]
     assert total.candidate_pairs == sum(e.total_host_metrics.compared_pairs for e in hosts)
     assert total.matches == sum(e.results for e in hosts) == len(run.results())
+    frames = recorded_page(run.events())["frames"]
+    shown = [FlowPart(*part) for f in frames for part in records(f["flow"]["parts"])]
+    assert sum(p.rows_out for p in shown if p.step) == total.candidate_pairs
+    last = [p for p in shown if p.reached == "residual"]
+    assert sum(p.rows_out for p in last) == len(found) and sum(p.rows_in for p in last) == len(near)
+    assert {p.text for p in last} == {"CONCAT(a.s, b.s) <> 'x1x1'"}
+    assert {p.step for p in shown} == {"a ⋈ b", "b ⋈ a", ""}
 
 
 def test_a_join_of_three_streams_counts_each_hop(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from braid_widgets.base.state_maps import StateMap, choose_map
 from braid_widgets.base.text import MODELLED
 from braid_widgets.base.track_records import Series, Track
 from braid_widgets.cockpit.answer_flow import AnswerCollector, AnswerFlow
+from braid_widgets.cockpit.condition_flow import BatchFlow, make_flow
 from braid_widgets.cockpit.decision_flags import Annotation, FlagCollector
 from braid_widgets.cockpit.key_figures import SheddingTotals, strip_figures
 from braid_widgets.cockpit.run_touches import Touch
@@ -69,20 +70,6 @@ class MapFrame(TypedDict):
     hotkeys: NotRequired[HotKeysFrame]
     hypercube: NotRequired[CubeFrame]
     hub: NotRequired[HubFrame]
-
-
-class BatchFlow(TypedDict):
-    """Counts of the condition in a batch, over all hosts.
-
-    - ``access``: how candidates are found; empty if it was not counted.
-    - ``seconds``: seconds of joining; null if they were not measured.
-    """
-
-    rows_in: int
-    candidates: int
-    results: int
-    access: str
-    seconds: float | None
 
 
 class BatchFrame(TypedDict):
@@ -216,7 +203,7 @@ class FrameCollector:
                 KeyFigure, strip_figures(self.scene, self.shed_totals, self.map.make_key_figure())
             ),
             "verdict": self.pace.verdict,
-            "flow": _make_flow(self.scene.last),
+            "flow": make_flow(self.scene.start, self.scene.last),
             "answers": self.answers.list_flows(),
             "state_map": {self.map.name: self.map.make_frame()},  # type: ignore[misc]
         }
@@ -329,18 +316,6 @@ def run_state(scene: RunView, own: bool) -> str:
     if not isinstance(scene.end, RunEnded):
         return "live"
     return "failed" if scene.end.outcome == "failed" else "ended"
-
-
-def _make_flow(event: BatchCommitted) -> BatchFlow:
-    """Return what the condition did in a batch."""
-    seconds = event.seconds_by_phase.get("kernels")
-    return {
-        "rows_in": sum(event.received_tuples),
-        "candidates": event.total_host_metrics.compared_pairs,
-        "results": event.results,
-        "access": ", ".join(dict.fromkeys(step.access for step in event.step_counts)),
-        "seconds": None if seconds is None else round(seconds, 4),
-    }
 
 
 def make_page(

@@ -32,8 +32,24 @@ export interface Verdict {
 }
 
 /**
+ * A part of the condition in a batch. - `step`: the joined streams and the next one; empty for a
+ * check of the pairs of the part above. - `text`: the part as SQL. - `reached`: how it is tested,
+ * such as "equality", "all pairs" or "check". - `rows_in`: rows that probed, or pairs to check;
+ * `rows_out`: pairs kept. - `seconds`: of all tasks; 0 if they are part of those above.
+ */
+export interface FlowPart {
+  step: string;
+  text: string;
+  reached: string;
+  rows_in: number;
+  rows_out: number;
+  seconds: number;
+}
+
+/**
  * Counts of the condition in a batch, over all hosts. - `access`: how candidates are found; empty
- * if it was not counted. - `seconds`: seconds of joining; null if they were not measured.
+ * if it was not counted. - `seconds`: seconds of joining; null if they were not measured. -
+ * `parts`: of the condition, in the order of their tests; empty if they were not counted.
  */
 export interface BatchFlow {
   rows_in: number;
@@ -41,6 +57,7 @@ export interface BatchFlow {
   results: number;
   access: string;
   seconds: number | null;
+  parts: Columns<FlowPart>;
 }
 
 /**

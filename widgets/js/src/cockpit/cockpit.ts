@@ -264,8 +264,14 @@ export class Cockpit {
     this.why.title = flag?.text ?? "";
     this.now.hidden = !isLive(this.page) || this.position >= this.page.frames.length - 1;
     this.root.setAttribute("aria-label", `${frame.title}. ${this.page.note}`);
-    this.pane.setAttribute("aria-label", frame.title);
+    this.pane.setAttribute("aria-label", [frame.title, this.chosen].filter(Boolean).join(". "));
     Object.assign(this.root.dataset, { seq: String(this.position), batch: String(frame.batch) });
+  }
+
+  /** The selection in words, as under the pointer. */
+  private get chosen(): string {
+    const all = this.map.targets.flatMap(({ targets }) => targets);
+    return all.find(({ name }) => name === this.selected)?.text ?? "";
   }
 
   private select(name: string): void {
@@ -352,6 +358,10 @@ export class Cockpit {
       l: () => this.toggle("drawer"),
       i: () => this.toggle("inspect"),
       p: () => this.toggle("present"),
+      "?": () => {
+        this.toggle("drawer", true);
+        this.drawer.toggleKeys();
+      },
     };
     if (pressed || !does[key]) return;
     event.preventDefault();

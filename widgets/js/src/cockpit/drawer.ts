@@ -1,5 +1,5 @@
-// The drawer beside the map: what can be changed in the run, what if another placement had taken over, what the hosts' rows show, how
-// fast it plays, and all decisions.
+// The drawer beside the map: what can be changed in the run, what if another placement had taken
+// over, what the rows of colour show, how fast it plays, the keys, and all decisions.
 import { add } from "../base/dom.ts";
 import type { Annotation, CockpitPage } from "../frames.ts";
 import { type Touched, Touches } from "./touches.ts";
@@ -14,6 +14,19 @@ export interface Asked {
 export type Ask = (asked: Asked) => void;
 
 const SPEEDS = { "half speed": 2, "normal speed": 1, "double speed": 0.5, "four times": 0.25 };
+
+const KEYS = {
+  Space: "play, or pause",
+  "← →": "one batch back or on; on the picture, the selection",
+  "Home End": "first and last batch",
+  "f F": "next decision, and the one before",
+  Enter: "on the picture: select",
+  Esc: "select nothing",
+  "c l": "controls and decisions",
+  i: "inspector",
+  p: "present",
+  "?": "this list",
+};
 
 export interface DrawerEvents {
   here: () => number;
@@ -36,6 +49,7 @@ export class Drawer {
   private readonly told: HTMLElement;
   private readonly measure: HTMLSelectElement;
   private readonly list: HTMLOListElement;
+  private readonly keys: HTMLDetailsElement;
 
   constructor(box: HTMLElement, events: DrawerEvents) {
     this.element = box;
@@ -60,6 +74,14 @@ export class Drawer {
     this.measure.setAttribute("aria-label", "what the rows of colour show");
     this.measure.addEventListener("change", () => events.measure(this.measure.value));
     this.addSpeeds();
+    const keys = add(box, "details", "braid-keys");
+    add(keys, "summary", "", "Keys");
+    const list = add(keys, "dl", "braid-pairs");
+    for (const [key, does] of Object.entries(KEYS)) {
+      add(list, "dt", "", does);
+      add(list, "dd", "", key);
+    }
+    this.keys = keys;
     add(box, "h2", "", "Decisions");
     this.list = add(box, "ol", "braid-decisions");
   }
@@ -81,6 +103,11 @@ export class Drawer {
     const measures = [...own, ...hosts.names];
     if (this.measure.options.length !== measures.length) options(this.measure, measures);
     if (this.list.children.length !== annotations.length) this.tell(annotations);
+  }
+
+  /** Opens the list of keys, or closes it. */
+  toggleKeys(): void {
+    this.keys.open = !this.keys.open;
   }
 
   /** What came of a change of the run. */

@@ -1,9 +1,10 @@
 // The selection, a host or all of them: its state, its work, that of the condition, and the seconds
 // by phase. Where a kernel can be asked, also the blocks on a host, their history, and what
 // serves a query.
+import { records } from "../base/columns.ts";
 import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
-import type { BatchFrame, CockpitPage } from "../frames.ts";
+import type { BatchFrame, CockpitPage, FlowPart } from "../frames.ts";
 import { type Detail, detailOf, type Pair } from "./details.ts";
 import { type Touched, Touches } from "./touches.ts";
 import { answerPairs } from "./waits.ts";
@@ -140,8 +141,8 @@ export class Inspector {
   private showCondition({ condition }: CockpitPage, { flow }: BatchFrame): void {
     add(this.rest, "h3", "", "Condition, all hosts, this batch");
     const part = add(this.rest, "div", "braid-part");
-    if (condition) add(part, "code", "", condition);
-    if (flow.access) add(part, "div", "", `found by ${flow.access}`);
+    const parts = records(flow.parts);
+    if (condition && !parts.length) add(part, "code", "", condition);
     const box = add(part, "div", "braid-flow");
     const seconds = flow.seconds === null ? "–" : flow.seconds.toFixed(2);
     const cells: Pair[] = [
@@ -160,6 +161,19 @@ export class Inspector {
     if (many >= MANY) {
       add(part, "div", "braid-worse", `${count(many)} pairs are looked at for one result`);
     }
+    for (const each of parts) this.showPart(part, each);
+  }
+
+  /** A part of the condition: the rows or pairs that it tests, and the pairs that it keeps. */
+  private showPart(box: Element, { step, text, reached, ...part }: FlowPart): void {
+    const branch = add(box, "div", step ? "braid-step" : "braid-check");
+    if (step) add(branch, "b", "", step);
+    add(branch, "code", "", text);
+    const pairs = step ? "candidates" : "pairs stay";
+    const spent = part.seconds ? `, ${part.seconds.toFixed(3)} s` : "";
+    const came = `${count(part.rows_in)} ${step ? "rows" : "pairs"}`;
+    add(branch, "small", "", `${reached}: ${came} in, ${count(part.rows_out)} ${pairs}${spent}`);
+    if (!step) bar(branch, [[part.rows_in ? part.rows_out / part.rows_in : 0, "accent"]]);
   }
 
   private showSeconds({ timeline }: CockpitPage, batch: number): void {
