@@ -10,6 +10,7 @@ from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.relaxation import relax_all
 from braid.papers.reuse.reuse_lattice import ALL, LatticeEntry, ReuseLattice
 from braid.papers.reuse.selections import make_interval
+from braid_lab.reuse.lattice_trace import trace_search
 from braid_lab.reuse.reference import linear_search
 from reuse_cases import MINUTE, definition_of, joined, selection_of, where
 
@@ -58,7 +59,7 @@ def test_the_lattice_finds_what_a_scan_finds(seed: int) -> None:
     assert len(lattice) == len(known)
     for id in list(known):
         lattice.remove_entry(id)
-    assert len(lattice) == 0 and lattice._streams == {}
+    assert len(lattice) == 0 and lattice.groups == {}
 
 
 def test_a_query_inside_a_union_of_demands_but_in_none_is_relaxed() -> None:
@@ -108,13 +109,13 @@ def test_the_nid_of_a_node_is_that_of_its_operators() -> None:
     )
     assert {
         v.nid
-        for v in lattice.trace_search(first)
+        for v in trace_search(lattice, first)
         if v.level in ("selections", "columns", "windows")
     } == {0b1011}
     assert lattice.find_reusable_operators(first, regions=0b0100) == []
     assert [o.id for o, _ in lattice.find_reusable_operators(first, regions=0b1010)] == [1, 2]
     lattice.remove_entry(1)
-    assert {v.nid for v in lattice.trace_search(first) if v.level == "windows"} == {0b1001}
+    assert {v.nid for v in trace_search(lattice, first) if v.level == "windows"} == {0b1001}
 
 
 def test_a_search_for_what_serves_is_much_quicker_than_a_scan() -> None:

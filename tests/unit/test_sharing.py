@@ -39,6 +39,7 @@ from braid.shared.query_changes import add_query, remove_query
 from braid.storage.block_files import read_parquet
 from braid.storage.block_readers import open_replica
 from braid.storage.run_store import RunStore
+from braid_lab.slices.overhead import measure_quartiles
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
@@ -515,5 +516,5 @@ def test_what_a_slice_costs_is_one_number() -> None:
 
 
 def test_what_a_slice_costs_has_a_spread() -> None:
-    low, middle, high = calibrate.measure_quartiles(3)
+    low, middle, high = measure_quartiles(3)
     assert 0 <= low <= middle <= high

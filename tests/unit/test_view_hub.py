@@ -18,9 +18,10 @@ from braid.papers.reuse.hub_events import (
     QueryEnded,
     QuerySubmitted,
 )
-from braid.papers.reuse.reuse_lattice import LEVELS, ReuseLattice
+from braid.papers.reuse.reuse_lattice import ReuseLattice
 from braid_lab.reuse import airport_day
 from braid_lab.reuse import claims as paper
+from braid_lab.reuse.lattice_trace import LEVELS, trace_search
 from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.reuse.console import Console
 from braid_widgets.reuse.hub_figures import HubFigures
@@ -144,7 +145,7 @@ def test_a_plan_has_streams_operators_and_what_compensates() -> None:
     assert "carrier_code IN ('CO', 'DL')" in " ".join(said), "the source's selection is relaxed"
     assert set(two.data["to"]) == {"σ0", "Q2"}
     here = after.operators[plans["SINK4"].tree.operator].lattice_entry(1)  # type: ignore[union-attr]
-    visits = ReuseLattice([here]).trace_search(q2.definition)
+    visits = trace_search(ReuseLattice([here]), q2.definition)
     chart = lattice_search(visits, 3)
     assert list(chart.data["level"]) == [v.level for v in visits]
     assert set(chart.data["level"]) <= set(LEVELS) and len(chart.figure.frames) == len(visits)

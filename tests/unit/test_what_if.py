@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from braid import AdaptiveGrid, Aligned, Ring, StaticGrid
 from braid.core.run_events import BatchCommitted, RunStarted
-from braid.simulation.alternative_placement import (
+from braid.simulation.simulator import simulate
+from braid_widgets.cockpit.alternative_placement import (
     comparable_placements,
     observed_input,
     simulate_alternative,
 )
-from braid.simulation.simulator import simulate
 
 GROWING = [(90, 10)] * 4 + [(1, 200)] * 12
 WINDOWED = dict(windows=(4, 4, 4), selectivity=0.1)

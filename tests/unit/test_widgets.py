@@ -11,13 +11,13 @@ from braid.core.batch_report import HostMetrics
 from braid.core.block_history_index import EventIndex
 from braid.core.event_jsonl import write_events
 from braid.core.run_events import EventsTrimmed, QueryAdded, RunEnded
-from braid.simulation.alternative_placement import simulate_alternative
 from braid.simulation.simulator import simulate
 from braid_widgets.base import display as showing
 from braid_widgets.base.display import display_view
 from braid_widgets.base.live_updates import EventPump
 from braid_widgets.base.run_view import fold_events
 from braid_widgets.cockpit import block_details
+from braid_widgets.cockpit.alternative_placement import simulate_alternative
 from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.cockpit.view import Cockpit, LiveUpdater
 from braid_widgets.theta import timeline

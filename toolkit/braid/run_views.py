@@ -33,9 +33,7 @@ def watch(run: Any) -> Any:
     needs no kernel and no network. Raises ModuleNotFoundError if the extra for notebooks is not
     installed, and ValueError for a path that is neither a run folder nor a recording.
     """
-    from braid.simulation.alternative_placement import comparable_placements, simulate_alternative
-
-    return load_view_module("watch").watch(run, simulate_alternative, comparable_placements)
+    return load_view_module("watch").watch(run)
 
 
 def load_view_module(module: str) -> Any:

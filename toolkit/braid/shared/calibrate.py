@@ -46,17 +46,6 @@ def measure_slice_overhead() -> float:
     return max(0.0, several - one) / (_SLICES - 1) / _PROBES / (one / pairs)
 
 
-def measure_quartiles(times: int = 9) -> tuple[float, float, float]:
-    """Return the lower quartile, median and upper quartile of ``times`` measurements.
-
-    Other work on the machine increases all three.
-    """
-    low, middle, high = np.quantile(
-        [measure_slice_overhead() for _ in range(times)], (0.25, 0.5, 0.75)
-    )
-    return float(low), float(middle), float(high)
-
-
 def _make_sample_rows(count: int, since: int) -> pa.RecordBatch:
     numbers = np.arange(count)
     columns = {

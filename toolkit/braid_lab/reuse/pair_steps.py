@@ -24,6 +24,7 @@ from braid.papers.reuse.relaxation import (
 from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice
 
 from braid_lab.common.tuple_models import Rows, Trace, TraceStep
+from braid_lab.reuse.lattice_trace import trace_search
 from braid_lab.reuse.paper_example import Q2
 from braid_lab.reuse.scenario import workload_schemas
 from braid_lab.workloads.query_texts import airline_workload
@@ -100,7 +101,7 @@ def _search_lattice(first: Definition, second: Definition) -> Iterator[TraceStep
     """Yield a step for each key that a search for the second query visits."""
     entry = LatticeEntry(1, first, (first,))
     rows: Rows = (("level", "key", "left aside"),)
-    for visit in ReuseLattice([entry]).trace_search(second):
+    for visit in trace_search(ReuseLattice([entry]), second):
         before, rows = rows, (*rows, (visit.level, visit.key, visit.prune_reason))
         text = (
             f"The search enters this key of {visit.level}."

@@ -39,7 +39,7 @@ Imagine = Callable[[list[Any], str, int, int], Any]
 """A function for what-ifs: events, placement name, hosts and start batch to a baseline curve.
 
 The start batch counts from 0; -1 means from the start. The result is a
-``braid.simulation.alternative_placement.BaselineCurve``. It raises ValueError for what cannot be
+``alternative_placement.BaselineCurve``. It raises ValueError for what cannot be
 simulated.
 """
 

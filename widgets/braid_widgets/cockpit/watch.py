@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from braid.core.event_jsonl import EventTail
-from braid.core.run_events import RunStarted
 
 from braid_widgets.base.live_updates import ObservableRun
-from braid_widgets.cockpit.view import Cockpit, Imagine
+from braid_widgets.cockpit.alternative_placement import comparable_placements, simulate_alternative
+from braid_widgets.cockpit.view import Cockpit
 
 
-def watch(
-    run: ObservableRun | Iterable[Any] | str | Path,
-    imagine: Imagine | None = None,
-    offers: Callable[[RunStarted], Iterable[str]] = lambda start: (),
-) -> Cockpit:
+def watch(run: ObservableRun | Iterable[Any] | str | Path) -> Cockpit:
     """Return the view of a run: verdict, key figures, map, inspector, time line and
     decisions.
 
@@ -26,19 +23,18 @@ def watch(
     run
         A live run (the view follows it), a finished run, its events, or the path of a run folder or
         of a recording (.jsonl).
-    imagine, offers
-        The what-if function and the placements it can simulate; ``braid.watch`` sets both.
 
     The last line of a notebook cell displays the returned widget, and a saved notebook keeps its
     last picture. ``to_html`` returns a page that needs neither a kernel nor a network. Raises
     ValueError for a path that is neither a run folder nor a recording.
     """
+    make_cockpit = partial(Cockpit, imagine=simulate_alternative, offers=comparable_placements)
     if isinstance(run, (str, Path)):
-        return Cockpit(EventTail(run).read_new(), imagine=imagine, offers=offers)
+        return make_cockpit(EventTail(run).read_new())
     if not isinstance(run, ObservableRun):
-        return Cockpit(run, imagine=imagine, offers=offers)
+        return make_cockpit(run)
     if not run.isActive:
-        return Cockpit(run.events(), imagine=imagine, offers=offers, own=True)
-    cockpit = Cockpit(imagine=imagine, offers=offers)
+        return make_cockpit(run.events(), own=True)
+    cockpit = make_cockpit()
     cockpit.follow(run)
     return cockpit

@@ -10,7 +10,7 @@ from textwrap import wrap
 
 import pandas as pd
 import plotly.graph_objects as go
-from braid.papers.reuse.reuse_lattice import LEVELS, SearchStep
+from braid_lab.reuse.lattice_trace import LEVELS, SearchStep
 
 from braid_widgets.base.charts import GREY, TEMPLATE, Chart
 from braid_widgets.base.colors import RATIO, RESULTS

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from braid.papers.reuse.containment_order import ContainmentOrder, OrderEntry
 from braid.papers.reuse.query_definition import (
@@ -21,15 +21,10 @@ from braid.papers.reuse.query_definition import (
     join_columns,
     slides_contain,
 )
-from braid.papers.reuse.relaxation import format_slide, format_window
 from braid.papers.reuse.selections import Selection, implies_selection
 
 ALL = -1
 """Every region."""
-
-Level = Literal["streams", "joins", "groups", "selections", "columns", "windows"]
-LEVELS: tuple[Level, ...] = ("streams", "joins", "groups", "selections", "columns", "windows")
-"""The levels of the lattice, from the top (section 4.1)."""
 
 Windows = tuple[tuple[int, ...], frozenset[int]]
 """RANGE by stream, and SLIDE."""
@@ -70,11 +65,13 @@ def windows_contain(a: Windows, b: Windows) -> bool:
     return all(r >= q for r, q in zip(a[0], b[0], strict=True)) and slides_contain(a[1], b[1])
 
 
-def _are_all_implied(a: tuple[Selection, ...], b: tuple[Selection, ...]) -> bool:
+def are_all_implied(a: tuple[Selection, ...], b: tuple[Selection, ...]) -> bool:
+    """Return whether each selection of ``b`` implies that of ``a``."""
     return all(map(implies_selection, b, a))
 
 
-def _are_all_subsets(a: Sequence[frozenset[str]], b: Sequence[frozenset[str]]) -> bool:
+def are_all_subsets(a: Sequence[frozenset[str]], b: Sequence[frozenset[str]]) -> bool:
+    """Return whether the columns of ``b`` are among those of ``a``, stream by stream."""
     return all(q <= p for p, q in zip(a, b, strict=True))
 
 
@@ -83,20 +80,21 @@ def _make_window_order() -> ContainmentOrder[Windows, dict[int, int]]:
 
 
 def _make_column_order() -> ContainmentOrder[tuple[frozenset[str], ...], Any]:
-    return ContainmentOrder(_are_all_subsets, _make_window_order)
+    return ContainmentOrder(are_all_subsets, _make_window_order)
 
 
-class _Group:
+class LatticeGroup:
     """The operators below one key of the third level: all base conditions are equal."""
 
     def __init__(self) -> None:
         self.offers: dict[int, LatticeEntry] = {}
         self.selections: ContainmentOrder[tuple[Selection, ...], Any] = ContainmentOrder(
-            _are_all_implied, _make_column_order
+            are_all_implied, _make_column_order
         )
         self.nid = 0
 
     def insert_entry(self, offer: LatticeEntry) -> None:
+        """Add an operator."""
         self.offers[offer.id] = offer
         self.nid |= offer.nid
         for key in _make_entry_keys(offer):
@@ -112,6 +110,7 @@ class _Group:
             node = entry.value
 
     def remove_entry(self, id: int) -> None:
+        """Remove an operator, and the keys that only it has."""
         offer = self.offers.pop(id)
         self.nid = _combine_location_indicators(o.nid for o in self.offers.values())
         for key in _make_entry_keys(offer):
@@ -159,27 +158,18 @@ def _combine_location_indicators(nids: Iterable[int]) -> int:
     return indicator
 
 
-@dataclass(frozen=True)
-class SearchStep:
-    """A key visited by a search.
+class ReuseLattice:
+    """An index of operators that queries can reuse.
 
-    ``prune_reason`` says why the search went no further; "": it did.
+    ``groups``: by streams, join conditions and grouping, the operators of these levels.
     """
 
-    level: Level
-    key: str
-    nid: int
-    prune_reason: str = ""
-
-
-class ReuseLattice:
-    """An index of operators that queries can reuse."""
-
     def __init__(self, offers: Iterable[LatticeEntry] = ()) -> None:
-        self._streams: dict[
-            tuple[str, ...], dict[frozenset[JoinCondition], dict[frozenset[Column] | None, _Group]]
+        self.groups: dict[
+            tuple[str, ...],
+            dict[frozenset[JoinCondition], dict[frozenset[Column] | None, LatticeGroup]],
         ] = {}
-        self._homes: dict[int, _Group] = {}
+        self._homes: dict[int, LatticeGroup] = {}
         for offer in offers:
             self.insert_entry(offer)
 
@@ -191,8 +181,8 @@ class ReuseLattice:
         if offer.id in self._homes:
             self.remove_entry(offer.id)
         streams, joins, groups = offer.definition.base_conditions
-        home = self._streams.setdefault(streams, {}).setdefault(joins, {})
-        self._homes[offer.id] = home.setdefault(groups, _Group())
+        home = self.groups.setdefault(streams, {}).setdefault(joins, {})
+        self._homes[offer.id] = home.setdefault(groups, LatticeGroup())
         self._homes[offer.id].insert_entry(offer)
 
     def remove_entry(self, id: int) -> None:
@@ -202,11 +192,11 @@ class ReuseLattice:
         group.remove_entry(id)
         if not group.offers:
             streams, joins, groups = groups_of
-            del self._streams[streams][joins][groups]
-            if not self._streams[streams][joins]:
-                del self._streams[streams][joins]
-            if not self._streams[streams]:
-                del self._streams[streams]
+            del self.groups[streams][joins][groups]
+            if not self.groups[streams][joins]:
+                del self.groups[streams][joins]
+            if not self.groups[streams]:
+                del self.groups[streams]
 
     def find_reusable_operators(
         self, wanted: Definition, regions: int = ALL, relax: bool = True
@@ -233,56 +223,9 @@ class ReuseLattice:
 
     def _find_matching_groups(
         self, wanted: Definition
-    ) -> Iterator[tuple[frozenset[JoinCondition], _Group]]:
-        for joins, groups in self._streams.get(wanted.streams, {}).items():
+    ) -> Iterator[tuple[frozenset[JoinCondition], LatticeGroup]]:
+        for joins, groups in self.groups.get(wanted.streams, {}).items():
             if joins <= wanted.joins:
                 for key, group in groups.items():
                     if key is None or (wanted.groups is not None and wanted.groups <= key):
                         yield joins, group
-
-    def trace_search(self, wanted: Definition, regions: int = ALL) -> list[SearchStep]:
-        """Return the steps of a search without relaxation, level by level, for pictures.
-
-        Each step says whether the search enters a key or prunes it.
-        """
-        steps: list[SearchStep] = []
-        for streams, by_joins in self._streams.items():
-            nid = _combine_location_indicators(
-                g.nid for gs in by_joins.values() for g in gs.values()
-            )
-            why = "" if streams == wanted.streams else "other streams"
-            steps.append(SearchStep("streams", ", ".join(streams), nid, why))
-            if why:
-                continue
-            for joins, groups in by_joins.items():
-                nid = _combine_location_indicators(g.nid for g in groups.values())
-                why = "" if joins <= wanted.joins else "other join conditions"
-                text = " AND ".join(sorted(j.text for j in joins))
-                steps.append(SearchStep("joins", text, nid, why))
-                if not why:
-                    for group in groups.values():
-                        steps += _trace_group(group, wanted, regions)
-        return steps
-
-
-def _trace_group(group: _Group, wanted: Definition, regions: int) -> Iterator[SearchStep]:
-    for key, entry in group.selections.entries.items():
-        text = "; ".join(s.to_sql for s in key)
-        out = "" if entry.nid & regions else "other regions"
-        if not out and not _are_all_implied(key, wanted.selections):
-            out = "too narrow a selection"
-        yield SearchStep("selections", text, entry.nid, out)
-        if not out:
-            for cols, inner in entry.value.entries.items():
-                short = "" if _are_all_subsets(cols, wanted.columns) else "columns are missing"
-                text = ", ".join(
-                    f"{s}.{c}"
-                    for s, cs in zip(wanted.streams, cols, strict=True)
-                    for c in sorted(cs)
-                )
-                yield SearchStep("columns", text, inner.nid, short)
-                if not short:
-                    for key_, leaf in inner.value.entries.items():
-                        fits = windows_contain(key_, (wanted.windows, wanted.slides))
-                        label = f"{', '.join(map(format_window, key_[0]))}; {format_slide(key_[1])}"
-                        yield SearchStep("windows", label, leaf.nid, "" if fits else "too short")
