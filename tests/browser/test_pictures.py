@@ -1,4 +1,4 @@
-"""Widgets whose kernel only listens: the cockpit of an active run, and a drawing of Python's."""
+"""The cockpit of an active run whose kernel only listens."""
 
 from __future__ import annotations
 
@@ -38,24 +38,6 @@ MODEL = """async ([source, values]) => {
   widget.render({ model: window.model, el: document.body });
 }"""
 """Makes a widget draw into the page, with a kernel that only listens."""
-PICTURE = "<svg><text y='20' x='9'>late</text><text y='50' x='9'>N1</text><text y='80' x='9'>{}</text></svg>"
-
-
-def test_names_of_a_picture_are_pressed_with_the_pointer_and_with_keys(empty: Page) -> None:
-    empty.goto("about:blank")
-    empty.evaluate(MODEL, [read_bundle("picture"), {"value": "", "names": []}])
-    show = "([name, value]) => window.model.set(name, value)"
-    empty.evaluate(show, ["names", ["late", "gates"]])
-    empty.evaluate(show, ["value", PICTURE.format("gates")])
-    late, gates = (empty.get_by_role("button", name=name) for name in ("late", "gates"))
-    expect(empty.get_by_role("button")).to_have_count(2)
-    late.click()
-    gates.press("Space")
-    empty.evaluate(show, ["value", PICTURE.format("gates").replace("'9'", "'30'")])
-    expect(gates).to_be_focused()
-    empty.keyboard.press("Enter")
-    empty.get_by_text("N1").click()
-    assert empty.evaluate("window.sent.map(({ clicked }) => clicked)") == ["late", "gates", "gates"]
 
 
 def test_slices_of_an_active_run_are_split_and_merged_with_the_keys(empty: Page) -> None:

@@ -354,6 +354,7 @@ def test_a_notebook_is_short_and_begins_with_its_picture(notebook: Path) -> None
     words = [len(LAB.sub(" ", s).split()) * (c["cell_type"] == "markdown") for c, s in cells]
     assert sum(words) <= 400
     first = next(n for n, (_, source) in enumerate(cells) if PICTURE.search(source))
+    assert "watch(" in cells[first][1], "a cockpit, which stays in the window"
     assert sum(words[:first]) <= 40
     code = [c for c, _ in cells[: first + 1] if c["cell_type"] == "code"]
     assert all(c["metadata"]["jupyter"]["source_hidden"] for c in code)

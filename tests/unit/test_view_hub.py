@@ -13,9 +13,6 @@ from braid.hub.hub import QueryHub
 from braid.papers.reuse.deployment import DeployedQuery, add_query
 from braid.papers.reuse.hub_events import (
     HubBatchCommitted,
-    HubStarted,
-    OperatorMetrics,
-    QueryEnded,
     QuerySubmitted,
 )
 from braid.papers.reuse.reuse_lattice import ReuseLattice
@@ -23,10 +20,10 @@ from braid_lab.reuse import airport_day
 from braid_lab.reuse import claims as paper
 from braid_lab.reuse.lattice_trace import LEVELS, trace_search
 from braid_widgets.cockpit.page import recorded_page
+from braid_widgets.cockpit.watch import watch
 from braid_widgets.reuse.console import Console
-from braid_widgets.reuse.hub_figures import HubFigures
+from braid_widgets.reuse.hub_map import find_saved_share
 from braid_widgets.reuse.hub_moments import hub_moments, initial_network
-from braid_widgets.reuse.hub_picture import moment_map
 from braid_widgets.reuse.lattice_view import lattice_search
 from braid_widgets.reuse.plan_tree import (
     ACROSS,
@@ -39,7 +36,6 @@ from braid_widgets.reuse.plan_tree import (
     plan_tree,
 )
 from hub_cases import AT, NARROW, NETWORK, THREE, WIDE, SteppedHub, tables
-from oracle import wait_until
 from unit.scripted import rows
 
 pytestmark = pytest.mark.unit
@@ -99,8 +95,7 @@ def test_the_links_of_the_map_are_as_counted(hub: SteppedHub) -> None:
         for source, target, _, size in rows(view["flows"]):
             sums[tuple(sorted((source, target)))] += size
         assert sums == counted and view["bytes"] == sum(counted.values())
-    drawn = moment_map(initial_network(happened), hub_moments(happened)[-1])
-    assert drawn.count("<circle") == len(NETWORK.nodes) and drawn.startswith("<svg")
+    assert len(rows(views[-1]["nodes"])) == len(NETWORK.nodes)
 
 
 def test_operators_and_queries_of_the_map_are_those_of_the_batch(hub: SteppedHub) -> None:
@@ -214,7 +209,7 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(
     hub = QueryHub(tables(2), "ts", network=NETWORK, at=AT)
     run = hub.start(tmp_path / "hub", "batch", pace=0.2)
     run.pause()
-    console = Console(run, {"wide": WIDE, "narrow": NARROW})
+    console = Console(run, {"wide": WIDE, "narrow": NARROW}, screen := watch(run))
     press = {name: button.click for name, button in console.buttons.items()}
     console.sink.value = "S2"
     press["Explain"]()
@@ -234,36 +229,40 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(
     press["Move"]()
     assert console.fault.value == "" and "at N4" in console.operator.options[0][0]
     press["Fail"]()
-    assert run.state.failed_nodes == ["N4"] and ">down<" in console.map.value
+    assert run.state.failed_nodes == ["N4"]
     press["Restore"]()
     press["Replan"]()
     assert not run.state.failed_nodes and "all planned anew" in console.said.value
     console.query.value = "q2"
     press["Withdraw"]()
     assert list(run.queries) == ["q1"]
-    console._handle_map_click(console.map, {"clicked": "q1"}, [])
-    told = console.said.value
-    assert "query q1, asked at S2" in told and " results so far" in told
-    assert f"σ{run.deployment.queries['q1'].operator} at " in told and "tuples in block" in told
-    assert console.map.names == ["q1"] and console.fault.value == ""
+    sent: list[Any] = []
+    monkeypatch.setattr(screen, "send", sent.append)
+    for name in ("q1", "q2"):
+        screen._handle_browser_message(None, {"inspect": {"query": name, "batch": 1}}, [])
+    described, gone = (told["inspected"] for told in sent if "inspected" in told)
+    assert "query q1, asked at S2" in described and " results so far" in described
+    assert f"σ{run.deployment.queries['q1'].operator} at " in described
+    assert "tuples in block" in described and gone.startswith("query 'q2' is there no longer")
+    assert console.fault.value == ""
     with console._gate:  # so that the choice stays until it is used
         console.query.options = ("gone",)
-        console.apply_action(console._show_query_details)
+        console.apply_action(console._show_results)
         assert "gone&#x27; is there no longer; choose again" in console.fault.value
         console.apply_action(lambda: run.operator_blocks(99))
         assert ">99 is there no longer" in console.fault.value
-    assert console.query.value == "q1" and console.said.value == told
+    assert console.query.value == "q1"
     press["Plan"]()
     press["Answer"]()
     assert "<table" in console.answer.value
-    assert [type(twin).__name__ for twin in console.static_views()] == ["HubPicture"]
-    assert ">paused</b>" in console.strip.value
     press["Go on"]()
     run.awaitTermination()
-    wait_until(lambda: ">ended</b>" in console.strip.value, "end in the strip", 20)
-    came = f"{sum(did.results for e in batches(run.events()) for did in e.operator_metrics):,}"
-    assert f"<b>{came}</b><span>results so far</span>" in console.strip.value
-    assert "bytes in transit saved by reuse" in console.strip.value
+    screen.wait_for_end(20)
+    page = screen.page
+    last = page["frames"][-1]
+    assert page["state"] == "ended" and set(last["state_map"]) == {"hub"}
+    came = sum(did.results for e in batches(run.events()) for did in e.operator_metrics)
+    assert f"{came:,}" in last["key_figures"]["value"]
     console.close()
 
 
@@ -276,19 +275,18 @@ def test_a_console_that_is_made_anew_closes_the_one_before_and_stops_its_hub(
         QueryHub(tables(2), "ts", network=NETWORK, at=AT).start(tmp_path / name, "batch", pace=30)
         for name in ("one", "two")
     ]
-    first, second = (Console.replace_previous(run, {"wide": WIDE}) for run in runs)
+    first, second = (Console.replace_previous(run, {"wide": WIDE}, watch(run)) for run in runs)
     first.follower.join(20)
     assert not first.follower.is_alive() and first.fault.value == "" and first.comm is None
     assert not runs[0].isActive and runs[1].isActive and second.follower.is_alive()
-    events = runs[1].events
 
-    def lost(since: int = 0) -> list[Any]:
+    def lost(boxes: Any = None) -> None:
         raise OSError("the log is gone")
 
-    monkeypatch.setattr(runs[1], "events", lost)
+    monkeypatch.setattr(second, "_update_choices", lost)
     second.follower.join(20)
     assert "the log is gone" in second.fault.value, "it does not end silently"
-    monkeypatch.setattr(runs[1], "events", events)
+    monkeypatch.undo()
     runs[1].stop()
     second.close()
 
@@ -298,11 +296,11 @@ def test_the_last_change_of_a_hub_is_drawn(tmp_path: Path, monkeypatch: pytest.M
     run = QueryHub(tables(2), "ts", network=NETWORK, at=AT).start(
         tmp_path / "hub", "batch", pace=30
     )
-    console = Console(run, {})
+    console = Console(run, {}, watch(run))
     run.submit(WIDE, sink="S2", name="asked last")
     run.stop()
     console._follow_hub()
-    assert console.query.options == ("asked last",) and "asked last" in console.map.value
+    assert console.query.options == ("asked last",)
     console.close()
 
 
@@ -316,35 +314,14 @@ def asked(name: str, alone: float, added: float, others: int = 0) -> QuerySubmit
     return QuerySubmitted(-1, name, "", "S1", "holds", 0, added, considered, {}, 0.0, 0.0)
 
 
-def test_the_figures_of_a_hub_tell_what_reuse_spares_the_queries_of_now() -> None:
-    network = {"nodes": [{}, {}]}
-    did = OperatorMetrics(0, 0, 8, 800, 90, 7, 40, 25_000, 0.1)
-    commit = HubBatchCommitted(0, {"f": 30, "c": 10}, {}, (did, did), (), 0.0, 0.5)
-    told = HubFigures().apply_events(
-        [
-            HubStarted(("f", "c"), "ts", "relaxed", network, {}, 0),
-            asked("first", 4e6, 4e6),
-            asked("second", 3e6, 1e6),
-            asked("gone", 9e6, 0.0),
-            asked("only here", 0.0, 5e5, others=1),
-            QueryEnded(0, "gone", "withdrawn"),
-            commit,
-            commit,
-        ]
-    )
-    values = {fact.name: fact.value for fact in told.key_figures()}
-    assert values == {
-        "tuples in": "80/s",
-        "results so far": "28",
-        "held": "80 tuples · 50 kB",
-        "queries": "3",
-        "operators": "2",
-        "bytes in transit saved by reuse (modelled)": "2.0 MB (27%)",
-    }
-    told.apply_events(
-        [QueryEnded(1, name, "withdrawn") for name in ("first", "second", "only here")]
-    )
-    assert "reuse" not in str([*told.key_figures()]) and [*HubFigures().key_figures()] == []
+def test_the_map_says_what_reuse_saves_the_queries() -> None:
+    queries = [
+        asked("first", 4e6, 4e6),
+        asked("second", 3e6, 1e6),
+        asked("only here", 0.0, 5e5, others=1),
+    ]
+    assert find_saved_share(queries) == pytest.approx(1 - 5.5e6 / 7.5e6)
+    assert find_saved_share([]) is None
 
 
 def test_a_day_at_the_airport_answers_every_query_as_a_hub_of_its_own(tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ class Cockpit(anywidget.AnyWidget):
 
     ``follow`` replaces a recording by a live run. Only new data is sent to the browser, which keeps
     the rest, so every batch can be viewed while the run is active. ``events`` are the events shown;
-    ``error`` is the error of the run or the view.
+    ``error`` is the error of the run or the view. ``describe_query`` describes what serves a query
+    now; None: it follows from the events.
     """
 
     _esm = read_bundle("cockpit")
@@ -73,6 +74,7 @@ class Cockpit(anywidget.AnyWidget):
         self._folded: FrameCollector | None = None
         self._twins: list[StaticFallback] = []
         self._imagine, self._offers = imagine, offers
+        self.describe_query: Callable[[str], str] | None = None
         self._imagining: threading.Thread | None = None
         self._touching = ThreadPoolExecutor(1, "braid-touches")
         self._gate = threading.RLock()
@@ -248,9 +250,7 @@ class Cockpit(anywidget.AnyWidget):
             if (ids := place.get("blocks")) is not None:
                 text = block_details.block_details(self._get_events(), [int(id) for id in ids])
             elif (query := place.get("query")) is not None:
-                text = query_details.describe_query(
-                    self._get_events(), str(query), int(place["batch"])
-                )
+                text = self._describe_query(str(query), int(place["batch"]))
             else:
                 text = block_details.host_details(
                     self._get_events(), int(place["host"]), int(place["batch"])
@@ -258,6 +258,11 @@ class Cockpit(anywidget.AnyWidget):
         except (ValueError, KeyError, TypeError) as error:
             text = summarize_error(error)
         self.send({"inspected": text})
+
+    def _describe_query(self, name: str, batch: int) -> str:
+        if self.describe_query is not None:
+            return self.describe_query(name)
+        return query_details.describe_query(self._get_events(), name, batch)
 
     def _answer_what_if(self, imagined: dict[str, Any]) -> None:
         try:

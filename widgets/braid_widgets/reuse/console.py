@@ -1,4 +1,4 @@
-"""A console for a running hub, with a map that follows it.
+"""A console for a running hub, below a view that follows it.
 
 It explains, submits and withdraws queries, makes nodes fail and recover, moves operators and
 re-plans.
@@ -7,23 +7,16 @@ re-plans.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any, ClassVar, Protocol, Self
 
 import ipywidgets as W
-from braid.util.durations import UNITS, format_duration
 
-from braid_widgets.base import key_figures
-from braid_widgets.base.clickable_html import ClickableHTML
-from braid_widgets.base.key_figures import KeyFigure
-from braid_widgets.base.live_updates import error_html, is_paused
+from braid_widgets.base.live_updates import error_html
 from braid_widgets.base.text_table import TextTable
-from braid_widgets.base.time_left import TimeLeftEstimator
 from braid_widgets.reuse import query_details
-from braid_widgets.reuse.hub_figures import HubFigures
-from braid_widgets.reuse.hub_moments import HubMoment, hub_moments, initial_network
-from braid_widgets.reuse.hub_picture import HubPicture, moment_map
+from braid_widgets.reuse.hub_moments import initial_network
 from braid_widgets.reuse.plan_tree import plan_tree
 
 _SHOWN = 20
@@ -44,7 +37,6 @@ TIPS = {
     "Replan": "re-plan all queries, and adopt the plan if it saves more than it costs",
     "Pause": "pause the hub before its next batch",
     "Go on": "continue a paused hub",
-    "Refresh": "show the hub's current state",
 }
 
 
@@ -54,9 +46,6 @@ class ObservableHub(Protocol):
     @property
     def queries(self) -> Mapping[str, Any]:
         """The active queries by name."""
-
-    def health(self) -> Any:
-        """The hub's health."""
 
     @property
     def isActive(self) -> bool:
@@ -106,34 +95,44 @@ class ObservableHub(Protocol):
         """Stop the hub within one batch."""
 
 
+class HubScreen(Protocol):
+    """The view that follows a hub, such as the cockpit."""
+
+    describe_query: Callable[[str], str] | None
+
+    def close(self) -> None:
+        """Stop following the hub."""
+
+
 class Console(W.VBox):
-    """Controls of a hub.
+    """Controls of a hub, below a ``screen`` that follows it.
 
     If an action fails, a sentence below the buttons says why, and nothing changes. ``examples`` are
-    queries by name. While the hub runs, the key figures and the map follow it.
+    queries by name.
     """
 
     _newest: ClassVar[Console | None] = None
 
     @classmethod
-    def replace_previous(cls, run: ObservableHub, examples: Mapping[str, str]) -> Self:
+    def replace_previous(
+        cls, run: ObservableHub, examples: Mapping[str, str], screen: HubScreen
+    ) -> Self:
         """Return a new console; close the one made here before and stop its hub.
 
         This happens if a cell is run again.
         """
-        elder, console = Console._newest, cls(run, examples)
+        elder, console = Console._newest, cls(run, examples, screen)
         Console._newest = console
         if elder is not None:
             elder.close()
             elder.run.stop()
         return console
 
-    def __init__(self, run: ObservableHub, examples: Mapping[str, str]) -> None:
-        self.run, self.examples = run, dict(examples)
-        self.figures, self.pace, self.seen = HubFigures(), TimeLeftEstimator(), 0
-        self.planned_batches: int | None = run.health().planned_batches
+    def __init__(self, run: ObservableHub, examples: Mapping[str, str], screen: HubScreen) -> None:
+        self.run, self.examples, self.screen = run, dict(examples), screen
+        screen.describe_query = self.describe_query
         self._gate, self._closed = threading.RLock(), threading.Event()
-        self.network = network = initial_network(run.events())
+        network = initial_network(run.events())
         self.alone = len(network.nodes) == 1
         sinks = [n.name for n in network.nodes if n.role in ("sink", "site")]
         nodes = [n.name for n in network.nodes if n.can_host_operators]
@@ -145,9 +144,7 @@ class Console(W.VBox):
         self.query = W.Dropdown(description="query")
         self.node = W.Dropdown(options=nodes, description="node")
         self.operator = W.Dropdown(description="operator")
-        self.said, self.fault, self.strip = W.HTML(), W.HTML(), W.HTML()
-        self.map, self.answer = ClickableHTML(), W.HTML()
-        self.map.on_msg(self._handle_map_click)
+        self.said, self.fault, self.answer = W.HTML(), W.HTML(), W.HTML()
         self.buttons = {
             name: self._make_button(name, act) for name, act in self._make_button_actions().items()
         }
@@ -171,7 +168,6 @@ class Console(W.VBox):
             "Replan": self._replan_all,
             "Pause": self.run.pause,
             "Go on": self.run.unpause,
-            "Refresh": lambda: None,
         }
 
     def _lay_out_rows(self) -> list[Any]:
@@ -184,8 +180,8 @@ class Console(W.VBox):
         if not self.alone:
             changes = [pick[n] for n in ("Move", "Fail", "Restore", "Replan")]
             rows.append(_make_row([self.operator, self.node, *changes]))
-        rows.append(_make_row([pick[n] for n in ("Pause", "Go on", "Refresh")]))
-        return [*rows, self.fault, self.said, self.strip, self.map, self.answer]
+        rows.append(_make_row([pick[n] for n in ("Pause", "Go on")]))
+        return [self.screen, *rows, self.fault, self.said, self.answer]
 
     def _make_button(self, name: str, act: Callable[[], Any]) -> W.Button:
         look = dict(layout=W.Layout(width="auto", flex="0 0 auto"), tooltip=TIPS[name])
@@ -194,7 +190,7 @@ class Console(W.VBox):
         return button
 
     def apply_action(self, act: Callable[[], Any]) -> None:
-        """Perform the action of a button and show the hub's new state."""
+        """Perform the action of a button and offer what the hub has then."""
         self.fault.value = ""
         try:
             act()
@@ -205,58 +201,20 @@ class Console(W.VBox):
         self.refresh_view()
 
     def refresh_view(self) -> None:
-        """Show the hub's current state."""
+        """Offer the hub's current queries and operators."""
         with self._gate:
-            self._draw_hub_state()
+            self._update_choices()
 
-    def _draw_hub_state(self) -> None:
-        self._update_key_figures()
+    def _update_choices(self) -> None:
         _update_options(self.query, list(self.run.queries))
         operators = self.run.deployment.operators.values()
         _update_options(self.operator, [(f"σ{o.id} at {o.node}", o.id) for o in operators])
-        moments = hub_moments(self.run.events())
-        now = moments[-1] if moments else HubMoment("nothing has happened yet")
-        self.map.names = list(self.run.queries)
-        self.map.value = moment_map(self.network, now)
-
-    def _update_key_figures(self) -> bool:
-        """Update the key figures; return whether there are new events since the last update."""
-        with self._gate:
-            new = self.run.events(self.seen)
-            self.seen += len(new)
-            last = self.figures.apply_events(new).last
-            self.pace.note_batches(0 if last is None else last.epoch + 1)
-            self.strip.value = key_figures.render_strip(
-                [self._make_state_figure(), *self._make_time_figures(), *self.figures.key_figures()]
-            )
-            return bool(new)
-
-    def _make_state_figure(self) -> KeyFigure:
-        ended = "failed" if self.run.exception() else "ended"
-        now = "paused" if is_paused(self.run) else "live"
-        return KeyFigure("state", now if self.run.isActive else ended, "of the hub")
-
-    def _make_time_figures(self) -> Iterator[KeyFigure]:
-        """Return the time left and the time since the last batch while the hub runs."""
-        waited = self.pace.seconds_since_batch()
-        if self.run.isActive and waited is not None:
-            lag = format_duration(round(waited) * UNITS["second"])
-            left = (
-                None
-                if self.planned_batches is None
-                else self.pace.seconds_left(self.planned_batches)
-            )
-            if left is not None:
-                span = format_duration(round(left) * UNITS["second"])
-                yield KeyFigure("left", span, "from the intervals between batches")
-            yield KeyFigure("lag", lag, "since the last commit was observed")
 
     def _follow_hub(self) -> None:
-        """Show new events until the hub has ended or the console is closed."""
+        """Offer what the hub has until it has ended or the console is closed."""
         try:
             while self.run.isActive and not self._closed.wait(EVERY):
-                if self._update_key_figures():
-                    self.refresh_view()
+                self.refresh_view()
             if not self._closed.is_set():
                 self.refresh_view()
         except Exception as error:
@@ -264,19 +222,15 @@ class Console(W.VBox):
 
     def close(self) -> None:
         self._closed.set()
+        self.screen.close()
         super().close()
 
-    def _handle_map_click(self, widget: Any, content: Any, buffers: Any) -> None:
-        """Describe the query clicked in the map and select it."""
-        name = content.get("clicked") if isinstance(content, dict) else None
-        if name in self.run.queries:
-            self.query.value = name
-            self.apply_action(self._show_query_details)
-
-    def _show_query_details(self) -> None:
-        name, run = self.query.value, self.run
-        text = query_details.describe_query(run.deployment, run.events(), run.operator_blocks, name)
-        self.said.value = f"<pre>{escape(text)}</pre>"
+    def describe_query(self, name: str) -> str:
+        """Describe what serves a query now. Raises ValueError for a query that is not active."""
+        run = self.run
+        if name not in run.queries:
+            raise ValueError(f"query {name!r} is there no longer; select another")
+        return query_details.describe_query(run.deployment, run.events(), run.operator_blocks, name)
 
     def _load_example(self) -> None:
         self.text.value = self.examples[self.example.value]
@@ -313,10 +267,6 @@ class Console(W.VBox):
             f"<pre>all planned anew: {plan.cost_before:.4g} to {plan.cost_after:.4g} (modelled), "
             f"{done}</pre>"
         )
-
-    def static_views(self) -> Sequence[Any]:
-        """Return the views that a report shows instead."""
-        return [HubPicture(self.run.events())]
 
 
 def _make_row(parts: list[Any]) -> W.HBox:

@@ -6,9 +6,10 @@ Latencies are given; bytes are counted. Source: Seshadri 2008, figure 1.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import isfinite
 from typing import Any, NamedTuple, TypedDict
 
 from braid.core.run_events import RunStarted
@@ -26,6 +27,9 @@ from braid_widgets.base.key_figures import KeyFigure
 from braid_widgets.base.run_view import RunView
 from braid_widgets.base.state_maps import StateMap
 from braid_widgets.reuse.hub_moments import HubMoment, make_next_moments
+
+ALONE = "a new join"
+"""Prefix in ``QuerySubmitted.alternatives`` of the plan without reuse."""
 
 
 class HubNode(NamedTuple):
@@ -102,7 +106,9 @@ class HubMove(NamedTuple):
 class HubFrame(TypedDict):
     """A hub after a batch.
 
-    - ``bytes``: bytes over all links in this batch; ``usage_modelled`` is the bytes in transit.
+    - ``bytes``: bytes over all links in this batch.
+    - ``saved_share``: modelled share of the cost of a join of its own for each query that reuse
+      saves; null without queries.
     - ``scale_max``: bytes of the widest link. Frames shown together use the maximum.
     """
 
@@ -114,7 +120,7 @@ class HubFrame(TypedDict):
     queries: Columns[HubRequest]
     moves: Columns[HubMove]
     bytes: int
-    usage_modelled: float
+    saved_share: float | None
     scale_max: int
 
 
@@ -155,7 +161,7 @@ class HubMap(StateMap):
 
     def make_frame(self) -> HubFrame:
         """Return the frame after the last commit."""
-        flows, batch = self._list_flows(), self._batch
+        flows = self._list_flows()
         sums = [flow.bytes for flow in flows]
         moves = [
             HubMove(e.operator, e.source_node, e.target_node, e.moved_bytes) for e in self._shown[1]
@@ -170,7 +176,7 @@ class HubMap(StateMap):
             "queries": Columns.from_records(HubRequest, self._list_queries()),
             "moves": Columns.from_records(HubMove, moves),
             "bytes": sum(sums),
-            "usage_modelled": round(batch.network_usage_modelled, 1) if batch else 0,
+            "saved_share": find_saved_share([self._asked[name] for name in self._now.queries]),
             "scale_max": max(sums, default=0),
         }
 
@@ -237,3 +243,20 @@ class HubMap(StateMap):
                 )
             )
         return queries
+
+
+def find_saved_share(asked: Sequence[QuerySubmitted]) -> float | None:
+    """Return the share of the modelled cost that reuse saves these queries, when they were asked.
+
+    None if they would have cost nothing alone.
+    """
+    alone = sum(map(find_isolated_cost, asked))
+    return 1 - sum(e.cost_modelled for e in asked) / alone if alone else None
+
+
+def find_isolated_cost(asked: QuerySubmitted) -> float:
+    """Return the added cost of a new join for a query, or of the chosen plan if no join was
+    possible.
+    """
+    costs = [cost for what, cost in asked.alternatives if what.startswith(ALONE) and isfinite(cost)]
+    return min(costs, default=asked.cost_modelled)

@@ -13,7 +13,6 @@ from braid.papers.reuse.hub_events import HubBatchCommitted
 from braid.papers.reuse.relaxation import format_window
 
 from braid_widgets.base.text import format_held_blocks
-from braid_widgets.reuse.hub_moments import HubMoment
 
 Blocks = Callable[[int], Sequence[Block]]
 """Returns the live blocks of an operator."""
@@ -55,21 +54,6 @@ def describe_query(deployment: Deployment, events: Iterable[Any], blocks: Blocks
         f"  {query.sql}".rstrip(),
         *_describe_definition(query),
     )
-    return "\n".join([*filter(None, head), *_describe_operators(query.operator, serving)])
-
-
-def describe_recorded_query(moment: HubMoment, at: Mapping[str, str], name: str) -> str:
-    """Describe what serves a query in a moment of a hub; ``at`` maps each stream to its node."""
-    query = moment.queries[name]
-
-    def serving(id: int) -> Serving | None:
-        if (b := moment.operators.get(id)) is None:
-            return None
-        holds = f"{b.live:,} tuples, {b.live_bytes:,} bytes"
-        inputs = _format_sources(b.inputs, at)
-        return Serving(b.node, b.streams, b.demands, b.results, inputs, holds)
-
-    head = f"query {name}, asked at {query.sink}, {moment.title}", f"  {query.sql}".rstrip()
     return "\n".join([*filter(None, head), *_describe_operators(query.operator, serving)])
 
 

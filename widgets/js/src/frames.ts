@@ -470,8 +470,9 @@ export interface HubMove {
 }
 
 /**
- * A hub after a batch. - `bytes`: bytes over all links in this batch; `usage_modelled` is the bytes
- * in transit. - `scale_max`: bytes of the widest link. Frames shown together use the maximum.
+ * A hub after a batch. - `bytes`: bytes over all links in this batch. - `saved_share`: modelled
+ * share of the cost of a join of its own for each query that reuse saves; null without queries. -
+ * `scale_max`: bytes of the widest link. Frames shown together use the maximum.
  */
 export interface HubFrame {
   streams: string[];
@@ -482,7 +483,7 @@ export interface HubFrame {
   queries: Columns<HubRequest>;
   moves: Columns<HubMove>;
   bytes: number;
-  usage_modelled: number;
+  saved_share: number | null;
   scale_max: number;
 }
 

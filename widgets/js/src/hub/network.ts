@@ -93,7 +93,12 @@ export class NetworkView extends CanvasMap<HubFrame> {
     const moved = records(frame.moves).map(({ operator, source, target, bytes: size }) => {
       return `operator ${operator} moved from ${source} to ${target}, ${bytes(size)}`;
     });
-    this.foot(`${bytes(frame.bytes)} over all links`, moved.length ? ` · ${moved.join(", ")}` : "");
+    const saved = frame.saved_share;
+    const reuse = saved === null ? "" : `; reuse saves ${Math.round(100 * saved)} % (modelled)`;
+    this.foot(
+      `${bytes(frame.bytes)} over all links${reuse}`,
+      moved.length ? ` · ${moved.join(", ")}` : "",
+    );
     this.needs(240);
   }
 
