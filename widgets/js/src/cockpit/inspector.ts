@@ -28,6 +28,9 @@ const NAMES: Record<string, [string, string]> = {
 /** Candidates for a result from which on they are said to be many. */
 const MANY = 100;
 
+/** Letters from which on a value has a line of its own. */
+const LONG = 28;
+
 /** The blocks that are typed, as "7", "7 12" or "blocks 7, 12". */
 export function blocksOf(text: string): number[] {
   return (text.match(/\d+/g) ?? []).map(Number);
@@ -210,8 +213,9 @@ export class Inspector {
 function pairs(box: Element, found: Pair[]): void {
   const list = add(box, "dl", "braid-pairs");
   for (const [name, value] of found) {
-    add(list, "dt", "", name);
-    add(list, "dd", "", value);
+    const kind = value && value.length <= LONG ? "" : "braid-long";
+    add(list, "dt", kind, name);
+    add(list, "dd", kind, value);
   }
 }
 
