@@ -4,9 +4,12 @@ Tables are joined by an equality in this process, with full history, on one thre
 grid take turns on each number of hosts, after a warm-up, and must find the same results. CPU
 seconds are those of the whole process from the start of the first batch to the end of the run.
 
-A second measure is the time of a batch of ten rows on one host. A third compares two threads with
-one on one host, by the seconds of batches. At the end of another run, the bytes of its folder are
-counted, but for results: input, blocks, states, log and events.
+A second measure is the time of a batch of ten rows on one host, and beside it that of a loop
+written by hand: DuckDB statements that join, store and commit each batch in durable files. Both
+take turns, and must find the same results. The CPU seconds of larger batches are compared in the
+same way. A third measure compares two threads with one on one host, by the seconds of batches. At
+the end of another run, the bytes of its folder are counted, but for results: input, blocks, states,
+log and events.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from _common import Measure, arguments, leave, scratch
+from _loop_by_hand import join_by_hand
 from braid import HashPartition, StaticGrid
 from braid.core.placement import Placement
 from braid.core.run_events import BatchCommitted
@@ -60,8 +64,12 @@ def make_table(seed: int, rows: int, batches: int) -> pa.Table:
     return pa.table({"k": keys, "ts": times, "v": values, "batch": number})
 
 
+def make_tables(rows: int, batches: int) -> dict[str, pa.Table]:
+    return {alias: make_table(seed, rows, batches) for seed, alias in enumerate("ab")}
+
+
 def join_tables(placement: Placement, rows: int, batches: int, threads: int = 1) -> Took:
-    tables = {alias: make_table(seed, rows, batches) for seed, alias in enumerate("ab")}
+    tables = make_tables(rows, batches)
     make = partial(ThreadExecutor, threads)
     with scratch() as folder, patch("braid.arrow_join.make_executor", lambda _: make()):
         join = StreamJoin(tables, "a.k = b.k", placement, None, "ts")
@@ -81,13 +89,40 @@ def sum_file_bytes(folder: Path) -> int:
     return sum(f.stat().st_size for f in files if f.parent.name not in ("results", "staging"))
 
 
+class BesideLoop(NamedTuple):
+    """Medians of rounds of Braid and of the loop by hand: ms of the batches, CPU of a run."""
+
+    p50: float
+    p99: float
+    loop_p50: float
+    cpu: float
+    loop_cpu: float
+
+
+def compare_with_loop(rows: int, batches: int, rounds: int) -> BesideLoop:
+    """Return what Braid on one host and the loop by hand take, in turns after a warm-up.
+
+    Raises AssertionError if their numbers of results differ.
+    """
+    took: list[list[float]] = []
+    for _ in range(rounds + 1):
+        ours = join_tables(HashPartition(1), rows, batches)
+        with scratch() as folder:
+            loop = join_by_hand(make_tables(rows, batches), folder)
+        assert ours.results == loop.results, f"{ours.results} results, by hand {loop.results}"
+        p50, p99 = (1000 * float(np.percentile(ours.seconds[1:], at)) for at in (50, 99))
+        took.append([p50, p99, 1000 * median(loop.seconds[1:]), ours.cpu, loop.cpu])
+    return BesideLoop(*map(median, zip(*took[1:], strict=True)))
+
+
 def main() -> None:
     args = arguments(
         __doc__ or "",
-        {"rows": 2_000, "large": 20_000, "tiny": 20, "rounds": 1},
+        {"rows": 2_000, "large": 20_000, "middle": 4_000, "tiny": 20, "rounds": 1},
         rows=20_000,
         batches=10,
         tiny=200,
+        middle=200_000,
         large=1_000_000,
         rounds=5,
     )
@@ -108,11 +143,21 @@ def main() -> None:
         Measure(f"{kind}, {hosts} hosts / 1, CPU", ms[kind, hosts] / ms[kind, 1], most, most=True)
         for (kind, hosts), most in REQUIRED.items()
     ]
-    tiny = join_tables(HashPartition(1), 5 * args.tiny, args.tiny).seconds[1:]
-    p50, p99 = (1000 * float(np.percentile(tiny, at)) for at in (50, 99))
+    tiny = compare_with_loop(5 * args.tiny, args.tiny, args.rounds)
+    middle = compare_with_loop(args.middle, args.batches, args.rounds)
+    by_hand = pd.DataFrame(
+        [
+            (f"2 x {5 * args.tiny:,}", args.tiny, *tiny),
+            (f"2 x {args.middle:,}", args.batches, *middle),
+        ],
+        columns=["rows", "batches", "p50 ms", "p99 ms", "loop, p50 ms", "CPU s", "loop, CPU s"],
+    )
+    cpu_ratio = middle.cpu / middle.loop_cpu
     measures += [
-        Measure("ms of a batch of 10 rows, one host, p50", p50, 6, most=True),
-        Measure("ms of a batch of 10 rows, one host, p99", p99, 14, most=True),
+        Measure("ms of a batch of 10 rows, one host, p50", tiny.p50, 6, most=True),
+        Measure("ms of a batch of 10 rows, one host, p99", tiny.p99, 14, most=True),
+        Measure("a batch of 10 rows / a loop by hand", tiny.p50 / tiny.loop_p50, 1.2, most=True),
+        Measure(f"2 x {args.middle:,} rows / a loop by hand, CPU", cpu_ratio, 1.5, most=True),
     ]
     shared = defaultdict[int, list[float]](list)
     for turn in range(args.rounds + 1):
@@ -125,7 +170,9 @@ def main() -> None:
     stored = join_tables(HashPartition(1), some, UNMERGED).disk_bytes / 2 / some
     measures.append(Measure("disk bytes a row of 24, without results", stored, 48, most=True))
     each = args.rows // args.batches
-    leave(args, {f"{each:,} + {each:,} rows a batch": table.round(2)}, measures)
+    title = "Braid on one host, and a loop of DuckDB statements by hand"
+    tables = {f"{each:,} + {each:,} rows a batch": table, title: by_hand}
+    leave(args, {name: each.round(3) for name, each in tables.items()}, measures)
 
 
 if __name__ == "__main__":
