@@ -10,7 +10,6 @@ then. So the pairs of both must be equal, and each unmatched row of Braid's must
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from argparse import Namespace
@@ -20,6 +19,7 @@ from typing import Any
 
 import duckdb
 from _common import Measure, both, builtin, seconds, steady, stream
+from _plain_spark import make_plain_session
 from braid import HashPartition
 from braid.spark_session import session
 from braid.stream_join import StreamJoin
@@ -29,15 +29,6 @@ from pyspark.sql import functions as F
 STORE = "Spark, RocksDB"
 WINDOW = 60
 """Seconds that two joined tuples may be apart."""
-SETTINGS = {
-    "spark.driver.memory": "4g",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.ui.enabled": "false",
-    "spark.log.level": "ERROR",
-    "spark.sql.streaming.join.stateFormatVersion": "4",
-    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-}
 _NEAR = (
     f"a.k = b.k AND a.ts > b.ts - INTERVAL {WINDOW} SECONDS "
     f"AND a.ts < b.ts + INTERVAL {WINDOW} SECONDS"
@@ -53,14 +44,6 @@ def run_spark(folders: Sequence[Path]) -> list[float]:
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     found: list[float] = json.loads(done.stdout.splitlines()[-1])
     return found
-
-
-def make_plain_session() -> SparkSession:
-    """Return a session without anything of Braid's."""
-    os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    return (
-        SparkSession.builder.appName("rival").master("local[*]").config(map=SETTINGS).getOrCreate()
-    )
 
 
 def join_with_spark(spark: SparkSession, folder: Path) -> list[float]:

@@ -89,7 +89,7 @@ def main() -> None:
     leave(
         args,
         {f"{args.rows:,} + {args.rows:,} rows, {args.batches} batches": table.round(3)},
-        [Measure("our join / reading the rows into Arrow", ours / least, 1.5, 1.2, most=True)],
+        [Measure("our join / reading the rows into Arrow", ours / least, 1.3, 1.2, most=True)],
     )
 
 

@@ -1,7 +1,7 @@
 """Repeat spark_builtin.py with ten times the rows: a million per stream and batch.
 
-Spark's engines are so slow here that they run only the first batches. Braid runs all ten; a ratio
-compares the same batches.
+The rivals and their settings are the same. They are slow here, so that they run only the first
+batches. Braid runs all ten; a ratio compares the same batches.
 """
 
 from __future__ import annotations
