@@ -1,6 +1,6 @@
 """Measure the words of the code: names of modules, functions and fields, and docstrings.
 
-``python tests/words.py`` (``make words``) prints the figures. ``tests/unit/test_names.py`` holds
+``python tests/words.py`` (``make words``) prints the figures, and the lines of ``toolkit/braid``. ``tests/unit/test_names.py`` holds
 them against the limits in ``tests/unit/names_ratchet.toml``.
 """
 
@@ -12,6 +12,8 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from line_origins import print_package_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("toolkit/braid", "toolkit/braid_lab", "widgets/braid_widgets")
@@ -252,6 +254,7 @@ def main() -> None:
         print(f"{rule}: {words.count(rule)}")
     for folder in sorted(words.docstrings):
         print(f"prose {folder}: {words.prose_share(folder):.3f} of {words.docstrings[folder]}")
+    print_package_lines(ROOT)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import pytest
 from braid.papers.shedding.shed import Shed
 from braid_lab.shedding import claims as claims
 from braid_lab.shedding import experiments as shedding_experiments
-from braid_lab.shedding import measured
+from braid_lab.shedding import measured, utility_claims
 from braid_lab.shedding.policy_runs import PolicyRun, SetTuples
 from braid_lab.shedding.runs import count_full_join
 from braid_lab.workloads.flight_legs import flight_legs
@@ -68,7 +68,7 @@ def test_claims_fail_on_figures_that_contradict_them():
     none = pd.DataFrame([(500.0, j, 0.0) for j in joins], columns=["rate", "join", "gain_counted"])
     assert claims.gain_over_dropping_claim(none).holds == "no"
     worth = shedding_experiments.utility_by_skew().assign(gain_counted=0.0)
-    assert claims.utility_claim(worth).holds == "no"
+    assert utility_claims.utility_claim(worth).holds == "no"
 
 
 def test_a_run_of_the_policy_has_the_tuples_and_the_results_of_the_join():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -34,6 +34,12 @@ def to_sql(tree: exp.Expr) -> str:
 def referenced_aliases(tree: exp.Expr) -> set[str]:
     """Return the aliases whose columns a tree reads."""
     return {c.table for c in tree.find_all(exp.Column)}
+
+
+def reads_only(part: exp.Expr, aliases: Sequence[str]) -> bool:
+    """Return whether a conjunct reads at most one stream, and that is one of these."""
+    read = referenced_aliases(part)
+    return len(read) < 2 and read <= {*aliases}
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,14 @@ class QueryConditions:
                 yield from ((stream, name) for name in self.schemas[stream])
             else:
                 yield stream, column.name
+
+    def read_columns(self, trees: Iterable[exp.Expr]) -> dict[str, set[str]]:
+        """Return, by stream, the columns that trees read."""
+        columns: dict[str, set[str]] = {}
+        for tree in trees:
+            for stream, column in self.referenced_columns(tree):
+                columns.setdefault(stream, set()).add(column)
+        return columns
 
     def canonical_text(self, part: exp.Expr) -> str:
         """Return the canonical text of a condition: streams by name, sides in order."""

@@ -11,7 +11,13 @@ from braid.condition.column_names import resolve_columns
 from braid.condition.term_normalizer import split_conjuncts
 from braid.core.match_rules import MatchRule
 from braid.errors import PredicateError, QueryError
-from braid.hub.query_conditions import QueryConditions, Schemas, referenced_aliases, to_sql
+from braid.hub.query_conditions import (
+    QueryConditions,
+    Schemas,
+    reads_only,
+    referenced_aliases,
+    to_sql,
+)
 from braid.hub.query_dialect import ACCEPTED, parse_query
 from braid.hub.query_kinds import (
     QueryKind,
@@ -132,7 +138,7 @@ class _Reader:
             {self.streams[a]: w for a, w in ranges.items()},
             conditions.join_conjuncts,
             conditions.stream_selections,
-            self._read_columns(conditions, expressions),
+            conditions.read_columns(expressions),
             slides,
         )
         definition = self._with_kind(definition, kind, rule)
@@ -223,7 +229,7 @@ class _Reader:
         filters = [self._qualify_columns(part) for part in rest]
         kind = parse_query_kind(joins, [*self.streams], on, filters, self.time)
         if kind.is_null_test:  # which the kind stands for
-            filters = [part for part in filters if _reads_only(part, [*self.streams][:1])]
+            filters = [part for part in filters if reads_only(part, [*self.streams][:1])]
         return kind, on, filters
 
     def _read_intervals(
@@ -241,7 +247,7 @@ class _Reader:
         """Return the conditions by what they do: select tuples, or decide about partners."""
         aliases = [*self.streams]
         preserved = [aliases[stream] for stream in kind.kind.preserved]
-        matching = [part for part in on if preserved and _reads_only(part, preserved)]
+        matching = [part for part in on if preserved and reads_only(part, preserved)]
         rest = [part for part in on if part not in matching]
         return QueryConditions([*rest, *filters], self.streams, self.schemas, matching, preserved)
 
@@ -368,15 +374,6 @@ class _Reader:
                     "GROUP BY or in an aggregate"
                 )
 
-    def _read_columns(
-        self, conditions: QueryConditions, trees: Sequence[exp.Expr]
-    ) -> dict[str, set[str]]:
-        columns: dict[str, set[str]] = {}
-        for tree in trees:
-            for stream, column in conditions.referenced_columns(tree):
-                columns.setdefault(stream, set()).add(column)
-        return columns
-
     def _check_connected(self, definition: Definition) -> None:
         if not definition.is_connected:
             raise QueryError(
@@ -384,12 +381,6 @@ class _Reader:
                 + ", ".join(self.streams)
                 + "; a cross product is not supported"
             )
-
-
-def _reads_only(part: exp.Expr, aliases: Sequence[str]) -> bool:
-    """Return whether a conjunct reads at most one stream, and that is one of these."""
-    read = referenced_aliases(part)
-    return len(read) < 2 and read <= {*aliases}
 
 
 def _check_plain_rows(

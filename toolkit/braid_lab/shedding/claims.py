@@ -16,16 +16,14 @@ from braid_lab.common.claims import (
     judge_reading,
     leave_untested,
 )
-from braid_lab.shedding import measured, runs
+from braid_lab.shedding import measured, runs, utility_claims
 from braid_lab.shedding.claim_settings import INDEXED, POLICY, SETTINGS
 from braid_lab.shedding.claim_tables import (
     average_recall,
-    compare_frequencies,
     compare_indexes,
     compare_joins,
     compute_added_recall,
     index_drops,
-    select_largest_factor,
     select_phase,
 )
 
@@ -360,51 +358,6 @@ def indexed_gain_claim(gains: pd.DataFrame) -> Finding:
     return judge_reading(f"{format_values(overlap)} (counted)", holds, reason)
 
 
-@CLAIMS.claim(
-    "Fig. 16",
-    "the gain in utility grows with the skew of values, most for frequencies inverse to values",
-    is_required=True,
-)
-def utility_claim(utility: pd.DataFrame) -> Finding:
-    """Fig. 16: uniform and inverse frequencies."""
-    by = compare_frequencies(utility)
-    grows = by["uniform"].is_monotonic_increasing and by["inverse"].is_monotonic_increasing
-    result = "; ".join(f"{name} {format_values(by[name])}" for name in by)
-    holds = grows and (by["inverse"].iloc[1:] > by["uniform"].iloc[1:]).all()
-    return judge(f"{result} (counted)", holds, f"at 500/s and r = 0.02, kappa = 0.6, {POLICY}")
-
-
-@CLAIMS.claim(
-    "Fig. 16",
-    "it stays almost the same for frequencies proportional to values",
-    is_required=True,
-)
-def proportional_utility_claim(utility: pd.DataFrame) -> Finding:
-    """Fig. 16: frequencies proportional to values."""
-    direct = compare_frequencies(utility)["direct"]
-    return judge(format_values(direct), direct.max() < 0.1)
-
-
-@CLAIMS.claim("Fig. 17", "the gain falls at first as there are more types", is_required=True)
-def types_claim(types: pd.DataFrame) -> Finding:
-    """Fig. 17: few types."""
-    gain = select_largest_factor(types)
-    drops = -gain.diff().dropna()
-    holds = gain.is_monotonic_decreasing and 0 < drops.iloc[0] == drops.max()
-    return judge(format_values(gain), holds)
-
-
-@CLAIMS.claim("Fig. 17", "it then becomes stable quickly")
-def stable_types_claim(types: pd.DataFrame) -> Finding:
-    """Fig. 17: many types."""
-    gain = select_largest_factor(types)
-    reason = (
-        '"the improvement values stabilize quickly" (section 6.5): '
-        "it goes on falling slowly, about as 1 / log of the number of types, up to 40 of them with "
-        f"values that differ by a factor of ten, at 500/s and r = 0.02, {POLICY}"
-    )
-    return judge(format_values(gain), -gain.diff().iloc[-1] < 0.05 * gain.iloc[-1], reason)
-
-
+CLAIMS.include_claims(utility_claims.CLAIMS)
 CLAIMS.include_claims(measured.CLAIMS)
 CLAIMS.include_claims(runs.CLAIMS)
