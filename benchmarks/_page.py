@@ -1,7 +1,7 @@
 """Write docs/performance.md and its chart from the figures of the programs.
 
 Usage: _page.py [--quick]. Figures of runs with --quick go to a separate page outside the
-documentation.
+documentation. It fails if a measure misses its requirement without a stated reason.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from _common import FIGURES, QUICK
+from _reasons import find_reason
 
 DOCS = Path(__file__).parents[1] / "docs"
 ORDER = (
@@ -46,6 +47,7 @@ which writes this page, and compare *found* with *required*.
 
 - Every engine of a program in `benchmarks/` takes the same rows in one run, after a warm-up.
 - Seconds of a batch are the median of whole micro-batches, including Spark's own logs and planning.
+- A requirement that is missed has its reason beside it, as far as it was measured.
 - Each table states what the program compares and whether it checks that results are equal.
 - The name of a modelled figure says so. All other figures are measured or counted.
 - Each program's figures come from its last run; date, processor and load are below its tables. The
@@ -118,7 +120,16 @@ def _verdict(measure: dict[str, Any]) -> str:
         return "aim reached"
     if measure["required"] is None:
         return "aim missed"
-    return "holds" if reached(measure["required"]) else "**missed**"
+    if reached(measure["required"]):
+        return "holds"
+    reason = find_reason(measure["name"])
+    return f"**missed**: {reason}" if reason else "**missed**"
+
+
+def _list_unexplained(found: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the measures that miss their requirement without a stated reason."""
+    measures = [m for each in found for m in each["measures"]]
+    return [m["name"] for m in measures if _verdict(m) == "**missed**"]
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
@@ -198,6 +209,8 @@ def main() -> None:
     (target / "performance.md").write_text(page(found), encoding="utf-8")
     (target / "performance.svg").write_text(chart(found), encoding="utf-8")
     print(f"wrote {target / 'performance.md'}: {sum(e['minutes'] for e in found):.0f} minutes")
+    if (unexplained := _list_unexplained(found)) and not quick:
+        sys.exit(f"missed without a reason in _reasons.py: {'; '.join(unexplained)}")
 
 
 if __name__ == "__main__":

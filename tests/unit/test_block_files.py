@@ -18,6 +18,7 @@ from braid.condition.access_paths import Order
 from braid.core import compaction
 from braid.core.join_kinds import INNER
 from braid.core.run_events import BatchCommitted, BatchPlanned
+from braid.errors import DamagedRunError
 from braid.execution import merge_pools, path_probing, probe_pools
 from braid.execution.thread_executor import ThreadExecutor
 from braid.kernels import probe
@@ -28,7 +29,7 @@ from braid.kernels.join_spec import GeneratedColumn, StreamLayout
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.storage import block_files
 from braid.storage.block_files import BlockFileWriter, ResultFileWriter, read_parquet
-from braid.storage.block_readers import open_replica
+from braid.storage.block_readers import open_replica, remove_block_files
 from braid.storage.run_files import is_run_file
 from braid.stream_join import StreamJoin
 from stages import InProcessStages
@@ -154,6 +155,9 @@ def test_blocks_with_and_without_ranks_are_in_files_of_their_own(tmp_path: Path)
         path = str(tmp_path / address.file)
         rows = open_replica(path, address, checksums[address.file])
         assert rows.batch.equals(block)
+    remove_block_files([tmp_path / file for file in checksums])
+    with pytest.raises(DamagedRunError, match=address.file):
+        open_replica(path, address, checksums[address.file])
 
 
 def test_small_blocks_share_a_segment_and_large_ones_do_not(
