@@ -93,20 +93,11 @@ def count_lines_by_work(root: Path, options: Sequence[str] = ()) -> Counter[str]
     return Counter(work.get(commit, "") for commit in lines)
 
 
-def _blame_lines(root: Path, ignored: str, file: str) -> list[str]:
+def _blame_lines(root: Path, ignored: str, options: Sequence[str], file: str) -> list[str]:
     """Return the commit of each line of a file."""
-    command = (
-        "blame",
-        "-w",
-        "-M",
-        "--porcelain",
-        "--ignore-revs-file",
-        ignored,
-        "HEAD",
-        "--",
-        file,
-    )
-    return [commit.decode() for commit in _COMMIT_LINE.findall(_run_git(root, *command))]
+    command = ("blame", "-w", "-M", *options, "--porcelain", "--ignore-revs-file", ignored)
+    heads = _COMMIT_LINE.findall(_run_git(root, *command, "HEAD", "--", file))
+    return [commit.decode() for commit in heads]
 
 
 def _run_git(root: Path, *command: str) -> bytes:
