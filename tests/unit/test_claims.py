@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 import pytest
-from braid.papers.theta.mapping import ratio_bound
 from braid_lab.common.claims import (
     Claim,
     ClaimRegistry,
@@ -21,6 +20,7 @@ from braid_lab.common.claims import (
 from braid_lab.theta import claims as theta_claims
 from braid_lab.theta import compared_operators as theta_experiments
 from braid_lab.theta import dynamics as dynamics
+from braid_lab.theta.bounds import ratio_bound
 
 HELD = Claim("Wang 2008", "Fig. 8.1", "the chain holds least", "12% less", "yes", is_required=True)
 

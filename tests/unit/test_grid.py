@@ -13,15 +13,14 @@ from braid import AdaptiveGrid, StaticGrid, StaticOpt
 from braid.core.facts import Facts
 from braid.core.plan import Block
 from braid.core.run_events import BatchCommitted
-from braid.papers.theta.grid import (
+from braid.papers.theta.host_groups import HostGroup
+from braid.papers.theta.mapping import (
     MappingDecision,
     input_load_factor,
-    optimal_ilf,
     optimal_mapping,
     pad_sizes,
     powers_of_two,
 )
-from braid.papers.theta.host_groups import HostGroup
 from braid.papers.theta.migration import PlanBuilder, begin_migration
 from braid.papers.theta.run_events import (
     MappingChanged,
@@ -30,6 +29,7 @@ from braid.papers.theta.run_events import (
     MigrationStarted,
 )
 from braid.simulation.simulator import simulate
+from braid_lab.theta.bounds import optimal_ilf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -8,8 +8,9 @@ from itertools import product
 import pytest
 from braid.core.run_events import BatchCommitted
 from braid.papers.theta.grid import AdaptiveGrid
-from braid.papers.theta.mapping import MappingDecision, ratio_bound
+from braid.papers.theta.mapping import MappingDecision
 from braid.simulation.simulator import simulate
+from braid_lab.theta.bounds import ratio_bound
 
 pytestmark = pytest.mark.unit
 SIDE = "RS"

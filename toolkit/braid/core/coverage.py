@@ -108,13 +108,6 @@ class UncoveredCombinations:
     due_blocks: Mapping[int, frozenset[int]]
     covered_boxes: tuple[Mapping[int, frozenset[int]], ...]
 
-    @property
-    def count_block_combinations(self) -> int:
-        """The number of omitted combinations of blocks, one of each other stream."""
-        return _count_combinations(self.due_blocks) - sum(
-            _count_combinations(box) for box in self.covered_boxes
-        )
-
     def count_tuple_combinations(self, rows: Mapping[int, int]) -> int:
         """Return the number of omitted combinations of tuples, one of each stream.
 
@@ -126,13 +119,9 @@ class UncoveredCombinations:
         return rows.get(self.block, 0) * combinations
 
 
-def _count_combinations(
-    box: Mapping[int, frozenset[int]], rows: Mapping[int, int] | None = None
-) -> int:
-    """Return the number of combinations of blocks; with ``rows``, of their tuples."""
-    return prod(
-        len(ids) if rows is None else sum(rows.get(b, 0) for b in ids) for ids in box.values()
-    )
+def _count_combinations(box: Mapping[int, frozenset[int]], rows: Mapping[int, int]) -> int:
+    """Return the number of combinations of the blocks' tuples."""
+    return prod(sum(rows.get(b, 0) for b in ids) for ids in box.values())
 
 
 class _CombinationCounter:

@@ -19,9 +19,9 @@ from itertools import pairwise
 from typing import Any
 
 import pandas as pd
-from braid.papers.theta.mapping import ratio_bound_if_applicable
 
 from braid_lab.common.claims import Case, ClaimRegistry, Finding, judge, leave_untested
+from braid_lab.theta.bounds import ratio_bound_if_applicable
 
 PAPER = "Elseidy 2014"
 SETTINGS = {

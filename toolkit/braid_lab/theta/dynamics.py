@@ -13,11 +13,12 @@ from typing import Any
 import pandas as pd
 from braid.core.run_events import BatchCommitted, RunStarted
 from braid.papers.theta.grid import AdaptiveGrid
-from braid.papers.theta.mapping import Mapping, input_load_factor, optimal_ilf
+from braid.papers.theta.mapping import Mapping, input_load_factor
 from braid.papers.theta.run_events import MappingChanged, MigrationEnded, MigrationStarted
 from braid.simulation.simulator import simulate
 
 from braid_lab.common.claims import ClaimRegistry, Finding, judge, leave_untested
+from braid_lab.theta.bounds import optimal_ilf
 from braid_lab.theta.compared_operators import PAPER
 
 CLAIMS = ClaimRegistry(

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from braid.core.batch_history import PHASES
 from braid.core.run_events import BatchCommitted, EventsTrimmed
-from braid.papers.theta.mapping import input_load_factor, optimal_ilf, powers_of_two, square_mapping
+from braid.papers.theta.mapping import input_load_factor, powers_of_two, square_mapping
 from braid.papers.theta.run_events import MigrationStarted
+from braid_lab.theta.bounds import optimal_ilf
 
 
 @dataclass(frozen=True, slots=True)

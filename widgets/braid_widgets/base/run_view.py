@@ -11,13 +11,13 @@ import numpy as np
 from braid.core.batch_history import LiveBlocks
 from braid.core.plan import Block, ReplicaCopy
 from braid.core.run_events import BatchCommitted, BatchPlanned, EventsTrimmed, RunEnded, RunStarted
-from braid.papers.theta.mapping import ratio_bound_if_applicable
 from braid.papers.theta.run_events import (
     MappingChanged,
     MigrationAdvanced,
     MigrationEnded,
     MigrationStarted,
 )
+from braid_lab.theta.bounds import ratio_bound_if_applicable
 
 from braid_widgets.base.batch_figures import (
     BatchFigures,

@@ -26,9 +26,6 @@ from braid.papers.theta.host_groups import (
     mapping_event,
 )
 from braid.papers.theta.mapping import (
-    MappingDecision,
-    input_load_factor,
-    optimal_ilf,
     optimal_mapping,
     pad_sizes,
     powers_of_two,
@@ -40,18 +37,6 @@ FINENESS = 16
 
 Blocks that migrate can then be cut into pieces smaller than one host's share.
 """
-
-__all__ = [
-    "AdaptiveGrid",
-    "MappingDecision",
-    "StaticGrid",
-    "StaticOpt",
-    "input_load_factor",
-    "optimal_ilf",
-    "optimal_mapping",
-    "pad_sizes",
-    "powers_of_two",
-]
 
 
 @dataclass(frozen=True, slots=True)
