@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from runpy import run_path
 from typing import Any
 
 import duckdb
+import psycopg
 import pyarrow as pa
 import pytest
 from braid import StreamJoin
 from braid.papers.baselines.centralized import Centralized
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient
+from deltalake import DeltaTable
+from postgres_server import run_postgres
+from pyiceberg.catalog import load_catalog
 
 ROOT = Path(__file__).parents[2]
-SINKS = run_path(str(ROOT / "docs/examples/sinks.py"))
+EXAMPLES = ROOT / "docs/examples"
+SINKS = {
+    name: function
+    for file in sorted(EXAMPLES.glob("sink*.py"))
+    for name, function in run_path(str(file)).items()
+    if name.startswith("into_")
+}
 ROWS = 30
 
 
@@ -46,19 +59,74 @@ def read_sqlite(path: Path) -> Counter[Any]:
         return Counter(connection.execute("SELECT * FROM paid").fetchall())
 
 
+def read_postgres(server: str) -> Counter[Any]:
+    with psycopg.connect(server) as connection:
+        return Counter(connection.execute("SELECT * FROM paid").fetchall())
+
+
+def read_delta(path: str) -> Counter[Any]:
+    rows = DeltaTable(path).to_pyarrow_table()
+    return Counter(zip(rows["order_id"].to_pylist(), rows["amount"].to_pylist(), strict=True))
+
+
+def read_iceberg(folder: str) -> Counter[Any]:
+    uri = f"sqlite:///{folder}/catalog.db"
+    catalog = load_catalog("lake", type="sql", uri=uri, warehouse=f"file://{folder}")
+    rows = catalog.load_table("lake.paid").scan().to_arrow()
+    return Counter(zip(rows["order_id"].to_pylist(), rows["amount"].to_pylist(), strict=True))
+
+
+def read_kafka(servers: str) -> Counter[Any]:
+    """Return the messages without repetitions. There were some: batches are sent again."""
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": "test", "enable.partition.eof": True}
+    )
+    ends = list(consumer.list_topics("paid").topics["paid"].partitions)
+    consumer.assign([TopicPartition("paid", number, OFFSET_BEGINNING) for number in ends])
+    messages: list[tuple[bytes, Any]] = []
+    while ends:
+        message = consumer.poll(60)
+        if message.error() is None:
+            messages.append((message.key(), tuple(json.loads(message.value()))))
+        else:
+            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+            ends.remove(message.partition())
+    consumer.close()
+    assert len(messages) > len(dict(messages)), "no batch was sent twice"
+    return Counter(dict(messages).values())
+
+
 def read_duckdb(path: Path) -> Counter[Any]:
     with duckdb.connect(str(path)) as connection:
         return Counter(connection.execute("SELECT * FROM paid").fetchall())
 
 
-@pytest.mark.parametrize(
-    ("name", "read"), [("into_sqlite", read_sqlite), ("into_duckdb", read_duckdb)]
-)
-@pytest.mark.parametrize("is_after", [False, True])
-def test_a_sink_that_fails_before_or_after_its_commit_has_each_row_once(
-    tmp_path: Path, name: str, read: Callable[[Path], Counter[Any]], is_after: bool
-) -> None:
-    write, failing = partial(SINKS[name], path=str(tmp_path / "db")), {1, 3, 4}
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    with run_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def empty_postgres(postgres: str) -> str:
+    """Return the address of a database without tables."""
+    with psycopg.connect(postgres) as connection:
+        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    return postgres
+
+
+@pytest.fixture
+def kafka() -> Iterator[str]:
+    """Yield the address of a broker in this process, which speaks Kafka's protocol over TCP."""
+    cluster = AdminClient({"test.mock.num.brokers": 1})
+    [broker] = cluster.list_topics(timeout=60).brokers.values()
+    yield f"{broker.host}:{broker.port}"
+    del cluster
+
+
+def fail_in_batches(path: Path, write: Callable[[pa.Table, int], None], is_after: bool) -> None:
+    """Run the join to its end with a sink that fails three times, before or after it writes."""
+    failing = {1, 3, 4}
 
     def fail_once(results: pa.Table, batch: int) -> None:
         is_first = batch in failing
@@ -71,9 +139,44 @@ def test_a_sink_that_fails_before_or_after_its_commit_has_each_row_once(
 
     for batch in (1, 3, 4):
         with pytest.raises(RuntimeError, match=f"batch {batch} is"):
-            run_join(tmp_path / "run", fail_once)
-    run_join(tmp_path / "run", fail_once)
+            run_join(path, fail_once)
+    run_join(path, fail_once)
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [("into_sqlite", read_sqlite), ("into_duckdb", read_duckdb)]
+)
+@pytest.mark.parametrize("is_after", [False, True])
+def test_a_sink_that_fails_before_or_after_its_commit_has_each_row_once(
+    tmp_path: Path, name: str, read: Callable[[Path], Counter[Any]], is_after: bool
+) -> None:
+    write = partial(SINKS[name], path=str(tmp_path / "db"))
+    fail_in_batches(tmp_path / "run", write, is_after)
     assert read(tmp_path / "db") == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [("into_delta", read_delta), ("into_iceberg", read_iceberg)]
+)
+def test_a_lake_has_each_row_once_although_its_sink_fails_after_the_commit(
+    tmp_path: Path, name: str, read: Callable[[str], Counter[Any]]
+) -> None:
+    (tmp_path / "lake").mkdir()
+    target = {"path" if name == "into_delta" else "folder": str(tmp_path / "lake")}
+    fail_in_batches(tmp_path / "run", partial(SINKS[name], **target), True)
+    assert read(str(tmp_path / "lake")) == EXPECTED
+
+
+def test_postgresql_has_each_row_once_of_two_runs(tmp_path: Path, empty_postgres: str) -> None:
+    for run in ("one", "two"):
+        write = partial(SINKS["into_postgres"], server=empty_postgres, run=run)
+        fail_in_batches(tmp_path / run, write, True)
+    assert read_postgres(empty_postgres) == EXPECTED + EXPECTED
+
+
+def test_a_consumer_of_kafka_drops_what_was_sent_twice(tmp_path: Path, kafka: str) -> None:
+    fail_in_batches(tmp_path / "run", partial(SINKS["into_kafka"], servers=kafka), True)
+    assert read_kafka(kafka) == EXPECTED
 
 
 def test_a_sink_fails_inside_its_transaction_without_a_trace(tmp_path: Path) -> None:
@@ -87,26 +190,42 @@ def test_a_sink_fails_inside_its_transaction_without_a_trace(tmp_path: Path) -> 
         assert read(path) == Counter({(1, 2): 2})
 
 
-def test_a_process_that_is_killed_in_its_sink_is_resumed_with_each_row_once(tmp_path: Path) -> None:
-    killed = subprocess.run(
-        [sys.executable, str(Path(__file__)), str(tmp_path)], env=os.environ, capture_output=True
+def test_a_process_that_is_killed_in_its_sink_is_resumed_with_each_row_once(
+    tmp_path: Path, empty_postgres: str
+) -> None:
+    """SQLite's is killed after its commit, PostgreSQL's within its transaction."""
+    database = str(tmp_path / "db")
+    for name, target in (("into_sqlite", database), ("into_postgres", empty_postgres)):
+        command = [sys.executable, str(Path(__file__)), str(tmp_path / name), name, target]
+        killed = subprocess.run(command, env=os.environ, capture_output=True)
+        assert killed.returncode == 9, killed.stderr.decode()
+    assert 0 < sum(read_sqlite(tmp_path / "db").values()) < ROWS
+    assert read_postgres(empty_postgres) == Counter(
+        {k: n for k, n in EXPECTED.items() if k[1] < 10}
     )
-    assert killed.returncode == 9, killed.stderr.decode()
-    assert sum(read_sqlite(tmp_path / "db").values()) < ROWS
-    run_join(tmp_path / "run", partial(SINKS["into_sqlite"], path=str(tmp_path / "db")))
-    assert read_sqlite(tmp_path / "db") == EXPECTED
+    run_join(tmp_path / "into_sqlite", partial(SINKS["into_sqlite"], path=database))
+    run_join(tmp_path / "into_postgres", partial(SINKS["into_postgres"], server=empty_postgres))
+    assert read_sqlite(tmp_path / "db") == read_postgres(empty_postgres) == EXPECTED
 
 
-def _run_and_die(folder: Path) -> None:
-    """End this process after the commit of batch 2 in the database."""
+class DeadlyRows:
+    """Results that end the process when they are read."""
+
+    def to_pylist(self) -> None:
+        os._exit(9)
+
+
+def _run_and_die(folder: Path, name: str, target: str) -> None:
+    """End this process in batch 2."""
 
     def die(results: pa.Table, batch: int) -> None:
-        SINKS["into_sqlite"](results, batch, str(folder / "db"))
+        is_inside = batch == 2 and name == "into_postgres"
+        SINKS[name](DeadlyRows() if is_inside else results, batch, target)
         if batch == 2:
             os._exit(9)
 
-    run_join(folder / "run", die)
+    run_join(folder, die)
 
 
 if __name__ == "__main__":
-    _run_and_die(Path(sys.argv[1]))
+    _run_and_die(Path(sys.argv[1]), *sys.argv[2:])

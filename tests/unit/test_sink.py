@@ -18,7 +18,6 @@ import pyarrow as pa
 import pytest
 from braid.errors import DamagedRunError
 from braid.storage.integrity import check_run, repair_run
-from braid.storage.run_medium import LocalMedium
 from braid.storage.run_store import RunStore
 from braid.storage.sink_progress import SinkProgress
 from braid.stream_join import JoinRun, StreamJoin
@@ -175,34 +174,6 @@ def test_what_cannot_be_called_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="foreachBatch is 3; it must be a function of the results"):
         start(tmp_path / "run", 3)  # type: ignore[arg-type]
     assert not (tmp_path / "run").exists()
-
-
-def test_into_delta_with_its_transaction_numbers(tmp_path: Path) -> None:
-    """The recipe of docs/operations.md, if the package is installed.
-
-    A batch whose table was written, but whose delivery is unknown, is not written twice.
-    """
-    delta = pytest.importorskip("deltalake")
-
-    def give(results: pa.Table, batch: int) -> None:
-        if delta.DeltaTable.is_deltatable(table):
-            last = delta.DeltaTable(table).transaction_version("demo")
-            if last is not None and last >= batch:
-                return
-        mark = delta.CommitProperties(app_transactions=[delta.Transaction("demo", batch)])
-        delta.write_deltalake(table, results, mode="append", commit_properties=mark)
-
-    def fails(results: pa.Table, batch: int) -> None:
-        give(results, batch)
-        if batch == 3:
-            raise OSError("killed")
-
-    table, folder = str(tmp_path / "table"), tmp_path / "run"
-    with pytest.raises(RuntimeError, match="killed"):
-        start(folder, fails).awaitTermination()
-    SinkProgress(LocalMedium(folder, "process")).mark_delivered(0)
-    assert resume(folder, give).awaitTermination()
-    assert describe_difference(result_ids(delta.DeltaTable(table).to_pyarrow_table()), WANTED) == ""
 
 
 def test_how_far_it_is_has_a_seal(tmp_path: Path) -> None:
