@@ -100,6 +100,23 @@ def test_a_host_is_selected_and_read_by_keys_alone(replay: Page) -> None:
     expect(replay.locator(".braid-side h2")).to_have_text(f"Host {host}")
     held = replay.locator(".braid-pairs dd").first
     expect(held).to_have_text(f"{grid['stored'][host]:,}")
+    label = replay.locator(".braid-map").get_attribute("aria-label") or ""
+    assert f"ost {host}" in label, "said to who hears it"
+
+
+def test_all_is_reached_in_a_dozen_keys(replay: Page) -> None:
+    keys = ["Tab", " ", " ", "f", "Tab", "Enter", "c", "ArrowDown"]
+    for key in keys:
+        replay.keyboard.press(key)
+    expect(replay.locator(".braid-side h2")).to_contain_text("Host")
+    drawer = replay.locator(".braid-drawer")
+    expect(drawer.get_by_label("what the rows of colour show")).to_have_value("received")
+    expect(replay.locator(".braid-labels")).to_contain_text("received by host")
+    replay.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    replay.keyboard.press("?")
+    expect(drawer).to_contain_text("next decision, and the one before")
+    assert len(keys) <= 12
 
 
 def test_a_link_leads_to_a_moment(replay: Page) -> None:

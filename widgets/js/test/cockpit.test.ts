@@ -161,7 +161,7 @@ test("answers are said by stream", () => {
   assert.deepEqual(answerPairs([flow]).at(-1), ["of them without a partner", "8"]);
 });
 
-test("a reason has 220 letters at most, and says how many decisions it leaves out", () => {
+test("a reason is short, and says how many decisions it leaves out", () => {
   const one = `slices of r ${"end at 1 s, ".repeat(7)}on 4 hosts`;
   assert.equal(reasonOf(one), `S${one.slice(1)}.`);
   const all = reasonOf([one, one, one, one].join("; "));

@@ -176,6 +176,12 @@ export class Cockpit {
     this.paint();
   }
 
+  /** Opens the drawer at its first control, or closes it. */
+  private toggleControls(): void {
+    this.toggle("drawer");
+    this.drawer.focusFirst();
+  }
+
   private go(to: number): void {
     this.stop();
     this.position = Math.max(0, Math.min(this.page.frames.length - 1, to));
@@ -339,6 +345,11 @@ export class Cockpit {
 
   private press(event: KeyboardEvent): void {
     const { target, key } = event;
+    if (key === "Escape" && target !== this.root && this.drawer.element.contains(target as Node)) {
+      this.toggle("drawer", false);
+      this.pane.focus();
+      return;
+    }
     const typed =
       target instanceof HTMLElement && target.matches("select, input:not([type=range])");
     if (typed || event.ctrlKey || event.altKey || event.metaKey) return;
@@ -354,7 +365,7 @@ export class Cockpit {
       Escape: () => this.select(""),
       f: () => this.flag(1),
       F: () => this.flag(-1),
-      c: () => this.toggle("drawer"),
+      c: () => this.toggleControls(),
       l: () => this.toggle("drawer"),
       i: () => this.toggle("inspect"),
       p: () => this.toggle("present"),
@@ -371,7 +382,7 @@ export class Cockpit {
 }
 
 /** Letters of a reason that are always on screen. */
-const REASON = 220;
+const REASON = 280;
 
 /** The decisions of a batch and their reasons; those for which there is no room are counted. */
 export function reasonOf(text: string): string {

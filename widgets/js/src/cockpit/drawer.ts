@@ -74,14 +74,9 @@ export class Drawer {
     this.measure.setAttribute("aria-label", "what the rows of colour show");
     this.measure.addEventListener("change", () => events.measure(this.measure.value));
     this.addSpeeds();
-    const keys = add(box, "details", "braid-keys");
-    add(keys, "summary", "", "Keys");
-    const list = add(keys, "dl", "braid-pairs");
-    for (const [key, does] of Object.entries(KEYS)) {
-      add(list, "dt", "", does);
-      add(list, "dd", "", key);
-    }
-    this.keys = keys;
+    this.keys = add(box, "details", "braid-keys");
+    add(this.keys, "summary", "", "Keys");
+    this.keys.addEventListener("toggle", () => listKeys(this.keys), { once: true });
     add(box, "h2", "", "Decisions");
     this.list = add(box, "ol", "braid-decisions");
   }
@@ -103,6 +98,12 @@ export class Drawer {
     const measures = [...own, ...hosts.names];
     if (this.measure.options.length !== measures.length) options(this.measure, measures);
     if (this.list.children.length !== annotations.length) this.tell(annotations);
+  }
+
+  /** Puts the focus on the first field that is seen. */
+  focusFirst(): void {
+    const fields = [...this.element.querySelectorAll<HTMLElement>("select, input")];
+    fields.find((field) => field.checkVisibility())?.focus();
   }
 
   /** Opens the list of keys, or closes it. */
@@ -157,6 +158,14 @@ export class Drawer {
       this.told.textContent = "simulating…";
       this.events.ask?.({ placement: this.placement.value, hosts, since: since() });
     });
+  }
+}
+
+function listKeys(box: HTMLElement): void {
+  const list = add(box, "dl", "braid-pairs");
+  for (const [key, does] of Object.entries(KEYS)) {
+    add(list, "dt", "", does);
+    add(list, "dd", "", key);
   }
 }
 
