@@ -53,7 +53,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--case", type=Path, help="a JSON file, which is tried again")
     parser.add_argument("--statements", action="store_true", help="statements of a hub")
     parser.add_argument(
-        "--queries", action="store_true", help="hubs and shared joins of queries of every kind"
+        "--queries", action="store_true", help="runs of every kind: joins, shared joins and hubs"
     )
     parser.add_argument("--no-spark", dest="spark", action="store_false", help="start no Spark")
     given = parser.parse_args()
@@ -86,7 +86,7 @@ def _run_queries(given: argparse.Namespace) -> int:
         runs, wrong = runs + 1, wrong + bool(sentence)
         if sentence:
             print(f"seed {seed}: {sentence}")
-    print(f"{runs:,} runs of many queries; {wrong} wrong")
+    print(f"{runs:,} runs of every kind; {wrong} wrong")
     return int(bool(wrong))
 
 

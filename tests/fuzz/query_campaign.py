@@ -1,18 +1,32 @@
-"""Random hubs and shared joins with queries of every kind, compared with the tuple-level model.
+"""Random runs of joins of every kind, compared with tuple-level models. A seed is a run.
 
-Queries come and go, tuples come late, and drivers are replaced. A seed is a run.
+- Hubs and shared joins with queries of every kind that come and go.
+- Joins of one kind on every placement, with final and early answers; as-of joins; changes.
+
+Tuples come late, batches fail, and drivers are replaced.
 """
 
 from __future__ import annotations
 
+import random
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+from braid.answer_check import check_answers
 from braid.hub.operator_instance import OperatorInstance
+from braid.stream_join import StreamJoin
 from hub_kind_runs import KindScenario
+from kept_runs import check_kept
+from kind_runs import check_case, check_early_case, draw_case
+from oracle import killed_before
 from shared_kind_runs import run_random_queries
+from unit import test_asof_runs as asof
+from unit import test_changes as changes
+
+_KINDS = ("left", "right", "full", "anti", "semi")
 
 
 def find_wrong_answers(
@@ -30,9 +44,65 @@ def find_wrong_answers(
 
 
 def check_seed(seed: int) -> Iterator[str]:
-    """Yield a sentence for each wrong answer of a run, a hub if the seed is even."""
+    """Yield a sentence for each wrong answer of a run."""
+    check = _CHECKS[seed % len(_CHECKS)]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        if seed % 2 == 0:
-            yield from KindScenario(seed).run(Path(folder))
-        else:
-            yield from run_random_queries(seed, Path(folder) / "run")
+        try:
+            yield from check(seed, Path(folder) / "run") or ()
+        except AssertionError as wrong:
+            yield f"{check.__name__}: {wrong}"
+
+
+def check_hub(seed: int, folder: Path) -> Iterator[str]:
+    return KindScenario(seed).run(folder)
+
+
+def check_shared_join(seed: int, folder: Path) -> Iterator[str]:
+    return run_random_queries(seed, folder)
+
+
+def check_join(seed: int, folder: Path) -> None:
+    check_case(draw_case(seed, _KINDS), folder)
+    assert check_answers(folder).is_right
+
+
+def check_early_join(seed: int, folder: Path) -> None:
+    check_early_case(draw_case(seed, _KINDS[:4]), folder)
+
+
+def check_kept_streams(seed: int, folder: Path) -> None:
+    check_kept(seed, folder)
+
+
+def check_asof_join(seed: int, folder: Path) -> None:
+    asof.check_case(asof.draw_case(seed))
+
+
+def check_changes(seed: int, folder: Path) -> None:
+    """Check the net of a join of changes whose driver dies before some commits."""
+    draw = random.Random(seed)
+    (_, aliases), placement = draw.choice([*changes.SERVING.items()])
+    streams = changes.draw_streams(aliases, seed, draw.randint(2, 16))
+    join = changes.make_join(streams, placement=placement)
+    for batch in sorted(draw.sample(range(changes.BATCHES), draw.choice((0, 0, 1, 2)))):
+        with killed_before(batch), suppress(OSError, RuntimeError):
+            join.start(folder, batches="batch").awaitTermination()
+    tables = changes.make_tables(streams)
+    is_new = not (folder / "run.json").exists()
+    run = join.start(folder, batches="batch") if is_new else StreamJoin.resume(folder, tables)
+    run.awaitTermination()
+    expected = changes.join_existing(streams, changes.BATCHES)
+    assert changes.sum_results(run.results().to_pylist()) == expected
+    assert changes.sum_results(run.results(net=True).to_pylist()) == expected
+    assert check_answers(folder).is_right
+
+
+_CHECKS: tuple[Callable[[int, Path], Iterator[str] | None], ...] = (
+    check_hub,
+    check_shared_join,
+    check_join,
+    check_early_join,
+    check_kept_streams,
+    check_asof_join,
+    check_changes,
+)

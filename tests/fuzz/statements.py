@@ -51,8 +51,11 @@ KINDS = {
     "FULL OUTER JOIN": "FULL",
     "LEFT SEMI JOIN": "SEMI",
     "LEFT ANTI JOIN": "ANTI",
+    "ASOF JOIN": "ASOF",
+    "ASOF LEFT JOIN": "ASOF LEFT",
 }
 """The joins that a hub answers besides inner ones, in DuckDB's words."""
+_ASOF = ("ASOF JOIN", "ASOF LEFT JOIN")
 TAILS = (
     "ORDER BY 1", "LIMIT 3", "LIMIT 3 OFFSET 1", "OFFSET 2", "QUALIFY row_number() OVER (ORDER BY 1) = 1",
     "SORT BY 1", "CLUSTER BY 1", "DISTRIBUTE BY 1", "WINDOW w AS (PARTITION BY 1)", "FOR UPDATE",
@@ -77,7 +80,7 @@ class _Parts:
     """The parts of a statement, in Spark's words and in DuckDB's.
 
     ``is_answered`` tells whether there is a right answer; ``kind`` is that of the join of two
-    streams, empty if it is inner.
+    streams, empty if it is inner; ``order`` compares the times of an as-of join.
     """
 
     aliases: list[str]
@@ -90,6 +93,7 @@ class _Parts:
     is_answered: bool = True
     has_aggregates: bool = False
     kind: str = ""
+    order: str = ""
 
 
 def random_statement(draw: random.Random, seed: int = 0) -> StatementCase:
@@ -117,8 +121,6 @@ def random_statement(draw: random.Random, seed: int = 0) -> StatementCase:
     if distinct or tail or prefix not in ("", "ALL "):
         parts.is_answered = False
     said = [*on[0], *where]
-    if " ASOF " in source:  # with a comparison of times it is answered, as tests of kinds check
-        source = source.replace("c.ts > f.ts", "c.id > f.id")
     statement = f"SELECT {hint}{prefix}{distinct}{', '.join(parts.select)} FROM {source}"
     statement += f" WHERE {' AND '.join(said)}" if said else ""
     statement += f" GROUP BY {', '.join(parts.groups)}" if parts.groups else ""
@@ -233,12 +235,15 @@ def _source(draw: random.Random, parts: _Parts) -> tuple[str, tuple[list[str], l
                 parts.truth_select = [f"{before[0]}.flight", *_others(before[0]), *_others(alias)]
             continue
         if is_odd:
-            word = draw.choice(JOIN_WORDS if way == "odd" else [*KINDS])
+            word = draw.choice(JOIN_WORDS if way == "odd" else [*KINDS, *_ASOF, *_ASOF])
             text += f" {word} {table}" + (
                 "" if "NATURAL" in word and draw.random() < 0.7 else f" ON {link}"
             )
             if word in KINDS and len(rest) == 1 and parts.slide is None:
                 parts.kind = KINDS[word]
+                if "ASOF" in word:
+                    parts.order = draw.choice((">=", ">", "<=", "<"))
+                    text += f" AND {first}.ts {parts.order} {alias}.ts"
             else:
                 parts.is_answered = False
         elif way in ("join", "inner", "using"):
@@ -335,7 +340,11 @@ def _kind_truth(parts: _Parts, on: Sequence[str], where: Sequence[str]) -> str:
         *on,
         *(f"{latest} - epoch_us({a}.ts) < {parts.ranges[a] * SECOND}" for a in parts.aliases),
     ]
-    source = f"{STREAMS[first]} AS {first} {parts.kind} JOIN {STREAMS[second]} AS {second}"
+    source = f"{STREAMS[first]} AS {first} {parts.kind.removeprefix('ASOF')} JOIN {STREAMS[second]} AS {second}"
     rest = f" WHERE {' AND '.join(f'({c})' for c in where)}" if where else ""
+    if parts.order:  # DuckDB's own ASOF JOIN ignores other conditions
+        met.append(f"{first}.ts {parts.order} {second}.ts")
+        nearest = f"{second}.ts {'DESC' if '>' in parts.order else 'ASC'}, {second}.id DESC"
+        rest += f" QUALIFY row_number() OVER (PARTITION BY {first}.id ORDER BY {nearest}) = 1"
     select = ", ".join(parts.truth_select)
     return f"SELECT {select} FROM {source} ON {' AND '.join(met)}{rest}"

@@ -23,8 +23,7 @@ from pyspark.sql import functions as F
     [
         (1114, "spark", check_case),
         (1010, "process", check_case),
-        (1003, "spark", check_early_case),
-        (1010, "auto", check_early_case),
+        (1003, "auto", check_early_case),
     ],
 )
 def test_runs_give_the_rows_of_the_model(
@@ -36,7 +35,9 @@ def test_runs_give_the_rows_of_the_model(
     check: Any,
 ) -> None:
     monkeypatch.setattr(spark_executor, "_SHORT", -1.0)  # small batches in stages, too
-    case = replace(draw_case(seed), failing=frozenset())
+    case = draw_case(seed)
+    first = tuple(t for t in case.tuples if t.batch < 4)
+    case = replace(case, tuples=first, failing=frozenset())
     streams = frames(spark, case.list_tables())
     check(case, tmp_path / "run", streams=streams, executor=executor)
 

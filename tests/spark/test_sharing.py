@@ -283,6 +283,7 @@ def data_batches(run: SharedRun) -> list[int]:
         ({"windows": {"a": "1 minute"}}, "windows for a; it needs one for each of a, b"),
         ({"windows": "soon"}, "must be a positive span"),
         ({"match": "latest"}, "match='latest' without tolerance and windows"),
+        ({"match": "latest", "order": "n"}, "order is 'n', but as-of queries of a shared join"),
         ({"match": "last", "windows": "1 s"}, "match is 'last'; match must be one of latest, f"),
         ({"match": "latest", "tolerance": 3}, "tolerance is 3, but times are compared"),
         ({"windows": "1 s", "tolerance": "1 s"}, "tolerance is given without match"),

@@ -54,7 +54,7 @@ def check_case(case: Case, match: str, placement: Any) -> bool:
     return True
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(st.integers(0, 1 << 32))
 def test_any_condition_has_the_best_of_its_pairs(seed: int) -> None:
     draw = Random(seed)

@@ -18,7 +18,7 @@ START = 10**12
 HOWS = ("left", "right", "full", "semi", "anti")
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(5))
 def test_a_random_hub_answers_as_the_model_does(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

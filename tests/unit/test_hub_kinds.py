@@ -145,6 +145,7 @@ ASOF = {
 REFUSED = {
     f"{F} NATURAL JOIN {C}": "a NATURAL JOIN is asked for",
     f"{F} NATURAL LEFT JOIN {C}": "a NATURAL JOIN is asked for",
+    f"{F} ASOF JOIN {C} MATCH_CONDITION (f.ts >= c.ts) ON {ON}": "MATCH_CONDITION is asked for",
     f"{F} POSITIONAL JOIN {C} ON num = flight": "not valid Spark SQL",
     "flights [RANGE 90 SECONDS] POSITIONAL JOIN checkins [RANGE 60 SECONDS] c ON num = flight": "POSITIONAL after flights",
     "flights [RANGE 90 SECONDS] ANY JOIN checkins [RANGE 60 SECONDS] c ON num = flight": "ANY after flights",

@@ -74,15 +74,16 @@ def replace_pairs(
 def read_checkable_settings(store: RunStore) -> dict[str, Any]:
     """Return the settings of a run whose answers can be recomputed.
 
-    Raises ValueError for a folder without a run, a shared run and a hub.
+    Raises ValueError for a folder without a run, and for a hub.
     """
     query = store.read_settings()
     if query is None:
         raise ValueError(f"{store.where} holds no run")
-    if "hub" in query or "chain" in query:
-        kind = "a hub" if "hub" in query else "a shared run"
+    if "hub" in query:
         raise ValueError(
-            f"{store.where} holds {kind}; answers can be recomputed for the run of a StreamJoin"
+            f"{store.where} holds a hub, whose answers are made of the results of operators that "
+            "come and go with its queries; answers are recomputed for runs of a StreamJoin or a "
+            "SharedJoin"
         )
     return query
 

@@ -6,6 +6,7 @@ whose queries are written so.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import sqlglot
@@ -86,6 +87,11 @@ def parse_query(sql: str) -> exp.Select:
         for tree in filter(None, trees):
             to_sql(tree)  # fails now if sqlglot cannot write the query back
     except sqlglot.errors.SqlglotError as error:
+        if re.search(r"\bMATCH_CONDITION\s*\(", sql, re.IGNORECASE):
+            raise QueryError(
+                "MATCH_CONDITION is asked for, which Spark SQL does not have; write the comparison "
+                "of event times into ON, as in ASOF JOIN s ON r.k = s.k AND r.ts >= s.ts"
+            ) from None
         raise QueryError(f"the query is not valid Spark SQL: {describe_sql_error(error)}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         raise QueryError(f"the query is {sql.strip()!r}; it must be one SELECT over streams")

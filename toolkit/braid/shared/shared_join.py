@@ -123,12 +123,14 @@ class SharedJoin(StreamJoin):
         tolerance: Any = None,
         strict: bool = False,
         ties: Any = None,
+        order: Any = None,
     ) -> None:
         """Add a query that is served from the start of the run.
 
         See ``SharedRun.add`` for the parameters and for adding a query to a running join.
         """
-        asof = {"match": match, "tolerance": tolerance, "strict": strict, "ties": ties}
+        asof = {"match": match, "tolerance": tolerance, "strict": strict}
+        asof |= {"ties": ties, "order": order}
         new = make_query(self._join, name, windows, where, on, streams, how=how, **asof)
         self._set_queries(add_query(self.queries, new))
 

@@ -263,6 +263,7 @@ class SharedRun(JoinRun):
         tolerance: Any = None,
         strict: bool = False,
         ties: Any = None,
+        order: Any = None,
     ) -> None:
         """Add a query that is served from the next batch on.
 
@@ -285,6 +286,8 @@ class SharedRun(JoinRun):
             An as-of query: each tuple of the first stream that comes from now on takes one partner
             by event time, within the windows; see ``braid.core.match_rules``. It answers like a
             query that is not an inner join.
+        order
+            Not supported: a ValueError says why.
 
         The query gets the results of new tuples with the tuples that the state still holds. Its
         answers are complete from the start if some query retains the tuples of every stream as
@@ -297,7 +300,8 @@ class SharedRun(JoinRun):
 
         Raises ValueError if this run cannot serve the query; nothing has changed then.
         """
-        asof = {"match": match, "tolerance": tolerance, "strict": strict, "ties": ties}
+        asof = {"match": match, "tolerance": tolerance, "strict": strict}
+        asof |= {"ties": ties, "order": order}
         with self._turn:
             state = self._engine.state
             new = self.make_query(name, windows, where, on, streams, how, **asof)
