@@ -43,7 +43,7 @@ _CONDITIONS = [
     "a.i = b.i AND a.f > 0",
     "a.i = b.i AND a.s IS NULL",
     "a.i = b.i AND a.s IS NOT NULL AND b.d IS NOT NULL",
-    "a.i + 1 = b.i AND a.t < b.t",
+    "a.i % 9 + 1 = b.i AND a.t < b.t",
     "a.i / 2 = b.i",
     "a.u <=> b.u",
     "a.I = b.I",
@@ -119,7 +119,7 @@ def test_that_event_time_is_plain_unless_the_year_is_far_off(time: str, is_neede
         assert found == feed.compute_tuples("a", table)
 
 
-@given(_ROWS, _ROWS, st.sampled_from(["a.n = b.n", "a.n = b.i", "a.u = b.n", "a.i + 1 = b.n"]))
+@given(_ROWS, _ROWS, st.sampled_from(["a.n = b.n", "a.n = b.i", "a.u = b.n", "a.i % 9 = b.n"]))
 @settings(deadline=None, max_examples=25)
 def test_equal_integers_have_equal_routing_keys_in_all_batches(
     rows: list[dict[str, object]], others: list[dict[str, object]], condition: str
