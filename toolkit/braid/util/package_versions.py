@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
 _PACKAGES = ("duckdb", "pyarrow", "numpy", "sqlglot", "pyspark", "pandas")
@@ -22,4 +21,4 @@ def _find_version(package: str) -> str | None:
 
 def find_braid_version() -> str:
     """Return the version of Braid."""
-    return str(import_module("braid").__version__)
+    return version("braid-joins")
