@@ -6,8 +6,10 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -17,6 +19,8 @@ from braid.cli import main
 from braid.health_server import make_health_server
 from prometheus_client.parser import text_string_to_metric_families
 from unit.test_doctor import run_late_stream
+
+from docs import grafana
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,16 +66,59 @@ def test_metrics_and_health_of_several_runs_are_served(tmp_path: Path) -> None:
         assert "holds no run that has begun" in fetch(f"{address}/metrics")[1]
 
 
-def test_a_run_that_died_gives_503(tmp_path: Path) -> None:
+@pytest.fixture
+def dead_run(tmp_path: Path) -> Path:
+    """Return the folder of a run whose end was not recorded."""
     run_late_stream(tmp_path / "run")
     events = tmp_path / "run/events.jsonl"
     events.write_bytes(b"\n".join(events.read_bytes().split(b"\n")[:-2]) + b"\n")
-    with serve(tmp_path / "run") as address:
+    return tmp_path / "run"
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Takes alerts; it refuses the first."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.bodies.append(json.loads(body))  # type: ignore[attr-defined]
+        self.send_response(200 if len(self.server.bodies) > 1 else 500)  # type: ignore[attr-defined]
+        self.end_headers()
+
+    def log_message(self, *arguments: Any) -> None:
+        """Print nothing."""
+
+
+def test_a_watchdog_posts_runs_that_died_until_they_are_taken(
+    tmp_path: Path, dead_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_late_stream(tmp_path / "sound")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        server.bodies = []  # type: ignore[attr-defined]
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        webhook = ("--webhook", f"http://127.0.0.1:{server.server_port}/hook")
+        assert main(["watchdog", str(tmp_path / "sound"), *webhook]) == 0
+        assert server.bodies == [] and capsys.readouterr().out == ""  # type: ignore[attr-defined]
+        assert main(["watchdog", str(tmp_path / "sound"), str(dead_run), *webhook]) == 1
+        first, second = server.bodies  # type: ignore[attr-defined]
+        server.shutdown()
+    assert first == second and (first["state"], first["batches"]) == ("died", 10)
+    text = f"{dead_run}: died; resume the run; nothing that was committed is lost"
+    assert first["text"] == text and capsys.readouterr().out == f"{text}\n"
+    assert main(["watchdog", str(dead_run), *webhook]) == 2
+    assert "does not take the alert on" in capsys.readouterr().err
+    assert main(["watchdog", str(dead_run), "--webhook", "ftp://a"]) == 2
+    assert "it must begin with http" in capsys.readouterr().err
+    assert main(["watchdog", str(tmp_path / "none")]) == 1
+    assert "holds no run that has begun; look at the folder" in capsys.readouterr().out
+
+
+def test_a_run_that_died_gives_503(dead_run: Path) -> None:
+    with serve(dead_run) as address:
         status, text = fetch(f"{address}/health")
-        assert status == 503 and json.loads(text)[str(tmp_path / "run")]["state"] == "died"
+        assert status == 503 and json.loads(text)[str(dead_run)]["state"] == "died"
 
 
-def test_each_alert_names_a_metric_that_is_served(tmp_path: Path) -> None:
+def test_each_alert_and_panel_names_a_metric_that_is_served(tmp_path: Path) -> None:
     run_late_stream(tmp_path / "run")
     with serve(tmp_path / "run") as address:
         text = fetch(f"{address}/metrics")[1]
@@ -79,6 +126,11 @@ def test_each_alert_names_a_metric_that_is_served(tmp_path: Path) -> None:
     rules = yaml.safe_load((ROOT / "docs/alerts.yml").read_text())["groups"][0]["rules"]
     named = {name for rule in rules for name in re.findall(r"braid_\w+", rule["expr"])}
     assert len(rules) == 5 and named and named <= served
+    board = json.loads((ROOT / "docs/grafana.json").read_text())
+    assert board == grafana.make_board() and len(board["panels"]) == 12
+    for panel in board["panels"]:
+        shown = {n for target in panel["targets"] for n in re.findall(r"braid_\w+", target["expr"])}
+        assert shown and shown <= served, panel["title"]
 
 
 def test_a_folder_without_a_run_is_refused(

@@ -1,4 +1,4 @@
-"""Commands that explain runs to people and programs: why, doctor, serve, bundle, unbundle."""
+"""Commands that explain runs and alert on them: why, doctor, serve, watchdog, bundle."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def add_run_commands(commands: Any) -> None:
     _add_why_command(commands)
     _add_doctor_command(commands)
     _add_serve_command(commands)
+    _add_watchdog_command(commands)
     _add_bundle_commands(commands)
 
 
@@ -55,6 +56,15 @@ def _add_serve_command(commands: Any) -> None:
     serve.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run folders")
     serve.add_argument("--port", type=int, default=0, help="the port (default: any free port)")
     serve.set_defaults(command=_serve_health)
+
+
+def _add_watchdog_command(commands: Any) -> None:
+    dog = commands.add_parser(
+        "watchdog", help="report runs that failed or died, for cron; the exit code is 1 if one did"
+    )
+    dog.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run folders")
+    dog.add_argument("--webhook", metavar="URL", help="an address that each alert is posted to")
+    dog.set_defaults(command=_report_dead_runs)
 
 
 def _add_bundle_commands(commands: Any) -> None:
@@ -111,6 +121,18 @@ def _serve_health(options: argparse.Namespace) -> int:
         print(f"http://127.0.0.1:{server.server_port}/metrics, end with Ctrl-C", flush=True)
         server.serve_forever()
     return 0
+
+
+@exit_on_errors(ValueError, OSError)
+def _report_dead_runs(options: argparse.Namespace) -> int:
+    from braid.watchdog import find_alerts, send_alert
+
+    alerts = [*find_alerts(options.runs)]
+    for alert in alerts:
+        print(alert.text)
+    for alert in alerts if options.webhook is not None else ():
+        send_alert(alert, options.webhook)
+    return 1 if alerts else 0
 
 
 @exit_on_errors(ValueError)
