@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from braid.hub.hub import QueryHub as QueryHub
     from braid.hub.hub_run import HubRun as HubRun
     from braid.join_run import JoinRun as JoinRun
+    from braid.json_logs import logs as logs
     from braid.papers.baselines.centralized import Centralized as Centralized
     from braid.papers.baselines.hash_partition import HashPartition as HashPartition
     from braid.papers.baselines.join_biclique import JoinBiclique as JoinBiclique
@@ -65,6 +66,7 @@ _MODULES = {
     "bundle": "braid.run_bundle",
     "doctor": "braid.run_doctor",
     "inner_product": "braid.condition.set_similarity",
+    "logs": "braid.json_logs",
     "session": "braid.spark_session",
     "unbundle": "braid.run_bundle",
     "watch": "braid.run_views",

@@ -57,7 +57,7 @@ class EngineRun(AnsweringRun):
         self.config, self._join, self._settings = join.config, join, query
         opening = self._make_start_events()
         store.log_opening_events(opening)
-        log_events(opening[:1])
+        log_events(opening[:1], self.store.where)
         state = store.last_state()
         self._done_before = 0 if state is None else state.epoch + 1
         is_closed = state is not None and state.is_closed
@@ -280,7 +280,7 @@ class EngineRun(AnsweringRun):
 
     def _publish_events(self, happened: list[Any]) -> None:
         """Log the events of a committed batch."""
-        log_events(happened)
+        log_events(happened, self.store.where)
 
     def __repr__(self) -> str:
         s = self.status

@@ -122,7 +122,7 @@ class RunLifecycle(ABC):
                 self._append_end_event(ended)
             finally:  # last: from here on, another process may own the folder
                 self.store.release_run()
-        log_events([ended])
+        log_events([ended], self.store.where)
 
     def _finish_batches(self) -> None:
         """Wait for the last batch. Raises the error of the batch that failed."""

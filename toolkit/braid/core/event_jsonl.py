@@ -139,13 +139,13 @@ class EventTail:
 LOGGER = logging.getLogger("braid")
 
 
-def log_events(happened: Iterable[Event]) -> None:
-    """Log each event at its level."""
+def log_events(happened: Iterable[Event], run: str = "") -> None:
+    """Log each event at its level. ``run``: the folder or URL of the run."""
     for event in happened:
         failed = isinstance(event, RunEnded) and event.outcome == "failed"
         level = logging.ERROR if failed else event.level
         if LOGGER.isEnabledFor(level):
-            LOGGER.log(level, format_event(event))
+            LOGGER.log(level, format_event(event), extra={"event": event, "run": run})
 
 
 def format_event(event: Event) -> str:
