@@ -61,6 +61,9 @@ def test_a_decision_is_said_whole_where_it_was_taken_and_leads_there(replay: Pag
     flag, reason = LABELLED[-1], replay.locator(".braid-why")
     at(replay, flag["batch"] + 2)
     expect(reason).to_contain_text(flag["text"].split(": ", 1)[1][1:])
+    labels = "(canvas) => canvas.texts.map(({ text }) => text)"
+    drawn = replay.locator(".braid-lines canvas").evaluate(labels)
+    assert flag["short"] in drawn, "the label at the playhead is always there"
     assert reason.evaluate(
         "e => [e.scrollWidth <= e.clientWidth, e.scrollHeight <= e.clientHeight]"
     ) == [

@@ -40,6 +40,9 @@ def test_results_of_a_query_are_those_of_the_events(run: Any) -> None:
         for found in of_batch:
             totals.update(found)
         shown = {q[0]: (q[2], q[3]) for q in rows(frame["state_map"]["ages"]["queries"])}
+        for row in tracks[-1]["series"] if of_batch else ():
+            value = row["values"][row["batch"].index(frame["batch"])]
+            assert value == shown[row["name"].removeprefix("query:")][1]
         assert shown == {
             name: (totals[name], sum(found.get(name, 0) for found in of_batch)) for name in shown
         }

@@ -11,6 +11,8 @@ from braid import AdaptiveGrid
 from braid.core.event_jsonl import read_events
 from braid.core.run_events import BatchCommitted
 from braid.simulation.simulator import simulate
+from braid_widgets.base.track_records import make_series
+from braid_widgets.cockpit.frames import FrameCollector
 from braid_widgets.cockpit.page import recorded_page
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
@@ -138,3 +140,14 @@ def test_each_row_of_a_left_join_waits_until_it_is_answered() -> None:
     waits = next(t for t in page["timeline"]["tracks"] if t["name"] == "rows that wait")
     assert waits["series"][0]["values"] == [f["answers"][0]["waiting"] for f in page["frames"]]
     assert recorded_page(simulate(AdaptiveGrid(4), batches))["frames"][-1]["answers"] == []
+
+
+def test_a_scale_never_shrinks() -> None:
+    fold = FrameCollector()
+    fold.apply_events(simulate(AdaptiveGrid(4), [(9, 9)] * 3))
+    fold.ghosts = [make_series("another grid", "ghost", [1], [1e6])]
+    tops = []
+    for _ in range(2):
+        tops.append([track["top"] for track in fold.page_fields("live")["timeline"]["tracks"]])
+        fold.ghosts = []
+    assert tops[0] == tops[1] and max(tops[0]) == 1e6
