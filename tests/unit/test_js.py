@@ -42,6 +42,15 @@ def test_the_scripts_of_all_bundles_are_small() -> None:
     assert sum(len(read_bundle(path.stem).encode()) for path in entries) <= 110_000
 
 
+@pytest.mark.parametrize(
+    ("folder", "kind", "most"),
+    [(JS / "src", "ts", 6_200), (JS.parent / "braid_widgets", "py", 11_000)],
+)
+def test_the_views_only_become_shorter(folder: Path, kind: str, most: int) -> None:
+    paths = [*folder.rglob(f"*.{kind}")]
+    assert paths and sum(len(path.read_text("utf-8").splitlines()) for path in paths) <= most
+
+
 @pytest.mark.parametrize("path", sorted((JS / "src" / "entry").iterdir()), ids=lambda p: p.stem)
 def test_a_bundle_is_one_module_that_loads_nothing(path: Path) -> None:
     text = read_bundle(path.stem)

@@ -4,6 +4,7 @@ events, apart from the fold.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sqrt
 from typing import Any
 
@@ -72,6 +73,22 @@ def test_first_estimates_that_rest_on_few_results_set_no_scale(shed: list[Any]) 
         total += view["results"]
         assert (view["scale_max"] > 0) == (total >= 30 and view["is_learned"])
     assert total > 30
+
+
+def test_a_budget_that_is_changed_has_a_flag_in_its_batch(shed: list[Any]) -> None:
+    def budgets(amounts: dict[int, float]) -> list[tuple[int, str]]:
+        events = [
+            replace(e, budget_amount=amounts[e.batch])
+            if isinstance(e, SheddingPlanned) and e.batch in amounts
+            else e
+            for e in shed
+        ]
+        flags = recorded_page(events)["annotations"]
+        return [(f["batch"], f["short"]) for f in flags if f["short"].startswith("budget")]
+
+    batches = [e.batch for e in of_kind(shed, SheddingPlanned)]
+    assert budgets({}) == []
+    assert budgets({batch: 0.1 for batch in batches if batch >= 5}) == [(6, "budget 10%")]
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from braid.papers.reuse.hub_events import (
     QueryEnded,
     QuerySubmitted,
 )
+from braid.papers.shedding.run_events import SheddingPlanned
 from braid.papers.slices.run_events import ChainChanged
 from braid.papers.theta.run_events import MappingChanged, MigrationEnded, MigrationStarted
 
@@ -52,15 +53,20 @@ class FlagCollector:
         self.flags: deque[Annotation] = deque(maxlen=HISTORY)
         self._decisions = DecisionCollector()
         self._beside: list[Any] = []
+        self._budget: tuple[str, float] | None = None
+        self._budget_labels: list[tuple[str, str]] = []
         self._open: dict[int, Annotation] = {}
 
     def apply_event(self, event: Any) -> None:
         """Fold in an event."""
         self._beside.append(event)
+        if isinstance(event, SheddingPlanned):
+            self._label_budget(event)
         if isinstance(event, MigrationEnded) and event.group in self._open:
             self._open.pop(event.group)["end"] = event.batch + 1
         if decided := self._decisions.collect(event):
             labels = [label for e in self._beside if (label := _make_label(e))]
+            labels += self._budget_labels
             started = [e for e in self._beside if isinstance(e, MigrationStarted)]
             kind, short = _choose_label(labels)
             flag: Annotation = {
@@ -74,7 +80,15 @@ class FlagCollector:
             self.flags.append(flag)
             self._open |= {e.group: flag for e in started}
         if isinstance(event, (BatchCommitted, RunEnded)):
-            self._beside = []
+            self._beside, self._budget_labels = [], []
+
+    def _label_budget(self, event: SheddingPlanned) -> None:
+        """Add a label if somebody has changed the budget of shedding since the last batch."""
+        budget = event.budget, event.budget_amount
+        if self._budget not in (None, budget):
+            amount = f"{budget[1]:.0%}" if budget[0] == "fraction" else f"{budget[1]:g} {budget[0]}"
+            self._budget_labels.append(("change", _shorten(f"budget {amount}")))
+        self._budget = budget
 
 
 def _choose_label(labels: list[tuple[str, str]]) -> tuple[str, str]:
