@@ -90,6 +90,8 @@ os.fsync = fsync  # type: ignore[assignment]
 HERE = Path(__file__).parent
 FOLDERS = ("spark", "browser", "notebooks", "unit")
 """The order in which folders start: the slowest first."""
+SLOW = ("test_answer_check", "test_metamorphic", "test_mutations", "test_world", "test_fuzz")
+"""Unit tests that take half a minute: started late, they would leave a worker idle at the end."""
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -158,7 +160,7 @@ def folder_of(item: pytest.Item) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: FOLDERS.index(folder_of(item)))
+    items.sort(key=lambda item: (FOLDERS.index(folder_of(item)), item.path.stem not in SLOW))
     for item in items:
         item.add_marker(folder_of(item))
         if folder_of(item) == "browser" and os.environ.get("BRAID_NO_BROWSER"):
