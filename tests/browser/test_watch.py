@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.event_jsonl import read_events, write_events
+from braid.core.event_jsonl import read_events
 from braid.core.run_events import BatchCommitted
+from braid_lab.common.recordings import write_events
 from braid_widgets.cockpit import server
 from playwright.sync_api import Browser, expect
 

@@ -26,6 +26,7 @@ from braid.papers.diffusion.run_events import MasterSwitched, SegmentLengthTuned
 from braid.papers.diffusion.segment_length import BETTER, LengthSearch, atr_overhead
 from braid.papers.diffusion.semantics_unaware import SemanticsUnaware
 from braid.simulation.simulator import simulate
+from braid_lab.common.recordings import write_events
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -438,7 +439,7 @@ def test_pace():
 def test_events_survive_a_file(tmp_path):
     run = simulate(Aligned(20, 8, step_batches=4), [(20, 1)] * 20 + [(1, 20)] * 60, windows=(3, 3))
     assert all(told(run, kind) for kind in (SegmentPlaced, MasterSwitched, SegmentLengthTuned))
-    event_jsonl.write_events(tmp_path / "run.jsonl", run)
+    write_events(tmp_path / "run.jsonl", run)
     assert event_jsonl.read_events(tmp_path / "run.jsonl") == run
 
 

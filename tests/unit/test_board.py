@@ -9,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from braid.core import event_jsonl
 from braid.core.run_events import BatchCommitted, RunEnded
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.simulation.simulator import iter_simulation, simulate
+from braid_lab.common.recordings import write_events
 from braid_lab.launches.workbench import (
     DATA,
     WorkbenchSettings,
@@ -187,7 +187,7 @@ def test_own_files_are_cut_by_event_time(tmp_path):
 
 def test_a_recording_is_shown_and_not_run(tmp_path):
     happened = simulate(AdaptiveGrid(4), [(3, 4)] * 3)
-    event_jsonl.write_events(tmp_path / "run.jsonl", happened)
+    write_events(tmp_path / "run.jsonl", happened)
     board = WorkbenchSettings(data=str(tmp_path / "run.jsonl"))
     assert simulate_run(board) == happened
     with pytest.raises(ValueError, match="a recording is shown as it was"):

@@ -26,6 +26,7 @@ from braid.papers.reuse.network import Network, Node
 from braid.papers.shedding import run_events as shedding
 from braid.papers.slices import run_events as slices
 from braid.papers.theta import run_events as theta
+from braid_lab.common.recordings import write_events
 from msgspec import structs
 
 NEW, OLD = Block(1, 0, (0, 8), 0, (0,), 3, 24, (5, 9)), Block(3, 1, (0, 8), 0, (0, 1))
@@ -170,8 +171,8 @@ def test_every_kind_is_here() -> None:
 
 def test_events_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    event_jsonl.write_events(path, ALL[:3])
-    event_jsonl.write_events(path, ALL[3:], append=True)
+    write_events(path, ALL[:3])
+    write_events(path, ALL[3:], append=True)
     assert event_jsonl.read_events(path) == ALL
     assert all(
         json.loads(line)["format_version"] == event_jsonl.VERSION
@@ -181,8 +182,8 @@ def test_events_are_read_back_as_they_were_written(tmp_path: Path) -> None:
 
 def test_writing_whole_replaces(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    event_jsonl.write_events(path, ALL)
-    event_jsonl.write_events(path, ALL[:1])
+    write_events(path, ALL)
+    write_events(path, ALL[:1])
     assert event_jsonl.read_events(path) == ALL[:1]
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from braid import run_inspector
 from braid.cli import main
-from braid.core import event_jsonl, narrative
+from braid.core import narrative
 from braid.core.batch_report import HostMetrics
 from braid.core.block_history_index import EventIndex
 from braid.core.plan import Block, Derivation, Hop, Route, value_range
@@ -37,6 +37,7 @@ from braid.papers.theta.grid import AdaptiveGrid
 from braid.papers.theta.run_events import MigrationEnded
 from braid.simulation.simulator import simulate
 from braid.stream_join import JoinRun, StreamJoin
+from braid_lab.common.recordings import write_events
 
 
 def block(id: int, stream: int, batch: int, *hosts: int, rows: int = 10) -> Block:
@@ -277,7 +278,7 @@ def test_a_folder_and_a_recording_say_the_same(
     Only the start and the end are not in the folder.
     """
     assert any(isinstance(e, MigrationEnded) for e in ran.events())
-    event_jsonl.write_events(tmp_path / "run.jsonl", ran.events())
+    write_events(tmp_path / "run.jsonl", ran.events())
     for question in ([], ["--batch", "2"], ["--block", "0"], ["--why", "3", "0"]):
         said = []
         for path in (ran.store.path, tmp_path / "run.jsonl"):

@@ -15,6 +15,7 @@ from braid.papers.reuse.relaxation import relax_operator
 from braid.papers.reuse.result_rates import Rates, StreamRate
 from braid.papers.reuse.reuse_lattice import windows_contain
 from braid.papers.reuse.selections import make_interval
+from braid_lab.reuse.reference import accepts_row
 from reuse_cases import joined, where
 
 pytestmark = pytest.mark.unit
@@ -74,7 +75,7 @@ def test_section_3_1_one_relaxed_operator_answers_both_queries(seed: int) -> Non
     place = found.relaxed.stream_index("a")
     window = found.relaxed.windows[place] // SECOND
     assert window == max(w for _, _, w in asked)
-    passing = [x for x in range(12) if found.relaxed.selections[place].accepts({"x": x})]
+    passing = [x for x in range(12) if accepts_row(found.relaxed.selections[place], {"x": x})]
     assert passing == [x for x in range(12) if any(low <= x < high for low, high, _ in asked)]
     wide = {(i, j) for i, j in join(tuples, 0, 99, window) if tuples["a"][i][2] in passing}
     for query, own in zip(asked, (found.for_existing, found.for_query), strict=True):
@@ -83,7 +84,7 @@ def test_section_3_1_one_relaxed_operator_answers_both_queries(seed: int) -> Non
         compensated = {
             (i, j)
             for i, j in wide
-            if (only is None or only.accepts({"x": tuples["a"][i][2]}))
+            if (only is None or accepts_row(only, {"x": tuples["a"][i][2]}))
             and (least is None or abs(tuples["a"][i][0] - tuples["b"][j][0]) < least // SECOND)
         }
         assert compensated == join(tuples, *query)

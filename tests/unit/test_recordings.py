@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.event_jsonl import read_events, write_events
+from braid.core.event_jsonl import read_events
 from braid.core.facts import Facts
 from braid.core.placement import Placement
 from braid.core.query import Query
@@ -16,6 +16,7 @@ from braid.papers.slices.run_events import ChainChanged
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.papers.theta.run_events import MappingChanged
 from braid.simulation.simulator import simulate
+from braid_lab.common.recordings import write_events
 from braid_lab.launches import recorded_runs
 from braid_lab.theta.compared_operators import RIVALS, competitor_name
 from braid_lab.workloads.dashboards import DASHBOARDS

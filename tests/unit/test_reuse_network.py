@@ -16,7 +16,7 @@ from braid.papers.reuse.deployment import (
 )
 from braid.papers.reuse.network import ONE_SITE, Network, Node
 from braid_lab.reuse.total_cost import integrate_cost
-from braid_lab.workloads.networks import make_figure_1, transit_stub
+from braid_lab.workloads.networks import make_figure_1, make_network, transit_stub
 from reuse_cases import asked, rates_of, setting, small_network
 
 pytestmark = pytest.mark.unit
@@ -119,7 +119,7 @@ def test_networks_that_cannot_be_are_refused() -> None:
 def test_a_network_goes_through_plain_data() -> None:
     assert Network.from_dict(make_figure_1().to_dict()) == make_figure_1()
     links = [("a", "b", 3.0), ("b", "c", 4.0)]
-    assert Network.from_links(links, sources=["a"], sinks=["c"]).shortest_path("a", "c") == (
+    assert make_network(links, sources=["a"], sinks=["c"]).shortest_path("a", "c") == (
         "a",
         "b",
         "c",

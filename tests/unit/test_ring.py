@@ -19,6 +19,7 @@ from braid.papers.psp.run_events import (
     TailMoved,
 )
 from braid.simulation.simulator import simulate
+from braid_lab.common.recordings import write_events
 from braid_lab.psp.cost import relocated_shares
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -114,7 +115,7 @@ def test_events_survive_a_file(tmp_path_factory, join):
         simulate(ring, counts, windows=windows),
         tmp_path_factory.mktemp("run") / "run.jsonl",
     )
-    event_jsonl.write_events(path, run)
+    write_events(path, run)
     assert event_jsonl.read_events(path) == run
 
 

@@ -16,6 +16,7 @@ from braid.papers.shedding.run_events import SheddingPlanned
 from braid.papers.theta.run_events import MigrationEnded, MigrationStarted
 from braid.simulation.simulated_answers import SimulatedAnswers
 from braid.simulation.simulator import simulate
+from braid_lab.common.recordings import write_events
 from braid_lab.common.simulated_cluster import iter_cluster_simulation
 from oracle import PLACEMENTS
 
@@ -43,7 +44,7 @@ def test_a_run_starts_ends_and_tells_every_batch():
 
 def test_events_survive_a_file(tmp_path):
     run = simulate(AdaptiveGrid(4), BATCHES)
-    event_jsonl.write_events(tmp_path / "run.jsonl", run)
+    write_events(tmp_path / "run.jsonl", run)
     assert event_jsonl.read_events(tmp_path / "run.jsonl") == run
 
 

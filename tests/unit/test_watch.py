@@ -19,8 +19,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 from braid.cli import main
-from braid.core.event_jsonl import EventTail, write_events
+from braid.core.event_jsonl import EventTail
 from braid.core.run_events import RunStarted
+from braid_lab.common.recordings import write_events
 from braid_widgets.cockpit import server
 from braid_widgets.cockpit.page import recorded_page
 from unit.scripted import MIGRATION, committed

@@ -9,9 +9,9 @@ import pytest
 from braid import AdaptiveGrid, watch
 from braid.core.batch_report import HostMetrics
 from braid.core.block_history_index import EventIndex
-from braid.core.event_jsonl import write_events
 from braid.core.run_events import EventsTrimmed, QueryAdded, RunEnded
 from braid.simulation.simulator import simulate
+from braid_lab.common.recordings import write_events
 from braid_widgets.base import display as showing
 from braid_widgets.base.display import display_view
 from braid_widgets.base.live_updates import EventPump

@@ -285,14 +285,12 @@ class EngineRun(AnsweringRun):
     def __repr__(self) -> str:
         s = self.status
         batches = f"{s['batch']} of {s['batches']}" if s["batches"] is not None else s["batch"]
+        resumed = ", resumed with the input that it began with" if self.config.resumed else ""
         return (
             f"{type(self).__name__}({' ⋈ '.join(self.config.streams)}: {s['state']}, "
             f"batch {batches}, {s['tuples']:,} tuples{self._count_irregular()}, "
-            f"in {self.store.where!r}{self._describe_resumption()})"
+            f"in {self.store.where!r}{resumed})"
         )
-
-    def _describe_resumption(self) -> str:
-        return ", resumed with the input that it began with" if self.config.resumed else ""
 
     def _count_irregular(self) -> str:
         """Return the irregular tuples in words, for ``repr``."""

@@ -216,10 +216,6 @@ def _union_key_ranges(blocks: list[Block]) -> Keys:
     return min(b.key_range[0] for b in blocks), max(b.key_range[1] for b in blocks)
 
 
-def _union_block_spans(blocks: list[Block]) -> _Times | None:
-    return reduce(_union_spans, (b.event_time_range for b in blocks))
-
-
 def _make_merge_derivation(few: list[Block], id: int) -> Derivation:
     first = few[0]
     rows, size = sum(b.rows for b in few), sum(b.size_bytes for b in few)
@@ -231,6 +227,6 @@ def _make_merge_derivation(few: list[Block], id: int) -> Derivation:
         first.hosts,
         rows,
         size,
-        _union_block_spans(few),
+        reduce(_union_spans, (b.event_time_range for b in few)),
     )
     return Derivation(block, tuple(b.id for b in few), {h: h for h in first.hosts})

@@ -80,12 +80,6 @@ def decode_event(line: bytes | msgspec.Raw, source: object = "the event log") ->
         ) from error
 
 
-def write_events(path: str | Path, events: Iterable[Event], append: bool = False) -> None:
-    """Write events as lines of JSON; with ``append``, at the end of the file."""
-    with open(path, "ab" if append else "wb") as file:
-        file.writelines([encode_event(e) for e in events])
-
-
 def read_events(path: str | Path) -> list[Any]:
     """Return the events of a JSONL file or of a bundle, in order."""
     if is_bundle(path):

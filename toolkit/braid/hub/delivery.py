@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +58,9 @@ def deliver_batch(
 
     Raises ExpressionError if a query's expressions fail on its matches.
     """
-    for operator, mine in groupby(sorted(queries, key=_demand_key), lambda q: q.operator):
+    for operator, mine in groupby(
+        sorted(queries, key=attrgetter("operator", "bit")), lambda q: q.operator
+    ):
         rows = works.operator_results(operator, epoch)
         if rows is None:
             continue
@@ -65,10 +68,6 @@ def deliver_batch(
             own = filter_demand(rows, bit)
             if own.num_rows:
                 yield from _compensate_results(works, operator, own, list(asking))
-
-
-def _demand_key(rule: DeliveryRule) -> tuple[int, int]:
-    return rule.operator, rule.bit
 
 
 def _compensate_results(

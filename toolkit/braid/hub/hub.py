@@ -192,7 +192,8 @@ class QueryHub:
         try:
             with store.raise_if_superseded():
                 settings = self._prepare_folder(store, described, batches, cut)
-                named = queries if isinstance(queries, Mapping) else dict(_number_queries(queries))
+                numbered = {f"q{n}": sql for n, sql in enumerate(queries, 1)}
+                named = queries if isinstance(queries, Mapping) else numbered
                 reader = self._make_reader(store, settings["batches"], settings["last_batches"])
                 return self._open_run(store, reader, trigger, named, pace, give)
         except BaseException:
@@ -318,10 +319,6 @@ class QueryHub:
 
         frames = dict(self._source.open_streams(store))
         return SparkStreamReader(frames, self.time, batches, last_batches)
-
-
-def _number_queries(queries: Sequence[str]) -> Iterator[tuple[str, str]]:
-    return ((f"q{n}", sql) for n, sql in enumerate(queries, 1))
 
 
 __all__ = ["HubQuery", "HubRun", "QueryHub"]

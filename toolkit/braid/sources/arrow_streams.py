@@ -59,7 +59,9 @@ class ArrowStreams(StreamSource):
         read under another, so a run cannot be resumed with another hash.
         """
         routed = {"": f"tables, routed by DuckDB {duckdb.__version__}, integers by xxHash"}
-        return routed | {a: _format_columns(t.schema) for a, t in self.streams.items()}
+        return routed | {
+            a: ", ".join(f"{f.name}: {f.type}" for f in t.schema) for a, t in self.streams.items()
+        }
 
     def is_static(self, alias: str) -> bool:
         return True
@@ -225,7 +227,3 @@ def _time_sql(name: str | None, is_needed: bool, missing: int = NO_TIME) -> str:
         return "cast(0 as bigint)"
     time = f"unix_micros(cast(`{name}` as timestamp))"
     return time if is_needed else f"coalesce({time}, cast({missing} as bigint))"
-
-
-def _format_columns(schema: pa.Schema) -> str:
-    return ", ".join(f"{f.name}: {f.type}" for f in schema)

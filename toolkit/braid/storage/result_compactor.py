@@ -92,9 +92,8 @@ class ResultCompactor:
 
         The originals are used if they are large, single, or have different columns.
         """
-        files = sorted(
-            (file for commit in several for file in commit.results), key=_result_sort_key
-        )
+        files = [file for commit in several for file in commit.results]
+        files.sort(key=lambda file: result_file_sort_key(file.name))
         if len(files) < 2 or sum(file.checksum.size_bytes for file in files) > _LARGE:
             return files
         name = f"{several[0].batch:06d}-{several[-1].batch:06d}.parquet"
@@ -177,10 +176,6 @@ class ResultCompactor:
         self.publish_compacted(merged)
         named = {part.name for each in merged for part in each.part_files}
         remove_unnamed_files([self.folder], named, self.medium.check_driver)
-
-
-def _result_sort_key(file: FileRef) -> tuple[int, int, str]:
-    return result_file_sort_key(file.name)
 
 
 def _group_by_size(batches: Iterable[CommitRecord]) -> Iterator[list[CommitRecord]]:

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from braid.core.event_jsonl import read_events, write_events
+from braid.core.event_jsonl import read_events
 from braid.core.query import Query
 
+from braid_lab.common.recordings import write_events
 from braid_lab.theta.compared_operators import RIVALS
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from braid.papers.reuse.query_definition import (
     may_reuse,
 )
 from braid.papers.reuse.reuse_lattice import ALL, LatticeEntry
+from braid.papers.reuse.selections import Selection
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,18 @@ Match = dict[str, Arrival]
 Arrivals = Mapping[str, Sequence[Arrival]]
 Made = list[tuple[Match, frozenset[int]]]
 """An operator's results, each with the demands (bits) that it serves."""
+
+
+def accepts_row(
+    selection: Selection, row: Mapping[str, Any], known: Mapping[str, bool] | None = None
+) -> bool:
+    """Return whether a tuple passes; ``known`` has the opaque conditions by text."""
+    conditions = known or {}
+    return any(
+        all(domain.contains(row.get(c)) for c, domain in box.domains)
+        and all(conditions.get(o.text, False) for o in box.opaque_conditions)
+        for box in selection.conjunctions
+    )
 
 
 def query_results(deployment: Deployment, arrivals: Arrivals) -> dict[str, list[Match]]:
@@ -61,7 +74,7 @@ def isolated_results(asked: DeployedQuery, arrivals: Arrivals) -> list[Match]:
     """Return the results of a query that is evaluated alone."""
     d = asked.definition
     chosen = [
-        [{s: a} for a in arrivals[s] if where.accepts(a.values)]
+        [{s: a} for a in arrivals[s] if accepts_row(where, a.values)]
         for s, where in zip(d.streams, d.selections, strict=True)
     ]
     every = (_merge_matches(parts) for parts in product(*chosen))
@@ -103,7 +116,7 @@ def _list_demand_matches(
         if isinstance(read, str) or use is None:
             assert isinstance(read, str), "a demand uses one of what is read"
             where = d.selections[d.stream_index(read)]
-            inputs.append([{read: a} for a in arrivals[read] if where.accepts(a.values)])
+            inputs.append([{read: a} for a in arrivals[read] if accepts_row(where, a.values)])
         else:
             upstream = deployment.operators[read]
             part = upstream_demand(operator.definition, d, upstream)
@@ -130,7 +143,7 @@ def compensated_results(
 
 def _is_query_result(match: Match, wanted: Definition, own: Compensation) -> bool:
     chosen = all(
-        where is None or where.accepts(match[s].values)
+        where is None or accepts_row(where, match[s].values)
         for s, where in zip(wanted.streams, own.where, strict=True)
     )
     return (

@@ -5,12 +5,29 @@ Source: Seshadri 2008, sections 2.1 (figure 1), 4.2 (regions) and 5.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 from braid.papers.reuse.network import Floats, Kind, Network, Node
+
+
+def make_network(
+    links: Iterable[tuple[str, str, float]],
+    sources: Iterable[str] = (),
+    sinks: Iterable[str] = (),
+) -> Network:
+    """Return a network with the nodes that the links name.
+
+    For a graph of networkx, pass ``graph.edges.data("latency")``.
+    """
+    parsed = tuple((str(a), str(b), float(latency)) for a, b, latency in links)
+    kinds: dict[str, Kind] = {n: "node" for a, b, _ in parsed for n in (a, b)}
+    kinds.update({n: "source" for n in sources})
+    kinds.update({n: "sink" for n in sinks})
+    return Network(tuple(Node(n, kind) for n, kind in kinds.items()), parsed)
 
 
 def make_figure_1() -> Network:

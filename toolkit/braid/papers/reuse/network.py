@@ -75,23 +75,6 @@ class Network:
                     f"the link from {a} to {b} has a latency of {latency} ms; it must be 0 or more"
                 )
 
-    @classmethod
-    def from_links(
-        cls,
-        links: Iterable[tuple[str, str, float]],
-        sources: Iterable[str] = (),
-        sinks: Iterable[str] = (),
-    ) -> Network:
-        """Return a network with the nodes that the links name.
-
-        For a graph of networkx, pass ``graph.edges.data("latency")``.
-        """
-        parsed = tuple((str(a), str(b), float(latency)) for a, b, latency in links)
-        kinds: dict[str, Kind] = {n: "node" for a, b, _ in parsed for n in (a, b)}
-        kinds.update({n: "source" for n in sources})
-        kinds.update({n: "sink" for n in sinks})
-        return cls(tuple(Node(n, kind) for n, kind in kinds.items()), parsed)
-
     @cached_property
     def node_index(self) -> Mapping[str, int]:
         """The index of each node in ``nodes``, by name."""

@@ -313,15 +313,6 @@ class Selection:
             return boxes[0] if boxes else "FALSE"
         return " OR ".join(f"({text})" for text in boxes)
 
-    def accepts(self, row: Mapping[str, Any], known: Mapping[str, bool] | None = None) -> bool:
-        """Return whether a tuple passes; ``known`` has the opaque conditions by text."""
-        conditions = known or {}
-        return any(
-            all(domain.contains(row.get(c)) for c, domain in box.domains)
-            and all(conditions.get(o.text, False) for o in box.opaque_conditions)
-            for box in self.conjunctions
-        )
-
 
 EVERYTHING = Selection(frozenset([Conjunction()]))
 
