@@ -52,6 +52,7 @@ TESTS = {
         "reuse_definitions",
         "reuse_lattice",
         "reuse_network",
+        "reuse_pieces",
         "reuse_planner",
         "reuse_reference",
         "reuse_rest",

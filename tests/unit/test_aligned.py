@@ -325,6 +325,8 @@ def test_a_length_must_be_clearly_better_and_shorter_ones_are_tried_if_no_longer
     assert after_a_better.next_length(2) == LengthSearch(4, 6, 6, 0.5, 0)
     shorter = LengthSearch(4, 4, 2, 1.0, -1).add_sample(1.0, 1.0)
     assert shorter.next_length(2) == LengthSearch(4, 4, 4, 1.0, 0)
+    nothing_is_shorter = LengthSearch(1, 1, 3, 1.0, 1).add_sample(1.0, 1.0)
+    assert nothing_is_shorter.next_length(2) == LengthSearch(1, 1, 1, 1.0, 0)
 
 
 def test_a_search_that_has_ended_begins_again_when_the_load_changes():
@@ -472,6 +474,12 @@ def test_routing_without_semantics_copies_nothing_and_balances():
     )
     received = np.sum([[h.received_tuples for h in e.host_metrics] for e in run[10:]], axis=0)
     assert received.max() < 2 * received.min()
+
+
+def test_segments_of_idle_hosts_are_placed_in_turn_without_semantics():
+    facts = Facts(1, ("r", "s"), (), 0, (0, 0), (0, 0), (0, 0))
+    routes = SemanticsUnaware(5, segment_batches=1).plan_batch(facts, None).routes
+    assert [r.block.hosts for r in routes] == [(2,), (3,)]
 
 
 @pytest.mark.parametrize(
