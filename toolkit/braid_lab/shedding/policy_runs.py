@@ -98,15 +98,15 @@ class SetTuples:
 
     def _compute_matches(self, n_batch: int, m_batch: int) -> Pairs:
         n, m = self.batches[0][n_batch], self.batches[1][m_batch]
-        later = m.times[None] - n.times[:, None]
-        w_n, w_m = self.window_micros
-        near = (later < w_n) & (-later < w_m)
         if self._has_single_items:
             same = n.sets == m.sets.T
         else:
             same = n.sets @ m.sets.T >= self.sets.theta - 0.5
-        i, j = np.nonzero(same & near)
-        return i, j
+        i, j = np.divmod(np.flatnonzero(same), max(1, len(m.times)))
+        later = m.times[j] - n.times[i]
+        w_n, w_m = self.window_micros
+        near = (later < w_n) & (-later < w_m)
+        return i[near], j[near]
 
     def count_all(self) -> Indexes:
         """Return the results of the full join by batch of the later tuple's arrival."""
