@@ -166,7 +166,7 @@ MUTATIONS = [
         "braid_lab.reuse.scenario.Planner",
         nothing,
         surfaced,
-        ("Network usage falls", "Computation falls by more than"),
+        ("Network usage falls", "Computation falls by more than", "Stream query processing"),
     ),
     Mutation(
         "reuse whatever it costs, by how many regions ask",

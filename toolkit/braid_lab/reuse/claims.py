@@ -32,6 +32,10 @@ from braid_lab.reuse.paper_example import Q1, Q2, figure_1_example
 from braid_lab.reuse.scenario import workload_schemas
 from braid_lab.workloads.query_texts import airline_workload
 
+SURFACE = (
+    "the planner, relaxed and separate, on 124 nodes in eight regions; up to 800 queries of each "
+    "of two workloads of ours, selectivities of their joins times 1 to 0.0005"
+)
 SETTINGS = {
     "1": "the planner on 124 nodes in eight regions; 12 queries planned anew, 100 asked of each of "
     "two workloads of ours",
@@ -42,9 +46,7 @@ SETTINGS = {
     "3.1": "containment of windows, on the keys of Fig. 2",
     "4": "ReuseLattice beside a linear scan; 10 to 1000 operators, 20 searches (measured)",
     "4, Fig. 2": "ReuseLattice on the keys of Fig. 2",
-    "5": "the planner, relaxed and separate, on 124 nodes in eight regions; up to 800 queries of "
-    "each of two workloads of ours, selectivities of their joins times 1 to 0.0005; a day of 120 "
-    "flights where times are measured",
+    "5": f"{SURFACE}; a day of 120 flights where times are measured",
 }
 CLAIMS = ClaimRegistry("Seshadri 2008", SETTINGS)
 
@@ -207,6 +209,32 @@ def computation_claim(surface: pd.DataFrame) -> Finding:
     return judge_reading(result, max(touched["indexed"], compared["compared"]) < 0.1, reading)
 
 
+@CLAIMS.claim(
+    "1",
+    "Stream query processing throughput improves by an order of magnitude",
+    setting=SURFACE,
+)
+def throughput_claim(surface: pd.DataFrame) -> Finding:
+    """Section 1: "an order of magnitude improvement in stream query processing throughput"."""
+    result = (
+        f"left of the work: {_format_surface(surface, 'indexed')}; of that of the busiest node: "
+        f"{_format_surface(surface, 'busiest')} (modelled)"
+    )
+    if surface["queries"].max() < MANY:
+        return leave_untested(result, f"it takes {MANY} queries")
+    summed, busiest = (surface.loc[surface[c].idxmin()] for c in ("indexed", "busiest"))
+    reading = (
+        "as the tuples and intermediate results that the same answers take: "
+        f"{1 / summed['indexed']:.3g} times fewer in the sum of all nodes, "
+        f"{_describe_setting(summed)}; {1 / busiest['busiest']:.3g} times fewer on the busiest "
+        f"node, {_describe_setting(busiest)}. The paper measures throughput on a prototype, with "
+        "workloads that are not to be had"
+    )
+    holds = summed["indexed"] <= 0.1
+    quoted = '"an order of magnitude improvement" (section 1): '
+    return judge_reading(result, holds, reading if holds else quoted + reading)
+
+
 @CLAIMS.claim("5", "The increase in latency is negligible", cases=_list_workloads)
 def latency_claim(workload: str, rows: pd.DataFrame) -> Finding:
     """Section 5: latency hardly rises."""
@@ -278,36 +306,46 @@ def lifetimes_claim(lifetimes: pd.DataFrame) -> Finding:
     return judge(text, ratio < 1, "the paper gives no figure")
 
 
-def _select_relaxed_times(deployments: pd.DataFrame) -> Any:
+def _select_relaxed(deployments: pd.DataFrame) -> Any:
     """Return the deployments with relaxation, by how the query is answered."""
     return deployments[deployments["reuse"] == "relaxed"].groupby("match")
 
 
+def _find_least_times(deployments: pd.DataFrame) -> pd.Series:
+    """Return the batches that a deployment takes at least, by how the query is answered.
+
+    The least of several times is the one that other processes of the machine have disturbed least.
+    """
+    least: pd.Series = _select_relaxed(deployments)["batches_measured"].min()
+    return least
+
+
 def _format_deployment_times(batches: pd.Series) -> str:
-    return f"median batches, by how a query is answered: {format_values(batches)} (measured)"
+    return f"least batches, by how a query is answered: {format_values(batches)} (measured)"
 
 
 @CLAIMS.claim("5", "The increase in time to deployment is negligible")
 def deployment_time_claim(deployments: pd.DataFrame) -> Finding:
     """Section 5: time to deployment hardly rises (E4)."""
-    batches = _select_relaxed_times(deployments)["batches_measured"].median()
-    reason = "each less than a batch, between two of them"
+    batches = _find_least_times(deployments)
+    reason = "each less than a batch, between two of them; the least times of each kind"
     return judge(_format_deployment_times(batches), (batches < 1).all(), reason)
 
 
 @CLAIMS.claim("5", "A contained query is deployed in less time than a relaxed or a new one")
 def contained_time_claim(deployments: pd.DataFrame) -> Finding:
     """Section 5: a query whose answer is already there is deployed first."""
-    batches = _select_relaxed_times(deployments)["batches_measured"].median()
+    batches = _find_least_times(deployments)
     others = batches.drop("holds", errors="ignore")
     holds = "holds" in batches and batches["holds"] < others.min()
-    return judge(_format_deployment_times(batches), holds, "our reading of section 3")
+    reason = "our reading of section 3; the least times of each kind"
+    return judge(_format_deployment_times(batches), holds, reason)
 
 
 @CLAIMS.claim("5", "A contained query is deployed by planning alone")
 def planning_alone_claim(deployments: pd.DataFrame) -> Finding:
     """Section 5: a query whose answer is already there builds no operator."""
-    built = _select_relaxed_times(deployments)["built_counted"]
+    built = _select_relaxed(deployments)["built_counted"]
     low, high = built.min(), built.max()
     holds = "holds" in low and high["holds"] == 0 < low.drop("holds").min()
     result = (

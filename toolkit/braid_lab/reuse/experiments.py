@@ -27,7 +27,7 @@ from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice
 from braid.papers.reuse.selections import Conjunction, Selection, make_interval, make_value_set
 
 from braid_lab.reuse.hierarchy import HierarchicalPlanner, count_plans
-from braid_lab.reuse.join_work import deployment_work
+from braid_lab.reuse.join_work import JoinWork, work_by_node
 from braid_lab.reuse.reference import linear_search
 from braid_lab.reuse.rival_planners import (
     plan_all_at_sink,
@@ -70,8 +70,9 @@ def usage_table(
 
     Rows are by what may be reused. ``answers_modelled`` is the part of the usage for answers on
     their way to sinks. Work is counted in three ways: tuples at the boundary of operators (work),
-    the same with the intermediate results inside them (indexed), and pairs compared by nested loops
-    (compared). ``selectivity`` is a factor of the selectivities of all joins.
+    the same with the intermediate results inside them (indexed; busiest: of the node with most),
+    and pairs compared by nested loops (compared). ``selectivity`` is a factor of the selectivities
+    of all joins.
     """
     rows = []
     scenario = make_scenario(workload, max(counts), seed, regions, selectivity)
@@ -91,7 +92,8 @@ def _make_usage_row(
     workload: str, strategy: str, count: int, service: PlanningService, seconds: float
 ) -> dict[str, Any]:
     model, deployment = service.planner.model, service.deployment
-    work = deployment_work(model, deployment)
+    works = work_by_node(model, deployment).values()
+    work = sum(works, JoinWork())
     waits = [answer_latency(model, deployment, q) for q in deployment.queries.values()]
     return {
         "workload": workload,
@@ -102,6 +104,7 @@ def _make_usage_row(
         "answers_modelled": model.delivery_usage(deployment),
         "work_modelled": work.received + work.emitted,
         "indexed_modelled": work.indexed,
+        "busiest_modelled": max(node.indexed for node in works),
         "compared_modelled": work.compared,
         "output_modelled": work.emitted / work.received,
         "latency_modelled": sum(waits) / len(waits),
@@ -137,7 +140,7 @@ def savings_surface(
     return pd.concat(frames).reset_index().assign(workload=workload, sinks=sinks)
 
 
-COMPARED = ("network_usage", "work", "indexed", "compared", "latency")
+COMPARED = ("network_usage", "work", "indexed", "busiest", "compared", "latency")
 """The quantities of a savings surface, as ``usage_table`` names them."""
 
 

@@ -47,8 +47,16 @@ class JoinWork:
 
 def deployment_work(model: CostModel, deployment: Deployment) -> JoinWork:
     """Return the work of all operators of a deployment."""
-    works = (operator_work(model.rates, deployment, o) for o in deployment.operators.values())
-    return sum(works, JoinWork())
+    return sum(work_by_node(model, deployment).values(), JoinWork())
+
+
+def work_by_node(model: CostModel, deployment: Deployment) -> dict[str, JoinWork]:
+    """Return the work of the operators of each node that has any."""
+    works: dict[str, JoinWork] = {}
+    for operator in deployment.operators.values():
+        work = operator_work(model.rates, deployment, operator)
+        works[operator.node] = works.get(operator.node, JoinWork()) + work
+    return works
 
 
 def operator_work(rates: Rates, deployment: Deployment, operator: Operator) -> JoinWork:
