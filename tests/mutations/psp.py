@@ -134,15 +134,19 @@ def counted() -> Tries:
 
 
 def equations() -> Tries:
-    """Return Fig. 16.2: the closed forms."""
-    times = psp_experiments.response_times(hops=psp_experiments.HOPS)
-    claims = (
-        closed.interior_claim,
-        closed.fourteen_nodes_claim,
-        closed.response_growth_claim,
-        closed.theorem_9_claim,
-    )
-    return [partial(claim, times) for claim in claims]
+    """Return Fig. 16.2 of rings of some lengths, and Theorem 9."""
+
+    def both() -> list[Claim]:
+        work = psp_experiments.count_ring_work((4, 8, 14, 19))
+        times = psp_experiments.response_times(hops=psp_experiments.HOPS)
+        claims = (closed.interior_claim, closed.fourteen_nodes_claim)
+        return [
+            *(claim(work) for claim in claims),
+            closed.response_growth_claim(work, times),
+            closed.theorem_9_claim(times),
+        ]
+
+    return [both]
 
 
 def grown() -> Tries:
@@ -413,6 +417,14 @@ MUTATIONS = [
         "braid_lab.psp.cost.mean_latency_seconds",
         unsent,
         equations,
-        (INTERIOR, "14 nodes are best", "The more selectivity, the longer the best ring"),
+        ("The more selectivity, the longer the best ring",),
+    ),
+    Mutation(
+        "rings of one node, whatever their length",
+        "braid_lab.psp.experiments.Ring",
+        lambda ring: lambda nodes: ring(1),
+        equations,
+        (INTERIOR, "14 nodes are best"),
+        runs=(),
     ),
 ]

@@ -28,17 +28,16 @@ from braid_lab.slices import experiments as slices_experiments
 def test_the_best_ring_is_neither_the_shortest_nor_the_longest() -> None:
     """Fig. 16.2 and Theorem 9; they fail if hops cost nothing."""
     times = psp_experiments.response_times(hops=psp_experiments.HOPS)
-    assert ring.interior_claim(times).holds == "under reading"
-    assert ring.theorem_9_claim(times).holds == ring.response_growth_claim(times).holds == "yes"
-    assert (
-        ring.length_by_selectivity_claim(times).holds == "no"
-        and ring.length_by_selectivity_claim(times).reason
-    )
-    free = times.assign(response_modelled=times["sigma"] / times["nodes"])
+    work = psp_experiments.count_ring_work((4, 8, 19))
+    assert ring.interior_claim(work).holds == "under reading"
+    assert ring.theorem_9_claim(times).holds == "yes"
+    assert ring.response_growth_claim(work, times).holds == "yes"
+    longer = ring.length_by_selectivity_claim(work)
+    assert longer.holds == "no" and longer.reason
+    free = work.assign(hops_modelled=0.0)
     assert ring.interior_claim(free).holds == ring.fourteen_nodes_claim(free).holds == "no"
-    assert ring.response_growth_claim(free).holds == "yes"
     upside = times.assign(response_modelled=-times["response_modelled"])
-    assert ring.response_growth_claim(upside).holds == "no"
+    assert ring.response_growth_claim(work, upside).holds == "no"
 
 
 def contest(**factors: float) -> contests.Contest:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import pytest
+from braid.core.facts import Facts
 from braid.papers.slices import chain_optimizer as slices
 from braid.papers.slices.chain import Chain, merge_slices, split_slice
 from braid.papers.slices.chain_optimizer import (
@@ -187,3 +188,9 @@ def test_choose_takes_cpu_opt_unless_it_holds_too_much():
 def test_refusals(wrong, says):
     with pytest.raises(ValueError, match=says):
         wrong()
+
+
+def test_hosts_share_the_ages_of_a_stream_alike_where_nothing_is_selected() -> None:
+    facts = Facts(0, ("a", "b"), (), 0, (0, 0), (0, 0), (0, 0))
+    assert slices.choose_host_ages(facts, 0, (1, 100), 3) == (33, 66)
+    assert slices.choose_host_ages(facts, 0, (1, 100), 1) == ()

@@ -179,6 +179,38 @@ def response_times(
     return pd.DataFrame(rows, columns=names)
 
 
+def count_ring_work(
+    nodes: Sequence[int] = tuple(range(4, 20)),
+    sigmas: Sequence[float] = (0.05, 0.1, 0.5),
+    setting: RingSetting = RingSetting(seconds=14.0),
+) -> pd.DataFrame:
+    """Return Fig. 16.2 (a), (c), (e) by the ring itself, without hops.
+
+    Columns: join, sigma, nodes, busy_counted (seconds of the busiest node for one tuple), and
+    hops_modelled, M - 1 rounds of N / 2. ``price_hops`` adds what a hop takes.
+    """
+    rows = []
+    for n, sigma in product(nodes, sigmas):
+        given = replace(setting, sigma=sigma, step=min(setting.step, setting.window / (5 * n)))
+        batches = steady_batches(given.simulate_placement(Ring(n)), given)
+        for join in JOINS:
+            busy = [
+                busy_seconds(b, replace(given, join=join)).max() / sum(b.received_tuples)
+                for b in batches
+            ]
+            rows.append((join, sigma, n, float(np.mean(busy)), (given.streams - 1) * n / 2))
+    return pd.DataFrame(rows, columns=["join", "sigma", "nodes", "busy_counted", "hops_modelled"])
+
+
+def price_hops(work: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
+    """Return ``count_ring_work`` with response_modelled for each T_n, in the column ``hop``."""
+    frames = [
+        work.assign(hop=t, response_modelled=work["busy_counted"] + t * work["hops_modelled"])
+        for t in hops
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
 def hop_seconds_for(length: int, sigma: float = 0.5, join: str = "small") -> float:
     """Return the T_n (seconds) at which Theorem 9 gives this length, for a 3-way join.
 
