@@ -27,6 +27,7 @@ COMPUTED = {
     "Wang 2008, I": r"Fig\. 5\.|Fig\. 6\.",
     "Wang 2008, III": r"Eq\. 21\.",
     "Gedik 2007": r"Fig\. [1567]$",
+    "Seshadri 2008": r"4\.2, Fig\. 2$",
 }
 """By paper, the sources that the paper itself computes by its equations."""
 INDEXED = "by true densities: what"
