@@ -33,6 +33,7 @@ from braid.papers.reuse.selections import (
     make_interval,
     make_value_set,
 )
+from braid_lab.reuse.lattice_trace import trace_search
 from reuse_cases import MINUTE, joined, where
 
 pytestmark = pytest.mark.unit
@@ -132,11 +133,10 @@ def test_keys_of_other_regions_are_passed_but_not_offered() -> None:
 
 
 def test_a_search_says_which_streams_it_leaves_out() -> None:
-    (found,) = ReuseLattice(
-        o.lattice_entry(0b1)
-        for o in deploy(DeployedQuery("q", definition(), "C")).operators.values()
-    ).trace_search(Definition.make({"x": MINUTE, "z": MINUTE}, [joined("x", "k", "z", "k")]))
-    assert found == type(found)("streams", "x, y", 0b1, "other streams")
+    (operator,) = deploy(DeployedQuery("q", definition(), "C")).operators.values()
+    others = Definition.make({"x": MINUTE, "z": MINUTE}, [joined("x", "k", "z", "k")])
+    (step,) = trace_search(ReuseLattice([operator.lattice_entry(0b1)]), others)
+    assert step == type(step)("streams", "x, y", 0b1, "other streams")
 
 
 def test_links_of_a_node_that_is_down_go_whichever_end_it_is() -> None:
