@@ -19,6 +19,7 @@ from braid.papers.reuse.reuse_lattice import ReuseLattice
 from braid_lab.reuse import airport_day
 from braid_lab.reuse import claims as paper
 from braid_lab.reuse.lattice_trace import LEVELS, trace_search
+from braid_widgets.cockpit import run_touches
 from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.cockpit.watch import watch
 from braid_widgets.reuse.console import Console
@@ -228,8 +229,14 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(
     console.node.value = "N4"
     press["Move"]()
     assert console.fault.value == "" and "at N4" in console.operator.options[0][0]
-    press["Fail"]()
+    touch = {"name": "fail", "selected": "node:N4", "value": ""}
+    screen._handle_browser_message(None, {"touch": touch}, [])
+    screen.wait_for_touches(30)
     assert run.state.failed_nodes == ["N4"]
+    offered = {each["name"]: each["target"] for each in run_touches.list_touches(run, None)}
+    assert offered == {"fail": "node", "restore": "node", "withdraw": "query"}
+    with pytest.raises(ValueError, match="no query is named .q9."):
+        run_touches.apply_touch(run, {"name": "withdraw", "selected": "query:q9"})
     press["Restore"]()
     press["Replan"]()
     assert not run.state.failed_nodes and "all planned anew" in console.said.value

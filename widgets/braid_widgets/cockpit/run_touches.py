@@ -11,6 +11,9 @@ ACTS = "acts with the next batch"
 CHAINS = {"least state": "memory", "fewest comparisons": "cpu", "the cheaper of both": "auto"}
 """Choices of the chain of a shared run (Mem-Opt, CPU-Opt) and their values of ``rebalance``."""
 
+HUB_CALLS = {"fail": "fail_node", "restore": "restore_node", "withdraw": "withdraw"}
+"""Methods of a hub that take the name of what is selected, by the change that calls them."""
+
 
 class Touch(TypedDict):
     """A change that a user can ask of an active run.
@@ -38,6 +41,7 @@ class Touch(TypedDict):
 def list_touches(run: Any, last: BatchCommitted | None) -> list[Touch]:
     """Return the changes that a run takes now; ``last``: its last batch, for their costs."""
     touches = _list_slice_touches() if hasattr(run, "split_slice") else []
+    touches += _list_hub_touches() if hasattr(run, "fail_node") else []
     if getattr(getattr(run, "config", None), "shed", None) is not None:
         touches.append(_make_budget_touch(last))
     return touches
@@ -51,6 +55,17 @@ def _list_slice_touches() -> list[Touch]:
         _make_touch("split", "Split at the age", "slice", "text", split),
         _make_touch("merge", "Merge with the older slice", "slice", "press", merge),
         _make_touch("rebalance", "Cut the windows again", "", "choice", recut, choices=[*CHAINS]),
+    ]
+
+
+def _list_hub_touches() -> list[Touch]:
+    fail = "the state of its operators is lost and built again from history elsewhere; " + ACTS
+    restore = "new operators may be put on it again; nothing moves by itself; " + ACTS
+    withdraw = "operators that answer no other query go with it; " + ACTS
+    return [
+        _make_touch("fail", "Let this node fail", "node", "press", fail),
+        _make_touch("restore", "Bring this node back", "node", "press", restore),
+        _make_touch("withdraw", "Withdraw this query", "query", "press", withdraw),
     ]
 
 
@@ -94,6 +109,8 @@ def apply_touch(run: Any, asked: Mapping[str, Any]) -> str:
         run.adjust(fraction=_read_number(value))
     elif name == "rebalance":
         run.rebalance(CHAINS.get(value, value))
+    elif name in HUB_CALLS:
+        getattr(run, HUB_CALLS[name])(selected.partition(":")[2])
     else:
         _change_slice(run, name, selected, value)
     return f"Asked for; it {ACTS}."
