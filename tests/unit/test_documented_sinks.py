@@ -18,13 +18,12 @@ import duckdb
 import psycopg
 import pyarrow as pa
 import pytest
-from braid import StreamJoin
-from braid.papers.baselines.centralized import Centralized
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 from postgres_server import run_postgres
 from pyiceberg.catalog import load_catalog
+from sink_driver import ROWS, run_join
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs/examples"
@@ -34,24 +33,7 @@ SINKS = {
     for name, function in run_path(str(file)).items()
     if name.startswith("into_")
 }
-ROWS = 30
-
-
-def make_streams() -> dict[str, pa.Table]:
-    """Return orders and payments in six batches."""
-    batch = [n // 5 for n in range(ROWS)]
-    orders = {"id": [*range(ROWS)], "batch": batch}
-    payments = {"order_id": [n // 2 for n in range(ROWS)], "amount": [*range(ROWS)], "batch": batch}
-    return {"o": pa.table(orders), "p": pa.table(payments)}
-
-
 EXPECTED = Counter((n // 2, n) for n in range(ROWS))
-
-
-def run_join(path: Path, sink: Callable[[pa.Table, int], None]) -> None:
-    """Run the join to its end, or resume it."""
-    join = StreamJoin(make_streams(), "o.id = p.order_id", Centralized())
-    join.start(path, batches="batch", foreachBatch=sink, durability="process").awaitTermination()
 
 
 def read_sqlite(path: Path) -> Counter[Any]:
@@ -196,7 +178,8 @@ def test_a_process_that_is_killed_in_its_sink_is_resumed_with_each_row_once(
     """SQLite's is killed after its commit, PostgreSQL's within its transaction."""
     database = str(tmp_path / "db")
     for name, target in (("into_sqlite", database), ("into_postgres", empty_postgres)):
-        command = [sys.executable, str(Path(__file__)), str(tmp_path / name), name, target]
+        driver = str(ROOT / "tests/sink_driver.py")
+        command = [sys.executable, driver, str(tmp_path / name), name, target]
         killed = subprocess.run(command, env=os.environ, capture_output=True)
         assert killed.returncode == 9, killed.stderr.decode()
     assert 0 < sum(read_sqlite(tmp_path / "db").values()) < ROWS
@@ -206,26 +189,3 @@ def test_a_process_that_is_killed_in_its_sink_is_resumed_with_each_row_once(
     run_join(tmp_path / "into_sqlite", partial(SINKS["into_sqlite"], path=database))
     run_join(tmp_path / "into_postgres", partial(SINKS["into_postgres"], server=empty_postgres))
     assert read_sqlite(tmp_path / "db") == read_postgres(empty_postgres) == EXPECTED
-
-
-class DeadlyRows:
-    """Results that end the process when they are read."""
-
-    def to_pylist(self) -> None:
-        os._exit(9)
-
-
-def _run_and_die(folder: Path, name: str, target: str) -> None:
-    """End this process in batch 2."""
-
-    def die(results: pa.Table, batch: int) -> None:
-        is_inside = batch == 2 and name == "into_postgres"
-        SINKS[name](DeadlyRows() if is_inside else results, batch, target)
-        if batch == 2:
-            os._exit(9)
-
-    run_join(folder, die)
-
-
-if __name__ == "__main__":
-    _run_and_die(Path(sys.argv[1]), *sys.argv[2:])
