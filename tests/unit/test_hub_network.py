@@ -16,6 +16,7 @@ from braid.hub.hub import QueryHub
 from braid.hub.reoptimizer import Reoptimizer
 from braid.hub.running_operators import OperatorRuntime
 from braid.papers.reuse.deployment import with_operator_moved
+from braid_lab.reuse.join_work import processed_tuples_per_second
 from braid_lab.reuse.paper_example import Q1, Q2, figure_1_example
 from braid_lab.workloads import airport
 from hub_cases import (
@@ -197,7 +198,7 @@ def counted_and_modelled(folder: Path, reuse: Any) -> dict[str, tuple[float, flo
     tuples = did[did["batch"] > did["batch"].min()][["received_tuples", "results"]].sum().sum()
     return {
         "usage": (sent / seconds, model.network_usage(deployment)),
-        "work": (tuples / seconds, model.processed_tuples_per_second(deployment)),
+        "work": (tuples / seconds, processed_tuples_per_second(model, deployment)),
     }
 
 

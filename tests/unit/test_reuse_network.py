@@ -15,6 +15,7 @@ from braid.papers.reuse.deployment import (
     add_query,
 )
 from braid.papers.reuse.network import ONE_SITE, Network, Node
+from braid_lab.reuse.join_work import processed_tuples_per_second
 from braid_lab.reuse.total_cost import integrate_cost
 from braid_lab.workloads.networks import make_figure_1, make_network, transit_stub
 from reuse_cases import asked, rates_of, setting, small_network
@@ -149,7 +150,7 @@ def test_network_usage_is_the_sum_over_links_of_what_is_on_them() -> None:
     usage = sum(rate * length[link] / 1e3 for link, rate in on_link.items())
     assert model.network_usage(deployment) == pytest.approx(usage)
     assert model.total_cost(deployment) == pytest.approx(
-        usage + model.work_weight * model.processed_tuples_per_second(deployment)
+        usage + model.work_weight * processed_tuples_per_second(model, deployment)
     )
 
 
@@ -191,5 +192,5 @@ def test_rates_follow_windows_selections_and_slides() -> None:
     assert Deployment({"a": "here"}).source_node("a#2") == "here"
     assert (
         DeployedQuery("q", plain, "here").ends_at is None
-        and model.processed_tuples_per_second(deployment) == 0
+        and processed_tuples_per_second(model, deployment) == 0
     )

@@ -27,6 +27,7 @@ from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import REUSES, Planner, PlanningService, Reuse
 from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.result_rates import Rates
+from braid_lab.reuse.experiments import current_cost
 from braid_lab.reuse.hierarchy import HierarchicalPlanner, build_hierarchy, count_plans
 from braid_lab.reuse.rival_planners import (
     enumerate_plans,
@@ -165,7 +166,7 @@ def test_what_queries_leave_behind_is_nothing(seed: int) -> None:
         assert set(service.deployment.queries) == names
     for query in here:
         service.withdraw_query(query.name)
-    assert service.deployment.operators == {} and service.current_cost == 0
+    assert service.deployment.operators == {} and current_cost(service) == 0
 
 
 @pytest.mark.parametrize("reuse", REUSES)

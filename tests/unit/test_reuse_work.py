@@ -15,7 +15,7 @@ from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import fuse_operators
 from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.result_rates import Rates, StreamRate
-from braid_lab.reuse.join_work import deployment_work
+from braid_lab.reuse.join_work import deployment_work, processed_tuples_per_second
 from reuse_cases import joined
 
 pytestmark = pytest.mark.unit
@@ -46,7 +46,7 @@ def test_two_streams_compare_each_new_tuple_with_the_other_window() -> None:
     assert work.emitted == pytest.approx(0.01 * pairs)
     assert work.received == pytest.approx(5.0) and work.intermediate == 0.0
     assert work.received + work.emitted == pytest.approx(
-        model.processed_tuples_per_second(deployment)
+        processed_tuples_per_second(model, deployment)
     )
 
 

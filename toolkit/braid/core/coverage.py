@@ -18,7 +18,6 @@ from braid.core.key_boxes import KeyBoxes
 from braid.core.plan import (
     Block,
     Coverage,
-    Hop,
     Keying,
     Keys,
     Path,
@@ -283,9 +282,8 @@ def _find_path_boxes(
     boxes = []
     for path in paths:
         box = {hop.stream: frozenset(hop.probed_blocks()) for hop in path}
-        if twice := [
-            hop.stream for hop in path if len(box[hop.stream]) < _count_probed_blocks(hop)
-        ]:
+        probed = {hop.stream: sum(map(len, hop.blocks_by_host.values())) for hop in path}
+        if twice := [stream for stream in box if len(box[stream]) < probed[stream]]:
             raise CoverageError(
                 f"block {f.id} meets a block of stream {twice[0]} on two hosts of one hop", f.id
             )
@@ -320,10 +318,6 @@ def _find_shared_blocks(
             if count.count_due(shared):
                 return [*map(sorted, shared.values())]
     return []
-
-
-def _count_probed_blocks(hop: Hop) -> int:
-    return sum(map(len, hop.blocks_by_host.values()))
 
 
 def _make_missing_error(left: UncoveredCombinations, wanted: int, missing: int) -> CoverageError:

@@ -262,11 +262,9 @@ class QueryHub:
             "lateness": self.lateness,
         }
         described |= {"ahead": self.ahead, "idle": self.idle}
-        return described | {"network": network, "at": self.at, "tables": self._hash_version()}
-
-    def _hash_version(self) -> str:
-        """Return the DuckDB version, which determines the hashes of tables; empty for Spark."""
-        return f"DuckDB {duckdb.__version__}" if self.tables else ""
+        # The version of DuckDB determines the hashes of tables.
+        tables = f"DuckDB {duckdb.__version__}" if self.tables else ""
+        return described | {"network": network, "at": self.at, "tables": tables}
 
     def _open_run(self, store: RunStore, *more: Any) -> HubRun:
         """Open the hub in a folder. An error that names damage also names a way to repair it."""

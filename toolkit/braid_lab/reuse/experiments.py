@@ -42,6 +42,11 @@ from braid_lab.reuse.total_cost import integrate_cost
 STRATEGIES: tuple[Reuse, ...] = ("separate", "exact", "contained", "relaxed", "always")
 
 
+def current_cost(service: PlanningService) -> float:
+    """Return C(G, Σ(t)) now, modelled."""
+    return service.planner.model.total_cost(service.deployment)
+
+
 def answer_latency(model: CostModel, deployment: Deployment, asked: DeployedQuery) -> float:
     """Return the seconds on the network from the farthest source to the sink of a query."""
 
@@ -245,7 +250,7 @@ def replanning_costs(workload: str, queries: int, seed: int = 0) -> pd.DataFrame
             {
                 "planned": "one by one",
                 "seconds_measured": spent,
-                "cost_modelled": service.current_cost,
+                "cost_modelled": current_cost(service),
             },
             {"planned": "all anew", "seconds_measured": spent_anew, "cost_modelled": best},
         ]
@@ -265,7 +270,7 @@ def _compute_planned_cost(whole: ReuseScenario, order: Sequence[DeployedQuery]) 
     service = whole.make_service("relaxed")
     for query in order:
         service.submit_query(query)
-    return service.current_cost
+    return current_cost(service)
 
 
 def reoptimization_costs(
@@ -327,11 +332,11 @@ def lifetime_table(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
             now += rng.expovariate(1 / 60)
             for name in sorted((n for n, e in ends.items() if e <= now), key=lambda n: ends[n]):
                 service.withdraw_query(name)
-                costs.append((ends.pop(name), service.current_cost))
+                costs.append((ends.pop(name), current_cost(service)))
             ends[query.name] = now + rng.expovariate(1 / 1800)
             until = int(ends[query.name] * 1e6) if is_known else None
             service.submit_query(replace(query, ends_at=until), int(now * 1e6))
-            costs.append((now, service.current_cost))
+            costs.append((now, current_cost(service)))
         rows.append(
             {
                 "lifetimes": "known" if is_known else "unknown",

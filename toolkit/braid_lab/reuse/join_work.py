@@ -1,8 +1,8 @@
 """The work inside the operators of a deployment, modelled: pairs compared and intermediate results.
 
-``CostModel.processed_tuples_per_second`` counts the tuples at an operator's boundary. An operator
-of several inputs also makes intermediate results, and compares every tuple with the windows of the
-others. Seshadri 2008, section 5, states "computation costs" and does not say what it counts.
+``processed_tuples_per_second`` counts the tuples at an operator's boundary. An operator of several
+inputs also makes intermediate results, and compares every tuple with the windows of the others.
+Seshadri 2008, section 5, states "computation costs" and does not say what it counts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,16 @@ from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import Deployment, Operator
 from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.result_rates import Rates
+
+
+def processed_tuples_per_second(model: CostModel, deployment: Deployment) -> float:
+    """Return how many tuples operators receive and emit a second."""
+    rate = model.rates.result_rate
+    return sum(
+        sum(rate(f.definition) for f in deployment.operator_inflows(operator, operator.definition))
+        + rate(operator.definition)
+        for operator in deployment.operators.values()
+    )
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ from braid.papers.reuse.result_rates import Rates, StreamRate
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from braid_lab.reuse.join_work import processed_tuples_per_second
+
 _SITE = ONE_SITE.nodes[0].name
 
 
@@ -114,7 +116,7 @@ def _plan_deployment(asked: Sequence[DeployedQuery], reuse: Reuse) -> PlanningSe
 
 
 def _deployment_work(service: PlanningService) -> float:
-    return service.planner.model.processed_tuples_per_second(service.deployment)
+    return processed_tuples_per_second(service.planner.model, service.deployment)
 
 
 def infer_schemas(texts: Sequence[str], time: str) -> Schemas:

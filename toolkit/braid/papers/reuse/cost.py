@@ -55,17 +55,6 @@ class CostModel:
             for f in deployment.all_flows()
         )
 
-    def processed_tuples_per_second(self, deployment: Deployment) -> float:
-        """Return how many tuples operators receive and emit a second."""
-        return sum(
-            sum(
-                self.rates.result_rate(f.definition)
-                for f in deployment.operator_inflows(operator, operator.definition)
-            )
-            + self.rates.result_rate(operator.definition)
-            for operator in deployment.operators.values()
-        )
-
     def total_cost(self, deployment: Deployment) -> float:
         """Return C(G, Σ(t)) plus the cost of work."""
         operators = sum(self.operator_cost(deployment, o) for o in deployment.operators.values())

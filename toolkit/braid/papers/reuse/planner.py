@@ -273,8 +273,3 @@ class PlanningService:
     def withdraw_query(self, name: str) -> None:
         """Remove a query."""
         self.deployment = remove_queries(self.deployment, name)
-
-    @property
-    def current_cost(self) -> float:
-        """C(G, Σ(t)) now, modelled."""
-        return self.planner.model.total_cost(self.deployment)
