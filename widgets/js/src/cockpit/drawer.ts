@@ -162,7 +162,7 @@ export class Drawer {
 }
 
 function listKeys(box: HTMLElement): void {
-  const list = add(box, "dl", "braid-pairs");
+  const list = add(box, "dl", "braid-known");
   for (const [key, does] of Object.entries(KEYS)) {
     add(list, "dt", "", does);
     add(list, "dd", "", key);
