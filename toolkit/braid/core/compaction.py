@@ -169,18 +169,19 @@ def _find_mergeable_runs(tier: list[Block], limit: _SpanLimit | None) -> list[li
     due: list[list[Block]] = []
     runs: list[_Run] = []
     for b in sorted(tier, key=lambda b: (b.batch, b.key_range, b.id)):
-        run, overlapping = _Run([b], b.key_range, b.event_time_range, b.size_bytes), []
+        run = _Run([b], b.key_range, b.event_time_range, b.size_bytes)
+        merged: set[int] = set()
         for other in runs:
             # Most runs are of other keys: a call for each would take most of the time.
             touches = other.keys[0] <= run.keys[1] and run.keys[0] <= other.keys[1]
             if touches and _can_merge(other, run, limit):
                 run = other.append_run(run)
-            else:
-                overlapping.append(other)
+                merged.add(id(other))
+        if merged:
+            runs = [other for other in runs if id(other) not in merged]
         if len(run.blocks) < FANOUT:
-            runs = [*overlapping, run]
+            runs.append(run)
         else:
-            runs = overlapping
             due.append(run.blocks)
     return due
 
@@ -203,13 +204,17 @@ def _can_merge(a: _Run, b: _Run, limit: _SpanLimit | None) -> bool:
     """Return whether the total size and span of two runs whose keys touch are allowed."""
     if a.bytes + b.bytes > MOST_BYTES:
         return False
-    span = None if limit is None else _union_spans(a.span, b.span)
-    return limit is None or span is None or limit.admits_span(span)
+    if limit is None:
+        return True
+    span = _union_spans(a.span, b.span)
+    return span is None or limit.admits_span(span)
 
 
 def _union_spans(a: _Times | None, b: _Times | None) -> _Times | None:
     """Return the smallest span that contains both."""
-    return (min(a[0], b[0]), max(a[1], b[1])) if a and b else a or b
+    if not (a and b):
+        return a or b
+    return (a[0] if a[0] < b[0] else b[0]), (a[1] if a[1] > b[1] else b[1])
 
 
 def _union_key_ranges(blocks: list[Block]) -> Keys:

@@ -253,15 +253,14 @@ class PathProber:
 
     def _share_seconds(self, outcomes: Sequence[ProbeOutcome], seconds: float) -> None:
         """Share the seconds of probes among their hosts, by probes and compared pairs."""
-        shares: dict[int, int] = {}
+        shares = np.zeros(1 + max((int(each.pool.hosts.max()) for each in outcomes), default=0))
         for outcome in outcomes:
             pool = outcome.pool
             work = pool.probes[pool.arrival_numbers] + outcome.compared_pairs
-            for host, amount in zip(pool.hosts.tolist(), work.tolist(), strict=True):
-                shares[host] = shares.get(host, 0) + amount
-        total = max(1, sum(shares.values()))
-        for host, amount in shares.items():
-            self.replicas.host_metrics(host).seconds += seconds * amount / total
+            shares += np.bincount(pool.hosts, work, len(shares))
+        per_unit = seconds / max(1.0, float(shares.sum()))
+        for host in np.flatnonzero(shares).tolist():
+            self.replicas.host_metrics(host).seconds += float(shares[host]) * per_unit
 
     def _is_last(self, place: Place) -> bool:
         route, path, hop = place
