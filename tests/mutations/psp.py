@@ -137,7 +137,8 @@ def equations() -> Tries:
     """Return Fig. 16.2 of rings of some lengths, and Theorem 9."""
 
     def both() -> list[Claim]:
-        work = psp_experiments.count_ring_work((4, 8, 14, 19))
+        short = psp_experiments.RingSetting(seconds=12.0)
+        work = psp_experiments.count_ring_work((4, 8, 14), setting=short)
         times = psp_experiments.response_times(hops=psp_experiments.HOPS)
         claims = (closed.interior_claim, closed.fourteen_nodes_claim)
         return [
