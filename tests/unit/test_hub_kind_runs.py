@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
 from braid.errors import QueryError
 from braid.hub.hub import HubRun, QueryHub
+from braid.storage.manifest_log import ManifestLog
 from hub_cases import BATCHES, SECOND, SteppedHub, query_rows
 from hub_kind_runs import SIDES, KindQuery, KindScenario, answer_query, check_all_plans, make_tables
 
@@ -101,21 +106,59 @@ ASOF = (
 def test_an_as_of_query_that_comes_late_answers_the_tuples_that_are_not_final(
     match: str, tmp_path: Path
 ) -> None:
-    """It has the rows that the same query from the start has of these tuples."""
+    """It has the rows that the same query from the start has of these tuples.
+
+    One hub is never stopped. The drivers of the other die at each commit of three batches.
+    """
     sql = ASOF.replace(">=", match)
-    hubs = [SteppedHub(tmp_path / name, make_tables(DATA)) for name in ("first", "second")]
-    hubs[0].submit(sql, "early")
-    hubs[1].submit(make_query("left").sql, "other")
+    whole = SteppedHub(tmp_path / "first", make_tables(DATA))
+    hub = SteppedHub(tmp_path / "second", make_tables(DATA))
+    whole.submit(sql, "early")
+    hub.submit(make_query("left").sql, "other")
+    hub.submit(sql, "early")
     for batch in range(BATCHES):
         if batch == 4:
-            hubs[1].submit(sql, "late")
-        for hub in hubs:
+            hub.submit(sql + " AND f.id >= 0", "late")
+        whole.step()
+        if batch in (1, 4, BATCHES - 1):
+            hub = step_through_deaths(tmp_path / "second")
+        else:
             hub.step()
-    since = hubs[1].desk.last_query("late").complete_since["flights"]
+    since = hub.desk.last_query("late").complete_since["flights"]
     assert since is not None
-    rows = hubs[0].answered("early")
+    rows = whole.answered("early")
     expected = {r: n for r, n in rows.items() if r[2].timestamp() * SECOND >= since}
-    assert expected and hubs[1].answered("late") == expected
+    assert expected and hub.answered("late") == expected
+    assert hub.answered("early") == rows
+
+
+def step_through_deaths(folder: Path) -> SteppedHub:
+    """Run a batch of a hub whose driver dies before the first, the second, ... commit of it."""
+    for survived in range(10):
+        hub = SteppedHub(folder, make_tables(DATA))
+        try:
+            with dying_after(survived):
+                hub.step()
+        except OSError as error:
+            assert str(error) == "killed"
+        else:
+            assert survived > 1
+            return hub
+    raise AssertionError("the batch has more commits than operators")
+
+
+@contextmanager
+def dying_after(commits: int) -> Iterator[None]:
+    """Fail with "killed" before the commit of an operator or the hub that follows these."""
+    left, append = count(commits, -1), ManifestLog.append_entry
+
+    def commit_or_die(*given: Any) -> Any:
+        if next(left) == 0:
+            raise OSError("killed")
+        return append(*given)
+
+    with patch.object(ManifestLog, "append_entry", commit_or_die):
+        yield
 
 
 def test_a_query_that_comes_late_answers_the_tuples_that_are_not_final(tmp_path: Path) -> None:
