@@ -36,7 +36,7 @@ from hub_cases import (
     tables,
 )
 from pyspark.sql import DataFrame, SparkSession
-from unit.test_hub_kinds import KINDS, count_plain_rows
+from unit.test_hub_kinds import ASOF, KINDS, count_plain_rows
 
 
 def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
@@ -167,7 +167,8 @@ def test_joins_of_every_kind_have_the_rows_of_their_statements(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tables(3)
-    kinds = [*KINDS][:10:3] + [*KINDS][12:24:4]
+    statements = {**KINDS, **ASOF}
+    kinds = [*KINDS][:10:3] + [*KINDS][12:20:4] + [*ASOF][3:4]
     asked = {f"q{n}": sql for n, sql in enumerate(kinds)}
     run = run_scripted_hub(
         spark,
@@ -181,5 +182,5 @@ def test_joins_of_every_kind_have_the_rows_of_their_statements(
         for name, rows in data.items():
             db.register(name, rows.drop_columns(["batch"]))
         for name, sql in asked.items():
-            truth = Counter(db.sql(KINDS[sql]).fetchall())
+            truth = Counter(db.sql(statements[sql]).fetchall())
             assert count_plain_rows(query_rows(run, name)) == count_plain_rows(truth), sql

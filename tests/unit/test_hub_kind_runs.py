@@ -102,17 +102,30 @@ ASOF = (
 )
 
 
-@pytest.mark.parametrize("match", [">=", "<="])
+NEARBY = {
+    "flights": DATA["flights"],
+    "checkins": [
+        *DATA["checkins"],
+        {**DATA["checkins"][3], "id": 6, "ts": START + 30 * SECOND},
+        {**DATA["flights"][4], "id": 7},
+    ],
+}
+"""The same with a partner of flight 3 that is earlier, and one of flight 4 at the same time."""
+
+
+@pytest.mark.parametrize(
+    ("match", "pairs"), [(">=", {(3, 6), (4, 7)}), ("<", {(0, 0), (3, 3), (4, 5)})]
+)
 def test_an_as_of_query_that_comes_late_answers_the_tuples_that_are_not_final(
-    match: str, tmp_path: Path
+    match: str, pairs: set[tuple[int, int]], tmp_path: Path
 ) -> None:
     """It has the rows that the same query from the start has of these tuples.
 
     One hub is never stopped. The drivers of the other die at each commit of three batches.
     """
     sql = ASOF.replace(">=", match)
-    whole = SteppedHub(tmp_path / "first", make_tables(DATA))
-    hub = SteppedHub(tmp_path / "second", make_tables(DATA))
+    whole = SteppedHub(tmp_path / "first", make_tables(NEARBY))
+    hub = SteppedHub(tmp_path / "second", make_tables(NEARBY))
     whole.submit(sql, "early")
     hub.submit(make_query("left").sql, "other")
     hub.submit(sql, "early")
@@ -127,6 +140,7 @@ def test_an_as_of_query_that_comes_late_answers_the_tuples_that_are_not_final(
     since = hub.desk.last_query("late").complete_since["flights"]
     assert since is not None
     rows = whole.answered("early")
+    assert {row[:2] for row in rows if row[1] is not None} == pairs
     expected = {r: n for r, n in rows.items() if r[2].timestamp() * SECOND >= since}
     assert expected and hub.answered("late") == expected
     assert hub.answered("early") == rows
@@ -135,7 +149,7 @@ def test_an_as_of_query_that_comes_late_answers_the_tuples_that_are_not_final(
 def step_through_deaths(folder: Path) -> SteppedHub:
     """Run a batch of a hub whose driver dies before the first, the second, ... commit of it."""
     for survived in range(10):
-        hub = SteppedHub(folder, make_tables(DATA))
+        hub = SteppedHub(folder, make_tables(NEARBY))
         try:
             with dying_after(survived):
                 hub.step()

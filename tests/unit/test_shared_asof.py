@@ -129,6 +129,20 @@ def test_a_query_that_comes_later_answers_the_tuples_that_come_from_then_on(
     assert run.list_rows(second, begun, None) == Counter([(2, 1)])
 
 
+def test_a_new_query_answers_no_tuple_whose_partners_may_be_missing(tmp_path: Path) -> None:
+    """No query selected v < 3 of b, so that tuple 2 of a may have had partners; tuple 3 has not."""
+    rule = make_rule("latest", 12)
+    first = replace(make_query("first", rule), selections=(None, "v >= 5"))
+    run = SharedKinds(str(tmp_path / "run"), Chain(), (first,))
+    run.batch([(0, 1, 0, 1), (1, 2, 9, 1)])
+    run.add("second", (1, 13), (None, "v < 3"), parse_kind("left", ["a", "b"]), rule)
+    run.batch([(0, 2, 0, 1), (0, 3, 0, 20), (1, 3, 0, 1)])
+    assert run.count_waiting()["second"] == {"a": 1}
+    run.close()
+    second, begun = run.served["second"][0][:2]
+    assert run.list_rows(second, begun, None) == Counter([(3, None)])
+
+
 def test_partners_are_selected_by_the_query(tmp_path: Path) -> None:
     few = make_query("few", make_rule("latest", 12))
     few = replace(few, selections=("v < 3", "v >= 5"))
