@@ -113,13 +113,12 @@ class ChainPanel(RunScreenPanel):
         return super().settings() | {"queries": self.table.active_queries}
 
     def static_views(self) -> list[Any]:
-        """Return the screen, the active queries and the modelled cost of sharing them."""
+        """Return the active queries and the modelled cost of sharing them."""
         active, chosen = [q for q in self.table.queries if q.is_active], self.requested_settings()
         rows = [(q.name, q.window, q.selection or "every tuple") for q in active]
         queries = pd.DataFrame(rows, columns=["query", "window", "selection"])
         costs = {name: chosen[name] for name in ("rate", "sigma", "join", "overhead")}
         return [
-            self.screen,
             TextTable(queries),
             *strategy_charts(self.table.active_queries, self.table.streams, **costs),
         ]
