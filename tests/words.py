@@ -237,6 +237,8 @@ def check_subject(subject: str) -> str:
     'it ends with a full stop; it begins with What, a question word'
     """
     faults = []
+    if len(subject.split()) < 2:
+        faults.append(f"it is {subject!r}, at least two words are expected")
     if len(subject) > 72:
         faults.append(f"it has {len(subject)} characters, at most 72 are accepted")
     if subject.endswith("."):
