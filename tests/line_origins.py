@@ -36,10 +36,14 @@ class Origins:
 
     @classmethod
     def read(cls, root: Path) -> Origins:
-        """Return the commits that ``tests/line_origins.toml`` lists, with full hashes."""
+        """Return the hashes of the commits that ``tests/line_origins.toml`` lists.
+
+        It lists subjects, which stay the same if commits are applied again elsewhere.
+        """
         listed = tomllib.loads((root / "tests/line_origins.toml").read_text(encoding="utf-8"))
-        every = _run_git(root, "rev-list", "--reverse", "HEAD").decode().split()
-        place = {commit[:8]: n for n, commit in enumerate(every)}
+        log = _run_git(root, "log", "--reverse", "--format=%H %s").decode().splitlines()
+        every = [line[:40] for line in log]
+        place = {line[41:]: n for n, line in enumerate(log)}
         others = {every[place[c]] for c in listed["others"]}
         features = {
             name: frozenset(
