@@ -82,8 +82,7 @@ def read_checkable_settings(store: RunStore) -> dict[str, Any]:
     if "hub" in query:
         raise ValueError(
             f"{store.where} holds a hub, whose answers are made of the results of operators that "
-            "come and go with its queries; answers are recomputed for runs of a StreamJoin or a "
-            "SharedJoin"
+            "come and go with its queries; braid check --answers recomputes them by query"
         )
     return query
 

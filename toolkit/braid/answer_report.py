@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from braid.util.validation import format_value
@@ -11,14 +11,15 @@ from braid.util.validation import format_value
 
 @dataclass(frozen=True)
 class DifferingRow:
-    """A missing or wrong result, with its batch and values."""
+    """A missing or wrong result, with its batch, if it is known, and values."""
 
     is_missing: bool
-    batch: int
+    batch: int | None
     values: str
 
     def __str__(self) -> str:
-        return f"{'missing' if self.is_missing else 'not right'}, batch {self.batch}: {self.values}"
+        batch = "" if self.batch is None else f", batch {self.batch}"
+        return f"{'missing' if self.is_missing else 'not right'}{batch}: {self.values}"
 
 
 @dataclass(frozen=True)
@@ -65,17 +66,22 @@ class AnswerReport:
 
 @dataclass(frozen=True)
 class QueryReports:
-    """The outcome of ``check_answers`` for a run of many queries: ``reports`` by query."""
+    """The outcome of ``check_answers`` for a run of many queries: ``reports`` by query.
+
+    ``unchecked``: by query, why its answers cannot be recomputed.
+    """
 
     reports: Mapping[str, AnswerReport]
+    unchecked: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_right(self) -> bool:
-        """Whether no row of any query differs."""
-        return all(report.is_right for report in self.reports.values())
+        """Whether all queries are checked, and no row of any differs."""
+        return not self.unchecked and all(r.is_right for r in self.reports.values())
 
     def __str__(self) -> str:
-        return "\n".join(f"{name}: {report}" for name, report in self.reports.items())
+        lines = [f"{name}: {report}" for name, report in self.reports.items()]
+        return "\n".join(lines + [f"{n}: not checked: {why}" for n, why in self.unchecked.items()])
 
 
 def format_row(aliases: Sequence[str], structs: Sequence[Any]) -> str:

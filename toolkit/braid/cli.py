@@ -135,7 +135,8 @@ def _make_parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--answers",
         action="store_true",
-        help="also recompute the results from the input, and show differences",
+        help="also recompute the results from the input, by query if there are several, and show "
+        "differences",
     )
     check.add_argument(
         "--sample",
@@ -247,8 +248,19 @@ def _check_run(options: argparse.Namespace) -> int:
 
 def _check_answers(options: argparse.Namespace) -> int:
     from braid.answer_check import check_answers
+    from braid.hub.hub_answer_check import check_hub_answers
+    from braid.storage.run_store import open_store
 
-    report = check_answers(options.run, options.sample)
+    settings = open_store(options.run).read_settings() or {}
+    if "hub" in settings and options.sample != 1:
+        raise ValueError(
+            f"sample is {options.sample}, but a hub is checked as a whole; it must be 1"
+        )
+    report = (
+        check_hub_answers(options.run)
+        if "hub" in settings
+        else check_answers(options.run, options.sample)
+    )
     print(report)
     return 0 if report.is_right else 1
 

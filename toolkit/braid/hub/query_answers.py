@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from braid.errors import DamagedRunError, QueryError
-from braid.hub.hub_backend import AnswerPart, TickRange
-from braid.hub.hub_state import RegisteredQuery, ServingInterval
+from braid.hub.hub_backend import AnswerPart, StreamReader, TickRange
+from braid.hub.hub_state import HubState, RegisteredQuery, ServingInterval
 from braid.hub.operator_instance import read_operator_spec
 from braid.hub.query_completeness import find_final_time
 from braid.hub.query_parser import StreamQuery
 from braid.hub.query_registry import QueryRegistry
 from braid.storage.hub_files import check_pin, open_operator, operator_key
 from braid.util.error_summary import take_first_line
+
+
+class _AnswerSource(Protocol):
+    """The folder of a hub, its state and its reader, from which answers are read."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def ledger(self) -> HubState: ...
+    @property
+    def reader(self) -> StreamReader: ...
 
 
 def answer_query(desk: QueryRegistry, served: RegisteredQuery) -> Any:
@@ -33,7 +45,7 @@ def answer_query(desk: QueryRegistry, served: RegisteredQuery) -> Any:
 
 
 def compose_answer(
-    desk: QueryRegistry,
+    desk: _AnswerSource,
     served: RegisteredQuery,
     query: StreamQuery,
     spans: Sequence[ServingInterval],
@@ -60,7 +72,7 @@ def compose_answer(
 
 
 def _make_answer_part(
-    desk: QueryRegistry, span: ServingInterval, past: bool, epochs: range | None
+    desk: _AnswerSource, span: ServingInterval, past: bool, epochs: range | None
 ) -> AnswerPart:
     """Return the results of an operator that its pinned entry names. Each is verified.
 
