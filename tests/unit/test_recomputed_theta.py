@@ -75,7 +75,7 @@ def test_without_a_bound_on_the_ratio_of_sizes_the_load_is_within_1_875(hosts: i
     for few, first in product((1, 20), SIDE):
         counts = {"R": (few, 0), "S": (0, few)}[SIDE[1 - SIDE.index(first)]]
         decision = MappingDecision(hosts, (1, hosts)).at_checkpoint(*counts)
-        for _ in range(60 * hosts * few // 10):
+        for _ in range((20 + 5 * hosts) * few):
             decision = decision.add_counts(first == "R", first == "S")
             r, s = decision.r + decision.delta_r, decision.s + decision.delta_s
             if decision.is_checkpoint_due():
