@@ -31,12 +31,6 @@ def deployed(batches: int = 5) -> Tries:
     return [lambda: told]
 
 
-def contained() -> Tries:
-    """Return the same, by a clock that counts calls."""
-    with call_counting_clock("braid.hub.query_registry.clock.perf_counter"):
-        return deployed()
-
-
 def planned() -> Tries:
     """Return E9: plans of few queries."""
     return [lambda: seshadri.CLAIMS.test_claims(planners=study.planner_comparison(4, (3, 4), (8,)))]
@@ -134,11 +128,6 @@ def slower(clock: Any) -> Any:
     return SimpleNamespace(perf_counter=lambda: clock.perf_counter() + next(waits))
 
 
-def alone(settings: Any) -> Any:
-    """Return a hub that reuses nothing."""
-    return lambda *given: replace(settings(*given), reuse="separate")
-
-
 MUTATIONS = [
     Mutation(
         "a planner that reuses nothing, in Fig. 1",
@@ -202,13 +191,6 @@ MUTATIONS = [
         slower,
         answered,
         ("The increase in time to deployment is negligible",),
-    ),
-    Mutation(
-        "a hub that reuses nothing",
-        "braid_lab.reuse.airport_day.HubSettings",
-        alone,
-        contained,
-        ("A contained query is deployed in less time", "A contained query is deployed by planning"),
     ),
     Mutation(
         "plans from the bottom up for those from the top down",

@@ -147,7 +147,6 @@ def hashed() -> Tries:
         told.unskewed_hash_claim,
         told.collapse_claim,
         told.hash_growth_claim,
-        told.busiest_claim,
         told.disk_claim,
     )
     return [partial(claim, f) for claim in made]
@@ -336,7 +335,6 @@ MUTATIONS = [
         (
             "EQ5 under SHJ overflows",
             "MB a percent of the input: SHJ",
-            "SHJ loads a machine",
             "SHJ takes two orders",
         ),
         runs=("HashPartition",),
