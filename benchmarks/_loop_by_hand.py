@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _PAIRS = (("new_a", "b"), ("a", "new_b"), ("new_a", "new_b"))
-"""What is joined in a batch: new rows with stored ones, and with each other."""
+"""The joins of a batch: new rows with stored rows, and new rows with each other."""
 
 
 class LoopTook(NamedTuple):

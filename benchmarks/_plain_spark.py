@@ -13,7 +13,6 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from _common import RIVALS, builtin
@@ -50,12 +49,7 @@ class PlainSpark:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._process.communicate()  # the end of its input ends the process
 
     def run_join(

@@ -38,12 +38,12 @@ REASONS = {
         "results, is to take less than a third of the reading."
     ),
     "in process: ms a commit, last tenth / second tenth": (
-        "Only file operations became slower: a commit makes as many file calls as before (0.997), "
-        "and all but its files takes 1.06 times as long."
+        "Only file operations became slower. The number of file calls in a commit is unchanged "
+        "(0.997), and the rest of a commit takes 1.06 times as long."
     ),
     "on Spark: ms a commit, last tenth / second tenth": (
-        "The same commits as in process, where only file operations became slower. File calls "
-        "are not counted on Spark."
+        "A commit is the same as in process, where only file operations became slower. The "
+        "benchmark does not count file calls on Spark."
     ),
 }
 """By the end of a measure's name."""

@@ -146,7 +146,7 @@ def measure_own_run(browser: Browser, folder: Path) -> float:
 
 
 def measure_growth(browser: Browser, path: Path, minutes: int) -> dict[str, float]:
-    """Return elements and heap of a page after so many minutes of play, on a fake clock."""
+    """Return the elements and the heap of a page after ``minutes`` of play on a fake clock."""
     with opened_page(browser) as page:
         page.clock.install()
         page.goto(path.as_uri())

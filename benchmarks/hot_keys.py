@@ -31,7 +31,7 @@ FEW_RESULTS = 1.5
 """z from which few pairs are results."""
 CPU_LIMITS = {0.0: 1.05, 1.2: 1.3}
 SHORT = 4
-"""Times as many rounds of z = 0, whose runs are short and whose limit is narrow."""
+"""Factor on the number of rounds at z = 0, where runs are short and the limit is narrow."""
 
 
 def main() -> None:

@@ -38,8 +38,7 @@ from shared_kind_runs import run_random_queries
 EQUAL = "a.k = b.k"
 BAND = "a.n - b.n BETWEEN -20 AND 20"
 RANGES = f"{BAND} AND a.k <= b.k AND a.f - b.f BETWEEN -2 AND 2"
-"""Conditions of which two are searched; which two depends on the rows that are searched together.
-"""
+"""Conditions with several ranges. The search takes two, chosen by the rows searched together."""
 WITHIN = "a.k = b.k AND a.n < b.n"
 CHAIN = "a.k = b.k AND b.k = c.k"
 WINDOWS = {"a": 90, "b": 150}

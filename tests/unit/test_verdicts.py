@@ -39,7 +39,7 @@ RIVALS = re.compile(
     r"|overhead_range|state_slice_cost|wang_cost_parameters|mean_latency_seconds"
     r"|make_query_bitmap)$"
 )
-"""What is not below ``braid`` and yet a policy, a rival, a price or the paper's own equation."""
+"""Targets outside ``braid`` that are a policy, a rival, a price or an equation of the paper."""
 KNOWN = re.compile(
     r"ATR|CTR|PSP|Chain|ring|Grid|HashPartition|policy|planner|Lattice|computed|Spark|rule|bitmaps"
     r"|containment|HotKeys|HyperCube"

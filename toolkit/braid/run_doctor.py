@@ -131,7 +131,7 @@ def read_record(store: RunStore) -> RunRecord:
 
 
 class _StoredRecord(msgspec.Struct):
-    """What a diagnosis needs besides events; see ``RunRecord``."""
+    """The facts that a diagnosis needs besides events; see ``RunRecord``."""
 
     matches: list[tuple[tuple[Visit, int], tuple[float, float]]]
     windows: list[int | None]

@@ -1,7 +1,7 @@
 """Recompute the answers of a stopped hub of tables from its input, and compare them.
 
 DuckDB evaluates each statement over the stored input, for the batches in which its query was
-served. Of the hub's own code, only the parser of statements and the reader of answers are used.
+served. It uses only the hub's parser of statements and its reader of answers.
 Rows are optional, and counted, if they depend on a late tuple, on a tuple that the hub had
 forgotten when the query came, or on a tuple that need not be final yet.
 """

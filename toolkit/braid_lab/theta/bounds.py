@@ -1,4 +1,4 @@
-"""What a grid is measured against: ILF*, and the bound of Theorem 4.1 on ILF / ILF*.
+"""Bounds of grids: the optimal load ILF*, and the limit of Theorem 4.1 on ILF / ILF*.
 
 Source: Elseidy et al., "Scalable and Adaptive Online Joins", PVLDB 7(6), 2014, 4.1 and 4.2.
 """
