@@ -40,3 +40,10 @@ def test_tuples_of_a_stream_that_are_gone_are_unknown(spark: SparkSession, tmp_p
     never = run.why({"a": "id = 100000", "b": "true"})
     assert (never.verdict, never.is_certain) == ("unknown", False)
     assert "other tuples of a stream that does not end are not kept" in str(never)
+    partners = {row.b for row in run.results().selectExpr("b.id AS b").collect()}
+    lonely = ", ".join(str(id) for id in range(150) if id not in partners)
+    alone = run.why({"b": f"id IN ({lonely})"}, limit=100)
+    assert {judged.verdict for judged in alone.pairs} <= {"unknown", "late", "condition"}
+    ends = {(judged.verdict, step.outcome) for judged in alone.pairs for step in judged.steps}
+    assert ("unknown", "unknown") in ends and ("condition", "none") not in ends
+    assert not alone.is_certain

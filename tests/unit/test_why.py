@@ -219,6 +219,21 @@ def test_a_pair_that_should_be_there_and_one_that_should_not_are_faults() -> Non
     assert judge_pair(PairFacts(tuples, (true,), result=3), inner).verdict == "found"
 
 
+def test_a_partner_that_a_stream_may_have_forgotten_is_unknown() -> None:
+    """A stream that keeps all tuples answers for certain that none fulfils the condition."""
+    for behind, forgetful, verdict, is_certain in (
+        (0, (), "condition", True),
+        (7, (), "condition", True),
+        (0, ("b",), "unknown", False),
+        (7, ("b",), "late", False),
+    ):
+        facts = TupleFacts("a", "a id 1", 3, 0, behind)
+        judged = judge_pair(PairFacts((facts,), absent=("b",), forgetful=forgetful), RunFacts())
+        assert (judged.verdict, judged.is_certain) == (verdict, is_certain)
+    late = judge_pair(PairFacts((TupleFacts("a", "a id 1", 3, 0, 7),)), RunFacts())
+    assert (late.verdict, late.is_certain) == ("late", True)
+
+
 def test_a_change_of_placement_and_removed_results_are_named() -> None:
     tuples = (TupleFacts("a", "a id 1", 0, 0), TupleFacts("b", "b id 2", 4, 0))
     assert judge_pair(PairFacts(tuples), RunFacts(owes=True)).verdict == "owed"

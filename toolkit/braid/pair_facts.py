@@ -223,6 +223,7 @@ class PairSearch:
                 self._find_other_partner(members, numbers),
                 self._find_waiting(facts),
                 absent,
+                tuple(a for a in absent if a not in self.stored.complete_streams),
             )
 
     def _find_results(self, members: Sequence[str]) -> dict[tuple[int, ...], int]:

@@ -173,7 +173,7 @@ def _explain_chosen_pairs(search: PairSearch) -> Why:
         return Why(verdict, verdict != "unknown", (), seen, searched, sentences)
     judged = [judge_pair(pair, search.run) for pair in search.list_pair_facts()]
     pairs = tuple(sorted(judged, key=_measure_nearness))
-    is_certain = not any(pair.verdict == "unknown" for pair in pairs)
+    is_certain = all(pair.is_certain for pair in pairs)
     return Why(pairs[0].verdict, is_certain, pairs, seen, searched, {})
 
 

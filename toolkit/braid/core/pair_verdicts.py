@@ -155,6 +155,7 @@ class PairFacts:
     - ``partner``: in an as-of join, the partner that the first tuple has instead; empty: none.
     - ``waiting``: the alias of a member whose answer is not final; empty: none.
     - ``absent``: streams that were left out and have no tuple that completes it.
+    - ``forgetful``: those of ``absent`` that no longer keep all of their tuples.
     """
 
     tuples: tuple[TupleFacts, ...]
@@ -164,6 +165,7 @@ class PairFacts:
     partner: str = ""
     waiting: str = ""
     absent: tuple[str, ...] = ()
+    forgetful: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,11 @@ class PairVerdict:
     batch: int | None = None
     distance: tuple[int, float] = (0, 0.0)
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing unknown could change the verdict."""
+        return self.verdict != "unknown" and not (self.verdict == "late" and "unknown" in self.also)
+
 
 def judge_pair(pair: PairFacts, run: RunFacts) -> PairVerdict:
     """Return why a combination of tuples is a result, or is not."""
@@ -228,8 +235,10 @@ def _find_obstacles(pair: PairFacts, run: RunFacts) -> Iterator[tuple[str, Step]
         for part in pair.parts:
             if part.is_filter is is_filter and not part.is_true and not part.reason:
                 yield name, _describe_part(part)
-    for alias in pair.absent if all(part.value is not False for part in pair.parts) else ():
-        yield "condition", Step(alias, "none", "no tuple fulfils the condition with it")
+    incomplete = pair.absent if all(part.value is not False for part in pair.parts) else ()
+    for alias in incomplete:
+        if alias not in pair.forgetful:
+            yield "condition", Step(alias, "none", "no tuple fulfils the condition with it")
     yield from (("window", step) for step in _find_narrow_windows(pair, run))
     for fact in pair.tuples:
         if fact.behind:
@@ -238,6 +247,10 @@ def _find_obstacles(pair: PairFacts, run: RunFacts) -> Iterator[tuple[str, Step]
                 "late",
                 Step(fact.alias, "late", f"{fact.label} {late}{_describe_partner(pair, fact)}"),
             )
+    for alias in incomplete:
+        if alias in pair.forgetful:
+            reason = "no tuple that is kept fulfils the condition with it; others may have done so"
+            yield "unknown", Step(alias, "unknown", reason)
     for part in pair.parts:
         if part.reason:
             yield "unknown", _describe_part(part)
