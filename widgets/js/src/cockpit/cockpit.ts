@@ -49,6 +49,7 @@ export class Cockpit {
   private selected = "";
   private time = 1;
   private timer = 0;
+  private playing = false;
   private last = 0;
   private shown: BatchFrame | undefined;
 
@@ -93,7 +94,7 @@ export class Cockpit {
 
   /** Puts what came since to the page; who looks at an earlier batch stays there. */
   more(more: More): void {
-    const follows = this.position >= this.page.frames.length - 1 && !this.timer;
+    const follows = this.position >= this.page.frames.length - 1 && !this.playing;
     const batch = this.frame?.batch ?? 0;
     this.page = extend(this.page, more);
     const { frames } = this.page;
@@ -202,6 +203,7 @@ export class Cockpit {
   private stop(): void {
     cancelAnimationFrame(this.timer);
     this.timer = 0;
+    this.playing = false;
     this.time = 1;
     this.play.textContent = "▶ Play";
   }
@@ -209,6 +211,7 @@ export class Cockpit {
   /** Moves through the batch, and with ``on`` through those after it. */
   private glide(on = false): void {
     cancelAnimationFrame(this.timer);
+    this.playing = on;
     [this.time, this.last] = [0, performance.now()];
     const tick = (now: number) => {
       const quick = this.frame?.state_map.grid?.is_moving ? SLOW : QUICK;
