@@ -22,7 +22,9 @@ from braid_lab.reports.notebook_runner import (
     run_notebook,
 )
 from braid_lab.reports.report_history import ReportRun, append_run_to_history
+from braid_lab.reports.report_index import write_report_index
 from braid_lab.reports.report_page import find_external_urls
+from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from oracle import wait_until
 
@@ -146,7 +148,8 @@ def test_the_top_of_a_page_has_the_answer_and_its_changes(
     assert "<title>A small report</title>" in first and "first run of these settings" in first
     assert "<h1>The fullest host holds 400 rows.</h1>" in first and "Adapting pays." in first
     assert (data["report"], data["title"]) == ("small", "A small report")
-    assert data["verdict"] == {"passed": 1, "total": 1, "failed": [], "error": ""}
+    verdict = {"passed": 1, "total": 1, "failed": [], "error": "", "expectations": []}
+    assert data["verdict"] == verdict
     assert data["figures"] == [{"name": "line", "columns": ["y"], "rows": [[1], [4]]}]
     assert [f["value"] for f in data["headlines"]] == [400, 0.25]
     assert {"braid", "python", "pyspark", "duckdb"} <= set(data["versions"])
@@ -162,13 +165,31 @@ def test_the_top_of_a_page_has_the_answer_and_its_changes(
     assert braid(folder, *given, *more, "--keep", "1") == 1
     second = page.read_text()
     assert "▲ 33 % more than usual" in second and "last run 299" in second
-    assert mark.read_text() == "Rows on the fullest host: 400, 33 % more than usual.\n"
-    assert capfd.readouterr().err == (
-        "braid: small: expected rows on the fullest host < 400; it is 400\n"
-        "braid: small: no figure is named 'x'; there are: rows on the fullest host, seconds of a "
-        "batch\n"
-    )
+    unmet = [
+        ["fullest < 400", "expected rows on the fullest host < 400; it is 400"],
+        [
+            "x = 1",
+            "no figure is named 'x'; there are: rows on the fullest host, seconds of a batch",
+        ],
+    ]
+    reasons = [reason for _, reason in unmet]
+    assert mark.read_text().splitlines() == [
+        *(f"Fails since this run: {reason}" for reason in reasons),
+        "Rows on the fullest host: 400, 33 % more than usual.",
+    ]
+    told = capfd.readouterr()
+    assert told.err.splitlines() == [f"braid: small: {reason}" for reason in reasons]
+    assert "; 1 of 1 checks passed, 0 of 2 expectations met\n" in told.out
+    top = BeautifulSoup(second, "html.parser").select_one(".braid-report")
+    assert top and top.h1 and top.h1.text == "2 of 2 expectations failed, the check holds."
+    alarm = top.select_one(".braid-report-alarm")
+    assert alarm and alarm.text.splitlines() == reasons
+    assert json.loads(page.with_suffix(".json").read_text())["verdict"]["expectations"] == unmet
     runs = [json.loads(line) for line in history.read_text().splitlines()]
+    assert runs[-1]["expectations"] == unmet
+    index = write_report_index(tmp_path).read_text()
+    assert "<h1>1 of 1 report failed: A small report.</h1>" in index
+    assert "2 of 2 expectations failed, the check holds" in index
     assert [len(r["cells"]) for r in runs] == [0, 0, 0, 0, 5], "a torn line is gone"
     assert (tmp_path / runs[-1]["page"]).read_text() == second
     assert (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from braid_lab.reports.report_history import (
 from braid_lab.reports.report_index import make_index_heading, render_index_page, write_report_index
 from braid_lab.reports.report_summary import render_page_top
 from braid_lab.reports.run_description import describe_run
+from braid_lab.reports.sweep import render_sweep_page
 from bs4 import BeautifulSoup
 
 SECONDS = Figure("seconds of a batch", 0.25, "s", "less")
@@ -78,6 +79,27 @@ def test_runs_of_other_settings_and_runs_that_failed_are_no_measure() -> None:
         "Fails since this run: it died"
     ]
     assert describe_changes(RUN, [RUN, failed]) == ["Holds again: the bound"]
+
+
+def test_an_expectation_that_fails_or_is_met_again_is_a_change() -> None:
+    reason = "expected seconds of a batch < 0.2; it is 0.25"
+    met = replace(RUN, expectations=(("seconds < 0.2", ""), ("rows < 9", "")))
+    unmet = replace(RUN, expectations=(("seconds < 0.2", reason), ("rows < 9", "")))
+    assert describe_changes(unmet, [met]) == [f"Fails since this run: {reason}"]
+    assert describe_changes(unmet, [RUN]) == [f"Fails since this run: {reason}"], "a new one"
+    worse = replace(RUN, expectations=(("seconds < 0.2", reason.replace("0.25", "0.3")),))
+    assert describe_changes(worse, [unmet]) == [], "it failed before"
+    assert describe_changes(met, [unmet]) == ["Holds again: seconds < 0.2"]
+    assert describe_changes(RUN, [unmet]) == [], "it is no longer expected"
+    assert describe_changes(unmet, [unmet] * 4) == [], "its figures are a measure"
+    assert ReportRun.from_dict(json.loads(json.dumps(asdict(unmet)))) == unmet
+    assert unmet.verdict == "1 of 2 expectations failed, all 2 checks hold"
+    assert met.verdict == "all 2 checks hold, all 2 expectations met"
+    assert replace(worse, total=0).verdict == "the expectation failed"
+    assert replace(worse, error="it died").verdict == "broke off, the expectation failed"
+    assert make_index_heading([[RUN], [unmet]]) == "1 of 2 reports failed: Adaptive join."
+    assert '<span class="braid-report-bad">1 of 2 exp' in render_index_page([[met, unmet]])
+    assert "1 of 2 runs failed" in render_sweep_page([met, unmet], ["skew"])
 
 
 def test_a_history_keeps_300_runs_and_forgets_a_torn_line(tmp_path: Path) -> None:

@@ -42,6 +42,11 @@ class Expectation:
             )
         return cls(match[1], match[2], float(re.sub("[,_]", "", match[3])))
 
+    @property
+    def text(self) -> str:
+        """The expectation in one form, however it was written."""
+        return f"{self.name} {self.comparison} {format_number(self.bound)}"
+
     def explain_failure(self, figures: Sequence[Figure]) -> str:
         """Return why the figures fail the expectation; empty if they meet it."""
         same = [f for f in figures if f.name == self.name]
@@ -57,3 +62,21 @@ class Expectation:
             f"expected {figure.name} {self.comparison} {format_number(self.bound)}; "
             f"it is {format_number(figure.value)}"
         )
+
+
+def judge_expectations(
+    expectations: Sequence[Expectation], figures: Sequence[Figure], seconds: float, failed: int
+) -> tuple[tuple[str, str], ...]:
+    """Return the text of each expectation, and why it is not met; empty: it is.
+
+    "report seconds" and "failed checks" are figures too, if they are named in full.
+
+    - ``seconds``: duration of the report.
+    - ``failed``: number of checks that failed.
+    """
+    totals = [Figure("report seconds", seconds, "s"), Figure("failed checks", failed)]
+    names = {f.name for f in totals}
+    return tuple(
+        (e.text, e.explain_failure([*figures, *totals] if e.name in names else figures))
+        for e in expectations
+    )

@@ -19,7 +19,6 @@ from braid_lab.reports import report_outcome, report_summary
 from braid_lab.reports.notebook_parameters import NotebookError
 from braid_lab.reports.page import PageContent, read_content
 from braid_lab.reports.report_command import ReportOrder
-from braid_lab.reports.report_figures import Figure
 from braid_lab.reports.report_history import (
     ReportRun,
     append_run_to_history,
@@ -85,7 +84,9 @@ def _run_one_combination(
     about = files.read_notebook_info(order.notebook)
     ran, claims, content = _execute_notebook(order, about, values, options.verbose)
     parameters = {**order.defaults, **values}
-    outcome = report_outcome.make_outcome(order.name, about.title, parameters, ran, claims, content)
+    outcome = report_outcome.make_outcome(
+        order.name, about.title, parameters, ran, claims, content, order.expectations
+    )
     run = report_outcome.make_report_run(outcome, page.name, content)
     top = report_summary.render_page_top(outcome, run, content, order.defaults, order.earlier)
     try:
@@ -96,28 +97,16 @@ def _run_one_combination(
     if options.json:
         report_outcome.write_outcome(outcome, page.with_suffix(".json"))
     size = f"{len(html.encode()) / 1e6:.1f} MB"
-    print(f"wrote {page} ({size}); {report_summary.format_verdict(outcome)}")
+    print(f"wrote {page} ({size}); {report_summary.format_verdict(run)}")
     if content.answer:
         print(content.answer)
     reasons = [ran.error] if ran.error else []
-    reasons += [*_list_broken_expectations(order, run)]
+    reasons += run.unmet.values()
     reasons += [*_report_changes(order, run, page, options.on_change)]
     _keep_run_and_page(order, run, page, options.keep)
     for reason in reasons:
         _print_refusal(f"{order.name}: {reason}", 1)
     return run, 1 if reasons else 0, ran.was_interrupted
-
-
-def _list_broken_expectations(order: ReportOrder, run: ReportRun) -> Iterator[str]:
-    """Yield why expectations fail. "report seconds" and "failed checks" are figures too."""
-    totals = [
-        Figure("report seconds", run.seconds, "s"),
-        Figure("failed checks", len(run.failed)),
-    ]
-    for expectation in order.expectations:
-        exact = any(f.name == expectation.name for f in totals)
-        if reason := expectation.explain_failure([*run.figures, *totals] if exact else run.figures):
-            yield reason
 
 
 def _report_changes(

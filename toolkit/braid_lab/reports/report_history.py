@@ -30,6 +30,7 @@ class ReportRun:
     - ``commit``: Braid's commit, or its version in an installed package.
     - ``page``: file name of the page of this run.
     - ``cells``: first line and seconds of each cell; only the newest run has them.
+    - ``expectations``: text of each expectation, and why it is not met; empty: it is.
     """
 
     report: str
@@ -46,16 +47,18 @@ class ReportRun:
     commit: str
     page: str
     cells: tuple[tuple[str, float], ...] = ()
+    expectations: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> ReportRun:
         """Return the run of a line of a history. Unknown fields are ignored."""
         fields = {name: stored[name] for name in cls.__dataclass_fields__ if name in stored}
         figures = tuple(Figure(**f) for f in stored["figures"])
-        cells = tuple((title, took) for title, took in stored.get("cells", ()))
-        return cls(
-            **{**fields, "failed": tuple(stored["failed"]), "figures": figures, "cells": cells}
-        )
+        pairs = {
+            name: tuple((first, second) for first, second in stored.get(name, ()))
+            for name in ("cells", "expectations")
+        }
+        return cls(**{**fields, "failed": tuple(stored["failed"]), "figures": figures, **pairs})
 
     @property
     def is_sound(self) -> bool:
@@ -63,7 +66,27 @@ class ReportRun:
         return not self.failed and not self.error
 
     @property
+    def is_as_expected(self) -> bool:
+        """Whether the run is sound and meets all expectations."""
+        return self.is_sound and not self.unmet
+
+    @property
+    def unmet(self) -> dict[str, str]:
+        """Why expectations are not met, by their text."""
+        return {text: reason for text, reason in self.expectations if reason}
+
+    @property
     def verdict(self) -> str:
+        """The verdict of checks and expectations in a few words; those that fail come first."""
+        if not self.expectations:
+            return self.verdict_of_checks
+        texts = [self.verdict_of_checks] if self.total or not self.is_sound else []
+        place = 0 if self.is_sound and self.unmet else len(texts)
+        texts.insert(place, self.verdict_of_expectations)
+        return ", ".join(texts)
+
+    @property
+    def verdict_of_checks(self) -> str:
         """The verdict of the checks in a few words."""
         if self.failed:
             return f"{len(self.failed)} of {self.total} checks failed"
@@ -72,6 +95,16 @@ class ReportRun:
         if not self.total:
             return "nothing to check"
         return f"all {self.total} checks hold" if self.total > 1 else "the check holds"
+
+    @property
+    def verdict_of_expectations(self) -> str:
+        """The verdict of the expectations in a few words."""
+        unmet, total = len(self.unmet), len(self.expectations)
+        if total == 1:
+            return "the expectation failed" if unmet else "the expectation is met"
+        return (
+            f"{unmet} of {total} expectations failed" if unmet else f"all {total} expectations met"
+        )
 
 
 def history_file(page: Path) -> Path:
@@ -139,7 +172,8 @@ def compare_with_earlier(run: ReportRun, earlier: Sequence[ReportRun]) -> dict[s
 def describe_changes(run: ReportRun, earlier: Sequence[ReportRun]) -> list[str]:
     """Return what is different from earlier runs of equal settings, one sentence each.
 
-    These are the checks that failed or hold again since the last run, and changed figures.
+    These are the checks and expectations that failed or hold again since the last run, and changed
+    figures.
     """
     equal = select_equal_settings(earlier, run.settings)
     sentences = [
@@ -149,15 +183,21 @@ def describe_changes(run: ReportRun, earlier: Sequence[ReportRun]) -> list[str]:
         )
         if change.is_change
     ]
-    before = _list_failures(equal[-1]) if equal else _list_failures(run)
-    failing = [name for name in _list_failures(run) if name not in before]
-    healed = [name for name in before if name not in _list_failures(run)]
+    last = equal[-1] if equal else run
+    before, now = _list_failures(last), _list_failures(run)
+    given = dict(run.expectations)
     return [
-        *(f"Fails since this run: {name}" for name in failing),
-        *(f"Holds again: {name}" for name in healed),
+        *(f"Fails since this run: {now[name]}" for name in now if name not in before),
+        *(
+            f"Holds again: {name}"
+            for name in before
+            if name not in now and (name in given or name not in last.unmet)
+        ),
         *sentences,
     ]
 
 
-def _list_failures(run: ReportRun) -> list[str]:
-    return [*run.failed, *([run.error] if run.error else [])]
+def _list_failures(run: ReportRun) -> dict[str, str]:
+    """Return what failed, and its text: checks, the end of the run, and expectations."""
+    names = [*run.failed, *([run.error] if run.error else [])]
+    return {**{name: name for name in names}, **run.unmet}

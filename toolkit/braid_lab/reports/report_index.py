@@ -42,7 +42,7 @@ def write_report_index(folder: Path) -> Path:
 
 def _rank_report(runs: Sequence[ReportRun]) -> tuple[bool, bool, str]:
     """Return the place of a report in the index: those that failed first, then those worse."""
-    return (runs[-1].is_sound, not _is_worse(runs), runs[-1].title)
+    return (runs[-1].is_as_expected, not _is_worse(runs), runs[-1].title)
 
 
 def _is_worse(runs: Sequence[ReportRun]) -> bool:
@@ -79,7 +79,7 @@ def _format_count(number: int, what: str) -> str:
 def make_index_heading(histories: Sequence[Sequence[ReportRun]]) -> str:
     """Return the answer of all reports: whether their checks hold, and which are worse."""
     last = [runs[-1] for runs in histories]
-    failing = [r.title or r.report for r in last if not r.is_sound]
+    failing = [r.title or r.report for r in last if not r.is_as_expected]
     worse = [runs[-1].title or runs[-1].report for runs in histories if _is_worse(runs)]
     if failing:
         count = f"{len(failing)} of {_format_count(len(last), 'report')} failed"

@@ -6,7 +6,7 @@ import ast
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +17,7 @@ import braid
 from braid.util.git_checkout import git_commit
 from braid.util.machine import available_cores, machine_memory
 
+from braid_lab.reports.expectations import Expectation, judge_expectations
 from braid_lab.reports.notebook_runner import NotebookRun
 from braid_lab.reports.page import VARIABLE, PageContent
 from braid_lab.reports.report_history import ReportRun
@@ -36,13 +37,18 @@ def make_outcome(
     ran: NotebookRun,
     claims: Iterable[Any],
     content: PageContent,
+    expectations: Sequence[Expectation],
 ) -> Outcome:
     """Return the outcome of report ``name``.
 
-    ``claims`` are those that its notebook checked, and ``content`` is its first page.
+    ``claims`` are those that its notebook checked, ``content`` is its first page, and
+    ``expectations`` are those of its figures.
     """
     asserted = [*_list_asserting_cells(ran)]
     checks = [*asserted, *_list_required_claims(claims)]
+    failed = [what for what, passed in checks if passed is False]
+    seconds = round(ran.total_seconds, 1)
+    judged = judge_expectations(expectations, content.figures, seconds, len(failed))
     return {
         "format_version": VERSION,
         "report": name,
@@ -51,8 +57,9 @@ def make_outcome(
         "verdict": {
             "passed": sum(passed is True for _, passed in checks),
             "total": len(checks),
-            "failed": [what for what, passed in checks if passed is False],
+            "failed": failed,
             "error": ran.error,
+            "expectations": [[text, reason] for text, reason in judged],
         },
         "answer": content.answer,
         "headlines": [asdict(f) for f in content.figures],
@@ -61,7 +68,7 @@ def make_outcome(
         "claims": [dict(c) for c in _select_latest_claims(claims)],
         "figures": list(_read_figures(ran)),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(ran.total_seconds, 1),
+        "seconds": seconds,
         "cells": [[title, round(took, 1)] for title, took in ran.cells],
         "versions": package_versions(),
         "machine": f"{platform.machine()}, {available_cores()} cores, "
@@ -148,6 +155,7 @@ def make_report_run(outcome: Outcome, page: str, content: PageContent) -> Report
         commit=versions.get("commit", versions["braid"]),
         page=page,
         cells=tuple((title, took) for title, took in outcome["cells"]),
+        expectations=tuple((text, reason) for text, reason in verdict["expectations"]),
     )
 
 

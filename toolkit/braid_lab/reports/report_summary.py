@@ -32,21 +32,17 @@ SHOWN_RUNS = 12
 """Maximum number of earlier runs on a page."""
 
 
-def format_verdict(outcome: Outcome) -> str:
+def format_verdict(run: ReportRun) -> str:
     """Return the verdict as a sentence."""
-    verdict = outcome["verdict"]
-    checks = (
-        f"{verdict['passed']} of {verdict['total']} checks passed"
-        if verdict["total"]
-        else "nothing to check"
-    )
-    broken = "" if not verdict["error"] else ", and it was broken off"
-    return f"{checks}{broken}"
+    checks = f"{run.passed} of {run.total} checks passed" if run.total else "nothing to check"
+    met = len(run.expectations) - len(run.unmet)
+    expected = f", {met} of {len(run.expectations)} expectations met" if run.expectations else ""
+    return f"{checks}{expected}{', and it was broken off' if run.error else ''}"
 
 
 def make_heading(run: ReportRun, content: PageContent) -> str:
-    """Return the heading: the answer if all checks hold, else their verdict."""
-    if content.answer and run.is_sound:
+    """Return the heading: the answer if all checks and expectations hold, else their verdict."""
+    if content.answer and run.is_as_expected:
         return content.answer
     verdict = "the report broke off" if run.error and not run.failed else run.verdict
     return f"{verdict[:1].upper()}{verdict[1:]}."
@@ -70,7 +66,7 @@ def render_page_top(
         STYLE + LAYOUT_SCRIPT,
         _render_context(run, defaults, len(equal)),
         f"<h1>{escape(make_heading(run, content))}</h1>",
-        _render_alarm(outcome, content),
+        _render_alarm(outcome, run, content),
         _render_cards(content.figures[:HEADLINES], changes, equal),
         content.picture.to_html() if content.picture else "",
         _render_findings(content, outcome, describe_changes(run, earlier)),
@@ -91,9 +87,10 @@ def _render_context(run: ReportRun, defaults: Mapping[str, Any], earlier: int) -
     )
 
 
-def _render_alarm(outcome: Outcome, content: PageContent) -> str:
+def _render_alarm(outcome: Outcome, run: ReportRun, content: PageContent) -> str:
     """Return what failed, and the answer, which then is no heading."""
-    failed = [*outcome["verdict"]["failed"], *filter(None, [outcome["verdict"]["error"]])]
+    verdict = outcome["verdict"]
+    failed = [*verdict["failed"], *filter(None, [verdict["error"]]), *run.unmet.values()]
     if not failed:
         return ""
     lead = f'<p class="braid-report-lead">{escape(content.answer)}</p>' if content.answer else ""
@@ -164,7 +161,7 @@ def _render_folds(
     defaults: Mapping[str, Any],
     earlier: Sequence[ReportRun],
 ) -> Iterator[str]:
-    yield render_folded_section("Checks", run.verdict, _render_checks(outcome))
+    yield render_folded_section("Checks", run.verdict, _render_checks(outcome, run))
     runs = [*select_equal_settings(earlier, run.settings), run][-SHOWN_RUNS:]
     yield render_folded_section(
         "Runs with these settings", f"{len(runs)} shown", _render_runs(runs)
@@ -177,7 +174,7 @@ def _render_folds(
     yield render_folded_section("Settings and versions", "", _render_settings(outcome, defaults))
 
 
-def _render_checks(outcome: Outcome) -> str:
+def _render_checks(outcome: Outcome, run: ReportRun) -> str:
     rows = [
         [
             escape(f"{c['paper']}, {c['source']}"),
@@ -189,6 +186,10 @@ def _render_checks(outcome: Outcome) -> str:
     ]
     cells = [
         ["", escape(title), "", _render_claim_verdict(held)] for title, held in outcome["asserted"]
+    ]
+    cells += [
+        ["--expect", escape(text), escape(reason), _render_claim_verdict("no" if reason else "yes")]
+        for text, reason in run.expectations
     ]
     if not rows and not cells:
         return "<p>This notebook checks nothing.</p>"
@@ -238,7 +239,7 @@ def _render_course(runs: Sequence[ReportRun], names: Sequence[str]) -> str:
 
 def render_verdict(run: ReportRun) -> str:
     """Return the verdict of a run's checks in its color."""
-    tone = ("good" if run.total else "same") if run.is_sound else "bad"
+    tone = ("good" if run.total or run.expectations else "same") if run.is_as_expected else "bad"
     return f'<span class="braid-report-{tone}">{escape(run.verdict)}</span>'
 
 

@@ -32,7 +32,7 @@ def name_run_page(page: Path, values: Mapping[str, Any], varied: Sequence[str]) 
 def render_sweep_page(runs: Sequence[ReportRun], varied: Sequence[str]) -> str:
     """Return the page of a sweep: the answer, a picture if one number varies, and a table."""
     first = runs[0]
-    failed = sum(not r.is_sound for r in runs)
+    failed = sum(not r.is_as_expected for r in runs)
     checks = f"{failed} of {len(runs)} runs failed" if failed else f"all {len(runs)} runs hold"
     body = (
         f'<p class="braid-report-context"><b>{escape(first.title or first.report)}</b><span>'
