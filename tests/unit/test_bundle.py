@@ -180,6 +180,8 @@ def test_what_is_no_run_or_no_bundle_is_refused(
     for last in (0, "3"):
         with pytest.raises(ValueError, match="last is"):
             braid.bundle(tmp_path / "run", last=last)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"b.tar'; its name must end in .zip$"):
+        braid.bundle(tmp_path / "run", tmp_path / "b.tar")
     made = braid.bundle(tmp_path / "run", tmp_path / "b.zip")
     for file, sentence in ((made.file, "has no data"), (tmp_path / "run/run.json", "no bundle")):
         assert main(["unbundle", str(file), str(tmp_path / "new")]) == 2

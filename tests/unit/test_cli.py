@@ -278,7 +278,10 @@ def test_the_time_left_of_a_first_run_is_that_expected_less_what_is_gone() -> No
         (["small", "-p", "rates=20,"], "rates is '20,'; it takes above 0\n"),
         (["small", "-p", "form=odd"], "form is 'odd'; it takes one of fast, slow\n"),
         (["small", "-o", "/proc/x/y.html"], "/proc/x/y.html cannot be written (No such file"),
-        (["small", "-o", os.devnull], f"{os.devnull} exists; -f replaces it"),
+        (
+            ["small", "-o", f"{os.devnull}.png"],
+            f"the file is '{os.devnull}.png'; its name must end in .html or .htm\n",
+        ),
         (["small", "-o", "/", "-f"], "/ is a folder; -o takes a file"),
         (
             ["reports/"],

@@ -182,6 +182,8 @@ def test_a_chart_saves_an_offline_page_once(tmp_path):
     with pytest.raises(FileExistsError, match="pass overwrite=True"):
         chart.save(path)
     chart.save(path, overwrite=True)
+    with pytest.raises(ValueError, match=r"its name must end in .html or .htm$"):
+        chart.save(tmp_path / "line.svg")
     assert len(chart.to_html(first=False)) < 100_000
 
 

@@ -28,7 +28,7 @@ from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore
 from braid.util.machine import available_cores, format_bytes, machine_memory
 from braid.util.package_versions import find_braid_version, list_versions
-from braid.util.validation import check_int
+from braid.util.validation import check_ending, check_int
 
 _ENDING = ".braid.zip"
 
@@ -79,7 +79,7 @@ def bundle(
     path
         Folder of a run, running or ended, also of a damaged one.
     file
-        The file. Default: the name of the folder, ending in ".braid.zip".
+        The file, which ends in ".zip". Default: the folder's name and ".braid.zip".
     data
         Whether to add all data, for ``unbundle`` and ``StreamJoin.resume``. Without, no row is in
         it. Only for runs of tables that are not running.
@@ -88,7 +88,8 @@ def bundle(
     overwrite
         Whether to replace the file if it exists.
 
-    Raises ValueError for a bucket, a folder without a run, and ``data`` of a run of Spark,
+    Raises ValueError for a bucket, a folder without a run, a file that does not end in .zip, and
+    ``data`` of a run of Spark,
     FileExistsError if the file exists, and RuntimeError for ``data`` of a run that is active.
     """
     if last is not None:
@@ -97,6 +98,7 @@ def bundle(
             raise ValueError("last is for a bundle without data, which has events only")
     store = _open_run(path, data)
     target = Path(file) if file is not None else Path(f"{store.path.name}{_ENDING}")
+    check_ending(target, ".zip")
     if target.exists() and not overwrite:
         raise FileExistsError(f"{target} exists")
     events = select_events(store.path / "events.jsonl", last)

@@ -160,6 +160,19 @@ def check_folder(value: Any, what: str = "the run's folder") -> Path:
     return path
 
 
+def check_ending(file: Path, *endings: str) -> None:
+    """Raise ValueError unless the name of the file ends in one of these.
+
+    >>> check_ending(Path("run.png"), ".html", ".htm")
+    Traceback (most recent call last):
+    ValueError: the file is 'run.png'; its name must end in .html or .htm
+    """
+    if not file.name.lower().endswith(endings):
+        raise ValueError(
+            f"the file is {format_value(str(file))}; its name must end in {' or '.join(endings)}"
+        )
+
+
 def check_types(value: Any) -> None:
     """Raise ValueError for the first field of a dataclass whose value is not of its type."""
     check_settings(type(value), {f.name: getattr(value, f.name) for f in fields(value) if f.init})

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from braid.util.validation import check_ending
+
 from braid_lab.reports import notebook_runner
 from braid_lab.reports.expectations import Expectation
 from braid_lab.reports.notebook_parameters import (
@@ -154,9 +156,10 @@ def _split_settings(texts: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _check_output(output: Path, force: bool) -> None:
-    """Raise NotebookError unless the page can be written."""
+    """Raise NotebookError, or ValueError for its ending, unless the page can be written."""
     if output.is_dir():
         raise NotebookError(f"{output} is a folder; -o takes a file")
+    check_ending(output, ".html", ".htm")
     if output.exists() and not force:
         raise NotebookError(f"{output} exists; -f replaces it")
     try:

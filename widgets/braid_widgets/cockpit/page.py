@@ -15,7 +15,7 @@ from braid.core.event_jsonl import read_events
 from braid.core.run_events import BatchCommitted
 
 from braid_widgets.base import colors
-from braid_widgets.base.charts import save_page
+from braid_widgets.base.charts import check_page_file, save_page
 from braid_widgets.base.player import read_bundle, read_styles, thin
 from braid_widgets.base.svg_chart import chart_svg
 from braid_widgets.cockpit.frames import CockpitPage, FrameCollector, make_page, run_state
@@ -121,8 +121,10 @@ def save_run_page(
 ) -> Path:
     """Write a run as an offline page and return its path.
 
-    Raises FileExistsError if the file exists, unless ``overwrite``.
+    Raises FileExistsError if the file exists, unless ``overwrite``, and ValueError unless it ends
+    in .html or .htm.
     """
+    check_page_file(path, overwrite)
     html = page_html(recorded_page(load_events(events)), plays=True)
     head = f"{HEAD}<title>Braid: a recorded run</title></head><body>"
     return save_page(path, f"{head}{html}</body></html>", overwrite)
