@@ -277,10 +277,6 @@ def test_a_stopped_run_is_checked_as_far_as_it_came(tmp_path: Path) -> None:
     ("changed", "sentence"),
     [
         (
-            {"hub": 1},
-            "holds a hub, whose answers are made of the results of operators that come and go",
-        ),
-        (
             {"on": "a.k = nonsense(b.k)"},
             r"cannot be recomputed without Spark: DuckDB may .*NONSENSE",
         ),

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from braid.answer_check import check_answers
 from braid.cli import main
 from braid.hub.hub import QueryHub
-from braid.hub.hub_answer_check import check_hub_answers
 from braid.storage import committed_results
 from braid.storage.run_store import RunStore
 from hub_cases import AT, BATCHES, NETWORK, NODES, THREE, TICKED, WIDE, SteppedHub, tables
@@ -72,7 +72,7 @@ def test_right_queries_pass_and_what_cannot_be_recomputed_does_not(
     assert "a hub is checked as a whole; it must be 1" in capsys.readouterr().err
     RunStore(tmp_path / "spark").create_run({"hub": ["flights"], "ready": True})
     with pytest.raises(ValueError, match="holds a hub on Spark, whose answers are not recomputed"):
-        check_hub_answers(tmp_path / "spark")
+        check_answers(tmp_path / "spark")
 
 
 def test_wrong_rows_are_reported_for_their_queries_alone(
@@ -88,7 +88,7 @@ def test_wrong_rows_are_reported_for_their_queries_alone(
         row = rows.slice(0, 1)
         several = {"removed": [], "added": [row, row], "changed": [change_id(row)]}[damage]
         pq.write_table(pa.concat_tables([*several, rows.slice(1)]), file)
-    report = check_hub_answers(hub)
+    report = check_answers(hub)
     counts = {"removed": (1, 0), "added": (0, 1), "changed": (1, 1)}
     wrong = {n: (r.missing, r.wrong) for n, r in report.reports.items() if not r.is_right}
     assert wrong == {name: counts[damage] for name, damage in DAMAGES.items()}, str(report)
@@ -126,7 +126,7 @@ def make_folder(folder: Path, *streams: str) -> Path:
 
 def test_queries_that_come_and_go_while_tuples_come_late_are_right(tmp_path: Path) -> None:
     assert not [*KindScenario(10).run(make_folder(tmp_path, *SIDES))]
-    report = check_hub_answers(tmp_path)
+    report = check_answers(tmp_path)
     assert report.is_right and len(report.reports) > 2, str(report)
 
 

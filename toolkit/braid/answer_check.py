@@ -31,6 +31,7 @@ from braid.answer_check_text import format_text_list, make_sign_sql, quote_text
 from braid.answer_report import AnswerReport, DifferingRow, QueryReports, format_row
 from braid.core.join_kinds import INNER, parse_kind
 from braid.core.reserved_columns import CHANGE_TYPE
+from braid.hub.hub_answer_check import check_hub_answers
 from braid.storage.run_files import result_file_batch
 from braid.storage.run_store import RunStore, open_store
 from braid.time_arguments import UNBOUNDED
@@ -47,29 +48,30 @@ def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport | Query
     """Recompute the results of the stopped run at ``path`` and compare them with its result files.
 
     ``sample`` is the share of the first stream's distinct rows to check. Default: 1. The results of
-    a shared run are compared by query.
+    shared runs and hubs are compared by query.
 
-    Raises ValueError for a run whose input is not kept, for hubs, for a sample of a shared run, and
-    for a condition that the oracle cannot evaluate.
+    Raises ValueError for a run whose input is not kept, for a hub on Spark, for a sample of a
+    shared run or a hub, and for a condition that the oracle cannot evaluate.
     """
     if not isinstance(sample, int | float) or not 0 < sample <= 1:
         raise ValueError(f"sample is {format_value(sample)}; it must be a share above 0, at most 1")
     store = open_store(path)
     settings = store.read_settings() or {}
+    if sample < 1 and ("hub" in settings or "chain" in settings):
+        held = "hub" if "hub" in settings else "shared run"
+        raise ValueError(f"sample is {sample}, but a {held} is checked as a whole; it must be 1")
+    if "hub" in settings:
+        return check_hub_answers(path)
     if "chain" not in settings:
         settings = kinds.read_checkable_settings(store)
     store.fetch_all()
     if "chain" in settings:
-        return _check_queries(store, settings, float(sample))
+        return _check_queries(store, settings)
     return _compare_results(store, settings, float(sample))
 
 
-def _check_queries(store: RunStore, settings: Mapping[str, Any], sample: float) -> QueryReports:
+def _check_queries(store: RunStore, settings: Mapping[str, Any]) -> QueryReports:
     """Return the reports on the queries of a shared run, by name and batches."""
-    if sample < 1:
-        raise ValueError(
-            f"sample is {sample}, but a shared run is checked as a whole; it must be 1"
-        )
     reports = {}
     for served in list_served_queries(store, settings):
         reports[served.title] = _compare_results(store, served.settings, 1.0, served)

@@ -248,19 +248,8 @@ def _check_run(options: argparse.Namespace) -> int:
 
 def _check_answers(options: argparse.Namespace) -> int:
     from braid.answer_check import check_answers
-    from braid.hub.hub_answer_check import check_hub_answers
-    from braid.storage.run_store import open_store
 
-    settings = open_store(options.run).read_settings() or {}
-    if "hub" in settings and options.sample != 1:
-        raise ValueError(
-            f"sample is {options.sample}, but a hub is checked as a whole; it must be 1"
-        )
-    report = (
-        check_hub_answers(options.run)
-        if "hub" in settings
-        else check_answers(options.run, options.sample)
-    )
+    report = check_answers(options.run, options.sample)
     print(report)
     return 0 if report.is_right else 1
 
