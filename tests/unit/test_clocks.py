@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from braid.core.clock_events import ClockJumped
@@ -237,6 +238,23 @@ def test_tuples_without_event_time_are_counted_by_stream(tmp_path: Path) -> None
     assert 'braid_irregular_tuples{kind="untimed",run="a ⋈ b",stream="a"} 2.0' in (
         run.health().to_prometheus()
     )
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+@pytest.mark.parametrize("windows", [None, {"a": "2 hours", "b": "1 hour"}])
+def test_tuples_without_event_time_are_counted_beside_a_bound_of_the_condition(
+    tmp_path: Path, how: str, windows: Any
+) -> None:
+    """No key of such a tuple is computed: one more than the greatest number would fail."""
+    a = pd.DataFrame({"x": [1, 2**63 - 1, 3], "ts": [START, None, START]})
+    b = pd.DataFrame({"x": [2, 2, 4], "ts": [START, None, None]})
+    on = "a.x + 1 = b.x AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 1 HOUR"
+    run = StreamJoin({"a": a, "b": b}, on, how=how, windows=windows, time="ts").start(tmp_path)
+    run.awaitTermination()
+    assert run.status["untimed"] == {"a": 1, "b": 2} == run.health().untimed_tuples
+    rows = [(row["stream"], row["row"][row["stream"]]["x"]) for row in run.late().to_pylist()]
+    assert sorted(rows) == [("a", 2**63 - 1), ("b", 2), ("b", 4)]
+    assert run.results().num_rows == (1 if how == "inner" else 3)
 
 
 def test_lateness_is_by_stream(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from braid.core.shedding_plan import SheddingPlan
 from braid.sources.equality_numbers import combine_numbers
 from braid.sources.integer_routing import find_routing_hashes
 from braid.sources.plain_columns import PlainColumns, find_plain_columns
-from braid.sources.tuple_filter import make_tuple_filter
+from braid.sources.tuple_filter import guard_column, make_tuple_filter
 from braid.storage import durable_files, micro_batch_files, table_input
 from braid.storage.static_input_copy import InputSnapshot
 from braid.util.file_system import current_file_system
@@ -214,7 +214,9 @@ class ArrowFeed:
         self.routing = find_routing_hashes(analyser, predicate, placement, seed)
         for i, (alias, schema) in enumerate(schemas.items()):
             wanted = {TIME: times[alias]} | predicate.key_columns[i] | predicate.computed_columns[i]
-            columns = {n: analyser.compile_expression(alias, sql)[0] for n, sql in wanted.items()}
+            plain = {n: analyser.compile_expression(alias, sql)[0] for n, sql in wanted.items()}
+            timed = f"({plain[TIME]}) IS NOT NULL"
+            columns = {n: guard_column(wanted[n], sql, timed) for n, sql in plain.items()}
             names = [name for name in schema.names if name != self.changes.get(alias)]
             whole, equality = list(map(_quote_identifier, names)), predicate.equality
             value = columns[equality[i]] if equality else ""
@@ -246,9 +248,9 @@ class ArrowFeed:
             passes = _compile_filter(analyser, alias, condition)
             keys = predicate.key_columns[i]
             self.columns[alias] = columns
-            self.where[alias] = make_tuple_filter(columns, keys, passes, columns[TIME])
-            strict = make_tuple_filter(columns, keys, passes)
-            self.plain[alias] = find_plain_columns(columns, strict, schema)
+            self.where[alias] = make_tuple_filter(plain, keys, passes, plain[TIME])
+            strict = make_tuple_filter(plain, keys, passes)
+            self.plain[alias] = find_plain_columns({**columns, **plain}, strict, schema)
             worths = [worth[i]] if worth is not None else []
             asked = [condition, *wanted.values(), *worths]
             self.texts[alias] = [text for text in asked if text is not None]

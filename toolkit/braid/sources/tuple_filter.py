@@ -21,19 +21,31 @@ def make_tuple_filter(
     """Return the conditions that a tuple must satisfy: the filter, and that no key is NULL.
 
     As in Spark, a key that may fail is not computed for a tuple that the other conditions reject.
-    If no key may, tuples whose event time (``time``, SQL) is NULL are kept, to be counted later.
+    Tuples that pass the filter and whose event time (``time``, SQL) is NULL are kept, to be counted
+    later. No key of them is computed here, see ``guard_column``.
     """
     there = {n: f"({columns[n]}) IS NOT NULL" for n in keys}
     trees = {n: sqlglot.parse_one(sql, dialect=SparkSql) for n, sql in keys.items()}
     first = [there[n] for n in keys if is_safe(trees[n])]
     last = [there[n] for n in keys if not is_safe(trees[n])]
-    if first and not last and time is not None:
-        first = [f"(({time}) IS NULL OR ({' AND '.join(first)}))"]
-    if passes is not None:
-        first.append(passes)
-    if not first or not last:
-        return first + last
-    return [f"CASE WHEN {' AND '.join(first)} THEN {' AND '.join(last)} ELSE false END"]
+    untimed = [] if time is None else [f"({time}) IS NULL"]
+    if first and not last and untimed:
+        first = [f"({untimed[0]} OR ({' AND '.join(first)}))"]
+    passed = [] if passes is None else [passes]
+    if not last or not (first or passed or untimed):
+        return first + passed + last
+    cases = [(untimed + passed, ["true"])] if untimed else []
+    cases.append((first + passed or ["true"], last))
+    whens = (f"WHEN {' AND '.join(when)} THEN {' AND '.join(then)}" for when, then in cases)
+    return [f"CASE {' '.join(whens)} ELSE false END"]
+
+
+def guard_column(sql: str, column: str, condition: str) -> str:
+    """Return SQL that computes a column only if the condition holds, unless it never fails.
+
+    ``sql``: the column in Spark SQL; ``column``: the same in the dialect of the condition.
+    """
+    return column if is_safe(_parse_sql(sql)) else f"CASE WHEN {condition} THEN {column} END"
 
 
 def make_marked_columns(predicate: Predicate, stream: int, time: str) -> dict[str, str]:
@@ -48,10 +60,8 @@ def make_marked_columns(predicate: Predicate, stream: int, time: str) -> dict[st
     if not conditions:
         return {**keys, **computed}
     meets = f"coalesce({' AND '.join(f'({each})' for each in conditions)}, false)"
-    guarded = {
-        name: sql if is_safe(_parse_sql(sql)) else f"CASE WHEN {meets} THEN {sql} END"
-        for name, sql in {**keys, **computed}.items()
-    }
+    timed = f"({time}) IS NOT NULL AND {meets}"
+    guarded = {name: guard_column(s, s, timed) for name, s in {**keys, **computed}.items()}
     return {**guarded, MEETS: meets}
 
 
