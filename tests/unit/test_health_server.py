@@ -17,6 +17,7 @@ import pytest
 import yaml
 from braid.cli import main
 from braid.health_server import make_health_server
+from braid.watchdog import find_alerts
 from prometheus_client.parser import text_string_to_metric_families
 from unit.test_doctor import run_late_stream
 
@@ -101,7 +102,8 @@ def test_a_watchdog_posts_runs_that_died_until_they_are_taken(
         assert main(["watchdog", str(tmp_path / "sound"), str(dead_run), *webhook]) == 1
         first, second = server.bodies  # type: ignore[attr-defined]
         server.shutdown()
-    assert first == second and (first["state"], first["batches"]) == ("died", 10)
+    assert first == second and (first["level"], first["rule"]) == ("fault", "died")
+    assert first["batches"] == 10
     text = f"{dead_run}: died; resume the run; nothing that was committed is lost"
     assert first["text"] == text and capsys.readouterr().out == f"{text}\n"
     assert main(["watchdog", str(dead_run), *webhook]) == 2
@@ -110,6 +112,16 @@ def test_a_watchdog_posts_runs_that_died_until_they_are_taken(
     assert "it must begin with http" in capsys.readouterr().err
     assert main(["watchdog", str(tmp_path / "none")]) == 1
     assert "holds no run that has begun; look at the folder" in capsys.readouterr().out
+
+
+def test_a_watchdog_reports_what_a_doctor_finds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_late_stream(tmp_path / "run")
+    assert main(["watchdog", "--doctor", str(tmp_path / "run")]) == 1
+    (alert,) = find_alerts([tmp_path / "run"], diagnoses=True)
+    assert (alert.level, alert.rule, alert.batches) == ("warning", "late", 10)
+    assert capsys.readouterr().out == f"{alert.text}\n" and "give lateness=" in alert.remedy
 
 
 def test_a_run_that_died_gives_503(dead_run: Path) -> None:

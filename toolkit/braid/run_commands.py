@@ -63,6 +63,9 @@ def _add_watchdog_command(commands: Any) -> None:
         "watchdog", help="report runs that failed or died, for cron; the exit code is 1 if one did"
     )
     dog.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="run folders")
+    dog.add_argument(
+        "--doctor", action="store_true", help="report the faults and warnings of doctor too"
+    )
     dog.add_argument("--webhook", metavar="URL", help="an address that each alert is posted to")
     dog.set_defaults(command=_report_dead_runs)
 
@@ -127,7 +130,7 @@ def _serve_health(options: argparse.Namespace) -> int:
 def _report_dead_runs(options: argparse.Namespace) -> int:
     from braid.watchdog import find_alerts, send_alert
 
-    alerts = [*find_alerts(options.runs)]
+    alerts = [*find_alerts(options.runs, options.doctor)]
     for alert in alerts:
         print(alert.text)
     for alert in alerts if options.webhook is not None else ():

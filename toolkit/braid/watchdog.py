@@ -1,4 +1,4 @@
-"""Alert on runs that failed, died or cannot be read: ``braid watchdog``, for cron."""
+"""Alert on runs that failed, died, cannot be read or have a symptom: ``braid watchdog``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from urllib.request import Request, urlopen
 import msgspec
 
 from braid.health import read_health
+from braid.run_doctor import doctor
 
 _TRIES, _TIMEOUT = 3, 10
 _REMEDIES = {
@@ -25,14 +26,16 @@ class RunAlert:
     """An alert on a run.
 
     - ``run``: its folder.
-    - ``state``: "failed", "died" or "unreadable".
+    - ``level``: "fault" or "warning".
+    - ``rule``: "failed", "died", "unreadable" or a rule of ``braid.doctor``.
     - ``sentence``, ``remedy``: the symptom, and what to do.
     - ``batches``: committed batches.
     - ``time``: when it was found, in UTC.
     """
 
     run: str
-    state: str
+    level: str
+    rule: str
     sentence: str
     remedy: str
     batches: int
@@ -48,19 +51,31 @@ class RunAlert:
         return msgspec.json.encode({**asdict(self), "text": self.text})
 
 
-def find_alerts(folders: Sequence[Path]) -> Iterator[RunAlert]:
-    """Yield an alert for each folder whose run is neither active nor ended as it should."""
+def find_alerts(folders: Sequence[Path], diagnoses: bool = False) -> Iterator[RunAlert]:
+    """Yield an alert for each folder whose run is neither active nor ended as it should.
+
+    ``diagnoses``: whether each fault and warning of ``braid.doctor`` is an alert too.
+
+    Raises ValueError if a run to be diagnosed is a shared run or a hub.
+    """
     time = datetime.now(UTC).isoformat(timespec="seconds")
     for folder in folders:
         try:
             health = read_health(folder)
         except ValueError as error:
-            yield RunAlert(str(folder), "unreadable", str(error), "look at the folder", 0, time)
+            yield RunAlert(
+                str(folder), "fault", "unreadable", str(error), "look at the folder", 0, time
+            )
             continue
+        batches = health.committed_batches
         if not health.is_healthy:
             sentence = f"{health.state}: {health.error}" if health.error else health.state
-            batches, remedy = health.committed_batches, _REMEDIES[health.state]
-            yield RunAlert(str(folder), health.state, sentence, remedy, batches, time)
+            remedy = _REMEDIES[health.state]
+            yield RunAlert(str(folder), "fault", health.state, sentence, remedy, batches, time)
+        for found in doctor(folder).findings if diagnoses else ():
+            if found.level != "advice":
+                alert = (found.level, found.rule, found.sentence, found.remedy)
+                yield RunAlert(str(folder), *alert, batches, time)
 
 
 def send_alert(alert: RunAlert, url: str) -> None:
