@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from braid.papers.theta.grid import StaticGrid as StaticGrid
     from braid.papers.theta.grid import StaticOpt as StaticOpt
     from braid.result_explanation import why as why
+    from braid.row_origin import with_origin as with_origin
     from braid.run_bundle import bundle as bundle
     from braid.run_bundle import unbundle as unbundle
     from braid.run_doctor import doctor as doctor
@@ -71,6 +72,7 @@ _MODULES = {
     "unbundle": "braid.run_bundle",
     "watch": "braid.run_views",
     "why": "braid.result_explanation",
+    "with_origin": "braid.row_origin",
 }
 """The module of each public name."""
 

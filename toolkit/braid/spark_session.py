@@ -26,7 +26,6 @@ from braid.util import machine
 from braid.util.temp_dirs import make_temp_dir
 
 SETTINGS = {
-    "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.sql.shuffle.partitions": "2",
@@ -88,7 +87,11 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def session(
-    name: str = "braid", cores: int | None = None, master: str | None = None, **settings: str
+    name: str = "braid",
+    cores: int | None = None,
+    master: str | None = None,
+    ui: bool = False,
+    **settings: str,
 ) -> SparkSession:
     """Start Spark in this process, or return the running session.
 
@@ -105,11 +108,16 @@ def session(
     master
         A cluster's master: ``"spark://host:7077"``, ``"yarn"``, ``"k8s://..."``. Default: this
         process.
+    ui
+        Whether Spark serves its web pages; their address is ``spark.sparkContext.uiWebUrl``.
     settings
         Spark's settings, with ``_`` for ``.``.
+
+    Raises ValueError if ``ui`` is asked of a running session that serves no pages.
     """
     # A refused condition raises an exception. Spark would also print it as JSON.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master is None or urlsplit(master).hostname in LOOPBACK:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else workers must reach us
@@ -120,6 +128,7 @@ def session(
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         **SETTINGS,
+        "spark.ui.enabled": str(ui).lower(),
         **forked,
     }
     conf |= {key.replace("_", "."): value for key, value in settings.items()}
@@ -129,6 +138,8 @@ def session(
         begins = SparkContext._active_spark_context is None
         _launch_jvm_once({"spark.app.name": name, "spark.master": master or here, **conf})
         spark = builder.getOrCreate()
+        if ui and spark.sparkContext.uiWebUrl is None:
+            raise ValueError("the running session serves no pages; stop it first: spark.stop()")
         if begins:
             _install_shortcuts(spark)
             if forked:  # workers import the daemon module before any task
