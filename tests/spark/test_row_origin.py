@@ -22,12 +22,12 @@ def test_results_name_the_files_and_rows_of_streams(spark: SparkSession, tmp_pat
     join = StreamJoin({"a": with_origin(stream), "b": lines}, "a.id = b.k")
     run = join.start(tmp_path / "run", availableNow=True)
     run.awaitTermination()
-    found = run.results().select("a.id", "a.origin.*", "b.origin.file").collect()
-    assert {(row[0], Path(row[1]).parent.name, row[2]) for row in found} == {
+    rows = run.results().select("a.id", "a.origin.*", "b.origin.file").collect()
+    assert {(row[0], Path(row[1]).parent.name, row[2]) for row in rows} == {
         (11, "1", 1),
         (12, "1", 2),
     }
-    assert all(Path(row[3]).parent.name == "csv" for row in found)
+    assert all(Path(row[3]).parent.name == "csv" for row in rows)
 
 
 def test_messages_of_kafka_are_named_and_other_rows_refused(spark: SparkSession) -> None:

@@ -72,9 +72,9 @@ def find_alerts(folders: Sequence[Path], diagnoses: bool = False) -> Iterator[Ru
             sentence = f"{health.state}: {health.error}" if health.error else health.state
             remedy = _REMEDIES[health.state]
             yield RunAlert(str(folder), "fault", health.state, sentence, remedy, batches, time)
-        for found in doctor(folder).findings if diagnoses else ():
-            if found.level != "advice":
-                alert = (found.level, found.rule, found.sentence, found.remedy)
+        for finding in doctor(folder).findings if diagnoses else ():
+            if finding.level != "advice":
+                alert = (finding.level, finding.rule, finding.sentence, finding.remedy)
                 yield RunAlert(str(folder), *alert, batches, time)
 
 
