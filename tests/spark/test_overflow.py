@@ -89,7 +89,7 @@ def test_a_run_of_spark_frames_fails_in_the_same_sentence_and_again(
         run = join.start(tmp_path / "run", batches=1)
         with pytest.raises((EvaluationFailure, RuntimeError, PySparkException)):
             run.awaitTermination()
-        sentence = "ARITHMETIC_OVERFLOW in a.n - b.n (int), batch 0, streams a and b"
+        sentence = "ARITHMETIC_OVERFLOW in a.n - b.n (int), batch 1, streams a and b"
         assert sentence in str(run.exception()).splitlines()[0]
         run.stop()
 

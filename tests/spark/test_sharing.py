@@ -514,5 +514,5 @@ def test_results_of_each_query_are_delivered_once(spark: SparkSession, tmp_path:
     assert describe_difference(ids(run.results("alarm")), truth("alarm")) == ""
     run.close()
     assert delivered[run._engine.state.batch] == {} and run.status["state"] == "completed"
-    with pytest.raises(ValueError, match="was closed after batch 10, so it takes no more tuples"):
+    with pytest.raises(ValueError, match="was closed after batch 11, so it takes no more tuples"):
         SharedJoin.resume(tmp_path, streams)

@@ -228,11 +228,11 @@ def test_an_inspection_says_which_tuples_took_partners_and_where(tmp_path: Path)
     a, b = in_batches(table(at(10, 30)), 0, 1), in_batches(table(at(9, 20, 40)), 0, 1, 2)
     take_partners(tmp_path / "run", a, b, match="latest")
     index = load_run(tmp_path / "run")
-    released = "block 0 of a, keys [0, 1), of batch 0 is released on host 0, from 2026-01-05"
+    released = "block 0 of a, keys [0, 1), of batch 1 is released on host 0, from 2026-01-05"
     times = "12:00:09 UTC, before 2026-01-05 12:00:20 UTC"
     plan = describe_batch_plan(index, 2)
     assert f"{released} {times}: partners from b block 1 on host 0" in plan
-    assert "met in batch 2: block 0 probed block 1 on host 0" in explain_meeting(index, 0, 1)
+    assert "met in batch 3: block 0 probed block 1 on host 0" in explain_meeting(index, 0, 1)
     assert "probed by block 0 on host 0" in describe_block_history(index, 1)
     last = describe_batch_plan(index, index.last_batch)
     assert "is released on host 0, from 2026-01-05 12:00:20 UTC: partners from b" in last

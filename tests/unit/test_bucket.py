@@ -198,7 +198,7 @@ def test_a_run_is_looked_into_from_elsewhere(url: str) -> None:
     ends_equal(run)
     assert run.health().committed_batches == 4 and run.health().state == "completed"
     assert url in repr(run) and url in run._repr_html_()
-    assert "batches 0 to 3 committed: 53 of a and 55 of b in" in inspect_run(url)
+    assert "batches 1 to 4 committed: 53 of a and 55 of b in" in inspect_run(url)
     faults, has = check_run(url)
     assert faults == [] and has.startswith("4 batches, ")
     names = open_object_store(url).list_objects()

@@ -143,7 +143,7 @@ def test_old_batches_are_left_out_and_said_to_be(
 ) -> None:
     run = run_late_stream(tmp_path / "run")
     made = braid.bundle(tmp_path / "run", tmp_path / "b.zip", last=3)
-    assert str(made).endswith("batches 0 to 6 are not in it")
+    assert str(made).endswith("batches 1 to 7 are not in it")
     events = read_events(made.file)
     assert list_batches(made.file) == [7, 8, 9]
     [trimmed] = [e for e in events if isinstance(e, EventsTrimmed)]

@@ -218,7 +218,7 @@ def test_another_word_fails_the_batch_and_names_the_row(
     ).start(tmp_path / "run", batches=1)
     with pytest.raises(
         ValueError,
-        match=rf"a\.{column} has another value in the row \(k=2, {column}={value!r}\) of micro-batch 0; it must be one of insert",
+        match=rf"a\.{column} has another value in the row \(k=2, {column}={value!r}\) of batch 1; it must be one of insert",
     ):
         run.awaitTermination()
 

@@ -104,7 +104,7 @@ def test_a_closed_run_is_said_to_be_complete_and_refuses_to_go_on(
     state = RunStore(tmp_path / "run").last_state()
     assert state is not None and state.is_closed and state.ended == (True, True)
     assert not state.blocks
-    with pytest.raises(ValueError, match="was closed after batch 2, so it takes no more tuples"):
+    with pytest.raises(ValueError, match="was closed after batch 3, so it takes no more tuples"):
         CASE.make_join().start(tmp_path / "run", batches="batch")
 
 
@@ -278,10 +278,10 @@ def test_a_process_that_dies_after_the_closing_batch_delivers_it_once_when_resum
     def resume(**given: Any) -> JoinRun:
         return StreamJoin.resume(tmp_path / "run", CASE.list_tables(), **given)
 
-    with pytest.raises(ValueError, match="was closed after batch 2, so it takes no more tuples"):
+    with pytest.raises(ValueError, match="was closed after batch 3, so it takes no more tuples"):
         resume()
     again = resume(foreachBatch=give)
     assert again.awaitTermination() and again.status["state"] == "completed"
     assert delivered == [(2, again._read_batch_results(2).num_rows)] and delivered[0][1]
-    with pytest.raises(ValueError, match="was closed after batch 2, so it takes no more tuples"):
+    with pytest.raises(ValueError, match="was closed after batch 3, so it takes no more tuples"):
         resume(foreachBatch=give)

@@ -145,10 +145,10 @@ def test_a_run_goes_back_to_where_it_was_whole(
     way(FILES[file](run))
     assert main(["check", str(run)]) == 1
     told = capsys.readouterr().out
-    assert f"batches 0 to 1 are intact: `braid repair {run} --to-batch 1` goes back there" in told
-    assert main(["repair", str(run), "--to-batch", "0"]) == 2
-    assert "cannot go back to batch 0; it can to -1, 1" in capsys.readouterr().err
-    assert main(["repair", str(run), "--to-batch", "1"]) == 0
+    assert f"batches 1 to 2 are intact: `braid repair {run} --to-batch 2` goes back there" in told
+    assert main(["repair", str(run), "--to-batch", "1"]) == 2
+    assert "cannot go back to batch 1; it can to 0, 2" in capsys.readouterr().err
+    assert main(["repair", str(run), "--to-batch", "2"]) == 0
     assert RunStore(run).log.committed_batches() == [0, 1]
     assert resumed(run) == ""
     assert check_run(run)[0] == []
@@ -158,7 +158,7 @@ def test_a_run_goes_back_to_where_it_was_whole(
 def test_an_older_state_is_not_needed(run: Path, way: Callable[[Path], None]) -> None:
     """The run continues from the last one; it only cannot go back."""
     way(next(run.glob("commits/state-000001-*")))
-    with pytest.raises(ValueError, match="cannot go back to batch 1; it can to -1, 2"):
+    with pytest.raises(ValueError, match="cannot go back to batch 2; it can to 0, 3"):
         repair_run(run, 1)
     assert resumed(run) == ""
     assert check_run(run)[0] == []
@@ -166,7 +166,7 @@ def test_an_older_state_is_not_needed(run: Path, way: Callable[[Path], None]) ->
 
 def test_a_run_of_which_no_state_is_left_begins_anew(run: Path) -> None:
     half(FILES["an entry"](run))
-    assert "--to-batch -1" in resumed(run)
+    assert "--to-batch 0`" in resumed(run)
     repair_run(run, -1)
     assert RunStore(run).log.committed_batches() == []
     assert resumed(run) == ""

@@ -156,7 +156,7 @@ def test_late_tuples_of_a_run_are_found_in_its_folder(
 ) -> None:
     run = run_late_stream(tmp_path / "run")
     text = str(run.doctor(["late"]))
-    assert "1 warning in batches 2 to 9" in text
+    assert "1 warning in batches 3 to 10" in text
     assert "warning  late       50.0% of b came later than its lateness allows" in text
     assert text.endswith("0 rules found nothing")
     assert main(["doctor", str(tmp_path / "run"), "--only", "late", "--json"]) == 1

@@ -63,7 +63,7 @@ def test_a_log_is_rolled_up(tmp_path: Path, often: None, monkeypatch: pytest.Mon
     assert committed == [*range(12)] == RunStore(tmp_path).log.committed_batches()
     history = RunStore(tmp_path).archive.committed_events()
     assert [RunStarted, *map(type, history), RunEnded] == [*map(type, run.events())]
-    assert load_run(tmp_path).events == tuple(run.events()) and "batches 0 to 11" in inspect_run(
+    assert load_run(tmp_path).events == tuple(run.events()) and "batches 1 to 12" in inspect_run(
         tmp_path
     )
     for first in (0, 2, 5, 11):

@@ -62,11 +62,11 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
     assert hub.answered("three") == expected(data, THREE)
     arrives, meets, selects = map(hub.desk.last_query, ("arrives", "meets", "selects"))
     assert arrives.end_epoch == 3 and re.match(
-        r"it failed in batch 3: .*[Oo]verflow", arrives.end_reason
+        r"it failed in batch 4: .*[Oo]verflow", arrives.end_reason
     )
-    assert meets.end_epoch == 0 and meets.end_reason.startswith("it failed in batch 0: ")
+    assert meets.end_epoch == 0 and meets.end_reason.startswith("it failed in batch 1: ")
     assert selects.end_epoch == 3 and re.match(
-        r"it failed in batch 3: .*[Oo]verflow", selects.end_reason
+        r"it failed in batch 4: .*[Oo]verflow", selects.end_reason
     )
     assert [q.name for q in hub.desk.ledger.serving_queries] == ["wide", "three"]
     ended = {
@@ -144,7 +144,7 @@ def test_a_query_with_a_slide_that_fails_on_a_match_ends_in_its_batch(
     for name, sql in asked.items():
         query = hub.desk.last_query(name)
         assert query.end_epoch == 3 and re.match(
-            r"it failed in batch 3: .*[Oo]verflow", query.end_reason
+            r"it failed in batch 4: .*[Oo]verflow", query.end_reason
         )
         early = {k: t.filter(pc.less(t["batch"], 3)) for k, t in data.items()}
         assert hub.answered(name) == expected(early, sql, until=query.end_time), name

@@ -214,6 +214,6 @@ def test_damaged_input_is_found_by_a_check_and_ends_the_run(tmp_path: Path) -> N
     body[sum(sizes[:4]) + 100] ^= 1
     file.write_bytes(body)
     assert any(f"{file} is damaged" in fault for fault in check_run(tmp_path)[0])
-    with pytest.raises(DamagedRunError, match=f"^{file} is damaged: its checksum of micro-batch 3"):
+    with pytest.raises(DamagedRunError, match=f"^{file} is damaged: its checksum of batch 4"):
         StreamJoin.resume(tmp_path, STREAMS).awaitTermination()
     assert RunStore(tmp_path).log.committed_batches() == [0, 1, 2]

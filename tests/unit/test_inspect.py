@@ -90,7 +90,7 @@ def test_a_summary_says_what_is_joined_how_far_and_what_is_held(drawn: EventInde
     assert narrative.describe_run(drawn).splitlines() == [
         "r, s joined on r.k = s.k; windows: r 5 seconds",
         "placement: Drawn(hosts=2) on 2 hosts, measured",
-        "batches 0 to 3 committed: 40 of r and 40 of s in, 28 results",
+        "batches 1 to 4 committed: 40 of r and 40 of s in, 28 results",
         "held: 3 blocks, 50 tuples; 50 with replicas, 30 on the fullest of 2 hosts",
         "stopped",
     ]
@@ -98,16 +98,16 @@ def test_a_summary_says_what_is_joined_how_far_and_what_is_held(drawn: EventInde
 
 def test_the_plan_of_a_batch(drawn: EventIndex) -> None:
     assert narrative.describe_batch_plan(drawn, 1).splitlines() == [
-        "batch 1: 10 of r, 10 of s in, 7 results",
-        "  block 0 of r, keys [0, 1), of batch 0 is copied: host 1 reads host 0",
-        "  fresh block 2 of r, keys [0, 1), of batch 1: stored on host 0",
+        "batch 2: 10 of r, 10 of s in, 7 results",
+        "  block 0 of r, keys [0, 1), of batch 1 is copied: host 1 reads host 0",
+        "  fresh block 2 of r, keys [0, 1), of batch 2: stored on host 0",
         "    probes s block 1 on host 1",
-        "  fresh block 3 of s, keys [0, 1), of batch 1: stored on host 1",
+        "  fresh block 3 of s, keys [0, 1), of batch 2: stored on host 1",
         "    probes r block 2 on host 0",
         "    defers block 0",
     ]
     two = narrative.describe_batch_plan(drawn, 2)
-    assert "block 5 of r, keys [0, 1), of batch 0 is merged from blocks 0, 2 on host 0" in two
+    assert "block 5 of r, keys [0, 1), of batch 1 is merged from blocks 0, 2 on host 0" in two
     assert "settles pending pairs" in two and "MigrationEnded: group 0" in two
     assert "given up" not in two, "what is merged is no drop"
     assert "block 5 is given up by host 0" in narrative.describe_batch_plan(drawn, 3)
@@ -115,30 +115,30 @@ def test_the_plan_of_a_batch(drawn: EventIndex) -> None:
 
 def test_the_story_of_a_block(drawn: EventIndex) -> None:
     assert narrative.describe_block_history(drawn, 0).splitlines() == [
-        "block 0 of r, keys [0, 1), of batch 0, 10 tuples",
-        "  batch 0: fresh block 0 of r, keys [0, 1), of batch 0: stored on host 0",
-        "  batch 0: probed by block 1 on host 0",
-        "  batch 1: block 0 of r, keys [0, 1), of batch 0 is copied: host 1 reads host 0",
-        "  batch 2: merged into block 5, keys [0, 1)",
-        "  batch 2: block 0 of r, keys [0, 1), of batch 0 settles pending pairs",
-        "  batch 2: probes s block 3 on host 1",
-        "  batch 2: gone from hosts 0, 1",
+        "block 0 of r, keys [0, 1), of batch 1, 10 tuples",
+        "  batch 1: fresh block 0 of r, keys [0, 1), of batch 1: stored on host 0",
+        "  batch 1: probed by block 1 on host 0",
+        "  batch 2: block 0 of r, keys [0, 1), of batch 1 is copied: host 1 reads host 0",
+        "  batch 3: merged into block 5, keys [0, 1)",
+        "  batch 3: block 0 of r, keys [0, 1), of batch 1 settles pending pairs",
+        "  batch 3: probes s block 3 on host 1",
+        "  batch 3: gone from hosts 0, 1",
     ]
-    assert narrative.describe_block_history(drawn, 4).endswith("after batch 3: held on host 1")
-    assert narrative.describe_block_history(drawn, 6).endswith("after batch 3: it got no tuple")
+    assert narrative.describe_block_history(drawn, 4).endswith("after batch 4: held on host 1")
+    assert narrative.describe_block_history(drawn, 6).endswith("after batch 4: it got no tuple")
 
 
 @pytest.mark.parametrize(
     ("a", "b", "sentence"),
     [
-        (0, 1, "met in batch 0: block 1 probed block 0 on host 0"),
-        (1, 0, "met in batch 0: block 1 probed block 0 on host 0"),
+        (0, 1, "met in batch 1: block 1 probed block 0 on host 0"),
+        (1, 0, "met in batch 1: block 1 probed block 0 on host 0"),
         (1, 3, "never met: they are of one stream, s"),
-        (3, 0, "met in batch 2: block 0 probed block 3 on host 1; the pair had been deferred in batch 1 and was settled then"),
-        (5, 1, "met in batch 0: block 1 probed block 0 on host 0; block 0 is now part of block 5"),
-        (0, 4, "not met as such: block 0 became block 5 in batch 2; ask about those"),
-        (5, 6, "never met: block 5 left in batch 3, block 6 came in batch 3"),
-        (2, 6, "not met as such: block 2 became block 5 in batch 2; ask about those"),
+        (3, 0, "met in batch 3: block 0 probed block 3 on host 1; the pair had been deferred in batch 2 and was settled then"),
+        (5, 1, "met in batch 1: block 1 probed block 0 on host 0; block 0 is now part of block 5"),
+        (0, 4, "not met as such: block 0 became block 5 in batch 3; ask about those"),
+        (5, 6, "never met: block 5 left in batch 4, block 6 came in batch 4"),
+        (2, 6, "not met as such: block 2 became block 5 in batch 3; ask about those"),
     ],
 )  # fmt: skip
 def test_why_two_blocks_met_or_did_not(drawn: EventIndex, a: int, b: int, sentence: str) -> None:
@@ -154,12 +154,12 @@ def test_why_two_blocks_met_or_did_not(drawn: EventIndex, a: int, b: int, senten
         [DRAWN[0], EventsTrimmed(0, 2, 0, 0, 0, 0, 7, (R0, S1), (), HostMetrics(), {}), *DRAWN[3:]],
     ],
 )
-def test_all_sentences_number_the_batches_from_the_first_on(happened: list[Event]) -> None:
-    from_0, from_100 = (_all_said(EventIndex.from_events(happened, first=n)) for n in (0, 100))
-    assert re.sub(r"\b1(\d\d)\b", lambda n: str(int(n[1])), from_100) == from_0
-    assert all(len(n) == 3 for n in re.findall(r"\bbatch(?:es)? (\d+)", from_100))
-    assert "this run has batches 100 to 103" in from_100
-    assert ("kept from batch 101 on" in from_100) == (happened is not DRAWN)
+def test_all_sentences_count_batches_from_1(happened: list[Event]) -> None:
+    said = _all_said(EventIndex.from_events(happened))
+    numbers = {int(n) for n in re.findall(r"\bbatch(?:es)? (\d+)", said)}
+    assert numbers == {1, 2, 3, 4, 78}
+    assert "this run has batches 1 to 4" in said
+    assert ("kept from batch 2 on" in said) == (happened is not DRAWN)
 
 
 def _all_said(run: EventIndex) -> str:
@@ -180,7 +180,7 @@ def test_what_is_put_off_is_owed_until_it_is_settled() -> None:
     half = EventIndex.from_events(DRAWN[:5])
     assert half.pending_pairs() == [(3, 0)] and EventIndex.from_events(DRAWN).pending_pairs() == []
     assert "pending: 1 pairs of blocks, such as 3 and 0" in narrative.describe_run(half)
-    assert "not met yet: block 3 deferred block 0 in batch 1; the pair is pending" in narrative.explain_meeting(half, 0, 3)  # fmt: skip
+    assert "not met yet: block 3 deferred block 0 in batch 2; the pair is pending" in narrative.explain_meeting(half, 0, 3)  # fmt: skip
 
 
 def test_blocks_without_a_common_join_key_never_meet() -> None:
@@ -202,7 +202,7 @@ def test_parts_of_a_frequent_value_meet_and_other_values_say_why_they_do_not() -
         for s, each in enumerate((last, last[::-1]))
     )
     assert one.hosts != other.hosts
-    met = f"met in batch 4: block {other.id} probed block {one.id} on host {one.hosts[0]}"
+    met = f"met in batch 5: block {other.id} probed block {one.id} on host {one.hosts[0]}"
     assert met in narrative.explain_meeting(run, one.id, other.id)
     apart = next(b for b in last if b.stream == 1 and values[b.id][0] > 5)
     low, high = values[apart.id]
@@ -221,7 +221,7 @@ def test_blocks_in_different_cells_of_a_hypercube_say_in_which_dimension_they_di
     for a in (b for b in last if b.stream == 0):
         for b in (b for b in last if b.stream == 1):
             text = narrative.explain_meeting(run, a.id, b.id)
-            assert run.may_join(a, b) == ("met in batch 10" in text)
+            assert run.may_join(a, b) == ("met in batch 11" in text)
             different += [] if run.may_join(a, b) else [text]
     said = "never met: in dimension 1 of the hypercube, tuples of r have the hashes [0, "
     assert any(said in text for text in different)
@@ -230,7 +230,7 @@ def test_blocks_in_different_cells_of_a_hypercube_say_in_which_dimension_they_di
 def test_on_a_ring_two_old_blocks_are_visited_together() -> None:
     run = EventIndex.from_events(simulate(Ring(4), [(20, 20, 20)] * 12, windows=(5.0,) * 3, seed=1))
     said = narrative.explain_meeting(run, 3, 7)
-    assert "visited together in batch 3: block 11 of t went to block 3, then to block 7" in said
+    assert "visited together in batch 4: block 11 of t went to block 3, then to block 7" in said
     assert "then t " in narrative.describe_batch_plan(run, 6), "a path of two hops"
 
 
@@ -291,7 +291,8 @@ def test_a_folder_and_a_recording_say_the_same(
 @pytest.mark.parametrize(
     ("question", "sentence"),
     [
-        (["--batch", "9"], "there is no batch 9; this run has batches 0 to 3"),
+        (["--batch", "0"], "there is no batch 0; this run has batches 1 to 4"),
+        (["--batch", "9"], "there is no batch 9; this run has batches 1 to 4"),
         (["--block", "170"], r"there is no block 170; this run has had \d+ blocks, 0 to \d\d"),
         (["--why", "0", "170"], "there is no block 170"),
     ],

@@ -184,14 +184,14 @@ def _without_seconds(text: str) -> str:
 
 def test_readers_say_from_which_batch_on_there_are_events(pair: tuple[Path, Path]) -> None:
     since = told(pair[1])[1].batch + 1
-    says = f"events are kept from batch {since} on"
+    says = f"events are kept from batch {since + 1} on"
     assert says in inspect_run(pair[1]) and says not in inspect_run(pair[0])
     assert inspect_run(pair[1]).splitlines()[2] == inspect_run(pair[0]).splitlines()[2], (
         "all results"
     )
     first, second = (inspect_run(each, batch=since) for each in pair)
     assert _without_seconds(first) == _without_seconds(second)
-    with pytest.raises(ValueError, match=f"of batch 2 no events are kept: {says}"):
+    with pytest.raises(ValueError, match=f"of batch 3 no events are kept: {says}"):
         inspect_run(pair[1], batch=2)
     old = min(b.id for b in load_run(pair[1]).dropped.live_blocks)  # type: ignore[union-attr]
     assert f"  {says}; it was there then" in inspect_run(pair[1], block=old)

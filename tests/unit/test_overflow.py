@@ -46,31 +46,31 @@ def joined(on: str, a: pa.Table, b: pa.Table, batches: int = 2) -> list[tuple[in
 
 
 FAILS = [
-    ("int", "a.n + 1 = b.n + 1", [(MOST,)], [(MOST,)], "a.n + 1 (int), batch 1, stream a"),
-    ("bigint", "a.n + 1 = b.n + 1", [(FAR,)], [(FAR,)], "a.n + 1 (bigint), batch 1, stream a"),
-    ("int", "a.n = b.n - 1", [(0,)], [(LEAST,)], "b.n - 1 (int), batch 1, stream b"),
-    ("int", "a.n + 5 > b.m", [(MOST,)], [(0, 0)], "a.n + 5 (int), batch 1, stream a"),
-    ("int", "a.n + 5 < b.m", [(MOST,)], [(0, 0)], "a.n + 5 (int), batch 1, stream a"),
-    ("int", "a.n - b.n < 9", [(-2,)], [(MOST,)], "a.n - b.n (int), batch 1, streams a and b"),
-    ("int", "a.n - b.n = 0", [(-2,)], [(MOST,)], "a.n - b.n (int), batch 1, streams a and b"),
-    ("int", "a.n + b.m > 0", [(MOST,)], [(0, 1)], "a.n + b.m (int), batch 1, streams a and b"),
-    ("bigint", "a.n + b.m < 0", [(FAR,)], [(0, 1)], "a.n + b.m (bigint), batch 1, streams a and b"),
+    ("int", "a.n + 1 = b.n + 1", [(MOST,)], [(MOST,)], "a.n + 1 (int), batch 2, stream a"),
+    ("bigint", "a.n + 1 = b.n + 1", [(FAR,)], [(FAR,)], "a.n + 1 (bigint), batch 2, stream a"),
+    ("int", "a.n = b.n - 1", [(0,)], [(LEAST,)], "b.n - 1 (int), batch 2, stream b"),
+    ("int", "a.n + 5 > b.m", [(MOST,)], [(0, 0)], "a.n + 5 (int), batch 2, stream a"),
+    ("int", "a.n + 5 < b.m", [(MOST,)], [(0, 0)], "a.n + 5 (int), batch 2, stream a"),
+    ("int", "a.n - b.n < 9", [(-2,)], [(MOST,)], "a.n - b.n (int), batch 2, streams a and b"),
+    ("int", "a.n - b.n = 0", [(-2,)], [(MOST,)], "a.n - b.n (int), batch 2, streams a and b"),
+    ("int", "a.n + b.m > 0", [(MOST,)], [(0, 1)], "a.n + b.m (int), batch 2, streams a and b"),
+    ("bigint", "a.n + b.m < 0", [(FAR,)], [(0, 1)], "a.n + b.m (bigint), batch 2, streams a and b"),
     ("int", "abs(a.n - b.m) <= 3", [(-2,)], [(0, MOST)], "a.n - b.m"),
-    ("int", "abs(a.n - b.m) <= 3", [(-1,)], [(0, MOST)], "ABS(a.n - b.m) (int), batch 1"),
-    ("int", "3 >= abs(a.n - b.m)", [(-1,)], [(0, MOST)], "ABS(a.n - b.m) (int), batch 1"),
-    ("int", "a.n * b.m > 100", [(MOST,)], [(0, 2)], "a.n * b.m (int), batch 1, streams a and b"),
-    ("int", "-a.n > b.m", [(LEAST,)], [(0, 2)], "-a.n (int), batch 1, stream a"),
-    ("int", "-a.n = b.m", [(LEAST,)], [(0, 2)], "-a.n (int), batch 1, stream a"),
-    ("int", "abs(a.n) = b.m", [(LEAST,)], [(0, 2)], "ABS(a.n) (int), batch 1, stream a"),
-    ("int", "a.n * 2 = b.m", [(MOST,)], [(0, 2)], "a.n * 2 (int), batch 1, stream a"),
-    ("int", "a.k = b.k AND a.n + 1 = b.n + 1", [(MOST, 0, 9)], [(0,)], "a.n + 1 (int), batch 1"),
-    ("int", "a.n + 1 > 5 AND a.k = b.k", [(MOST,)], [(0,)], "a.n + 1 (int), batch 1, stream a"),
-    ("tinyint", "a.n + b.n = a.m - b.m", [(127,)], [(1, 128 - 1)], "(tinyint), batch 1"),
-    ("smallint", "a.n - b.n < 0", [(-2,)], [(32767,)], "a.n - b.n (smallint), batch 1"),
-    ("int", "a.n - b.n + a.m > 0", [(5, MOST)], [(1,)], "a.n - b.n + a.m (int), batch 1"),
-    ("int", "a.n BETWEEN b.n - 5 AND b.n + 5", [(0,)], [(LEAST,)], "b.n - 5 (int), batch 1"),
-    ("int", "a.n > -2147483648 + b.m", [(0,)], [(0, -1)], "-2147483648 + b.m (int), batch 1"),
-    ("int", "a.k = b.k OR a.n + b.m > 4", [(MOST, 0, 1)], [(0, 1, 2)], "a.n + b.m (int), batch 1"),
+    ("int", "abs(a.n - b.m) <= 3", [(-1,)], [(0, MOST)], "ABS(a.n - b.m) (int), batch 2"),
+    ("int", "3 >= abs(a.n - b.m)", [(-1,)], [(0, MOST)], "ABS(a.n - b.m) (int), batch 2"),
+    ("int", "a.n * b.m > 100", [(MOST,)], [(0, 2)], "a.n * b.m (int), batch 2, streams a and b"),
+    ("int", "-a.n > b.m", [(LEAST,)], [(0, 2)], "-a.n (int), batch 2, stream a"),
+    ("int", "-a.n = b.m", [(LEAST,)], [(0, 2)], "-a.n (int), batch 2, stream a"),
+    ("int", "abs(a.n) = b.m", [(LEAST,)], [(0, 2)], "ABS(a.n) (int), batch 2, stream a"),
+    ("int", "a.n * 2 = b.m", [(MOST,)], [(0, 2)], "a.n * 2 (int), batch 2, stream a"),
+    ("int", "a.k = b.k AND a.n + 1 = b.n + 1", [(MOST, 0, 9)], [(0,)], "a.n + 1 (int), batch 2"),
+    ("int", "a.n + 1 > 5 AND a.k = b.k", [(MOST,)], [(0,)], "a.n + 1 (int), batch 2, stream a"),
+    ("tinyint", "a.n + b.n = a.m - b.m", [(127,)], [(1, 128 - 1)], "(tinyint), batch 2"),
+    ("smallint", "a.n - b.n < 0", [(-2,)], [(32767,)], "a.n - b.n (smallint), batch 2"),
+    ("int", "a.n - b.n + a.m > 0", [(5, MOST)], [(1,)], "a.n - b.n + a.m (int), batch 2"),
+    ("int", "a.n BETWEEN b.n - 5 AND b.n + 5", [(0,)], [(LEAST,)], "b.n - 5 (int), batch 2"),
+    ("int", "a.n > -2147483648 + b.m", [(0,)], [(0, -1)], "-2147483648 + b.m (int), batch 2"),
+    ("int", "a.k = b.k OR a.n + b.m > 4", [(MOST, 0, 1)], [(0, 1, 2)], "a.n + b.m (int), batch 2"),
 ]
 
 
@@ -89,12 +89,12 @@ def test_a_sum_that_leaves_its_type_fails_the_run_in_a_sentence(
 
 
 NO_VALUE = [
-    ("a.n / b.m > 1", "DIVIDE_BY_ZERO in a.n / b.m (double), batch 0, streams a and b"),
-    ("a.n % b.m > 1", "DIVIDE_BY_ZERO in a.n % b.m (int), batch 0, streams a and b"),
-    ("a.n DIV (b.m - 0) > 1", "DIVIDE_BY_ZERO in a.n DIV (b.m - 0) (bigint), batch 0"),
+    ("a.n / b.m > 1", "DIVIDE_BY_ZERO in a.n / b.m (double), batch 1, streams a and b"),
+    ("a.n % b.m > 1", "DIVIDE_BY_ZERO in a.n % b.m (int), batch 1, streams a and b"),
+    ("a.n DIV (b.m - 0) > 1", "DIVIDE_BY_ZERO in a.n DIV (b.m - 0) (bigint), batch 1"),
     ("a.s LIKE b.s", "INVALID_FORMAT (an escape precedes no %, _ or escape) in a.s LIKE b.s"),
-    ("a.s LIKE b.s ESCAPE 'b'", "in a.s LIKE b.s ESCAPE 'b' (boolean), batch 0, streams a and b"),
-    ("a.s LIKE 'b\\\\c' AND a.n = b.n", "in a.s LIKE 'b\\\\c' (boolean), batch 0, stream a"),
+    ("a.s LIKE b.s ESCAPE 'b'", "in a.s LIKE b.s ESCAPE 'b' (boolean), batch 1, streams a and b"),
+    ("a.s LIKE 'b\\\\c' AND a.n = b.n", "in a.s LIKE 'b\\\\c' (boolean), batch 1, stream a"),
 ]
 
 
@@ -143,9 +143,9 @@ def test_a_time_beyond_its_type_fails_the_run_in_a_sentence(
 def test_a_sum_of_whole_numbers_that_is_compared_with_a_decimal_has_its_type() -> None:
     a = pa.table({"id": [0], "p": pa.array([Decimal("1.50")], pa.decimal128(7, 2))})
     assert joined("a.p > b.m - 1", a, table("smallint", [(0, 2)])) == [(0, 0)]
-    with pytest.raises(EvaluationFailure, match=r"b\.m \+ b\.n \(smallint\), batch 0, stream b"):
+    with pytest.raises(EvaluationFailure, match=r"b\.m \+ b\.n \(smallint\), batch 1, stream b"):
         joined("a.p > b.m + b.n", a, table("smallint", [(32767, 2)]), batches=1)
-    with pytest.raises(EvaluationFailure, match=r"b\.m - 1 \(int\), batch 0, stream b"):
+    with pytest.raises(EvaluationFailure, match=r"b\.m - 1 \(int\), batch 1, stream b"):
         joined("a.p > b.m - 1", a, table("int", [(0, LEAST)]), batches=1)
 
 
@@ -211,7 +211,7 @@ def test_a_run_that_failed_fails_again_and_keeps_what_it_had(tmp_path: Path) -> 
     join = StreamJoin({"a": a, "b": b}, "a.n + 1 = b.n + 1", Centralized(), check=True)
     for _ in range(2):
         run = join.start(tmp_path / "run", batches=2)
-        with pytest.raises(EvaluationFailure, match=r"a\.n \+ 1 \(int\), batch 1, stream a"):
+        with pytest.raises(EvaluationFailure, match=r"a\.n \+ 1 \(int\), batch 2, stream a"):
             run.awaitTermination()
         assert result_ids(run.results()) == {(0, 0): 1}
         run.stop()

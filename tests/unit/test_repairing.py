@@ -410,7 +410,7 @@ def test_a_merged_file_whose_rows_are_gone_is_not(run: Path) -> None:
     body = bytearray(file.read_bytes())
     body[len(body) // 3] ^= 1
     file.write_bytes(body)
-    with pytest.raises(DamagedRunError, match="start over with `braid repair .* --to-batch -1`"):
+    with pytest.raises(DamagedRunError, match="start over with `braid repair .* --to-batch 0`"):
         StreamJoin.resume(run, STREAMS)
     with pytest.raises(ValueError, match="no file of the run .* is to be rebuilt"):
         repair_run(run)
@@ -422,7 +422,7 @@ def test_a_repair_that_cannot_be_changes_nothing(
     """A possible one does both: it rebuilds earlier files, and goes back."""
     (run / "compacted" / "000003-000005.parquet").unlink()
     before = {f: f.read_bytes() for f in run.rglob("*") if f.is_file()}
-    with pytest.raises(ValueError, match="cannot go back to batch 5; it can to -1, 10, 11"):
+    with pytest.raises(ValueError, match="cannot go back to batch 6; it can to 0, 11, 12"):
         repair_run(run, 5)
     assert {f: f.read_bytes() for f in run.rglob("*") if f.is_file()} == before
     monkeypatch.setattr(result_compactor, "_try_write_tables", written_otherwise)

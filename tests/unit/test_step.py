@@ -243,11 +243,11 @@ def test_a_placement_that_leaves_out_is_refused_unless_it_says_so() -> None:
     with pytest.raises(CoverageError, match="meets 0 of 1 due combinations") as refused:
         simulate(_Forgets(), [(2, 3), (5, 7)])
     assert refused.value.__notes__ == [
-        "The plan of batch 1, block by block:",
+        "The plan of batch 2, block by block:",
         "block 2: not there at the last commit\n"
-        "  fresh block 2 of r, keys [0, 1), of batch 1: stored on host 0\n"
+        "  fresh block 2 of r, keys [0, 1), of batch 2: stored on host 0\n"
         "  probed by block 3 on host 0",
-        "block 1 of s, keys [0, 1), of batch 0, 3 tuples, on host 0",
+        "block 1 of s, keys [0, 1), of batch 1, 3 tuples, on host 0",
     ]
 
     @dataclass(frozen=True)

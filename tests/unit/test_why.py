@@ -99,15 +99,15 @@ def test_a_missing_pair_is_explained_with_values_distance_and_advice(tmp_path: P
     run = run_orders(tmp_path / "run")
     text = str(run.why({"o": "id = 1", "p": "amount = 60"}))
     assert text == (
-        "o id 1 (1970-01-01 00:01:40, came in batch 0) and p amount 60 (1970-01-01 00:05:01, came "
-        "in batch 4): no result: window\n"
+        "o id 1 (1970-01-01 00:01:40, came in batch 1) and p amount 60 (1970-01-01 00:05:01, came "
+        "in batch 5): no result: window\n"
         "  o.id = p.order_id   true  1 and 1\n"
         "  p.amount < o.total  true  60 and 100\n"
         "  o.total > 5         true  100 and 5\n"
         "  window of o         exceeded  p is 3 min 21 s after o; o is kept for 1 min 30 s: 1 min "
         "51 s too late\n"
         '  to have it          windows={"o": "3 min 22 s"} holds 2.2 times the tuples of o\n'
-        "tuples: 1 of o, 1 of p; searched batches 0 to 4. Certain."
+        "tuples: 1 of o, 1 of p; searched batches 1 to 5. Certain."
     )
 
 
@@ -145,7 +145,7 @@ def test_results_that_foreach_batch_has_not_received_are_named(tmp_path: Path) -
         run_orders(tmp_path / "run", foreachBatch=refuse)
     answer = braid.why(tmp_path / "run", {"o": "id = 6", "p": "order_id = 6"})
     assert answer.verdict == "not delivered"
-    assert "in batch 2; foreachBatch has received the batches up to 1" in str(answer)
+    assert "in batch 3; foreachBatch has received the batches up to 2" in str(answer)
 
 
 def test_an_as_of_pair_names_the_partner_that_was_better(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_change_of_placement_and_removed_results_are_named() -> None:
     assert judge_pair(PairFacts(tuples), RunFacts(owes=True)).verdict == "owed"
     trimmed = judge_pair(PairFacts(tuples), RunFacts(first_retained_batch=5))
     assert trimmed.verdict == "no longer kept"
-    assert trimmed.steps[-1].values == "found by batch 4; results are kept from batch 5 on"
+    assert trimmed.steps[-1].values == "found by batch 5; results are kept from batch 6 on"
 
 
 @pytest.mark.parametrize(

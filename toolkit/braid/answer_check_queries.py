@@ -13,6 +13,7 @@ from braid.answer_check_spark import join_row_numbers, select_row_numbers
 from braid.core.reserved_columns import QUERIES
 from braid.core.run_events import BatchCommitted, QueryAdded, QueryRemoved
 from braid.storage.run_store import RunStore
+from braid.util.batch_numbers import display_batch
 from braid.util.durations import format_duration
 
 
@@ -96,7 +97,8 @@ def list_served_queries(store: RunStore, settings: Mapping[str, Any]) -> Iterato
             continue
         since = tuple(added.complete_since[a] for a in aliases)
         asof = None if state is None else state.query_releases.get(added.bitmap_position)
-        span = f" (batches {first} to {'now' if end is None else end - 1})"
+        last = "now" if end is None else display_batch(end - 1)
+        span = f" (batches {display_batch(first)} to {last})"
         yield ServedQuery(
             added.name + (span if first or end is not None else ""),
             {

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from braid.util.batch_numbers import display_batch
 from braid.util.validation import format_value
 
 
@@ -18,7 +19,7 @@ class DifferingRow:
     values: str
 
     def __str__(self) -> str:
-        batch = "" if self.batch is None else f", batch {self.batch}"
+        batch = "" if self.batch is None else f", batch {display_batch(self.batch)}"
         return f"{'missing' if self.is_missing else 'not right'}{batch}: {self.values}"
 
 

@@ -16,6 +16,7 @@ from braid.core.event_jsonl import EventTail
 from braid.plugins import load_commands
 from braid.run_commands import add_run_commands, exit_on_errors
 from braid.run_views import load_view_module
+from braid.util.batch_numbers import read_batch
 from braid.util.git_checkout import git_commit
 from braid.util.optional_imports import missing_dependency_message
 from braid.util.package_versions import list_versions
@@ -95,7 +96,7 @@ def _make_parser() -> argparse.ArgumentParser:
     _add_plugin_commands(commands)
     inspect = commands.add_parser("inspect", help="describe a run in words, batch by batch")
     question = inspect.add_mutually_exclusive_group()
-    question.add_argument("--batch", metavar="N", type=int, help="the plan of a batch")
+    question.add_argument("--batch", metavar="N", type=int, help="the plan of a batch, from 1")
     question.add_argument("--block", metavar="B", type=int, help="the history of a block")
     question.add_argument(
         "--why", metavar=("A", "B"), type=int, nargs=2, help="why two blocks met, or did not"
@@ -130,7 +131,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "--to-batch",
         metavar="N",
         type=int,
-        help="the last batch to keep; -1: none (default: keep all)",
+        help="the last batch to keep, from 1; 0: none (default: keep all)",
     )
     check.add_argument(
         "--answers",
@@ -191,7 +192,8 @@ class _PrintVersions(argparse.Action):
 def _inspect_run(options: argparse.Namespace) -> int:
     from braid.run_inspector import inspect_run
 
-    print(inspect_run(options.run, options.batch, options.block, options.why))
+    batch = None if options.batch is None else read_batch(options.batch)
+    print(inspect_run(options.run, batch, options.block, options.why))
     return 0
 
 
@@ -258,7 +260,8 @@ def _check_answers(options: argparse.Namespace) -> int:
 def _repair_run(options: argparse.Namespace) -> int:
     from braid.storage.integrity import repair_run
 
-    for step in repair_run(options.run, options.to_batch):
+    batch = None if options.to_batch is None else read_batch(options.to_batch)
+    for step in repair_run(options.run, batch):
         print(f"rebuilt: {step}")
     if options.to_batch is not None:
         print(f"resume {options.run} to continue after batch {options.to_batch}")

@@ -11,6 +11,7 @@ from braid.sources.stream_source import AnalyzedJoin, ReplaySource
 from braid.storage.integrity import repair_hint
 from braid.storage.run_settings import check_settings
 from braid.storage.run_store import RunStore
+from braid.util.batch_numbers import display_batch
 
 
 def read_settings(store: RunStore) -> dict[str, Any] | None:
@@ -128,8 +129,9 @@ def refuse_closed_run(store: RunStore, is_delivered: bool) -> None:
         return
     if not is_delivered or store.sink_progress.last_batch >= state.batch:
         raise ValueError(
-            f"the run in {store.where} was closed after batch {state.batch}, so it takes no more "
-            "tuples; read its results from the folder, or start another run in a new one"
+            f"the run in {store.where} was closed after batch {display_batch(state.batch)}, so it "
+            "takes no more tuples; read its results from the folder, or start another run in a new "
+            "one"
         )
 
 

@@ -13,6 +13,7 @@ from braid.health import RunHealth, read_health
 from braid.sources.batch_drivers import BatchDriver
 from braid.storage.event_log import EventLog
 from braid.storage.run_store import RunStore
+from braid.util.batch_numbers import display_batch
 from braid.util.cancellation import wait_interruptibly
 from braid.util.clock_and_threads import current_environment, current_workers
 from braid.util.error_summary import summarize_error, with_cause
@@ -91,7 +92,7 @@ class RunLifecycle(ABC):
                 self._run_batch(source, number)
             except Exception as error:
                 failed = self._measure_progress().last_batch + 1
-                self._error = with_cause(error, f"batch {failed} failed")
+                self._error = with_cause(error, f"batch {display_batch(failed)} failed")
                 raise
             except BaseException as error:  # an interrupt: only an Exception reaches Spark
                 self._error = error

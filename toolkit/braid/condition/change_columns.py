@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from braid.core.change_types import ACCEPTED, SIGNS
 from braid.core.reserved_columns import SIGN
+from braid.util.batch_numbers import display_batch
 from braid.util.validation import format_value
 
 
@@ -38,7 +39,8 @@ def check_signs(rows: pa.Table, computed: pa.Table, alias: str, column: str, num
         row = rows.slice(first, 1).to_pylist()[0]
         shown = ", ".join(f"{name}={format_value(value)}" for name, value in row.items())
         raise ValueError(
-            f"{_describe(alias, column)} in the row ({shown}) of micro-batch {number}; {_remedy()}"
+            f"{_describe(alias, column)} in the row ({shown}) of batch {display_batch(number)}; "
+            f"{_remedy()}"
         )
 
 

@@ -50,6 +50,7 @@ from braid.core.shedding_plan import SheddingOutcome, estimate_variances
 from braid.core.stream_clocks import Clock, ClockAdvance, to_times
 from braid.errors import CoverageError
 from braid.util import json_codec
+from braid.util.batch_numbers import display_batch
 from braid.util.garbage_collection import pause_garbage_collection
 
 _MOST_DESCRIBED = 8
@@ -163,7 +164,7 @@ def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:
         if not rules.kind.is_inner and rules.match is None:
             work = replace(work, checked_answers=check_answers(rules, state, work))
     except CoverageError as error:
-        error.add_note(f"The plan of batch {work.facts.batch}, block by block:")
+        error.add_note(f"The plan of batch {display_batch(work.facts.batch)}, block by block:")
         for id in dict.fromkeys(error.blocks[:_MOST_DESCRIBED]):
             error.add_note(
                 describe_block_state(

@@ -16,6 +16,7 @@ from braid.core.run_events import (
     EventsTrimmed,
     RunStarted,
 )
+from braid.util.batch_numbers import display_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,6 @@ class EventIndex:
     - ``sources``: by merged or cut block, the blocks it was made from.
     - ``meetings``: all probes.
     - ``deferred``: by pair (fresh block, other), the batch that deferred it.
-    - ``first_batch_number``: displayed number of the first batch. Default: 0.
     """
 
     events: Sequence[Any]
@@ -59,16 +59,15 @@ class EventIndex:
     deferred: dict[tuple[int, int], int] = field(default_factory=dict)
     dropped: EventsTrimmed | None = None
     """The placeholder of trimmed events; None: no event is trimmed."""
-    first_batch_number: int = 0
 
     @classmethod
-    def from_events(cls, happened: Iterable[Any], first: int = 0) -> EventIndex:
+    def from_events(cls, happened: Iterable[Any]) -> EventIndex:
         """Return the index of some events. Raises ValueError if none of them is a RunStarted."""
         happened = tuple(happened)
         start = next((e for e in happened if isinstance(e, RunStarted)), None)
         if start is None:
             raise ValueError("there is no RunStarted among the events, so nothing has been joined")
-        run = cls(happened, start, first_batch_number=first)
+        run = cls(happened, start)
         for event in happened:
             if isinstance(event, BatchPlanned):
                 run._record_plan(event)
@@ -149,10 +148,6 @@ class EventIndex:
         is_recorded = all(n < len(boxes.layouts) and boxes.layouts[n] for n in layouts)
         return boxes if is_recorded else None
 
-    def display_number(self, batch: int) -> int:
-        """Return the displayed number of a batch."""
-        return batch + self.first_batch_number
-
     @property
     def first_retained_batch(self) -> int:
         """The first batch whose events are retained."""
@@ -162,7 +157,7 @@ class EventIndex:
     def describe_retention(self) -> str:
         """A phrase that names the first retained batch; empty if no event is trimmed."""
         return (
-            f"events are kept from batch {self.display_number(self.first_retained_batch)} on"
+            f"events are kept from batch {display_batch(self.first_retained_batch)} on"
             if self.first_retained_batch
             else ""
         )

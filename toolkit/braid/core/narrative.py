@@ -1,7 +1,4 @@
-"""Describe a run in words, from its events: plans of batches, histories of blocks, and meetings.
-
-Batches are numbered as in the run's display, from ``first_batch_number``.
-"""
+"""Describe a run in words, from its events: plans of batches, histories of blocks, and meetings."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from braid.core.block_history_index import BlockMeeting, EventIndex
 from braid.core.condition_cost_tree import build_condition_tree, format_condition_tree
 from braid.core.plan import Block, value_range
 from braid.core.run_events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
+from braid.util.batch_numbers import display_batch, display_batches
 
 
 def describe_run(run: EventIndex) -> str:
@@ -53,8 +51,7 @@ def _describe_progress(run: EventIndex) -> list[str]:
     earlier = 0 if run.dropped is None else run.dropped.results
     stored = [h.stored_tuples for h in last.host_metrics]
     lines = [
-        f"batches {run.first_batch_number} to {run.display_number(run.last_batch)} committed: "
-        f"{arrivals} in, "
+        f"{display_batches(0, run.last_batch)} committed: {arrivals} in, "
         f"{earlier + sum(b.results for b in run.commits_by_batch.values()):,} results",
         f"held: {len(live):,} blocks, {sum(last.live_tuples):,} tuples; {sum(stored):,} with "
         f"replicas, {max(stored, default=0):,} on the fullest of {len(stored)} hosts",
@@ -72,13 +69,12 @@ def describe_batch_plan(run: EventIndex, batch: int) -> str:
 
     Raises ValueError if there is no such batch or its events are trimmed.
     """
-    shown_batch = run.display_number(batch)
+    shown_batch = display_batch(batch)
     if 0 <= batch < run.first_retained_batch:
         raise ValueError(f"of batch {shown_batch} no events are kept: {run.describe_retention}")
     if batch not in run.plans_by_batch:
         raise ValueError(
-            f"there is no batch {shown_batch}; this run has batches {run.first_batch_number} to "
-            f"{run.display_number(run.last_batch)}"
+            f"there is no batch {shown_batch}; this run has {display_batches(0, run.last_batch)}"
         )
     planned = run.plans_by_batch[batch]
     lines = [f"batch {shown_batch}"]
@@ -89,13 +85,9 @@ def describe_batch_plan(run: EventIndex, batch: int) -> str:
         )
         lines[0] += f": {arrivals} in, {commit.results:,} results"
         lines += _describe_condition(run, [commit])
+    lines += [f"  {plan_sentences.describe_release(r, run.stream_names)}" for r in planned.releases]
     lines += [
-        f"  {plan_sentences.describe_release(r, run.stream_names, run.first_batch_number)}"
-        for r in planned.releases
-    ]
-    lines += [
-        f"  {plan_sentences.describe_derivation(d, run.stream_names, run.first_batch_number)}"
-        for d in planned.derivations
+        f"  {plan_sentences.describe_derivation(d, run.stream_names)}" for d in planned.derivations
     ]
     replaced = {s for d in planned.derivations for s in d.source_blocks if s != d.block.id}
     lines += [
@@ -104,12 +96,7 @@ def describe_batch_plan(run: EventIndex, batch: int) -> str:
         if id not in replaced
     ]
     for route in planned.routes:
-        lines += [
-            f"  {line}"
-            for line in plan_sentences.describe_route(
-                route, run.stream_names, run.first_batch_number
-            )
-        ]
+        lines += [f"  {line}" for line in plan_sentences.describe_route(route, run.stream_names)]
     lines += [f"  {_format_event(e)}" for e in run.events if _is_paper_event(e, batch)]
     return "\n".join(lines)
 
@@ -137,10 +124,7 @@ def describe_block_history(run: EventIndex, id: int) -> str:
     """Return the history of a block, batch by batch. Raises ValueError for an unknown id."""
     block = run.find_block(id)
     size = f", {block.rows:,} tuples" if block.rows else ""
-    lines = [
-        f"block {id} of "
-        f"{plan_sentences.describe_block(block, run.stream_names, run.first_batch_number)}{size}"
-    ]
+    lines = [f"block {id} of {plan_sentences.describe_block(block, run.stream_names)}{size}"]
     lines += (
         [f"  {run.describe_retention}; it was there then"]
         if run.created_in[id] < run.first_retained_batch
@@ -148,20 +132,16 @@ def describe_block_history(run: EventIndex, id: int) -> str:
     )
     for batch, planned in sorted(run.plans_by_batch.items()):
         gone = run.dropped_in.get(id) == batch
-        in_batch = [
-            *plan_sentences.describe_block_in_plan(
-                id, planned, run.stream_names, gone, run.first_batch_number
-            )
-        ]
+        in_batch = [*plan_sentences.describe_block_in_plan(id, planned, run.stream_names, gone)]
         in_batch += [f"gone from {plan_sentences.format_hosts(block.hosts)}"] if gone else []
-        lines += [f"  batch {run.display_number(batch)}: {line}" for line in in_batch]
+        lines += [f"  batch {display_batch(batch)}: {line}" for line in in_batch]
     if id not in run.dropped_in:
         held = (
             f"held on {plan_sentences.format_hosts(block.hosts)}"
             if block.rows
             else "it got no tuple"
         )
-        lines.append(f"  after batch {run.display_number(run.last_batch)}: {held}")
+        lines.append(f"  after batch {display_batch(run.last_batch)}: {held}")
     return "\n".join(lines)
 
 
@@ -169,9 +149,7 @@ def explain_meeting(run: EventIndex, a: int, b: int) -> str:
     """Return why the tuples of two blocks met, or why not. Raises ValueError for an unknown id."""
     one, two = run.find_block(a), run.find_block(b)
     head = ", ".join(
-        f"block {x.id} of "
-        f"{plan_sentences.describe_block(x, run.stream_names, run.first_batch_number)}"
-        for x in (one, two)
+        f"block {x.id} of {plan_sentences.describe_block(x, run.stream_names)}" for x in (one, two)
     )
     if one.stream == two.stream:
         return f"{head}\n  never met: they are of one stream, {run.stream_names[one.stream]}"
@@ -200,14 +178,14 @@ def _describe_meeting(run: EventIndex, m: BlockMeeting, asked: Collection[int]) 
         if id in run.find_ancestors(heir)
     ]
     how = (
-        f"met in batch {run.display_number(m.batch)}: block {m.block} probed block {m.other} "
+        f"met in batch {display_batch(m.batch)}: block {m.block} probed block {m.other} "
         f"on host {m.host}"
     )
     if m.hop > 1:
         how += f", in hop {m.hop}, with what the hops before had found"
     if not m.is_fresh:
         put_off = run.deferred.get((m.other, m.block), run.deferred.get((m.block, m.other)))
-        when = "before" if put_off is None else f"in batch {run.display_number(put_off)}"
+        when = "before" if put_off is None else f"in batch {display_batch(put_off)}"
         how += f"; the pair had been deferred {when} and was settled then"
     return how + "".join(older)
 
@@ -224,7 +202,7 @@ def _describe_shared_visits(
                 if ones and others and route.block.id not in {*left, *right}:
                     pair = sorted((min(ones), min(others)), key=ids.__getitem__)
                     yield (
-                        f"visited together in batch {run.display_number(batch)}: block "
+                        f"visited together in batch {display_batch(batch)}: block "
                         f"{route.block.id} of {run.stream_names[route.block.stream]} went to block "
                         f"{pair[0]}, then to block {pair[1]}"
                     )
@@ -262,18 +240,18 @@ def _explain_no_meeting(run: EventIndex, a: Block, b: Block) -> str:
         if heirs := run.descendants(early.id):
             return (
                 f"not met as such: block {early.id} became {plan_sentences.format_blocks(heirs)} "
-                f"in batch {run.display_number(left)}; ask about those"
+                f"in batch {display_batch(left)}; ask about those"
             )
         verb = "was made" if late.id in run.sources else "came"
         return (
-            f"never met: block {early.id} left in batch {run.display_number(left)}, block "
-            f"{late.id} {verb} in batch {run.display_number(born)}"
+            f"never met: block {early.id} left in batch {display_batch(left)}, block "
+            f"{late.id} {verb} in batch {display_batch(born)}"
         )
     for pair in ((a.id, b.id), (b.id, a.id)):
         if pair in run.deferred:
             return (
                 f"not met yet: block {pair[0]} deferred block {pair[1]} in batch "
-                f"{run.display_number(run.deferred[pair])}; the pair is pending"
+                f"{display_batch(run.deferred[pair])}; the pair is pending"
             )
     if not (a.rows and b.rows):
         empty = a if not a.rows else b

@@ -33,6 +33,7 @@ from decimal import Decimal
 from typing import Any
 
 from braid.core.join_kinds import INNER, JoinKind
+from braid.util.batch_numbers import display_batch
 from braid.util.durations import UNITS, format_duration, format_instant
 from braid.util.validation import format_value
 
@@ -68,7 +69,7 @@ class TupleFacts:
     def arrival(self) -> str:
         """The label with the event time and the batch."""
         parts = [] if self.time is None else [format_instant(self.time).removesuffix(" UTC")]
-        parts += [] if self.batch is None else [f"came in batch {self.batch}"]
+        parts += [] if self.batch is None else [f"came in batch {display_batch(self.batch)}"]
         return f"{self.label} ({', '.join(parts)})" if parts else self.label
 
 
@@ -277,7 +278,9 @@ def _find_narrow_windows(pair: PairFacts, run: RunFacts) -> Iterator[Step]:
 def _describe_partner(pair: PairFacts, late: TupleFacts) -> str:
     """Return when the other tuples may have been dropped, as the end of a sentence."""
     gone = [
-        f"{f.label} was let go in batch {f.let_go}" for f in pair.tuples if f.let_go is not None
+        f"{f.label} was let go in batch {display_batch(f.let_go)}"
+        for f in pair.tuples
+        if f.let_go is not None
     ]
     return f"; {' and '.join(gone)}" if gone and late.let_go is None else ""
 
@@ -285,15 +288,17 @@ def _describe_partner(pair: PairFacts, late: TupleFacts) -> str:
 def _conclude_pair(pair: PairFacts, run: RunFacts, obstacles: Sequence[str]) -> tuple[str, Step]:
     """Return the verdict and the last step, given the obstacles in order."""
     if pair.unmatched is not None and pair.absent:
-        return "unmatched", Step("answer", "unmatched", f"a result of batch {pair.unmatched[1]}")
+        batch = display_batch(pair.unmatched[1])
+        return "unmatched", Step("answer", "unmatched", f"a result of batch {batch}")
     if pair.result is not None and not (run.kind.writes_matched and obstacles):
+        batch = display_batch(pair.result)
         hard = [o for o in obstacles if o in ("untimed", "filtered", "condition", "window")]
         if hard:
-            return FAULT, Step("result", FAULT, f"it is a result of batch {pair.result}")
+            return FAULT, Step("result", FAULT, f"it is a result of batch {batch}")
         if run.delivered is not None and pair.result > run.delivered:
-            until = f"foreachBatch has received the batches up to {run.delivered}"
-            return "not delivered", Step("result", "yes", f"in batch {pair.result}; {until}")
-        return "found", Step("result", "yes", f"in batch {pair.result}")
+            until = f"foreachBatch has received the batches up to {display_batch(run.delivered)}"
+            return "not delivered", Step("result", "yes", f"in batch {batch}; {until}")
+        return "found", Step("result", "yes", f"in batch {batch}")
     if obstacles:
         return obstacles[0], Step("result", "no", "")
     return _conclude_absence(pair, run)
@@ -313,9 +318,9 @@ def _conclude_absence(pair: PairFacts, run: RunFacts) -> tuple[str, Step]:
     if run.owes:
         return "owed", Step("placement", "not yet", "joined when the change of placement has ended")
     if batches and max(batches) < run.first_retained_batch:
-        since = f"results are kept from batch {run.first_retained_batch} on"
+        since = f"results are kept from batch {display_batch(run.first_retained_batch)} on"
         return "no longer kept", Step(
-            "result", "removed", f"found by batch {max(batches)}; {since}"
+            "result", "removed", f"found by batch {display_batch(max(batches))}; {since}"
         )
     advice = "it should be a result and is not: please report it, with the run folder"
     return FAULT, Step("result", FAULT, advice)

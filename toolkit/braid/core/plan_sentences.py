@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from braid.core.plan import Block, Derivation, Hop, Plan, Release, Route
 from braid.core.releases import AFTER_ALL
 from braid.core.run_events import BatchPlanned
+from braid.util.batch_numbers import display_batch
 from braid.util.durations import format_instant
 
 Names = Sequence[str]
@@ -17,14 +18,10 @@ Planned = Plan | BatchPlanned
 """A plan or the event that reports it."""
 
 
-def describe_block(block: Block, streams: Names, first: int = 0) -> str:
-    """Return a block's stream, routing keys and batch.
-
-    ``first`` is the number of the first batch.
-    """
-    return (
-        f"{streams[block.stream]}, keys {format_key_range(block)}, of batch {block.batch + first}"
-    )
+def describe_block(block: Block, streams: Names) -> str:
+    """Return a block's stream, routing keys and batch."""
+    keys = format_key_range(block)
+    return f"{streams[block.stream]}, keys {keys}, of batch {display_batch(block.batch)}"
 
 
 def format_key_range(block: Block) -> str:
@@ -47,9 +44,9 @@ def format_blocks(ids: Collection[int]) -> str:
     return f"block{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
 
 
-def describe_route(route: Route, streams: Names, first: int = 0) -> Iterator[str]:
+def describe_route(route: Route, streams: Names) -> Iterator[str]:
     """Yield the lines of a route: one for the block, one for each path, one for deferred blocks."""
-    what = f"block {route.block.id} of {describe_block(route.block, streams, first)}"
+    what = f"block {route.block.id} of {describe_block(route.block, streams)}"
     if route.is_fresh:
         yield f"fresh {what}: stored on {format_hosts(route.block.hosts)}"
     else:
@@ -68,7 +65,7 @@ def format_hop(hop: Hop) -> str:
     return "; ".join(by_host) or "none"
 
 
-def describe_release(release: Release, streams: Names, first: int = 0) -> str:
+def describe_release(release: Release, streams: Names) -> str:
     """Return which tuples of a block take their partners, and from where."""
     ends = [
         "" if release.since is None else f"from {format_instant(release.since)}",
@@ -76,17 +73,17 @@ def describe_release(release: Release, streams: Names, first: int = 0) -> str:
     ]
     due = ", ".join(end for end in ends if end) or "all tuples"
     return (
-        f"block {release.block.id} of {describe_block(release.block, streams, first)} is released "
+        f"block {release.block.id} of {describe_block(release.block, streams)} is released "
         f"on host {release.host}, {due}: partners from {streams[release.partners.stream]} "
         f"{format_hop(release.partners)}"
     )
 
 
-def describe_derivation(d: Derivation, streams: Names, first: int = 0) -> str:
+def describe_derivation(d: Derivation, streams: Names) -> str:
     """Return how a block is made."""
     moved = [f"host {dst} reads host {src}" for dst, src in d.source_hosts.items() if src != dst]
     how = f": {', '.join(moved)}" if moved else ""
-    what = f"block {d.block.id} of {describe_block(d.block, streams, first)}"
+    what = f"block {d.block.id} of {describe_block(d.block, streams)}"
     if d.source_blocks == (d.block.id,):
         return f"{what} is copied{how}"
     verb = "merged" if len(d.source_blocks) > 1 else "cut"
@@ -97,12 +94,12 @@ def describe_derivation(d: Derivation, streams: Names, first: int = 0) -> str:
 
 
 def describe_block_in_plan(
-    id: int, plan: Planned, streams: Names, gone: bool = False, first: int = 0
+    id: int, plan: Planned, streams: Names, gone: bool = False
 ) -> Iterator[str]:
     """Yield what a plan does with a block. With ``gone``, the line on its drop is omitted."""
     for d in plan.derivations:
         if d.block.id == id:
-            yield describe_derivation(d, streams, first)
+            yield describe_derivation(d, streams)
         elif id in d.source_blocks:
             verb = "merged into" if len(d.source_blocks) > 1 else "cut into"
             yield f"{verb} block {d.block.id}, keys {format_key_range(d.block)}"
@@ -111,14 +108,14 @@ def describe_block_in_plan(
     by: dict[int, list[int]] = {}
     for route in plan.routes:
         if route.block.id == id:
-            yield from (line.strip() for line in describe_route(route, streams, first))
+            yield from (line.strip() for line in describe_route(route, streams))
         for path in route.paths:
             for host, ids in ((h, ids) for hop in path for h, ids in hop.blocks_by_host.items()):
                 if id in ids:
                     by.setdefault(host, []).append(route.block.id)
     for release in plan.releases if isinstance(plan, BatchPlanned) else ():
         if release.block.id == id:
-            yield describe_release(release, streams, first)
+            yield describe_release(release, streams)
         for host, ids in release.partners.blocks_by_host.items():
             if id in ids:
                 by.setdefault(host, []).append(release.block.id)

@@ -33,6 +33,7 @@ from braid.papers.reuse.deployment import remove_queries
 from braid.papers.reuse.hub_events import HubBatchCommitted, QueryEnded
 from braid.papers.reuse.query_definition import UNBOUNDED
 from braid.storage.irregular_files import make_irregular_rows
+from braid.util.batch_numbers import display_batch
 from braid.util.durations import format_duration
 from braid.util.error_summary import take_first_line
 
@@ -83,7 +84,7 @@ def _end_failed_queries(desk: QueryRegistry, fault: ExpressionError, epoch: int)
         names = pure.queries_reading(desk.current_deployment, [fault.operator])
     else:
         names = pure.queries_using_demand(desk.current_deployment, fault.operator, fault.bit)
-    reason = f"it failed in batch {epoch}: {take_first_line(fault.error)}"
+    reason = f"it failed in batch {display_batch(epoch)}: {take_first_line(fault.error)}"
     after = remove_queries(desk.current_deployment, *names)
     ended = [QueryEnded(desk.ledger.epoch, name, reason) for name in names]
     desk.switch_deployment(after, [*ended], reasons=dict.fromkeys(names, reason))

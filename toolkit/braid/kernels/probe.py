@@ -31,6 +31,7 @@ from braid.kernels.step_tally import StepTally
 from braid.kernels.sum_overflows import find_overflows, may_overflow
 from braid.kernels.value_sizes import variable_width_columns
 from braid.kernels.vectors import pairwise_measure
+from braid.util.batch_numbers import display_batch
 from braid.util.clock_and_threads import current_environment
 
 CHUNK = 1 << 20
@@ -216,7 +217,7 @@ class BlockJoiner:
     def _make_failure(self, text: str, streams: Iterable[int]) -> EvaluationFailure:
         names = [self.predicate.aliases[s] for s in sorted(set(streams))]
         where = f"stream {names[0]}" if len(names) == 1 else f"streams {' and '.join(names)}"
-        return EvaluationFailure(f"{text}, batch {self.batch_number}, {where}")
+        return EvaluationFailure(f"{text}, batch {display_batch(self.batch_number)}, {where}")
 
     def _filter_by_residuals(
         self, found: list[tuple[int, PartialMatches]], stream: int

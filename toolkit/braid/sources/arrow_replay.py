@@ -30,6 +30,7 @@ from braid.sources.plain_columns import PlainColumns, find_plain_columns
 from braid.sources.tuple_filter import guard_column, make_tuple_filter
 from braid.storage import durable_files, micro_batch_files, table_input
 from braid.storage.static_input_copy import InputSnapshot
+from braid.util.batch_numbers import display_batch
 from braid.util.file_system import current_file_system
 
 _PLACE = "__place"
@@ -331,7 +332,7 @@ class ArrowFeed:
         except duckdb.Error as error:
             texts = self.texts[alias]
             parts = chain(*(self.analyser.find_fallible_parts(alias, sql) for sql in texts))
-            raise_failure(error, parts, rows, f", batch {number}, stream {alias}")
+            raise_failure(error, parts, rows, f", batch {display_batch(number)}, stream {alias}")
             raise
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from braid.core.run_state import FileChecksum
 from braid.storage.staged_input import StagedStream
+from braid.util.batch_numbers import display_batch
 from braid.util.cancellation import PART
 from braid.util.clock_and_threads import current_workers
 
@@ -73,7 +74,7 @@ class InputSplitter:
                 return self._checksums.get(number, {})
         self._raise_split_error()
         raise RuntimeError(
-            f"the run was stopped before the input of micro-batch {number} was written"
+            f"the run was stopped before the input of batch {display_batch(number)} was written"
         )
 
     def wait_until_split(self) -> None:

@@ -160,7 +160,7 @@ def check_no_earlier_hub(store: RunStore) -> None:
     if any(map(current_file_system().find_files, places)):
         raise DamagedRunError(
             f"{store.log.folder} has no commit, without which the hub in {store.path} cannot be "
-            f"opened; restore it, use a new folder, or `braid repair {store.path} --to-batch -1` "
+            f"opened; restore it, use a new folder, or `braid repair {store.path} --to-batch 0` "
             "removes what its operators have"
         )
 

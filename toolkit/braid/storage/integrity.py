@@ -16,6 +16,7 @@ from braid.storage.log_entries import CommitRecord
 from braid.storage.manifest_log import OLD
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore, open_store
+from braid.util.batch_numbers import display_batch, display_batches
 
 
 def repair_hint(store: RunStore) -> str:
@@ -35,10 +36,10 @@ def repair_hint(store: RunStore) -> str:
 
 def _format_repair_advice(store: RunStore, last: int, back: Sequence[int]) -> str:
     if back:
-        again = f"`braid repair {store.path} --to-batch {back[-1]}`"
-        return f"batches 0 to {back[-1]} are intact: {again} goes back there"
-    whole = f"batches 0 to {last} are intact" if last >= 0 else "no batch is intact"
-    again = f"`braid repair {store.path} --to-batch -1`"
+        again = f"`braid repair {store.path} --to-batch {display_batch(back[-1])}`"
+        return f"{display_batches(0, back[-1])} are intact: {again} goes back there"
+    whole = f"{display_batches(0, last)} are intact" if last >= 0 else "no batch is intact"
+    again = f"`braid repair {store.path} --to-batch 0`"
     return f"{whole}, but no state remains: restore the file, or start over with {again}"
 
 
@@ -111,9 +112,10 @@ def _check_possible(store: RunStore, batch: int, anew: Sequence[RepairableFile])
     """Raise ValueError unless the run can go back to a batch once its files are rebuilt."""
     possible = [-1, *_find_restorable_batches(store, _find_last_intact_batch(store, anew))]
     if batch not in possible:
-        can = ", ".join(map(str, possible))
+        can = ", ".join(str(display_batch(each)) for each in possible)
         raise ValueError(
-            f"the run in {store.path} cannot go back to batch {batch}; it can to {can}"
+            f"the run in {store.path} cannot go back to batch {display_batch(batch)}; it can to "
+            f"{can}"
         )
 
 

@@ -173,7 +173,7 @@ class TableInput:
         crc32, written = zlib.crc32(body), self._checksums[part].crc32
         if crc32 != written:
             is_batch = 0 < part < len(self._checksums) - 1
-            what = f" of micro-batch {part - 1}" if is_batch else ""
+            what = f" of batch {part}" if is_batch else ""
             raise DamagedRunError(
                 f"{self.path} is damaged: its checksum{what} is {crc32:08x}, that of what was "
                 f"written {written:08x}"

@@ -48,7 +48,7 @@ def block_details(events: Iterable[Any], ids: Sequence[int]) -> str:
     """
     if len(ids) not in (1, 2):
         raise ValueError(f"{len(ids)} blocks were asked about; ask about one, or about two")
-    run = EventIndex.from_events(events, first=1)
+    run = EventIndex.from_events(events)
     return (
         narrative.describe_block_history(run, *ids)
         if len(ids) == 1

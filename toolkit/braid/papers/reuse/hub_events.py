@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from braid.core.run_events import Event, EventContext
 from braid.core.stream_clocks import IrregularCounts
+from braid.util.batch_numbers import display_batch
 
 
 class OperatorMetrics(NamedTuple):
@@ -216,7 +217,7 @@ class HistoryLost(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         """Return a sentence that says what is lost."""
-        return f"history of {self.stream} loses batch {self.batch}: {self.reason}"
+        return f"history of {self.stream} loses batch {display_batch(self.batch)}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
