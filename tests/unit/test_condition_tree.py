@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid.core.comparison_watch import ManyComparisons, describe_comparisons, watch_comparisons
-from braid.core.condition_cost_tree import build_condition_tree, format_condition_tree
+from braid.core.condition_cost_tree import TreeLine, build_condition_tree, format_condition_tree
 from braid.core.run_events import BatchCommitted, RunStarted
 from braid.core.step_counts import CheckCounts, ComparisonHistory, StepCounts, sum_step_counts
 from braid.health import read_health
@@ -77,6 +77,35 @@ def test_the_pairs_of_each_part_are_those_of_nested_loops(
     assert sum(p.rows_out for p in last) == len(found) and sum(p.rows_in for p in last) == len(near)
     assert {p.text for p in last} == {"CONCAT(a.s, b.s) <> 'x1x1'"}
     assert {p.step for p in shown} == {"a ⋈ b", "b ⋈ a", ""}
+
+
+@pytest.mark.parametrize("on", ["a.k = b.k", "a.k = b.k AND a.v < b.v AND a.m <= b.m"])
+def test_an_index_of_several_parts_has_the_pairs_of_all_of_them(tmp_path: Path, on: str) -> None:
+    """The window is one of them. No part is credited with the pairs that others admit too."""
+    streams = {s: STREAMS[s].append_column("t", pa.array(range(len(STREAMS[s])))) for s in "ab"}
+    at = {s: t.set_column(t.num_columns - 1, "t", as_times(t["t"])) for s, t in streams.items()}
+    run = StreamJoin(at, on, Centralized(), "20 seconds", "t").start(tmp_path, batches=4)
+    assert run.awaitTermination()
+    (step,) = sum_step_counts(s._replace(joined_streams=(0,), stream=1) for s in counted(run))
+    parts = on.split(" AND ")
+    title, index, *below = build_condition_tree("ab", parts, [step])
+    assert [line.text for line in below] == [*parts, "window"] and not any(map(has_counts, below))
+    compared, matches = (f"{n:,}" for n in (step.candidate_pairs, run.results().num_rows))
+    assert (title.candidates, title.out) == (index.candidates, index.out) == (compared, matches)
+    frames = recorded_page(run.events())["frames"]
+    shown = [FlowPart(*part) for f in frames for part in records(f["flow"]["parts"])]
+    assert {p.text for p in shown if p.step} == {f"{on} AND the window"}
+    assert {p.text for p in shown if not p.step} <= {"all of the index"}
+    lost = sum(p.rows_in - p.rows_out for p in shown if not p.step)
+    assert lost == step.candidate_pairs - run.results().num_rows
+
+
+def has_counts(line: TreeLine) -> bool:
+    return any((line.rows, line.candidates, line.out, line.seconds))
+
+
+def as_times(seconds: pa.ChunkedArray) -> pa.ChunkedArray:
+    return seconds.cast(pa.timestamp("s")).cast(pa.timestamp("us"))
 
 
 def test_a_join_of_three_streams_counts_each_hop(tmp_path: Path) -> None:

@@ -76,13 +76,19 @@ def find_residual_parts(
 
 
 def find_access_parts(parts: Sequence[ConditionPart], path: AccessPath | None) -> tuple[int, ...]:
-    """Return the ids of the parts by which an access path finds candidates."""
+    """Return the ids of the parts by which an access path finds candidates.
+
+    The number of parts stands for a window that a search of several ranges includes.
+    """
     if path is None:
         return ()
     if isinstance(path, (Disjunction, TextPrefix, EditDistance)):
         return find_residual_parts(parts, path.residual)
-    made_of = path.all_conditions if isinstance(path, OrderSearch) else [path]
-    return find_condition_parts(parts, made_of)
+    if not isinstance(path, OrderSearch):
+        return find_condition_parts(parts, [path])
+    found = [find_condition_parts(parts, [each]) for each in path.all_conditions]
+    window = () if all(found) else (len(parts),)
+    return (*sorted({id for ids in found for id in ids}), *window)
 
 
 def describe_access(path: AccessPath | None) -> str:

@@ -79,12 +79,18 @@ def _describe_step(
 
 
 def _describe_index(parts: Sequence[str], step: StepCounts, counted: bool) -> list[TreeLine]:
-    """Return the line of the index. If it has several parts, each has a line below."""
+    """Return the line of the index. If it has several parts, each has a line below.
+
+    These have no counts of their own, as the index finds and checks pairs by all of them.
+    """
     several = step.index_parts if len(step.index_parts) > 1 else ()
-    text = "index" if several else _join_texts(parts, step.index_parts, step.access)
     pairs = _format_count(step.candidate_pairs) if counted else ""
-    below = (TreeLine(2, _join_texts(parts, [id], ""), "") for id in several)
-    return [TreeLine(1, text, step.access, out=pairs), *below]
+    if not several:
+        text = _join_texts(parts, step.index_parts, step.access)
+        return [TreeLine(1, text, step.access, out=pairs)]
+    admitted = _format_count(step.indexed_pairs) if counted else ""
+    below = (TreeLine(2, _join_texts(parts, [id], "window"), "") for id in several)
+    return [TreeLine(1, "index", step.access, candidates=pairs, out=admitted), *below]
 
 
 def _describe_check(parts: Sequence[str], check: CheckCounts, counted: bool) -> TreeLine:

@@ -32,7 +32,8 @@ class StepCounts(NamedTuple):
 
     - ``joined_streams``: sorted.
     - ``access``: how candidates are found, as "equality" or "all pairs".
-    - ``index_parts``: parts of the condition by which they are found, by id.
+    - ``index_parts``: parts of the condition by which they are found, by id. The number of parts
+      stands for the window.
     - ``rows``: tuples or partial results that probed, once for each task.
     - ``seconds``: of all tasks.
     - ``checks``: in the order in which they are made.
@@ -57,6 +58,11 @@ class StepCounts(NamedTuple):
     def part_ids(self) -> tuple[tuple[int, ...], ...]:
         """The parts of the condition that find and check pairs, in order."""
         return (self.index_parts, *(check.parts for check in self.checks))
+
+    @property
+    def indexed_pairs(self) -> int:
+        """The pairs that all parts of the index together admit; windows may have removed others."""
+        return self.checks[0].pairs_in if self.checks else self.matches
 
     def add(self, other: StepCounts) -> StepCounts:
         """Return the sum of two counts with the same access and checks."""

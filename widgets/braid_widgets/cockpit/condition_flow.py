@@ -70,9 +70,15 @@ def _list_step_parts(
     joined = ", ".join(streams[k] for k in step.joined_streams if k < len(streams))
     name = f"{joined} ⋈ {streams[step.stream]}" if step.stream < len(streams) else "step"
     index = _join_texts(step.index_parts, texts) or "no index: every pair is looked at"
+    is_group = len(step.index_parts) > 1
+    index += " AND the window" if is_group and step.index_parts[-1] == len(texts) else ""
     yield FlowPart(
         name, index, step.access, step.rows, step.candidate_pairs, round(step.seconds, 4)
     )
+    if is_group and step.indexed_pairs < step.candidate_pairs:
+        yield FlowPart(
+            "", "all of the index", "check", step.candidate_pairs, step.indexed_pairs, 0.0
+        )
     for check in step.checks:
         text = _join_texts(check.parts, texts) or "the window"
         yield FlowPart(
