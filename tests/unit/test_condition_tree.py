@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -223,6 +224,38 @@ def test_the_share_of_compared_pairs_is_estimated_from_samples(on: str, share: f
     (total,) = (line.split() for line in lines if line.endswith("estimated"))
     compared = int(total[4].replace(",", "")) / (9_000 * 3_000)
     assert share / 1.3 < compared < share * 1.3
+
+
+def sample_keys(seed: int, rows: int, keys: int) -> tuple[int, str]:
+    """Return how many pairs have equal keys, and what an explanation estimates."""
+    random = np.random.default_rng(seed)
+    columns = {s: random.integers(0, keys, rows) for s in "ab"}
+    a, b = (np.bincount(column, minlength=keys) for column in columns.values())
+    streams = {s: pa.table({"k": column}) for s, column in columns.items()}
+    return int(a @ b), str(StreamJoin(streams, "a.k = b.k", Centralized()).explain())
+
+
+def test_the_interval_of_an_estimate_holds_for_most_samples() -> None:
+    held = 0
+    for seed in range(30):
+        matches, text = sample_keys(seed, 6_000, 200)
+        ends = re.search(r"500 of b: ([\d,]+) to ([\d,]+) matches for 95 % of samples", text)
+        assert ends is not None
+        low, high = (int(end.replace(",", "")) for end in ends.groups())
+        held += low <= matches <= high
+        assert high - low < 0.3 * matches
+    assert 26 <= held <= 30
+
+
+def test_too_few_sampled_pairs_estimate_nothing_and_all_pairs_are_counted() -> None:
+    matches, text = sample_keys(1, 6_000, 200_000)
+    assert 0 < matches < 6_000 and re.search(
+        r"\d match(es)? among the tuples sampled, 500 of a and 500 of b: too few to estimate", text
+    )
+    last = [line for line in text.splitlines() if "⋈" in line][-1]
+    assert last.split() == ["a", "⋈", "b", "6,000", "too", "few", "too", "few", "estimated"]
+    matches, text = sample_keys(1, 50, 200)
+    assert f"{matches} matches among the tuples sampled, 50 of a and 50 of b, which are all" in text
 
 
 def test_a_sample_without_tuples_or_with_a_failing_expression_gives_no_estimate() -> None:

@@ -37,7 +37,7 @@ from braid.state_forecast import (
     find_other_watermarks,
     forecast_held_tuples,
 )
-from braid.step_estimates import SAMPLED_TUPLES, estimate_steps
+from braid.step_estimates import SAMPLED_TUPLES, StepEstimate, estimate_steps
 from braid.util.durations import format_duration
 from braid.util.html_table import render_html_table
 from braid.util.machine import available_cores, format_bytes
@@ -93,21 +93,35 @@ def explain_join(
     )
     title = f"{' ⋈ '.join(join.config.streams)} on {join.config.on}"
     texts = [part.text for part in join.predicate.parts]
-    counted = build_condition_tree([*join.config.streams], texts, steps)
-    return Explanation(title, rows, tuple(counted or _plan_condition_tree(join)))
+    if counted := build_condition_tree([*join.config.streams], texts, steps):
+        return Explanation(title, rows, tuple(counted))
+    estimates = estimate_steps(
+        join.predicate,
+        join.source.sample_tuples(join.predicate, join.config.event_time_columns, SAMPLED_TUPLES),
+    )
+    tree = _plan_condition_tree(join, estimates)
+    return Explanation(title, (*rows, *_describe_samples(join, estimates)), tuple(tree))
 
 
-def _plan_condition_tree(join: AnalyzedJoin) -> list[TreeLine]:
+def _describe_samples(
+    join: AnalyzedJoin, estimates: Sequence[StepEstimate]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield what the pairs of each step are estimated from."""
+    streams = [*join.config.streams]
+    for last, estimate in enumerate(estimates, 2):
+        yield "estimate", " ⋈ ".join(streams[:last]), estimate.describe_sample(streams)
+
+
+def _plan_condition_tree(join: AnalyzedJoin, estimates: Sequence[StepEstimate]) -> list[TreeLine]:
     """Return the tree of the condition, for tuples of the first stream joined in order.
 
     Its pairs are estimated from samples of tables, without windows.
     """
     predicate, streams = join.predicate, [*join.config.streams]
     texts = [part.text for part in predicate.parts]
-    times = join.config.event_time_columns
-    samples = join.source.sample_tuples(predicate, times, SAMPLED_TUPLES)
-    if steps := estimate_steps(predicate, samples):
-        return build_condition_tree(streams, texts, steps, estimated=True)
+    if estimates:
+        shown = [estimate.hide_uncertain_counts() for estimate in estimates]
+        return build_condition_tree(streams, texts, shown, estimated=True)
     joined = [frozenset(range(s)) for s in range(1, len(streams))]
     steps = [
         StepTally(predicate.next_step(before, len(before))).make_step_counts(

@@ -209,7 +209,7 @@ def _estimate_compared_share(
     0 if it is unknown.
     """
     samples = source.sample_tuples(predicate, config.event_time_columns, SAMPLED_TUPLES)
-    steps = estimate_steps(predicate, samples)
+    steps = [estimate.counts for estimate in estimate_steps(predicate, samples)]
     if not steps:
         return 0.0
     rows = samples[0].count_rows() * samples[1].count_rows()

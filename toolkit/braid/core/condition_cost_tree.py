@@ -44,7 +44,8 @@ def build_condition_tree(
     - ``parts``: its conjuncts, by id.
     - ``steps``: the probe steps of a run, or planned ones.
     - ``counted``: whether the steps have counts.
-    - ``estimated``: whether these are estimates, which have no seconds.
+    - ``estimated``: whether these are estimates, which have no seconds. A negative count was
+      estimated from too few pairs.
     """
     sums = _merge_directions(sum_step_counts(steps), len(streams))
     lines = [line for step in sums for line in _describe_step(streams, parts, step, counted)]
@@ -110,7 +111,7 @@ def _join_texts(parts: Sequence[str], ids: Sequence[int], other: str) -> str:
 
 
 def _format_count(count: float) -> str:
-    return f"{count:,.0f}"
+    return f"{count:,.0f}" if count >= 0 else "too few"
 
 
 def format_condition_tree(lines: Sequence[TreeLine]) -> list[str]:
