@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # see braid.core.plugin_provider
 if TYPE_CHECKING:
     from typing import Any
 
+    from braid.batch_spans import spans as spans
     from braid.condition.set_similarity import inner_product as inner_product
     from braid.errors import BraidError as BraidError
     from braid.errors import DamagedRunError as DamagedRunError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from braid.hub.hub_run import HubRun as HubRun
     from braid.join_run import JoinRun as JoinRun
     from braid.json_logs import logs as logs
+    from braid.openlineage_events import lineage as lineage
     from braid.papers.baselines.centralized import Centralized as Centralized
     from braid.papers.baselines.hash_partition import HashPartition as HashPartition
     from braid.papers.baselines.join_biclique import JoinBiclique as JoinBiclique
@@ -67,8 +69,10 @@ _MODULES = {
     "bundle": "braid.run_bundle",
     "doctor": "braid.run_doctor",
     "inner_product": "braid.condition.set_similarity",
+    "lineage": "braid.openlineage_events",
     "logs": "braid.json_logs",
     "session": "braid.spark_session",
+    "spans": "braid.batch_spans",
     "unbundle": "braid.run_bundle",
     "watch": "braid.run_views",
     "why": "braid.result_explanation",

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 import msgspec
 
 from braid.core.event_jsonl import LOGGER
+from braid.event_handlers import attach_handler
 from braid.util.validation import format_value
 
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -58,11 +59,8 @@ def logs(level: str = "INFO", stream: TextIO | None = None) -> logging.Handler:
     """
     if level not in _LEVELS:
         raise ValueError(f"level is {format_value(level)}; it must be one of {', '.join(_LEVELS)}")
-    for handler in [each for each in LOGGER.handlers if isinstance(each, _JsonHandler)]:
-        LOGGER.removeHandler(handler)
     added = _JsonHandler(stream)
     added.setFormatter(JsonFormatter())
-    LOGGER.addHandler(added)
-    LOGGER.setLevel(level)
+    attach_handler(added, logging.getLevelNamesMapping()[level])
     LOGGER.propagate = False  # else handlers of other libraries write each line again
     return added

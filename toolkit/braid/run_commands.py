@@ -91,9 +91,9 @@ def _add_bundle_commands(commands: Any) -> None:
 def exit_on_errors(*errors: type[Exception]) -> Callable[[Command], Command]:
     """Return a decorator for commands that print these errors as one line and return 2."""
 
-    def refusing(command: Command) -> Command:
+    def refuse_errors(command: Command) -> Command:
         @wraps(command)
-        def run(options: argparse.Namespace) -> int:
+        def run_command(options: argparse.Namespace) -> int:
             try:
                 return command(options)
             except BrokenPipeError:  # an OSError that `main` handles
@@ -102,9 +102,9 @@ def exit_on_errors(*errors: type[Exception]) -> Callable[[Command], Command]:
                 print(f"braid: {error}", file=sys.stderr)
                 return 2
 
-        return run
+        return run_command
 
-    return refusing
+    return refuse_errors
 
 
 @exit_on_errors(ValueError)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from http.client import HTTPException
 from pathlib import Path
-from urllib.request import Request, urlopen
 
 import msgspec
 
 from braid.health import read_health
 from braid.run_doctor import doctor
+from braid.util.http_post import check_address, post_json
 
-_TRIES, _TIMEOUT = 3, 10
 _REMEDIES = {
     "failed": "mend what the error names, then resume the run",
     "died": "resume the run; nothing that was committed is lost",
@@ -83,13 +81,5 @@ def send_alert(alert: RunAlert, url: str) -> None:
 
     Raises ValueError for another kind of URL, OSError if no attempt succeeds.
     """
-    if not url.startswith(("http://", "https://")):
-        raise ValueError(f"the webhook is {url!r}; it must begin with http:// or https://")
-    request = Request(url, alert.to_json(), {"Content-Type": "application/json"})
-    for left in range(_TRIES)[::-1]:
-        try:
-            with urlopen(request, timeout=_TIMEOUT):
-                return
-        except (OSError, HTTPException) as error:
-            if not left:
-                raise OSError(f"{url} does not take the alert on {alert.run}: {error}") from error
+    check_address(url, "the webhook")
+    post_json(url, alert.to_json(), f"the alert on {alert.run}")

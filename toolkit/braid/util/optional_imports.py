@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Literal
 
-Extra = Literal["spark", "notebooks", "data", "exact", "cloud", "docs", "dev"]
+Extra = Literal["spark", "notebooks", "data", "exact", "cloud", "otel", "docs", "dev"]
 
 
 def missing_dependency_message(what: str, extra: Extra) -> str:

@@ -1,0 +1,138 @@
+"""Spans of batches for OpenTelemetry, and lineage of runs for OpenLineage."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
+from io import StringIO
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from uuid import UUID
+
+import braid
+import pytest
+from braid.core.batch_history import PHASES
+from braid.core.run_events import BatchCommitted, RunEnded
+from braid.openlineage_events import LineageHandler
+from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
+from openlineage.client.facet_v2 import column_lineage_dataset
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from unit.test_doctor import START, run_late_stream
+from unit.test_health_server import Receiver
+from unit.test_json_logs import kept_logger as kept_logger
+
+pytestmark = pytest.mark.usefixtures("handlers_closed")
+
+
+@pytest.fixture
+def handlers_closed(kept_logger: logging.Logger) -> Iterator[None]:
+    """Close the handlers that a test attaches."""
+    kept = [*kept_logger.handlers]
+    yield
+    for handler in kept_logger.handlers:
+        if handler not in kept:
+            handler.close()
+
+
+def test_each_batch_is_a_span_whose_phases_add_up(tmp_path: Path) -> None:
+    exporter, provider, lines = InMemorySpanExporter(), TracerProvider(), StringIO()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    braid.spans(provider)
+    braid.spans(provider)
+    braid.logs(stream=lines)
+    run_late_stream(tmp_path / "run")
+    done = exporter.get_finished_spans()
+    roots = [span for span in done if span.parent is None]
+    assert [span.attributes["braid.batch"] for span in roots] == [*range(10)], "once each"
+    assert {span.attributes["braid.run"] for span in roots} == {str(tmp_path / "run")}
+    for root in roots:
+        parts = [s for s in done if s.parent and s.parent.span_id == root.context.span_id]
+        assert [span.name for span in parts] == [*PHASES]
+        assert parts[0].start_time == root.start_time
+        assert abs(parts[-1].end_time - root.end_time) < 1_000_000, "nanoseconds"
+    levels = {json.loads(line)["level"] for line in lines.getvalue().splitlines()}
+    assert "DEBUG" not in levels, "each handler has a level of its own"
+
+
+def read_lineage_event(line: str) -> RunEvent:
+    """Return an event as OpenLineage's own package reads it."""
+    values = json.loads(line)
+    (output,) = values["outputs"]
+    facet = output["facets"]["columnLineage"]
+    lineage = column_lineage_dataset.ColumnLineageDatasetFacet(
+        {
+            name: column_lineage_dataset.Fields(
+                [column_lineage_dataset.InputField(**each) for each in field["inputFields"]]
+            )
+            for name, field in facet["fields"].items()
+        }
+    )
+    names = {"namespace": output["namespace"], "name": output["name"]}
+    event = RunEvent(
+        eventTime=values["eventTime"],
+        producer=values["producer"],
+        run=Run(**values["run"]),
+        job=Job(**values["job"]),
+        eventType=RunState[values["eventType"]],
+        inputs=[InputDataset(**each) for each in values["inputs"]],
+        outputs=[OutputDataset(**names, facets={"columnLineage": lineage})],
+    )
+    assert values["schemaURL"].partition("#")[2] == event.schemaURL.partition("#")[2]
+    assert facet["_schemaURL"].partition("#")[0] == lineage._schemaURL.partition("#")[0]
+    return event
+
+
+def test_the_lineage_of_a_run_names_the_columns_of_its_results(tmp_path: Path) -> None:
+    run, file = tmp_path / "run", tmp_path / "lineage.jsonl"
+    handler = braid.lineage(file.as_uri(), {"a": "s3://bucket/orders"})
+    run_late_stream(run)
+    handler.close()
+    begun, ended = map(read_lineage_event, file.read_text().splitlines())
+    assert (begun.eventType, ended.eventType) == (RunState.START, RunState.COMPLETE)
+    assert UUID(begun.run.runId) and begun.run == ended.run and begun.job.name == str(run)
+    inputs = {(each.namespace, each.name) for each in begun.inputs}
+    assert inputs == {("s3://bucket", "orders"), ("braid", f"{run}/b")}
+    (output,) = begun.outputs
+    origins = {
+        name: (field.inputFields[0].name, field.inputFields[0].field)
+        for name, field in output.facets["columnLineage"].fields.items()
+    }
+    assert origins["a.k"] == ("orders", "k") and origins["b.k"] == (f"{run}/b", "k")
+
+
+def make_commit(number: int) -> Any:
+    """Return the commit of a batch."""
+    return BatchCommitted(number, (1,), (1,), (1,), 0, {"total": 1.0}, (), (), ())
+
+
+def test_lineage_is_posted_in_order_and_a_lost_event_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        server.bodies = []  # type: ignore[attr-defined]
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        handler = braid.lineage(f"http://127.0.0.1:{server.server_port}/api/v1/lineage")
+        assert isinstance(handler, LineageHandler)
+        for event in (START, make_commit(98), make_commit(99), RunEnded(99, "failed", "x")):
+            handler.receive_event(event, str(tmp_path), 0.0)
+        handler.close()
+        server.shutdown()
+    first, *bodies = server.bodies  # type: ignore[attr-defined]
+    assert [each["eventType"] for each in bodies] == ["START", "RUNNING", "FAIL"]
+    assert first == bodies[0], "what was refused is sent again"
+    lost = braid.lineage("http://127.0.0.1:9/none")
+    assert isinstance(lost, LineageHandler)
+    with caplog.at_level(logging.WARNING, "braid"):
+        lost.receive_event(START, str(tmp_path), 0.0)
+        lost.close()
+    assert "a lineage event is lost: http://127.0.0.1:9/none does not take" in caplog.text
+
+
+def test_another_target_is_refused() -> None:
+    with pytest.raises(ValueError, match="target is 'kafka://a'; it must begin with http"):
+        braid.lineage("kafka://a")

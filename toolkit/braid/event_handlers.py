@@ -1,0 +1,42 @@
+"""Handlers of Braid's log that receive the events of runs: attach one, in place of its like."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from typing import Any
+
+from braid.core.event_jsonl import LOGGER
+
+
+class EventHandler(logging.Handler):
+    """Receives the events of all runs of this process, with the folder and the time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addFilter(has_event)  # other records never wait for the handler's lock
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self.receive_event(record.event, getattr(record, "run", ""), record.created)  # type: ignore[attr-defined]
+        except Exception:
+            self.handleError(record)  # prints it; a batch goes on
+
+    @abstractmethod
+    def receive_event(self, event: Any, run: str, time: float) -> None:
+        """Receive an event of a ``run``, a folder or URL, at a ``time`` in Unix seconds."""
+
+
+def has_event(record: logging.LogRecord) -> bool:
+    """Return whether a record is one of an event."""
+    return getattr(record, "event", None) is not None
+
+
+def attach_handler(handler: logging.Handler, level: int) -> None:
+    """Give Braid's log a handler from a ``level`` on, in place of one of its class."""
+    handler.setLevel(level)
+    for other in [each for each in LOGGER.handlers if type(each) is type(handler)]:
+        LOGGER.removeHandler(other)
+        other.close()
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(min(each.level for each in LOGGER.handlers if each.level))
