@@ -26,11 +26,11 @@ from unit.test_doctor import START, run_late_stream
 from unit.test_health_server import Receiver
 from unit.test_json_logs import kept_logger as kept_logger
 
-pytestmark = pytest.mark.usefixtures("handlers_closed")
+pytestmark = pytest.mark.usefixtures("attached_handlers_closed")
 
 
 @pytest.fixture
-def handlers_closed(kept_logger: logging.Logger) -> Iterator[None]:
+def attached_handlers_closed(kept_logger: logging.Logger) -> Iterator[None]:
     """Close the handlers that a test attaches."""
     kept = [*kept_logger.handlers]
     yield
@@ -105,7 +105,7 @@ def test_the_lineage_of_a_run_names_the_columns_of_its_results(tmp_path: Path) -
     assert origins["a.k"] == ("orders", "k") and origins["b.k"] == (f"{run}/b", "k")
 
 
-def make_commit(number: int) -> Any:
+def make_commit_event(number: int) -> Any:
     """Return the commit of a batch."""
     return BatchCommitted(number, (1,), (1,), (1,), 0, {"total": 1.0}, (), (), ())
 
@@ -118,7 +118,12 @@ def test_lineage_is_posted_in_order_and_a_lost_event_is_said(
         Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         handler = braid.lineage(f"http://127.0.0.1:{server.server_port}/api/v1/lineage")
         assert isinstance(handler, LineageHandler)
-        for event in (START, make_commit(98), make_commit(99), RunEnded(99, "failed", "x")):
+        for event in (
+            START,
+            make_commit_event(98),
+            make_commit_event(99),
+            RunEnded(99, "failed", "x"),
+        ):
             handler.receive_event(event, str(tmp_path), 0.0)
         handler.close()
         server.shutdown()

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def serve(*folders: Path) -> Iterator[str]:
+def serve_run_folders(*folders: Path) -> Iterator[str]:
     """Serve folders, and yield the address."""
     with make_health_server(folders) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -39,7 +39,7 @@ def serve(*folders: Path) -> Iterator[str]:
             thread.join()
 
 
-def fetch(address: str) -> tuple[int, str]:
+def fetch_address(address: str) -> tuple[int, str]:
     """Return the status and the text of an address."""
     try:
         with urlopen(address) as answer:
@@ -52,19 +52,19 @@ def test_metrics_and_health_of_several_runs_are_served(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         run_late_stream(folder)
-    with serve(*folders) as address:
-        status, text = fetch(f"{address}/metrics")
+    with serve_run_folders(*folders) as address:
+        status, text = fetch_address(f"{address}/metrics")
         families = {family.name: family for family in text_string_to_metric_families(text)}
         runs = {sample.labels["run"] for sample in families["braid_batches"].samples}
         late = families["braid_irregular_tuples"].samples
         assert (status, runs) == (200, {str(folder) for folder in folders})
         assert {(s.labels["stream"], s.labels["kind"]) for s in late} == {("b", "late")}
-        status, text = fetch(f"{address}/health")
+        status, text = fetch_address(f"{address}/health")
         assert status == 200 and json.loads(text)[str(folders[0])]["state"] == "completed"
-        assert fetch(f"{address}/other")[0] == 404
+        assert fetch_address(f"{address}/other")[0] == 404
         (folders[1] / "events.jsonl").unlink()
-        assert fetch(f"{address}/health")[0] == 503
-        assert "holds no run that has begun" in fetch(f"{address}/metrics")[1]
+        assert fetch_address(f"{address}/health")[0] == 503
+        assert "holds no run that has begun" in fetch_address(f"{address}/metrics")[1]
 
 
 @pytest.fixture
@@ -125,15 +125,15 @@ def test_a_watchdog_reports_what_a_doctor_finds(
 
 
 def test_a_run_that_died_gives_503(dead_run: Path) -> None:
-    with serve(dead_run) as address:
-        status, text = fetch(f"{address}/health")
+    with serve_run_folders(dead_run) as address:
+        status, text = fetch_address(f"{address}/health")
         assert status == 503 and json.loads(text)[str(dead_run)]["state"] == "died"
 
 
 def test_each_alert_and_panel_names_a_metric_that_is_served(tmp_path: Path) -> None:
     run_late_stream(tmp_path / "run")
-    with serve(tmp_path / "run") as address:
-        text = fetch(f"{address}/metrics")[1]
+    with serve_run_folders(tmp_path / "run") as address:
+        text = fetch_address(f"{address}/metrics")[1]
     served = {family.name for family in text_string_to_metric_families(text)}
     rules = yaml.safe_load((ROOT / "docs/alerts.yml").read_text())["groups"][0]["rules"]
     named = {name for rule in rules for name in re.findall(r"braid_\w+", rule["expr"])}

@@ -19,7 +19,7 @@ from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
 from braid.event_handlers import EventHandler, attach_handler
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore
-from braid.util.http_post import check_address, post_json
+from braid.util.http_post import check_http_address, post_json
 
 _PRODUCER = "https://pypi.org/project/braid-joins"
 _SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
@@ -41,7 +41,7 @@ class LineageHandler(EventHandler):
         self._target, self._datasets, self._namespace = target, dict(datasets), namespace
         self._runs: dict[str, dict[str, Any]] = {}
         self._unsent: SimpleQueue[bytes | None] = SimpleQueue()
-        self._thread = Thread(target=self._send_all, name="braid-lineage", daemon=True)
+        self._thread = Thread(target=self._send_all_events, name="braid-lineage", daemon=True)
         self._thread.start()
 
     def receive_event(self, event: Any, run: str, time: float) -> None:
@@ -89,14 +89,14 @@ class LineageHandler(EventHandler):
             return {"namespace": self._namespace, "name": dataset}
         return {"namespace": f"{url.scheme}://{url.netloc}", "name": url.path.lstrip("/")}
 
-    def _send_all(self) -> None:
+    def _send_all_events(self) -> None:
         for body in iter(self._unsent.get, None):
             try:
-                self._send_event(body)
+                self._send_lineage_event(body)
             except OSError as error:
                 LOGGER.warning("a lineage event is lost: %s", error)
 
-    def _send_event(self, body: bytes) -> None:
+    def _send_lineage_event(self, body: bytes) -> None:
         if not self._target.startswith("file:"):
             return post_json(self._target, body, "a lineage event")
         with open(url2pathname(urlsplit(self._target).path), "ab") as file:
@@ -154,7 +154,7 @@ def lineage(
     Raises ValueError for another target.
     """
     if not target.startswith("file:///"):
-        check_address(target, "target")
+        check_http_address(target, "target")
     handler = LineageHandler(target, datasets or {}, namespace)
     attach_handler(handler, logging.DEBUG)
     return handler

@@ -67,8 +67,8 @@ class StepEstimate:
         sizes = " and ".join(
             f"{n:,} of {s}" for n, s in zip(self.sample_sizes, streams, strict=False)
         )
-        found = f"{self.sampled.matches:,} match{'' if self.sampled.matches == 1 else 'es'}"
-        head = f"{found} among the tuples sampled, {sizes}"
+        matches = f"{self.sampled.matches:,} match{'' if self.sampled.matches == 1 else 'es'}"
+        head = f"{matches} among the tuples sampled, {sizes}"
         if self.scale == 1:
             return f"{head}, which are all"
         if self.sampled.matches < FEWEST_PAIRS:

@@ -11,7 +11,7 @@ import msgspec
 
 from braid.health import read_health
 from braid.run_doctor import doctor
-from braid.util.http_post import check_address, post_json
+from braid.util.http_post import check_http_address, post_json
 
 _REMEDIES = {
     "failed": "mend what the error names, then resume the run",
@@ -81,5 +81,5 @@ def send_alert(alert: RunAlert, url: str) -> None:
 
     Raises ValueError for another kind of URL, OSError if no attempt succeeds.
     """
-    check_address(url, "the webhook")
+    check_http_address(url, "the webhook")
     post_json(url, alert.to_json(), f"the alert on {alert.run}")

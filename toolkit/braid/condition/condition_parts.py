@@ -86,9 +86,9 @@ def find_access_parts(parts: Sequence[ConditionPart], path: AccessPath | None) -
         return find_residual_parts(parts, path.residual)
     if not isinstance(path, OrderSearch):
         return find_condition_parts(parts, [path])
-    found = [find_condition_parts(parts, [each]) for each in path.all_conditions]
-    window = () if all(found) else (len(parts),)
-    return (*sorted({id for ids in found for id in ids}), *window)
+    ids_by_range = [find_condition_parts(parts, [each]) for each in path.all_conditions]
+    window = () if all(ids_by_range) else (len(parts),)
+    return (*sorted({id for ids in ids_by_range for id in ids}), *window)
 
 
 def describe_access(path: AccessPath | None) -> str:

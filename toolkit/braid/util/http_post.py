@@ -8,7 +8,7 @@ from urllib.request import Request, urlopen
 _TRIES, _TIMEOUT = 3, 10
 
 
-def check_address(url: str, name: str) -> None:
+def check_http_address(url: str, name: str) -> None:
     """Raise ValueError unless ``url``, the value of the argument ``name``, is one of HTTP."""
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{name} is {url!r}; it must begin with http:// or https://")
