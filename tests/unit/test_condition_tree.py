@@ -84,13 +84,18 @@ def test_the_pairs_of_each_part_are_those_of_nested_loops(
 def test_an_index_of_several_parts_has_the_pairs_of_all_of_them(tmp_path: Path, on: str) -> None:
     """The window is one of them. No part is credited with the pairs that others admit too."""
     streams = {s: STREAMS[s].append_column("t", pa.array(range(len(STREAMS[s])))) for s in "ab"}
-    at = {s: t.set_column(t.num_columns - 1, "t", as_times(t["t"])) for s, t in streams.items()}
+    at = {
+        s: t.set_column(t.num_columns - 1, "t", cast_to_event_times(t["t"]))
+        for s, t in streams.items()
+    }
     run = StreamJoin(at, on, Centralized(), "20 seconds", "t").start(tmp_path, batches=4)
     assert run.awaitTermination()
     (step,) = sum_step_counts(s._replace(joined_streams=(0,), stream=1) for s in counted(run))
     parts = on.split(" AND ")
     title, index, *below = build_condition_tree("ab", parts, [step])
-    assert [line.text for line in below] == [*parts, "window"] and not any(map(has_counts, below))
+    assert [line.text for line in below] == [*parts, "window"] and not any(
+        map(has_any_counts, below)
+    )
     compared, matches = (f"{n:,}" for n in (step.candidate_pairs, run.results().num_rows))
     assert (title.candidates, title.out) == (index.candidates, index.out) == (compared, matches)
     frames = recorded_page(run.events())["frames"]
@@ -101,11 +106,11 @@ def test_an_index_of_several_parts_has_the_pairs_of_all_of_them(tmp_path: Path, 
     assert lost == step.candidate_pairs - run.results().num_rows
 
 
-def has_counts(line: TreeLine) -> bool:
+def has_any_counts(line: TreeLine) -> bool:
     return any((line.rows, line.candidates, line.out, line.seconds))
 
 
-def as_times(seconds: pa.ChunkedArray) -> pa.ChunkedArray:
+def cast_to_event_times(seconds: pa.ChunkedArray) -> pa.ChunkedArray:
     return seconds.cast(pa.timestamp("s")).cast(pa.timestamp("us"))
 
 
@@ -226,7 +231,7 @@ def test_the_share_of_compared_pairs_is_estimated_from_samples(on: str, share: f
     assert share / 1.3 < compared < share * 1.3
 
 
-def sample_keys(seed: int, rows: int, keys: int) -> tuple[int, str]:
+def count_and_estimate_pairs(seed: int, rows: int, keys: int) -> tuple[int, str]:
     """Return how many pairs have equal keys, and what an explanation estimates."""
     random = np.random.default_rng(seed)
     columns = {s: random.integers(0, keys, rows) for s in "ab"}
@@ -238,7 +243,7 @@ def sample_keys(seed: int, rows: int, keys: int) -> tuple[int, str]:
 def test_the_interval_of_an_estimate_holds_for_most_samples() -> None:
     held = 0
     for seed in range(30):
-        matches, text = sample_keys(seed, 6_000, 200)
+        matches, text = count_and_estimate_pairs(seed, 6_000, 200)
         ends = re.search(r"500 of b: ([\d,]+) to ([\d,]+) matches for 95 % of samples", text)
         assert ends is not None
         low, high = (int(end.replace(",", "")) for end in ends.groups())
@@ -248,13 +253,13 @@ def test_the_interval_of_an_estimate_holds_for_most_samples() -> None:
 
 
 def test_too_few_sampled_pairs_estimate_nothing_and_all_pairs_are_counted() -> None:
-    matches, text = sample_keys(1, 6_000, 200_000)
+    matches, text = count_and_estimate_pairs(1, 6_000, 200_000)
     assert 0 < matches < 6_000 and re.search(
         r"\d match(es)? among the tuples sampled, 500 of a and 500 of b: too few to estimate", text
     )
     last = [line for line in text.splitlines() if "⋈" in line][-1]
     assert last.split() == ["a", "⋈", "b", "6,000", "too", "few", "too", "few", "estimated"]
-    matches, text = sample_keys(1, 50, 200)
+    matches, text = count_and_estimate_pairs(1, 50, 200)
     assert f"{matches} matches among the tuples sampled, 50 of a and 50 of b, which are all" in text
 
 

@@ -19,7 +19,7 @@ from braid.hub.hub_run import HubRun
 from braid.papers.reuse.hub_events import HistoryLost, HubBatchCommitted, HubStarted, QuerySubmitted
 from braid.storage import event_log
 from braid.storage.integrity import check_run, repair_run
-from braid.util.batch_numbers import read_batch
+from braid.util.batch_numbers import read_batch_number
 from damages import DAMAGES, flip_a_bit, list_files, remove
 from hub_cases import BATCHES, LONG, THREE, TICKED, WIDE, end_of_ticks, expected, query_rows, tables
 
@@ -181,7 +181,7 @@ def test_a_damaged_last_commit_is_refused_by_one_sentence_and_nothing_is_removed
     assert before <= {*list_files(folder)}
     offered = re.search(r"`braid repair \S+ --to-batch (\d+)` goes back", check_hint(folder))
     assert offered is not None
-    repair_run(folder, read_batch(int(offered[1])))
+    repair_run(folder, read_batch_number(int(offered[1])))
     take_one_batch(folder)
     run = start_hub(folder)
     run.awaitTermination()

@@ -16,7 +16,7 @@ from braid.core.event_jsonl import EventTail
 from braid.plugins import load_commands
 from braid.run_commands import add_run_commands, exit_on_errors
 from braid.run_views import load_view_module
-from braid.util.batch_numbers import read_batch
+from braid.util.batch_numbers import read_batch_number
 from braid.util.git_checkout import git_commit
 from braid.util.optional_imports import missing_dependency_message
 from braid.util.package_versions import list_versions
@@ -192,7 +192,7 @@ class _PrintVersions(argparse.Action):
 def _inspect_run(options: argparse.Namespace) -> int:
     from braid.run_inspector import inspect_run
 
-    batch = None if options.batch is None else read_batch(options.batch)
+    batch = None if options.batch is None else read_batch_number(options.batch)
     print(inspect_run(options.run, batch, options.block, options.why))
     return 0
 
@@ -260,7 +260,7 @@ def _check_answers(options: argparse.Namespace) -> int:
 def _repair_run(options: argparse.Namespace) -> int:
     from braid.storage.integrity import repair_run
 
-    batch = None if options.to_batch is None else read_batch(options.to_batch)
+    batch = None if options.to_batch is None else read_batch_number(options.to_batch)
     for step in repair_run(options.run, batch):
         print(f"rebuilt: {step}")
     if options.to_batch is not None:

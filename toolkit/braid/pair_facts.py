@@ -19,7 +19,7 @@ from braid.core.run_events import BatchCommitted
 from braid.row_selectors import RowSelector, Selector, parse_selector
 from braid.stored_tuples import BATCH, NUMBER, STRUCT, TIME, StoredTuples
 from braid.time_arguments import UNBOUNDED
-from braid.util.batch_numbers import display_batches
+from braid.util.batch_numbers import display_batch_range
 from braid.util.durations import format_instant, parse_duration
 from braid.util.validation import format_value
 
@@ -154,7 +154,7 @@ class PairSearch:
             f"SELECT count(*), min({TIME}) FROM {stream}"
         ).fetchall()[0]
         if alias in self.stored.complete_streams:
-            batches = display_batches(0, self.stored.state.epoch)
+            batches = display_batch_range(0, self.stored.state.epoch)
             where = (self._settings.get("where") or {}).get(alias)
             only = f", of those for which {where} is true" if where else ""
             return (

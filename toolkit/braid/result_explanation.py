@@ -19,7 +19,7 @@ from braid.pair_facts import PairSearch
 from braid.row_selectors import Selector
 from braid.storage.run_store import RunStore, open_store
 from braid.stored_tuples import StoredTuples
-from braid.util.batch_numbers import display_batches
+from braid.util.batch_numbers import display_batch_range
 from braid.util.html_table import render_html_table
 from braid.util.validation import check_int, format_value
 
@@ -166,7 +166,7 @@ def _check_aliases(rows: Any, aliases: Sequence[str]) -> None:
 
 def _explain_chosen_pairs(search: PairSearch) -> Why:
     seen = {alias: len(search.tuples[alias]) for alias in search.selectors}
-    searched = display_batches(0, search.stored.state.epoch)
+    searched = display_batch_range(0, search.stored.state.epoch)
     absent = {a: search.describe_absence(a) for a, count in seen.items() if not count}
     if absent:
         verdict = next(iter(absent.values()))[0]

@@ -26,7 +26,7 @@ from braid.run_doctor import diagnose_record, encode_record, read_record
 from braid.storage.integrity import check_run
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore
-from braid.util.batch_numbers import display_batches
+from braid.util.batch_numbers import display_batch_range
 from braid.util.machine import available_cores, format_bytes, machine_memory
 from braid.util.package_versions import find_braid_version, list_versions
 from braid.util.validation import check_ending, check_int
@@ -58,7 +58,7 @@ class Bundle:
         )
         notes = [f"wrote {self.file} ({format_bytes(self.size_bytes)}); {left_out}"]
         if self.first_batch > 0:
-            notes.append(f"{display_batches(0, self.first_batch - 1)} are not in it")
+            notes.append(f"{display_batch_range(0, self.first_batch - 1)} are not in it")
         if self.damaged_lines:
             notes.append(f"{self.damaged_lines} damaged lines of events.jsonl are not in it")
         return "; ".join(notes)

@@ -22,7 +22,7 @@ from braid.recent_events import read_recent_events
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore
 from braid.time_arguments import UNBOUNDED
-from braid.util.batch_numbers import display_batches
+from braid.util.batch_numbers import display_batch_range
 from braid.util.durations import parse_duration
 from braid.util.html_table import render_html_table
 from braid.util.machine import available_cores, measure_free_share
@@ -55,7 +55,7 @@ class Diagnosis:
             return f"{self.run}: too few batches to judge from; a run needs seven"
         counts = [f"{n} {level}" for level, n in self._count_levels() if n]
         head = f"{self.run}: {', '.join(counts) or 'sound'} in "
-        head += f"{display_batches(*self.batches)} ({self.seconds:.1f} s)"
+        head += f"{display_batch_range(*self.batches)} ({self.seconds:.1f} s)"
         lines = [line for finding in self.findings for line in _describe_finding(finding)]
         silent = self.rules - len({finding.rule for finding in self.findings})
         return "\n".join([head, *lines, f"{silent} rules found nothing"])

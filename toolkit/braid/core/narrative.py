@@ -12,7 +12,7 @@ from braid.core.block_history_index import BlockMeeting, EventIndex
 from braid.core.condition_cost_tree import build_condition_tree, format_condition_tree
 from braid.core.plan import Block, value_range
 from braid.core.run_events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
-from braid.util.batch_numbers import display_batch, display_batches
+from braid.util.batch_numbers import display_batch, display_batch_range
 
 
 def describe_run(run: EventIndex) -> str:
@@ -51,7 +51,7 @@ def _describe_progress(run: EventIndex) -> list[str]:
     earlier = 0 if run.dropped is None else run.dropped.results
     stored = [h.stored_tuples for h in last.host_metrics]
     lines = [
-        f"{display_batches(0, run.last_batch)} committed: {arrivals} in, "
+        f"{display_batch_range(0, run.last_batch)} committed: {arrivals} in, "
         f"{earlier + sum(b.results for b in run.commits_by_batch.values()):,} results",
         f"held: {len(live):,} blocks, {sum(last.live_tuples):,} tuples; {sum(stored):,} with "
         f"replicas, {max(stored, default=0):,} on the fullest of {len(stored)} hosts",
@@ -74,7 +74,8 @@ def describe_batch_plan(run: EventIndex, batch: int) -> str:
         raise ValueError(f"of batch {shown_batch} no events are kept: {run.describe_retention}")
     if batch not in run.plans_by_batch:
         raise ValueError(
-            f"there is no batch {shown_batch}; this run has {display_batches(0, run.last_batch)}"
+            f"there is no batch {shown_batch}; this run has "
+            f"{display_batch_range(0, run.last_batch)}"
         )
     planned = run.plans_by_batch[batch]
     lines = [f"batch {shown_batch}"]

@@ -27,7 +27,7 @@ from braid.core.shedding_plan import SheddingPlan
 from braid.sources.equality_numbers import combine_numbers
 from braid.sources.integer_routing import find_routing_hashes
 from braid.sources.plain_columns import PlainColumns, find_plain_columns
-from braid.sources.tuple_filter import guard_column, make_tuple_filter
+from braid.sources.tuple_filter import guard_untimed_column, make_tuple_filter
 from braid.storage import durable_files, micro_batch_files, table_input
 from braid.storage.static_input_copy import InputSnapshot
 from braid.util.batch_numbers import display_batch
@@ -217,7 +217,7 @@ class ArrowFeed:
             wanted = {TIME: times[alias]} | predicate.key_columns[i] | predicate.computed_columns[i]
             plain = {n: analyser.compile_expression(alias, sql)[0] for n, sql in wanted.items()}
             timed = f"({plain[TIME]}) IS NOT NULL"
-            columns = {n: guard_column(wanted[n], sql, timed) for n, sql in plain.items()}
+            columns = {n: guard_untimed_column(wanted[n], sql, timed) for n, sql in plain.items()}
             names = [name for name in schema.names if name != self.changes.get(alias)]
             whole, equality = list(map(_quote_identifier, names)), predicate.equality
             value = columns[equality[i]] if equality else ""

@@ -22,7 +22,7 @@ def make_tuple_filter(
 
     As in Spark, a key that may fail is not computed for a tuple that the other conditions reject.
     Tuples that pass the filter and whose event time (``time``, SQL) is NULL are kept, to be counted
-    later. No key of them is computed here, see ``guard_column``.
+    later. No key of them is computed here, see ``guard_untimed_column``.
     """
     there = {n: f"({columns[n]}) IS NOT NULL" for n in keys}
     trees = {n: sqlglot.parse_one(sql, dialect=SparkSql) for n, sql in keys.items()}
@@ -40,7 +40,7 @@ def make_tuple_filter(
     return [f"CASE {' '.join(whens)} ELSE false END"]
 
 
-def guard_column(sql: str, column: str, condition: str) -> str:
+def guard_untimed_column(sql: str, column: str, condition: str) -> str:
     """Return SQL that computes a column only if the condition holds, unless it never fails.
 
     ``sql``: the column in Spark SQL; ``column``: the same in the dialect of the condition.
@@ -61,7 +61,7 @@ def make_marked_columns(predicate: Predicate, stream: int, time: str) -> dict[st
         return {**keys, **computed}
     meets = f"coalesce({' AND '.join(f'({each})' for each in conditions)}, false)"
     timed = f"({time}) IS NOT NULL AND {meets}"
-    guarded = {name: guard_column(s, s, timed) for name, s in {**keys, **computed}.items()}
+    guarded = {name: guard_untimed_column(s, s, timed) for name, s in {**keys, **computed}.items()}
     return {**guarded, MEETS: meets}
 
 

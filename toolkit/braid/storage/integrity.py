@@ -16,7 +16,7 @@ from braid.storage.log_entries import CommitRecord
 from braid.storage.manifest_log import OLD
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore, open_store
-from braid.util.batch_numbers import display_batch, display_batches
+from braid.util.batch_numbers import display_batch, display_batch_range
 
 
 def repair_hint(store: RunStore) -> str:
@@ -37,8 +37,8 @@ def repair_hint(store: RunStore) -> str:
 def _format_repair_advice(store: RunStore, last: int, back: Sequence[int]) -> str:
     if back:
         again = f"`braid repair {store.path} --to-batch {display_batch(back[-1])}`"
-        return f"{display_batches(0, back[-1])} are intact: {again} goes back there"
-    whole = f"{display_batches(0, last)} are intact" if last >= 0 else "no batch is intact"
+        return f"{display_batch_range(0, back[-1])} are intact: {again} goes back there"
+    whole = f"{display_batch_range(0, last)} are intact" if last >= 0 else "no batch is intact"
     again = f"`braid repair {store.path} --to-batch 0`"
     return f"{whole}, but no state remains: restore the file, or start over with {again}"
 
