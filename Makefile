@@ -28,7 +28,7 @@ test: $(READY) java chromium ## lint, all tests two at a time, and the wheel in 
 	@$(MAKE) --no-print-directory -j 2 $(ARCHIVE) lint js-test docs
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 $(ARGS)
 
-fuzz: $(READY) java ## look for wrong answers: SEED=1 MINUTES=5 or COUNT=1000, again with CASE=file.json, a hub's with ARGS=--statements, runs of every kind with ARGS=--queries
+fuzz: $(READY) java ## look for wrong answers: SEED=1 MINUTES=5 or COUNT=1000, again with CASE=file.json, a hub's with ARGS=--statements, runs of every kind with ARGS=--queries, their plans with ARGS=--plans
 	@PYTHONPATH=tests $(BIN)/python -m fuzz $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(COUNT),--count $(COUNT)) $(if $(CASE),--case $(CASE)) $(ARGS)
 
 fuzz-faults: $(READY) java ## put mended faults back, one by one: the fuzzer must find each within five minutes; ARGS="NaN turned"

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,7 +115,7 @@ def make_stream_table(tuples: Iterable[Tuple], stream: int) -> pa.Table:
 class KindCase:
     """One run.
 
-    - ``windows``, ``lateness``, ``idle``: seconds.
+    - ``windows``, ``lateness``, ``idle``, ``ahead``: seconds.
     - ``failing``: batches whose delivery fails once.
     - ``has_stages``: whether batches alternate between two threads and the stages of Spark tasks.
     """
@@ -129,6 +130,7 @@ class KindCase:
     has_stages: bool = False
     emit: str = "final"
     idle: int | None = None
+    ahead: int = 86_400
     checks_plans: bool = True
 
     def list_tables(self) -> dict[str, pa.Table]:
@@ -159,6 +161,7 @@ class KindCase:
             how=self.how,
             emit=self.emit,
             idle=None if self.idle is None else f"{self.idle} seconds",
+            ahead=f"{self.ahead} seconds",
         )
 
     def make_rules(self) -> JoinRules:
@@ -171,7 +174,7 @@ class KindCase:
             self.find_reach(),
             self.how,
             tuple(seconds * SECOND for seconds in self.lateness),
-            86_400 * SECOND,
+            self.ahead * SECOND,
             None if self.idle is None else self.idle * SECOND,
             ends,
         )
@@ -295,6 +298,7 @@ def check_case(case: KindCase, folder: Path, **given: Any) -> KindRun:
     """Run a case and compare it with the model. ``given``: see ``run_case``."""
     found, model = run_case(case, folder, **given), run_model(case)
     assert found.run._engine.state.answers.waiting == (0, 0)
+    check_irregular_rows(found, model)
     if not found.has_migrated:
         assert sorted(found.rows, key=repr) == sorted(model.results, key=repr)
     elif not any(each.reason == "late" for each in model.irregular):
@@ -302,6 +306,23 @@ def check_case(case: KindCase, folder: Path, **given: Any) -> KindRun:
     else:
         check_answered_once(case, found.rows)
     return found
+
+
+def check_irregular_rows(found: KindRun, model: Outcome) -> None:
+    """Compare the late and early tuples of a run, as rows, with those of the model."""
+    rows = found.run.late()
+    listed = (rows if isinstance(rows, pa.Table) else rows.toArrow()).to_pylist()
+    irregular = Counter(
+        (r["batch"], r["reason"], r["stream"], r["row"][r["stream"]]["id"], r["behind"])
+        for r in listed
+        if r["reason"] != "untimed"
+    )
+    expected = Counter(
+        (e.batch, e.reason, "ab"[e.stream], e.id, e.behind and timedelta(microseconds=e.behind))
+        for e in model.irregular
+        if e.reason != "untimed"
+    )
+    assert irregular == expected
 
 
 def check_early_case(case: KindCase, folder: Path, **given: Any) -> KindRun:

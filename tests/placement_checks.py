@@ -166,6 +166,7 @@ class Cluster:
         self.met = Counter()  # groups of tuples, one of each stream, by number
         self.events, self.settled, self.missed = [], 0, 0
         self.came = {}  # number -> tuple as it arrived
+        self.epoch = None  # micro-batch of the source, if it has any
 
     @property
     def state(self):
@@ -194,8 +195,12 @@ class Cluster:
         self._probe(plan, fresh)
         self._commit(work, arrivals, answers)
 
+    def plan_once(self):
+        """Return the work of the next batch."""
+        return batch_step.plan_batch(self.rules, self.now)
+
     def _plan(self):
-        work = batch_step.plan_batch(self.rules, self.now)
+        work = self.plan_once()
         assert type(self.state) is self.placement.State
         saved = state_from_json(state_to_json(self.now), self.placement.State)
         assert saved == self.now, "the state does not survive a file"
@@ -252,13 +257,17 @@ class Cluster:
         found = [
             p + (t,)
             for block in hop.blocks_by_host[host]
-            for t in self.stored[block, host]
+            for t in self.list_partners(block, host)
             for p in partials
         ]
         if not rest:
             self._meet(found)
         for next_host in rest[0].blocks_by_host if rest else ():
             self._follow(found, rest, next_host)
+
+    def list_partners(self, block, host):
+        """Return the tuples of a replica that a probe may meet."""
+        return self.stored[block, host]
 
     def alike(self, group):
         """Return whether tuples can match, as they arrived."""
@@ -285,9 +294,10 @@ class Cluster:
         return sizes
 
     def _commit(self, work, arrivals, answers):
-        sizes = self._sizes(work)
-        report = BatchReport(sizes, answers=answers, key_counts=self._count_values(arrivals))
-        self.now, (*_, committed) = batch_step.commit_batch(self.rules, self.now, work, report)
+        report = self._report(work, arrivals, answers)
+        self.now, (*_, committed) = batch_step.commit_batch(
+            self.rules, self.now, work, report, self.epoch
+        )
         blocks = self.now.blocks
         self.stored = {(b, h): tuples for (b, h), tuples in self.stored.items() if b in blocks}
         for b in blocks.values():
@@ -301,6 +311,10 @@ class Cluster:
         check_counts([came[s] for s in range(self.streams)], (0,) * self.streams, committed)
         self.missed += committed.missed_combinations
         self.events += work.plan.events
+
+    def _report(self, work, arrivals, answers):
+        keys = self._count_values(arrivals)
+        return BatchReport(self._sizes(work), answers=answers, key_counts=keys)
 
     def _count_values(self, arrivals):
         """Return the tuples of frequent values by stream, if values have several keys."""

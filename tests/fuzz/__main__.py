@@ -17,7 +17,7 @@ from braid.core.event_jsonl import LOGGER
 from fuzz.campaign import Campaign, Finding, Report
 from fuzz.cases import Case, encode, load, save
 from fuzz.hub_campaign import StatementCampaign
-from fuzz.query_campaign import find_wrong_answers
+from fuzz.query_campaign import check_plans, find_wrong_answers
 from fuzz.replay import outcomes_of
 
 FOUND = Path("runs/fuzz")
@@ -28,7 +28,7 @@ def main() -> int:
     """Run the fuzzer with these arguments. Return 1 if a wrong answer was found."""
     given = _arguments()
     LOGGER.setLevel(logging.CRITICAL)
-    if given.queries:
+    if given.queries or given.plans:
         return _run_queries(given)
     with open_spark(given.spark and not given.statements) as spark:
         if given.case is not None:
@@ -54,6 +54,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--statements", action="store_true", help="statements of a hub")
     parser.add_argument(
         "--queries", action="store_true", help="runs of every kind: joins, shared joins and hubs"
+    )
+    parser.add_argument(
+        "--plans", action="store_true", help="plans of joins of every kind, without their runs"
     )
     parser.add_argument("--no-spark", dest="spark", action="store_false", help="start no Spark")
     given = parser.parse_args()
@@ -82,7 +85,8 @@ def open_spark(is_wanted: bool) -> Iterator[Any]:
 
 def _run_queries(given: argparse.Namespace) -> int:
     runs = wrong = 0
-    for seed, sentence in find_wrong_answers(given.seed, given.minutes, given.count):
+    checks = (check_plans,) if given.plans else ()
+    for seed, sentence in find_wrong_answers(given.seed, given.minutes, given.count, checks):
         runs, wrong = runs + 1, wrong + bool(sentence)
         if sentence:
             print(f"seed {seed}: {sentence}")

@@ -15,6 +15,7 @@ from mutations.fuzzed import FAULTS, SeededFault
 
 from fuzz.campaign import Campaign
 from fuzz.hub_campaign import StatementCampaign
+from fuzz.query_campaign import CHECKS, find_wrong_answers
 
 _SECONDS = 300.0
 """Seconds within which each fault must be found."""
@@ -46,6 +47,10 @@ def find_fault(fault: SeededFault, seconds: float = _SECONDS, seed: int = 0) -> 
     with patch(fault.at, fault.fault(resolve_name(fault.at))):
         if fault.needs == "hub":
             return _find_by_statements(fault, seconds, seed)
+        if fault.needs == "runs":
+            checks = [check for check in CHECKS if re.fullmatch(fault.shows, check.__name__)]
+            runs = find_wrong_answers(seed, seconds / 60, checks=checks)
+            return next((f"seed {run}: {wrong}" for run, wrong in runs if wrong), "")
         if fault.needs == "tables":
             return _find_by_conditions(fault, Campaign(seed), seconds)
         from fuzz.__main__ import open_spark

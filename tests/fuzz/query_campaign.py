@@ -11,8 +11,9 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from braid.answer_check import check_answers
@@ -22,6 +23,7 @@ from hub_kind_runs import KindScenario
 from kept_runs import check_kept
 from kind_runs import check_case, check_early_case, draw_case
 from oracle import killed_before
+from planned_kinds import check_planned_case, draw_planned_case
 from shared_kind_runs import run_random_queries
 from unit import test_asof_runs as asof
 from unit import test_changes as changes
@@ -29,28 +31,37 @@ from unit import test_changes as changes
 _KINDS = ("left", "right", "full", "anti", "semi")
 
 
+Check = Callable[[int, Path], Iterator[str] | None]
+
+
 def find_wrong_answers(
-    seed: int, minutes: float | None = None, count: int | None = None
+    seed: int,
+    minutes: float | None = None,
+    count: int | None = None,
+    checks: Sequence[Check] = (),
 ) -> Iterator[tuple[int, str]]:
-    """Yield each seed with its wrong answers, empty if all are right."""
+    """Yield each seed with its wrong answers, empty if all are right.
+
+    ``checks``: what a seed is tried by, in turns; empty: all.
+    """
     OperatorInstance.checks_plans = True
     began, number = time.monotonic(), 0
     while (count is None or number < count) and (
         minutes is None or time.monotonic() - began < 60 * minutes
     ):
         run = 100_000 * seed + number
-        yield run, "; ".join(check_seed(run))
+        yield run, "; ".join(check_seed(run, checks or CHECKS))
         number += 1
 
 
-def check_seed(seed: int) -> Iterator[str]:
-    """Yield a sentence for each wrong answer of a run."""
-    check = _CHECKS[seed % len(_CHECKS)]
+def check_seed(seed: int, checks: Sequence[Check]) -> Iterator[str]:
+    """Yield a sentence for each wrong answer of a run, also for one that fails."""
+    check = checks[seed % len(checks)]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:
             yield from check(seed, Path(folder) / "run") or ()
-        except AssertionError as wrong:
-            yield f"{check.__name__}: {wrong}"
+        except Exception as wrong:
+            yield f"{check.__name__}: {type(wrong).__name__} {wrong}"
 
 
 def check_hub(seed: int, folder: Path) -> Iterator[str]:
@@ -62,8 +73,16 @@ def check_shared_join(seed: int, folder: Path) -> Iterator[str]:
 
 
 def check_join(seed: int, folder: Path) -> None:
-    check_case(draw_case(seed, _KINDS), folder)
+    case = draw_case(seed, _KINDS)
+    if seed % 2:
+        draw = random.Random(seed)
+        case = replace(case, idle=draw.choice((None, 5, 20)), ahead=draw.choice((12, 60)))
+    check_case(case, folder)
     assert check_answers(folder).is_right
+
+
+def check_plans(seed: int, folder: Path) -> None:
+    check_planned_case(draw_planned_case(seed))
 
 
 def check_early_join(seed: int, folder: Path) -> None:
@@ -97,7 +116,8 @@ def check_changes(seed: int, folder: Path) -> None:
     assert check_answers(folder).is_right
 
 
-_CHECKS: tuple[Callable[[int, Path], Iterator[str] | None], ...] = (
+CHECKS: tuple[Check, ...] = (
+    check_plans,
     check_hub,
     check_shared_join,
     check_join,

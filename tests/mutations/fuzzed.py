@@ -5,12 +5,15 @@ The fuzzer must find every one of them within five minutes: ``make fuzz-faults``
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlglot import exp
+
+from mutations import asof, changes, clocks, kinds
 
 
 @dataclass(frozen=True)
@@ -19,16 +22,16 @@ class SeededFault:
 
     - ``at``: dotted name of the replaced object.
     - ``fault``: returns its replacement, given the original.
-    - ``needs``: what finds it: conditions over tables, conditions over Spark's frames, or
-      statements of a hub.
+    - ``needs``: what finds it: conditions over tables, conditions over Spark's frames, statements of
+      a hub, or runs of every kind.
     - ``shows``: a pattern of the condition or statement, or of the sentence that describes its
-      wrong answer.
+      wrong answer; for runs, of the checks that are to find it.
     """
 
     name: str
     at: str
     fault: Callable[[Any], Any]
-    needs: Literal["tables", "Spark", "hub"]
+    needs: Literal["tables", "Spark", "hub", "runs"]
     shows: str
 
 
@@ -77,6 +80,32 @@ def _take_as_inner(parse: Callable[..., Any]) -> Callable[..., Any]:
     return lambda joins, *given: parse([], *given)
 
 
+_RUNS = (
+    (kinds, "check_join", "an early answer|until they are final"),
+    (kinds, "check_early_join", "^(?!an early answer)"),
+    (asof, "check_asof_join", "held for ever|defers|shared run|queries|query"),
+    (asof, "check_shared_join", "^(?!a shared run|.* quer)"),
+    (changes, "check_changes", "held for ever|before an update"),
+    (clocks, "check_join", "its own watermark"),
+    (clocks, "check_asof_join", "^(?!.*its own watermark)"),
+)
+"""Modules of faults, the check of runs that finds them, and a pattern of those that it does not."""
+_MOVED = {
+    "unit.test_asof_rules.find_dominated_rows": "braid.kernels.dominance.find_dominated_rows",
+    "unit.test_ended_streams.find_watermarks": "braid.core.batch_work.find_watermarks",
+}
+"""Where a run looks up what a unit test calls itself."""
+
+
+def _list_faults_of_runs() -> list[SeededFault]:
+    return [
+        SeededFault(each.name, _MOVED.get(each.at, each.at), each.fault, "runs", check)
+        for module, check, without in _RUNS
+        for each in module.BROKEN
+        if not re.search(without, each.name)
+    ]
+
+
 _STATEMENT = "braid.hub.query_dialect.STATEMENT"
 _KINDS = "braid.hub.query_parser.parse_query_kind"
 FAULTS = (
@@ -105,4 +134,5 @@ FAULTS = (
         "Spark",
         "non-nullable",
     ),
+    *_list_faults_of_runs(),
 )  # fmt: skip
