@@ -58,8 +58,8 @@ def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport | Query
     store = open_store(path)
     settings = store.read_settings() or {}
     if sample < 1 and ("hub" in settings or "chain" in settings):
-        held = "hub" if "hub" in settings else "shared run"
-        raise ValueError(f"sample is {sample}, but a {held} is checked as a whole; it must be 1")
+        folder = "hub" if "hub" in settings else "shared run"
+        raise ValueError(f"sample is {sample}, but a {folder} is checked as a whole; it must be 1")
     if "hub" in settings:
         return check_hub_answers(path)
     if "chain" not in settings:
