@@ -46,7 +46,7 @@ test-spark test-notebooks test-browser: test-%: $(READY) java
 world: $(READY) ## play simulated worlds in which disks, drivers and sinks fail: make world SEED=0 WORLDS=1000
 	@cd tests && PYTHONHASHSEED=0 PYTHONPATH=..:. ../$(BIN)/python -m world $(or $(SEED),0) $(or $(WORLDS),1000)
 
-world-faults: $(READY) ## see that simulated worlds find ten faults that are put into the engine
+world-faults: $(READY) ## see that simulated worlds find the faults that are put into the engine
 	@cd tests && PYTHONHASHSEED=0 PYTHONPATH=..:. ../$(BIN)/python -m world.faults $(ARGS)
 
 recordings: $(READY) java chromium ## make data/recordings anew, and the picture of the README

@@ -142,6 +142,21 @@ def killed_before(batch: int) -> Iterator[None]:
         yield
 
 
+def run_with_deaths(
+    join: StreamJoin, streams: Mapping[str, pa.Table], folder: Path, batches: int
+) -> JoinRun:
+    """Return a run of tables, at its end, whose driver has died right before each commit."""
+    for batch in range(batches):
+        with killed_before(batch), pytest.raises(OSError, match="killed"):
+            run = (
+                StreamJoin.resume(folder, streams) if batch else join.start(folder, batches="batch")
+            )
+            run.awaitTermination()
+    run = StreamJoin.resume(folder, streams)
+    run.awaitTermination()
+    return run
+
+
 def paused_after_two(start: Callable[[], JoinRun]) -> JoinRun:
     """Start the run, pause it after two committed batches and return it."""
     real = JoinRun._publish_events

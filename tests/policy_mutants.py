@@ -74,7 +74,7 @@ SLOW = {
         *("makes_no_plan_dearer", "looked_at_again", "what_a_scan_finds"),
     ),
     "hotkeys": ("killed", "many_hosts", "kinds_and_as_of"),
-    "hypercube": ("killed", "left_joins", "equal_brute_force", "three_quarters"),
+    "hypercube": ("killed", "equal_brute_force", "three_quarters"),
 }
 """By folder, parts of the names of tests that are left out, as they take seconds each."""
 SKIPPED = {"__init__.py", "run_events.py", "hub_events.py"}

@@ -2,6 +2,7 @@
 
 - Hubs and shared joins with queries of every kind that come and go.
 - Joins of one kind on every placement, with final and early answers; as-of joins; changes.
+- Joins by HotKeys and HyperCube in which frequent values and rates shift.
 
 Tuples come late, batches fail, and drivers are replaced.
 """
@@ -25,6 +26,8 @@ from kind_runs import check_case, check_early_case, draw_case
 from oracle import killed_before
 from planned_kinds import check_planned_case, draw_planned_case
 from shared_kind_runs import run_random_queries
+from shifting_runs import check_case as check_shifting_case
+from shifting_runs import draw_case as draw_shifting_case
 from unit import test_asof_runs as asof
 from unit import test_changes as changes
 
@@ -116,6 +119,10 @@ def check_changes(seed: int, folder: Path) -> None:
     assert check_answers(folder).is_right
 
 
+def check_shifting_join(seed: int, folder: Path) -> None:
+    check_shifting_case(draw_shifting_case(seed), folder)
+
+
 CHECKS: tuple[Check, ...] = (
     check_plans,
     check_hub,
@@ -125,4 +132,5 @@ CHECKS: tuple[Check, ...] = (
     check_kept_streams,
     check_asof_join,
     check_changes,
+    check_shifting_join,
 )

@@ -106,6 +106,16 @@ def _list_faults_of_runs() -> list[SeededFault]:
     ]
 
 
+def _drop_uncopied(move: Any) -> Any:
+    """Drop a block that is to move, and copy nothing."""
+    return lambda builder, block, table: builder.drop_replicas(block, block.hosts)
+
+
+def _leave_last_out(list_groups: Callable[..., range]) -> Callable[..., range]:
+    """Leave out the last group of values that a block has."""
+    return lambda *given: list_groups(*given)[: max(1, len(list_groups(*given)) - 1)]
+
+
 _STATEMENT = "braid.hub.query_dialect.STATEMENT"
 _KINDS = "braid.hub.query_parser.parse_query_kind"
 FAULTS = (
@@ -135,4 +145,13 @@ FAULTS = (
         "non-nullable",
     ),
     *_list_faults_of_runs(),
+    SeededFault(
+        "moves of HotKeys", "braid.papers.hotkeys.block_moves._move_block", _drop_uncopied, "runs", "check_shifting_join"
+    ),
+    SeededFault(
+        "values of a block", "braid.papers.hotkeys.spread.TileTable.overlapped_groups", _leave_last_out, "runs", "check_shifting_join"
+    ),
+    SeededFault(
+        "moves of a hypercube", "braid.papers.hypercube.hypercube.move_stored_blocks", lambda move: lambda *given: None, "runs", "check_shifting_join"
+    ),
 )  # fmt: skip

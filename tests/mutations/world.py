@@ -1,6 +1,6 @@
 """Faults of durability, put into the engine, that simulated worlds must find.
 
-Each is a mistake that was made or is easy to make. ``make world-faults`` runs worlds of fixed seeds
+Each is a mistake that was made or is easy to make, the last two in placements that move tuples. ``make world-faults`` runs worlds of fixed seeds
 with each fault until one fails.
 """
 
@@ -15,6 +15,8 @@ from unittest.mock import patch
 
 from braid.batch_sink import BatchSink
 from braid.core.run_state import FileChecksum
+from braid.papers.hotkeys import block_moves
+from braid.papers.hypercube import hypercube
 from braid.storage import durable_files
 from braid.storage.manifest_log import ManifestLog
 from braid.storage.remote_medium import RemoteMedium
@@ -146,5 +148,19 @@ WORLD_FAULTS = [
         "a lost answer is taken for another driver",
         lambda: patch.object(RemoteMedium, "_is_same_object", lambda medium, name, body: False),
         500,
+    ),
+    WorldFault(
+        "blocks of HotKeys that move are dropped and not copied",
+        lambda: patch.object(
+            block_moves,
+            "_move_block",
+            lambda to, block, table: to.drop_replicas(block, block.hosts),
+        ),
+        200,
+    ),
+    WorldFault(
+        "blocks of a hypercube stay when its shares change",
+        lambda: patch.object(hypercube, "move_stored_blocks", lambda *given: None),
+        200,
     ),
 ]

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid import HyperCube
-from braid.answer_check import check_answers
 from braid.core.join_kinds import JoinKind
 from braid.core.key_boxes import Shares
 from braid.core.run_events import BatchCommitted, BatchPlanned, EventContext
@@ -32,9 +31,10 @@ from braid.papers.hypercube.shares import (
 )
 from braid.simulation.simulator import simulate
 from braid.stream_join import StreamJoin
-from oracle import describe_difference, expected, killed_before, result_ids
+from oracle import describe_difference, expected, result_ids, run_with_deaths
 from placement_checks import Cluster, arrivals, check_meetings
-from stages import AlternatingExecutor, InProcessStages
+from shifting_runs import CUBES
+from stages import AlternatingExecutor
 
 CHAIN: Dimensions = ((0, 1), (1, 2))
 CYCLE: Dimensions = ((0, 1), (0, 2), (1, 2))
@@ -212,21 +212,12 @@ def make_streams(aliases: str, rows: int, batches: int) -> dict[str, pa.Table]:
     return tables
 
 
-@pytest.mark.parametrize("way", [InProcessStages, AlternatingExecutor])
-@pytest.mark.parametrize(
-    ("aliases", "on"),
-    [
-        ("abc", ON),
-        ("abc", "a.x = b.x AND b.y = c.y AND c.n = a.n"),
-        ("abcd", "a.x = b.x AND a.y = c.y AND a.n = d.n"),
-        ("abc", "a.x = b.x AND a.y = b.y AND b.n = c.n"),
-    ],
-    ids=["chain", "cycle", "star", "two equalities"],
-)
+@pytest.mark.parametrize(("aliases", "on"), CUBES.values(), ids=CUBES)
 def test_results_equal_brute_force_by_both_executors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aliases: str, on: str, way: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aliases: str, on: str
 ) -> None:
-    monkeypatch.setattr("braid.arrow_join.make_executor", lambda _: way())
+    """Threads run every other batch, and stages of tasks the others."""
+    monkeypatch.setattr("braid.arrow_join.make_executor", lambda _: AlternatingExecutor())
     streams = make_streams(aliases, 120, 8)
     join = StreamJoin(streams, on, HyperCube(8, threshold=1.0), partitions=2, check=True)
     run = join.start(tmp_path / "run", batches="batch")
@@ -236,41 +227,17 @@ def test_results_equal_brute_force_by_both_executors(
     assert len(changes(run.events())) > 1
 
 
-def test_a_run_that_is_killed_in_each_batch_of_a_change_goes_on(tmp_path: Path) -> None:
-    streams, placement = make_streams("abc", 60, 7), HyperCube(8, threshold=1.0)
-    want, plans = expected(streams, ON), []
-    whole = StreamJoin(streams, ON, placement).start(tmp_path / "whole", batches="batch")
+def test_a_run_that_is_killed_in_every_batch_goes_on(tmp_path: Path) -> None:
+    """Also in those in which shares change."""
+    streams = make_streams("abc", 60, 7)
+    join = StreamJoin(streams, ON, HyperCube(8, threshold=1.0), check=True)
+    whole = join.start(tmp_path / "whole", batches="batch")
     whole.awaitTermination()
-    (_, change, *_) = changes(whole.events())
-    for killed in range(change.batch - 1, change.batch + 2):
-        folder = tmp_path / str(killed)
-        join = StreamJoin(streams, ON, placement, check=True)
-        with killed_before(killed), pytest.raises(OSError, match="killed"):
-            join.start(folder, batches="batch").awaitTermination()
-        run = StreamJoin.resume(folder, streams)
-        run.awaitTermination()
-        assert describe_difference(result_ids(run.results()), want) == ""
-        events = list(run.events())
-        plans.append([e for e in events if isinstance(e, BatchPlanned)])
-    planned = [e for e in whole.events() if isinstance(e, BatchPlanned)]
-    assert all(each == planned for each in plans), "a restart changed a plan"
-
-
-def test_left_joins_are_exact_while_shares_change(tmp_path: Path) -> None:
-    streams = make_streams("abc", 100, 8)
-    join = StreamJoin(streams, ON, HyperCube(8, threshold=1.0), how={"b": "keep"}, check=True)
-    plain = StreamJoin(streams, ON, "auto", how={"b": "keep"})
-    counts = []
-    for n, each in enumerate((join, plain)):
-        run = each.start(tmp_path / str(n), batches="batch")
-        run.awaitTermination()
-        table = run.results()
-        ids = [
-            [None if row is None else row["id"] for row in table[a].to_pylist()] for a in streams
-        ]
-        counts.append(Counter(zip(*ids, strict=True)))
-    assert counts[0] == counts[1] and any(None in row for row in counts[0])
-    assert check_answers(tmp_path / "0").is_right
+    run = run_with_deaths(join, streams, tmp_path / "run", 7)
+    assert describe_difference(result_ids(run.results()), expected(streams, ON)) == ""
+    planned = [[e for e in r.events() if isinstance(e, BatchPlanned)] for r in (whole, run)]
+    assert planned[0] == planned[1], "a restart changed a plan"
+    assert len(changes(run.events())) > 1
 
 
 @pytest.mark.parametrize(

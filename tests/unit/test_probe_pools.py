@@ -36,11 +36,21 @@ from oracle import PLACEMENTS, expected, result_ids, tables
 from shared_kind_runs import run_random_queries
 
 EQUAL = "a.k = b.k"
+FREQUENT = "a.flag = b.flag"
+"""A condition whose two values are shared out."""
 BAND = "a.n - b.n BETWEEN -20 AND 20"
 RANGES = f"{BAND} AND a.k <= b.k AND a.f - b.f BETWEEN -2 AND 2"
 """Conditions with several ranges. The search takes two, chosen by the rows searched together."""
 WITHIN = "a.k = b.k AND a.n < b.n"
 CHAIN = "a.k = b.k AND b.k = c.k"
+TWO_VALUES = "a.k = b.k AND b.s = c.s"
+"""A condition with two equalities, for placements that use several."""
+ROWS = {
+    CHAIN: dict.fromkeys("abc", 60),
+    TWO_VALUES: {"a": 120, "b": 30, "c": 30},
+    FREQUENT: dict.fromkeys("ab", 100),
+}
+"""Rows by stream; 60 each of others. The fast stream changes the shares of a hypercube."""
 WINDOWS = {"a": 90, "b": 150}
 
 
@@ -53,18 +63,21 @@ def _one_task(monkeypatch: pytest.MonkeyPatch) -> None:
 def _cases() -> Iterator[Any]:
     for name, placement in {type(p): (n, p) for n, p in PLACEMENTS.items()}.values():
         if placement.supports_streams(2):
-            yield pytest.param(placement, EQUAL, WINDOWS, {"how": "left"}, id=f"{name}, left")
+            on = FREQUENT if placement.keys_per_value > 1 else EQUAL
+            yield pytest.param(placement, on, WINDOWS, {"how": "left"}, id=f"{name}, left")
         if placement.supports_streams(2) and placement.routing_key_source == "tuple":
             yield pytest.param(placement, RANGES, WINDOWS, {}, id=f"{name}, ranges")
         if placement.supports_streams(3):
-            yield pytest.param(placement, CHAIN, None, {}, id=f"{name}, 3 streams")
+            on = TWO_VALUES if placement.routing_key_source == "equalities" else CHAIN
+            yield pytest.param(placement, on, None, {}, id=f"{name}, 3 streams")
 
 
 def _run(
     folder: Path, placement: Placement, on: str, windows: Any, more: dict[str, Any]
 ) -> tuple[Counter[Any], list[Any], list[Any]]:
     """Return the results, the plans, and what each host has done in each batch."""
-    streams = tables("abc" if on == CHAIN else "ab", 60, 4)
+    rows = ROWS.get(on, dict.fromkeys("ab", 60))
+    streams = tables("".join(rows), rows, 4)
     waits = windows and {alias: f"{w} seconds" for alias, w in windows.items()}
     join = StreamJoin(streams, on, placement, waits, time="ts", check=True, **more)
     run = join.start(folder, batches="batch")

@@ -24,7 +24,8 @@ SETTING = SkewSetting(1.2, shift=True, rows=800, batches=8, hosts=HOSTS, window_
 
 def zipf(z: float) -> list[float]:
     weights = [1 / rank**z for rank in range(1, KEYS + 1)]
-    return [w / sum(weights) for w in weights]
+    total = sum(weights)
+    return [w / total for w in weights]
 
 
 def commits(events: Iterable[Any]) -> list[BatchCommitted]:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import scatter  # noqa: F401 (placements of the tests' own, that register themselves)
 from braid.core.placement import Placement
+from braid.papers.hypercube.hypercube import HyperCube
 from braid.stream_join import StreamJoin
 from models.asof import AsOfRules, run_asof
 from models.kinds import Tuple
@@ -35,9 +36,12 @@ CONDITIONS: dict[str, Callable[..., bool]] = {
     "a.k = b.k AND abs(b.n - c.n) <= 3": lambda a, b, c=None: (
         a["k"] == b["k"] and (c is None or abs(b["n"] - c["n"]) <= 3)
     ),
+    "a.k = b.k AND b.n = c.n": lambda a, b, c=None: (
+        a["k"] == b["k"] and (c is None or b["n"] == c["n"])
+    ),
 }
 """By condition, whether the given rows satisfy it."""
-_BAND, _EITHER = [*CONDITIONS][2:4]
+_BAND, _EITHER, *_, _CHAIN = [*CONDITIONS][2:]
 
 
 @dataclass(frozen=True)
@@ -226,10 +230,14 @@ def scenario(seed: int) -> Scenario:
     """Return the scenario of a seed."""
     draw = random.Random(seed)
     streams = draw.choice((2, 2, 3))
-    on = draw.choice([c for c in CONDITIONS if ("c." in c) == (streams == 3) and c != _EITHER])
+    drawn = [c for c in CONDITIONS if ("c." in c) == (streams == 3) and c not in (_EITHER, _CHAIN)]
+    on = draw.choice(drawn)
     batches = draw.randint(4, 12)
     rows = {alias: draw_rows(draw, batches) for alias in "abc"[:streams]}
-    rows["a"].append(draw_row(draw, len(rows["a"]), batches - 1))  # so that the last batch is there
+    cube = draw_cube(seed) if streams == 3 else None
+    rows = shift_rates(seed, rows, batches) if cube else rows
+    last = draw_row(draw, max([-1, *(row["id"] for row in rows["a"])]) + 1, batches - 1)
+    rows["a"].append(last)  # so that the last batch is there
     place = draw.choice(("folder", "folder", "folder", "bucket"))
     durability = draw.choice(("power", "power", "power", "process"))
     faults = [f for f in FAULTS if draw.random() < 0.5]
@@ -241,6 +249,7 @@ def scenario(seed: int) -> Scenario:
         faults = ["zombie"]
     keep = draw.choice((None, None, "1 seconds", "1 kB")) if place == "folder" else None
     placement = draw.choice(placements(streams, "a.k = b.k" in on and "- c.n" not in on))
+    on, placement = (_CHAIN, cube) if cube else (on, placement)
     windows = draw.choice((None, 2 * _SPAN, 4 * _SPAN))
     near = random.Random(f"{seed} near").choice((None, _SPAN, 3 * _SPAN))
     both = [_BAND, _EITHER] if on == _BAND else [on]
@@ -272,6 +281,28 @@ def scenario(seed: int) -> Scenario:
         bool(preserved) and is_early,
         deleted,
     )
+
+
+def draw_cube(seed: int) -> Placement | None:
+    """Return a hypercube for a chain of two equalities, for a quarter of the seeds."""
+    draw = random.Random(f"{seed} cube")
+    return HyperCube(draw.choice((4, 6, 8)), threshold=1.0) if draw.random() < 0.25 else None
+
+
+def shift_rates(seed: int, rows: Mapping[str, list[Row]], batches: int) -> dict[str, list[Row]]:
+    """Return the rows without most of c's in the first half, then without most of a's.
+
+    Few values of n are left, so that rows of b and c match.
+    """
+    draw, slow = random.Random(f"{seed} rates"), {"c": 0, "a": 1}
+    return {
+        alias: [
+            {**row, "n": row["n"] % 5}
+            for row in each
+            if slow.get(alias) != 2 * row["batch"] // batches or draw.random() < 0.2
+        ]
+        for alias, each in rows.items()
+    }
 
 
 def draw_preserved(seed: int, aliases: list[str]) -> tuple[str, ...]:
