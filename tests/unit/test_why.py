@@ -283,3 +283,30 @@ def test_the_command_prints_text_or_json(
     assert json.loads(capsys.readouterr().out)["verdict"] == "condition"
     assert main(["why", str(tmp_path / "run"), "--row", "q", "id = 2"]) == 2
     assert capsys.readouterr().err == "braid: there is no stream 'q'; the run joins o, p\n"
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_a_tuple_alone_is_compared_with_the_one_that_comes_closest(
+    tmp_path: Path, how: str
+) -> None:
+    orders = pa.table({"id": [1, 7, None, 2], "total": [50, 5, 10, 20]})
+    payments = pa.table({"order_id": [1, 12, 9, 2, 2], "amount": [30, 1, 2, 90, 25]})
+    on = "o.id = p.order_id AND p.amount < o.total"
+    run = StreamJoin({"o": orders, "p": payments}, on, Centralized(), how=how).start(tmp_path)
+    assert run.awaitTermination()
+    closest = {
+        "id = 7": ("order_id 9", ["o.id = p.order_id", "false", "7 and 9: misses by 2"]),
+        "id = 2": ("order_id 2", ["p.amount < o.total", "false", "25 and 20: misses by 5"]),
+        "id IS NULL": ("order_id", ["o.id = p.order_id", "NULL", "NULL and"]),
+    }
+    for rows, (label, part) in closest.items():
+        answer = run.why({"o": rows})
+        assert answer.verdict == ("unmatched" if how == "left" else "condition")
+        lines = [line.split("  ") for line in str(answer).splitlines()]
+        texts = [[cell.strip() for cell in line if cell.strip()] for line in lines]
+        (shown,) = (line for line in texts if line[0] == "nearest p")
+        assert shown[1] == "no" and shown[2].startswith(f"p {label}")
+        (compared,) = (line for line in texts if line[:2] == part[:2])
+        assert compared[2].startswith(part[2])
+        assert ("NULL never matches, <=> compares it" in compared[2]) == (part[1] == "NULL")
+    assert "nearest" not in str(run.why({"o": "id = 1"}))

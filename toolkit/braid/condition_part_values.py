@@ -104,6 +104,26 @@ class ConditionParts:
         """Return the whole condition as DuckDB SQL; empty if a part has none."""
         return " AND ".join(p.sql for p in self.parts) if all(p.sql for p in self.parts) else ""
 
+    def rank_by_nearness(self) -> str:
+        """Return DuckDB SQL that orders combinations: by the parts that are true, then by the sum
+        of the distances of compared numbers and times, NULL last.
+        """
+        fulfilled = " + ".join(f"CASE WHEN {p.sql} THEN 1 ELSE 0 END" for p in self.parts)
+        distances = [
+            f"CASE WHEN {p.sql} THEN 0 ELSE abs({' - '.join(numbers)}) END"
+            for p in self.parts
+            if (numbers := [n for side in p.sides if (n := self._read_as_number(side))])[1:]
+        ]
+        return f"{fulfilled} DESC, {' + '.join(distances) or '0'} NULLS LAST"
+
+    def _read_as_number(self, side: str) -> str:
+        """Return DuckDB SQL for a number or a time as a number; empty: it is neither."""
+        kind = self._name_type(side)
+        if kind.startswith(("DATE", "TIMESTAMP")):
+            return f"CAST(epoch_us(CAST({side} AS TIMESTAMP)) AS DOUBLE)"
+        is_number = kind.startswith(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE"))
+        return f"CAST({side} AS DOUBLE)" if is_number or kind.startswith("DECIMAL") else ""
+
     def evaluate_chosen_parts(
         self, chosen: Mapping[str, str], most: int
     ) -> Iterator[tuple[tuple[int, ...], list[PartFacts]]]:

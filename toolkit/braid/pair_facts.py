@@ -225,7 +225,36 @@ class PairSearch:
                 self._find_waiting(facts),
                 absent,
                 tuple(a for a in absent if a not in self.stored.complete_streams),
+                self._find_nearest_partner(members, numbers, absent),
             )
+
+    def _find_nearest_partner(
+        self, members: Sequence[str], numbers: Sequence[int], absent: Sequence[str]
+    ) -> tuple[TupleFacts, tuple[PartFacts, ...]] | None:
+        """Return the tuple of the other stream that comes closest to a chosen one, and the parts.
+
+        None if there is no other tuple, or if there are more streams.
+        """
+        if len(self._aliases) > 2 or len(absent) != 1 or not self.parts.translate_whole_condition():
+            return None
+        ((member,), (number,), (alias,)) = members, numbers, absent
+        chosen = f"(SELECT * FROM {self._name_chosen_table(member)} WHERE {NUMBER} = {number})"
+        streams = f"{self._name_stream(alias)}, {chosen} AS {quote_text(member)}"
+        label = self.stored.columns[alias][0]
+        with suppress(duckdb.Error):  # a run may not evaluate what fails for other tuples
+            self._database.execute(
+                f"CREATE OR REPLACE TEMP TABLE nearest AS SELECT 0 AS {NUMBER}, "
+                f"{quote_text(alias)}.* FROM {streams} ORDER BY {self.parts.rank_by_nearness()} "
+                "LIMIT 1"
+            )
+            columns = f"{BATCH}, {TIME}, {quote_text(label)}"
+            tuples = self._database.execute(f"SELECT {columns} FROM nearest").fetchall()
+            evaluated = [*self.parts.evaluate_chosen_parts({member: chosen, alias: "nearest"}, 1)]
+            if tuples:
+                batch, time, value = tuples[0]
+                text = f"{alias} {label} {format_value(value, 40)}"
+                return TupleFacts(alias, text, batch, time), tuple(evaluated[0][1])
+        return None
 
     def _find_results(self, members: Sequence[str]) -> dict[tuple[int, ...], int]:
         """Return the batch of the results that contain a combination, by its numbers."""

@@ -157,6 +157,8 @@ class PairFacts:
     - ``waiting``: the alias of a member whose answer is not final; empty: none.
     - ``absent``: streams that were left out and have no tuple that completes it.
     - ``forgetful``: those of ``absent`` that no longer keep all of their tuples.
+    - ``nearest``: the tuple of an absent stream that comes closest to it, with the parts of the
+      condition for both; None: there is none, or it is unknown.
     """
 
     tuples: tuple[TupleFacts, ...]
@@ -167,6 +169,7 @@ class PairFacts:
     waiting: str = ""
     absent: tuple[str, ...] = ()
     forgetful: tuple[str, ...] = ()
+    nearest: tuple[TupleFacts, tuple[PartFacts, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -240,6 +243,7 @@ def _find_obstacles(pair: PairFacts, run: RunFacts) -> Iterator[tuple[str, Step]
     for alias in incomplete:
         if alias not in pair.forgetful:
             yield "condition", Step(alias, "none", "no tuple fulfils the condition with it")
+            yield from (("condition", step) for step in _describe_nearest(pair))
     yield from (("window", step) for step in _find_narrow_windows(pair, run))
     for fact in pair.tuples:
         if fact.behind:
@@ -252,11 +256,21 @@ def _find_obstacles(pair: PairFacts, run: RunFacts) -> Iterator[tuple[str, Step]
         if alias in pair.forgetful:
             reason = "no tuple that is kept fulfils the condition with it; others may have done so"
             yield "unknown", Step(alias, "unknown", reason)
+            yield from (("unknown", step) for step in _describe_nearest(pair))
     for part in pair.parts:
         if part.reason:
             yield "unknown", _describe_part(part)
     if any(fact.behind is None for fact in pair.tuples):
         yield "unknown", Step("lateness", "unknown", "the events of its batch are no longer kept")
+
+
+def _describe_nearest(pair: PairFacts) -> Iterator[Step]:
+    """Yield the tuple that comes closest to a partner, and the parts that are not true with it."""
+    if pair.nearest is None:
+        return
+    fact, parts = pair.nearest
+    yield Step(f"nearest {fact.alias}", "no", fact.arrival)
+    yield from (_describe_part(part) for part in parts if not part.is_true)
 
 
 def _find_narrow_windows(pair: PairFacts, run: RunFacts) -> Iterator[Step]:
