@@ -18,7 +18,7 @@ from braid_lab.reports import notebook_runner
 
 FULL: dict[str, dict[str, Any]] = {
     "02_load_diffusion": {"full": True},
-    "03_psp_ring": {"full": True},
+    "03_psp_ring": {"full": True, "ways": "3,5,7,9"},
     "05_shared_ring": {"deploy_batches": 160},
     "06_load_shedding": {"study_seeds": 3},
     "07_stream_reuse": {"surface_queries": 800},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from itertools import count, product
+from itertools import product
 from typing import Any
 from unittest.mock import patch
 
@@ -93,11 +93,11 @@ def beside(
 def traded() -> Tries:
     """Return the ends of Fig. 15 and 16, on few hosts that are all busy."""
     three = DiffusionSetting(3, 8.0, (10.0, 20.0), hosts=12, seconds=20)
-    selective = {v: replace(three, selectivity=v) for v in (0.1, 1.0)}
+    selective = {v: replace(three, selectivity=v) for v in (0.2, 1.0)}
     bursting = {t: replace(three, rates=(50.0, 80.0), burst=t) for t in (0.0, 1.0)}
 
     def rows() -> dict[str, pd.DataFrame]:
-        by_sigma = beside(selective, study.READINGS, frames.HALF)
+        by_sigma = beside(selective, study.READINGS, frames.HALF, frames.ALL)
         by_burst = beside(bursting, study.READINGS, frames.HALF)
         return {"15": by_sigma, "16": by_burst}
 
@@ -126,17 +126,6 @@ def widened() -> Tries:
         trades.window_size_claim,
         outcomes=lambda: {"14": beside(both, [study.VISITED], *bounds)},
     )
-
-
-def routed() -> Tries:
-    """Return Fig. 9 and 10 of CTR, with windows of a sixth, for some seconds."""
-
-    def times() -> dict[float, pd.DataFrame]:
-        both = {w: plans.routing_time(w / 6, 3) for w in (60.0, 120.0)}
-        return {w: rows[rows["placement"] == "CTR, L = 2"] for w, rows in both.items()}
-
-    claims = [partial(gu.probe_check, figure=n, window=w) for n, w in (("9", 60.0), ("10", 120.0))]
-    return of(*claims, routing=times)
 
 
 def counted() -> Tries:
@@ -246,12 +235,6 @@ def as_atr(kind: Any) -> Any:
     )
 
 
-def asked_far_away(clock: Callable[[], float]) -> Any:
-    """Return a clock by which each plan waits 0.4 s for an answer."""
-    waits = count()
-    return lambda: clock() + 0.4 * next(waits)
-
-
 def unaware(kind: Any) -> Any:
     """Return ATR that ignores the location of partners."""
     return lambda hosts, length, *rest, cluster=(), **more: study.SemanticsUnaware(
@@ -264,9 +247,9 @@ def heaviest(greedy: Any) -> Any:
     return lambda sets, weights, wanted: greedy(sets, [1 / (w + 1e-9) for w in weights], wanted)
 
 
-def one_second(kind: Any) -> Any:
-    """Return ATR with segments of one second, whatever is requested."""
-    return lambda hosts, length, *rest, **more: kind(hosts, 1, *rest, **more)
+def nine_batches(kind: Any) -> Any:
+    """Return ATR with segments of nine batches, whatever is requested."""
+    return lambda hosts, length, *rest, **more: kind(hosts, 9, *rest, **more)
 
 
 def random_covers(kind: Any) -> Any:
@@ -333,6 +316,7 @@ MUTATIONS = [
         traded,
         (
             "ATR gains on CTR as σ grows",
+            "CTR ahead at low selectivity: CTR",
             "CTR ahead under bursts",
             "CTR gains on ATR as θ grows",
             "ATR ahead at high selectivity",
@@ -359,16 +343,6 @@ MUTATIONS = [
         widened,
         ("ATR ahead for small windows: CTR", "CTR ahead for large windows"),
         runs=(),
-    ),
-    Mutation(
-        "a plan that is made far away",
-        "braid_lab.diffusion.planning_costs.perf_counter",
-        asked_far_away,
-        routed,
-        (
-            "routing takes less than a join probe of 10 ms, W = 60 s",
-            "routing takes less than a join probe of 10 ms, W = 120 s",
-        ),
     ),
     Mutation(
         "exact covers for greedy ones, by a clock that counts calls",
@@ -417,11 +391,11 @@ MUTATIONS = [
         runs=(),
     ),
     Mutation(
-        "segments of one second, whatever their length",
+        "segments of nine batches, whatever their length",
         "braid_lab.diffusion.experiments.Aligned",
-        one_second,
+        nine_batches,
         tried_lengths,
-        ("throughput peaks at a length T* between extremes (2-way)", "too long segments cost"),
+        ("throughput peaks at a length T* between extremes", "too long segments cost"),
         runs=(),
     ),
     Mutation(

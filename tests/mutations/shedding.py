@@ -146,7 +146,6 @@ def partly() -> Tries:
     newest = cache(lambda: through(BOTH, 0.0, "partial"))
     wider = cache(lambda: newest().assign(window=100 * newest()["kappa"]))
     return [
-        lambda: gedik.rate_claim(newest()),
         lambda: gedik.growth_claim(newest(), wider()),
         lambda: gedik.skewed_claim(through(BOTH, 5 / 8, "partial", "direction")),
     ]
@@ -280,7 +279,6 @@ def likelier(draws: Any) -> Any:
     return lambda numbers, block: draws(numbers, block) ** 3
 
 
-NEWEST_MATCH = "rate adaptation gives more than random dropping"
 GROWS = "the gain of rate adaptation grows with skew"
 
 MUTATIONS = [
@@ -356,7 +354,7 @@ MUTATIONS = [
         "braid.papers.shedding.shed._Work._estimate_item_values",
         oldest_first,
         partly,
-        (NEWEST_MATCH, GROWS),
+        (GROWS,),
     ),
     Mutation(
         "the least productive pairs first, by skew",

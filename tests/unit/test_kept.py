@@ -115,12 +115,10 @@ def test_code_that_does_something_else_is_seen(monkeypatch: pytest.MonkeyPatch) 
 def test_the_table_of_gu_is_of_runs_that_are_asked_for_and_of_the_present_code() -> None:
     """For other code, ``python -m braid_lab.diffusion.long_runs`` computes it again."""
     asked = kept.requested_runs()
-    assert set(kept.CACHE.cached_rows) <= set(asked) and len(asked) == 1238
+    assert set(kept.CACHE.cached_rows) == set(asked) and len(asked) == 1180
     found = kept.cached_table()
     assert len(found) == len(list(kept.long_runs())), "all that claims are told of"
-    assert (kept.summarize_cached()["seeds"] == 5).sum() == 18 and set(
-        kept.summarize_cached()["seeds"]
-    ) == {2, 5}
+    assert kept.summarize_cached()["seeds"].tolist() == [5] * 18
     assert found["date"].str.match(r"\d{4}-\d{2}-\d{2}$").all()
 
 
@@ -167,16 +165,6 @@ def test_fig_15_names_the_reading_that_it_holds_under() -> None:
     ends = {("a", "σ = 0.2"): 1.1, ("a", "σ = 1"): 0.8, ("b", "σ = 0.2"): 0.9, ("b", "σ = 1"): 0.8}
     (claim,) = kept.CLAIMS.test_claims(kept=rows("15", ends, "CTR, L = 15", "throughput"))
     assert (claim.holds, claim.reason) == ("under reading", "a")
-
-
-@pytest.mark.parametrize(("best", "holds"), [(3, "under reading"), (1, "no")])
-def test_fig_4_has_a_best_length_inside(best: int, holds: str) -> None:
-    made = [
-        {"figure": "4", "x": f"T = {t}, patience 300", "throughput": 10.0 - abs(t - best)}
-        for t in (1, 3, 5)
-    ]
-    (claim,) = kept.CLAIMS.test_claims(kept=pd.DataFrame(made))
-    assert claim.holds == holds
 
 
 def test_the_contest_of_wang_reads_the_runs_that_are_kept(

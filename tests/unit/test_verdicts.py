@@ -9,6 +9,7 @@ from pathlib import Path
 import mutations
 import pytest
 from braid_lab.diffusion import claims as diffusion
+from braid_lab.diffusion import figures
 from braid_lab.hotkeys import claims as hotkeys
 from braid_lab.hypercube import claims as hypercube
 from braid_lab.psp import claims as psp
@@ -35,7 +36,7 @@ INDEXED = "by true densities: what"
 RUN = re.compile(r"\d+ (s|batches|queries|types)\b|runs of|computed")
 """How long a run is, or how much it has."""
 RIVALS = re.compile(
-    r"\.(competitors|greedy_cover|plan_top_down|plan_exactly|_compute_planned_cost|perf_counter"
+    r"\.(competitors|greedy_cover|plan_top_down|plan_exactly|_compute_planned_cost"
     r"|overhead_range|state_slice_cost|wang_cost_parameters|mean_latency_seconds"
     r"|make_query_bitmap)$"
 )
@@ -47,6 +48,20 @@ KNOWN = re.compile(
 """The policies; and "computed", where the paper itself computes."""
 LENGTH = re.compile(r"\d+ ?(s|ms|batches|seeds?|queries|nodes|values|Q1)\b|\d|examples?|early")
 """How long, how often or on how much."""
+VARIED = {
+    r"\bCTR\b(?!.*on Spark)": r"L = |copies|HyperCube|CTR's own",
+    "counted and priced|ATR .* and CTR .* PSP": "σ",
+    r"the policy \(": r"γ = .*T_r = .*T_c = ",
+}
+"""By what a setting has, what it names too."""
+PRINTED_SECONDS = {
+    "Wang 2008, II": (r"Fig\. 16\.[1-5]|16\.[2-4]", 600),
+    "Gu 2007": (r"Fig\. 1[1-6]|Fig\. 4", 1000),
+    "Gu 2007 ": (r"Fig\. [7-9]", 1200),
+}
+"""By paper, how its sources begin, and for how many seconds they ran."""
+CLOCK = re.compile(r"(^|\.)(clock|time|perf_counter|process_time|monotonic)$")
+"""Targets that a policy does not have."""
 
 
 def sentence(claim: dict[str, str]) -> str:
@@ -60,10 +75,47 @@ def test_every_verdict_has_its_setting_which_names_a_policy_and_a_length() -> No
 
 
 def test_a_reason_has_no_alternatives() -> None:
-    """A reason with "or" is none; a quotation may have it."""
-    unquoted = {sentence(c): re.sub(r'"[^"]*"', "", c["reason"]) for c in VERDICTS}
+    """A reason with "or" is none, and no setting; a quotation may have it."""
+    unquoted = {
+        sentence(c): re.sub(r'"[^"]*"', "", f"{c['reason']} {c['setting']}") for c in VERDICTS
+    }
     doubtful = re.compile(r"\b(or|likely|perhaps|probably|maybe)\b")
     assert not {name: text for name, text in unquoted.items() if doubtful.search(text)}
+
+
+def test_a_setting_names_what_its_study_varies() -> None:
+    """Copies under CTR; selectivities, where costs are priced; what runs differ in from printed."""
+    for name, needed in VARIED.items():
+        bare = [c for c in VERDICTS if re.search(name, c["setting"])]
+        assert bare
+        assert not [sentence(c) for c in bare if not re.search(needed, c["setting"])]
+
+
+def test_a_run_that_is_shorter_than_printed_says_so() -> None:
+    for paper, (source, seconds) in PRINTED_SECONDS.items():
+        told = [
+            c for c in VERDICTS if c["paper"] == paper.rstrip() and re.match(source, c["source"])
+        ]
+        assert told
+        run = {
+            sentence(c): re.findall(r"(\d+) s( of the \d+ printed)?(?:,|$)", c["setting"])
+            for c in told
+        }
+        short = {
+            name: found for name, found in run.items() if found and int(found[-1][0]) < seconds
+        }
+        assert all(found[-1][1] == f" of the {seconds} printed" for found in short.values()), short
+
+
+def test_trade_offs_of_gu_are_judged_in_the_range_that_is_printed() -> None:
+    ranges = {n: (e.values[0], e.values[-1]) for n, e in figures.EXPERIMENTS.items()}
+    assert ranges == {
+        "11, 12": (10, 80),
+        "13": (2, 6),
+        "14": (10, 50),
+        "15": (0.2, 1.0),
+        "16": (0.0, 1.0),
+    }
 
 
 def test_a_no_quotes_the_paper_with_its_place_and_names_policy_and_length() -> None:
@@ -96,6 +148,7 @@ def test_a_figure_in_a_reason_has_its_setting_beside_it() -> None:
 
 def test_a_fault_is_one_of_a_policy_unless_an_equation_is_what_is_judged() -> None:
     """A fault that acts on how a study measures proves nothing about the policy."""
+    assert not [m.name for m in mutations.mutations() if CLOCK.search(m.at)]
     computed = {c["statement"] for c in VERDICTS if c["setting"].startswith("computed")}
     elsewhere = [m for m in mutations.mutations() if not m.at.startswith("braid.")]
     assert not [

@@ -36,25 +36,29 @@ from braid_lab.diffusion.claim_frames import DiffusionFigures as DiffusionFigure
 from braid_lab.diffusion.experiments import seed_means
 
 RUNS = "1000 s, five seeds"
+SCALED = (
+    "ATR, CTR (L = 2 and √J) and their rivals (unoptimized CTR with L = 2); four streams of 5 to "
+    "20 tuples/s, W = 30 s, σ = 0.1, T0 = 1 s, 10 to 80 hosts"
+)
+WATCHED = (
+    "ATR, CTR (L = 2, J/2 and J), semantics-unaware, centralized; 6 hosts, three streams of 2 to 8 "
+    "tuples/s in place of the videos, σ = 0.1"
+)
 SETTINGS = {
-    "Fig. 4": f"ATR with fixed T from 1 to 9 s; 30 hosts, W = 10 s, 2-way with 100 to 200, 3-way "
-    f"with 20 to 40 tuples/s; 10 s of work may wait; {RUNS}",
-    "Fig. 7": "ATR, CTR, semantics-unaware, centralized; 6 hosts, three streams of 2 to 8 tuples/s "
-    "in place of the videos, σ = 0.1, W = 60 s; 1000 s, one seed",
-    "Fig. 7, 8": "ATR and CTR; 6 hosts, three streams of 2 to 8 tuples/s in place of the videos, "
-    "σ = 0.1, W = 60 and 120 s; 1000 s, one seed",
-    "Fig. 8": "ATR, CTR, semantics-unaware, centralized; 6 hosts, three streams of 2 to 8 tuples/s "
-    "in place of the videos, σ = 0.1, W = 120 s; 1000 s, one seed",
-    "Fig. 9": "plans of ATR and CTR (L = 2), measured in Python; 6 hosts, W = 60 s; 1000 s",
-    "Fig. 10": "plans of ATR and CTR (L = 2), measured in Python; 6 hosts, W = 120 s; 1000 s",
-    "Fig. 11": f"ATR and CTR with their rivals; four streams of 5 to 20 tuples/s, W = 30 s, σ = "
-    f"0.1, T0 = 1 s, 10 to 80 hosts; {RUNS}",
-    "Fig. 12": f"ATR and CTR with their rivals; four streams of 5 to 20 tuples/s, W = 30 s, σ = "
-    f"0.1, T0 = 1 s, 10 to 80 hosts; {RUNS}",
+    "Fig. 4": f"ATR with fixed T from 0.25 to 9 s, operators of ours, since the paper names "
+    f"neither of its two: 30 hosts, W = 10 s, 2-way with 100 to 200, 3-way with 20 to 40 "
+    f"tuples/s; 10 s of work may wait; {RUNS}",
+    "Fig. 7": f"{WATCHED}, W = 60 s; 1200 s, one seed",
+    "Fig. 7, 8": f"{WATCHED}, W = 60 and 120 s; 1200 s, one seed",
+    "Fig. 8": f"{WATCHED}, W = 120 s; 1200 s, one seed",
+    "Fig. 9": "plans of ATR and CTR (L = 2), measured in Python; 6 hosts, W = 60 s; 1200 s",
+    "Fig. 10": "plans of ATR and CTR (L = 2), measured in Python; 6 hosts, W = 120 s; 1200 s",
+    "Fig. 11": f"{SCALED}; {RUNS}",
+    "Fig. 12": f"{SCALED}; {RUNS}",
     "4.1": "covers of CTR's own plans, every third one; three streams, 30 hosts, W = 30 s, L = √J, "
     "J/2 and no bound; 60 s",
-    "Eq.": "ATR and CTR with fixed T = 2 s; 40 hosts, three streams, W = 6 s, hosts take no time; "
-    "40 s",
+    "Eq.": "ATR and CTR (no bound L) with fixed T = 2 s; 40 hosts, three streams, W = 6 s, hosts "
+    "take no time; 40 s",
     "": "ATR, CTR and semantics-unaware on Spark beside their model; 6 hosts, three streams of 5 "
     "to 20 tuples/s, W = 4 s; 8 s",
 }
@@ -84,10 +88,7 @@ def length_claim(f: DiffusionFigures, streams: int) -> Finding:
     by = f.throughput_by_length(streams)
     why = (
         '"best tradeoff between load balancing granularity and replication overhead" (section 3): '
-        "its work is results that may wait for ten seconds, and the shortest segments spread it "
-        "best; a longer segment saves copies that nobody waits for"
-        if streams > 2
-        else ""
+        f"T = {by.idxmax():g} s, at an end of those tried, is best"
     )
     holds = by.index[0] < by.idxmax() < by.index[-1]
     return judge(format_values(by / by.max()), holds, failure=why)
@@ -139,8 +140,9 @@ def window_claim(f: DiffusionFigures) -> Finding:
     held = [label for label, (short, long) in at.items() if short < 0.99 and long > 1.01]
     result = "; ".join(f"{label}: {a:.3g}, {b:.3g}" for label, (a, b) in at.items())
     why = "; ".join(held) or (
-        '"CTR performs better than ATR in this case" (section 5, of J2): for no bound L, on '
-        "streams that stand in for the paper's videos"
+        '"CTR performs better than ATR in this case" (section 5, of J2): for no bound L; '
+        "with 2 and J/2 ATR is ahead at both, with J CTR at 120 and not behind at 60, on streams "
+        "that stand in for the paper's videos"
     )
     return judge_reading(result, held, why)
 
@@ -158,18 +160,6 @@ def routing_claim(f: DiffusionFigures, figure: str, window: float) -> Finding:
         median.max() < 100,
         failure='"tens of micro-seconds" (section 5): this machine was busy',
     )
-
-
-@CLAIMS.claim(
-    "Fig. {figure}",
-    "routing takes less than a join probe of 10 ms, W = {window:g} s (measured)",
-    is_required=True,
-    cases=_list_routing_times,
-)
-def probe_check(f: DiffusionFigures, figure: str, window: float) -> Finding:
-    """Fig. 9, 10: routing takes less than one join probe of 10 ms (measured)."""
-    median = f.routing[window]["micros"].median()
-    return judge(f"{median:.0f} µs", median < 10_000)
 
 
 @CLAIMS.claim("Fig. 11", "throughput grows with J: last / first")
@@ -207,7 +197,7 @@ def set_covers_claim(f: DiffusionFigures) -> Finding:
         "within the spread of the seeds, on 80 hosts. With L = 2 copies a host then hardly ever "
         "has two of the segments that a tuple needs, and a cover saves what it shares"
     )
-    return judge(format_values(ratio), ratio.min() > 1, failure=why)
+    return judge(format_values(ratio), ratio.min() > 1.01, failure=why)
 
 
 @CLAIMS.claim(
@@ -220,7 +210,7 @@ def set_covers_check(f: DiffusionFigures) -> Finding:
     ratio = f.throughput_ratio("11, 12", TWO, UNOPTIMIZED).loc[
         lambda by_hosts: by_hosts.index <= MANY
     ]
-    return judge(format_values(ratio), ratio.min() > 1)
+    return judge(format_values(ratio), ratio.min() > 1.01)
 
 
 @CLAIMS.claim("Fig. 11", "ATR above ATR-unoptimized: ATR / unoptimized by J")
@@ -228,8 +218,8 @@ def optimized_claim(f: DiffusionFigures) -> Finding:
     """Fig. 11: ATR is above ATR-unoptimized, from the same first length T0."""
     ratio = f.throughput_ratio("11, 12", "ATR", "ATR-unoptimized")
     why = (
-        '"The optimizations are effective" (section 5): T0 = 1 s is the best length here, so '
-        "that there is nothing to find; and Eq. 2 counts "
+        '"The optimizations are effective" (section 5): T0 = 1 s is the best of whole seconds '
+        "here, so that there is nothing to find; and Eq. 2 counts "
         "copies only: where the slave streams probe a fast master first, more intermediate results "
         "are made. From T0 = 5 s it holds"
     )
@@ -241,7 +231,7 @@ def optimized_claim(f: DiffusionFigures) -> Finding:
     "from a first length that is not the best, ATR is above ATR-unoptimized, by T0",
     is_required=True,
     setting="ATR and ATR-unoptimized; 20 hosts, three streams of 10 to 20 tuples/s, W = 20 s, T0 = "
-    "1 and 5 s; 400 s, five seeds",
+    "1 and 5 s; 400 s of the 1000 printed, five seeds",
 )
 def tuned_check(f: DiffusionFigures) -> Finding:
     """Fig. 11: the search finds a better length than a first one that is not the best."""
@@ -256,10 +246,10 @@ def atr_sends_claim(f: DiffusionFigures) -> Finding:
     ratio = f.mbits_by_hosts["ATR"] / f.mbits_by_hosts["ATR-unoptimized"]
     why = (
         '"much lower bandwidth cost than their unoptimized versions" (section 5): it sends '
-        f"{1 - ratio.max():.1%} to {1 - ratio.min():.1%} less, from T0 = 1 s. In no seed "
-        "does the first master cost 20 % more than the best by Eq. 2, from which on the policy "
-        "switches (rates from 5 to 20, equal windows), however long the run; so only the length "
-        "is tuned"
+        f"{1 - ratio.max():.1%} to {1 - ratio.min():.1%} less, from T0 = 1 s, since only the "
+        "length is tuned: the master is switched to save 20 % by Eq. 2, a threshold of ours, and "
+        "in no seed does the first master cost that much more (rates from 5 to 20, equal windows). "
+        "Without a threshold it is switched, and ATR sends 5 % more (20 hosts, 300 s, five seeds)"
     )
     return judge(format_values(ratio), (ratio < 0.99).all(), failure=why)
 
@@ -268,7 +258,9 @@ def atr_sends_claim(f: DiffusionFigures) -> Finding:
 def ctr_sends_claim(f: DiffusionFigures) -> Finding:
     """Fig. 12: CTR sends less than CTR-unoptimized."""
     ratio = f.mbits_by_hosts[TWO] / f.mbits_by_hosts[UNOPTIMIZED]
-    return judge(format_values(ratio), (ratio < 1).all(), failure=LEVEL)
+    why = f"L = 2: {1 - ratio.max():.1%} to {1 - ratio.min():.1%} less, the least on most hosts"
+    holds = (ratio < 0.99).all()
+    return judge(format_values(ratio), holds, why if holds else LEVEL)
 
 
 @CLAIMS.claim(
@@ -281,7 +273,7 @@ def ctr_sends_check(f: DiffusionFigures) -> Finding:
     ratio = (f.mbits_by_hosts[TWO] / f.mbits_by_hosts[UNOPTIMIZED]).loc[
         lambda by_hosts: by_hosts.index <= MANY
     ]
-    return judge(format_values(ratio), (ratio < 1).all())
+    return judge(format_values(ratio), (ratio < 0.99).all(), "L = 2")
 
 
 @CLAIMS.claim("4.1", "a greedy cover weighs at most H(d) times the lightest", is_required=True)

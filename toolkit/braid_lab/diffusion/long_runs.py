@@ -20,7 +20,6 @@ from braid_lab.common.claims import (
     Verdict,
     format_values,
     judge,
-    judge_reading,
 )
 from braid_lab.common.result_cache import (
     Outcome,
@@ -45,8 +44,6 @@ SETTINGS = {
     "= 5 s; 1000 s, five seeds",
     "Fig. 12": "ATR and ATR-unoptimized; four streams of 5 to 20 tuples/s, W = 30 s, 20 hosts, T0 "
     "= 5 s; 1000 s, five seeds",
-    "Fig. 4": "ATR with fixed T from 1 to 8 s; four streams of 5 to 20 tuples/s, W = 30 s, 20 "
-    "hosts, 300 s of work may wait; 1000 s, two seeds",
     "Fig. 13": "ATR and CTR (L = J/2); 30 hosts, W = 20 s, σ = 0.15, a probe of 10 ms for each "
     "host visited, and for tuples scanned; 1000 s, five seeds",
     "Fig. 15": "ATR and CTR (L = J/2); 30 hosts, three streams, W = 30 s, a probe of 10 ms for "
@@ -112,19 +109,13 @@ class LongRun:
 def long_runs() -> Iterator[LongRun]:
     """Yield the runs of the table, the most informative first.
 
-    These are Fig. 11 and 12 from a first length that is not the best, the ends of Fig. 13 and 15,
-    and Fig. 4 if 300 seconds of work may wait.
+    These are Fig. 11 and 12 from a first length that is not the best, and the ends of Fig. 13 and
+    15.
     """
     for seed in range(SEEDS):
         s = DiffusionSetting(4, 30.0, hosts=20, length=5, seconds=SECONDS, seed=seed)
         for name in ("ATR", "ATR-unoptimized"):
             yield LongRun("11, 12", "J = 20, T0 = 5", name, s)
-    for seed in range(2):
-        for length in (1, 3, 5, 8):
-            s = DiffusionSetting(
-                4, 30.0, hosts=20, length=length, seconds=SECONDS, patience=300, seed=seed
-            )
-            yield LongRun("4", f"T = {length}, patience 300", "ATR-unoptimized", s)
     for seed in range(SEEDS):
         for n in (3, 6):
             s = DiffusionSetting(n, 20.0, selectivity=0.15, seconds=SECONDS, seed=seed, copies=15)
@@ -251,26 +242,6 @@ def search_sends_claim(rows: pd.DataFrame) -> Finding:
         "best length is above T0"
     )
     return _require_if_held(judge(format_values(sent), sent.max() < 0.99, failure=why))
-
-
-@CLAIMS.claim(
-    "Fig. 4",
-    f"throughput peaks at a length T* between extremes, 4-way: T / best ({SECONDS} s, kept)",
-    cases=_list_rows("4"),
-)
-def interior_length_claim(rows: pd.DataFrame) -> Finding:
-    """Fig. 4: the best length is neither the shortest nor the longest."""
-    by = rows.groupby("x", sort=False)["throughput"].mean()
-    by.index = pd.Index([int(x.split(",")[0].removeprefix("T = ")) for x in by.index])
-    inside = len(by) > 2 and by.idxmax() not in (by.index.min(), by.index.max())
-    waits = "where 300 seconds of work may wait"
-    why = (
-        f"{waits}; with ten the shortest is the best"
-        if inside
-        else '"best tradeoff between load balancing granularity and replication overhead" (section '
-        f"3): also {waits}, T = {by.idxmax()} s is the best of those tried"
-    )
-    return _require_if_held(judge_reading(format_values(by / by.max()), inside, why))
 
 
 def _judge_ends(rows: pd.DataFrame, ctr: str, first: int, figure: str) -> Finding:

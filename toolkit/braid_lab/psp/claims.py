@@ -23,14 +23,16 @@ from braid_lab.psp.experiments import (
 )
 
 SETTINGS = {
-    "Fig. 16.1": "PSP-D on 4 nodes, counted and priced; 3 and 5 streams of 50 tuples/s, W = 10 s, "
-    "σ = 0.1, three costs of a pair; 60 s, three seeds",
+    "Fig. 16.1": "PSP-D on 4 nodes, counted and priced; 3, 5, 7 and 9 streams of 50 tuples/s, W = "
+    "10 s, σ = 0.1, three costs of a pair; 60 s of the 600 printed, three seeds",
     "Fig. 16.2": "PSP-D on 4 to 19 nodes, counted and priced; three streams of 50 tuples/s, W = 10 "
-    "s, σ = 0.05, 0.1 and 0.5, three costs of a pair, T_n from 0.1 to 6 ms; 14 s, one seed",
+    "s, σ = 0.05, 0.1 and 0.5, three costs of a pair, T_n from 0.1 to 6 ms; 14 s of the 600 "
+    "printed, one seed",
     "Theorem 9": "computed by Eq. 13.5 for 4 to 19 nodes; three streams of 50 tuples/s, W = 10 s, "
     "σ = 0.05, 0.1 and 0.5, three costs of a pair, T_n from 0.1 to 2 ms",
     "16.2": "PSP-D on 4 to 19 nodes, counted and priced; three streams of 50 tuples/s, W = 10 s, "
-    "σ = 0.05, 0.1 and 0.5, the small join, T_n = 2 ms; 14 s, one seed",
+    "σ = 0.05, 0.1 and 0.5, the small join, T_n = 2 ms; 14 s of the 600 printed, "
+    "one seed",
     "Fig. 16.6": "PSP-D with and without adaptation; three streams of 15, then 30 tuples/s, σ = "
     "0.05; 60 s, three seeds",
     "Fig. 16.7": "PSP-D with and without adaptation; three streams of 8 and 12 tuples/s, then two "

@@ -14,6 +14,7 @@ import pandas as pd
 from braid_lab.common.claims import (
     ClaimRegistry,
     Finding,
+    format_values,
     judge,
     judge_reading,
     leave_untested,
@@ -34,8 +35,8 @@ CLAIMS = ClaimRegistry(
     "Wang 2008, II",
     {
         "": "PSP, PSP-D, PSP-I, ATR (T = W and 3 W) and CTR (2 and N/2 copies), counted and "
-        "priced; 4 to 16 nodes, 3 and 5 streams of 50 tuples/s, W = 10 s, three costs of a pair, "
-        "T_n from 0.1 to 2 ms; 60 s, three seeds"
+        "priced; 4 to 16 nodes, 3, 5, 7 and 9 streams of 50 tuples/s, W = 10 s, σ = 0.05, 0.1 and "
+        "0.5, three costs of a pair, T_n from 0.1 to 2 ms; 60 s of the 600 printed, three seeds"
     },
 )
 
@@ -187,14 +188,13 @@ def less_work_claim(r: Contest) -> Finding:
 
     The claim compares the work of its busiest node with that of CTR with 2 copies and of ATR.
     """
-    rings = r.busiest_seconds[list(RINGS)].min(axis=1)
-    low = r.busiest_seconds[
-        r.busiest_seconds.index.get_level_values("sigma") == r.runs["sigma"].min()
-    ]
-    least = (low[[SHORT, PAIR]].min(axis=1) / rings.loc[low.index]).min()
-    sigma = r.runs["sigma"].min()
-    result = f"at σ = {sigma:g}, at every N and join, {least:.2f} times less and more"
-    return judge(result, least > 1)
+    rivals = r.busiest_seconds[[SHORT, PAIR]].min(axis=1)
+    ratio = (rivals / r.busiest_seconds[list(RINGS)].min(axis=1)).groupby("sigma").min()
+    held = ratio[ratio > 1].index
+    result = f"the least ratio, of every N and join, by σ: {format_values(ratio)}"
+    if len(held) == len(ratio):
+        return judge(result, True)
+    return judge_reading(result, len(held), f"at σ = {', '.join(f'{s:g}' for s in held)} alone")
 
 
 @CLAIMS.claim("13.4", "The nodes of a ring do about the same", is_required=True)
