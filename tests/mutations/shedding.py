@@ -146,6 +146,7 @@ def partly() -> Tries:
     newest = cache(lambda: through(BOTH, 0.0, "partial"))
     wider = cache(lambda: newest().assign(window=100 * newest()["kappa"]))
     return [
+        lambda: gedik.newest_claim(newest()),
         lambda: gedik.growth_claim(newest(), wider()),
         lambda: gedik.skewed_claim(through(BOTH, 5 / 8, "partial", "direction")),
     ]
@@ -279,6 +280,7 @@ def likelier(draws: Any) -> Any:
     return lambda numbers, block: draws(numbers, block) ** 3
 
 
+NEWEST_MATCH = "rate adaptation gives more than random dropping"
 GROWS = "the gain of rate adaptation grows with skew"
 
 MUTATIONS = [
@@ -354,7 +356,7 @@ MUTATIONS = [
         "braid.papers.shedding.shed._Work._estimate_item_values",
         oldest_first,
         partly,
-        (GROWS,),
+        (NEWEST_MATCH, GROWS),
     ),
     Mutation(
         "the least productive pairs first, by skew",

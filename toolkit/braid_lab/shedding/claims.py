@@ -157,9 +157,18 @@ def forward_claim(fractions: pd.DataFrame, burst: pd.DataFrame) -> Finding:
 
 @CLAIMS.claim(
     "Fig. 9",
-    "rate adaptation gives more than random dropping when the newest match, more so at 500/s "
-    "(by 100 %) than at 300/s (by 50 %)",
+    "rate adaptation gives more than random dropping when the newest match",
+    is_required=True,
 )
+def newest_claim(newest: pd.DataFrame) -> Finding:
+    """Fig. 9: rate adaptation alone improves the output rate where rates are raised."""
+    raised = newest[(newest["method"] == "partial") & (newest["phase"] != "all")]
+    gain = raised.groupby(["phase", "kappa"])["gain_counted"].mean()
+    reason = "at every kappa, which the paper does not give, while rates are raised"
+    return judge(f"{_format_spans(gain)} (counted, the mean of kappa)", gain.min() > 0.1, reason)
+
+
+@CLAIMS.claim("Fig. 9", "rate adaptation adds about 100 % at 500/s and about 50 % at 300/s")
 def rate_claim(newest: pd.DataFrame) -> Finding:
     """Fig. 9: rate adaptation alone if the newest tuples match (shift 0)."""
     by = newest[newest["method"] == "partial"].groupby(["phase", "kappa"])["gain_counted"].mean()
