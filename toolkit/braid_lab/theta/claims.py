@@ -34,7 +34,11 @@ def resilient_check(f: ThetaFigures) -> Finding:
     """Table 2: skew does not affect Dynamic."""
     seconds = {q: f.seconds_by_skew(q, "Dynamic") for q in TIMED}
     slower = {q: by.iloc[-1] / by.iloc[0] for q, by in seconds.items()}
-    return judge(format_values(slower), max(slower.values()) <= 1.25)
+    reason = (
+        "as section 5.1 has it, resilient to skew; Table 2 prints 168 and 203 s for EQ5, 192 and "
+        "415 s for EQ7"
+    )
+    return judge(format_values(slower), max(slower.values()) <= 1.25, reason)
 
 
 @CLAIMS.claim(
@@ -112,7 +116,7 @@ def early_collapse_claim(f: ThetaFigures) -> Finding:
         '"5462*", "Overflow to disk" (Table 2, Z3): '
         "TPC-H's Q7 keeps lines of two years, 18 of 60 million, "
         "and a memory holds 10.5 million tuples: one machine would need 58 % of them, and the most "
-        "frequent value has 17 % at Z3 even if there are only 25"
+        "frequent value has 18 % at Z3 even if there are only 25"
     )
     return judge(_format_both(full), holds, failure=why)
 
