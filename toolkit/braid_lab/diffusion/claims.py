@@ -59,8 +59,8 @@ SETTINGS = {
     "J/2 and no bound; 60 s",
     "Eq.": "ATR and CTR (no bound L) with fixed T = 2 s; 40 hosts, three streams, W = 6 s, hosts "
     "take no time; 40 s",
-    "": "ATR, CTR (L = √J) and semantics-unaware on Spark beside their model; 6 hosts, three streams of "
-    "5 to 20 tuples/s, W = 4 s; 8 s",
+    "": "ATR, CTR (L = √J) and semantics-unaware on Spark beside their model; 6 hosts, three "
+    "streams of 5 to 20 tuples/s, W = 4 s; 8 s",
 }
 CLAIMS = ClaimRegistry(PAPER, SETTINGS)
 """All claims: of the figures, of long runs, and of a run on Spark beside its model."""
