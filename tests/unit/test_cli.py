@@ -142,8 +142,9 @@ def test_the_top_of_a_page_has_the_answer_and_its_changes(
 ) -> None:
     folder, page = tmp_path / "notebooks", tmp_path / "small.html"
     write(folder / "small.ipynb", BODY[1], BODY[2], PAGE, BODY[5])
-    given = ("report", "smal", "-o", str(page), "-f", "--json")
-    assert braid(folder, *given) == 0, "by how its name begins"
+    given = ("report", str(folder / "small.ipynb"), "-o", str(page), "-f", "--json")
+    assert braid(tmp_path / "none", *given) == 0, "by its path, from any folder"
+    given = ("report", "smal", *given[2:])
     first, data = page.read_text(), json.loads(page.with_suffix(".json").read_text())
     assert "<title>A small report</title>" in first and "first run of these settings" in first
     assert "<h1>The fullest host holds 400 rows.</h1>" in first and "Adapting pays." in first
@@ -162,7 +163,7 @@ def test_the_top_of_a_page_has_the_answer_and_its_changes(
     )
     mark, changed = tmp_path / "changed", 'echo "$BRAID_CHANGES" > '
     more = ("--on-change", f"{changed}{mark}", "--expect", "fullest < 400", "--expect", "x = 1")
-    assert braid(folder, *given, *more, "--keep", "1") == 1
+    assert braid(folder, *given, *more, "--keep", "1") == 1, "by how its name begins"
     second = page.read_text()
     assert "▲ 33 % more than usual" in second and "last run 299" in second
     unmet = [

@@ -52,7 +52,8 @@ class Diagnosis:
 
     def __str__(self) -> str:
         if not self.batches:
-            return f"{self.run}: too few batches to judge from; a run needs seven"
+            few = "too few batches to judge from; a run needs seven"
+            return f"{self.run}: {few}, while `braid health` counts late tuples from the first on"
         counts = [f"{n} {level}" for level, n in self._count_levels() if n]
         head = f"{self.run}: {', '.join(counts) or 'sound'} in "
         head += f"{display_batch_range(*self.batches)} ({self.seconds:.1f} s)"

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "name",
         metavar="NAME",
         nargs="?",
-        help="a notebook, as `braid list` names it, or how that begins",
+        help="a notebook, as `braid list` names it, how that begins, or its path, NAME.ipynb",
     )
     add(
         "-p",
@@ -100,8 +100,7 @@ class ReportOrder:
         Raises NotebookError or ValueError if it cannot be run, or its pages cannot be written.
         """
         _check_options(options)
-        name = notebook_runner.find_notebook(options.name, options.notebooks)
-        notebook = options.notebooks / f"{name}.ipynb"
+        name, notebook = _find_notebook_file(options.name, options.notebooks)
         accepted = read_parameters(notebook)
         combinations = list_combinations(_split_settings(options.parameters), accepted)
         output = options.output or FOLDER / f"{name}.html"
@@ -135,6 +134,15 @@ class ReportOrder:
             name_run_page(self.output, values, self.varied_names) if self.is_sweep else self.output
             for values in self.combinations
         ]
+
+
+def _find_notebook_file(name: str, folder: Path) -> tuple[str, Path]:
+    """Return the name and the file of a notebook, given by its path or its name in a folder."""
+    file = Path(name)
+    if file.suffix == ".ipynb" and file.is_file():
+        return file.stem, file
+    name = notebook_runner.find_notebook(name, folder)
+    return name, folder / f"{name}.ipynb"
 
 
 def _check_options(options: argparse.Namespace) -> None:
