@@ -19,7 +19,7 @@ from braid.core.step_counts import StepCounts, sum_step_counts
 from braid.core.stream_clocks import TimeSpread
 
 
-class HostMetrics(msgspec.Struct, omit_defaults=True):
+class HostMetrics(msgspec.Struct, omit_defaults=True, gc=False):
     """Work of one host in a batch, and what it holds after it. Bytes are those of Arrow buffers.
 
     Tasks count their work in it; the commit fills in what is stored and discarded. JSON omits
@@ -82,7 +82,7 @@ class BlockSize(NamedTuple):
     latest_rows: bytes = b""
 
 
-class ReplicaReport(msgspec.Struct, frozen=True):
+class ReplicaReport(msgspec.Struct, frozen=True, gc=False):
     """A replica that a host made in a batch."""
 
     block: int
@@ -312,16 +312,12 @@ def locate_replicas(
     """
     if not old and not new:
         return {}
-    replicas = {}
-    for b in blocks:
-        for h in b.hosts:
-            address = new.get((b.id, h)) or old.get((b.id, h))
-            if address is None:
-                raise RuntimeError(
-                    f"block {b.id} of stream {b.stream} was to be stored on host {h}, which has no "
-                    "replica"
-                )
-            replicas[b.id, h] = address
+    hosts = {b.id: b.hosts for b in blocks}
+    known = {**old, **new}
+    replicas = {at: known[at] for at in known if at[0] in hosts and at[1] in hosts[at[0]]}
+    if len(replicas) < sum(map(len, hosts.values())):
+        id, host = next((id, h) for id in hosts for h in hosts[id] if (id, h) not in replicas)
+        raise RuntimeError(f"block {id} was to be stored on host {host}, which has no replica")
     return replicas
 
 

@@ -208,9 +208,10 @@ def commit_batch(
     following = replace(following, comparisons=history)
     epoch = state.epoch if epoch is None else epoch
     following = replace(following, epoch=epoch, ended=rules.find_ended_streams(state.ended, epoch))
-    rows = {id: size.rows for id, size in outcome.block_sizes.items()} | {
-        b.id: b.rows for b in work.facts.blocks
-    }
+    rows: dict[int, int] = {}
+    if work.uncovered:
+        rows = {id: size.rows for id, size in outcome.block_sizes.items()}
+        rows |= {b.id: b.rows for b in work.facts.blocks}
     committed = replace(
         make_commit_event(rules, state, following, work, outcome),
         missed_combinations=sum(left.count_tuple_combinations(rows) for left in work.uncovered),

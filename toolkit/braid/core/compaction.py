@@ -49,12 +49,12 @@ def plan_compaction(
     drops: dict[int, tuple[int, ...]] = {}
     groups: dict[tuple[int, tuple[int, ...], int], list[Block]] = {}
     slices = slices or tuple(() if w is None else (w,) for w in retention.windows)
-    has_ages = [*map(bool, slices)]
+    has_ages, horizons = [*map(bool, slices)], retention.horizons
     for b in blocks:
         stream, hosts = b.stream, b.hosts
         if b.id in pinned:
             continue
-        if has_expired(b, retention.horizons[stream]):
+        if (horizon := horizons[stream]) is not None and has_expired(b, horizon):
             drops[b.id] = hosts
             continue
         limit, reached = retention.watermarks[stream], 0
@@ -147,6 +147,8 @@ def _group_by_tier(group: list[Block]) -> list[list[Block]]:
 
     A block that is not small counts with the rows it would have over all keys of the group.
     """
+    if all(b.rows < _SMALLEST * FANOUT for b in group):
+        return [group]
     lo, hi = _union_key_ranges(group)
     tiers: dict[int, list[Block]] = {}
     for b in group:

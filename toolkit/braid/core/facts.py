@@ -12,7 +12,7 @@ from braid.core.query import Query
 from braid.core.stream_clocks import Clock
 
 
-class HostUsage(msgspec.Struct, frozen=True):
+class HostUsage(msgspec.Struct, frozen=True, gc=False):
     """Work of one host in the last committed batch, and what it holds after it.
 
     Counts only, no times, so that a plan is reproducible.

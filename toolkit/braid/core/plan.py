@@ -84,7 +84,7 @@ class KeySpace:
         return number if self.boxes is None else self.boxes.routing_keys(number, stream)
 
 
-class Block(msgspec.Struct, frozen=True):
+class Block(msgspec.Struct, frozen=True, gc=False):
     """An immutable set of tuples of one stream that share a range of routing keys.
 
     - ``id``: number, unique in the run.
@@ -115,7 +115,7 @@ class Block(msgspec.Struct, frozen=True):
         return Block(self.id, self.stream, self.key_range, self.batch, self.hosts, rows, size, span)
 
 
-class Hop(msgspec.Struct, frozen=True):
+class Hop(msgspec.Struct, frozen=True, gc=False):
     """One step of a path: the blocks of ``stream`` to probe, by host.
 
     A block appears under one host only.
@@ -133,7 +133,7 @@ Path = tuple[Hop, ...]
 """Hops in order, one for each other stream. Matches of one hop go to every host of the next hop."""
 
 
-class Route(msgspec.Struct, frozen=True):
+class Route(msgspec.Struct, frozen=True, gc=False):
     """The storage and the probes of one block in one batch.
 
     - ``block``: the block. If fresh, it is stored on ``block.hosts`` and sent to the hosts of each
@@ -169,7 +169,7 @@ class ReplicaCopy(NamedTuple):
     target: int
 
 
-class Derivation(msgspec.Struct, frozen=True):
+class Derivation(msgspec.Struct, frozen=True, gc=False):
     """A block made from existing replicas.
 
     A copy keeps the id of its only source and adds hosts. A cut narrows the key range. A merge has

@@ -124,15 +124,8 @@ class RunState:
         )
 
 
-class _Replica(NamedTuple):
-    """A replica whose file is given by number."""
-
-    block: int
-    host: int
-    file: int
-    part: int
-    keys: Keys | None
-    rows: tuple[int, int] | None
+_Replica = tuple[int, int, int, int, Keys | None, tuple[int, int] | None]
+"""Block, host, number of the file, record batch, routing keys, and rows of a replica."""
 
 
 class _Matched(NamedTuple):
@@ -165,8 +158,8 @@ def state_to_json(state: RunState) -> bytes:
         [*state.blocks.values()],
         files,
         [
-            _Replica(*at, number[a.file], a.record_batch, a.key_range, a.rows)
-            for at, a in state.replica_addresses.items()
+            (id, host, number[file], segment, keys, rows)
+            for (id, host), (file, segment, keys, rows) in state.replica_addresses.items()
         ],
         [_Matched(*visit, age, *n) for (visit, age), n in state.match_counts.items()],
     )
@@ -193,8 +186,8 @@ def state_from_json(body: bytes, policy: type = object, shedding: type = object)
         ),
         blocks={b.id: b for b in stored.blocks},
         replica_addresses={
-            (r.block, r.host): ReplicaAddress(stored.files[r.file][0], r.part, r.keys, r.rows)
-            for r in stored.replicas
+            (id, host): ReplicaAddress(stored.files[file][0], segment, keys, rows)
+            for id, host, file, segment, keys, rows in stored.replicas
         },
         block_files=dict(stored.files),
         match_counts={((m.visited, m.stream), m.age): (m.pairs, m.matches) for m in stored.matches},

@@ -40,7 +40,7 @@ Counts = dict[int, dict[int, int]]
 """Number of occurrences of each value, by stream."""
 
 
-class FreshBlock(msgspec.Struct):
+class FreshBlock(msgspec.Struct, gc=False):
     """A fresh block.
 
     - ``hosts``: hosts that store it or probe with it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -47,7 +48,7 @@ class ReplicaStore:
     def __init__(self, batch: BatchSpec, partition: int, stem: str, copies: TaskFiles) -> None:
         folder = copies.folder / "blocks"
         self.batch, self.partition = batch, partition
-        self.counts: dict[int, HostMetrics] = {}
+        self.counts = defaultdict[int, HostMetrics](HostMetrics)
         self.reports: list[ReplicaReport] = []
         self.files = BlockFileWriter(folder, stem, batch.spec.fsync)
         self._has_births = not batch.spec.kind.is_inner
@@ -76,7 +77,7 @@ class ReplicaStore:
 
     def host_metrics(self, host: int) -> HostMetrics:
         """Return the metrics of a host so far."""
-        return self.counts.setdefault(host, HostMetrics())
+        return self.counts[host]
 
     def replica_rows(self, block: int, host: int) -> BlockRows | None:
         """Return a host's replica of a block; None if the block has no rows there."""
