@@ -189,9 +189,10 @@ def test_small_blocks_share_a_segment_and_large_ones_do_not(
 @pytest.mark.parametrize(
     ("numbers", "encoding"),
     [
-        ([5, None, 900, -3], "DELTA_BINARY_PACKED"),
-        ([None, None], "DELTA_BINARY_PACKED"),
-        ([-(2**63), 0, 2**63 - 1], "PLAIN"),
+        ([5, None, 900, -3] * 32, "DELTA_BINARY_PACKED"),
+        ([None, None] * 64, "DELTA_BINARY_PACKED"),
+        ([-(2**63), 0, 2**63 - 1] * 43, "PLAIN"),
+        ([5, None, 900, -3], "PLAIN"),
     ],
 )
 @pytest.mark.parametrize("kind", ["int64", "timestamp[us]"])

@@ -313,8 +313,8 @@ def locate_replicas(
     if not old and not new:
         return {}
     hosts = {b.id: b.hosts for b in blocks}
-    known = {**old, **new}
-    replicas = {at: known[at] for at in known if at[0] in hosts and at[1] in hosts[at[0]]}
+    addresses = {**old, **new}
+    replicas = {at: addresses[at] for at in addresses if at[0] in hosts and at[1] in hosts[at[0]]}
     if len(replicas) < sum(map(len, hosts.values())):
         id, host = next((id, h) for id in hosts for h in hosts[id] if (id, h) not in replicas)
         raise RuntimeError(f"block {id} was to be stored on host {host}, which has no replica")

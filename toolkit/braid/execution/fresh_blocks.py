@@ -187,7 +187,7 @@ class FreshBlockBuilder:
         orders = self.batch.spec.predicate.stream_orders(stream)
         is_inner = self.batch.spec.kind.is_inner
         numbered_apart = [self._is_numbered_apart(route, serves) for route in routes]
-        sizes, bounds = segment.measure_blocks().tolist(), segment.list_bounds()
+        sizes, bounds = segment.block_bytes.tolist(), segment.list_bounds()
         built = None if any(numbered_apart) else segment.build_blocks(orders, stores_orders)
         if built is not None:
             blocks: dict[int, BlockRows] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ class Segment:
     batch: pa.RecordBatch
     ends: np.ndarray
 
-    @property
+    @cached_property
     def starts(self) -> np.ndarray:
         """The position of the first row of each block."""
         return np.concatenate([[0], self.ends[:-1]])
@@ -81,13 +82,14 @@ class Segment:
         times = self.batch.column(TIME).to_numpy()
         first = np.minimum.reduceat(times, self.starts).tolist()
         last = np.maximum.reduceat(times, self.starts).tolist()
-        sizes = self.measure_blocks().tolist()
+        sizes = self.block_bytes.tolist()
         for rows, span, size in zip(blocks, zip(first, last, strict=True), sizes, strict=True):
             rows.set_measures(span, size)
         for rows, birth in zip(blocks, births, strict=False):
             rows.births = birth
         return blocks
 
-    def measure_blocks(self) -> np.ndarray:
-        """Return the bytes of each block; see ``value_bytes``."""
+    @cached_property
+    def block_bytes(self) -> np.ndarray:
+        """The bytes of each block; see ``value_bytes``."""
         return value_bytes_by_slice(self.batch, self.starts, self.ends)

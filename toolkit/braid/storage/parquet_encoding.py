@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 _DELTA = "DELTA_BINARY_PACKED"
 _LOOKED_AT = 1 << 13
 """Rows that determine the encoding of a file's columns."""
+_FEW = 1 << 7
+"""Rows of a block of differences. To choose an encoding takes longer than to write fewer."""
 
 
 def choose_encodings(table: pa.Table) -> dict[str, str]:
@@ -17,8 +19,10 @@ def choose_encodings(table: pa.Table) -> dict[str, str]:
 
     Integers and times in a narrow range are written as differences. They take half of the bytes,
     and compression saves more time than the encoding costs. A file's first rows decide for the
-    whole file.
+    whole file; few rows are written plain.
     """
+    if table.num_rows < _FEW:
+        return {}
     first = table.slice(0, _LOOKED_AT)
     return {
         path: _DELTA for path, column in _list_integer_columns(first) if _has_small_deltas(column)

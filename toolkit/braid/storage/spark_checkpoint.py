@@ -38,7 +38,9 @@ class SparkCheckpoint:
 
     def sync_new_files(self) -> None:
         """Force to disk what Spark has written since the last call."""
-        if not self._synced and current_file_system().is_folder(self.folder):
+        if not current_file_system().is_folder(self.folder):
+            return
+        if not self._synced:
             durable_files.fsync_path(self.folder.parent)
         for folder in self._list_log_folders():
             names = {n for n in current_file_system().list_names(folder) if not n.startswith(".")}
@@ -52,7 +54,7 @@ class SparkCheckpoint:
 
     def start_sync(self) -> None:
         """Start to force to disk what Spark has written of the next batch."""
-        if self.force:
+        if self.force and current_file_system().is_folder(self.folder):
             self._syncing = durable_files.run_in_background(self.sync_new_files)
 
     def finish_sync(self) -> None:

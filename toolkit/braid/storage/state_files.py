@@ -105,6 +105,8 @@ class BlockFolder:
 
     def start_removing(self, names: Collection[str]) -> None:
         """Remove block files in the background. The caller has checked that this driver may."""
+        if not names:
+            return
         gone = [self.folder / name for name in names]
         self._removing = durable_files.run_in_background(
             partial(block_readers.remove_block_files, gone)
