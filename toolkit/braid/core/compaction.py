@@ -168,9 +168,12 @@ def _find_mergeable_runs(tier: list[Block], limit: _SpanLimit | None) -> list[li
     """Return runs of four or more blocks to merge, oldest first; blocks of one batch by key."""
     if len(tier) < FANOUT:
         return []
+    ordered = sorted(tier, key=lambda b: (b.batch, b.key_range, b.id))
+    if limit is None and _have_same_keys(tier) and sum(b.size_bytes for b in tier) <= MOST_BYTES:
+        return [ordered[n : n + FANOUT] for n in range(0, len(tier) - FANOUT + 1, FANOUT)]
     due: list[list[Block]] = []
     runs: list[_Run] = []
-    for b in sorted(tier, key=lambda b: (b.batch, b.key_range, b.id)):
+    for b in ordered:
         run = _Run([b], b.key_range, b.event_time_range, b.size_bytes)
         merged: set[int] = set()
         for other in runs:
@@ -186,6 +189,11 @@ def _find_mergeable_runs(tier: list[Block], limit: _SpanLimit | None) -> list[li
         else:
             due.append(run.blocks)
     return due
+
+
+def _have_same_keys(tier: list[Block]) -> bool:
+    keys = tier[0].key_range
+    return all(b.key_range == keys for b in tier)
 
 
 class _Run(NamedTuple):
