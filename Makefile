@@ -65,6 +65,11 @@ docs: $(READY) ## build the documentation into site/; a broken link or reference
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open file://$(CURDIR)/site/index.html"
 
+release: $(READY) ## make the files of a release in dist/: archives, the list of packages, checksums
+	@rm -rf dist
+	@$(BIN)/python .ci/release dist
+	@cd dist && sha256sum --check SHA256SUMS
+
 lint: $(READY) js-lint ## rules, format, types, and which floor may import which
 	@$(BIN)/ruff check -q .
 	@$(BIN)/ruff format -q --check .
@@ -107,4 +112,4 @@ $(READY): pyproject.toml requirements.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: mutants world world-faults words fuzz fuzz-faults recordings cluster help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium
+.PHONY: release mutants world world-faults words fuzz fuzz-faults recordings cluster help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -11,6 +12,9 @@ import braid
 import pytest
 import yaml
 from braid.cli import main
+from braid.core import event_jsonl, run_state
+from braid_lab.reports import report_outcome
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -18,6 +22,32 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 def read_yaml(name: str) -> Any:
     return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+BOUNDS = {
+    one.name: str(one.specifier)
+    for group in (PROJECT["dependencies"], PROJECT["optional-dependencies"]["spark"])
+    for one in map(Requirement, group)
+}
+
+
+def read_table(page: str, title: str) -> list[list[str]]:
+    """Return the cells of the first table below a title of a page, without its head."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8").split(f"\n## {title}\n")[1]
+    lines = [line for line in text.split("\n## ")[0].splitlines() if line.startswith("|")]
+    return [[cell.strip(" `") for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def split_bounds(text: str) -> set[str]:
+    return set(text.replace(" ", "").split(","))
+
+
+def check_targets(command: list[str]) -> None:
+    """See that a command is ``make`` and targets of the Makefile."""
+    make, *words = command
+    targets = {word.replace(".venv/.ready", "$(READY)") for word in words if "=" not in word}
+    rules = re.findall(r"^([^\s#].*?):(?!=)", (ROOT / "Makefile").read_text(), re.M)
+    assert make == "make" and targets and targets <= set(" ".join(rules).split()), command
 
 
 def test_the_citation_names_this_version_and_all_papers() -> None:
@@ -59,3 +89,109 @@ def test_versions_of_packages_are_printed(capsys: pytest.CaptureFixture[str]) ->
     assert ended.value.code in (0, None)
     assert lines[0].startswith(f"braid {braid.__version__}") and lines[-1].startswith("Python 3.")
     assert any(re.fullmatch(r"duckdb \d+\.\d+.*", line) for line in lines)
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (\S+?)(?:,|$)", text, re.M)[0] == braid.__version__
+
+
+def test_bundled_javascript_has_no_other_licence() -> None:
+    """All packages of npm are tools: the sources import only each other, so no notice is needed."""
+    lock = json.loads((ROOT / "widgets/js/package-lock.json").read_text())["packages"]
+    assert lock.pop("")["license"] == PROJECT["license"]
+    assert lock and all(package.get("dev") for package in lock.values())
+    sources = [*(ROOT / "widgets/js/src").rglob("*.ts")]
+    texts = [file.read_text(encoding="utf-8") for file in sources]
+    imported = [
+        name for t in texts for name in re.findall(r"^(?:im|ex)port .*from \"(.+)\"", t, re.M)
+    ]
+    assert len(imported) > len(sources) and all(name.startswith(".") for name in imported)
+
+
+def test_supported_versions_are_those_of_the_project() -> None:
+    rows = {
+        part: (bounds, tested)
+        for part, bounds, tested in read_table("compatibility.md", "Supported versions")
+    }
+    lock = (ROOT / "requirements.lock").read_text()
+    for part in ("PySpark", "pandas", "DuckDB", "pyarrow"):
+        bounds, tested = rows.pop(part)
+        assert split_bounds(bounds) == split_bounds(BOUNDS[part.lower()])
+        assert f"\n{part.lower()}=={tested}\n" in lock
+    assert rows.pop("Python")[0] == PROJECT["requires-python"]
+    java = rows.pop("Java, for Spark")[0].removeprefix(">=")
+    assert f"-ge {java} ]" in (ROOT / ".ci/need").read_text()
+    assert f"openjdk={java}" in read_yaml("environment.yml")["dependencies"]
+    assert rows.pop("stored formats")[0] == str(run_state.VERSION)
+    assert not rows
+
+
+def test_every_public_name_is_stable_or_provisional() -> None:
+    rows = read_table("compatibility.md", "Public names")
+    assert [name for name, _ in rows] == braid.__all__
+    assert {status for _, status in rows} == {"stable", "provisional"}
+
+
+def test_versions_of_formats_are_those_of_the_code() -> None:
+    written = {
+        name: (version, by, read)
+        for name, version, by, read in read_table("formats.md", "Versions of formats")
+    }
+    current = {
+        "folder of a run or hub": run_state.VERSION,
+        "events and recordings": event_jsonl.VERSION,
+        "JSON of a report": report_outcome.VERSION,
+    }
+    assert {name: version for name, (version, _, _) in written.items()} == {
+        n: str(v) for n, v in current.items()
+    }
+    releases = {
+        file.name.removesuffix(".tar.gz") for file in (ROOT / "tests/stored_formats").glob("*.gz")
+    }
+    for _, by, read in written.values():
+        assert braid.__version__ in split_bounds(by) == split_bounds(read)
+    assert split_bounds(written["folder of a run or hub"][1]) == releases
+
+
+def test_the_conda_recipe_has_the_bounds_of_the_project() -> None:
+    recipe = read_yaml(".ci/conda/recipe.yaml")
+    assert recipe["package"] == {"name": PROJECT["name"], "version": braid.__version__}
+    named = {"python-duckdb": "duckdb", "prometheus_client": "prometheus-client"}
+    needs = recipe["requirements"]
+    bounds = dict(need.split(" ", 1) for need in [*needs["run"], *needs["run_constraints"]])
+    assert bounds.pop("python") == PROJECT["requires-python"] and bounds.pop("openjdk") == ">=17"
+    found = {named.get(name, name): split_bounds(text) for name, text in bounds.items()}
+    assert found == {name: split_bounds(text) for name, text in BOUNDS.items()}
+    [script] = recipe["build"]["python"]["entry_points"]
+    assert script.split(" = ") == ["braid", PROJECT["scripts"]["braid"]]
+
+
+def test_containers_call_the_commands_of_this_project() -> None:
+    lines = (ROOT / "Containerfile").read_text().splitlines()
+    orders = [line.partition(" ")[::2] for line in lines if not line.startswith("#")]
+    assert orders[0] == ("FROM", "python:3.11-slim-bookworm"), "Debian 12 has Java 17"
+    assert {order for order, _ in orders} == {"FROM", "RUN", "WORKDIR", "COPY", "EXPOSE", "CMD"}
+    [_, command] = [text for order, text in orders if order == "RUN"]
+    check_targets(command.split())
+    check_targets(json.loads(orders[-1][1]))
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())
+    assert (ROOT / ".devcontainer" / container["build"]["dockerfile"]).resolve().is_file()
+    assert container["postCreateCommand"] == command
+
+
+def test_files_that_set_up_braid_elsewhere_exist() -> None:
+    text = (ROOT / "docs/compatibility.md").read_text(encoding="utf-8")
+    text = text.split("\n## Other ways to set up\n")[1].split("\n## ")[0]
+    paths = [
+        name for name in re.findall(r"`([^` ]+)`", text) if "." in name or name == "Containerfile"
+    ]
+    assert len(paths) == 8 and [name for name in paths if not (ROOT / name).is_file()] == []
+    [pip] = [
+        step["pip"]
+        for step in read_yaml("environment.yml")["dependencies"]
+        if "pip" in step and isinstance(step, dict)
+    ]
+    assert all(
+        set(re.findall(r"\w+", extras[4:])) <= {*PROJECT["optional-dependencies"]} for extras in pip
+    )
