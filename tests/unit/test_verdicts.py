@@ -49,7 +49,7 @@ KNOWN = re.compile(
 LENGTH = re.compile(r"\d+ ?(s|ms|batches|seeds?|queries|nodes|values|Q1)\b|\d|examples?|early")
 """How long, how often or on how much."""
 VARIED = {
-    r"\bCTR\b(?!.*on Spark)": r"L\b|copies|HyperCube|CTR's own",
+    r"\bCTR\b": r"L\b|copies|HyperCube|CTR's own",
     "counted and priced|ATR .* and CTR .* PSP": "σ",
 }
 """By what a setting has, what it names too."""
