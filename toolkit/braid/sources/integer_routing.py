@@ -16,6 +16,9 @@ from braid.core.reserved_columns import TIME
 from braid.kernels.hashing import xxhash64
 from braid.kernels.join_spec import RoutingHash
 
+_ODD = np.int64(-0x61C8864E7A143579)
+"""An odd number by which a product, modulo 2**64, keeps the tuples of a value apart."""
+
 
 class IntegerRouting(NamedTuple):
     """The routing hash of a stream.
@@ -43,9 +46,11 @@ class IntegerRouting(NamedTuple):
             identity = identity.take(places)
         part = np.zeros(computed.num_rows, np.int64)
         for column in (computed[TIME], *identity.columns):
-            part = xxhash64(seed, part ^ pc.fill_null(_to_integers(column), 0).to_numpy())
-        numbers = keys.to_numpy() * self.keys_per_value + part % self.keys_per_value
-        return pa.array(numbers.astype(np.int32))
+            numbers = _to_integers(column)
+            numbers = pc.fill_null(numbers, 0) if numbers.null_count else numbers
+            part = part * _ODD ^ numbers.to_numpy()
+        part = xxhash64(seed, part) % self.keys_per_value
+        return pa.array((keys.to_numpy() * self.keys_per_value + part).astype(np.int32))
 
 
 def _to_integers(column: pa.ChunkedArray) -> pa.Array:

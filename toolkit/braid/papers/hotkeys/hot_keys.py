@@ -147,8 +147,8 @@ class HotKeys(Placement):
 
     def _list_home_key_ranges(self) -> list[tuple[Keys, int]]:
         """Return the routing keys of each host if no value is shared out."""
-        firsts = map(self.value_ranges.first_value, range(self.hosts + 1))
-        starts = (first * self.keys_per_value for first in firsts)
+        ranges = self.value_ranges
+        starts = (ranges.first_value(h) * ranges.keys_per_value for h in range(self.hosts + 1))
         return [(keys, host) for host, keys in enumerate(pairwise(starts))]
 
     def _find_change(

@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from braid.core.facts import Facts
 from braid.core.frequent_values import EARLIER_WEIGHT, OTHERS
-from braid.core.plan import Keys, value_range
+from braid.core.plan import Keys
 
 TUPLE, PAIR = 1.5, 0.1
 """Microseconds of a host to receive a tuple and probe with it, and to write a result. As
@@ -116,7 +116,7 @@ def _count_stored_tuples(
     single: list[dict[int, int]] = [{} for _ in facts.streams]
     for b in facts.blocks:
         totals[b.stream] += b.rows
-        value, end = value_range(b.key_range, keys_per_value)
-        if end == value + 1:
+        value = b.key_range[0] // keys_per_value
+        if b.key_range[1] <= (value + 1) * keys_per_value:
             single[b.stream][value] = single[b.stream].get(value, 0) + b.rows
     return totals, single
