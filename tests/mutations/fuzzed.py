@@ -87,7 +87,6 @@ _RUNS = (
     (asof, "check_shared_join", "^(?!a shared run|.* quer)"),
     (changes, "check_changes", "held for ever|before an update"),
     (clocks, "check_join", "its own watermark"),
-    (clocks, "check_asof_join", "^(?!.*its own watermark)"),
 )
 """Modules of faults, the check of runs that finds them, and a pattern of those that it does not."""
 _MOVED = {

@@ -166,10 +166,10 @@ def dying_after(commits: int) -> Iterator[None]:
     """Fail with "killed" before the commit of an operator or the hub that follows these."""
     left, append = count(commits, -1), ManifestLog.append_entry
 
-    def commit_or_die(*given: Any) -> Any:
+    def commit_or_die(*given: Any, **named: Any) -> Any:
         if next(left) == 0:
             raise OSError("killed")
-        return append(*given)
+        return append(*given, **named)
 
     with patch.object(ManifestLog, "append_entry", commit_or_die):
         yield
