@@ -29,7 +29,7 @@ from braid.kernels.join_spec import GeneratedColumn, StreamLayout
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.storage import block_files
 from braid.storage.block_files import BlockFileWriter, ResultFileWriter, read_parquet
-from braid.storage.block_readers import open_replica, remove_block_files
+from braid.storage.block_readers import keep_open_only, open_replica, remove_block_files
 from braid.storage.run_files import is_run_file
 from braid.stream_join import StreamJoin
 from stages import InProcessStages
@@ -110,6 +110,22 @@ def test_blocks_that_store_views_are_read_and_merged_with_others(tmp_path: Path)
     for name in ("k", "__k"):
         assert again[name].to_pylist() == [1, 2, 7, 9]
     assert again["__time"].to_pylist() == [v * 1_000_000 for v in (1, 2, 7, 9)]
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_segment_is_closed_when_its_file_is_gone(tmp_path: Path, is_own: bool) -> None:
+    """Whether this process removes it, or another one has."""
+    written = BlockFileWriter(tmp_path, "000000-0-0000cafe", False)
+    at = written.append_block(0, tuples([1]))
+    path, checksum = tmp_path / at.file, written.close_files()[at.file]
+    assert open_replica(str(path), at, checksum).batch.num_rows
+    if is_own:
+        remove_block_files([path])
+    else:
+        path.unlink()
+        keep_open_only(tmp_path, [])
+    with pytest.raises(DamagedRunError, match=r"cafe\S* is missing"):
+        open_replica(str(path), at, checksum)
 
 
 def test_views_of_different_columns_are_in_files_of_their_own(tmp_path: Path) -> None:
