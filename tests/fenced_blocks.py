@@ -12,9 +12,6 @@ import pyarrow as pa
 DOCS = Path(__file__).parents[1] / "docs"
 FENCE = re.compile(r"^ *``` *([^\n]*python[^\n]*)\n(.*?)^ *```$", re.M | re.S)
 NEEDS_SPARK = re.compile(r"\b(SharedJoin|shared)\b")
-OTHERS = {"reports.md": "a notebook's page is tried by tests of reports"}
-"""Pages whose blocks other tests run."""
-
 MINUTE = 60_000_000
 
 
@@ -26,7 +23,7 @@ def find_blocks(is_for_spark: bool) -> dict[str, list[str]]:
         for kind, text in FENCE.findall(page.read_text(encoding="utf-8")):
             if kind == "python" and bool(NEEDS_SPARK.search(text)) == is_for_spark:
                 pages.setdefault(name, []).append(text)
-    return {name: blocks for name, blocks in pages.items() if name not in OTHERS}
+    return pages
 
 
 def run_blocks(blocks: list[str], names: dict[str, Any]) -> None:
