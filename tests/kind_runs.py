@@ -179,6 +179,11 @@ class KindCase:
             ends,
         )
 
+    def can_match(self, stream: int, id: int) -> bool:
+        """Return whether a tuple can be in a pair, but for its event time."""
+        values = next(t.values for t in self.tuples if (t.stream, t.id) == (stream, id))
+        return self.condition.meets[stream](values)
+
     def find_reach(self) -> tuple[tuple[int | None, ...], ...]:
         """Return the bounds of event times in microseconds."""
         windows = [(self.windows or {}).get(alias) for alias in "ab"]
@@ -298,7 +303,7 @@ def check_case(case: KindCase, folder: Path, **given: Any) -> KindRun:
     """Run a case and compare it with the model. ``given``: see ``run_case``."""
     found, model = run_case(case, folder, **given), run_model(case)
     assert found.run._engine.state.answers.waiting == (0, 0)
-    check_irregular_rows(found, model)
+    check_irregular_rows(case, found, model)
     if not found.has_migrated:
         assert sorted(found.rows, key=repr) == sorted(model.results, key=repr)
     elif not any(each.reason == "late" for each in model.irregular):
@@ -308,8 +313,11 @@ def check_case(case: KindCase, folder: Path, **given: Any) -> KindRun:
     return found
 
 
-def check_irregular_rows(found: KindRun, model: Outcome) -> None:
-    """Compare the late and early tuples of a run, as rows, with those of the model."""
+def check_irregular_rows(case: KindCase, found: KindRun, model: Outcome) -> None:
+    """Compare the late, untimed and early tuples of a run, as rows, with those of the model.
+
+    Untimed tuples that can be in no pair anyway, or that need no time, may be among the rows.
+    """
     rows = found.run.late()
     listed = (rows if isinstance(rows, pa.Table) else rows.toArrow()).to_pylist()
     irregular = Counter(
@@ -323,6 +331,14 @@ def check_irregular_rows(found: KindRun, model: Outcome) -> None:
         if e.reason != "untimed"
     )
     assert irregular == expected
+    untimed = {
+        (r["stream"], r["row"][r["stream"]]["id"]) for r in listed if r["reason"] == "untimed"
+    }
+    assert untimed >= {
+        ("ab"[e.stream], e.id)
+        for e in model.irregular
+        if e.reason == "untimed" and case.can_match(e.stream, e.id)
+    }
 
 
 def check_early_case(case: KindCase, folder: Path, **given: Any) -> KindRun:
