@@ -173,6 +173,19 @@ def check_ending(file: Path, *endings: str) -> None:
         )
 
 
+def check_page_file(path: str | Path, overwrite: bool = False) -> Path:
+    """Return the file of a page.
+
+    Raises FileExistsError if it exists, unless ``overwrite``, and ValueError unless it ends in
+    .html or .htm.
+    """
+    path = Path(path)
+    check_ending(path, ".html", ".htm")
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists; pass overwrite=True to replace it")
+    return path
+
+
 def check_types(value: Any) -> None:
     """Raise ValueError for the first field of a dataclass whose value is not of its type."""
     check_settings(type(value), {f.name: getattr(value, f.name) for f in fields(value) if f.init})

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 import plotly.io as pio
-from braid.util.validation import check_ending
+from braid.util.validation import check_page_file
 
 from braid_widgets.base import svg_chart
 from braid_widgets.base.player import read_bundle
@@ -118,23 +118,7 @@ class Chart:
 
 
 def save_page(path: str | Path, html: str, overwrite: bool = False) -> Path:
-    """Write a page and return its path.
-
-    Raises as ``check_page_file`` does.
-    """
+    """Write a page and return its path. Raises as ``check_page_file`` does."""
     path = check_page_file(path, overwrite)
     path.write_text(html, encoding="utf-8")
-    return path
-
-
-def check_page_file(path: str | Path, overwrite: bool = False) -> Path:
-    """Return the file of a page.
-
-    Raises FileExistsError if it exists, unless ``overwrite``, and ValueError unless it ends in
-    .html or .htm.
-    """
-    path = Path(path)
-    check_ending(path, ".html", ".htm")
-    if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists; pass overwrite=True to replace it")
     return path

@@ -13,9 +13,10 @@ from typing import Any
 import plotly.graph_objects as go
 from braid.core.event_jsonl import read_events
 from braid.core.run_events import BatchCommitted
+from braid.util.validation import check_page_file
 
 from braid_widgets.base import colors
-from braid_widgets.base.charts import check_page_file, save_page
+from braid_widgets.base.charts import save_page
 from braid_widgets.base.player import read_bundle, read_styles, thin
 from braid_widgets.base.svg_chart import chart_svg
 from braid_widgets.cockpit.frames import CockpitPage, FrameCollector, make_page, run_state
