@@ -11,8 +11,8 @@ equally fast, the fastest in some rounds was lucky in them. Times are medians of
 
 Required: the choice takes at most 1.1 times the best (the median of the joins' ratios), and is the
 worst in no join. A join whose placements differ by less than a tenth has no worst one. The choice
-runs as it does for users: it may change its placement if it can. Without an index every pair of two
-streams of 6,000 rows is compared. With 2,000 rows a batch took 0.03 s, most of it common to all
+runs as it does for users: it is made once, before the first batch. Without an index every pair of
+two streams of 6,000 rows is compared. With 2,000 rows a batch took 0.03 s, most of it common to all
 placements, and the worst one was determined by chance.
 """
 
