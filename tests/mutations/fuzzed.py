@@ -128,7 +128,7 @@ FAULTS = (
     SeededFault("TABLESAMPLE", _STATEMENT, _reading(exp.Table, "sample"), "hub", "TABLESAMPLE"),
     SeededFault("alias columns", _STATEMENT, _reading(exp.TableAlias, "columns"), "hub", r"\w\(id"),
     SeededFault(
-        "NaN turned", "braid.condition.key_comparisons.KeyComparison.negate", _keep_negated, "tables", "too many|lost"
+        "NaN turned", "braid.condition.sum_comparisons.SumComparison.negate", _keep_negated, "tables", "too many|lost"
     ),
     SeededFault(
         "overflow", "braid.condition.comparison_indexer.find_sums", lambda find: lambda *given: [], "tables", "results where Spark fails"

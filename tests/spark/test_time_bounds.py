@@ -10,8 +10,8 @@ from random import Random
 import numpy as np
 import pytest
 from braid.condition.column_names import parse_condition, resolve_columns
+from braid.condition.event_time_offsets import TimeColumn
 from braid.condition.time_bounds import find_time_bounds
-from braid.condition.time_readings import TimeColumn
 from braid.core.horizon import Reach
 from braid.stream_join import StreamJoin
 from braid.util.time_zones import find_zone_spread

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from braid.core.answer_ledger import AnswerLedger, check_all_answered
 from braid.core.answer_state import LAST, AnswerState, Limit
+from braid.core.asof_releases import ReleaseState
 from braid.core.join_kinds import parse_kind
 from braid.core.plan import Block, Derivation, Plan, Settle
-from braid.core.releases import ReleaseState
 from braid.core.run_state import RunState
 from braid.core.stream_clocks import END
 from braid.errors import CoverageError

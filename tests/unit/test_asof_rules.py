@@ -18,6 +18,7 @@ import pytest
 from braid import Shed, StreamJoin
 from braid.answer_check import check_answers
 from braid.core.answer_events import TuplesAnswered
+from braid.core.asof_releases import ReleaseFacts, ReleaseState, plan_releases
 from braid.core.match_rules import MatchRule
 from braid.core.narrative import (
     describe_batch_plan,
@@ -26,7 +27,6 @@ from braid.core.narrative import (
 )
 from braid.core.plan import Block, Derivation, Hop, Plan, Release, Route
 from braid.core.release_coverage import check_releases
-from braid.core.releases import ReleaseFacts, ReleaseState, plan_releases
 from braid.core.reserved_columns import TIME
 from braid.core.run_events import BatchCommitted
 from braid.engine_run import EngineRun

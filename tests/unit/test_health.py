@@ -194,7 +194,7 @@ def test_a_hub_that_failed_or_was_stopped_says_so(
         raise OSError("no more")
 
     with monkeypatch.context() as patch:
-        patch.setattr("braid.hub.answering_hub.run_batch", fails)
+        patch.setattr("braid.hub.hub_batch_loop.run_batch", fails)
         hub = QueryHub(STREAMS, "ts").start(tmp_path, "batch", queries={"x": ASKED})
         with pytest.raises(OSError, match="no more"):
             hub.awaitTermination()

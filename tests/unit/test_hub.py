@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pytest
 from braid.core.run_state import FileChecksum
 from braid.errors import QueryError
-from braid.hub import answering_hub, operator_moves, running_operators
+from braid.hub import hub_batch_loop, operator_moves, running_operators
 from braid.hub.flat_results import rename_columns
 from braid.hub.hub import QueryHub
 from braid.hub.hub_log import HubLog
@@ -134,7 +134,7 @@ def test_of_queries_from_the_start_all_are_there_or_none(
 def test_a_hub_that_fails_waits_for_what_it_removes_and_can_be_started_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, asked, real = tables(1), {"wide": WIDE, "three": THREE}, answering_hub.run_batch
+    data, asked, real = tables(1), {"wide": WIDE, "three": THREE}, hub_batch_loop.run_batch
 
     def fails(desk: Any, source: Any, epoch: int) -> None:
         if epoch == BATCHES - 1:
@@ -142,7 +142,7 @@ def test_a_hub_that_fails_waits_for_what_it_removes_and_can_be_started_at_once(
         real(desk, source, epoch)
 
     with monkeypatch.context() as patched:
-        patched.setattr(answering_hub, "run_batch", fails)
+        patched.setattr(hub_batch_loop, "run_batch", fails)
         run = QueryHub(data, "ts").start(tmp_path / "hub", "batch", asked)
         with pytest.raises(MemoryError):
             run.awaitTermination()

@@ -20,12 +20,12 @@ import pyarrow as pa
 import pytest
 from braid.condition.access_paths import IndexCondition
 from braid.condition.predicate import Predicate
+from braid.core.asof_releases import LEFT
 from braid.core.horizon import reach_of_windows
 from braid.core.join_kinds import INNER, JoinKind
 from braid.core.match_rules import MatchRule
 from braid.core.plan import Block
 from braid.core.query import Query
-from braid.core.releases import LEFT
 from braid.core.reserved_columns import MARK, QUERIES, ROUTING, TIME
 from braid.core.stream_clocks import find_watermarks
 from braid.execution.engine import Engine

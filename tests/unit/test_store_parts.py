@@ -11,9 +11,9 @@ import braid.storage
 import pytest
 from braid.core.run_state import RunState
 from braid.errors import DamagedRunError, FencedError
+from braid.storage.committed_events import EventArchive
 from braid.storage.log_entries import CommitRecord, DriverIdentity
 from braid.storage.manifest_log import ManifestLog
-from braid.storage.run_event_archive import EventArchive
 from braid.storage.run_medium import LocalMedium
 from braid.storage.run_settings import SettingsFile
 from braid.storage.run_store import RunStore

@@ -16,9 +16,9 @@ import pytest
 from braid import PredicateError
 from braid.condition.column_names import parse_condition, resolve_columns
 from braid.condition.constant_folding import fold_constants
+from braid.condition.event_time_offsets import TimeColumn
 from braid.condition.parser import parse_predicate
 from braid.condition.time_bounds import find_time_bounds
-from braid.condition.time_readings import TimeColumn
 from braid.core.horizon import Reach, TimeBounds
 from braid.util.durations import UNITS
 from braid.util.time_zones import find_zone_spread

@@ -8,12 +8,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from braid.answering_run import AnsweringRun
 from braid.batch_sink import BatchSink, Give
 from braid.core.event_jsonl import log_events
 from braid.core.query_waiting import list_waiting_by_query
 from braid.core.run_events import BatchCommitted, PlacementChosen, RunStarted
 from braid.core.stream_clocks import describe_watermarks, to_times
+from braid.empty_batch_run import EmptyBatchRun
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor, make_executor
 from braid.explain import Explanation, explain_join
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class EngineRun(AnsweringRun):
+class EngineRun(EmptyBatchRun):
     """A running or ended join, independent of the source of its tuples."""
 
     config: JoinConfig

@@ -8,11 +8,11 @@ from functools import partial
 from sqlglot import exp
 
 from braid.condition.access_paths import IndexCondition, OverflowGuard
-from braid.condition.key_comparisons import KeyComparison, make_guards
 from braid.condition.key_equalities import End, add_key_column
 from braid.condition.overflow_guards import GuardedSum, find_sums
 from braid.condition.residuals import ResidualBuilder
 from braid.condition.sql_types import REAL, TIMESTAMP, Analyzer, SqlType
+from braid.condition.sum_comparisons import SumComparison, make_guards
 from braid.condition.term_normalizer import (
     TermSum,
     comparison_domain,
@@ -92,7 +92,7 @@ class ComparisonIndexer:
             (a, b), free, sums = self._make_unsplit_sides(left, right), [], []
         nan = nan_may_satisfy(op, len(named[0]), len(named[1]), capped)
         b = TermSum(b.stream, negate_terms(b.terms))
-        comparison = KeyComparison(op, a, b, free, source, sums, nan)
+        comparison = SumComparison(op, a, b, free, source, sums, nan)
         if named[0] == {b.stream}:  # NaN is the largest value of an original side
             comparison = comparison.negate()
         return self._try_add_key_bound(comparison)
@@ -127,7 +127,7 @@ class ComparisonIndexer:
         a, b = sorted(sides, key=lambda side: side.stream)
         return a, b
 
-    def _try_add_key_bound(self, c: KeyComparison) -> bool:
+    def _try_add_key_bound(self, c: SumComparison) -> bool:
         """Add a comparison as an index condition between keys."""
         ta, tb = self._infer_side_type(c.a), self._infer_side_type(c.b)
         if ta is None or tb is None:
@@ -164,7 +164,7 @@ class ComparisonIndexer:
             self.equal.append((left, right))
         return True
 
-    def _try_add_text_equality(self, c: KeyComparison, common: str | None) -> bool:
+    def _try_add_text_equality(self, c: SumComparison, common: str | None) -> bool:
         """Add an equality of text, binary or wide decimals, which are hashed as type ``common``.
 
         It becomes an index condition on hashes, and a residual on the values. A hash of NULL is

@@ -19,7 +19,6 @@ from braid.condition.comparison_indexer import ComparisonIndexer
 from braid.condition.condition_parts import ConditionPart, add_derived_conditions
 from braid.condition.disjunctions import BranchSplitter, Literals
 from braid.condition.failure_guards import has_value_in_spark
-from braid.condition.key_comparisons import MIRRORED, mirror_comparison, read_most_edits
 from braid.condition.key_equalities import (
     End,
     combine_equalities,
@@ -33,6 +32,7 @@ from braid.condition.residual_predicate import ResidualPredicate
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import STRING, Analyzer
 from braid.condition.squared_distances import find_squared_distance
+from braid.condition.sum_comparisons import MIRRORED, mirror_comparison, read_most_edits
 from braid.condition.term_normalizer import (
     split_conjuncts,
     split_parts,

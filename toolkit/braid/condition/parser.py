@@ -19,12 +19,12 @@ from braid.condition.column_names import (
 )
 from braid.condition.conjunct_parser import ConjunctParser
 from braid.condition.constant_folding import fold_constants
+from braid.condition.event_time_offsets import TimeColumn
 from braid.condition.predicate import Predicate, with_windows
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import Analyzer
 from braid.condition.time_bounds import find_time_bounds
 from braid.condition.time_functions import rewrite_time_functions
-from braid.condition.time_readings import TimeColumn
 from braid.errors import PredicateError
 
 

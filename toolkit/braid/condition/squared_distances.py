@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from braid.condition.key_comparisons import mirror_comparison
+from braid.condition.sum_comparisons import mirror_comparison
 from braid.condition.term_normalizer import real_value
 
 _MOST = 1e300

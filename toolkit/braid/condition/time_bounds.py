@@ -17,9 +17,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from braid.condition.spark_dialect import SparkSql
-from braid.condition.term_normalizer import split_conjuncts
-from braid.condition.time_readings import (
+from braid.condition.event_time_offsets import (
     ElapsedUnits,
     TimeColumn,
     TimeReader,
@@ -27,6 +25,8 @@ from braid.condition.time_readings import (
     read_integer,
     subtract_readings,
 )
+from braid.condition.spark_dialect import SparkSql
+from braid.condition.term_normalizer import split_conjuncts
 from braid.core.horizon import Reach, TimeBounds
 from braid.errors import ContradictionError, PredicateError
 from braid.util.durations import LONGEST

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from braid.condition.event_time_offsets import read_integer
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import Analyzer
 from braid.condition.term_normalizer import strip_alias
-from braid.condition.time_readings import read_integer
 from braid.errors import PredicateError
 from braid.util.durations import UNITS, parse_duration
 

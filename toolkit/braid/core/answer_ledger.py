@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import chain
 
 from braid.core.answer_state import LAST, Limit, make_mark_key, to_limit
+from braid.core.asof_releases import LEFT
 from braid.core.horizon import Horizon
 from braid.core.join_kinds import JoinKind
 from braid.core.plan import Block, Derivation, Plan, Settle, apply_derivations_and_drops
 from braid.core.query_waiting import list_waiting_by_query
-from braid.core.releases import LEFT
 from braid.core.run_state import RunState
 from braid.errors import CoverageError
 

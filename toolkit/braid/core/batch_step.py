@@ -15,6 +15,7 @@ from braid.core import batch_history
 from braid.core.answer_events import make_answer_events
 from braid.core.answer_state import AnswerCount
 from braid.core.answers import advance_answer_state, follow_pending_pairs
+from braid.core.asof_releases import LEFT, ReleaseState, plan_releases, remove_planned_probes
 from braid.core.batch_report import (
     BatchReport,
     locate_replicas,
@@ -43,7 +44,6 @@ from braid.core.query_releases import (
 )
 from braid.core.query_waiting import add_waiting_counts
 from braid.core.release_coverage import check_releases
-from braid.core.releases import LEFT, ReleaseState, plan_releases, remove_planned_probes
 from braid.core.run_events import BatchCommitted, BatchPlanned, BatchQueryResults, BatchShed, Event
 from braid.core.run_state import Place, RunState
 from braid.core.shedding_plan import SheddingOutcome, estimate_variances

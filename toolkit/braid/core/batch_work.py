@@ -7,6 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from braid.core.asof_releases import (
+    LEFT,
+    NOTHING_RELEASED,
+    MayJoin,
+    ReleaseFacts,
+    ReleaseState,
+    limit_asof_retention,
+    retain_for_releases,
+    to_limit,
+)
 from braid.core.compaction import Retention
 from braid.core.coverage import UncoveredCombinations, may_join
 from braid.core.facts import Facts
@@ -23,16 +33,6 @@ from braid.core.match_rules import MatchRule
 from braid.core.placement import Placement, Shedder
 from braid.core.plan import Block, Finding, Plan, Release, Settle, combine_plans
 from braid.core.query import Query
-from braid.core.releases import (
-    LEFT,
-    NOTHING_RELEASED,
-    MayJoin,
-    ReleaseFacts,
-    ReleaseState,
-    limit_asof_retention,
-    retain_for_releases,
-    to_limit,
-)
 from braid.core.run_state import Place, RunState
 from braid.core.stream_clocks import (
     Clock,

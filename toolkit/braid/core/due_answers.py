@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from braid.core.asof_releases import AFTER_ALL, plan_releases
 from braid.core.batch_work import RunRules
 from braid.core.plan import Release, Settle
 from braid.core.query_answers import find_findings, find_settles
 from braid.core.query_releases import plan_query_releases
-from braid.core.releases import AFTER_ALL, plan_releases
 from braid.core.run_state import RunState
 
 

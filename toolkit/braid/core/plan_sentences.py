@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from braid.core.asof_releases import AFTER_ALL
 from braid.core.plan import Block, Derivation, Hop, Plan, Release, Route
-from braid.core.releases import AFTER_ALL
 from braid.core.run_events import BatchPlanned
 from braid.util.batch_numbers import display_batch
 from braid.util.durations import format_instant

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from braid.core.asof_releases import LEFT
 from braid.core.join_kinds import INNER, JoinKind, parse_kind
 from braid.core.match_rules import MatchRule
-from braid.core.releases import LEFT
 from braid.util.durations import Span, format_duration, parse_duration
 from braid.util.validation import format_value
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from braid.core.asof_releases import LEFT, ReleaseFacts, ReleaseState, plan_releases, to_limit
 from braid.core.batch_work import BatchWork, RunRules
 from braid.core.plan import Block, Release
 from braid.core.query import Query
 from braid.core.query_answers import find_answer_floors
 from braid.core.release_coverage import check_releases
-from braid.core.releases import LEFT, ReleaseFacts, ReleaseState, plan_releases, to_limit
 from braid.core.run_state import RunState
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
+from braid.core.asof_releases import LEFT, RIGHT, ReleaseFacts
 from braid.core.plan import Block, Plan, Release
-from braid.core.releases import LEFT, RIGHT, ReleaseFacts
 from braid.errors import CoverageError
 
 

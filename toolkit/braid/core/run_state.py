@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from braid.core.answer_state import AnswerState
+from braid.core.asof_releases import NOTHING_RELEASED, ReleaseState
 from braid.core.facts import AgedMatches, HostUsage
 from braid.core.plan import Block, Keys
 from braid.core.query import Query
-from braid.core.releases import NOTHING_RELEASED, ReleaseState
 from braid.core.shedding_plan import SheddingOutcome
 from braid.core.step_counts import ComparisonHistory
 from braid.core.stream_clocks import IrregularCounts

@@ -14,6 +14,7 @@ from braid.core import batch_step, due_answers
 from braid.core.answer_ledger import check_all_answered
 from braid.core.answer_state import split_mark_key
 from braid.core.answers import list_block_births, list_needed_births
+from braid.core.asof_releases import RIGHT
 from braid.core.batch_history import split_batch_seconds
 from braid.core.batch_report import BatchReport, TaskReport, merge_replica_reports, merge_reports
 from braid.core.batch_step import BatchStep
@@ -23,7 +24,6 @@ from braid.core.horizon import reach_of_windows
 from braid.core.irregular_rows import IrregularFile, IrregularRowsWritten
 from braid.core.placement import Placement, Shedder
 from braid.core.query import Query, longest_windows, unite_kinds
-from braid.core.releases import RIGHT
 from braid.core.run_events import BatchCommitted, Event
 from braid.core.run_state import FileChecksum, RunState
 from braid.execution.early_answers import make_early_batch

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from braid.core.asof_releases import LEFT
 from braid.core.batch_report import BlockSize, KeyCount
 from braid.core.frequent_values import select_frequent_values
 from braid.core.horizon import find_late_limit
 from braid.core.irregular_rows import LATE
 from braid.core.plan import Block, Keys, Route
 from braid.core.query_waiting import add_waiting_counts
-from braid.core.releases import LEFT
 from braid.core.reserved_columns import MARK, ROUTING, TIME
 from braid.core.run_state import ReplicaAddress
 from braid.core.stream_clocks import needs_spread
@@ -29,7 +29,7 @@ from braid.kernels.column_views import concat_without_views
 from braid.kernels.host_block_rows import BlockRows, take_block_rows
 from braid.kernels.join_spec import BatchSpec
 from braid.kernels.position_sort import sort_positions
-from braid.kernels.segments import Segment
+from braid.kernels.segment_rows import Segment
 from braid.kernels.shedding_sampler import utility_types
 from braid.kernels.tuple_order import checksum_order, sort_by_contents
 from braid.storage.block_files import BlockFileWriter

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from braid.core.answer_state import MatchedRows, make_mark_key
+from braid.core.asof_releases import RIGHT
 from braid.core.batch_report import BlockSize, HostMetrics, ReplicaReport, TaskReport
 from braid.core.plan import Derivation
-from braid.core.releases import RIGHT
 from braid.core.reserved_columns import MATCHED, MATCHED_NOW
 from braid.core.run_state import Place as StoredAt
 from braid.core.run_state import ReplicaAddress

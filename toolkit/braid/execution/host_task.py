@@ -13,11 +13,11 @@ import pyarrow as pa
 from braid.core.batch_report import MatchCount, TaskReport
 from braid.core.query_waiting import add_waiting_counts
 from braid.core.shedding_plan import SheddingOutcome
+from braid.execution.asof_probing import RELEASED, ReleaseProber
 from braid.execution.fresh_blocks import FreshBlockBuilder
 from braid.execution.host_replicas import ReplicaStore
 from braid.execution.path_probing import PathProber
 from braid.execution.probe_pools import Place
-from braid.execution.release_probing import RELEASED, ReleaseProber
 from braid.execution.tuple_answers import AnswerWriter
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.join_spec import BatchSpec

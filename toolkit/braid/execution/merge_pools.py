@@ -20,7 +20,7 @@ from braid.kernels.host_block_rows import (
 )
 from braid.kernels.position_sort import sort_positions
 from braid.kernels.range_search import concat_position_ranges, split_into_chunks
-from braid.kernels.segments import Segment
+from braid.kernels.segment_rows import Segment
 from braid.storage.block_files import BlockFileWriter
 
 _SMALL = 1 << 14

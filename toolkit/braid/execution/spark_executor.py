@@ -21,9 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from braid.core.batch_report import TaskReport, report_from_json
+from braid.execution.asof_probing import count_release_stages
 from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
 from braid.execution.host_task import HostTask
-from braid.execution.release_probing import count_release_stages
 from braid.execution.spark_to_arrow import announced_bytes
 from braid.execution.wire_format import (
     ExcludedTuples,

@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from braid.core.batch_report import TaskReport
 from braid.core.plan import Route
+from braid.execution.asof_probing import count_release_stages
 from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
 from braid.execution.fresh_blocks import FreshBlock, serves_all_hosts
 from braid.execution.host_task import HostTask
-from braid.execution.release_probing import count_release_stages
 from braid.execution.wire_format import (
     ExcludedTuples,
     complete_tuples,

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from braid.core.answer_state import AnswerCount, make_mark_key
+from braid.core.asof_releases import LEFT
 from braid.core.change_types import DELETE, INSERT
 from braid.core.join_kinds import JoinKind
 from braid.core.plan import Finding, Release, Settle
-from braid.core.releases import LEFT
 from braid.core.reserved_columns import MARK, TIME
 from braid.execution.host_replicas import ReplicaStore
 from braid.kernels.host_block_rows import BlockRows

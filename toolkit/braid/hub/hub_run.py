@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from braid.batch_sink import BatchSink, Give
 from braid.core.plan import Block
 from braid.hub import hub_metrics, operator_moves
-from braid.hub.answering_hub import AnsweringHub
 from braid.hub.batch_answers import BatchAnswers
 from braid.hub.hub_backend import StreamReader
+from braid.hub.hub_batch_loop import HubBatchLoop
 from braid.hub.hub_cost_model import explain_decision
 from braid.hub.hub_settings import HubSettings
 from braid.hub.query_answers import answer_query
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Windows = Mapping[str, Span] | Span | None
 
 
-class HubRun(AnsweringHub):
+class HubRun(HubBatchLoop):
     """A hub that is running or has ended.
 
     All methods are thread-safe. A change of queries or operators waits for the current batch, and

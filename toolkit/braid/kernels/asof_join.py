@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from braid.condition.access_paths import IndexCondition, Order, OrderSearch, RangeSearch
 from braid.condition.predicate import Predicate, ProbeStep
+from braid.core.asof_releases import LEFT, RIGHT
 from braid.core.horizon import Horizon
 from braid.core.match_rules import MatchRule
-from braid.core.releases import LEFT, RIGHT
 from braid.core.reserved_columns import MARK, TIME
 from braid.kernels.asof_search import (
     BestRows,

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from braid.condition.access_paths import IndexCondition
 from braid.condition.predicate import Predicate
+from braid.core.asof_releases import LEFT, RIGHT
 from braid.core.match_rules import MatchRule
-from braid.core.releases import LEFT, RIGHT
 from braid.core.reserved_columns import TIME
 from braid.kernels.asof_join import rank_tied_rows, read_group_keys
 from braid.kernels.asof_search import SortedRows

@@ -25,8 +25,8 @@ from sqlglot import exp
 from braid.condition.predicate import Predicate
 from braid.condition.spark_dialect import SparkSql
 from braid.core import batch_report
+from braid.core.asof_releases import RIGHT, find_least
 from braid.core.query import unite_kinds
-from braid.core.releases import RIGHT, find_least
 from braid.core.reserved_columns import MARK, TIME
 from braid.core.run_state import FileChecksum, Place, ReplicaAddress
 from braid.core.stream_clocks import Clock

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from braid.condition.access_paths import Order
 from braid.core.answer_state import to_limit
+from braid.core.asof_releases import LEFT
 from braid.core.query import MOST, Query
-from braid.core.releases import LEFT
 from braid.core.reserved_columns import MARK, ROUTING, ROW, TIME
 from braid.core.stream_clocks import Clock
 from braid.kernels.block_builder import (

@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 
 from braid.core.answer_state import AnswerCount
+from braid.core.asof_releases import LEFT
 from braid.core.batch_work import BatchWork, RunRules
 from braid.core.plan import Keys, Release, Settle
-from braid.core.releases import LEFT
 from braid.core.run_state import RunState
 from braid.simulation.keyed_tuples import KeyedTuples
 

@@ -27,9 +27,9 @@ from braid.kernels.host_block_rows import take_block_rows
 from braid.kernels.join_spec import JoinSpec
 from braid.storage import durable_files
 from braid.storage.block_files import read_parquet
+from braid.storage.committed_events import EventArchive
 from braid.storage.log_entries import FileRef
 from braid.storage.manifest_log import ManifestLog
-from braid.storage.run_event_archive import EventArchive
 from braid.storage.run_files import remove_unnamed_files, result_file_batch
 from braid.util.clock_and_threads import current_environment
 from braid.util.file_system import current_file_system

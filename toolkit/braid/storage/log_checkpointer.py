@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from braid.core.event_jsonl import LOGGER
 from braid.errors import DamagedRunError
 from braid.storage import durable_files
+from braid.storage.committed_events import EventArchive
 from braid.storage.committed_results import CommittedResults
 from braid.storage.irregular_files import IrregularFiles
 from braid.storage.log_entries import CommitRecord, CompactedResults
 from braid.storage.manifest_log import OLD, ManifestLog
 from braid.storage.result_compactor import ResultCompactor
 from braid.storage.result_retention import RetentionPolicy, count_expired_groups
-from braid.storage.run_event_archive import EventArchive
 from braid.storage.sink_progress import SinkProgress
 from braid.util.clock_and_threads import current_environment, current_workers
 

@@ -21,6 +21,7 @@ from braid.core.event_jsonl import LOGGER, encode_event
 from braid.core.run_state import FileChecksum, RunState
 from braid.errors import FencedError
 from braid.storage import durable_files
+from braid.storage.committed_events import EventArchive
 from braid.storage.committed_results import CommittedResults
 from braid.storage.durable_files import Durability
 from braid.storage.irregular_files import IrregularFiles
@@ -31,7 +32,6 @@ from braid.storage.match_bitmaps import MatchBitmaps
 from braid.storage.published_results import PublishedResults
 from braid.storage.remote_medium import RemoteMedium, is_object_store_url
 from braid.storage.result_compactor import ResultCompactor
-from braid.storage.run_event_archive import EventArchive
 from braid.storage.run_files import remove_unnamed_files
 from braid.storage.run_lock import RunLock
 from braid.storage.run_medium import LocalMedium, RunMedium

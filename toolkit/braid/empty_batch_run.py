@@ -1,4 +1,4 @@
-"""AnsweringRun: a running join that also runs batches without tuples, which answer what waits."""
+"""EmptyBatchRun: a running join that also runs batches without tuples, which answer what waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from braid.util.clock_and_threads import current_environment, current_workers
 from braid.util.error_summary import with_cause
 
 
-class AnsweringRun(RunLifecycle):
+class EmptyBatchRun(RunLifecycle):
     """A run whose source may be silent while answers wait, and that can be closed.
 
     The attributes are set before batches start.

@@ -1,13 +1,13 @@
-"""AnsweringHub: the batches of a running hub, with and without tuples, and its event time."""
+"""HubBatchLoop: the batches of a running hub, with and without tuples, and its event time."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from braid.answering_run import AnsweringRun
 from braid.core.irregular_rows import IrregularRowsWritten
 from braid.core.stream_clocks import find_other_times
+from braid.empty_batch_run import EmptyBatchRun
 from braid.hub.hub_batches import answer_rest, run_batch, run_empty_batch
 from braid.hub.hub_state import HubState
 from braid.hub.query_registry import QueryRegistry
@@ -19,7 +19,7 @@ from braid.util.clock_and_threads import current_environment
 from braid.util.durations import to_datetime
 
 
-class AnsweringHub(AnsweringRun):
+class HubBatchLoop(EmptyBatchRun):
     """A hub that runs batches and answers what waits, whatever its queries are."""
 
     _kind = "hub"

@@ -19,7 +19,7 @@ from braid.kernels.block_builder import (
 )
 from braid.kernels.block_orders import drop_order_columns
 from braid.kernels.host_block_rows import BlockRows, concat_rows, order_by_segment
-from braid.kernels.segments import Segment
+from braid.kernels.segment_rows import Segment
 from braid.kernels.value_sizes import value_bytes
 from braid.storage.block_files import BlockFileWriter
 from braid.storage.block_readers import open_replica

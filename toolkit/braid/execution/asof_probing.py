@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from braid.condition.predicate import with_windows
+from braid.core.asof_releases import LEFT, RIGHT, find_partner_horizon
 from braid.core.horizon import reach_of_windows
 from braid.core.match_rules import MatchRule
 from braid.core.plan import Release
-from braid.core.releases import LEFT, RIGHT, find_partner_horizon
 from braid.core.reserved_columns import PLACE, TIME
 from braid.execution.host_replicas import ReplicaStore
 from braid.execution.tuple_answers import AnswerWriter, select_served_rows

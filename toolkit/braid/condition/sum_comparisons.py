@@ -55,7 +55,7 @@ def read_most_edits(comparison: exp.LT | exp.LTE) -> int | None:
 
 
 @dataclass(frozen=True)
-class KeyComparison:
+class SumComparison:
     """The comparison ``A - B + free op 0``; A and B are sums over one stream each.
 
     - ``source``: the conjunct that it follows from.
@@ -71,7 +71,7 @@ class KeyComparison:
     sums: Sequence[GuardedSum]
     nan: bool | None
 
-    def negate(self) -> KeyComparison:
+    def negate(self) -> SumComparison:
         """Return the same comparison with all signs reversed."""
         a, b = (TermSum(side.stream, negate_terms(side.terms)) for side in (self.a, self.b))
         op = MIRRORED.get(self.op, self.op)
