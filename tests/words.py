@@ -1,12 +1,13 @@
-"""Measure the words of the code: names of modules, functions and fields, and docstrings.
+"""Measure the words of the code: names of modules, functions and fields, docstrings, and pages.
 
-``python tests/words.py`` (``make words``) prints the figures, and the lines of ``toolkit/braid``. ``tests/unit/test_names.py`` holds
-them against the limits in ``tests/unit/names_ratchet.toml``.
+``python tests/words.py`` (``make words``) prints the figures, and the lines of ``toolkit/braid``.
+``tests/unit/test_names.py`` compares them with the limits in ``tests/unit/names_ratchet.toml``.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -35,6 +36,20 @@ _PHRASES = re.compile(
     r"\bso many\b[^.]*\bas\b|\b(is|are) told\b|\bas far as it\b|\bthere is none of\b|\bwho does\b"
     r"|\bwhoever\b|\bof which\b|\blies\b|\blie\b"
 )
+_PAGE_OPENINGS = re.compile(_OPENINGS.pattern[:-2] + r"(ever)?\b")
+_PAGE_PHRASES = re.compile(
+    _PHRASES.pattern
+    + r"|\b(told|nobody|somebody|whatever|whichever)\b|\b(is|are|was|by|than) what\b"
+)
+"""Phrases that pages avoid; docstrings avoid some of them."""
+PAGES = {
+    "docs": "docs/*.md",
+    "docs/papers": "docs/papers/*.md",
+    "docs/teaching": "docs/teaching/*.md",
+    "root pages": "*.md",
+    "notebooks": "notebooks/**/*.ipynb",
+}
+"""The folders in which sentences of pages are counted, by name, with a pattern of their files."""
 _LONGEST_SENTENCE = 30
 """Maximum number of words of a sentence in the first paragraph of a docstring."""
 
@@ -228,6 +243,80 @@ def broken_prose_rules(text: str) -> Iterator[str]:
         yield "long sentence"
 
 
+@dataclass
+class PageProse:
+    """Sentences of some pages.
+
+    - ``sentences``: number of sentences of paragraphs, lists and cells of tables.
+    - ``findings``: sentences with an opening or a phrase that the style avoids.
+    """
+
+    sentences: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def broken_share(self) -> float:
+        """Return the share of sentences that break a rule."""
+        return len(self.findings) / max(1, self.sentences)
+
+
+def measure_pages(pattern: str, root: Path = ROOT) -> PageProse:
+    """Return the sentences of all pages whose path matches a pattern."""
+    prose = PageProse()
+    for path in sorted(root.glob(pattern)):
+        for line, sentence in _split_sentences(_read_markdown(path)):
+            prose.sentences += 1
+            if rule := _find_page_fault(sentence):
+                name = str(path.relative_to(root))
+                prose.findings.append(Finding(f"page: {rule}", name, line, sentence[:80]))
+    return prose
+
+
+def _read_markdown(path: Path) -> str:
+    """Return the text of a page, or of the Markdown cells of a notebook."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return text
+    cells = (c for c in json.loads(text)["cells"] if c["cell_type"] == "markdown")
+    return "\n\n".join("".join(c["source"]) for c in cells)
+
+
+def _split_sentences(markdown: str) -> Iterator[tuple[int, str]]:
+    """Yield the sentences of a page, each with the line at which its paragraph begins."""
+    for line, paragraph in _split_paragraphs(markdown):
+        plain = re.sub(r"<!--.*?-->", " ", paragraph)
+        plain = re.sub(r"`[^`]*`", "x", re.sub(r"\]\([^)]*\)", "]", plain))
+        for sentence in re.split(r"(?<!\bFig\.)(?<!\bEq\.)(?<=[.!?])[*_\")]*\s+", plain):
+            if len(sentence.split()) > 2:
+                yield line, sentence.strip().lstrip('*_"([')
+
+
+def _split_paragraphs(markdown: str) -> Iterator[tuple[int, str]]:
+    """Yield paragraphs, items of lists and cells of tables with their first line; no code."""
+    first, words, is_code = 0, list[str](), False
+    for number, line in enumerate([*markdown.splitlines(), ""], 1):
+        text = line.strip()
+        is_fence = text.startswith("```")
+        is_code = is_code != is_fence
+        item = re.match(r"([-*+]|\d+\.|>) +", text)
+        if words and (not text or item or is_fence or is_code or text[0] in "#|<"):
+            yield first, " ".join(words)
+            words = []
+        if text.startswith("|") and not is_code:
+            yield from ((number, cell) for cell in text.strip("|").split(" | "))
+        elif text and not is_code and not is_fence and text[0] not in "#|":
+            first = first if words else number
+            words.append(text[item.end() :] if item else text)
+
+
+def _find_page_fault(sentence: str) -> str:
+    """Return the rule that a sentence breaks; empty if it breaks none. A question breaks none."""
+    if not sentence.endswith("?") and (opening := _PAGE_OPENINGS.match(sentence)):
+        return f"opening {opening[0]!r}"
+    phrase = _PAGE_PHRASES.search(sentence)
+    return f"phrase {phrase[0]!r}" if phrase else ""
+
+
 def check_subject(subject: str) -> str:
     """Return what is wrong with the subject of a commit; empty if nothing is.
 
@@ -256,6 +345,12 @@ def main() -> None:
         print(f"{rule}: {words.count(rule)}")
     for folder in sorted(words.docstrings):
         print(f"prose {folder}: {words.prose_share(folder):.3f} of {words.docstrings[folder]}")
+    for folder, pattern in PAGES.items():
+        prose = measure_pages(pattern)
+        print(f"pages {folder}: {prose.broken_share:.4f} of {prose.sentences} sentences")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    print(f"CHANGELOG bullets {sum(line.startswith('- ') for line in changes)}")
+    print(f"README lines {len((ROOT / 'README.md').read_text(encoding='utf-8').splitlines())}")
     print_package_lines(ROOT)
 
 

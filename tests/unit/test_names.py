@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from words import ROOT, Words, check_subject, folder_of, measure_words
+from words import PAGES, ROOT, Words, check_subject, folder_of, measure_pages, measure_words
 
 LIMITS = tomllib.loads((Path(__file__).parent / "names_ratchet.toml").read_text())
 
@@ -42,6 +42,30 @@ def test_docstrings_that_break_a_rule_only_become_fewer(folder: str) -> None:
         f for f in words.findings if f.rule.startswith("prose") and folder_of(f.path) == folder
     ]
     assert words.prose_share(folder) <= most, "\n".join(map(str, broken))
+
+
+@pytest.mark.parametrize("folder", PAGES)
+def test_few_sentences_of_pages_break_a_rule(folder: str) -> None:
+    prose = measure_pages(PAGES[folder])
+    assert prose.sentences > 100
+    assert prose.broken_share <= LIMITS["pages"], "\n".join(map(str, prose.findings))
+
+
+def test_sentences_of_a_page_are_counted_outside_code(tmp_path: Path) -> None:
+    text = (
+        "# What a heading says\n\nWhat came of it is here. It depends on\nwhat is held, see Fig. A.\n"
+        "What is held?\n\n```text\nWhat a program prints.\n```\n\n- A block lies in it.\n"
+        "- The `told` of *somebody's* host.\n\n| a | **What** it was |\n|---|---|\n"
+    )
+    (tmp_path / "page.md").write_text(text)
+    prose = measure_pages("*.md", tmp_path)
+    assert [(f.rule, f.line) for f in prose.findings] == [
+        ("page: opening 'What'", 3),
+        ("page: phrase 'lies'", 11),
+        ("page: phrase 'somebody'", 12),
+        ("page: opening 'What'", 14),
+    ]
+    assert prose.sentences == 6
 
 
 @pytest.mark.parametrize(
