@@ -257,7 +257,7 @@ def test_up_to_four_placements_stand_side_by_side_and_follow_each_change():
     board.wait_for_work(60)
     assert board.side.children == (side,) and side.page["names"] == ["StaticGrid", "Centralized"]
     html = side.to_html()
-    assert html.count('data-film="abreast"') == 1 and find_external_urls(html) == []
+    assert html.count('data-film="linked_views"') == 1 and find_external_urls(html) == []
     assert not panel().side.children
     with pytest.raises(ValueError, match="5 runs are given; from 1 to 4 stand side by side"):
         LinkedViews(dict.fromkeys("abcde", board.events))

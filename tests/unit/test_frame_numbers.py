@@ -145,9 +145,9 @@ def test_each_row_of_a_left_join_waits_until_it_is_answered() -> None:
 def test_a_scale_never_shrinks() -> None:
     fold = FrameCollector()
     fold.apply_events(simulate(AdaptiveGrid(4), [(9, 9)] * 3))
-    fold.ghosts = [make_series("another grid", "ghost", [1], [1e6])]
+    fold.baselines = [make_series("another grid", "baseline", [1], [1e6])]
     tops = []
     for _ in range(2):
         tops.append([track["top"] for track in fold.page_fields("live")["timeline"]["tracks"]])
-        fold.ghosts = []
+        fold.baselines = []
     assert tops[0] == tops[1] and max(tops[0]) == 1e6

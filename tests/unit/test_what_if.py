@@ -26,29 +26,33 @@ def fullest(events):
 
 def test_the_same_placement_from_the_start_is_the_run_itself_but_for_the_draw():
     events = simulate(AdaptiveGrid(16), GROWING)
-    ghost = simulate_alternative(events, "AdaptiveGrid", 16, ahead=0)
-    assert ghost.batch == tuple(range(len(ghost.batch)))
-    assert fullest(events)[: len(ghost.max_host_tuples)] == pytest.approx(
-        list(ghost.max_host_tuples), rel=0.15
+    baseline = simulate_alternative(events, "AdaptiveGrid", 16, ahead=0)
+    assert baseline.batch == tuple(range(len(baseline.batch)))
+    assert fullest(events)[: len(baseline.max_host_tuples)] == pytest.approx(
+        list(baseline.max_host_tuples), rel=0.15
     )
 
 
 def test_a_grid_that_does_not_adapt_holds_what_the_square_grid_would():
     events = simulate(AdaptiveGrid(16), GROWING)
-    ghost = simulate_alternative(events, "StaticGrid", 16, ahead=0)
-    assert list(ghost.max_host_tuples) == pytest.approx(
+    baseline = simulate_alternative(events, "StaticGrid", 16, ahead=0)
+    assert list(baseline.max_host_tuples) == pytest.approx(
         fullest(simulate(StaticGrid(16), GROWING)), rel=0.1
     )
-    assert ghost.max_host_tuples[-1] > 1.3 * fullest(events)[-1], "adapting has paid"
+    assert baseline.max_host_tuples[-1] > 1.3 * fullest(events)[-1], "adapting has paid"
 
 
 def test_it_takes_over_with_what_is_held_and_goes_on_like_the_last_batches():
     events = simulate(AdaptiveGrid(16), GROWING)
-    ghost = simulate_alternative(events, "StaticGrid", 16, since=9, ahead=5)
-    assert ghost.batch == tuple(range(9, 21)) and ghost.name == "StaticGrid(16)"
+    baseline = simulate_alternative(events, "StaticGrid", 16, since=9, ahead=5)
+    assert baseline.batch == tuple(range(9, 21)) and baseline.name == "StaticGrid(16)"
     whole = simulate_alternative(events, "StaticGrid", 16, ahead=5)
-    assert list(ghost.max_host_tuples) == pytest.approx(list(whole.max_host_tuples[9:]), rel=0.12)
-    assert ghost.sent_copies[-1] == (1 + 200) * 4, "as the last batches, each tuple to four hosts"
+    assert list(baseline.max_host_tuples) == pytest.approx(
+        list(whole.max_host_tuples[9:]), rel=0.12
+    )
+    assert baseline.sent_copies[-1] == (1 + 200) * 4, (
+        "as the last batches, each tuple to four hosts"
+    )
 
 
 def test_windows_are_kept_by_event_time():
@@ -62,9 +66,9 @@ def test_windows_are_kept_by_event_time():
         and len(given.received_tuples) == len(commits) - 8
     )
     assert given.seconds[1:] == pytest.approx([1.0] * len(given.received_tuples), abs=1e-3)
-    ghost = simulate_alternative(events, "Aligned", 4, since=7, ahead=4)
+    baseline = simulate_alternative(events, "Aligned", 4, since=7, ahead=4)
     own = fullest(simulate(Aligned(4), [(9, 9, 9)] * 16, **WINDOWED))
-    assert max(ghost.max_host_tuples) <= 2 * max(own), "what is old expires here too"
+    assert max(baseline.max_host_tuples) <= 2 * max(own), "what is old expires here too"
 
 
 def test_offered_is_what_joins_so_many_streams():

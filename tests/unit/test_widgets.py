@@ -162,9 +162,9 @@ def test_what_another_placement_would_do_is_drawn_beside_the_run(monkeypatch):
         None, {"what_if": {"placement": "StaticGrid", "hosts": 16, "since": 0}}, []
     )
     cockpit._imagining.join(10)
-    ghost = cockpit.page["timeline"]["tracks"][-1]["series"][-1]
-    assert ghost["name"] == "StaticGrid(16), modelled" and ghost["role"] == "ghost"
-    assert len(ghost["batch"]) > len(cockpit.page["timeline"]["batch"]), "it goes on"
+    baseline = cockpit.page["timeline"]["tracks"][-1]["series"][-1]
+    assert baseline["name"] == "StaticGrid(16), modelled" and baseline["role"] == "baseline"
+    assert len(baseline["batch"]) > len(cockpit.page["timeline"]["batch"]), "it goes on"
     assert told[-1]["frames"] == [] and told[-1]["timeline"] == cockpit.page["timeline"]
     assert told[-1]["hosts"]["names"] == cockpit.page["hosts"]["names"], "else rows begin anew"
     assert "application/vnd.jupyter.widget-view+json" in cockpit._repr_mimebundle_()[0]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from braid_lab.reports.report_figures import format_number
 
-Role = Literal["main", "ghost", "mean"]
+Role = Literal["main", "baseline", "mean"]
 NARROW, LETTER = 300, 6.5
 """Pixels of the plot on a telephone, and of a letter of a label."""
 
@@ -23,7 +23,7 @@ NARROW, LETTER = 300, 6.5
 class Curve:
     """A curve with one value for each place of its picture; None: there is none.
 
-    - ``role``: "main" (solid), "ghost" (dashed: what would have been) or "mean" (pale).
+    - ``role``: "main" (solid), "baseline" (dashed: what would have been) or "mean" (pale).
     """
 
     name: str

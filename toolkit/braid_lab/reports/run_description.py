@@ -122,7 +122,9 @@ def _describe_grid_run(facts: _RunFacts) -> RunDescription:
     title = "Rows on the fullest host, batch by batch. Shaded: rows on their way to another host."
     curves = [Curve("measured", facts.fullest_rows)]
     if changes:
-        curves.append(Curve(f"had the grid stayed {_format_grid(fixed)}", tuple(stayed), "ghost"))
+        curves.append(
+            Curve(f"had the grid stayed {_format_grid(fixed)}", tuple(stayed), "baseline")
+        )
     picture = LinePicture(title, facts.batch_numbers, tuple(curves), tuple(_list_migrations(facts)))
     answer = _make_grid_answer(facts, changes, fixed, stayed)
     return RunDescription(
@@ -199,7 +201,9 @@ def _describe_shedding_run(facts: _RunFacts) -> RunDescription:
     by_batch = {e.batch: e.estimated_results for e in facts.sheds}
     curves = (
         Curve("found", tuple(c.results for c in facts.commits)),
-        Curve("full join, estimated", tuple(by_batch.get(c.batch) for c in facts.commits), "ghost"),
+        Curve(
+            "full join, estimated", tuple(by_batch.get(c.batch) for c in facts.commits), "baseline"
+        ),
     )
     figures = [
         Figure("results found, of the full join", round(100 * recall, 1), "%", "more"),

@@ -10,7 +10,7 @@ from typing import TypedDict
 class Series(TypedDict):
     """A curve by batch (from 1).
 
-    - ``role``: "main", "mean", "ghost" (modelled, dashed) or "stream0" and so on; in bars, the
+    - ``role``: "main", "mean", "baseline" (modelled, dashed) or "stream0" and so on; in bars, the
       phase.
     - ``name``: of a row of a heat track, what selects it, such as "query:late".
     """

@@ -146,7 +146,7 @@ class FrameCollector:
         self.map: StateMap | None = None
         self.frames: list[BatchFrame] = []
         self.rows: deque[tuple[int, list[list[float]]]] = deque(maxlen=HISTORY)
-        self.ghosts: list[Series] = []
+        self.baselines: list[Series] = []
         self._tops: dict[str, float] = {}
         self._windows: dict[str, int] = {}
         self.offers: list[str] = []
@@ -236,7 +236,9 @@ class FrameCollector:
             if left is None
             else f"{format_duration(round(left) * UNITS['second'])} left",
             "seconds_since_commit": None if self.scene.end is not None else lag,
-            "timeline": make_timeline(self.scene, self.ghosts, self._tops, self._list_own_tracks()),
+            "timeline": make_timeline(
+                self.scene, self.baselines, self._tops, self._list_own_tracks()
+            ),
             "annotations": list(self.deciding.flags),
             "what_if_placements": self.offers,
             "what_if_message": self.what_if_message,

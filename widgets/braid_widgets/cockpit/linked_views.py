@@ -48,14 +48,14 @@ class LinkedViews(anywidget.AnyWidget):
         body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
         texts = "".join(page_text(page) for page in self.page["pages"])
         return (
-            f'<style>{_CSS}</style><div data-film="abreast">'
+            f'<style>{_CSS}</style><div data-film="linked_views">'
             f'<script type="application/json">{body}</script>{texts}</div>'
             f'<script type="module">{read_bundle("cockpit")}</script>'
         )
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Return HTML, which a saved notebook shows without its kernel; panels hold the widget."""
-        text = f"Abreast({', '.join(self.page['names'])})"
+        text = f"LinkedViews({', '.join(self.page['names'])})"
         return {"text/html": self.to_html(), "text/plain": text}, {}
 
 

@@ -27,14 +27,14 @@ class TimelineFrame(TypedDict):
 
 
 def make_timeline(
-    scene: RunView, ghosts: Sequence[Series], tops: dict[str, float], own: Sequence[Track] = ()
+    scene: RunView, baselines: Sequence[Series], tops: dict[str, float], own: Sequence[Track] = ()
 ) -> TimelineFrame:
     """Return the time line of the retained batches.
 
-    - ``ghosts``: modelled curves of other placements, drawn beside the fullest host.
+    - ``baselines``: modelled curves of other placements, drawn beside the fullest host.
     - ``tops``: the scales so far, by name of the track; they are updated.
     - ``own``: tracks of the map or the answers. Lines replace those of the fullest host, except
-      beside ghosts. A heat track comes last.
+      beside baselines. A heat track comes last.
     """
     points = list(scene.points)
     batches = [p.batch + 1 for p in points]
@@ -43,8 +43,8 @@ def make_timeline(
     tracks = tracks or [_make_arrivals_track(points, batches)]
     lines = [track for track in own if track["kind"] != "heat"]
     tracks += lines
-    if ghosts or not lines:
-        tracks.append(_make_load_track(points, batches, ghosts))
+    if baselines or not lines:
+        tracks.append(_make_load_track(points, batches, baselines))
     tracks += [track for track in own if track["kind"] == "heat"]
     for track in tracks:
         track["top"] = tops[track["name"]] = max(tops.get(track["name"], 0.0), _find_top(track))
@@ -75,7 +75,7 @@ def _make_arrivals_track(points: Sequence[BatchFigures], batches: list[int]) -> 
 
 
 def _make_load_track(
-    points: Sequence[BatchFigures], batches: list[int], ghosts: Sequence[Series]
+    points: Sequence[BatchFigures], batches: list[int], baselines: Sequence[Series]
 ) -> Track:
     series = [
         make_series("fullest host", "main", batches, [p.ilf_max for p in points]),
@@ -83,8 +83,8 @@ def _make_load_track(
     ]
     stayed = [float("nan") if p.ilf_before is None else p.ilf_before for p in points]
     if any(map(isfinite, stayed)):
-        series.append(make_series("had the grid not changed", "ghost", batches, stayed))
-    return make_track("rows, fullest host", "lines", "rows", [*series, *ghosts], None)
+        series.append(make_series("had the grid not changed", "baseline", batches, stayed))
+    return make_track("rows, fullest host", "lines", "rows", [*series, *baselines], None)
 
 
 def _find_top(track: Track) -> float:

@@ -171,11 +171,11 @@ class Cockpit(anywidget.AnyWidget):
         with self._gate:
             if track is not self._get_frame_collector():
                 return  # another run is shown meanwhile
-            track.ghosts = [g for g in track.ghosts if g["name"] != f"{curve.name}, modelled"]
-            track.ghosts.append(
+            track.baselines = [g for g in track.baselines if g["name"] != f"{curve.name}, modelled"]
+            track.baselines.append(
                 {
                     "name": f"{curve.name}, modelled",
-                    "role": "ghost",
+                    "role": "baseline",
                     "batch": [b + 1 for b in curve.batch],
                     "values": [float(n) for n in curve.max_host_tuples],
                 }

@@ -120,7 +120,7 @@ class SheddingMap(StateMap):
         batches = [batch for batch, *_ in self._found]
         results = make_series("found", "main", batches, [n for _, n, _ in self._found])
         estimates = make_series(
-            "full join, estimated", "ghost", batches, [n for *_, n in self._found]
+            "full join, estimated", "baseline", batches, [n for *_, n in self._found]
         )
         return [make_track("results found", "lines", "results", [results, estimates], None)]
 

@@ -512,8 +512,8 @@ export interface BatchFrame {
 }
 
 /**
- * A curve by batch (from 1). - `role`: "main", "mean", "ghost" (modelled, dashed) or "stream0" and
- * so on; in bars, the phase. - `name`: of a row of a heat track, what selects it, such as
+ * A curve by batch (from 1). - `role`: "main", "mean", "baseline" (modelled, dashed) or "stream0"
+ * and so on; in bars, the phase. - `name`: of a row of a heat track, what selects it, such as
  * "query:late".
  */
 export interface Series {

@@ -19,7 +19,7 @@ const track = (kind: string, ...values: (number | null)[][]): Track => ({
 const page = (batch: number[], last: number, tracks: Track[] = []): CockpitPage =>
   ({ timeline: { batch, last, tracks } }) as unknown as CockpitPage;
 
-test("the axis has all batches that there are, those to come, and those of ghosts", () => {
+test("the axis has all batches that there are, those to come, and those of baselines", () => {
   assert.deepEqual(spanOf(page([], 1)), { first: 1, last: 1 });
   assert.deepEqual(spanOf(page([3, 4], 9)), { first: 3, last: 9 });
   assert.deepEqual(spanOf(page([1], 2, [track("lines", [1, 2, 3, 4])])), { first: 1, last: 4 });

@@ -21,7 +21,7 @@ export const longest = (pages: CockpitPage[]): BatchFrame[] =>
     .map(({ frames }) => frames)
     .reduce((a, b) => ((b.at(-1)?.batch ?? 0) > (a.at(-1)?.batch ?? 0) ? b : a), []);
 
-export class Abreast {
+export class LinkedViews {
   private readonly root: HTMLElement;
   private readonly theme: Theme;
   private readonly palette: Palette;
@@ -37,7 +37,7 @@ export class Abreast {
     this.root = root;
     this.page = page;
     this.palette = palette;
-    root.classList.add("braid", "braid-cockpit", "braid-abreast");
+    root.classList.add("braid", "braid-cockpit", "braid-linked-views");
     this.theme = new Theme(root);
     this.side = add(root, "div", "braid-runs");
     const seek = (batch: number) => this.film.go(positionOf(longest(this.page.pages), batch));

@@ -19,11 +19,11 @@ export interface Span {
   last: number;
 }
 
-/** The batches of the axis: those that there are, those that are planned, and those of ghosts. */
+/** The batches of the axis: those that there are, those that are planned, and those of baselines. */
 export function spanOf({ timeline: { batch, last, tracks } }: CockpitPage): Span {
-  const ghosts = tracks.flatMap(({ series }) => series.map((each) => each.batch.at(-1) ?? 0));
+  const baselines = tracks.flatMap(({ series }) => series.map((each) => each.batch.at(-1) ?? 0));
   const first = batch[0] ?? 1;
-  return { first, last: Math.max(first, last, batch.at(-1) ?? 1, ...ghosts) };
+  return { first, last: Math.max(first, last, batch.at(-1) ?? 1, ...baselines) };
 }
 
 /** The left side of a batch's column. */
@@ -280,17 +280,17 @@ export class Tracks {
         );
       }
     }
-    const ghosts = series.filter(({ role }) => role === "ghost").map(({ name }) => name);
+    const baselines = series.filter(({ role }) => role === "baseline").map(({ name }) => name);
     const fits = (name: string) => this.layer.width(name, 10) < box.wide - 8;
-    const name = [`dashed: ${ghosts.join("; ")}`, `dashed: ${ghosts[0]}`].find(fits);
-    if (!ghosts.length || name === undefined) return;
+    const name = [`dashed: ${baselines.join("; ")}`, `dashed: ${baselines[0]}`].find(fits);
+    if (!baselines.length || name === undefined) return;
     const colour = this.theme.shade("bad");
     this.layer.text(name, 2, box.y + 5, { size: 10, colour, ground: this.theme.shade("panel") });
   }
 
   private paintStroke(role: string, points: Point[], alpha: number): void {
     const stream = /^stream(\d+)$/.exec(role)?.[1];
-    const named = role === "ghost" ? "bad" : role === "mean" ? "muted" : "accent";
+    const named = role === "baseline" ? "bad" : role === "mean" ? "muted" : "accent";
     const colour = stream ? this.theme.stream(Number(stream)) : this.theme.shade(named);
     const isMain = role === "main" || stream !== undefined;
     const [only, more] = points;

@@ -7,7 +7,7 @@ import { observed, onPages, type View } from "../base/widget.ts";
 import { Cockpit } from "../cockpit/cockpit.ts";
 import type { Asked } from "../cockpit/drawer.ts";
 import type { Place } from "../cockpit/inspector.ts";
-import { Abreast } from "../cockpit/linked_views.ts";
+import { LinkedViews } from "../cockpit/linked_views.ts";
 import { extend, type More } from "../cockpit/page.ts";
 import type { Touched } from "../cockpit/touches.ts";
 import type { CockpitPage, LinkedViewsPage, Palette } from "../frames.ts";
@@ -29,8 +29,8 @@ onPages<Served>("cockpit", (root, { page, palette, more, plays }) => {
   if (more) ask(cockpit, more, page.frames.at(-1)?.batch ?? 0);
 });
 
-onPages<{ page: LinkedViewsPage; palette: Palette }>("abreast", (root, { page, palette }) => {
-  new Abreast(root, page, palette);
+onPages<{ page: LinkedViewsPage; palette: Palette }>("linked_views", (root, { page, palette }) => {
+  new LinkedViews(root, page, palette);
 });
 
 /** Asks for what is new until the run has ended, or nobody answers. */
@@ -49,16 +49,16 @@ async function ask(cockpit: Cockpit, where: string, since: number): Promise<void
 
 function render(view: View): () => void {
   const { names } = view.model.get<Partial<LinkedViewsPage>>("page");
-  return names ? renderAbreast(view) : renderRun(view);
+  return names ? renderLinkedViews(view) : renderRun(view);
 }
 
-function renderAbreast({ model, el }: View): () => void {
+function renderLinkedViews({ model, el }: View): () => void {
   const page = () => model.get<LinkedViewsPage>("page");
-  const abreast = new Abreast(add(el, "div"), page(), model.get<Palette>("palette"));
-  const forget = observed(model, { page: () => abreast.load(page()) });
+  const views = new LinkedViews(add(el, "div"), page(), model.get<Palette>("palette"));
+  const forget = observed(model, { page: () => views.load(page()) });
   return () => {
     forget();
-    abreast.close();
+    views.close();
   };
 }
 

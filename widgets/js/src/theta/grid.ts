@@ -157,7 +157,7 @@ export class GridView {
 
   /** Writes the texts around the canvases. */
   private tell(frame: GridFrame): void {
-    const { n, m, load, load_before: ghost, streams, rows } = frame;
+    const { n, m, load, load_before: baseline, streams, rows } = frame;
     const [, long = frame.title, brief = "", rest = ""] =
       /^(.*\. )(\d+ × \d+ hosts)(.*)$/.exec(frame.title) ?? [];
     wordy(this.title, "", long, brief, rest);
@@ -174,17 +174,17 @@ export class GridView {
     if (load === null) return;
     const [r = 0, s = 0] = rows;
     const sides = `${count(r / n)} of ${streams[0]} + ${count(s / m)} of ${streams[1]} = `;
-    const before = ghost === null ? "" : ` · dotted, before: ${count(ghost)}`;
+    const before = baseline === null ? "" : ` · dotted, before: ${count(baseline)}`;
     wordy(this.holds, "", sides, `${count(load)} rows`, before);
-    if (ghost === null) this.saved.replaceChildren();
+    if (baseline === null) this.saved.replaceChildren();
     else {
-      const share = percentMore(ghost, load);
+      const share = percentMore(baseline, load);
       wordy(
         this.saved,
         "",
         "had the grid ",
         `stayed ${old}: `,
-        `${count(ghost)} rows (`,
+        `${count(baseline)} rows (`,
         share,
         ")",
       );
@@ -301,14 +301,14 @@ export class GridView {
 
   /** A cell with its two sides, and the one before, at one scale. */
   private paintHost(frame: GridFrame): void {
-    const { n, m, rows, before, load_before: ghost } = frame;
+    const { n, m, rows, before, load_before: baseline } = frame;
     const pen = this.host;
     const turned = this.isTurned(frame);
     const side = (parts: number[]): Point => {
       const [a, d] = [(rows[0] ?? 0) / (parts[0] ?? 1), (rows[1] ?? 0) / (parts[1] ?? 1)];
       return turned ? [d, a] : [a, d];
     };
-    const [now, old] = [side([n, m]), ghost === null ? side([n, m]) : side(before)];
+    const [now, old] = [side([n, m]), baseline === null ? side([n, m]) : side(before)];
     const scale = Math.min(
       (pen.wide - 14) / Math.max(now[0], old[0], 1e-9),
       (pen.tall - 14) / Math.max(now[1], old[1], 1e-9),
@@ -317,7 +317,7 @@ export class GridView {
     const boxOf = ([a, d]: Point): Box => ({ x, y, wide: a * scale, tall: d * scale });
     const box = boxOf(now);
     pen.box(box, { fill: pen.theme.load(0.35), round: 2 });
-    if (ghost !== null) pen.box(boxOf(old), { stroke: pen.theme.shade("ink"), dash: [2, 4] });
+    if (baseline !== null) pen.box(boxOf(old), { stroke: pen.theme.shade("ink"), dash: [2, 4] });
     const [a, d] = turned ? [1, 0] : [0, 1];
     pen.straight(x, y - 5, x + box.wide, y - 5, pen.theme.stream(a), 3);
     pen.straight(x - 5, y, x - 5, y + box.tall, pen.theme.stream(d), 3);
