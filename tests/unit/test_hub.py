@@ -517,6 +517,6 @@ def test_a_hub_whose_keys_were_made_otherwise_is_refused(tmp_path: Path) -> None
     (file,) = (tmp_path / "operators").glob("*/run.json")
     query = RunStore(file.parent).read_settings()
     assert query is not None and query["keys"]
-    RunStore(file.parent).create_run({"blueprint": query["blueprint"], "keys": [{}, {}]})
+    RunStore(file.parent).create_run({"operator_spec": query["operator_spec"], "keys": [{}, {}]})
     with pytest.raises(ValueError, match="computed the keys of its condition in another"):
         QueryHub(data, "ts").start(tmp_path, "batch", [WIDE])

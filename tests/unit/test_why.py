@@ -236,7 +236,7 @@ def test_a_partner_that_a_stream_may_have_forgotten_is_unknown() -> None:
 
 def test_a_change_of_placement_and_removed_results_are_named() -> None:
     tuples = (TupleFacts("a", "a id 1", 0, 0), TupleFacts("b", "b id 2", 4, 0))
-    assert judge_pair(PairFacts(tuples), RunFacts(owes=True)).verdict == "owed"
+    assert judge_pair(PairFacts(tuples), RunFacts(has_pending_pairs=True)).verdict == "pending"
     trimmed = judge_pair(PairFacts(tuples), RunFacts(first_retained_batch=5))
     assert trimmed.verdict == "no longer kept"
     assert trimmed.steps[-1].values == "found by batch 5; results are kept from batch 6 on"

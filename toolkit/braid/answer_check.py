@@ -126,7 +126,7 @@ class _Recomputation:
         self.input = StoredInput(database, store, self.aliases, batches, self.is_table_run)
         self.last_batch = batches[-1] if batches else -1
         self.match: Mapping[str, Any] | None = query.get("match")
-        self.owes = not self.match and kinds.owes_pairs(store, query, self.kind)
+        self.has_pending_pairs = not self.match and kinds.has_pending_pairs(store, query, self.kind)
         self.released_until = None if state is None else state.releases.until
         self.is_closed = state is not None and all(state.ended)
         self.is_answered = self.is_closed and state is not None and not any(state.answers.waiting)
@@ -144,7 +144,9 @@ class _Recomputation:
 
     def compare_results(self) -> AnswerReport:
         """Return the differences. Raises ValueError for changes whose sum is not known."""
-        if self.has_change_types and (self.owes or self.store.log.first_retained_batch):
+        if self.has_change_types and (
+            self.has_pending_pairs or self.store.log.first_retained_batch
+        ):
             raise ValueError(
                 f"the answers of {self.store.where} cannot be checked: changes are compared by "
                 "their sums, and results are removed, or pending because a change of placement is "
@@ -354,7 +356,7 @@ class _Recomputation:
         notes = []
         if may_miss:
             notes.append("the run sheds load: rows that are missing were not counted")
-        if self.owes:
+        if self.has_pending_pairs:
             may_miss = True
             notes.append(
                 "a change of placement is in progress, and its pending pairs are joined later: "

@@ -87,7 +87,7 @@ def read_checkable_settings(store: RunStore) -> dict[str, Any]:
     return query
 
 
-def owes_pairs(store: RunStore, query: Mapping[str, Any], kind: JoinKind) -> bool:
+def has_pending_pairs(store: RunStore, query: Mapping[str, Any], kind: JoinKind) -> bool:
     """Return whether pairs are pending because a change of placement is in progress.
 
     ``query``: the settings of the run.

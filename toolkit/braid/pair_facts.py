@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from braid.answer_check_kinds import owes_pairs
+from braid.answer_check_kinds import has_pending_pairs
 from braid.answer_check_text import quote_text
 from braid.condition_part_values import ConditionParts
 from braid.core.join_kinds import INNER, parse_kind
@@ -188,7 +188,7 @@ class PairSearch:
             match["match"] if match else "",
             frozenset(times if windows or match or settings.get("expires") else ()),
             settings["shed"] is not None,
-            not match and owes_pairs(store, settings, self.kind),
+            not match and has_pending_pairs(store, settings, self.kind),
             store.log.first_retained_batch,
             progress.last_batch if progress.has_file() else None,
         )

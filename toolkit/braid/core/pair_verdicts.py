@@ -12,7 +12,7 @@ The verdicts of ``judge_pair``, in the order in which they are tried:
 | ``matched`` | in an anti join, a tuple with a partner is no result |
 | ``late`` | the later tuple came when its partner might be gone |
 | ``shed`` | load shedding skipped the pair |
-| ``owed`` | a change of placement is in progress; the pair is joined later |
+| ``pending`` | a change of placement is in progress; the pair is joined later |
 | ``waiting`` | the tuple waits for its partner or answer |
 | ``found`` | it is a result |
 | ``not delivered`` | it is a result that ``foreachBatch`` has not received |
@@ -130,7 +130,8 @@ class RunFacts:
     - ``kind``: the kind of the join.
     - ``match``: "latest", "first" or "nearest" for an as-of join; empty: none.
     - ``timed``: aliases of streams whose tuples join nothing without event time.
-    - ``sheds``, ``owes``: whether load is shed, and whether a change of placement is in progress.
+    - ``sheds``: whether load is shed.
+    - ``has_pending_pairs``: whether a change of placement is in progress.
     - ``first_retained_batch``: the first batch whose results are kept.
     - ``delivered``: the last batch that ``foreachBatch`` received; None: the run has none.
     """
@@ -140,7 +141,7 @@ class RunFacts:
     match: str = ""
     timed: frozenset[str] = frozenset()
     sheds: bool = False
-    owes: bool = False
+    has_pending_pairs: bool = False
     first_retained_batch: int = 0
     delivered: int | None = None
 
@@ -329,8 +330,10 @@ def _conclude_absence(pair: PairFacts, run: RunFacts) -> tuple[str, Step]:
         return "matched", Step("kind", "no", f"{run.kind.name} joins keep tuples without a partner")
     if run.sheds:
         return "shed", Step("shedding", "no", "the run sheds load, and skipped this pair")
-    if run.owes:
-        return "owed", Step("placement", "not yet", "joined when the change of placement has ended")
+    if run.has_pending_pairs:
+        return "pending", Step(
+            "placement", "not yet", "joined when the change of placement has ended"
+        )
     if batches and max(batches) < run.first_retained_batch:
         since = f"results are kept from batch {display_batch(run.first_retained_batch)} on"
         return "no longer kept", Step(

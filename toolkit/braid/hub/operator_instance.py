@@ -92,7 +92,7 @@ def read_operator_spec(store: RunStore) -> OperatorSpec:
     found = store.read_settings()
     if found is None:
         raise DamagedRunError(f"{store.settings.path} is missing")
-    return from_plain(found["blueprint"], OperatorSpec)
+    return from_plain(found["operator_spec"], OperatorSpec)
 
 
 class HubBatch(NamedTuple):
@@ -158,7 +158,7 @@ class OperatorInstance:
         slacks = tuple(max(slack[s] for s in i.streams) for i in spec.inputs.values())
         computed = computed_columns(self.predicate)
         if (known := store.read_settings()) is None:
-            store.create_run({"blueprint": to_plain(spec), "keys": computed})
+            store.create_run({"operator_spec": to_plain(spec), "keys": computed})
         elif known.get("keys") != computed:
             raise ValueError(
                 f"{store.path} holds an operator for which another version of Braid computed the "
