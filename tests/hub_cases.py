@@ -260,26 +260,26 @@ class SteppedHub:
         store = RunStore(folder)
         if not (folder / "run.json").exists():
             store.create_run({"hub": sorted(data), "ready": False})
-        self.desk = QueryRegistry(store, reader, settings)
-        self.desk.resting.share = math.inf  # the same in every run
+        self.registry = QueryRegistry(store, reader, settings)
+        self.registry.resting.share = math.inf  # the same in every run
 
     def step(self) -> None:
         """Take the next micro-batch."""
-        number = self.desk.ledger.micro_batch + 1
-        run_batch(self.desk, number, number)
+        number = self.registry.ledger.micro_batch + 1
+        run_batch(self.registry, number, number)
         if number == BATCHES - 1:
-            answer_rest(self.desk)
+            answer_rest(self.registry)
 
     def submit(
         self, sql: str, name: str | None = None, at: str | None = None, **more: Any
     ) -> RegisteredQuery:
         settings: dict[str, Any] = dict(windows=None, slide=None, lifetime=None)
-        return self.desk.register_query(
-            self.desk.admit_query(sql, name, at, **{**settings, **more})
+        return self.registry.register_query(
+            self.registry.admit_query(sql, name, at, **{**settings, **more})
         )
 
     def answered(self, name: str) -> Counter[tuple[Any, ...]]:
-        return count_rows(answer_query(self.desk, self.desk.last_query(name)))
+        return count_rows(answer_query(self.registry, self.registry.last_query(name)))
 
 
 FC = "flights [RANGE {f} SECONDS] f, checkins [RANGE {c} SECONDS] c WHERE f.num = c.flight"

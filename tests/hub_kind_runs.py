@@ -278,12 +278,12 @@ class KindScenario:
                 if query.first == batch:
                     hub.submit(query.sql, name)
                 if query.end == batch:
-                    hub.desk.withdraw_query(name)
+                    hub.registry.withdraw_query(name)
             if self.rng.random() < 0.2:
                 hub = SteppedHub(folder, tables, **settings)
             hub.step()
         for name, query in self.queries.items():
-            served = hub.desk.last_query(name)
+            served = hub.registry.last_query(name)
             yield from self._compare(name, query, served, hub.answered(name))
 
     def _compare(

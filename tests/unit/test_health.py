@@ -190,7 +190,7 @@ def test_a_hub_says_how_it_is(
 def test_a_hub_that_failed_or_was_stopped_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(desk: object, source: object, epoch: int) -> None:
+    def fails(registry: object, source: object, epoch: int) -> None:
         raise OSError("no more")
 
     with monkeypatch.context() as patch:

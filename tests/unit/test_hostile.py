@@ -89,7 +89,7 @@ def hub() -> list[Any]:
         )
         driven.submit(hub_cases.WIDE, "wide", "S1")
         driven.step()
-        return list(driven.desk.log.store.events.read_since(0))
+        return list(driven.registry.log.store.events.read_since(0))
 
 
 def hostile(value: Any, kind: Any, but: tuple[str, ...]) -> Any:

@@ -68,7 +68,7 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: P
     }  # fmt: skip
     run = QueryHub(data, "ts").start(tmp_path / "hub", "batch", asked)
     run.awaitTermination()
-    stores = [instance.store for instance in run._desk.works.instances.values()]
+    stores = [instance.store for instance in run._registry.works.instances.values()]
     assert stores and all(s.blocks._removing is None for s in stores), (
         "nothing is removed after the end"
     )
@@ -136,17 +136,17 @@ def test_a_hub_that_fails_waits_for_what_it_removes_and_can_be_started_at_once(
 ) -> None:
     data, asked, real = tables(1), {"wide": WIDE, "three": THREE}, hub_batch_loop.run_batch
 
-    def fails(desk: Any, source: Any, epoch: int) -> None:
+    def fails(registry: Any, source: Any, epoch: int) -> None:
         if epoch == BATCHES - 1:
             raise MemoryError("no more")
-        real(desk, source, epoch)
+        real(registry, source, epoch)
 
     with monkeypatch.context() as patched:
         patched.setattr(hub_batch_loop, "run_batch", fails)
         run = QueryHub(data, "ts").start(tmp_path / "hub", "batch", asked)
         with pytest.raises(MemoryError):
             run.awaitTermination()
-    stores = [instance.store for instance in run._desk.works.instances.values()]
+    stores = [instance.store for instance in run._registry.works.instances.values()]
     assert stores and all(s.blocks._removing is None for s in stores)
     again = QueryHub(data, "ts").start(tmp_path / "hub", "batch")
     again.awaitTermination()
@@ -190,9 +190,10 @@ POINTS: list[tuple[Any, str]] = [
 ]
 
 
-def _count_events(desk: QueryRegistry) -> int:
+def _count_events(registry: QueryRegistry) -> int:
     return sum(
-        len(desk.log.store.log.read_entry(k.entry).events) for k in desk.log.store.log.commits
+        len(registry.log.store.log.read_entry(k.entry).events)
+        for k in registry.log.store.log.commits
     )
 
 
@@ -214,8 +215,8 @@ class Script:
         return SteppedHub(self.folder, self.data, **self.settings)
 
     @property
-    def desk(self) -> QueryRegistry:
-        return self.hub.desk
+    def registry(self) -> QueryRegistry:
+        return self.hub.registry
 
     def safely(self, act: Callable[..., Any], *arguments: Any) -> None:
         """Perform an action, interrupted now and then; then the hub is read from its folder."""
@@ -231,31 +232,31 @@ class Script:
                 self.crashes += 1
             else:
                 return
-        before_it = self.desk.current_deployment
+        before_it = self.registry.current_deployment
         self.hub = self.opened()
         assert (
-            deployment_from_plain(deployment_to_plain(self.desk.current_deployment))
-            == self.desk.current_deployment
+            deployment_from_plain(deployment_to_plain(self.registry.current_deployment))
+            == self.registry.current_deployment
         )
         assert before_it is not None and len(
-            self.desk.log.store.events.read_since(0)
-        ) == _count_events(self.desk)
+            self.registry.log.store.events.read_since(0)
+        ) == _count_events(self.registry)
 
     def play(self) -> None:
         for epoch in range(BATCHES):
             self.changes()
-            while self.desk.ledger.epoch < epoch:
+            while self.registry.ledger.epoch < epoch:
                 self.safely(SteppedHub.step)
 
     def changes(self) -> None:
         rng = self.rng
-        for name in [q.name for q in self.desk.ledger.serving_queries if rng.random() < 0.2]:
-            self.safely(lambda hub, name: hub.desk.withdraw_query(name), name)
+        for name in [q.name for q in self.registry.ledger.serving_queries if rng.random() < 0.2]:
+            self.safely(lambda hub, name: hub.registry.withdraw_query(name), name)
         for _ in range(rng.randint(0, 2)):
             sql = rng.choice([random_query(rng)] * 4 + [TICKED, GROUPED, COUNTED, ARRIVES])
-            name, first = f"q{len(self.asked)}", self.desk.ledger.epoch + 1
+            name, first = f"q{len(self.asked)}", self.registry.ledger.epoch + 1
             self.safely(self.submit, sql, name, rng.choice(["S1", "S2"]) if self.network else None)
-            if any(q.name == name for q in self.desk.ledger.queries):
+            if any(q.name == name for q in self.registry.ledger.queries):
                 self.asked[name] = sql, first
         if self.network:
             self.shake()
@@ -271,22 +272,27 @@ class Script:
     def shake(self) -> None:
         """Move an operator, make a node fail or recover, or re-plan everything."""
         rng = self.rng
-        if rng.random() < 0.4 and self.desk.current_deployment.operators:
-            operator = rng.choice(list(self.desk.current_deployment.operators))
-            up = [n for n in ("N1", "N2", "N3", "N4") if n not in self.desk.ledger.failed_nodes]
+        if rng.random() < 0.4 and self.registry.current_deployment.operators:
+            operator = rng.choice(list(self.registry.current_deployment.operators))
+            up = [n for n in ("N1", "N2", "N3", "N4") if n not in self.registry.ledger.failed_nodes]
             self.safely(
-                lambda hub, *a: operator_moves.move_operator(hub.desk, *a), operator, rng.choice(up)
+                lambda hub, *a: operator_moves.move_operator(hub.registry, *a),
+                operator,
+                rng.choice(up),
             )
-        if self.desk.ledger.failed_nodes:
+        if self.registry.ledger.failed_nodes:
             self.safely(
-                lambda hub: operator_moves.restore_node(hub.desk, hub.desk.ledger.failed_nodes[0])
+                lambda hub: operator_moves.restore_node(
+                    hub.registry, hub.registry.ledger.failed_nodes[0]
+                )
             )
         elif rng.random() < 0.4:
             self.safely(
-                lambda hub, node: operator_moves.fail_node(hub.desk, node), rng.choice(["N1", "N4"])
+                lambda hub, node: operator_moves.fail_node(hub.registry, node),
+                rng.choice(["N1", "N4"]),
             )
         if rng.random() < 0.3:
-            self.safely(lambda hub: operator_moves.replan_queries(hub.desk))
+            self.safely(lambda hub: operator_moves.replan_queries(hub.registry))
 
     def check(self) -> int:
         """Check every answer against DuckDB, and its completeness if declared; return the number of
@@ -295,8 +301,8 @@ class Script:
         rows = 0
         for name, (sql, first) in self.asked.items():
             served, query = (
-                self.desk.last_query(name),
-                self.desk.asking.restore_query(self.desk.last_query(name)),
+                self.registry.last_query(name),
+                self.registry.asking.restore_query(self.registry.last_query(name)),
             )
             ticked = query.slide is not None
             end = BATCHES if ticked or served.end_epoch is None else served.end_epoch
@@ -350,8 +356,8 @@ def test_what_is_asked_between_a_crash_and_the_batch_that_it_hit_misses_no_tick(
     hub = SteppedHub(tmp_path / "hub", data)
     assert hub.submit(NARROW, "narrow").reuse_kind == "holds"
     ticked = hub.submit(TICKED, "ticked")
-    hub.desk.withdraw_query("wide")
-    while hub.desk.ledger.epoch < BATCHES - 1:
+    hub.registry.withdraw_query("wide")
+    while hub.registry.ledger.epoch < BATCHES - 1:
         hub.step()
     assert hub.answered("wide") == expected(data, WIDE, 0, 1)
     assert hub.answered("narrow") == expected(data, NARROW, 1)
@@ -373,7 +379,7 @@ def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
     hub.submit(THREE, "three", "S2")
     other = WIDE.replace("f.num = c.flight", "f.num = c.seats")
     hub.submit(other, "other", "S2")
-    one, *deeper = hub.desk.current_deployment.operators_by_depth()
+    one, *deeper = hub.registry.current_deployment.operators_by_depth()
     assert len(one) == 2 and [o.inputs for d in deeper for o in d], "a join reads another"
     both, done = threading.Barrier(2), set[int]()
 
@@ -407,13 +413,13 @@ def test_a_lifetime_ends_a_query_and_history_answers_late_ones(tmp_path: Path) -
         "history has all of 200 seconds"
     )
     longer = hub.submit(LONG.replace("200", "900"), "longer")
-    while hub.desk.ledger.epoch < BATCHES - 1:
+    while hub.registry.ledger.epoch < BATCHES - 1:
         hub.step()
     assert hub.answered("late") == expected(data, LONG, 4)
     found, sql = hub.answered("longer"), LONG.replace("200", "900")
     assert not found - expected(data, sql, 4)
     assert not expected(data, sql, 4, complete=longer.complete_since) - found
-    short = hub.desk.last_query("short")
+    short = hub.registry.last_query("short")
     assert short.end_reason == "its lifetime of 2 min is over" and short.end_epoch is not None
     assert hub.answered("short") == expected(data, WIDE, 0, short.end_epoch)
     assert 2 < short.end_epoch < 4
@@ -424,9 +430,11 @@ def test_history_is_let_go_when_no_query_needs_it(tmp_path: Path) -> None:
     hub.submit(WIDE, "wide")
     for _ in range(BATCHES):
         hub.step()
-    kept = {s: [f.epoch for f in files] for s, files in hub.desk.ledger.backfill_batches.items()}
+    kept = {
+        s: [f.epoch for f in files] for s, files in hub.registry.ledger.backfill_batches.items()
+    }
     names = {f.name for f in (tmp_path / "hub" / "history").iterdir()}
-    last_two = [files for s in hub.desk.log.states for files in s.backfill_batches.values()]
+    last_two = [files for s in hub.registry.log.states for files in s.backfill_batches.values()]
     assert names == {file.name for files in last_two for file in files}
     assert kept["flights"] == [4, 5] and kept["baggage"] == [5]
     late = hub.submit(LONG, "late")

@@ -140,10 +140,10 @@ def test_the_answers_of_a_network_whose_node_fails_are_right(
     hub.step()
     hub.submit(THREE, "three", "S2")
     hub.step()
-    placed = {o.node for o in hub.desk.current_deployment.operators.values()}
-    fail_node(hub.desk, min(placed & {n for n in NODES if n[0] == "N"}))
+    placed = {o.node for o in hub.registry.current_deployment.operators.values()}
+    fail_node(hub.registry, min(placed & {n for n in NODES if n[0] == "N"}))
     hub.step()
-    hub.desk.withdraw_query("wide")
+    hub.registry.withdraw_query("wide")
     hub.step()
     assert main(["check", str(tmp_path), "--answers"]) == 0
     shown = capsys.readouterr().out

@@ -134,10 +134,10 @@ def test_nothing_waits_for_a_stream_that_is_idle(tmp_path: Path, idle: Any) -> N
 
 def test_the_watermark_is_what_the_other_streams_have_passed(tmp_path: Path) -> None:
     hub = SteppedHub(tmp_path, {"flights": SILENT["f"], "checkins": SILENT["c"]})
-    hub.desk.reader.last_batches = {}
+    hub.registry.reader.last_batches = {}
     hub.step()
     (committed,) = [
-        e for e in hub.desk.log.store.events.recent_events() if isinstance(e, HubBatchCommitted)
+        e for e in hub.registry.log.store.events.recent_events() if isinstance(e, HubBatchCommitted)
     ]
     second = 1_000_000
     assert find_other_times(committed.passed_times) == {
@@ -154,7 +154,7 @@ def test_a_stream_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
     """Stream ``flights`` has its last tuple in batch 0, and ``checkins`` does not end."""
     data = {"flights": SILENT["f"].slice(0, 2), "checkins": SILENT["c"]}
     hub = SteppedHub(tmp_path, data)
-    hub.desk.reader.last_batches = {"flights": 0}
+    hub.registry.reader.last_batches = {"flights": 0}
     f, c = "flights [RANGE UNBOUNDED] f", "checkins [RANGE UNBOUNDED] c"
     on = "ON f.k = c.k AND f.id = c.id"
     with pytest.raises(QueryError, match="its window is unbounded and checkins does not end"):
@@ -165,7 +165,7 @@ def test_a_stream_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
         hub.step()
         answered.append(hub.answered("alone").total())
     assert answered == [0, 0, 0, 1], "those of a batch are answered with the next one"
-    assert hub.desk.event_time_progress(["flights", "checkins"]) == (FIRST + 240) * 1_000_000
+    assert hub.registry.event_time_progress(["flights", "checkins"]) == (FIRST + 240) * 1_000_000
 
 
 @pytest.mark.parametrize("stops", [False, True])

@@ -107,7 +107,7 @@ def test_a_closed_hub_has_answered_every_query_as_if_its_streams_had_ended(
     assert not any(any(each.values()) for each in run.status["waiting"].values())
     assert run.status["batch"] == LAST + 1 and len({*run.watermark.values()}) == 1
     assert [e.outcome for e in run.events() if isinstance(e, RunEnded)][-1] == "completed"
-    assert not any(b for i in run._desk.works.instances.values() for b in i.engine.state.blocks)
+    assert not any(b for i in run._registry.works.instances.values() for b in i.engine.state.blocks)
     check_closed(tmp_path / "hub", run)
 
 
@@ -135,7 +135,7 @@ def test_a_hub_that_dies_before_its_closing_batch_is_committed_goes_on(
         patched.setattr(HubLog, "append_state", fail)
         with pytest.raises(OSError, match="the disk is full"):
             run.close()
-    closed = [i.engine.state.is_closed for i in run._desk.works.instances.values()]
+    closed = [i.engine.state.is_closed for i in run._registry.works.instances.values()]
     assert all(closed) and not run.state.is_closed and not run.store.lock.is_held()
     again = QueryHub(DATA, "ts").start(tmp_path / "hub", "batch", ASKED)
     assert again.awaitTermination() and again.state.micro_batch == BATCHES - 1

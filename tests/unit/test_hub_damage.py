@@ -385,7 +385,7 @@ def test_ticks_of_a_hub_that_was_stopped_are_those_that_are_final(
     folder = tmp_path / "hub"
     shutil.copytree(halfway, folder)
     run = take_one_batch(folder, lambda run: run)
-    until = run._desk.event_time_progress(["flights", "checkins"])
+    until = run._registry.event_time_progress(["flights", "checkins"])
     assert query_rows(run, "ticked") == expected(DATA, TICKED, until=until)
 
 

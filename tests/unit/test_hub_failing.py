@@ -56,11 +56,11 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
     asked = dict(wide=WIDE, arrives=ARRIVES, meets=MEETS, three=THREE, selects=SELECTS)
     for name, sql in asked.items():
         hub.submit(sql, name, at)
-    while hub.desk.ledger.epoch < BATCHES - 1:
+    while hub.registry.ledger.epoch < BATCHES - 1:
         hub.step()
     assert hub.answered("wide") == expected(data, WIDE)
     assert hub.answered("three") == expected(data, THREE)
-    arrives, meets, selects = map(hub.desk.last_query, ("arrives", "meets", "selects"))
+    arrives, meets, selects = map(hub.registry.last_query, ("arrives", "meets", "selects"))
     assert arrives.end_epoch == 3 and re.match(
         r"it failed in batch 4: .*[Oo]verflow", arrives.end_reason
     )
@@ -68,10 +68,10 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
     assert selects.end_epoch == 3 and re.match(
         r"it failed in batch 4: .*[Oo]verflow", selects.end_reason
     )
-    assert [q.name for q in hub.desk.ledger.serving_queries] == ["wide", "three"]
+    assert [q.name for q in hub.registry.ledger.serving_queries] == ["wide", "three"]
     ended = {
         e.name: e.reason
-        for e in hub.desk.log.store.events.read_since(0)
+        for e in hub.registry.log.store.events.read_since(0)
         if isinstance(e, QueryEnded)
     }
     assert ended == {q.name: q.end_reason for q in (arrives, meets, selects)}
@@ -85,7 +85,9 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
             hub.submit(WIDE + " AND unix_micros(c.ts) * 40000000000 > 5", "again", at)
     last = sorted(f.name for f in (tmp_path / "hub" / "operators").iterdir())[-1]
     assert {
-        e.operator for e in hub.desk.log.store.events.read_since(0) if isinstance(e, OperatorBuilt)
+        e.operator
+        for e in hub.registry.log.store.events.read_since(0)
+        if isinstance(e, OperatorBuilt)
     } == {*range(1 + int(last[:4]))}, "nothing is left of what was refused"
 
 
@@ -105,7 +107,10 @@ def test_windows_without_end_and_columns_of_one_name_are_told_as_duckdb_tells_th
     for name, sql in dict(ever=ever, alike=alike).items():
         assert hub.answered(name) == expected(data, sql), name
     assert hub.answered("first") == expected(data, first, until=end_of_ticks(data, first))
-    told = {n: answer_query(hub.desk, hub.desk.last_query(n)) for n in ("alike", "first", "every")}
+    told = {
+        n: answer_query(hub.registry, hub.registry.last_query(n))
+        for n in ("alike", "first", "every")
+    }
     assert told["alike"].column_names == ["id", "id", "carrier", "id"]
     assert told["first"].column_names == ["tick", "id", "id"]
     assert told["every"].column_names == [*TYPES["flights"], *TYPES["checkins"]]
@@ -121,7 +126,7 @@ def test_what_fails_when_it_is_read_says_so_in_a_sentence(tmp_path: Path) -> Non
     hub.step()
     with pytest.raises(QueryError, match="^the answer to 'large' fails: .*verflow"):
         hub.answered("large")
-    assert hub.answered("ticked") and len(hub.desk.ledger.serving_queries) == 2
+    assert hub.answered("ticked") and len(hub.registry.ledger.serving_queries) == 2
 
 
 @pytest.mark.parametrize("network", [False, True])
@@ -139,17 +144,17 @@ def test_a_query_with_a_slide_that_fails_on_a_match_ends_in_its_batch(
     never = asked["selects"].replace("SLIDE 20 SECONDS", "SLIDE 1000 SECONDS")
     for name, sql in {**asked, "ticked": TICKED, "never": never}.items():
         hub.submit(sql, name, at)
-    while hub.desk.ledger.epoch < BATCHES - 1:
+    while hub.registry.ledger.epoch < BATCHES - 1:
         hub.step()
     for name, sql in asked.items():
-        query = hub.desk.last_query(name)
+        query = hub.registry.last_query(name)
         assert query.end_epoch == 3 and re.match(
             r"it failed in batch 4: .*[Oo]verflow", query.end_reason
         )
         early = {k: t.filter(pc.less(t["batch"], 3)) for k, t in data.items()}
         assert hub.answered(name) == expected(early, sql, until=query.end_time), name
         assert hub.answered(name).total() > 10
-    assert [q.name for q in hub.desk.ledger.serving_queries] == ["ticked", "never"]
+    assert [q.name for q in hub.registry.ledger.serving_queries] == ["ticked", "never"]
     assert hub.answered("never") == Counter(), "no match of it holds at a tick"
 
 
@@ -175,17 +180,17 @@ def test_what_the_left_side_decides_does_not_fail_for_the_right_one(tmp_path: Pa
 def test_where_spark_does_not_fail_nothing_is_looked_at(tmp_path: Path) -> None:
     hub = SteppedHub(tmp_path / "hub", tables(6))
     for ansi, found in ((True, True), (False, False)):
-        hub.desk.reader.ansi = ansi
-        asking = QueryReader(hub.desk.reader, True)
+        hub.registry.reader.ansi = ansi
+        asking = QueryReader(hub.registry.reader, True)
         assert asking.may_fail(DeliveryRule("q", 0, 0, "`flights__num` + 1 > 2", ())) is found
         known = {"flights__num": ("flights", "num")}, {"found": "`flights__num` + 1"}
         rows = pa.table({"flights__num": pa.array([1], pa.int32())})
         if ansi:
-            assert hub.desk.reader.compute_columns(rows, *known)["found"].to_pylist() == [2]
+            assert hub.registry.reader.compute_columns(rows, *known)["found"].to_pylist() == [2]
         else:
-            hub.desk.reader._compiled.clear()
+            hub.registry.reader._compiled.clear()
             with pytest.raises(AssertionError, match="not known to DuckDB"):
-                hub.desk.reader.compute_columns(rows, *known)
+                hub.registry.reader.compute_columns(rows, *known)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +244,7 @@ def test_a_fault_that_is_no_querys_stops_the_hub(
     def broken(*_: Any) -> Any:
         raise duckdb.IOException("the stream is gone")
 
-    monkeypatch.setattr(hub.desk.reader, "read_batch", broken)
+    monkeypatch.setattr(hub.registry.reader, "read_batch", broken)
     with pytest.raises(duckdb.IOException, match="the stream is gone"):
         hub.step()
-    assert [q.name for q in hub.desk.ledger.serving_queries] == ["wide"]
+    assert [q.name for q in hub.registry.ledger.serving_queries] == ["wide"]

@@ -93,7 +93,7 @@ def test_equal_queries_share_an_operator_and_others_do_not(tmp_path: Path) -> No
     assert [hub.submit(ASOF).reuse_kind for _ in range(2)] == ["new", "holds"]
     assert hub.submit(ASOF.replace("LEFT", "")).reuse_kind == "new"
     assert hub.submit(ASOF.replace(">=", ">")).reuse_kind == "new"
-    assert len(hub.desk.current_deployment.operators) == 7
+    assert len(hub.registry.current_deployment.operators) == 7
 
 
 ASOF = (
@@ -137,7 +137,7 @@ def test_an_as_of_query_that_comes_late_answers_the_tuples_that_are_not_final(
             hub = step_through_deaths(tmp_path / "second")
         else:
             hub.step()
-    since = hub.desk.last_query("late").complete_since["flights"]
+    since = hub.registry.last_query("late").complete_since["flights"]
     assert since is not None
     rows = whole.answered("early")
     assert {row[:2] for row in rows if row[1] is not None} == pairs
@@ -183,7 +183,7 @@ def test_a_query_that_comes_late_answers_the_tuples_that_are_not_final(tmp_path:
         if batch == 4:
             hub.submit(make_query("anti").sql, "late")
         hub.step()
-    late = hub.desk.last_query("late")
+    late = hub.registry.last_query("late")
     assert late.complete_since == {"flights": START + 22 * SECOND + 1, "checkins": None}
     assert hub.answered("late") == Counter({(5,): 1})
     assert hub.answered("early")[2, None] == 1
@@ -197,7 +197,7 @@ def test_a_network_and_endless_streams_refuse_what_they_cannot_answer(tmp_path: 
     with pytest.raises(QueryError, match="this hub is on a network, where operators are inner"):
         hub.submit(sql, at="S1")
     alone = SteppedHub(tmp_path / "alone", make_tables(DATA))
-    alone.desk.reader.last_batches = {}
+    alone.registry.reader.last_batches = {}
     with pytest.raises(QueryError, match="its window is unbounded and checkins does not end"):
         alone.submit(make_query("left", window=None).sql)
     assert alone.submit(make_query("left").sql).reuse_kind == "new"
@@ -214,6 +214,6 @@ def test_what_a_row_without_partner_fails_on_ends_the_query(tmp_path: Path) -> N
     hub.submit(f"SELECT f.id, c.id AS c {on}", "stays")
     for _ in range(BATCHES):
         hub.step()
-    assert "failed in batch" in hub.desk.last_query("fails").end_reason
+    assert "failed in batch" in hub.registry.last_query("fails").end_reason
     expected = answer_query(make_query("left"), DATA, (0, 0), dict.fromkeys(SIDES))
     assert hub.answered("stays") == Counter(ids for _, ids in expected.rows)

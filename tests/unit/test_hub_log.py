@@ -69,7 +69,7 @@ def assert_right(folder: Path) -> None:
 
 
 def step_to(hub: SteppedHub, batch: int) -> SteppedHub:
-    while hub.desk.ledger.epoch < batch:
+    while hub.registry.ledger.epoch < batch:
         hub.step()
     return hub
 
@@ -220,12 +220,12 @@ def test_the_second_of_two_drivers_that_append_an_entry_is_refused(tmp_path: Pat
     for act in (
         one.step,
         lambda: one.submit(LONG, "late"),
-        lambda: one.desk.withdraw_query("wide"),
+        lambda: one.registry.withdraw_query("wide"),
     ):
         with pytest.raises(FencedError, match=r"has taken over the run in \S+; this driver stops"):
             act()
     step_to(two, BATCHES - 1)
-    assert [q.name for q in two.desk.ledger.queries] == ["wide"]
+    assert [q.name for q in two.registry.ledger.queries] == ["wide"]
     assert two.answered("wide") == expected(DATA, WIDE)
 
 
@@ -236,7 +236,7 @@ def test_an_operator_ahead_of_its_pin_goes_back_to_it(
     hub = SteppedHub(tmp_path, DATA)
     hub.submit(WIDE, "wide")
     step_to(hub, 2)
-    pins = hub.desk.ledger.operators
+    pins = hub.registry.ledger.operators
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(HubLog, "append_state", lambda *_: _interrupt())
         hub.step()
@@ -244,7 +244,7 @@ def test_an_operator_ahead_of_its_pin_goes_back_to_it(
     ahead = open_operator(tmp_path, pin)
     assert ahead.log.committed_batches()[-1] == pin.batch + 1
     again = SteppedHub(tmp_path, DATA)
-    assert again.desk.ledger.operators == pins
+    assert again.registry.ledger.operators == pins
     assert open_operator(tmp_path, pin).log.committed_batches()[-1] == pin.batch
     assert step_to(again, BATCHES - 1).answered("wide") == expected(DATA, WIDE)
 
@@ -262,8 +262,8 @@ def test_an_operator_of_another_hub_is_not_taken_for_the_one_that_a_pin_names(
     for hub in hubs:
         hub.submit(WIDE, "wide")
         step_to(hub, 3)
-        (pin,) = hub.desk.ledger.operators.values()
-        folders.append(hub.desk.path / "operators" / pin.folder)
+        (pin,) = hub.registry.ledger.operators.values()
+        folders.append(hub.registry.path / "operators" / pin.folder)
     shutil.rmtree(folders[0])
     shutil.copytree(folders[1], folders[0])
     asked = [hubs[0].answered, lambda _: SteppedHub(tmp_path / "1", tables(1))]
@@ -372,8 +372,10 @@ def test_the_log_of_a_hub_is_put_into_checkpoints(
     hub.submit(WIDE, "wide")
     step_to(hub, 3)
     again = SteppedHub(tmp_path, DATA)
-    assert again.desk.log.store.log.checkpoint is not None
-    assert again.desk.log.store.events.read_since(0) == hub.desk.log.store.events.read_since(0)
+    assert again.registry.log.store.log.checkpoint is not None
+    assert again.registry.log.store.events.read_since(
+        0
+    ) == hub.registry.log.store.events.read_since(0)
     assert step_to(again, BATCHES - 1).answered("wide") == expected(DATA, WIDE)
     assert len([*(tmp_path / "commits").glob("[0-9]*.json")]) < BATCHES + 4
     assert len([*(tmp_path / "commits").glob("state-*.json")]) == 2

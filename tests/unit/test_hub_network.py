@@ -53,23 +53,23 @@ def test_on_a_network_a_hub_comes_to_rest_between_batches_and_answers_stay(
         hub.submit(sql, f"q{i}", rng.choice(["S1", "S2"]))
     hub.step()
     hub.step()
-    before, model = hub.desk.current_deployment, hub.desk.cost_model()
+    before, model = hub.registry.current_deployment, hub.registry.cost_model()
     looked = 0
-    while not hub.desk.resting.is_settled:
-        hub.desk.resting.review_next()
+    while not hub.registry.resting.is_settled:
+        hub.registry.resting.review_next()
         looked += 1
-    after = hub.desk.current_deployment
+    after = hub.registry.current_deployment
     assert after.operators.keys() != before.operators.keys(), "one came, or is needed no longer"
     assert model.total_cost(after) < 0.95 * model.total_cost(before)
     assert len(asked) < looked < 40
-    hub.desk.resting.review_next()
-    assert hub.desk.current_deployment is after, "nothing more is looked at"
-    hub.desk.resting.since -= 10 * 3600 * SECOND
-    assert not hub.desk.resting.is_settled, "what goes on for long is worth more changes"
-    while not hub.desk.resting.is_settled:
-        hub.desk.resting.review_next()
-    assert model.total_cost(hub.desk.current_deployment) <= model.total_cost(after)
-    while hub.desk.ledger.epoch < BATCHES - 1:
+    hub.registry.resting.review_next()
+    assert hub.registry.current_deployment is after, "nothing more is looked at"
+    hub.registry.resting.since -= 10 * 3600 * SECOND
+    assert not hub.registry.resting.is_settled, "what goes on for long is worth more changes"
+    while not hub.registry.resting.is_settled:
+        hub.registry.resting.review_next()
+    assert model.total_cost(hub.registry.current_deployment) <= model.total_cost(after)
+    while hub.registry.ledger.epoch < BATCHES - 1:
         hub.step()
     for name, sql in asked.items():
         assert hub.answered(name) == expected(data, sql), name
@@ -81,20 +81,20 @@ def test_an_operator_that_was_moved_stays_until_all_is_planned_anew(tmp_path: Pa
     hub.submit(WIDE, "wide", "S2")
     hub.submit(NARROW, "narrow", "S1")
     hub.step()
-    (id, *_) = hub.desk.current_deployment.operators
-    operator_moves.move_operator(hub.desk, id, "N4")
-    hub.desk.resting.since = 1
+    (id, *_) = hub.registry.current_deployment.operators
+    operator_moves.move_operator(hub.registry, id, "N4")
+    hub.registry.resting.since = 1
     hub.submit(LONG, "long", "S2")
     hub.step()
     hub = SteppedHub(tmp_path / "hub", data, NETWORK, AT)
-    assert hub.desk.current_deployment.operators[id].is_pinned, "whoever goes on knows it"
-    while not hub.desk.resting.is_settled:
-        hub.desk.resting.review_next()
-    assert hub.desk.current_deployment.operators[id].node == "N4"
-    assert operator_moves.replan_queries(hub.desk).is_adopted
-    assert not any(o.is_pinned for o in hub.desk.current_deployment.operators.values())
-    assert "N4" not in {o.node for o in hub.desk.current_deployment.operators.values()}
-    while hub.desk.ledger.epoch < BATCHES - 1:
+    assert hub.registry.current_deployment.operators[id].is_pinned, "whoever goes on knows it"
+    while not hub.registry.resting.is_settled:
+        hub.registry.resting.review_next()
+    assert hub.registry.current_deployment.operators[id].node == "N4"
+    assert operator_moves.replan_queries(hub.registry).is_adopted
+    assert not any(o.is_pinned for o in hub.registry.current_deployment.operators.values())
+    assert "N4" not in {o.node for o in hub.registry.current_deployment.operators.values()}
+    while hub.registry.ledger.epoch < BATCHES - 1:
         hub.step()
     assert hub.answered("wide") == expected(data, WIDE)
 
@@ -107,7 +107,7 @@ def test_what_is_looked_at_takes_its_share_of_the_time_and_no_more(
     hub.submit(LONG, "long", "S2")
     times = iter(range(0, 1000, 2))
     monkeypatch.setattr("braid.hub.reoptimizer.clock", SimpleNamespace(perf_counter=times.__next__))
-    resting, looked = hub.desk.resting, []
+    resting, looked = hub.registry.resting, []
     resting.share = 0.1
     for _ in range(30):
         before = len(resting.left)
@@ -120,7 +120,7 @@ def test_what_is_looked_at_takes_its_share_of_the_time_and_no_more(
 def test_at_one_site_nothing_is_looked_at_again(tmp_path: Path) -> None:
     hub = SteppedHub(tmp_path / "hub", tables(2))
     hub.submit(WIDE, "wide")
-    assert hub.desk.resting.is_settled
+    assert hub.registry.resting.is_settled
 
 
 def test_what_cannot_be_built_from_the_tuples_that_came_stays_as_it_is(
@@ -131,7 +131,7 @@ def test_what_cannot_be_built_from_the_tuples_that_came_stays_as_it_is(
     hub.submit(WIDE, "wide", "S1")
     hub.submit(LONG, "long", "S2")
     hub.step()
-    before = hub.desk.current_deployment
+    before = hub.registry.current_deployment
 
     def fails(self: OperatorRuntime, operators: Any, *_: Any) -> Any:
         raise running_operators.ExpressionError(duckdb.OutOfRangeException("too large"))
@@ -142,9 +142,9 @@ def test_what_cannot_be_built_from_the_tuples_that_came_stays_as_it_is(
     other = replace(other, operators={**other.operators, id: newer})
     monkeypatch.setattr("braid.hub.reoptimizer.review_item", lambda *_: other)
     monkeypatch.setattr(OperatorRuntime, "build_operators", fails)
-    while not hub.desk.resting.is_settled:
-        hub.desk.resting.review_next()
-    assert hub.desk.current_deployment is before
+    while not hub.registry.resting.is_settled:
+        hub.registry.resting.review_next()
+    assert hub.registry.current_deployment is before
 
 
 def test_flows_are_counted_where_they_go_and_modelled_beside(
@@ -186,13 +186,13 @@ def counted_and_modelled(folder: Path, reuse: Any) -> dict[str, tuple[float, flo
     hub = SteppedHub(folder, tables(9), NETWORK, AT, reuse)
     for i, (sql, at) in enumerate(zip((WIDE, NARROW, LONG, THREE, CROSS), "12221", strict=True)):
         hub.submit(sql, f"q{i}", f"S{at}")
-    while hub.desk.ledger.epoch < BATCHES - 1:
+    while hub.registry.ledger.epoch < BATCHES - 1:
         hub.step()
-    model, deployment = hub.desk.make_planner().model, hub.desk.current_deployment
+    model, deployment = hub.registry.make_planner().model, hub.registry.current_deployment
     seconds = 60 * (BATCHES - 1)
     costs, did = (
-        hub_metrics.costs_table(list(hub.desk.log.store.events.read_since(0))),
-        hub_metrics.metrics_table(hub.desk.path, hub.desk.ledger.operators.values()),
+        hub_metrics.costs_table(list(hub.registry.log.store.events.read_since(0))),
+        hub_metrics.metrics_table(hub.registry.path, hub.registry.ledger.operators.values()),
     )
     sent = costs[costs["batch"] > 0]["byte_seconds_measured"].sum()
     tuples = did[did["batch"] > did["batch"].min()][["received_tuples", "results"]].sum().sum()
@@ -222,24 +222,26 @@ def test_the_papers_queries_are_deployed_as_figure_1_has_them(tmp_path: Path) ->
     hub = SteppedHub(tmp_path / "hub", data, network, at, rates=rates)
     q1 = Q1.replace("'DL'", "'B6'")
     hub.submit(q1, "Q1", "SINK3")
-    nodes = {o.definition.streams: o.node for o in hub.desk.current_deployment.operators.values()}
+    nodes = {
+        o.definition.streams: o.node for o in hub.registry.current_deployment.operators.values()
+    }
     assert nodes["checkins", "flights"] == "N1" and nodes[tuple(sorted(at))] == "N3"
     hub.step()
     hub.step()
     assert hub.submit(Q2, "Q2 there", "SINK1").reuse_kind == "new"
-    hub.desk.withdraw_query("Q2 there")
+    hub.registry.withdraw_query("Q2 there")
     assert hub.submit(Q2, "Q2", "SINK4").reuse_kind == "relaxed"
     with pytest.raises(ValueError, match="N1 cannot be spared: there is no path from CHECKINS"):
-        operator_moves.fail_node(hub.desk, "N1")  # SINK4 has no other neighbor
+        operator_moves.fail_node(hub.registry, "N1")  # SINK4 has no other neighbor
     hub.step()
-    hub.desk.withdraw_query("Q2")
-    operator_moves.fail_node(hub.desk, "N1")
-    assert "N1" not in {o.node for o in hub.desk.current_deployment.operators.values()}
-    while hub.desk.ledger.epoch < BATCHES - 1:
+    hub.registry.withdraw_query("Q2")
+    operator_moves.fail_node(hub.registry, "N1")
+    assert "N1" not in {o.node for o in hub.registry.current_deployment.operators.values()}
+    while hub.registry.ledger.epoch < BATCHES - 1:
         hub.step()
     alone = SteppedHub(tmp_path / "alone", data)
     alone.submit(q1, "Q1")
-    while alone.desk.ledger.epoch < BATCHES - 1:
+    while alone.registry.ledger.epoch < BATCHES - 1:
         alone.step()
     told = hub.answered("Q1")
     assert told == alone.answered("Q1") and told, "nothing of what Q2 asked for is among it"
@@ -248,30 +250,33 @@ def test_the_papers_queries_are_deployed_as_figure_1_has_them(tmp_path: Path) ->
 def test_what_cannot_be_asked_of_a_network_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     hub = SteppedHub(tmp_path / "hub", tables(4), NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
-    before = hub.desk.ledger
-    desk, here = hub.desk, next(iter(hub.desk.current_deployment.operators))
+    before = hub.registry.ledger
+    registry, here = hub.registry, next(iter(hub.registry.current_deployment.operators))
     bad: list[tuple[Callable[[], Any], str]] = [
         (lambda: hub.submit(WIDE, "other"), "the query is not said where; sink= must be one of S1, S2"),
         (lambda: hub.submit(WIDE, "other", "N1"), "asked at 'N1'; sink= must be one of S1, S2"),
         (lambda: hub.submit(WIDE, "wide", "S1"), "a query named 'wide' is being answered"),
         (lambda: hub.submit(WIDE, "o", "S1", lifetime="soon"), "the lifetime of 'o' is 'soon'"),
-        (lambda: operator_moves.move_operator(desk, 77, "N1"), "no operator is 77; there are: 0"),
-        (lambda: operator_moves.move_operator(desk, here, "F"), "F is a source; operators are at nodes"),
-        (lambda: operator_moves.move_operator(desk, here, "X"), "no node is named 'X'"),
-        (lambda: operator_moves.fail_node(desk, "S1"), "S1 is a sink; operators are at nodes"),
-        (lambda: operator_moves.restore_node(desk, "N1"), "N1 is not down; down are none"),
-        (lambda: desk.withdraw_query("nobody"), "no query is named 'nobody'; there are: wide"),
+        (lambda: operator_moves.move_operator(registry, 77, "N1"), "no operator is 77; there are: 0"),
+        (lambda: operator_moves.move_operator(registry, here, "F"), "F is a source; operators are at nodes"),
+        (lambda: operator_moves.move_operator(registry, here, "X"), "no node is named 'X'"),
+        (lambda: operator_moves.fail_node(registry, "S1"), "S1 is a sink; operators are at nodes"),
+        (lambda: operator_moves.restore_node(registry, "N1"), "N1 is not down; down are none"),
+        (lambda: registry.withdraw_query("nobody"), "no query is named 'nobody'; there are: wide"),
         (lambda: hub.submit("SELECT f.ts + f.id FROM " + FC.format(f=1, c=1), "x", "S1"), "not known to"),
     ]  # fmt: skip
     for act, said in bad:
         with pytest.raises(ValueError, match=said):
             act()
-    assert desk.ledger == before and not operator_moves.replan_queries(desk, dry=True).is_adopted
+    assert (
+        registry.ledger == before
+        and not operator_moves.replan_queries(registry, dry=True).is_adopted
+    )
     alone = SteppedHub(tmp_path / "alone", tables(4))
     with pytest.raises(ValueError, match="this hub has one site, no network"):
         alone.submit(WIDE, "wide", "S1")
     with pytest.raises(ValueError, match="this hub has one site; nodes are those of"):
-        operator_moves.fail_node(alone.desk, "N1")
+        operator_moves.fail_node(alone.registry, "N1")
     with pytest.raises(ValueError, match="stream flights comes from no known node"):
         QueryHub(tables(4), "ts", network=NETWORK)
     with pytest.raises(ValueError, match="that needs network="):

@@ -50,18 +50,18 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> SteppedHub:
     hub.step()
     hub.submit(THREE, "three", "S2")
     hub.step()
-    operator = hub.desk.current_deployment.queries["wide"].operator
-    operator_moves.move_operator(hub.desk, operator, "N4")
-    operator_moves.fail_node(hub.desk, "N4")
+    operator = hub.registry.current_deployment.queries["wide"].operator
+    operator_moves.move_operator(hub.registry, operator, "N4")
+    operator_moves.fail_node(hub.registry, "N4")
     hub.step()
-    operator_moves.restore_node(hub.desk, "N4")
-    hub.desk.withdraw_query("three")
+    operator_moves.restore_node(hub.registry, "N4")
+    hub.registry.withdraw_query("three")
     return hub
 
 
 def test_after_every_event_the_scene_is_what_is_deployed(hub: SteppedHub) -> None:
-    moments = hub_moments(hub.desk.log.store.events.read_since(0))
-    now, deployment = moments[-1], hub.desk.current_deployment
+    moments = hub_moments(hub.registry.log.store.events.read_since(0))
+    now, deployment = moments[-1], hub.registry.current_deployment
     assert {id: b.node for id, b in now.operators.items()} == {
         o.id: o.node for o in deployment.operators.values()
     }
@@ -79,7 +79,7 @@ def test_after_every_event_the_scene_is_what_is_deployed(hub: SteppedHub) -> Non
 
 def pictures(hub: SteppedHub) -> tuple[list[Any], list[Any]]:
     """Return the events of a hub, and the maps of its batches in the cockpit."""
-    happened = list(hub.desk.log.store.events.read_since(0))
+    happened = list(hub.registry.log.store.events.read_since(0))
     frames = recorded_page(happened)["frames"]
     return happened, [frame["state_map"]["hub"] for frame in frames]
 

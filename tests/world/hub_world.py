@@ -172,7 +172,7 @@ class HubWorld(World):
             )
             self._check_answer(run, served.name, statement, serving)
         self._check_events(run)
-        self._check_folder(run._desk.log.states)
+        self._check_folder(run._registry.log.states)
 
     def _check_answer(self, run: HubRun, name: str, statement: Statement, serving: Serving) -> None:
         found = _counted(run.query(name).results())

@@ -23,14 +23,14 @@ from braid.papers.reuse.hub_events import HubBatchCommitted
 class BatchAnswers:
     """Answers of each batch of a hub."""
 
-    def __init__(self, desk: QueryRegistry) -> None:
-        self._desk = desk
+    def __init__(self, registry: QueryRegistry) -> None:
+        self._registry = registry
         self._passed: dict[int, Mapping[str, int | None]] = {}
 
     def read_batch(self, epoch: int) -> dict[int, Any]:
         """Return the new rows of each query's answer by its id, without queries that have none."""
         answers = {}
-        for served in self._desk.ledger.queries:
+        for served in self._registry.ledger.queries:
             if _is_served(served, epoch):
                 answer = self._answer_query(served, epoch)
                 if answer is not None and has_rows(answer):
@@ -39,35 +39,35 @@ class BatchAnswers:
 
     def _answer_query(self, served: RegisteredQuery, epoch: int) -> Any:
         """Return the new rows of a query's answer; None: there is none."""
-        desk, query = self._desk, self._desk.asking.restore_query(served)
+        registry, query = self._registry, self._registry.asking.restore_query(served)
         if query.slide is None:
             spans = [s for s in served.serving_intervals if _covers(s, epoch)]
             ticks = TickRange(None, None, None)
-            return compose_answer(desk, served, query, spans, ticks, range(epoch, epoch + 1))
+            return compose_answer(registry, served, query, spans, ticks, range(epoch, epoch + 1))
         until = self._find_final_time(served, query, epoch)
         first = served.serving_intervals[0].first_epoch
         since = self._find_final_time(served, query, epoch - 1) if epoch > first else None
         if until is None or (since is not None and since >= until):
             return None
         begins = [t for t in (served.start_time, None if since is None else since - 1) if t]
-        began = [desk.ledger.first_event_times.get(s) for s in query.definition.streams]
+        began = [registry.ledger.first_event_times.get(s) for s in query.definition.streams]
         start = None if None in began else max(t for t in began if t is not None)
         ticks = TickRange(max(begins, default=None), until, start)
         spans = [s for s in served.serving_intervals if s.first_epoch <= epoch]
-        return compose_answer(desk, served, query, spans, ticks, range(epoch + 1))
+        return compose_answer(registry, served, query, spans, ticks, range(epoch + 1))
 
     def _find_final_time(
         self, served: RegisteredQuery, query: StreamQuery, epoch: int
     ) -> int | None:
         """Return the event time before which ticks are final after a batch; None: no tick is."""
         passed = find_least_time(self._read_passed_times(epoch), query.definition.streams)
-        ledger = self._desk.ledger
+        ledger = self._registry.ledger
         return find_final_time(ledger, served, query) if passed == LAST_TIME else passed
 
     def _read_passed_times(self, epoch: int) -> Mapping[str, int | None]:
         """Return the event times that streams have passed with a batch."""
         if epoch not in self._passed:
-            events = self._desk.log.store.events
+            events = self._registry.log.store.events
             recent = {
                 e.epoch: e.passed_times
                 for e in events.recent_events()

@@ -24,9 +24,9 @@ class HubBatchLoop(EmptyBatchRun):
 
     _kind = "hub"
 
-    def __init__(self, store: RunStore, pace: float, desk: QueryRegistry) -> None:
+    def __init__(self, store: RunStore, pace: float, registry: QueryRegistry) -> None:
         super().__init__(store, pace)
-        self._desk = desk
+        self._registry = registry
         self.seconds: list[float] = []
         """Wall-clock seconds of each batch since this start: reading, all operators and the commit.
         """
@@ -34,31 +34,31 @@ class HubBatchLoop(EmptyBatchRun):
     @property
     def state(self) -> HubState:
         """State of the hub, as of its last commit."""
-        return self._desk.ledger
+        return self._registry.ledger
 
     @property
     def _event_log(self) -> EventLog:
         return self.store.events
 
     def _waits_for_silence(self) -> bool:
-        return self._desk.reader.last_batch is None
+        return self._registry.reader.last_batch is None
 
     def _has_due_answers(self) -> bool:
-        return self._desk.works.has_due_answers()
+        return self._registry.works.has_due_answers()
 
     def _run_empty_batch(self) -> None:
         with self.store.raise_if_superseded():
-            run_empty_batch(self._desk)
+            run_empty_batch(self._registry)
 
     @property
     def _has_ended(self) -> bool:
         """Whether all streams have ended."""
-        last = self._desk.reader.last_batch
+        last = self._registry.reader.last_batch
         return self.state.is_closed or (last is not None and self.state.micro_batch >= last)
 
     @property
     def _is_closed(self) -> bool:
-        return self._has_ended and not self._desk.works.needs_closing_batch()
+        return self._has_ended and not self._registry.works.needs_closing_batch()
 
     def _take_over(self) -> None:
         self.store.take_over()
@@ -66,8 +66,8 @@ class HubBatchLoop(EmptyBatchRun):
 
     def _end_streams(self) -> None:
         if not self._has_ended:
-            run_empty_batch(self._desk, is_last=True)
-        answer_rest(self._desk)
+            run_empty_batch(self._registry, is_last=True)
+        answer_rest(self._registry)
         self._close_operators()
 
     @property
@@ -76,7 +76,7 @@ class HubBatchLoop(EmptyBatchRun):
 
         None: one of them has sent nothing. The last microsecond of the year 9999: they have ended.
         """
-        passed = {s: self.state.passed_times.get(s) for s in self._desk.reader.schemas}
+        passed = {s: self.state.passed_times.get(s) for s in self._registry.reader.schemas}
         times = find_other_times(passed).items()
         return {stream: None if t is None else to_datetime(t) for stream, t in times}
 
@@ -86,11 +86,11 @@ class HubBatchLoop(EmptyBatchRun):
 
         "waiting" has, by query that is not an inner join, the tuples by stream that are not final.
         """
-        waiting = self._desk.count_waiting(self.state.serving_queries)
+        waiting = self._registry.count_waiting(self.state.serving_queries)
         return super().status | {"watermark": self.watermark, "waiting": waiting}
 
     def _measure_progress(self) -> RunProgress:
-        state, last = self.state, self._desk.reader.last_batch
+        state, last = self.state, self._registry.reader.last_batch
         return RunProgress(
             state.epoch,
             state.micro_batch + 1,
@@ -110,7 +110,7 @@ class HubBatchLoop(EmptyBatchRun):
         self.seconds.append(current_environment().read_clock() - began)
 
     def _join_batch(self, source: Any, number: int) -> None:
-        run_batch(self._desk, source, number)
+        run_batch(self._registry, source, number)
 
     def _finish_batches(self) -> None:
         """Wait for the last batch, then until dropped block files are removed."""
@@ -118,14 +118,14 @@ class HubBatchLoop(EmptyBatchRun):
             super()._finish_batches()
             with self._turn, self.store.raise_if_superseded():
                 if self._has_ended and not self._stopping.is_set():
-                    answer_rest(self._desk)
+                    answer_rest(self._registry)
                 self._deliver_to_sink()
         except Exception as error:
             self._record_error(error)
         self._close_operators()
 
     def _close_operators(self) -> None:
-        for instance in [*self._desk.works.instances.values()]:
+        for instance in [*self._registry.works.instances.values()]:
             try:
                 instance.store.blocks.wait_for_removals()
             except Exception as error:
@@ -139,6 +139,6 @@ class HubBatchLoop(EmptyBatchRun):
         has passed, so that it may miss partners; ``behind`` says how far. "untimed": without event
         time, so that no query joined it. Raises DamagedRunError if a file is missing or damaged.
         """
-        reader, irregular = self._desk.reader, self.store.irregular
+        reader, irregular = self._registry.reader, self.store.irregular
         written = self.store.events.events_of_type(IrregularRowsWritten)
         return reader.read_irregular_rows(irregular.find_paths(written, [*reader.schemas], True))

@@ -38,91 +38,91 @@ from braid.util.durations import format_duration
 from braid.util.error_summary import take_first_line
 
 
-def run_batch(desk: QueryRegistry, source: Any, micro_batch: int) -> None:
+def run_batch(registry: QueryRegistry, source: Any, micro_batch: int) -> None:
     """Run a micro-batch through all operators unless it is committed already.
 
     A query whose expressions fail on the batch is ended; the others continue.
     """
     began = clock.perf_counter()
-    if micro_batch > desk.ledger.micro_batch:
-        _run_through(desk, source, HubBatch(desk.ledger.epoch + 1, micro_batch))
-    _end_expired_queries(desk)
-    desk.resting.review_next(clock.perf_counter() - began)
+    if micro_batch > registry.ledger.micro_batch:
+        _run_through(registry, source, HubBatch(registry.ledger.epoch + 1, micro_batch))
+    _end_expired_queries(registry)
+    registry.resting.review_next(clock.perf_counter() - began)
 
 
-def run_empty_batch(desk: QueryRegistry, is_last: bool = False) -> None:
+def run_empty_batch(registry: QueryRegistry, is_last: bool = False) -> None:
     """Run a batch without tuples, which answers those that wait.
 
     ``is_last``: all streams end before it, and the hub is closed.
     """
-    _run_through(desk, None, HubBatch(desk.ledger.epoch + 1, is_last=is_last))
+    _run_through(registry, None, HubBatch(registry.ledger.epoch + 1, is_last=is_last))
 
 
-def answer_rest(desk: QueryRegistry) -> None:
+def answer_rest(registry: QueryRegistry) -> None:
     """Run batches without tuples until none waits, after the end of all streams.
 
     Raises CoverageError if plans are checked, and some tuples are not answered.
     """
-    while desk.works.needs_closing_batch():
-        run_empty_batch(desk)
-    for instance in desk.works.instances.values():
+    while registry.works.needs_closing_batch():
+        run_empty_batch(registry)
+    for instance in registry.works.instances.values():
         instance.engine.drain(dict, lambda: False)  # nothing but the check
 
 
-def _run_through(desk: QueryRegistry, source: Any, batch: HubBatch) -> None:
-    while batch.epoch > desk.ledger.epoch:
+def _run_through(registry: QueryRegistry, source: Any, batch: HubBatch) -> None:
+    while batch.epoch > registry.ledger.epoch:
         try:
-            _join_and_commit(desk, source, batch)
+            _join_and_commit(registry, source, batch)
         except ExpressionError as fault:
-            _end_failed_queries(desk, fault, batch.epoch)
+            _end_failed_queries(registry, fault, batch.epoch)
 
 
-def _end_failed_queries(desk: QueryRegistry, fault: ExpressionError, epoch: int) -> None:
+def _end_failed_queries(registry: QueryRegistry, fault: ExpressionError, epoch: int) -> None:
     if fault.query:
         names = [fault.query]
     elif fault.bit is None:
-        names = pure.queries_reading(desk.current_deployment, [fault.operator])
+        names = pure.queries_reading(registry.current_deployment, [fault.operator])
     else:
-        names = pure.queries_using_demand(desk.current_deployment, fault.operator, fault.bit)
+        names = pure.queries_using_demand(registry.current_deployment, fault.operator, fault.bit)
     reason = f"it failed in batch {display_batch(epoch)}: {take_first_line(fault.error)}"
-    after = remove_queries(desk.current_deployment, *names)
-    ended = [QueryEnded(desk.ledger.epoch, name, reason) for name in names]
-    desk.switch_deployment(after, [*ended], reasons=dict.fromkeys(names, reason))
+    after = remove_queries(registry.current_deployment, *names)
+    ended = [QueryEnded(registry.ledger.epoch, name, reason) for name in names]
+    registry.switch_deployment(after, [*ended], reasons=dict.fromkeys(names, reason))
 
 
-def _join_and_commit(desk: QueryRegistry, source: Any, batch: HubBatch) -> None:
+def _join_and_commit(registry: QueryRegistry, source: Any, batch: HubBatch) -> None:
     began, epoch = clock.perf_counter(), batch.epoch
-    usage = _network_usage(desk)
-    after, deployment = desk.ledger.copy_mutable(), desk.current_deployment
+    usage = _network_usage(registry)
+    after, deployment = registry.ledger.copy_mutable(), registry.current_deployment
     tables: dict[str, pa.Table] = {}
     names: dict[str, dict[str, str]] = {}
     if batch.micro_batch is not None:
         after.micro_batch = batch.micro_batch
-        tables, names = desk.works.read_arrivals(source, deployment)
-    writing = desk.works.write_history(epoch, tables)
+        tables, names = registry.works.read_arrivals(source, deployment)
+    writing = registry.works.write_history(epoch, tables)
     noted: dict[str, _IrregularBatch] = {}
     for stream, rows in tables.items():
-        noted[stream] = _advance_clocks(after, stream, epoch, rows, desk.settings)
-        _record_arrivals(after, stream, rows, list(desk.reader.schemas[stream]))
+        noted[stream] = _advance_clocks(after, stream, epoch, rows, registry.settings)
+        _record_arrivals(after, stream, rows, list(registry.reader.schemas[stream]))
     irregular = _count_irregular(noted)
     after.irregular_counts = after.irregular_counts.add(irregular)
-    batch = batch._replace(clocks=_advance_hub(desk, after, batch.is_last))
-    arrived = desk.works.run_batch(tables, names, batch, deployment)
-    several = desk.settings.network is not None
-    rules = [desk.asking.delivery_rule(q) for q in after.serving_queries]
-    looked = rules if several else [t for t in rules if desk.asking.may_fail(t)]
-    matches = dict(deliver_batch(desk.works, looked, epoch))
-    flows = count_flows(desk.works, deployment, arrived, matches) if several else ()
+    batch = batch._replace(clocks=_advance_hub(registry, after, batch.is_last))
+    arrived = registry.works.run_batch(tables, names, batch, deployment)
+    several = registry.settings.network is not None
+    rules = [registry.asking.delivery_rule(q) for q in after.serving_queries]
+    looked = rules if several else [t for t in rules if registry.asking.may_fail(t)]
+    matches = dict(deliver_batch(registry.works, looked, epoch))
+    flows = count_flows(registry.works, deployment, arrived, matches) if several else ()
     after.epoch = epoch
     for stream, file in writing.finish_write().items():
         after.backfill_batches.setdefault(stream, []).append(file)
-    _trim_history(desk, after)
-    after.set_pins(desk.works.pin_operators())
+    _trim_history(registry, after)
+    after.set_pins(registry.works.pin_operators())
     committed = HubBatchCommitted(
         epoch,
-        {s: tables[s].num_rows if s in tables else 0 for s in desk.reader.schemas},
+        {s: tables[s].num_rows if s in tables else 0 for s in registry.reader.schemas},
         after.clocks,
-        tuple(desk.works.instances[id].last_metrics() for id in deployment.operators),
+        tuple(registry.works.instances[id].last_metrics() for id in deployment.operators),
         tuple(flows),
         usage,
         clock.perf_counter() - began,
@@ -131,22 +131,24 @@ def _join_and_commit(desk: QueryRegistry, source: Any, batch: HubBatch) -> None:
         irregular.ahead,
         after.irregular_counts,
         after.passed_times,
-        desk.count_waiting(after.serving_queries),
+        registry.count_waiting(after.serving_queries),
     )
     jumps = [each.jump for each in noted.values() if each.jump is not None]
-    desk.commit_change(after, [*jumps, *_write_irregular_rows(desk, after, tables), committed])
+    registry.commit_change(
+        after, [*jumps, *_write_irregular_rows(registry, after, tables), committed]
+    )
 
 
 def _write_irregular_rows(
-    desk: QueryRegistry, after: HubState, tables: Mapping[str, pa.Table]
+    registry: QueryRegistry, after: HubState, tables: Mapping[str, pa.Table]
 ) -> Iterator[IrregularRowsWritten]:
     """Write the irregular rows of a batch, and yield the event that names their files."""
-    files, write = list[IrregularFile](), desk.log.store.irregular.write_rows
-    for number, stream in enumerate(desk.reader.schemas):
+    files, write = list[IrregularFile](), registry.log.store.irregular.write_rows
+    for number, stream in enumerate(registry.reader.schemas):
         if stream in tables:
-            passed, clock = desk.ledger.passed_times.get(stream), after.clocks[stream]
-            latest = None if clock is None else clock + desk.settings.ahead
-            columns = [*desk.reader.schemas[stream]]
+            passed, clock = registry.ledger.passed_times.get(stream), after.clocks[stream]
+            latest = None if clock is None else clock + registry.settings.ahead
+            columns = [*registry.reader.schemas[stream]]
             parts = [*_find_irregular_rows(tables[stream], columns, after.epoch, passed, latest)]
             if parts:
                 files.append(write(after.epoch, number, parts))
@@ -174,29 +176,29 @@ def _find_irregular_rows(
             yield make_irregular_rows(some.to_batches()[0], epoch, reason, far)
 
 
-def _advance_hub(desk: QueryRegistry, after: HubState, is_last: bool) -> dict[str, int | None]:
+def _advance_hub(registry: QueryRegistry, after: HubState, is_last: bool) -> dict[str, int | None]:
     """Record which streams have ended and what the others have passed. Return the clocks."""
     after.is_closed |= is_last
-    ended = desk.reader.list_ended(after.micro_batch)
-    ended = {*desk.reader.schemas} if after.is_closed else ended
-    after.passed_times = desk.settings.find_passed_times(after.clocks, ended)
-    return desk.settings.advance_clocks(after.clocks, ended)
+    ended = registry.reader.list_ended(after.micro_batch)
+    ended = {*registry.reader.schemas} if after.is_closed else ended
+    after.passed_times = registry.settings.find_passed_times(after.clocks, ended)
+    return registry.settings.advance_clocks(after.clocks, ended)
 
 
-def _network_usage(desk: QueryRegistry) -> float:
-    if desk.settings.network is None:
+def _network_usage(registry: QueryRegistry) -> float:
+    if registry.settings.network is None:
         return 0.0
-    return desk.cost_model().network_usage(desk.current_deployment)
+    return registry.cost_model().network_usage(registry.current_deployment)
 
 
-def _trim_history(desk: QueryRegistry, ledger: HubState) -> None:
+def _trim_history(registry: QueryRegistry, ledger: HubState) -> None:
     """Trim history to the retention of the hub and the needs of its queries."""
-    settings = desk.settings
+    settings = registry.settings
     need: dict[str, int | None] = {
         s: None if t is None else t - settings.lateness[s] - settings.history
         for s, t in ledger.clocks.items()
     }
-    for q in desk.current_deployment.queries.values():
+    for q in registry.current_deployment.queries.values():
         progress = ledger.event_time_progress(q.definition.streams)
         for stream, span in zip(q.definition.streams, q.definition.history_spans, strict=True):
             since = need[stream]
@@ -207,22 +209,24 @@ def _trim_history(desk: QueryRegistry, ledger: HubState) -> None:
     trim_backfill(ledger, need)
 
 
-def _end_expired_queries(desk: QueryRegistry) -> None:
+def _end_expired_queries(registry: QueryRegistry) -> None:
     """End the queries whose lifetimes are over.
 
     The lifetime of a query that was submitted before its streams began starts with them.
     """
-    for q in desk.ledger.serving_queries:
-        streams = desk.asking.restore_query(q).definition.streams
-        progress = desk.event_time_progress(streams)
+    for q in registry.ledger.serving_queries:
+        streams = registry.asking.restore_query(q).definition.streams
+        progress = registry.event_time_progress(streams)
         if q.lifetime is None or progress is None:
             continue
         since = q.start_time
         if since is None:
-            began = [desk.ledger.first_event_times.get(s) for s in streams]
+            began = [registry.ledger.first_event_times.get(s) for s in streams]
             since = max(t for t in began if t is not None)
         if progress >= since + q.lifetime:
-            desk.withdraw_query(q.name, f"its lifetime of {format_duration(q.lifetime)} is over")
+            registry.withdraw_query(
+                q.name, f"its lifetime of {format_duration(q.lifetime)} is over"
+            )
 
 
 class _IrregularBatch(NamedTuple):

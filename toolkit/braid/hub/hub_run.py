@@ -48,7 +48,7 @@ class HubRun(HubBatchLoop):
     ) -> None:
         super().__init__(store, pace, QueryRegistry(store, reader, settings))
         self.settings = settings
-        answers = BatchAnswers(self._desk)
+        answers = BatchAnswers(self._registry)
         self._sink = None if give is None else BatchSink(give, store, answers.read_batch)
         if self.state.epoch < 0:
             self._submit_initial_queries(queries)
@@ -72,8 +72,11 @@ class HubRun(HubBatchLoop):
             for name, arguments in queries.items()
             if name not in there
         }
-        self._desk.check_queries(
-            [self._desk.admit_query(name=name, **arguments) for name, arguments in given.items()]
+        self._registry.check_queries(
+            [
+                self._registry.admit_query(name=name, **arguments)
+                for name, arguments in given.items()
+            ]
         )
         for name, arguments in given.items():
             self.submit(name=name, **arguments)
@@ -86,7 +89,7 @@ class HubRun(HubBatchLoop):
         there = {q.name: q for q in self.state.queries}
         for name, given in queries.items():
             arguments = {"sql": given} if isinstance(given, str) else dict(given)
-            here = self._desk.parse_query(name=name, **arguments)
+            here = self._registry.parse_query(name=name, **arguments)
             if name not in there:
                 raise ValueError(
                     f"{self.store.path} holds a hub that has not been asked query {name!r}; start "
@@ -102,7 +105,7 @@ class HubRun(HubBatchLoop):
     @property
     def deployment(self) -> Deployment:
         """Deployed operators and queries, as planners see them."""
-        return self._desk.current_deployment
+        return self._registry.current_deployment
 
     @property
     def operators(self) -> dict[int, Any]:
@@ -111,7 +114,7 @@ class HubRun(HubBatchLoop):
 
     def operator_blocks(self, operator: int) -> tuple[Block, ...]:
         """Return the live blocks of a deployed operator. Raises KeyError if it is not deployed."""
-        return tuple(self._desk.works.instances[operator].engine.state.blocks.values())
+        return tuple(self._registry.works.instances[operator].engine.state.blocks.values())
 
     # Queries.
 
@@ -125,7 +128,7 @@ class HubRun(HubBatchLoop):
 
         Raises ValueError if there was none.
         """
-        return HubQuery(self, self._desk.last_query(name).number)
+        return HubQuery(self, self._registry.last_query(name).number)
 
     def submit(
         self,
@@ -157,10 +160,10 @@ class HubRun(HubBatchLoop):
         Raises ValueError for an invalid query; nothing has changed then.
         """
         with self._take_turn():
-            new = self._desk.admit_query(
+            new = self._registry.admit_query(
                 sql, name, sink, windows=windows, slide=slide, lifetime=lifetime
             )
-            return HubQuery(self, self._desk.register_query(new).number)
+            return HubQuery(self, self._registry.register_query(new).number)
 
     def explain(
         self,
@@ -172,10 +175,10 @@ class HubRun(HubBatchLoop):
     ) -> str:
         """Return in words how a query would be answered, and the alternatives. Nothing changes."""
         with self._turn:
-            new = self._desk.admit_query(
+            new = self._registry.admit_query(
                 sql, sink=sink, windows=windows, slide=slide, lifetime=lifetime
             )
-            decision = self._desk.plan_query(new)
+            decision = self._registry.plan_query(new)
             site = self.settings.network is None
             return "\n".join(
                 explain_decision(self.deployment, new.parsed.definition, decision, site)
@@ -184,15 +187,15 @@ class HubRun(HubBatchLoop):
     def withdraw(self, name: str) -> None:
         """Withdraw a query. Raises ValueError if no active query has this name."""
         with self._take_turn():
-            self._desk.withdraw_query(name)
+            self._registry.withdraw_query(name)
 
     def query_results(self, number: int | str) -> Any:
         """Return the answer to a query so far; see ``HubQuery.results``."""
         with self._turn:
             if isinstance(number, str):
-                number = self._desk.last_query(number).number
+                number = self._registry.last_query(number).number
             served = self.state.queries[number]
-            return answer_query(self._desk, served)
+            return answer_query(self._registry, served)
 
     # Operators.
 
@@ -203,7 +206,7 @@ class HubRun(HubBatchLoop):
         operators.
         """
         with self._take_turn():
-            operator_moves.move_operator(self._desk, operator, node)
+            operator_moves.move_operator(self._registry, operator, node)
 
     def fail_node(self, node: str) -> None:
         """Mark a node as failed and the state of its operators as lost.
@@ -212,12 +215,12 @@ class HubRun(HubBatchLoop):
         No result is lost or delivered twice. Raises ValueError if a stream or query needs the node.
         """
         with self._take_turn():
-            operator_moves.fail_node(self._desk, node)
+            operator_moves.fail_node(self._registry, node)
 
     def restore_node(self, node: str) -> None:
         """Mark a failed node as available. Operators move only with the next planning."""
         with self._take_turn():
-            operator_moves.restore_node(self._desk, node)
+            operator_moves.restore_node(self._registry, node)
 
     def replan(self, dry: bool = False) -> operator_moves.ReplanResult:
         """Plan all queries again, and adopt the plan if it saves more than it costs.
@@ -225,7 +228,7 @@ class HubRun(HubBatchLoop):
         ``dry``: return the result without adopting it.
         """
         with self._take_turn():
-            return operator_moves.replan_queries(self._desk, dry)
+            return operator_moves.replan_queries(self._registry, dry)
 
     # Metrics.
 
@@ -272,7 +275,7 @@ class HubRun(HubBatchLoop):
         described = self.state.describe_irregular()
         irregular = f" ({described})" if described else ""
         return (
-            f"HubRun({', '.join(self._desk.reader.schemas)}: {len(self.queries)} queries on "
+            f"HubRun({', '.join(self._registry.reader.schemas)}: {len(self.queries)} queries on "
             f"{len(self.operators)} operators, {self.state.epoch + 1} batches{irregular}, in "
             f"{str(self.store.path)!r})"
         )

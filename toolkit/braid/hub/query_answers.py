@@ -28,7 +28,7 @@ class _AnswerSource(Protocol):
     def reader(self) -> StreamReader: ...
 
 
-def answer_query(desk: QueryRegistry, served: RegisteredQuery) -> Any:
+def answer_query(registry: QueryRegistry, served: RegisteredQuery) -> Any:
     """Return a query's answer so far.
 
     The first ticks of a query with a SLIDE include matches that were there before it was submitted.
@@ -36,16 +36,16 @@ def answer_query(desk: QueryRegistry, served: RegisteredQuery) -> Any:
     Raises DamagedRunError if a file is damaged. Raises QueryError if a selected expression fails on
     the matches; a Spark DataFrame raises Spark's error instead, when it is collected.
     """
-    query = desk.asking.restore_query(served)
+    query = registry.asking.restore_query(served)
     streams = query.definition.streams
-    began = [desk.ledger.first_event_times.get(s) for s in streams]
+    began = [registry.ledger.first_event_times.get(s) for s in streams]
     start = None if None in began else max(t for t in began if t is not None)
-    ticks = TickRange(served.start_time, find_final_time(desk.ledger, served, query), start)
-    return compose_answer(desk, served, query, served.serving_intervals, ticks)
+    ticks = TickRange(served.start_time, find_final_time(registry.ledger, served, query), start)
+    return compose_answer(registry, served, query, served.serving_intervals, ticks)
 
 
 def compose_answer(
-    desk: _AnswerSource,
+    registry: _AnswerSource,
     served: RegisteredQuery,
     query: StreamQuery,
     spans: Sequence[ServingInterval],
@@ -59,27 +59,27 @@ def compose_answer(
     past = query.slide is not None
     try:
         parts = [
-            _make_answer_part(desk, span, past and span is served.serving_intervals[0], epochs)
+            _make_answer_part(registry, span, past and span is served.serving_intervals[0], epochs)
             for span in spans
         ]
     except DamagedRunError as damaged:
         raise DamagedRunError(f"{damaged}; the answer to {served.name!r} needs it") from None
     try:
-        return desk.reader.answer_query(query, parts, ticks)
-    except desk.reader.evaluation_errors as error:
+        return registry.reader.answer_query(query, parts, ticks)
+    except registry.reader.evaluation_errors as error:
         reason = take_first_line(error)
         raise QueryError(f"the answer to {served.name!r} fails: {reason}") from error
 
 
 def _make_answer_part(
-    desk: _AnswerSource, span: ServingInterval, past: bool, epochs: range | None
+    registry: _AnswerSource, span: ServingInterval, past: bool, epochs: range | None
 ) -> AnswerPart:
     """Return the results of an operator that its pinned entry names. Each is verified.
 
     ``epochs``: batches whose results are read; None: all.
     """
-    pin = desk.ledger.operators[operator_key(span.operator, span.version)]
-    store = open_operator(desk.path, pin)
+    pin = registry.ledger.operators[operator_key(span.operator, span.version)]
+    store = open_operator(registry.path, pin)
     check_pin(store, pin)
     spec = read_operator_spec(store)
     first = 0 if past else spec.batch_of_epoch(span.first_epoch)

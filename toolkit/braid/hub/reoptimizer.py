@@ -60,8 +60,8 @@ class Reoptimizer:
 
     share = SHARE
 
-    def __init__(self, desk: ReoptimizableHub) -> None:
-        self.desk = desk
+    def __init__(self, registry: ReoptimizableHub) -> None:
+        self.registry = registry
         self.left, self.changed = deque[Item](), True
         self.since, self.lasted, self.owed = 0, 0.0, 0.0
         self.looks = ReviewQueue()
@@ -77,7 +77,7 @@ class Reoptimizer:
         self.changed |= bool(done.build or done.drop)
         self.looks.note_change(old, new)
         if queries:
-            self.since, self.planner = self.desk.latest_event_time(), None
+            self.since, self.planner = self.registry.latest_event_time(), None
 
     def review_next(self, batch: float = math.inf) -> None:
         """Review one more item after a batch that took ``batch`` seconds.
@@ -86,7 +86,7 @@ class Reoptimizer:
         exceed their share of the time. If a new plan cannot be built from the tuples received, the
         deployment stays.
         """
-        self.since = self.since or self.desk.latest_event_time()
+        self.since = self.since or self.registry.latest_event_time()
         self.owed = max(0.0, self.owed - self.share * batch)
         if self.is_settled or self.owed > 0:
             return
@@ -102,9 +102,9 @@ class Reoptimizer:
         The next round covers all items if the deployment has lasted twice as long, else those near
         a change.
         """
-        desk, next_one = self.desk, not self.left
-        if next_one or self.planner is None or self.down != desk.ledger.failed_nodes:
-            self.planner, self.down = desk.make_planner(), list(desk.ledger.failed_nodes)
+        registry, next_one = self.registry, not self.left
+        if next_one or self.planner is None or self.down != registry.ledger.failed_nodes:
+            self.planner, self.down = registry.make_planner(), list(registry.ledger.failed_nodes)
         if next_one:
             if self._has_doubled:
                 self.looks = ReviewQueue()
@@ -113,19 +113,19 @@ class Reoptimizer:
                 if self._has_doubled
                 else min(self.lasted, self._expected_lifetime_seconds())
             )
-            self.left.extend(self.looks.due_items(self.planner.model, desk.current_deployment))
+            self.left.extend(self.looks.due_items(self.planner.model, registry.current_deployment))
             self.changed = False
         return self.planner
 
     def _review_item(self, planner: Planner, item: Item) -> None:
-        desk, old = self.desk, self.desk.current_deployment
+        registry, old = self.registry, self.registry.current_deployment
         self.looks.mark_reviewed(item)
         new = review_item(
-            planner, old, item, desk.latest_event_time(), self._expected_lifetime_seconds()
+            planner, old, item, registry.latest_event_time(), self._expected_lifetime_seconds()
         )
         with suppress(QueryError):
             if new is not old:
-                desk.switch_deployment(new, desk.migration_events(new))
+                registry.switch_deployment(new, registry.migration_events(new))
 
     @property
     def is_settled(self) -> bool:
@@ -135,7 +135,7 @@ class Reoptimizer:
         site is always settled.
         """
         due = self.left or self.changed or self._has_doubled
-        return self.desk.settings.network is None or not due
+        return self.registry.settings.network is None or not due
 
     @property
     def _has_doubled(self) -> bool:
@@ -148,7 +148,7 @@ class Reoptimizer:
         That is the time since queries last changed, and at least an hour.
         """
         return (
-            max(HORIZON, (self.desk.latest_event_time() - self.since) / 1e6)
+            max(HORIZON, (self.registry.latest_event_time() - self.since) / 1e6)
             if self.since
             else HORIZON
         )

@@ -88,21 +88,21 @@ def play_day(
 ) -> AirportDay:
     """Play the day in a new folder."""
     network, _, at = figure_1_example()
-    desk = _make_query_registry(folder, flights, batches, reuse, network, at)
+    registry = _make_query_registry(folder, flights, batches, reuse, network, at)
     for n in range(batches):
         for name, (after, sink, sql) in ASKED.items():
             if after == n:
-                new = desk.admit_query(sql, name, sink, windows=None, slide=None, lifetime=None)
-                desk.register_query(new)
+                new = registry.admit_query(sql, name, sink, windows=None, slide=None, lifetime=None)
+                registry.register_query(new)
         if n == WITHDRAWN[1]:
-            desk.withdraw_query(WITHDRAWN[0])
+            registry.withdraw_query(WITHDRAWN[0])
         if n == FAILS[1]:
-            operator_moves.fail_node(desk, FAILS[0])
+            operator_moves.fail_node(registry, FAILS[0])
         if n == RESTORED:
-            operator_moves.restore_node(desk, FAILS[0])
-            operator_moves.replan_queries(desk)
-        run_batch(desk, n, n)
-    return AirportDay(desk)
+            operator_moves.restore_node(registry, FAILS[0])
+            operator_moves.replan_queries(registry)
+        run_batch(registry, n, n)
+    return AirportDay(registry)
 
 
 def repeat_queries(day: AirportDay) -> AirportDay:
@@ -135,15 +135,15 @@ def _make_query_registry(
     hour = 3600 * 10**6 // airport.SCALE
     store = RunStore(folder)
     store.create_run({"hub": sorted(data), "ready": False})
-    desk = QueryRegistry(
+    registry = QueryRegistry(
         store,
         reader,
         HubSettings(
             "ts", dict.fromkeys(at, 0), UNITS["day"], reuse, 3 * hour, network, dict(at), None
         ),
     )
-    desk.resting.share = math.inf  # review after each batch, so that days are reproducible
-    return desk
+    registry.resting.share = math.inf  # review after each batch, so that days are reproducible
+    return registry
 
 
 def isolated_results(
@@ -151,17 +151,17 @@ def isolated_results(
 ) -> dict[str, Counter[Any]]:
     """Return the results of each query without sharing: on one site, an operator for each."""
     here = dict.fromkeys(airport.TYPES, "here")
-    desk = _make_query_registry(folder, flights, batches, "separate", None, here)
+    registry = _make_query_registry(folder, flights, batches, "separate", None, here)
     for n in range(batches):
         for name, (after, _, sql) in ASKED.items():
             if after == n:
-                desk.register_query(
-                    desk.admit_query(sql, name, None, windows=None, slide=None, lifetime=None)
+                registry.register_query(
+                    registry.admit_query(sql, name, None, windows=None, slide=None, lifetime=None)
                 )
         if n == WITHDRAWN[1]:
-            desk.withdraw_query(WITHDRAWN[0])
-        run_batch(desk, n, n)
-    return {name: count_rows(answer_query(desk, desk.last_query(name))) for name in ASKED}
+            registry.withdraw_query(WITHDRAWN[0])
+        run_batch(registry, n, n)
+    return {name: count_rows(answer_query(registry, registry.last_query(name))) for name in ASKED}
 
 
 def count_rows(table: pa.Table) -> Counter[Any]:
