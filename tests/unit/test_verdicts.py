@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from inspect import getclosurevars
 from pathlib import Path
 
 import mutations
@@ -49,6 +50,7 @@ KNOWN = re.compile(
 LENGTH = re.compile(r"\d+ ?(s|ms|batches|seeds?|queries|nodes|values|Q1)\b|\d|examples?|early")
 """How long, how often or on how much."""
 VARIED = {
+    r"the policy \(": r"γ = .*T_r = .*T_c = ",
     r"\bCTR\b": r"L\b|copies|HyperCube|CTR's own",
     "counted and priced|ATR .* and CTR .* PSP": "σ",
 }
@@ -81,6 +83,16 @@ def test_a_reason_has_no_alternatives() -> None:
     }
     doubtful = re.compile(r"\b(or|likely|perhaps|probably|maybe)\b")
     assert not {name: text for name, text in unquoted.items() if doubtful.search(text)}
+
+
+def test_every_setting_is_one_of_its_study() -> None:
+    """Verdicts are those of the code, except for the number of seeds."""
+    settings = set()
+    for check in (c for study in STUDIES for c in study.CLAIMS._checks):
+        values = getclosurevars(check.test).nonlocals
+        settings |= {values["setting"], *values["self"].settings.values()}
+    one = [(c, re.sub(r"the mean of \d+ seeds", "one seed", c["setting"])) for c in VERDICTS]
+    assert not [sentence(c) for c, setting in one if setting not in settings]
 
 
 def test_a_setting_names_what_its_study_varies() -> None:
@@ -168,6 +180,6 @@ def test_a_yes_names_the_fault_that_breaks_it() -> None:
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda s: s.__name__.split(".")[1])
 def test_every_claim_of_a_study_has_a_setting(study: object) -> None:
-    """Of those that take no figures, the claims themselves; of others, their places."""
+    """A claim without figures is looked at itself, and one with figures in the registry."""
     registry = study.CLAIMS  # type: ignore[attr-defined]
     assert all(c.setting for c in registry.test_claims())
