@@ -57,7 +57,7 @@ cluster: $(READY) java ## run a small Spark cluster on this machine until it is 
 	@$(BIN)/braid cluster $(ARGS)
 
 bench: $(READY) java ## all benchmarks, one after the other, and docs/performance.md from them; ARGS=--quick to try
-	@rm -f runs/bench/*.json
+	@rm -f $(if $(findstring --quick,$(ARGS)),runs/bench,benchmarks/figures)/*.json
 	@failed=; for file in $(sort $(wildcard benchmarks/[!_]*.py)); do echo "== $$file"; $(BIN)/python $$file $(ARGS) || failed="$$failed $$file"; done; \
 	$(BIN)/python benchmarks/_page.py $(findstring --quick,$(ARGS)) && [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
