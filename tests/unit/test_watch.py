@@ -218,9 +218,8 @@ def test_a_replay_is_a_page_that_needs_no_network(folder, tmp_path, capsys):
     assert "-f replaces it" in capsys.readouterr().err
     assert main(["replay", str(folder), "-o", str(out), "-f"]) == 0
     assert main(["replay", str(folder), "-o", str(tmp_path / "out.png")]) == 2
-    picture = tmp_path / "out.png"
-    ending = f"braid: the file is '{picture}'; its name must end in .html or .htm\n"
-    assert capsys.readouterr().err == ending and not picture.exists()
+    ending = "braid: the file is 'out.png'; its name must end in .html or .htm\n"
+    assert capsys.readouterr().err == ending and not (tmp_path / "out.png").exists()
     assert main(["replay", str(tmp_path / "no"), "-o", str(out), "-f"]) == 2
     assert "neither a run folder nor a recording" in capsys.readouterr().err
     assert main(["watch", str(tmp_path / "no")]) == 2

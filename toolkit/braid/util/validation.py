@@ -169,7 +169,7 @@ def check_ending(file: Path, *endings: str) -> None:
     """
     if not file.name.lower().endswith(endings):
         raise ValueError(
-            f"the file is {format_value(str(file))}; its name must end in {' or '.join(endings)}"
+            f"the file is {format_value(file.name)}; its name must end in {' or '.join(endings)}"
         )
 
 
