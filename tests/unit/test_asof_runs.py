@@ -14,7 +14,9 @@ from braid import StreamJoin
 from braid.answer_check import check_answers
 from braid.arrow_join import ArrowJoinRun
 from braid.core.match_rules import MATCHES
+from braid.core.placement import Placement
 from braid.papers.baselines.centralized import Centralized
+from braid.papers.theta.grid import StaticGrid
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from models.asof import AsOfAnswer, AsOfRules, run_asof
@@ -216,3 +218,28 @@ def check_case(case: Case) -> None:
 @given(st.integers(0, 1 << 32))
 def test_runs_give_the_answers_of_the_model_in_the_same_batches(seed: int) -> None:
     check_case(draw_case(seed))
+
+
+@pytest.mark.parametrize("placement", [Centralized(), StaticGrid(4)])
+def test_ties_are_broken_by_the_columns_that_tuples_keep(
+    tmp_path: Path, placement: Placement
+) -> None:
+    """All columns of the stream are the default, and the one that numbers batches is not kept."""
+    late, early = pa.scalar(6_000_000, pa.timestamp("us")), pa.scalar(5_000_000, pa.timestamp("us"))
+    a = pa.table({"id": [1], "batch": [1], "k": [2], "ts": [late]})
+    b = pa.table({"batch": [0, 0], "id": [1, 2], "k": [2, 2], "ts": [early, early]})
+    arguments: dict[str, Any] = {"time": "ts", "match": "latest"}
+    join = StreamJoin({"a": a, "b": b}, "a.k = b.k", placement, **arguments)
+    run = join.start(tmp_path / "run", batches="batch", durability="process")
+    run.awaitTermination()
+    assert [row["b"]["id"] for row in run.results().to_pylist()] == [2]
+    again = StreamJoin.resume(tmp_path / "run", {"a": a, "b": b})
+    again.awaitTermination()
+    for wrong, place in (({"ties": ["batch"]}, "ties"), ({"order": "batch"}, "order")):
+        with pytest.raises(ValueError, match=f"the column .\\.batch, which {place} uses; number"):
+            StreamJoin({"a": a, "b": b}, "a.k = b.k", **arguments | wrong).start(
+                tmp_path / place, batches="batch"
+            )
+        assert not (tmp_path / place).exists()
+    with pytest.raises(ValueError, match="the column a.batch, which the condition uses"):
+        StreamJoin({"a": a, "b": b}, "a.batch = b.batch").start(tmp_path / "on", batches="batch")

@@ -267,6 +267,8 @@ def test_what_changes_do_not_go_with_is_refused(given: Any, said: str) -> None:
 def test_a_condition_reads_no_change_column_and_may_bound_no_time() -> None:
     with pytest.raises(ValueError, match=r"'a\.op' in the join condition is a change col"):
         StreamJoin({"a": A, "b": A}, "a.k = b.k AND a.op = 'insert'", changes={"a": "op"})
+    with pytest.raises(ValueError, match="where of a reads op, which says how a row changes"):
+        StreamJoin({"a": A, "b": A}, "a.k = b.k", changes={"a": "op"}, where={"a": "OP <> 'x'"})
     near = "a.k = b.k AND abs(unix_micros(a.ts) - unix_micros(b.ts)) < 5"
     with pytest.raises(ValueError, match="rows of a expire"):
         StreamJoin({"a": A, "b": A}, near, changes={"a": "op"}, time="ts")

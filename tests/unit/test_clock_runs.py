@@ -11,11 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from braid.core.placement import Placement
 from braid.core.run_events import BatchCommitted
 from braid.core.stream_clocks import advance_idle_clocks, set_ended_clocks, to_times
 from braid.execution.engine import Engine
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.baselines.hash_partition import HashPartition
+from braid.papers.theta.grid import StaticGrid
 from braid.stream_join import JoinRun, StreamJoin
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -220,6 +222,23 @@ def test_runs_follow_the_model_of_clocks(case: Case) -> None:
             assert [getattr(e, field) for e in committed] == [
                 tuple(counts[e.batch, s] for s in streams) for e in committed
             ]
+
+
+@pytest.mark.parametrize("placement", [Centralized(), StaticGrid(4)])
+def test_early_tuples_of_a_first_batch_are_rows_on_every_placement(
+    tmp_path: Path, placement: Placement
+) -> None:
+    """A grid cuts the batch into blocks, each of one event time."""
+    times = pa.array([0, 65_000_000], pa.timestamp("us"))
+    a = pa.table({"id": [0, 1], "ts": times, "batch": [0, 0]})
+    b = pa.table({"id": [0], "ts": times[:1], "batch": [1]})
+    join = StreamJoin(
+        {"a": a, "b": b}, "a.id = b.id OR true", placement, "15 s", "ts", ahead="1 minute"
+    )
+    run = join.start(tmp_path / "run", batches="batch", durability="process")
+    run.awaitTermination()
+    assert run.status["ahead"] == {"a": 1}
+    assert run.late()["reason"].to_pylist() == ["ahead"]
 
 
 def test_times_that_wait_for_support_survive_a_resume(tmp_path: Path) -> None:

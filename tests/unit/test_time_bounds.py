@@ -417,9 +417,7 @@ def test_a_branch_that_contradicts_the_rest_is_left_out_and_noted() -> None:
 def test_a_contradiction_names_its_conjuncts(on: str, conjuncts: str) -> None:
     with pytest.raises(PredicateError) as refused:
         find_bounds(on)
-    assert str(refused.value) == (
-        f"no rows can satisfy {conjuncts}, so the join would have no results"
-    )
+    assert str(refused.value) == (f"no rows can satisfy {conjuncts}, so no rows would match")
 
 
 def test_a_predicate_has_bounds_of_event_time_only() -> None:

@@ -110,8 +110,8 @@ def _intersect_bounds(config: JoinConfig, predicate: Predicate) -> Reach:
     if (both := intersect_reach(implied.reach, given)) is None:
         windows = ", ".join(f"{a} {w}" for a, w in config.window_texts.items())
         raise ValueError(
-            f"no rows can satisfy {config.on!r} within the windows {windows}, so the join would "
-            "have no results"
+            f"no rows can satisfy {config.on!r} within the windows {windows}, so no rows would "
+            "match"
         )
     return both
 

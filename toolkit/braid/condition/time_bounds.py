@@ -150,7 +150,7 @@ def _describe_contradiction(conjuncts: Sequence[str]) -> str:
         listed = f"both {quoted[0]} and {quoted[1]}"
     else:
         listed = f"all of {', '.join(quoted[:-1])} and {quoted[-1]}"
-    return f"no rows can satisfy {listed}, so the join would have no results"
+    return f"no rows can satisfy {listed}, so no rows would match"
 
 
 def _close_conjunction(

@@ -125,9 +125,7 @@ class ClockAdvance(NamedTuple):
 
 def needs_spread(span: tuple[int, int], at: int | None, ahead: int | None) -> bool:
     """Return whether the clock needs more than a block's earliest and latest event time."""
-    if ahead is None or (at is None and span[0] == span[1]):
-        return False
-    return at is None or span[1] > at + ahead
+    return ahead is not None and (at is None or span[1] > at + ahead)
 
 
 def advance_clock(
@@ -141,7 +139,7 @@ def advance_clock(
         The clock before it.
     blocks
         Rows, latest event time and spread of each block of the batch. A block has no spread if none
-        of its event times is too far ahead, or all are equal.
+        of its event times is too far ahead.
     ahead
         How far past the clock a single tuple advances it, in microseconds; None: any distance.
     """

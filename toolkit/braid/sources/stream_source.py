@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+from sqlglot import exp
 
+from braid.condition.column_names import parse_condition
 from braid.condition.predicate import Predicate, computed_columns
 from braid.core.horizon import Reach, is_timed, windows_of_reach
 from braid.core.match_rules import MatchRule
@@ -281,7 +283,9 @@ class AnalyzedJoin:
 
         ``columns``: names of the columns by stream. ``result_types``: Arrow types of their structs.
         """
-        shed, changes = self.config.shed, self.config.changes
+        shed, changes, match = self.config.shed, self.config.changes, self.match
+        if match is not None:  # blocks have no column that numbers the micro-batches
+            match = replace(match, ties=tuple(c for c in match.ties if c in columns[1]))
         each = zip(self.config.streams, columns, strict=True)
         return JoinSpec(
             self.predicate,
@@ -295,7 +299,7 @@ class AnalyzedJoin:
             kind=self.config.kind,
             result_types=tuple(result_types) if self.config.kind.has_absent_sides else (),
             change_streams=tuple(s for s, a in enumerate(self.config.streams) if a in changes),
-            match=self.match,
+            match=match,
         )
 
     def check_batches(self, batches: Any) -> int | str:
@@ -314,7 +318,9 @@ class AnalyzedJoin:
         ``batches``: number of micro-batches, or the name of the column that numbers them. Raises
         ValueError if it is invalid.
         """
-        if not isinstance(batches, str):
+        if isinstance(batches, str):
+            self._check_unused(batches)
+        else:
             self._check_row_count(batches)
         if not self.static_streams:
             return None
@@ -324,6 +330,27 @@ class AnalyzedJoin:
         if isinstance(batches, int) and undivided and not times:
             batches = 1
         return self.source.make_replay(batches, times, self.config.driver_memory, undivided)
+
+    def _check_unused(self, column: str) -> None:
+        """Raise ValueError if the join uses the column that numbers micro-batches.
+
+        Blocks do not have it.
+        """
+        match, second = self.config.match, [*self.config.streams][-1]
+        tree = parse_condition(self.config.on)
+        used = [
+            (c.table.lower(), c.name.lower(), "the condition") for c in tree.find_all(exp.Column)
+        ]
+        if match is not None:
+            used += [(alias.lower(), name.lower(), "order") for alias, name in match.order.items()]
+            used += [(second.lower(), name.lower(), "ties") for name in match.ties or ()]
+        for alias in self.static_streams:
+            for table, name, place in used:
+                if (table, name) == (alias.lower(), column.lower()):
+                    raise ValueError(
+                        f"batches names the column {alias}.{column}, which {place} uses; number "
+                        "the micro-batches by a copy of it, as tuples do not keep that column"
+                    )
 
     def _check_row_count(self, batches: int) -> None:
         if batches > _FEW_BATCHES and self.static_streams:
