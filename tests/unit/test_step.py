@@ -308,3 +308,7 @@ def test_reports_of_tasks_are_merged() -> None:
     two.replicas[0] = ReplicaReport(7, 1, where, BlockSize(4, 24, (5, 9)))
     with pytest.raises(RuntimeError, match="replicas of block 7 differ: host 1 has 4 rows"):
         merge_reports([one, two], 2)
+    one.replicas[0] = ReplicaReport(7, 0, where, BlockSize(3, 24, (5, 9), order_checksum=1))
+    two.replicas[0] = ReplicaReport(7, 1, where, BlockSize(3, 24, (5, 9), order_checksum=2))
+    with pytest.raises(RuntimeError, match="block 7 have their rows in different orders; that of"):
+        merge_reports([one, two], 2)
