@@ -12,9 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from braid import HashPartition
-from braid.spark_session import session
-from braid.stream_join import StreamJoin
+from braid import HashPartition, StreamJoin, session
 from pyspark.sql import DataFrame, SparkSession
 
 
@@ -34,7 +32,8 @@ def turn(spark: SparkSession, folder: Path, out: Path, window: int, hosts: int) 
     )
     run = join.start(out, availableNow=True)
     run.awaitTermination()
-    told = [p for p in run.spark_query.recentProgress if p.numInputRows > 0]
+    query = run.spark_query if hasattr(run, "spark_query") else run.query  # the earlier name
+    told = [p for p in query.recentProgress if p.numInputRows > 0]
     return {
         "seconds": [p.durationMs["triggerExecution"] / 1000 for p in told],
         "results": run.results().count(),

@@ -106,7 +106,7 @@ def summarize_run(events: Iterable[Any], setting: SkewSetting) -> dict[str, floa
     - ``work``, ``compared``, ``received``: busiest host over mean, in the last half; after a shift,
       in the last quarter.
     - ``sent``: received tuples over those that came, in the same batches.
-    - ``stored``: tuples stored on all hosts after the last batch.
+    - ``stored``: tuples stored on all hosts, on average over the batches.
     - ``moved``: migrated tuples over those that came, in all batches.
     - ``changes``: changes of the spread.
     - ``results``: all results.
@@ -123,7 +123,7 @@ def summarize_run(events: Iterable[Any], setting: SkewSetting) -> dict[str, floa
         "compared": _busiest_over_mean(compared),
         "received": _busiest_over_mean(received),
         "sent": float(received.sum() / sum(arrived[-len(late) :])),
-        "stored": commits[-1].total_host_metrics.stored_tuples,
+        "stored": sum(e.total_host_metrics.stored_tuples for e in commits) / len(commits),
         "moved": moved / sum(arrived),
         "changes": sum(isinstance(e, SpreadChanged) for e in events),
         "results": sum(e.results for e in commits),
