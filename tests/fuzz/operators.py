@@ -37,7 +37,7 @@ LINKS = (
 )
 """Operators that compare columns of two streams; most of them can be found by an index."""
 RANGES = ("lt", "le", "gt", "ge", "between", "within", "within_real", "lt_numbers")
-"""Those that a range of sorted rows may fulfil."""
+"""Those that a range of sorted rows may fulfill."""
 
 OPERATORS: dict[str, Operator] = {
     # Truth.

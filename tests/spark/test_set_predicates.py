@@ -118,7 +118,7 @@ def test_sets_agree_with_spark(
 ) -> None:
     kind, on = line.split(" | ", 1)
     join = StreamJoin(given, on, Centralized())
-    assert truth[on], "a condition that nothing fulfils shows nothing"
+    assert truth[on], "a condition that nothing fulfills shows nothing"
     assert describe_difference(kernel_join(join), truth[on]) == ""
     index = join.predicate.next_step(frozenset({0}), 1).access_path
     found = "index" if isinstance(index, CommonElements) else "link" if index else "scan"

@@ -125,7 +125,7 @@ def test_the_table_of_gu_is_of_runs_that_are_asked_for_and_of_the_present_code()
 def test_a_figure_reads_the_runs_that_are_kept(
     table: ResultCache[[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``full`` of notebook 02: labelled as stored, and equal to a new computation."""
+    """``full`` of notebook 02: labeled as stored, and equal to a new computation."""
     mine = replace(kept.CACHE, file="gu.csv", fingerprint=lambda: "now")
     monkeypatch.setattr(kept, "CACHE", mine)
     first = figures.stream_number(2, 1, (2,), kept.CACHE.make_source())

@@ -1,4 +1,4 @@
-"""Searches by several index conditions at once find exactly the pairs that fulfil all of them."""
+"""Searches by several index conditions at once find exactly the pairs that fulfill all of them."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def join_blocks(p: Predicate, *blocks: BlockRows) -> tuple[Counter[tuple[int, ..
 
 
 def holds_for_pairs(condition: IndexCondition, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the matrix of pairs that fulfil a condition, in exact arithmetic."""
+    """Return the matrix of pairs that fulfill a condition, in exact arithmetic."""
     if a.dtype.kind == "f":
         codes = np.unique(np.concatenate([a, b]), return_inverse=True)[1]
         a, b = codes[: len(a)], codes[len(a) :]

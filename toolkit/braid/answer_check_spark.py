@@ -28,7 +28,7 @@ def join_row_numbers(
 def select_row_numbers(
     copied: InputSnapshot, alias: str, files: Sequence[str], conditions: Sequence[str]
 ) -> dict[str, pa.Table]:
-    """Return, by condition on a stream, the numbers of the rows that fulfil it, as ``row``."""
+    """Return, by condition on a stream, the numbers of the rows that fulfill it, as ``row``."""
     rows = _number_rows(copied, alias, files)
     numbers = rows[f"__row_{alias}"].alias("row")
     return {sql: rows.filter(sql).select(numbers).toArrow() for sql in conditions}

@@ -89,7 +89,7 @@ class PairSearch:
         self.tuples[alias] = [*self._read_facts(alias, named)]
 
     def _choose_missing_partners(self) -> None:
-        """Create the same tables for streams without a selector: of tuples that fulfil the
+        """Create the same tables for streams without a selector: of tuples that fulfill the
         condition with chosen ones.
         """
         free = [alias for alias in self._aliases if alias not in self.selectors]

@@ -103,7 +103,7 @@ class RunLifecycle(ABC):
     def _wait_and_end(self) -> None:
         """Wait for the end of the run and record it as the last event.
 
-        The end is signalled by an event object: a thread whose join was interrupted may appear
+        The end is signaled by an event object: a thread whose join was interrupted may appear
         dead.
         """
         try:

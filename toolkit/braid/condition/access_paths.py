@@ -178,7 +178,7 @@ class RangeSearch:
     """Index conditions on one key of a stream: a search of rows in an order that sorts by it.
 
     - ``order``: sorts by the key, or by that of an equality first.
-    - ``conditions``: a row fulfils all of them.
+    - ``conditions``: a row fulfills all of them.
     """
 
     order: Order

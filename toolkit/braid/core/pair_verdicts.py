@@ -175,7 +175,7 @@ class PairFacts:
 
 @dataclass(frozen=True)
 class Step:
-    """One line of a judgement: the subject, the verdict on it, and the values."""
+    """One line of a judgment: the subject, the verdict on it, and the values."""
 
     subject: str
     outcome: str
@@ -184,7 +184,7 @@ class Step:
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """The judgement of one combination of tuples.
+    """The judgment of one combination of tuples.
 
     - ``verdict``: a word of the module's table.
     - ``also``: further verdicts that apply.

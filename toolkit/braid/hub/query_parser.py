@@ -204,7 +204,7 @@ class _Reader:
                 raise QueryError(f"{name.lower()}() is not deterministic, which is not supported")
 
     def _qualify_columns(self, tree: exp.Expr) -> exp.Expr:
-        """Return a tree with every column as alias.column, spelt as in the streams."""
+        """Return a tree with every column as alias.column, spelled as in the streams."""
         self._refuse_bare_using(tree)
         try:
             named = resolve_columns(tree, self.columns)

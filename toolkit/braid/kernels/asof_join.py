@@ -176,7 +176,7 @@ class AsOfJoiner:
         probes: np.ndarray,
         at: np.ndarray,
     ) -> np.ndarray:
-        """Return which pairs fulfil the rest of the condition.
+        """Return which pairs fulfill the rest of the condition.
 
         ``probes``: positions in those of the ``searched`` tuples.
         """

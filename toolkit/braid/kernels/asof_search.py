@@ -1,9 +1,9 @@
 """Find the best partner of each tuple among the rows of a block, by the order of an as-of join.
 
 A block is searched once for each direction. Its rows are sorted by the key of an equality, by order
-and by the rule for ties, so that the best row is the last one at or before a tuple. Towards later
+and by the rule for ties, so that the best row is the last one at or before a tuple. Toward later
 rows, all orders are mirrored. If a condition has to be checked as well, rows are tried outward, a
-few at a time, until one fulfils it.
+few at a time, until one fulfills it.
 
 Pure NumPy: no blocks, no streams.
 """
@@ -28,7 +28,7 @@ _MOST_PAIRS = 1 << 20
 _MOST_PACKED = 1 << 62
 
 Admits = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""Returns which pairs fulfil a condition: positions of probes, and of rows in the block."""
+"""Returns which pairs fulfill a condition: positions of probes, and of rows in the block."""
 RankTies = Callable[[np.ndarray], np.ndarray]
 """Returns the ranks of the rows at some positions by the rule for ties; the best is greatest."""
 
@@ -151,7 +151,7 @@ def find_best_rows(
     rule
         The tolerance, and whether equal orders count.
     admits
-        Returns which pairs fulfil the rest of the condition; None: all.
+        Returns which pairs fulfill the rest of the condition; None: all.
     """
     there = np.flatnonzero(probes.groups >= 0)
     some = Probes(probes.groups[there], probes.orders[there])
@@ -174,7 +174,7 @@ def _search_outward(
     rule: MatchRule,
     admits: Admits,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return probes and sorted positions of the last row that fulfils the condition."""
+    """Return probes and sorted positions of the last row that fulfills the condition."""
     admitted: list[tuple[np.ndarray, np.ndarray]] = []
     begin = rows.starts[probes.groups[at]]
     size = 1

@@ -16,7 +16,7 @@ from braid.kernels.range_search import evaluate_condition
 class CandidatePairs(NamedTuple):
     """Pairs of a partial result and a row of a block of ``stream``, as positions in both.
 
-    - ``unchecked``: conditions of the access path that they may not fulfil.
+    - ``unchecked``: conditions of the access path that they may not fulfill.
     """
 
     partial: PartialMatches
@@ -45,7 +45,7 @@ class CandidatePairs(NamedTuple):
         return self.partial.values_at(stream, name, self.left)
 
     def evaluate_condition(self, condition: IndexCondition) -> np.ndarray:
-        """Return a mask of the pairs that fulfil an exact condition."""
+        """Return a mask of the pairs that fulfill an exact condition."""
         a, b = (self.column_values(*end) for end in condition.ends)
         return evaluate_condition(a, b, condition)
 

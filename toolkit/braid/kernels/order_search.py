@@ -42,7 +42,7 @@ _FREE = 8
 class PairChunk(NamedTuple):
     """Pairs of a position in the partial results and one in the block.
 
-    - ``unchecked``: conditions of the access path that the pairs may not fulfil.
+    - ``unchecked``: conditions of the access path that the pairs may not fulfill.
     """
 
     left: np.ndarray
@@ -194,7 +194,7 @@ def _intersect_ranges(
     ascending: np.ndarray,
     conditions: Sequence[IndexCondition],
 ) -> _Ranges:
-    """Return ranges of ``ascending`` values that also fulfil the conditions."""
+    """Return ranges of ``ascending`` values that also fulfill the conditions."""
     (hits, first, last), partial = ranges, step.partial
     for condition in conditions:
         is_left = condition.left[0] == step.stream
@@ -212,7 +212,7 @@ def _intersect_ranges(
 def _find_ranks(
     ranges: _Ranges, step: _Step, ascending: np.ndarray, conditions: Sequence[IndexCondition]
 ) -> _Ranges:
-    """Return the ranks that fulfil the conditions, for the same probes."""
+    """Return the ranks that fulfill the conditions, for the same probes."""
     hits = ranges.hits
     everything = _Ranges(hits, np.zeros(len(hits), np.int64), np.full(len(hits), len(ascending)))
     return _intersect_ranges(everything, step, ascending, conditions)
@@ -221,7 +221,7 @@ def _find_ranks(
 def _search_within(
     ranges: _Ranges, step: _Step, ordered: OrderedRows, conditions: Sequence[IndexCondition]
 ) -> _Ranges:
-    """Return the parts of runs of equal keys that fulfil conditions on the ``within`` column."""
+    """Return the parts of runs of equal keys that fulfill conditions on the ``within`` column."""
     ascending, packed = ordered.ascending_values, ordered.packed_ranks
     ranks = _find_ranks(ranges, step, ascending, conditions)
     base = ranges.first * (len(ascending) + 1)
@@ -232,7 +232,7 @@ def _search_within(
 def _search_ranks(
     ranges: _Ranges, step: _Step, best: RangeSearch, others: Sequence[RangeSearch]
 ) -> Iterator[PairChunk]:
-    """Yield the pairs of the ranges that also fulfil the others' conditions.
+    """Yield the pairs of the ranges that also fulfill the others' conditions.
 
     - ``best``: the search that found the ranges.
 
@@ -294,7 +294,7 @@ def _expand_chunks(
     most: int,
     unchecked: tuple[IndexCondition, ...] = (),
 ) -> Iterator[PairChunk]:
-    """Yield all pairs of the ranges, in chunks. They may not fulfil ``unchecked`` conditions."""
+    """Yield all pairs of the ranges, in chunks. They may not fulfill ``unchecked`` conditions."""
     hits, first, last = ranges
     counts = last - first
     for start, stop in split_into_chunks(np.cumsum(counts), most):

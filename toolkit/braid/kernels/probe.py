@@ -271,7 +271,7 @@ class BlockJoiner:
     def _evaluate_conditions(
         self, pairs: CandidatePairs, tally: StepTally, horizon: Horizon
     ) -> np.ndarray | None:
-        """Return a mask of the pairs that fulfil the conditions and are not expired; None: all."""
+        """Return a mask of the pairs that fulfill the conditions and are not expired; None: all."""
         keep: np.ndarray | None = None
         for link in pairs.unchecked:
             keep = _and_masks(keep, pairs.evaluate_condition(link))
@@ -304,7 +304,7 @@ class BlockJoiner:
     def find_fulfilling_pairs(
         self, pairs: CandidatePairs, residual: ResidualPredicate, step: ProbeStep
     ) -> np.ndarray:
-        """Return which pairs fulfil a residual."""
+        """Return which pairs fulfill a residual."""
         if not len(pairs.left):
             return np.zeros(0, bool)
         visited = pairs.partial.take_positions(pairs.left)

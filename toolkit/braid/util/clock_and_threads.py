@@ -22,11 +22,11 @@ T = TypeVar("T")
 class Replaceable(Generic[T]):
     """A process-wide value that can be replaced temporarily.
 
-    >>> colour = Replaceable("red")
-    >>> with colour.replace_meanwhile("blue"):
-    ...     colour.get_current()
+    >>> color = Replaceable("red")
+    >>> with color.replace_meanwhile("blue"):
+    ...     color.get_current()
     'blue'
-    >>> colour.get_current()
+    >>> color.get_current()
     'red'
     """
 

@@ -1,7 +1,7 @@
 """Aggressive state relocation, move by move: Wang 2008, section 14.2, Fig. 14.1 and Eq. 14.1.
 
 The window is in equal slices on the old nodes. New nodes are inserted where the state that is
-shifted towards the tail fills them. The moves are those of the ring itself
+shifted toward the tail fills them. The moves are those of the ring itself
 (``slice_table.plan_relocation``). Here every piece, a tuple, is shown on its way, those nearest the
 tail first.
 """

@@ -65,7 +65,7 @@ class Joiner:
     """A joiner at a place of the grid.
 
     During a migration ``next`` is its place in the new grid and ``partner`` the joiner with which
-    it exchanges tuples. ``signals`` counts the reshufflers that have signalled the migration.
+    it exchanges tuples. ``signals`` counts the reshufflers that have signaled the migration.
     """
 
     place: Place
@@ -157,7 +157,7 @@ class ReferenceGrid(Stepper):
                 self._send_to_partner(joiner, t)
 
     def _step_toward_mapping(self, best: Mapping) -> Mapping:
-        """Return the mapping one step from the current one towards the best.
+        """Return the mapping one step from the current one toward the best.
 
         By Lemma 4.2 the best one is no further away.
         """

@@ -21,7 +21,7 @@ WIDTH = "1080px"
 """Maximum width of a stage or a panel, in pixels; stage.css has the same value."""
 TEMPLATE = "plotly_white"
 GREY = "#747a80"
-"""A grey that is readable on white and on black (contrast 4.3). ``STYLE`` gives most text the color
+"""A gray that is readable on white and on black (contrast 4.3). ``STYLE`` gives most text the color
 of the theme.
 """
 BELOW = dict(orientation="h", x=0, y=0, yref="container", yanchor="bottom")

@@ -69,7 +69,7 @@ class Aligned(Placement):
     adaptive
         Switch the master and tune the length. False is the paper's ATR-unoptimized.
     master
-        Index of the first master stream. Default: the one that Eq. 2 favours at equal rates.
+        Index of the first master stream. Default: the one that Eq. 2 favors at equal rates.
     step_batches
         Delta T, by which the search changes the length, in batches.
     sample_batches
@@ -180,7 +180,7 @@ class _Planner:
         return draft.make_plan(routes, state, events)
 
     def _choose_first_master(self) -> int:
-        """Return the stream that Eq. 2 favours at equal rates: the one with the shortest window."""
+        """Return the stream that Eq. 2 favors at equal rates: the one with the shortest window."""
         if self.settings.master is not None:
             return self.settings.master
         return min(

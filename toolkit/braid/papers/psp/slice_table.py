@@ -47,7 +47,7 @@ class SliceTable:
     def resize(self, wanted: int, added: tuple[int, ...], aggressive: bool) -> SliceTable:
         """Return the ring without hosts from ``wanted`` on, and with the ``added`` ones (14.2).
 
-        Aggressive: new nodes go in between, where the state that is shifted towards the tail fills
+        Aggressive: new nodes go in between, where the state that is shifted toward the tail fills
         them (Eq. 14.1). Passive: they go next to the tail, where the head goes next.
         """
         table = [(n, w) for n, w in zip(self.nodes, self.lengths, strict=True) if n < wanted]
@@ -131,7 +131,7 @@ class StreamState:
 
 
 def plan_purges(slices: SliceTable, state: StreamState) -> tuple[SliceTable, list[BlockMove]]:
-    """Return the table and the blocks to purge towards the tail, for slices that stay (12.2).
+    """Return the table and the blocks to purge toward the tail, for slices that stay (12.2).
 
     A block that has aged past several slices in one batch skips those between.
     """

@@ -3,7 +3,7 @@ import { add, wordy } from "./dom.ts";
 import { Pen, type Target } from "./pen.ts";
 import type { Theme } from "./theme.ts";
 
-/** A sign of a legend and its meaning; ``stream`` is the hue of the sign, or ``shade`` its colour. */
+/** A sign of a legend and its meaning; ``stream`` is the hue of the sign, or ``shade`` its color. */
 export interface Sign {
   sign?: string;
   stream?: number;

@@ -273,7 +273,7 @@ function named(panels: Panel[], of: (panel: Panel) => string | undefined | false
   return "";
 }
 
-/** Whether a bar of colours stands on the right. */
+/** Whether a bar of colors stands on the right. */
 const scaled = (layout: Layout, traces: Trace[]): boolean =>
   layout.coloraxis !== undefined ||
   traces.some(({ type, showscale }) => type === "heatmap" && showscale !== false);

@@ -32,7 +32,7 @@ export interface TextStyle {
   bold?: boolean;
   align?: CanvasTextAlign;
   turn?: number;
-  /** The colour of a ground under the letters. */
+  /** The color of a ground under the letters. */
   ground?: string;
 }
 

@@ -73,7 +73,7 @@ export function lines(
   });
 }
 
-/** Names with their colours, below one another. */
+/** Names with their colors, below one another. */
 export function legend(
   svg: Element,
   entries: { text: string; colour: string }[],

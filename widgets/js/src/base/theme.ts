@@ -1,4 +1,4 @@
-// The colours of the cockpit, as the style sheet has them, read once a theme.
+// The colors of the cockpit, as the style sheet has them, read once a theme.
 
 /** Steps of the ramp from no load to the greatest. */
 const STEPS = 64;
@@ -11,7 +11,7 @@ export function channels(colour: string): Rgb {
   return [r, g, b];
 }
 
-/** A colour between two, at a share of the way. */
+/** A color between two, at a share of the way. */
 export const blend = (from: Rgb, to: Rgb, share: number): string =>
   `rgb(${from.map((value, k) => Math.round(value + ((to[k] ?? 0) - value) * share)).join(", ")})`;
 
@@ -43,7 +43,7 @@ export class Theme {
     root.append(this.probe);
   }
 
-  /** Reads all colours anew, as after a change of the theme. */
+  /** Reads all colors anew, as after a change of the theme. */
   forget(): void {
     this.colours.clear();
     this.loads = [];
@@ -58,12 +58,12 @@ export class Theme {
     return read;
   }
 
-  /** The colour of a stream; there are six, then they begin again. */
+  /** The color of a stream; there are six, then they begin again. */
   stream(index: number): string {
     return this.shade(`stream${index % 6}`);
   }
 
-  /** The colour of a load, as a share of the greatest of the run. */
+  /** The color of a load, as a share of the greatest of the run. */
   load(share: number): string {
     if (!this.loads.length) {
       const [low, high] = [channels(this.shade("ramp0")), channels(this.shade("ramp1"))];

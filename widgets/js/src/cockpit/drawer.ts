@@ -1,5 +1,5 @@
 // The drawer beside the map: what can be changed in the run, what if another placement had taken
-// over, what the rows of colour show, how fast it plays, the keys, and all decisions.
+// over, what the rows of color show, how fast it plays, the keys, and all decisions.
 import { add } from "../base/dom.ts";
 import type { Annotation, CockpitPage } from "../frames.ts";
 import { type Touched, Touches } from "./touches.ts";

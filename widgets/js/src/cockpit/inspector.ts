@@ -219,7 +219,7 @@ function pairs(box: Element, found: Pair[]): void {
   }
 }
 
-/** Shares of a bar, each in a colour of the style sheet. */
+/** Shares of a bar, each in a color of the style sheet. */
 function bar(box: Element, parts: [number, string][]): void {
   const whole = add(box, "div", "braid-meter");
   for (const [share, colour] of parts) {

@@ -54,7 +54,7 @@ export function valueAt({ kind, series }: Track, batch: number): number | null {
   return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
 }
 
-/** Rows of colour by batch; the greatest value has the full colour. */
+/** Rows of color by batch; the greatest value has the full color. */
 export interface Heat {
   name: string;
   of: string;
@@ -104,7 +104,7 @@ export class Tracks {
   private selected = "";
   private measure = "";
   private painted = "";
-  /** The rows of colour at the bottom: those of the map, or of a measure of the hosts. */
+  /** The rows of color at the bottom: those of the map, or of a measure of the hosts. */
   private heat: Heat | undefined;
 
   constructor(box: HTMLElement, theme: Theme, seek: (batch: number) => void) {
@@ -226,7 +226,7 @@ export class Tracks {
     }
   }
 
-  /** The strength of a batch's colours: those after the playhead are pale. */
+  /** The strength of a batch's colors: those after the playhead are pale. */
   private alpha(batch: number): number {
     return batch <= this.batch ? 1 : 0.3;
   }

@@ -267,7 +267,7 @@ export class GridView {
     }
   }
 
-  /** The sides with name and rows of each stream, in its colour. */
+  /** The sides with name and rows of each stream, in its color. */
   private paintRulers(frame: GridFrame, { x, y, wide, tall }: Box, turned: boolean): void {
     const pen = this.matrix;
     const [a, d] = turned ? [1, 0] : [0, 1];
