@@ -51,7 +51,7 @@ PAGES = {
 }
 """The folders in which sentences of pages are counted, by name, with a pattern of their files."""
 _LONGEST_SENTENCE = 30
-"""Maximum number of words of a sentence in the first paragraph of a docstring."""
+"""Maximum number of words of a sentence of a page, or of a docstring's first paragraph."""
 
 
 @dataclass(frozen=True, order=True)
@@ -248,7 +248,7 @@ class PageProse:
     """Sentences of some pages.
 
     - ``sentences``: number of sentences of paragraphs, lists and cells of tables.
-    - ``findings``: sentences with an opening or a phrase that the style avoids.
+    - ``findings``: sentences that are long, or have an opening or a phrase that the style avoids.
     """
 
     sentences: int = 0
@@ -285,8 +285,8 @@ def _split_sentences(markdown: str) -> Iterator[tuple[int, str]]:
     """Yield the sentences of a page, each with the line at which its paragraph begins."""
     for line, paragraph in _split_paragraphs(markdown):
         plain = re.sub(r"<!--.*?-->", " ", paragraph)
-        plain = re.sub(r"`[^`]*`", "x", re.sub(r"\]\([^)]*\)", "]", plain))
-        for sentence in re.split(r"(?<!\bFig\.)(?<!\bEq\.)(?<=[.!?])[*_\")]*\s+", plain):
+        plain = re.sub(r"`[^`]*`", "x", re.sub(r"\](\([^)]*\)|\[[^]]*\])", "]", plain))
+        for sentence in re.split(r"(?<!\bFig\.)(?<!\bEq\.)(?<=[.;:!?])[*_\")]*\s+", plain):
             if len(sentence.split()) > 2:
                 yield line, sentence.strip().lstrip('*_"([')
 
@@ -313,8 +313,9 @@ def _find_page_fault(sentence: str) -> str:
     """Return the rule that a sentence breaks; empty if it breaks none. A question breaks none."""
     if not sentence.endswith("?") and (opening := _PAGE_OPENINGS.match(sentence)):
         return f"opening {opening[0]!r}"
-    phrase = _PAGE_PHRASES.search(sentence)
-    return f"phrase {phrase[0]!r}" if phrase else ""
+    if phrase := _PAGE_PHRASES.search(sentence):
+        return f"phrase {phrase[0]!r}"
+    return "long sentence" if len(sentence.split()) > _LONGEST_SENTENCE else ""
 
 
 def check_subject(subject: str) -> str:

@@ -55,7 +55,8 @@ def test_sentences_of_a_page_are_counted_outside_code(tmp_path: Path) -> None:
     text = (
         "# What a heading says\n\nWhat came of it is here. It depends on\nwhat is held, see Fig. A.\n"
         "What is held?\n\n```text\nWhat a program prints.\n```\n\n- A block lies in it.\n"
-        "- The `told` of *somebody's* host.\n\n| a | **What** it was |\n|---|---|\n"
+        "- The `told` of *somebody's* host.\n\n| a | **What** it was |\n|---|---|\n\n"
+        f"It is {'very ' * 29}long.\n"
     )
     (tmp_path / "page.md").write_text(text)
     prose = measure_pages("*.md", tmp_path)
@@ -64,8 +65,9 @@ def test_sentences_of_a_page_are_counted_outside_code(tmp_path: Path) -> None:
         ("page: phrase 'lies'", 11),
         ("page: phrase 'somebody'", 12),
         ("page: opening 'What'", 14),
+        ("page: long sentence", 17),
     ]
-    assert prose.sentences == 6
+    assert prose.sentences == 7
 
 
 @pytest.mark.parametrize(
