@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from sqlglot import exp
+
+from braid.condition.column_names import parse_condition
 from braid.condition.match_orders import make_match_rule
 from braid.condition.parser import make_analyzer, parse_predicate
 from braid.condition.predicate import Predicate, with_derived_windows
@@ -25,9 +29,11 @@ def analyze_join(config: JoinConfig, source: StreamSource) -> AnalyzedJoin:
     """Return a join with its condition parsed and its placement chosen.
 
     Raises PredicateError for an unsupported condition or one that event times cannot satisfy,
-    ValueError if the placement or the shedder does not support the join.
+    ValueError if a filter reads a change column, or the placement or the shedder does not support
+    the join.
     """
     times = None if config.shares_queries else config.event_time_columns
+    _check_filters(config.where, config.changes)
     predicate = parse_predicate(
         config.on,
         source.omit_columns(config.changes),
@@ -114,6 +120,17 @@ def _intersect_bounds(config: JoinConfig, predicate: Predicate) -> Reach:
             "match"
         )
     return both
+
+
+def _check_filters(where: Mapping[str, str], changes: Mapping[str, str]) -> None:
+    """Raise ValueError if a filter reads a change column."""
+    for alias in changes.keys() & where.keys():
+        columns = parse_condition(where[alias]).find_all(exp.Column)
+        if changes[alias].lower() in {column.name.lower() for column in columns}:
+            raise ValueError(
+                f"where of {alias} reads {changes[alias]}, which says how a row changes; a filter "
+                "that drops a deletion would leave its row in the results"
+            )
 
 
 def _apply_match(

@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self, TypeVar
 
-from sqlglot import exp
-
-from braid.condition.column_names import parse_condition
 from braid.core.change_types import parse_changes
 from braid.core.join_kinds import INNER, JoinKind, parse_kind, set_emission
 from braid.core.match_rules import NO_MATCH, MatchArguments, MatchOptions, parse_match
@@ -246,7 +243,6 @@ def parse_join(
         if mark.column == times.get(alias)
     }
     lateness = parse_lateness(given.lateness, [*schemas], delays)
-    changes = parse_changes(given.changes, schemas, times)
     return kind(
         schemas,
         given.on,
@@ -264,22 +260,10 @@ def parse_join(
         unbounded_streams=unbounded,
         idle_microseconds=None if given.idle is None else parse_duration(given.idle, "idle"),
         kind=set_emission(parse_kind(given.how, [*schemas]), given.emit),
-        changes=changes,
+        changes=parse_changes(given.changes, schemas, times),
         match=parse_match(given.match, schemas, times),
-        where=_check_filters(dict(given.where or {}), changes),
+        where=dict(given.where or {}),
     )
-
-
-def _check_filters(where: dict[str, str], changes: Mapping[str, str]) -> dict[str, str]:
-    """Return the filters by alias. Raises ValueError if one reads a change column."""
-    for alias in changes.keys() & where.keys():
-        columns = parse_condition(where[alias]).find_all(exp.Column)
-        if changes[alias].lower() in {column.name.lower() for column in columns}:
-            raise ValueError(
-                f"where of {alias} reads {changes[alias]}, which says how a row changes; a filter "
-                "that drops a deletion would leave its row in the results"
-            )
-    return where
 
 
 def _parse_placement(placement: Any) -> Placement | None:
