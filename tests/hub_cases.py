@@ -261,7 +261,7 @@ class SteppedHub:
         if not (folder / "run.json").exists():
             store.create_run({"hub": sorted(data), "ready": False})
         self.registry = QueryRegistry(store, reader, settings)
-        self.registry.resting.share = math.inf  # the same in every run
+        self.registry.reoptimizer.share = math.inf  # the same in every run
 
     def step(self) -> None:
         """Take the next micro-batch."""

@@ -149,7 +149,7 @@ def kept_streams() -> Tries:
         some = {n: replace(busy, streams=n) for n in (3, 6)}
         return beside(some, [study.SCANNED], frames.ALL).assign(figure="13")
 
-    return [lambda: gu.CLAIMS.test_claims(kept=rows())]
+    return [lambda: gu.CLAIMS.test_claims(cached=rows())]
 
 
 def agreed() -> Tries:
@@ -182,7 +182,7 @@ def agreed() -> Tries:
 def tried_lengths() -> Tries:
     """Return Fig. 4: its ends and a length between them."""
     claims = (partial(gu.length_claim, streams=2), gu.too_long_check)
-    return of(*claims, lengths=lambda: figures.segment_length(30, 1, (1, 3, 9), made=made))
+    return of(*claims, lengths=lambda: figures.segment_length(30, 1, (1, 3, 9), source=made))
 
 
 def totals() -> Tries:
@@ -218,7 +218,7 @@ def searched() -> Tries:
 
     return [
         *of(gu.tuned_check, tuned=runs),
-        lambda: gu.CLAIMS.test_claims(kept=runs().assign(figure="11, 12")),
+        lambda: gu.CLAIMS.test_claims(cached=runs().assign(figure="11, 12")),
     ]
 
 

@@ -46,7 +46,7 @@ def rivals(
 
     def runs() -> Any:
         with patch.object(psp_rivals, "competitors", chosen):
-            return psp_rivals.compare_schemes(nodes, setting=QUICK, made=made)
+            return psp_rivals.compare_schemes(nodes, setting=QUICK, source=made)
 
     r = lazy_figures(contests.Contest, runs=runs)
     return [partial(claim, r) for claim in claims] or [lambda: contests.CLAIMS.test_claims(r)]

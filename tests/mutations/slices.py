@@ -123,7 +123,7 @@ def unselective(ratios: Any) -> Any:
 
     def fault(m: float, n: float) -> Any:
         t = tree.ratio_tree(m, n)
-        states = tree.slice_memory(replace(t, own=t.either))
+        states = tree.slice_memory(replace(t, per_query=t.either))
         held = sum(tuples for state, tuples in states.items() if state.startswith("AB"))
         alone = sum(query["AB"] for query in tree.isolated_memory(t))
         return tree.CostRatios(held / alone, held / tree.pull_up_memory(t)["AB"])

@@ -31,7 +31,10 @@ def test_a_worker_is_killed_and_a_task_is_done_twice(spark: SparkSession, tmp_pa
         )
         assert process.poll() is None, log.read_text()
 
-    with LocalCluster(1, apart=True) as cluster, launch(log, run, master=cluster.url) as process:
+    with (
+        LocalCluster(1, has_own_hosts=True) as cluster,
+        launch(log, run, master=cluster.url) as process,
+    ):
         try:
             writes(1)
             cluster.add_worker()

@@ -143,7 +143,7 @@ def test_two_streams_are_evaluated_as_by_spark(given: dict[str, DataFrame]) -> N
             assert "digits" in str(error) or "type decimal" in str(error), str(error)
             refused.append(on)
     assert texts[: len(BY_HAND)] == BY_HAND and len(refused) < CASES / 3
-    assert len(residuals.found) == len(texts)
+    assert len(residuals.predicates) == len(texts)
     agree(given, residuals, texts)
 
 
@@ -159,7 +159,7 @@ def agree(given: dict[str, DataFrame], residuals: ResidualBuilder, texts: list[s
         for rows in [_with(given[alias], residuals.computed[s])]
         for name in rows.column_names
     }
-    for i, (on, residual) in enumerate(zip(texts, residuals.found, strict=True)):
+    for i, (on, residual) in enumerate(zip(texts, residuals.predicates, strict=True)):
         mine = evaluate_residual(residual, "ab", {c: columns[c] for c in residual.columns})
         theirs = truth.column(str(i)).to_numpy(zero_copy_only=False)
         wrong = np.flatnonzero(mine != theirs)
@@ -182,7 +182,7 @@ def test_a_division_by_what_is_0_fails_as_in_spark(
         residuals.add_conjunct(
             resolve_columns(parse_condition(f"{on} OR a.n > b.n"), analyser.names)
         )
-        (residual,) = residuals.found
+        (residual,) = residuals.predicates
         names = {n for _, n in residual.columns}
         zero = {n: pa.array([0], streams["a"].schema.field(n).type) for n in names}
         columns = {c: zero[c[1]] for c in residual.columns}

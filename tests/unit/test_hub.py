@@ -302,7 +302,7 @@ class Script:
         for name, (sql, first) in self.asked.items():
             served, query = (
                 self.registry.last_query(name),
-                self.registry.asking.restore_query(self.registry.last_query(name)),
+                self.registry.query_reader.restore_query(self.registry.last_query(name)),
             )
             ticked = query.slide is not None
             end = BATCHES if ticked or served.end_epoch is None else served.end_epoch

@@ -55,19 +55,19 @@ def test_on_a_network_a_hub_comes_to_rest_between_batches_and_answers_stay(
     hub.step()
     before, model = hub.registry.current_deployment, hub.registry.cost_model()
     looked = 0
-    while not hub.registry.resting.is_settled:
-        hub.registry.resting.review_next()
+    while not hub.registry.reoptimizer.is_settled:
+        hub.registry.reoptimizer.review_next()
         looked += 1
     after = hub.registry.current_deployment
     assert after.operators.keys() != before.operators.keys(), "one came, or is needed no longer"
     assert model.total_cost(after) < 0.95 * model.total_cost(before)
     assert len(asked) < looked < 40
-    hub.registry.resting.review_next()
+    hub.registry.reoptimizer.review_next()
     assert hub.registry.current_deployment is after, "nothing more is looked at"
-    hub.registry.resting.since -= 10 * 3600 * SECOND
-    assert not hub.registry.resting.is_settled, "what goes on for long is worth more changes"
-    while not hub.registry.resting.is_settled:
-        hub.registry.resting.review_next()
+    hub.registry.reoptimizer.since -= 10 * 3600 * SECOND
+    assert not hub.registry.reoptimizer.is_settled, "what goes on for long is worth more changes"
+    while not hub.registry.reoptimizer.is_settled:
+        hub.registry.reoptimizer.review_next()
     assert model.total_cost(hub.registry.current_deployment) <= model.total_cost(after)
     while hub.registry.ledger.epoch < BATCHES - 1:
         hub.step()
@@ -83,13 +83,13 @@ def test_an_operator_that_was_moved_stays_until_all_is_planned_anew(tmp_path: Pa
     hub.step()
     (id, *_) = hub.registry.current_deployment.operators
     operator_moves.move_operator(hub.registry, id, "N4")
-    hub.registry.resting.since = 1
+    hub.registry.reoptimizer.since = 1
     hub.submit(LONG, "long", "S2")
     hub.step()
     hub = SteppedHub(tmp_path / "hub", data, NETWORK, AT)
     assert hub.registry.current_deployment.operators[id].is_pinned, "whoever goes on knows it"
-    while not hub.registry.resting.is_settled:
-        hub.registry.resting.review_next()
+    while not hub.registry.reoptimizer.is_settled:
+        hub.registry.reoptimizer.review_next()
     assert hub.registry.current_deployment.operators[id].node == "N4"
     assert operator_moves.replan_queries(hub.registry).is_adopted
     assert not any(o.is_pinned for o in hub.registry.current_deployment.operators.values())
@@ -107,12 +107,12 @@ def test_what_is_looked_at_takes_its_share_of_the_time_and_no_more(
     hub.submit(LONG, "long", "S2")
     times = iter(range(0, 1000, 2))
     monkeypatch.setattr("braid.hub.reoptimizer.clock", SimpleNamespace(perf_counter=times.__next__))
-    resting, looked = hub.registry.resting, []
-    resting.share = 0.1
+    reoptimizer, looked = hub.registry.reoptimizer, []
+    reoptimizer.share = 0.1
     for _ in range(30):
-        before = len(resting.left)
-        resting.review_next(5.0)
-        looked.append(len(resting.left) != before)
+        before = len(reoptimizer.left)
+        reoptimizer.review_next(5.0)
+        looked.append(len(reoptimizer.left) != before)
     first = looked.index(True)
     assert looked[first : first + 9] == [True, False, False, False] * 2 + [True]
 
@@ -120,7 +120,7 @@ def test_what_is_looked_at_takes_its_share_of_the_time_and_no_more(
 def test_at_one_site_nothing_is_looked_at_again(tmp_path: Path) -> None:
     hub = SteppedHub(tmp_path / "hub", tables(2))
     hub.submit(WIDE, "wide")
-    assert hub.registry.resting.is_settled
+    assert hub.registry.reoptimizer.is_settled
 
 
 def test_what_cannot_be_built_from_the_tuples_that_came_stays_as_it_is(
@@ -142,8 +142,8 @@ def test_what_cannot_be_built_from_the_tuples_that_came_stays_as_it_is(
     other = replace(other, operators={**other.operators, id: newer})
     monkeypatch.setattr("braid.hub.reoptimizer.review_item", lambda *_: other)
     monkeypatch.setattr(OperatorRuntime, "build_operators", fails)
-    while not hub.registry.resting.is_settled:
-        hub.registry.resting.review_next()
+    while not hub.registry.reoptimizer.is_settled:
+        hub.registry.reoptimizer.review_next()
     assert hub.registry.current_deployment is before
 
 

@@ -244,7 +244,9 @@ def test_a_stored_query_is_understood_though_new_ones_like_it_are_refused() -> N
         "SELECT f.num, count(*) AS n FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, "
         "checkins [RANGE 1 MIN] c WHERE f.num = c.flight GROUP BY f.dest"
     )
-    asking = QueryReader(ArrowStreamReader({}, "ts", InputSnapshot(Path()), 0), whole=False)
+    asking = QueryReader(
+        ArrowStreamReader({}, "ts", InputSnapshot(Path()), 0), stores_all_columns=False
+    )
     asking.reader.schemas = SCHEMAS
     with pytest.raises(QueryError, match=r"f\.num is selected of groups"):
         asking.admit_query(sql, "q", "here")

@@ -157,13 +157,13 @@ def rows(figure: str, ratios: dict[tuple[str, str], float], other: str, value: s
 )
 def test_fig_13_needs_both_ends(low: float, high: float, holds: str) -> None:
     ends = {("visited", "n = 3"): low, ("visited", "n = 6"): high}
-    (claim,) = kept.CLAIMS.test_claims(kept=rows("13", ends, "CTR, L = 15", "throughput"))
+    (claim,) = kept.CLAIMS.test_claims(cached=rows("13", ends, "CTR, L = 15", "throughput"))
     assert claim.holds == holds
 
 
 def test_fig_15_names_the_reading_that_it_holds_under() -> None:
     ends = {("a", "σ = 0.2"): 1.1, ("a", "σ = 1"): 0.8, ("b", "σ = 0.2"): 0.9, ("b", "σ = 1"): 0.8}
-    (claim,) = kept.CLAIMS.test_claims(kept=rows("15", ends, "CTR, L = 15", "throughput"))
+    (claim,) = kept.CLAIMS.test_claims(cached=rows("15", ends, "CTR, L = 15", "throughput"))
     assert (claim.holds, claim.reason) == ("under reading", "a")
 
 
@@ -179,7 +179,7 @@ def test_the_contest_of_wang_reads_the_runs_that_are_kept(
         given = psp_rivals.with_fine_batches(replace(short, sigma=0.05), 4)
         mine.store(cached_runs.run_key(name, 4, given), dict.fromkeys(cached_runs.COUNTS, 1.0 + k))
     monkeypatch.setattr(cached_runs, "count_scheme", lambda *run: pytest.fail(f"{run} is kept"))
-    found = psp_rivals.compare_schemes((4,), setting=short, made=cached_runs.CACHE.make_source())
+    found = psp_rivals.compare_schemes((4,), setting=short, source=cached_runs.CACHE.make_source())
     assert found["kept"].all() and found["busy_modelled"].tolist() == [
         1.0 + k for k in range(len(names)) for _ in psp_experiments.JOINS
     ]

@@ -27,8 +27,8 @@ from braid.core.shedding_plan import (
 )
 from braid.execution import probe_pools
 from braid.execution.engine import Engine
-from braid.kernels.exact_sums import sketch_values
 from braid.kernels.hashing import distinct_hashes, sampling_hashes
+from braid.kernels.order_independent_sums import sketch_values
 from braid.kernels.shedding_sampler import PairSampler
 from braid.papers.shedding.budget import LEAST
 from braid.papers.shedding.run_events import SheddingPlanned

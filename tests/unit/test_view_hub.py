@@ -214,7 +214,7 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(
     press = {name: button.click for name, button in console.buttons.items()}
     console.sink.value = "S2"
     press["Explain"]()
-    assert "a new operator at" in console.said.value and not run.queries
+    assert "a new operator at" in console.message.value and not run.queries
     press["Submit"]()
     assert list(run.queries) == ["q1"] and "compensation" in console.answer.value
     console.example.value = "narrow"
@@ -239,7 +239,7 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(
         run_touches.apply_touch(run, {"name": "withdraw", "selected": "query:q9"})
     press["Restore"]()
     press["Replan"]()
-    assert not run.state.failed_nodes and "all planned anew" in console.said.value
+    assert not run.state.failed_nodes and "all planned anew" in console.message.value
     console.query.value = "q2"
     press["Withdraw"]()
     assert list(run.queries) == ["q1"]

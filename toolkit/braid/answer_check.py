@@ -333,8 +333,10 @@ class _Recomputation:
             return []
         times = [f"{quote_text(a)}.__time" for a in self.aliases]
         latest = f"greatest({', '.join(times)})"
-        known = [f"{t} IS NOT NULL" for t in times]
-        return known + [f"{latest} - {quote_text(a)}.__time < {w}" for a, w in self.windows.items()]
+        not_null = [f"{t} IS NOT NULL" for t in times]
+        return not_null + [
+            f"{latest} - {quote_text(a)}.__time < {w}" for a, w in self.windows.items()
+        ]
 
     # Lateness
 
@@ -342,9 +344,11 @@ class _Recomputation:
         """Return SQL for whether a stream's tuple was late."""
         if not self.windows and not self.query.get("expires", False):
             return "false"
-        own = f"{quote_text(alias)}.__batch"
+        arrival_batch = f"{quote_text(alias)}.__batch"
         place = self.aliases.index(alias)
-        bound = f"(SELECT before FROM __lateness WHERE stream = {place} AND batch = {own})"
+        bound = (
+            f"(SELECT before FROM __lateness WHERE stream = {place} AND batch = {arrival_batch})"
+        )
         return f"{quote_text(alias)}.__time < {bound}"
 
     # Comparison
@@ -363,14 +367,14 @@ class _Recomputation:
                 "rows that are missing were not counted"
             )
         must = "0" if may_miss else f"(NOT is_late AND batch >= {since})::INT * {self.sign}"
-        found = (
+        written = (
             f"SELECT {names}, batch, {'sign' if self.has_change_types else 1} AS found, 0 AS must, "
             "0 AS may, 0 AS late FROM results UNION ALL"
         )
         self.database.execute(
             f"CREATE TEMP TABLE differing AS SELECT {names}, max(batch) AS batch, "
             "sum(found) AS found, sum(must) AS must, sum(may) AS may, sum(late) AS late FROM "
-            f"({found if self.kinds else ''} SELECT {names}, batch, 0 AS found, {must} AS must, "
+            f"({written if self.kinds else ''} SELECT {names}, batch, 0 AS found, {must} AS must, "
             f"{self.sign} AS may, is_late::INT AS late FROM expected) GROUP BY {names}"
         )
         (row,) = self.database.execute(

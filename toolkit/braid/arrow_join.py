@@ -43,8 +43,8 @@ class ArrowJoinRun(JoinRun):
     def _read_results(self, files: list[str]) -> Any:
         schema = self._schema
         checked = {"schema": schema, "page_checksum_verification": True}
-        found = [read_parquet(f, **checked) for f in files]
-        return pa.concat_tables(found) if found else schema.empty_table()
+        tables = [read_parquet(f, **checked) for f in files]
+        return pa.concat_tables(tables) if tables else schema.empty_table()
 
     def _sum_changes(self, changes: Any) -> Any:
         return sum_table_changes(changes)

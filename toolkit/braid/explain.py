@@ -173,8 +173,8 @@ def _describe_streams(join: AnalyzedJoin) -> Iterator[tuple[str, str, str]]:
 def _describe_window(join: AnalyzedJoin, stream: int) -> str:
     limit, given = join.effective_windows[stream], join.config.window_limits[stream]
     if limit is None:
-        asked = [*join.config.streams][stream] in join.config.unbounded_streams
-        return "full history, as asked for" if asked else "full history"
+        is_unbounded = [*join.config.streams][stream] in join.config.unbounded_streams
+        return "full history, as asked for" if is_unbounded else "full history"
     if given is None:
         return f"{format_duration(limit)}, from the condition"
     if limit >= given:
@@ -378,8 +378,8 @@ def _describe_storage_cost(
 
 
 def _describe_held_tuples(held: HeldTuples) -> str:
-    kept = "every tuple, for ever: " if held.is_endless else ""
-    return f"{kept}{held.rows:,.0f} rows, {format_bytes(round(held.size_bytes))}, {held.basis}"
+    retention = "every tuple, for ever: " if held.is_endless else ""
+    return f"{retention}{held.rows:,.0f} rows, {format_bytes(round(held.size_bytes))}, {held.basis}"
 
 
 def _describe_state_size(rows: int, span: int, limit: int | None, copies: float, size: int) -> str:

@@ -97,10 +97,10 @@ class RunHealth:
         )
         error = f": {self.error}" if self.error else ""
         notes = "".join(f"; {note}" for note in (self.irregular_counts, self.comparisons) if note)
-        asked = f"; {self.queries:,} queries" if self.queries is not None else ""
+        queries = f"; {self.queries:,} queries" if self.queries is not None else ""
         return (
             f"{self.run}, {self.placement}: {self.state}{error}; batch {done}{lag}"
-            f"{took}{asked}; {self.received_tuples:,} tuples so far, {self.live_tuples:,} "
+            f"{took}{queries}; {self.received_tuples:,} tuples so far, {self.live_tuples:,} "
             f"held{notes}"
         )
 
@@ -210,21 +210,21 @@ def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> Run
     last = commits[-1] if commits else None
     state: State = "running" if held else "died" if end is None else cast(State, end.outcome)
     joined = isinstance(start, RunStarted)
-    did = _read_hub_counts(store) if not joined else {"planned_batches": start.planned_batches}
+    counts = _read_hub_counts(store) if not joined else {"planned_batches": start.planned_batches}
     if isinstance(last, BatchCommitted):
-        did |= _join_batch_counts(last, start.streams)
+        counts |= _join_batch_counts(last, start.streams)
         steps = [e.step_counts for e in commits if isinstance(e, BatchCommitted)]
-        did["comparisons"] = describe_comparisons(steps, start.condition_parts)
-        did.update(_find_waiting(recent, start.streams))
+        counts["comparisons"] = describe_comparisons(steps, start.condition_parts)
+        counts.update(_find_waiting(recent, start.streams))
     elif last is not None:
-        did |= _hub_batch_counts(last, sorted(start.streams))
+        counts |= _hub_batch_counts(last, sorted(start.streams))
     return RunHealth(
         (" ⋈ " if joined else ", ").join(start.streams),
         start.placement if joined else "QueryHub",
         state,
         seconds_since_commit=max(0.0, clock() - file.stat().st_mtime) if held else 0.0,
         error=end.error if end is not None and state == "failed" else "",
-        **did,
+        **counts,
     )
 
 
@@ -237,12 +237,12 @@ def _join_batch_counts(last: BatchCommitted, streams: Sequence[str]) -> dict[str
     counts["irregular_counts"] = last.irregular_counts.describe_counts(streams, last.clocks)
     times = zip(streams, last.watermarks, strict=False)
     counts["watermark_seconds"] = {a: time / 1e6 for a, time in times if time is not None}
-    did = {
+    batch_counts = {
         "committed_batches": last.batch + 1,
         "received_tuples": sum(last.total_received_tuples),
         "live_tuples": sum(last.live_tuples),
     }
-    return {**did, **counts, "seconds_by_phase": dict(last.seconds_by_phase)}
+    return {**batch_counts, **counts, "seconds_by_phase": dict(last.seconds_by_phase)}
 
 
 def _find_waiting(events: Sequence[Any], streams: Sequence[str]) -> dict[str, Any]:
@@ -265,9 +265,12 @@ def _hub_batch_counts(last: HubBatchCommitted, streams: Sequence[str]) -> dict[s
 
     ``streams`` are sorted by name.
     """
-    did = last.operator_metrics
-    seconds = {f"operator {d.operator}": d.seconds for d in did} | {"total": last.seconds}
-    held = {"results": sum(d.results for d in did), "live_tuples": sum(d.live_tuples for d in did)}
+    metrics = last.operator_metrics
+    seconds = {f"operator {d.operator}": d.seconds for d in metrics} | {"total": last.seconds}
+    held = {
+        "results": sum(d.results for d in metrics),
+        "live_tuples": sum(d.live_tuples for d in metrics),
+    }
     counts = _count_irregular_tuples(last.irregular_counts, streams)
     counts["irregular_counts"] = last.irregular_counts.describe_counts(
         streams, [last.latest_event_times.get(s) for s in streams]
@@ -293,12 +296,12 @@ class _Hub(msgspec.Struct):
 
 
 def _read_hub_counts(store: RunStore) -> dict[str, Any]:
-    known = msgspec.json.decode(read_last_hub_state(store), type=_Hub)
+    state = msgspec.json.decode(read_last_hub_state(store), type=_Hub)
     settings = msgspec.json.decode((store.path / "run.json").read_bytes())
-    received = sum(tuples for tuples, _ in known.received_counts.values())
-    asked = sum(q.end_epoch is None for q in known.queries)
+    received = sum(tuples for tuples, _ in state.received_counts.values())
+    serving = sum(q.end_epoch is None for q in state.queries)
     return {
         "received_tuples": received,
-        "queries": asked,
+        "queries": serving,
         "planned_batches": settings.get("batches"),
     }

@@ -138,9 +138,9 @@ class JoinRun(EngineRun):
 
         Spark reads the files each time the DataFrame is evaluated.
         """
-        found = self._read_results(files)
+        results = self._read_results(files)
         self.store.keep_until_exit()
-        return found
+        return results
 
     def _read_results(self, files: list[str]) -> DataFrame:
         if self.store.url and self._join.source.has_remote_hosts():
@@ -250,10 +250,10 @@ class JoinRun(EngineRun):
                 f"the run in {self.store.where} has no stream of results, which Spark reads from a "
                 "folder only; ask results_since(batch) again and again"
             )
-        whole = self._spark.readStream.schema(self._schema).parquet(
+        stream = self._spark.readStream.schema(self._schema).parquet(
             self.store.published.results.as_uri()
         )
         aliases = [alias for alias in self.config.streams if alias in self._schema.names]
         columns = {alias: self._schema[alias].dataType.fieldNames() for alias in aliases}
         times = {a: t for a, t in self.config.event_time_columns.items() if a in columns}
-        return (flatten_results if flat else add_event_time)(whole, columns, times)
+        return (flatten_results if flat else add_event_time)(stream, columns, times)

@@ -26,8 +26,8 @@ def read_recent_events(file: Path, commits: int = 1) -> tuple[Any, Sequence[Any]
         size, tail = os.fstat(lines.fileno()).st_size, _TAIL
         while True:
             lines.seek(max(0, size - tail))
-            *whole, _ = lines.read(tail).split(b"\n")
-            recent = [decode_event(line) for line in whole[tail < size :] if line]
+            *complete_lines, _ = lines.read(tail).split(b"\n")
+            recent = [decode_event(line) for line in complete_lines[tail < size :] if line]
             count = sum(isinstance(e, BatchCommitted | HubBatchCommitted) for e in recent)
             if count >= commits or tail >= size:
                 break

@@ -96,7 +96,7 @@ def _name_column(alias: str, node: exp.Column, columns: Sequence[str]) -> str:
 
 
 def _check_column(alias: str, name: Any, columns: Sequence[str]) -> str:
-    known = {column.lower(): column for column in columns}
-    if not isinstance(name, str) or name.lower() not in known:
+    by_name = {column.lower(): column for column in columns}
+    if not isinstance(name, str) or name.lower() not in by_name:
         raise ValueError(f"{alias} has no column {format_value(name)}; it has {', '.join(columns)}")
-    return known[name.lower()]
+    return by_name[name.lower()]

@@ -37,7 +37,7 @@ def read_results(spark: SparkSession, schema: StructType, files: Sequence[str]) 
 
 
 def flatten_results(
-    whole: DataFrame, columns: Mapping[str, Sequence[str]], times: Mapping[str, str]
+    results: DataFrame, columns: Mapping[str, Sequence[str]], times: Mapping[str, str]
 ) -> DataFrame:
     """Return results with flat columns, as ``JoinRun.results_stream`` has them if asked to.
 
@@ -47,7 +47,7 @@ def flatten_results(
     from pyspark.sql import functions as F
 
     names = {(a, c): f"{a}_{c}" for a, several in columns.items() for c in several}
-    more = [name for name in whole.columns if name not in columns]
+    more = [name for name in results.columns if name not in columns]
     labels = [*names.values(), *list(times.values())[:1], *more]
     if twice := sorted({n for n in labels if [m.lower() for m in labels].count(n.lower()) > 1}):
         raise ValueError(
@@ -55,11 +55,11 @@ def flatten_results(
             "that alias_column differs"
         )
     wanted = [F.col(f"`{a}`.`{c}`").alias(name) for (a, c), name in names.items()]
-    return whole.select(*wanted, *_make_event_time(times), *map(F.col, more))
+    return results.select(*wanted, *_make_event_time(times), *map(F.col, more))
 
 
 def add_event_time(
-    whole: DataFrame, columns: Mapping[str, Sequence[str]], times: Mapping[str, str]
+    results: DataFrame, columns: Mapping[str, Sequence[str]], times: Mapping[str, str]
 ) -> DataFrame:
     """Return results as they are stored, a struct for each alias, with their event time.
 
@@ -69,15 +69,15 @@ def add_event_time(
     from pyspark.sql import functions as F
 
     event_times = {name.lower() for name in _name_event_time(times)}
-    taken = [name for name in whole.columns if name.lower() in event_times]
+    taken = [name for name in results.columns if name.lower() in event_times]
     if taken:
         raise ValueError(
             f"the results would have several columns {taken}; use another alias than the name of "
             "the event-time column, or flat=True"
         )
-    more = [name for name in whole.columns if name not in columns]
+    more = [name for name in results.columns if name not in columns]
     structs = [F.col(f"`{alias}`") for alias in columns]
-    return whole.select(*structs, *_make_event_time(times), *map(F.col, more))
+    return results.select(*structs, *_make_event_time(times), *map(F.col, more))
 
 
 def _make_event_time(times: Mapping[str, str]) -> list[Column]:
@@ -96,25 +96,25 @@ def _name_event_time(times: Mapping[str, str]) -> list[str]:
     return list(times.values())[:1]
 
 
-def sum_changes(whole: DataFrame) -> DataFrame:
+def sum_changes(changes: DataFrame) -> DataFrame:
     """Return the net of changes: each row as often as it was inserted more than deleted.
 
     A row that was deleted more often is a deletion.
     """
     from pyspark.sql import functions as F
 
-    rows = [name for name in whole.columns if name != CHANGE_TYPE]
+    rows = [name for name in changes.columns if name != CHANGE_TYPE]
     sign = F.when(F.col(CHANGE_TYPE) == "insert", 1).otherwise(-1)
-    net = whole.groupBy(*rows).agg(F.sum(sign).alias("__net")).where("__net != 0")
+    net = changes.groupBy(*rows).agg(F.sum(sign).alias("__net")).where("__net != 0")
     change = F.when(F.col("__net") > 0, "insert").otherwise("delete")
     times = F.explode(F.array_repeat(change, F.abs("__net").cast("int")))
     return net.select(*rows, times.alias(CHANGE_TYPE))
 
 
-def sum_table_changes(whole: pa.Table) -> pa.Table:
+def sum_table_changes(changes: pa.Table) -> pa.Table:
     """Return the same for a table."""
-    rows = [name for name in whole.column_names if name != CHANGE_TYPE]
-    numbered = whole.append_column("__row", pa.array(np.arange(whole.num_rows)))
+    rows = [name for name in changes.column_names if name != CHANGE_TYPE]
+    numbered = changes.append_column("__row", pa.array(np.arange(changes.num_rows)))
     names = ", ".join(f'"{name}"' for name in rows)
     sign = f"CASE WHEN {CHANGE_TYPE} = 'insert' THEN 1 ELSE -1 END"
     net = query_table(
@@ -125,8 +125,8 @@ def sum_table_changes(whole: pa.Table) -> pa.Table:
     counts = net["net"].to_numpy()
     at = np.repeat(net["first"].to_numpy(), np.abs(counts))
     change = pa.array(np.repeat(np.where(counts > 0, "insert", "delete"), np.abs(counts)))
-    place = whole.column_names.index(CHANGE_TYPE)
-    return whole.take(at).set_column(place, CHANGE_TYPE, change.cast(pa.string()))
+    place = changes.column_names.index(CHANGE_TYPE)
+    return changes.take(at).set_column(place, CHANGE_TYPE, change.cast(pa.string()))
 
 
 def read_irregular_rows(

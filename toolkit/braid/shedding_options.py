@@ -73,52 +73,56 @@ def estimates_table(happened: Sequence[Any]) -> pd.DataFrame:
     skipped at arrival.
     """
     planned = {e.batch: e for e in happened if isinstance(e, SheddingPlanned)}
-    came = {e.batch: e for e in happened if isinstance(e, BatchShed)}
-    found = {e.batch: e.results for e in happened if isinstance(e, BatchCommitted)}
+    sheddings = {e.batch: e for e in happened if isinstance(e, BatchShed)}
+    results = {e.batch: e.results for e in happened if isinstance(e, BatchCommitted)}
     rows = [
-        _make_estimate_row(str(b), planned[b].fraction, found[b], [e], bool(planned[b].keep_shares))
-        for b, e in came.items()
-        if b in found and b in planned
+        _make_estimate_row(
+            str(b), planned[b].fraction, results[b], [e], bool(planned[b].keep_shares)
+        )
+        for b, e in sheddings.items()
+        if b in results and b in planned
     ]
-    whole = [e for b, e in came.items() if b in found]
+    complete = [e for b, e in sheddings.items() if b in results]
     dropped = any(e.keep_shares for e in planned.values())
-    rows.append(_make_estimate_row("all", nan, sum(found[e.batch] for e in whole), whole, dropped))
+    rows.append(
+        _make_estimate_row("all", nan, sum(results[e.batch] for e in complete), complete, dropped)
+    )
     return import_pandas().DataFrame(rows)
 
 
 def _make_estimate_row(
-    batch: str, fraction: float, found: int, came: Sequence[BatchShed], dropped: bool
+    batch: str, fraction: float, results: int, sheddings: Sequence[BatchShed], dropped: bool
 ) -> dict[str, Any]:
     """Return a row of estimates.
 
     ``dropped``: tuples were skipped at arrival, so pairs are unknown.
     """
-    considered = sum(e.considered_pairs for e in came)
-    left = nan if dropped else sum(e.skipped_pairs for e in came)
+    considered = sum(e.considered_pairs for e in sheddings)
+    left = nan if dropped else sum(e.skipped_pairs for e in sheddings)
     return {
         "batch": batch,
         "fraction": fraction,
-        "results": found,
-        "estimated_results": sum(e.estimated_results for e in came),
-        "error_95": _estimate_error_bound(came),
+        "results": results,
+        "estimated_results": sum(e.estimated_results for e in sheddings),
+        "error_95": _estimate_error_bound(sheddings),
         "considered_pair_share": considered / (considered + left) if considered + left else 1.0,
         "skipped_pairs": left,
-        "utility": sum(e.utility for e in came),
-        "estimated_utility": sum(e.estimated_utility for e in came),
+        "utility": sum(e.utility for e in sheddings),
+        "estimated_utility": sum(e.estimated_utility for e in sheddings),
     }
 
 
-def _estimate_error_bound(came: Sequence[BatchShed]) -> float:
+def _estimate_error_bound(sheddings: Sequence[BatchShed]) -> float:
     """Return the error bound of the sum of some batches' estimates; NaN: unknown.
 
     A tuple skipped at arrival is also missed, or weighted, in later batches. Sketches are therefore
     added before the variance is computed.
     """
-    if any(e.variance is None for e in came):
+    if any(e.variance is None for e in sheddings):
         return nan
-    alone = fsum((e.variance or 0.0) - estimate_variances(e.sketches) for e in came)
-    whole = alone + estimate_variances(sum_sketches(e.sketches for e in came))
-    return _CONFIDENT * sqrt(max(0.0, whole))
+    alone = fsum((e.variance or 0.0) - estimate_variances(e.sketches) for e in sheddings)
+    variance = alone + estimate_variances(sum_sketches(e.sketches for e in sheddings))
+    return _CONFIDENT * sqrt(max(0.0, variance))
 
 
 def shedding_status(happened: Sequence[Any]) -> dict[str, Any]:
@@ -129,11 +133,11 @@ def shedding_status(happened: Sequence[Any]) -> dict[str, Any]:
     - "is_enough": whether shedding suffices to keep the budget.
     """
     planned = next((e for e in reversed(happened) if isinstance(e, SheddingPlanned)), None)
-    came = next((e for e in reversed(happened) if isinstance(e, BatchShed)), None)
-    if planned is None or came is None:
+    shedding = next((e for e in reversed(happened) if isinstance(e, BatchShed)), None)
+    if planned is None or shedding is None:
         return {"fraction": 1.0, "left_out": 0.0, "is_enough": True}
-    pairs = came.considered_pairs + came.skipped_pairs
-    left = came.skipped_pairs / pairs if pairs else 0.0
+    pairs = shedding.considered_pairs + shedding.skipped_pairs
+    left = shedding.skipped_pairs / pairs if pairs else 0.0
     return {
         "fraction": planned.fraction,
         "left_out": 1 - prod(planned.keep_shares) if planned.keep_shares else left,

@@ -154,8 +154,8 @@ def _fork_settings(master: str) -> dict[str, str]:
     fork.
     """
     here = master.startswith("local") and sys.platform == "linux"
-    mine = here and is_this_python(os.environ["PYSPARK_PYTHON"])
-    return {"spark.python.daemon.module": "braid.execution.spark_daemon"} if mine else {}
+    is_same_python = here and is_this_python(os.environ["PYSPARK_PYTHON"])
+    return {"spark.python.daemon.module": "braid.execution.spark_daemon"} if is_same_python else {}
 
 
 def _launch_jvm_once(conf: Mapping[str, str]) -> None:
@@ -218,9 +218,9 @@ def _drop_setting_sources(jvm: Any, settings: Any) -> None:
     field.set(settings, jvm.java.util.concurrent.ConcurrentHashMap())
 
 
-def _forward_stderr(said: int) -> None:
+def _forward_stderr(descriptor: int) -> None:
     """Forward a JVM's stderr, without the messages of every start."""
-    with os.fdopen(said, "rb") as lines:
+    with os.fdopen(descriptor, "rb") as lines:
         for line in lines:
             if not any(expected in line for expected in _ALWAYS):
                 with suppress(OSError):  # stderr is closed; the JVM may still write

@@ -73,10 +73,10 @@ def prepare_workers(spark: SparkSession) -> None:
 
 def add_python_path(context: SparkContext) -> None:
     """Add this package to the path of workers on this machine."""
-    known = context.environment.get("PYTHONPATH", "").split(os.pathsep)
+    paths = context.environment.get("PYTHONPATH", "").split(os.pathsep)
     home = str(Path(__file__).parents[1])
-    if home not in known:
-        context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [home, *known]))
+    if home not in paths:
+        context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [home, *paths]))
 
 
 def is_this_python(named: str) -> bool:

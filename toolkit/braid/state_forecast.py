@@ -46,8 +46,10 @@ def estimate_row_bytes(join: AnalyzedJoin, stream: int) -> int:
     """Return the bytes of a row: user's columns, event time, routing key, and computed columns."""
     kinds = list(join.config.streams.values())[stream].values()
     fields = sum(_WIDTHS.get(kind.partition("(")[0], _UNSIZED) for kind in kinds)
-    made = len(join.predicate.key_columns[stream]) + len(join.predicate.computed_columns[stream])
-    return fields + _WIDTHS["bigint"] * (1 + made) + _WIDTHS["int"]
+    generated = len(join.predicate.key_columns[stream]) + len(
+        join.predicate.computed_columns[stream]
+    )
+    return fields + _WIDTHS["bigint"] * (1 + generated) + _WIDTHS["int"]
 
 
 def estimate_replication(join: AnalyzedJoin) -> list[float]:

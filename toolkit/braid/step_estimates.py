@@ -100,18 +100,18 @@ def estimate_steps(predicate: Predicate, samples: Sequence[TupleSample]) -> list
         tally = joiner.find_tally(joined, stream)
         tally.rows = len(partial)
         try:
-            found = [*joiner.probe_block(partial, block, stream, False, _Counter())]
+            pieces = [*joiner.probe_block(partial, block, stream, False, _Counter())]
         except EvaluationFailure:  # the run fails there too, and names the expression
             return []
         counts = tally.make_step_counts(joined, predicate.parts)
         scaled = _scale_counts(counts, factor, rows_per_tuple)
         sizes = tuple(s.tuples.num_rows for s in samples[: stream + 1])
         scale, error = factor * rows_per_tuple, 0.0
-        if found:
-            partial = PartialMatches.concat_all(found)
+        if pieces:
+            partial = PartialMatches.concat_all(pieces)
             error = 1.96 * scale * _estimate_deviation(partial, samples)
         steps.append(StepEstimate(scaled, counts, sizes, scale, error))
-        if not found:
+        if not pieces:
             break
         factor *= rows_per_tuple
         if len(partial) > SAMPLED_TUPLES:
@@ -121,14 +121,14 @@ def estimate_steps(predicate: Predicate, samples: Sequence[TupleSample]) -> list
     return steps
 
 
-def _estimate_deviation(found: PartialMatches, samples: Sequence[TupleSample]) -> float:
+def _estimate_deviation(candidates: PartialMatches, samples: Sequence[TupleSample]) -> float:
     """Return the standard deviation of the number of sampled matches over samples.
 
     It is that of a U-statistic: for each stream, the variance of the matches of a tuple, times the
     tuples. Of a stream that is sampled whole it is 0.
     """
     variance = 0.0
-    for stream, (_, at) in found.parts.items():
+    for stream, (_, at) in candidates.parts.items():
         tuples, rows_per_tuple = samples[stream]
         matches = np.bincount(np.asarray(at), minlength=tuples.num_rows)
         variance += len(matches) * float(matches.var()) * (1 - 1 / rows_per_tuple)

@@ -26,7 +26,7 @@ from braid.join_config import (
 )
 from braid.join_run import JoinRun
 from braid.papers.shedding.shed import Shed
-from braid.run_folder import (
+from braid.run_folder_setup import (
     check_bucket_use,
     check_resumable,
     prepare_run,
@@ -326,14 +326,14 @@ class StreamJoin:
         trigger = self.source.parse_trigger(trigger)
         self._keep_stored_placement(store)
         query = self._join.describe_settings()
-        known = stored_settings(store, query)
-        if known is None:
+        stored = stored_settings(store, query)
+        if stored is None:
             if not self.config.resumed:
                 check_bounded(self._join)
             for warning in (*find_narrow_windows(self._join), *find_other_watermarks(self._join)):
                 warnings.warn(warning, stacklevel=2)
         cut = self._join.check_batches(_BATCHES if batches is None else batches)
-        replay = None if known is not None else self._join.make_replay(cut)
+        replay = None if stored is not None else self._join.make_replay(cut)
         self.source.prepare_workers()
         store.acquire_run()
         try:

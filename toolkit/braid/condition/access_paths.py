@@ -60,9 +60,9 @@ def find_search_rank(conditions: Iterable[IndexCondition]) -> int:
     Two open sides of different keys, such as those of an overlap, find as few pairs as a band. A
     window counts as one open side: stored rows are mostly within it.
     """
-    found = [*conditions]
-    rank = min((2 if k.left[1] == TIME else k.cost_rank for k in found), default=3)
-    open_sides = {k.ends for k in found if k.left[1] != TIME}
+    searched = [*conditions]
+    rank = min((2 if k.left[1] == TIME else k.cost_rank for k in searched), default=3)
+    open_sides = {k.ends for k in searched if k.left[1] != TIME}
     return 1 if rank == 2 and len(open_sides) > 1 else rank
 
 

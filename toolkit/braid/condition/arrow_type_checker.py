@@ -62,11 +62,11 @@ class ArrowAnalyzer:
             kind = DuckDBCompiler(columns).compile_expression(
                 rewrite_to_overlap(tree.copy(), _find_aliases)
             )[1]
-        except UnsupportedExpressionError as found:
-            is_rewritten = any(f"{name}(".upper() in found.text.upper() for name in MEASURES)
-            part = f"{quote_condition(on if is_rewritten else found.text)} in the join condition"
+        except UnsupportedExpressionError as error:
+            is_rewritten = any(f"{name}(".upper() in error.text.upper() for name in MEASURES)
+            part = f"{quote_condition(on if is_rewritten else error.text)} in the join condition"
             raise PredicateError(
-                f"{part}{found.why and found.why + ' and'} is not known to mean the same without "
+                f"{part}{error.why and error.why + ' and'} is not known to mean the same without "
                 "Spark; give the streams as Spark DataFrames, or "
                 f"{_WITHOUT_DIVISION if is_rewritten else 'write what it says into a column'}"
             ) from None
@@ -81,7 +81,7 @@ class ArrowAnalyzer:
         Raises UnsupportedExpressionError for other SQL.
         """
         columns = {("", f.name): sql_type_of_arrow(f.type) for f in self.schemas[alias]}
-        return DuckDBCompiler(columns, ours=True).compile_text(sql)
+        return DuckDBCompiler(columns, is_generated=True).compile_text(sql)
 
     def find_fallible_parts(self, alias: str, sql: str) -> Iterator[FallibleExpression]:
         """Yield the parts of an expression over one stream that may fail, innermost first."""

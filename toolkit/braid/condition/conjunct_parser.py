@@ -60,12 +60,12 @@ class ConjunctParser(ComparisonIndexer):
         """Yield the conjuncts, and note what each part of the condition has become."""
         for number, part in enumerate(split_parts(tree)):
             links, commons = len(self.links), len(self.commons)
-            residuals, equal = len(self.residuals.found), len(self.equal)
+            residuals, equal = len(self.residuals.predicates), len(self.equal)
             for conjunct in split_conjuncts(part):
                 yield from self.splitter.split_conjunct(conjunct)
             pairs = [(c.left, c.right) for c in self.links[links:]]
             pairs += [(c.left, c.right) for c in self.commons[commons:]]
-            sqls = frozenset(residual.sql for residual in self.residuals.found[residuals:])
+            sqls = frozenset(residual.sql for residual in self.residuals.predicates[residuals:])
             text = part.sql(dialect=SparkSql).replace("`", "")
             key_pairs = frozenset([*pairs, *self.equal[equal:]])
             self.written.append(ConditionPart(number, text, key_pairs, sqls))
@@ -106,7 +106,7 @@ class ConjunctParser(ComparisonIndexer):
             self.keys,
             self.residuals.computed,
             tuple(links),
-            tuple(self.residuals.found),
+            tuple(self.residuals.predicates),
             common_equality_key(self.equal, len(self.aliases)),
             tuple(self.commons),
             tuple(dict.fromkeys(self.guards)),

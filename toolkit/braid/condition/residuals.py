@@ -48,12 +48,12 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)
 
 
 class ResidualBuilder:
-    """A builder of residuals: ``found``, and the columns ``computed`` for them by stream."""
+    """A builder of residuals: ``predicates``, and the columns ``computed`` for them by stream."""
 
     def __init__(self, analyser: Analyzer) -> None:
         self.analyser, self.aliases = analyser, tuple(analyser.names)
         self.computed: tuple[dict[str, str], ...] = tuple({} for _ in self.aliases)
-        self.found: list[ResidualPredicate] = []
+        self.predicates: list[ResidualPredicate] = []
         self._kinds: dict[tuple[int, str], pa.DataType] = {}
 
     def _find_streams(self, node: exp.Expr) -> set[int]:
@@ -83,9 +83,9 @@ class ResidualBuilder:
         same = (columns[0], columns[1]) if self._is_plain_equality(flat) else None
         fallible = tuple(self._find_fallible_parts(flat, columns, len(measures)))
         residual = ResidualPredicate(sql, streams, tuple(columns), tuple(measures), same, fallible)
-        if residual not in self.found:
+        if residual not in self.predicates:
             self._check_evaluates(residual, conjunct)
-            self.found.append(residual)
+            self.predicates.append(residual)
         return residual
 
     def _flatten_structs(self, conjunct: exp.Expr) -> tuple[list[Measure], exp.Expr]:
@@ -165,9 +165,9 @@ class ResidualBuilder:
             )
         try:
             return self._make_compiler(kinds).compile_expression(flat)[0]
-        except UnsupportedExpressionError as found:
-            why = found.why.strip() or "it may mean another thing to DuckDB"
-            self._raise_unsupported(self._restore_original_text(found.text, columns), why)
+        except UnsupportedExpressionError as error:
+            why = error.why.strip() or "it may mean another thing to DuckDB"
+            self._raise_unsupported(self._restore_original_text(error.text, columns), why)
 
     def _find_column_types(
         self, columns: Sequence[tuple[int, str]], measures: int

@@ -325,9 +325,13 @@ def _make_query_events(
     return (BatchQueryResults(following.batch, results),)
 
 
-def _drop_removed_pairs(owed: frozenset[Place], gone: set[int]) -> frozenset[Place]:
+def _drop_removed_pairs(pending: frozenset[Place], gone: set[int]) -> frozenset[Place]:
     """Return the pending pairs without those of removed blocks."""
-    return owed.difference([(a, b) for a, b in owed if a in gone or b in gone]) if gone else owed
+    return (
+        pending.difference([(a, b) for a, b in pending if a in gone or b in gone])
+        if gone
+        else pending
+    )
 
 
 def commit_amendment(

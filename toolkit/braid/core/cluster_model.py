@@ -42,13 +42,13 @@ class CostParameters:
     probe_ms: float = 10.0
     compare_us: float = 0.0
 
-    def busy_seconds(self, did: HostUsage, host: HostCapacity) -> float:
+    def busy_seconds(self, usage: HostUsage, host: HostCapacity) -> float:
         """Return the CPU seconds that a batch takes on a host."""
-        transfers = did.received_tuples + did.received_partials + did.sent_partials
+        transfers = usage.received_tuples + usage.received_partials + usage.sent_partials
         ms = (
             self.transfer_ms * transfers
-            + self.probe_ms * did.probes
-            + self.compare_us / 1000 * did.compared_pairs
+            + self.probe_ms * usage.probes
+            + self.compare_us / 1000 * usage.compared_pairs
         )
         return ms / 1000 * REFERENCE_MIPS / host.mips
 
@@ -60,7 +60,7 @@ of how much it stores.
 
 
 def compute_load(
-    did: HostUsage,
+    usage: HostUsage,
     host: HostCapacity = HostCapacity(),
     weights: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3),
     seconds: float = 1.0,
@@ -73,9 +73,9 @@ def compute_load(
     ``seconds`` is the event time that the batch covers; ``weights`` are omega_1 to omega_3. Source:
     Gu 2007, Eq. 1.
     """
-    cpu = costs.busy_seconds(did, host) / seconds
-    memory = did.stored_bytes / (host.memory_mb * 1e6)
-    bandwidth = did.network_bytes * 8 / (host.mbps * 1e6 * seconds)
+    cpu = costs.busy_seconds(usage, host) / seconds
+    memory = usage.stored_bytes / (host.memory_mb * 1e6)
+    bandwidth = usage.network_bytes * 8 / (host.mbps * 1e6 * seconds)
     return weights[0] * cpu + weights[1] * memory + weights[2] * bandwidth
 
 

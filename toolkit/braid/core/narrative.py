@@ -170,12 +170,12 @@ def _describe_meetings(run: EventIndex, a: int, b: int) -> Iterator[str]:
     yield from _describe_shared_visits(run, *family)
 
 
-def _describe_meeting(run: EventIndex, m: BlockMeeting, asked: Collection[int]) -> str:
+def _describe_meeting(run: EventIndex, m: BlockMeeting, selected: Collection[int]) -> str:
     older = [
         f"; block {id} is now part of block {heir}"
         for id in (m.block, m.other)
-        if id not in asked
-        for heir in asked
+        if id not in selected
+        for heir in selected
         if id in run.find_ancestors(heir)
     ]
     how = (

@@ -28,9 +28,9 @@ def check_key_partition(plan: Plan, streams: int, keys: int, first: int = 0) -> 
             )
 
 
-def check_harvest(plan: Plan, harvest: SheddingPlan, known: Mapping[int, Block]) -> None:
+def check_harvest(plan: Plan, harvest: SheddingPlan, blocks: Mapping[int, Block]) -> None:
     """Raise CoverageError unless every probing tuple has a share in (0, 1]."""
-    if unknown := sorted(harvest.basic_windows.keys() - known.keys()):
+    if unknown := sorted(harvest.basic_windows.keys() - blocks.keys()):
         raise CoverageError(
             f"the shedding plan puts blocks {unknown} in basic windows; they are not there",
             *unknown,

@@ -34,9 +34,9 @@ def format_count(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def format_hosts(found: Collection[int]) -> str:
+def format_hosts(hosts: Collection[int]) -> str:
     """Return a list of hosts as text."""
-    return f"host{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}"
+    return f"host{'s' if len(hosts) > 1 else ''} {', '.join(map(str, hosts))}"
 
 
 def format_blocks(ids: Collection[int]) -> str:
@@ -128,7 +128,7 @@ def describe_block_state(
     live: Iterable[Block],
     plan: Planned,
     streams: Names,
-    owed: Iterable[tuple[int, int]] = (),
+    pending: Iterable[tuple[int, int]] = (),
 ) -> str:
     """Return the state of a block in words.
 
@@ -141,6 +141,6 @@ def describe_block_state(
             f"block {id} of {describe_block(block, streams)}, {block.rows:,} tuples, on "
             f"{format_hosts(block.hosts)}"
         )
-    pairs = [a if b == id else b for a, b in sorted(owed) if id in (a, b)]
+    pairs = [a if b == id else b for a, b in sorted(pending) if id in (a, b)]
     lines = [f"pending with {format_blocks(pairs)}"] if pairs else []
     return "\n  ".join([head, *lines, *describe_block_in_plan(id, plan, streams)])

@@ -21,9 +21,9 @@ def add_waiting_counts(counts: WaitingCounts, changes: WaitingCounts) -> dict[in
     return {key: counts.get(key, 0) + changes.get(key, 0) for key in {**counts, **changes}}
 
 
-def keep_waiting_counts(counts: WaitingCounts, kept: Iterable[Query]) -> dict[int, int]:
+def keep_waiting_counts(counts: WaitingCounts, queries: Iterable[Query]) -> dict[int, int]:
     """Return the counts of these queries."""
-    keys = {make_mark_key(s, q.bitmap_position) for q in kept for s in q.answered_streams}
+    keys = {make_mark_key(s, q.bitmap_position) for q in queries for s in q.answered_streams}
     return {key: tuples for key, tuples in counts.items() if key in keys}
 
 

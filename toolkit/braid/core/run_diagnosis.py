@@ -234,11 +234,13 @@ def _find_idle_streams(run: RunRecord) -> Iterator[Finding]:
 
 def _find_lag(run: RunRecord) -> Iterator[Finding]:
     clocks = [max((t for t in c.clocks if t is not None), default=None) for c in run.batches]
-    known = [(clock, c) for clock, c in zip(clocks, run.batches, strict=True) if clock is not None]
-    if not run.is_endless or len(known) < 10:
+    clocked = [
+        (clock, c) for clock, c in zip(clocks, run.batches, strict=True) if clock is not None
+    ]
+    if not run.is_endless or len(clocked) < 10:
         return
-    middle = len(known) // 2
-    halves = [_measure_pace(half) for half in (known[: middle + 1], known[middle:])]
+    middle = len(clocked) // 2
+    halves = [_measure_pace(half) for half in (clocked[: middle + 1], clocked[middle:])]
     if halves[1] > 1 and halves[1] > halves[0]:
         yield Finding(
             "behind",

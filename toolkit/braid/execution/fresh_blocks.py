@@ -137,7 +137,7 @@ class FreshBlockBuilder:
 
     def _build_stream_blocks(
         self,
-        whole: pa.RecordBatch,
+        arrivals: pa.RecordBatch,
         stream: int,
         routes: Sequence[Route],
         serves: Callable[[int], bool],
@@ -149,16 +149,16 @@ class FreshBlockBuilder:
         routes = sorted(
             (r for r in routes if r.block.stream == stream), key=lambda r: r.block.key_range
         )
-        if not routes or not whole.num_rows:
+        if not routes or not arrivals.num_rows:
             return []
-        segment, routes = self._sort_by_route(whole, stream, routes)
+        segment, routes = self._sort_by_route(arrivals, stream, routes)
         if not routes:
             return []
         stored = [any(map(serves, route.block.hosts)) for route in routes]
         self._count_join_values(segment, routes, serves)
         parts, built = self._cut_segment(segment, routes, serves)
         addresses = self._write_blocks(stream, parts, built, stored)
-        limits = self._find_time_limits(whole, stream, serves)
+        limits = self._find_time_limits(arrivals, stream, serves)
         each = zip(parts, addresses, strict=True)
         return [self._describe_block(part, address, limits, serves) for part, address in each]
 
@@ -210,7 +210,7 @@ class FreshBlockBuilder:
         return parts, []
 
     def _sort_by_route(
-        self, whole: pa.RecordBatch, stream: int, routes: Sequence[Route]
+        self, arrivals: pa.RecordBatch, stream: int, routes: Sequence[Route]
     ) -> tuple[Segment, list[Route]]:
         """Return the rows of fresh blocks, and the routes of those that have rows.
 
@@ -218,17 +218,17 @@ class FreshBlockBuilder:
         every block is a view of the copy.
         """
         block = _number_by_range(
-            whole.column(ROUTING).to_numpy(), [r.block.key_range for r in routes]
+            arrivals.column(ROUTING).to_numpy(), [r.block.key_range for r in routes]
         )
         ends = np.cumsum(np.bincount(block, minlength=len(routes)))[: len(routes)]
-        key = whole.column(self.batch.spec.predicate.stream_orders(stream)[0].column)
+        key = arrivals.column(self.batch.spec.predicate.stream_orders(stream)[0].column)
         key = key.to_numpy(zero_copy_only=False)
         if ends[-1] < len(block):
             at = np.flatnonzero(block < len(routes))
             order = at[sort_positions(key[at], block[at])]
         else:
             order = sort_positions(key, block)
-        rows = take_block_rows(whole, order)
+        rows = take_block_rows(arrivals, order)
         filled = np.diff(ends, prepend=0) > 0
         chosen = [route for route, is_filled in zip(routes, filled, strict=True) if is_filled]
         return Segment(rows, ends[filled]), chosen
@@ -258,7 +258,7 @@ class FreshBlockBuilder:
         return FreshBlock(block, route.reading_hosts(), rows, size_bytes, address, size)
 
     def _find_time_limits(
-        self, whole: pa.RecordBatch, stream: int, serves: Callable[[int], bool]
+        self, arrivals: pa.RecordBatch, stream: int, serves: Callable[[int], bool]
     ) -> _TimeLimits:
         """Return the limits of the event times of a stream's fresh blocks.
 
@@ -269,7 +269,7 @@ class FreshBlockBuilder:
         clock, ahead = batch.clocks[stream] if batch.clocks else None, batch.ahead
         has_all_rows = serves is serves_all_hosts or batch.spec.partitions == 1
         if clock is None and ahead is not None and has_all_rows:
-            times = whole.column(TIME).to_numpy()
+            times = arrivals.column(TIME).to_numpy()
             ahead = None if int(times.max()) - int(times.min()) <= ahead else ahead
         return _TimeLimits(self._find_late_limit(stream), clock, ahead)
 

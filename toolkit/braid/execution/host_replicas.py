@@ -220,11 +220,11 @@ class ReplicaStore:
         self._record_derived_replica(d.block.id, host, *shared[same], is_local)
 
     def _merge_sources(
-        self, d: Derivation, found: list[tuple[ReplicaAddress, BlockRows]], own: bool
+        self, d: Derivation, sources: list[tuple[ReplicaAddress, BlockRows]], is_local: bool
     ) -> tuple[ReplicaAddress, BlockRows]:
-        parts = _cut_sources(d, found)
-        if own and len(parts) == 1 and _is_dense(parts[0]):
-            return found[0][0]._replace(key_range=parts[0].keys), parts[0]
+        parts = _cut_sources(d, sources)
+        if is_local and len(parts) == 1 and _is_dense(parts[0]):
+            return sources[0][0]._replace(key_range=parts[0].keys), parts[0]
         return self._write_derived(d, self._merge_rows(d, parts))
 
     def _merge_marked_sources(

@@ -37,15 +37,15 @@ class HostTask:
         spec = batch.spec
         stem = f"{batch.batch:06d}-{partition}-{current_environment().make_token()}"
         self.copies = TaskFiles(batch)
-        self.reaper: PairSampler | None = None
+        self.sampler: PairSampler | None = None
         if batch.shedding is not None and spec.utility_rule is not None:
-            self.reaper = PairSampler(batch.shedding, spec.utility_rule, len(spec.columns))
+            self.sampler = PairSampler(batch.shedding, spec.utility_rule, len(spec.columns))
         self.replicas = ReplicaStore(batch, partition, stem, self.copies)
-        typed = self.reaper is not None and self.reaper.utility_rule.typed
+        typed = self.sampler is not None and self.sampler.utility_rule.typed
         self.irregular = IrregularRowWriter(spec, batch.batch, self.copies.folder, stem)
         self.cutter = FreshBlockBuilder(batch, self.replicas.files, typed, self.irregular)
         self.results = ResultFileWriter(spec, self.copies.folder / "staging", stem)
-        self.probing = PathProber(self.replicas, self.results, self.reaper)
+        self.probing = PathProber(self.replicas, self.results, self.sampler)
         self.answers = AnswerWriter(self.replicas, self.results)
         self.releasing = ReleaseProber(
             self.replicas, self.results, self.probing.joiner, self.answers
@@ -114,7 +114,7 @@ class HostTask:
 
     def _make_shedding_outcome(self) -> SheddingOutcome | None:
         """Return the outcome of load shedding in this task; None: nothing is shed."""
-        if (r := self.reaper) is None:
+        if (r := self.sampler) is None:
             return None
         types = tuple(self.cutter.kinds.get(s, {}) for s in range(len(self.batch.spec.columns)))
         return SheddingOutcome(

@@ -13,10 +13,10 @@ from braid.core.plan import Route
 from braid.core.reserved_columns import TIME
 from braid.execution.host_replicas import ReplicaStore
 from braid.execution.probe_pools import SMALL, Arrival, Place, PoolBuilder, ProbePool, Step
-from braid.kernels.exact_sums import OrderIndependentSum
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.match_marks import MatchMarker
 from braid.kernels.meetings import split_by_origin
+from braid.kernels.order_independent_sums import OrderIndependentSum
 from braid.kernels.probe import BYTES, BlockJoiner, ProbeInput
 from braid.kernels.shedding_sampler import PairSampler, SampledMeeting
 from braid.storage.block_files import ResultFileWriter
@@ -72,10 +72,10 @@ class PathProber:
     """
 
     def __init__(
-        self, replicas: ReplicaStore, results: ResultFileWriter, reaper: PairSampler | None
+        self, replicas: ReplicaStore, results: ResultFileWriter, sampler: PairSampler | None
     ) -> None:
-        self.replicas, self.results, self.reaper = replicas, results, reaper
-        self.batch, self.mine = replicas.batch, replicas.is_local_host
+        self.replicas, self.results, self.sampler = replicas, results, sampler
+        self.batch, self.is_local = replicas.batch, replicas.is_local_host
         spec = self.batch.spec
         self.joiner = BlockJoiner(
             spec.predicate,
@@ -83,7 +83,7 @@ class PathProber:
             self.batch.bitmaps,
             self.batch.batch,
         )
-        self.pools = PoolBuilder(replicas, reaper)
+        self.pools = PoolBuilder(replicas, sampler)
         self.matches: AgedMatches = {}
         self.pending: dict[Place, list[PartialMatches]] = {}
         self.leaving: dict[Place, list[PartialMatches]] = {}
@@ -100,7 +100,7 @@ class PathProber:
 
         Few rows are not cut. ``number``: of the share, from 0. ``tasks``: number of shares.
         """
-        self.mine = lambda host: True
+        self.is_local = lambda host: True
         arrivals = enumerate(self._list_arrivals(here))
         shares = (_take_share(arrival, n + number, number, tasks) for n, arrival in arrivals)
         self._probe_arrivals([share for share in shares if share is not None])
@@ -112,7 +112,7 @@ class PathProber:
         for number, route in enumerate(self.batch.routes):
             for path_number, path in enumerate(route.paths):
                 together: dict[int, tuple[BlockRows, list[int]]] = {}
-                for host in filter(self.mine, path[0].blocks_by_host):
+                for host in filter(self.is_local, path[0].blocks_by_host):
                     rows = (
                         here.get((route.block.id, host))
                         if route.is_fresh
@@ -141,7 +141,7 @@ class PathProber:
             hop = min(hop for _, _, hop in self.pending)
             arrivals = []
             for place in [place for place in self.pending if place[2] == hop]:
-                hosts = [*filter(self.mine, self.pools.find_hop(place).blocks_by_host)]
+                hosts = [*filter(self.is_local, self.pools.find_hop(place).blocks_by_host)]
                 for partial in PartialMatches.concat_bounded(self.pending.pop(place), BYTES):
                     arrivals.append(Arrival(place, partial, hosts, len(partial)))
             self._probe_arrivals(arrivals)
@@ -191,12 +191,12 @@ class PathProber:
 
     def _sample_meeting(self, pool: ProbePool) -> SampledMeeting | None:
         """Return the sampled meeting of probes and a block; None if all probes meet it."""
-        if self.reaper is None or not pool.key.is_drawn:
+        if self.sampler is None or not pool.key.is_drawn:
             return None
         route, path, hop = pool.arrivals[0].place
         fresh = self.batch.routes[route].block
         window = self.batch.routes[route].paths[path][hop].stream
-        return self.reaper.sample_pair(
+        return self.sampler.sample_pair(
             pool.partial, fresh.stream, window, fresh.id, pool.blocks[0], pool.rows
         )
 
@@ -243,13 +243,13 @@ class PathProber:
             more = (values[age].item() for values in of_ages)
             self.matches[visit, age] = tuple(map(add, before, more))
         place = pool.arrivals[0].place
-        if self.reaper is None or not self.pools.sheds_load(place) or pool.key.is_drawn:
+        if self.sampler is None or not self.pools.sheds_load(place) or pool.key.is_drawn:
             return
         [source] = joined
         for block, possible, matches in zip(
             pool.blocks, pairs.tolist(), matched.tolist(), strict=True
         ):
-            self.reaper.count_full_meeting(source, stream, block, possible, matches)
+            self.sampler.count_full_meeting(source, stream, block, possible, matches)
 
     def _share_seconds(self, outcomes: Sequence[ProbeOutcome], seconds: float) -> None:
         """Share the seconds of probes among their hosts, by probes and compared pairs."""
@@ -275,29 +275,29 @@ class PathProber:
             route, path, hop = pool.arrivals[number].place
             self._forward_matches(partial, (route, path, hop + 1))
 
-    def _write_results(self, found: PartialMatches) -> None:
-        self.marker.mark_results(found)
+    def _write_results(self, matches: PartialMatches) -> None:
+        self.marker.mark_results(matches)
         if not self.batch.spec.kind.writes_pairs:
             return
-        pairs = self._select_pairs(found)
+        pairs = self._select_pairs(matches)
         if len(pairs):
-            weights = None if self.reaper is None else self.reaper.result_weights(pairs)
+            weights = None if self.sampler is None else self.sampler.result_weights(pairs)
             self.results.append_results(pairs, weights)
 
-    def _select_pairs(self, found: PartialMatches) -> PartialMatches:
+    def _select_pairs(self, matches: PartialMatches) -> PartialMatches:
         """Return the results that some query has as pairs, if there are queries of other kinds."""
         if self.batch.bitmaps is None or not self.batch.bitmaps.kinds:
-            return found
-        assert found.queries is not None, "results of a run with queries serve some"
-        found.queries = found.queries & self.batch.bitmaps.pair_mask
-        return found.take_positions(np.flatnonzero(found.queries))
+            return matches
+        assert matches.queries is not None, "results of a run with queries serve some"
+        matches.queries = matches.queries & self.batch.bitmaps.pair_mask
+        return matches.take_positions(np.flatnonzero(matches.queries))
 
-    def _forward_matches(self, found: PartialMatches, place: Place) -> None:
+    def _forward_matches(self, matches: PartialMatches, place: Place) -> None:
         hosts = self.pools.find_hop(place).blocks_by_host
-        if any(map(self.mine, hosts)):
-            self.pending.setdefault(place, []).append(found)
-        if not all(map(self.mine, hosts)):
-            self.leaving.setdefault(place, []).append(found)
+        if any(map(self.is_local, hosts)):
+            self.pending.setdefault(place, []).append(matches)
+        if not all(map(self.is_local, hosts)):
+            self.leaving.setdefault(place, []).append(matches)
 
     def _count_forwarded(self, outcome: ProbeOutcome) -> None:
         """Count partial results at their hosts and at those of the next hop."""

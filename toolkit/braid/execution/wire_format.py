@@ -88,13 +88,13 @@ def split_columns_by_stream(
 
 
 def complete_tuples(
-    came: pa.RecordBatch, stream: int, batch: BatchSpec, excluded: ExcludedTuples
+    received: pa.RecordBatch, stream: int, batch: BatchSpec, excluded: ExcludedTuples
 ) -> pa.RecordBatch:
     """Return the arrived tuples of a stream.
 
     In a run that serves many queries, the query bitmaps determine the routing keys.
     """
-    flat = batch.spec.layouts[stream].add_generated(_split_rejected(came, stream, excluded))
+    flat = batch.spec.layouts[stream].add_generated(_split_rejected(received, stream, excluded))
     if batch.bitmaps is not None:
         rank = batch.bitmaps.longest_window_rank(stream, flat.column(MARK).to_numpy())
         flat = replace_column(flat, ROUTING, pa.array(rank))

@@ -39,7 +39,7 @@ class BatchAnswers:
 
     def _answer_query(self, served: RegisteredQuery, epoch: int) -> Any:
         """Return the new rows of a query's answer; None: there is none."""
-        registry, query = self._registry, self._registry.asking.restore_query(served)
+        registry, query = self._registry, self._registry.query_reader.restore_query(served)
         if query.slide is None:
             spans = [s for s in served.serving_intervals if _covers(s, epoch)]
             ticks = TickRange(None, None, None)

@@ -58,16 +58,16 @@ def deliver_batch(
 
     Raises ExpressionError if a query's expressions fail on its matches.
     """
-    for operator, mine in groupby(
+    for operator, of_operator in groupby(
         sorted(queries, key=attrgetter("operator", "bit")), lambda q: q.operator
     ):
         rows = works.operator_results(operator, epoch)
         if rows is None:
             continue
-        for bit, asking in groupby(mine, lambda q: q.bit):
-            own = filter_demand(rows, bit)
-            if own.num_rows:
-                yield from _compensate_results(works, operator, own, list(asking))
+        for bit, of_demand in groupby(of_operator, lambda q: q.bit):
+            selected = filter_demand(rows, bit)
+            if selected.num_rows:
+                yield from _compensate_results(works, operator, selected, list(of_demand))
 
 
 def _compensate_results(
@@ -96,8 +96,8 @@ def _keep_tick_matches(
 ) -> pa.Table:
     """Return the matches that hold at some tick: from their last member until a window ends."""
     wanted = {s: microseconds_sql(flat_column_name(s, works.reader.time)) for s in slide.windows}
-    made = works.reader.compute_columns(matches, columns, wanted)
-    times = {s: made[s].to_numpy() for s in wanted}
+    computed = works.reader.compute_columns(matches, columns, wanted)
+    times = {s: computed[s].to_numpy() for s in wanted}
     first = -(-np.maximum.reduce([*times.values()]) // slide.slide) * slide.slide
     if slide.since is not None:
         first = np.maximum(first, (slide.since // slide.slide + 1) * slide.slide)
@@ -120,7 +120,7 @@ def _compute_expressions(
     if not names or not rows.num_rows:
         return {}
     try:
-        made = works.reader.compute_columns(
+        computed = works.reader.compute_columns(
             rows, columns, {names[k]: sql for k, sql in wanted.items()}
         )
     except works.reader.evaluation_errors as error:
@@ -129,4 +129,4 @@ def _compute_expressions(
         for key, sql in wanted.items():
             _compute_expressions(works, columns, rows, {key: sql})
         raise
-    return {key: made[name] for key, name in names.items()}
+    return {key: computed[name] for key, name in names.items()}

@@ -88,9 +88,9 @@ class DuckDBAnswer:
     def _compile_tree(self, tree: exp.Expr, types: Mapping[tuple[str, str], SqlType]) -> Typed:
         try:
             return DuckDBCompiler(types).compile_expression(tree)
-        except UnsupportedExpressionError as found:
+        except UnsupportedExpressionError as error:
             raise QueryError(
-                f"{found.text!r} in the query{found.why and found.why + ' and'} is not known to "
+                f"{error.text!r} in the query{error.why and error.why + ' and'} is not known to "
                 "mean the same without Spark; give the streams as Spark DataFrames, or write what "
                 "it says into a column"
             ) from None
@@ -101,7 +101,7 @@ class DuckDBAnswer:
         calls = _Calls(self)
         replaced = calls.replace_aggregates(tree)
         compiled = self._compile_tree(replaced, self.types | calls.types)[0]
-        for name, call in calls.found.items():
+        for name, call in calls.sql_by_name.items():
             compiled = compiled.replace(f'"{name}"', call)
         return compiled
 
@@ -162,7 +162,7 @@ class _Calls:
     """Aggregates of an expression, each replaced by a column of its own."""
 
     answer: DuckDBAnswer
-    found: dict[str, str] = field(default_factory=dict)
+    sql_by_name: dict[str, str] = field(default_factory=dict)
     types: dict[tuple[str, str], SqlType] = field(default_factory=dict)
 
     def replace_aggregates(self, tree: exp.Expr) -> exp.Expr:
@@ -177,8 +177,8 @@ class _Calls:
         )
 
     def _make_aggregate_column(self, call: exp.AggFunc) -> exp.Expr:
-        name = f"__a{len(self.found)}"
-        self.found[name], self.types["", name] = self._compile_aggregate(call)
+        name = f"__a{len(self.sql_by_name)}"
+        self.sql_by_name[name], self.types["", name] = self._compile_aggregate(call)
         return exp.column(name, quoted=True)
 
     def _compile_aggregate(self, call: exp.AggFunc) -> Typed:

@@ -201,25 +201,35 @@ class QueryHub:
             raise
 
     def _prepare_folder(
-        self, store: RunStore, mine: Mapping[str, Any], batches: int | str | None, cut: int | str
+        self,
+        store: RunStore,
+        requested: Mapping[str, Any],
+        batches: int | str | None,
+        cut: int | str,
     ) -> dict[str, Any]:
         """Return the settings in a folder that holds this hub, or copy the input into a new one."""
-        settings, replay = self._stored_settings(store, mine), None
+        settings, replay = self._stored_settings(store, requested), None
         if settings is None or not settings["ready"]:
             replay = self._make_replay(cut)
             if settings is None:
-                store.create_run({**mine, "ready": False})
+                store.create_run({**requested, "ready": False})
             store.take_over()
-            settings = self._stored_settings(store, mine)  # another driver may have made it ready
+            settings = self._stored_settings(
+                store, requested
+            )  # another driver may have made it ready
         if settings is None or not settings["ready"]:
-            return self._copy_input(store, mine, replay, cut)
+            return self._copy_input(store, requested, replay, cut)
         store.input.check_files()
         input_fingerprints.check_batches(batches, settings, store.where)
         self._check_input(store, settings)
         return settings
 
     def _copy_input(
-        self, store: RunStore, mine: Mapping[str, Any], replay: ReplaySource | None, cut: int | str
+        self,
+        store: RunStore,
+        requested: Mapping[str, Any],
+        replay: ReplaySource | None,
+        cut: int | str,
     ) -> dict[str, Any]:
         """Copy the static streams into the folder, make the hub ready, and return its settings."""
         written = (
@@ -229,7 +239,7 @@ class QueryHub:
         store.input.split_all(store.force)
         ends = len(self._static_streams()) == len(self.streams)
         settings = {
-            **mine,
+            **requested,
             "batches": written.batches if written and ends else None,
             "last_batches": written.last_batches if written else {},
             "cut": cut,
@@ -239,7 +249,9 @@ class QueryHub:
         store.create_run(settings)
         return settings
 
-    def _stored_settings(self, store: RunStore, mine: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _stored_settings(
+        self, store: RunStore, requested: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
         """Return the settings in a folder; None if it is new.
 
         Raises ValueError if they belong to another hub, DamagedRunError if the file is damaged.
@@ -247,10 +259,10 @@ class QueryHub:
         stored = store.read_settings()
         if stored is not None and "hub" not in stored:
             raise ValueError(f"{store.path} holds a run that is not a hub; use a new folder")
-        if stored is not None and (differ := [k for k in mine if stored[k] != mine[k]]):
+        if stored is not None and (differ := [k for k in requested if stored[k] != requested[k]]):
             raise ValueError(
                 f"{store.path} holds another hub: {differ[0]} is {stored[differ[0]]!r} there and "
-                f"{mine[differ[0]]!r} here"
+                f"{requested[differ[0]]!r} here"
             )
         return stored
 
@@ -274,11 +286,19 @@ class QueryHub:
             raise DamagedRunError(f"{damaged}; {repair_hint(store)}") from None
 
     def _make_settings(self) -> HubSettings:
-        kept = parse_duration(self.history, "history", zero=True)
+        history = parse_duration(self.history, "history", zero=True)
         ahead = parse_duration(self.ahead, "ahead")
         idle = None if self.idle is None else parse_duration(self.idle, "idle")
         return HubSettings(
-            self.time, self._slack, ahead, self.reuse, kept, self.network, self.at, self.rates, idle
+            self.time,
+            self._slack,
+            ahead,
+            self.reuse,
+            history,
+            self.network,
+            self.at,
+            self.rates,
+            idle,
         )
 
     def _static_streams(self) -> dict[str, Any]:
@@ -292,18 +312,18 @@ class QueryHub:
         times = dict.fromkeys(copied, self.time)
         return self._source.make_replay(batches, times, parse_memory_limit())
 
-    def _check_input(self, store: RunStore, known: Mapping[str, Any]) -> None:
+    def _check_input(self, store: RunStore, stored: Mapping[str, Any]) -> None:
         """Raise ValueError unless the streams are those with which the hub in a folder began."""
-        for stream, plain in known.get("fingerprints", {}).items():
+        for stream, plain in stored.get("fingerprints", {}).items():
             before = input_fingerprints.InputFingerprint.from_plain(plain)
             here = input_fingerprints.fingerprint_table(self.tables[stream])
             input_fingerprints.check_rows(stream, store.where, before, here, "")
-        if "sources" not in known:
+        if "sources" not in stored:
             return
         sources = input_fingerprints.describe_sources(self.streams)
-        input_fingerprints.check_sources(sources, known, store.where)
+        input_fingerprints.check_sources(sources, stored, store.where)
         for stream, frame in self._static_streams().items():
-            input_fingerprints.check_frame(stream, frame, store, known, "")
+            input_fingerprints.check_frame(stream, frame, store, stored, "")
 
     def _make_reader(
         self, store: RunStore, batches: int | None, last_batches: Mapping[str, int]

@@ -68,7 +68,7 @@ class StreamReader(ABC):
     """
 
     evaluation_errors: tuple[type[Exception], ...]
-    ours = True
+    may_hash = True
     """Whether DuckDB may hash values. It may only if nothing else does."""
     ansi = True
     """Whether expressions fail as in Spark's ANSI mode. Otherwise they may return NULL."""
@@ -167,9 +167,9 @@ class StreamReader(ABC):
         self, stream: str, rows: pa.Table, wanted: Mapping[str, str]
     ) -> pa.Table:
         """Return tuples of a stream with their computed columns."""
-        made = self.compute_columns(rows, {c: (stream, c) for c in rows.column_names}, wanted)
-        for name in made.column_names:
-            rows = rows.append_column(name, made[name])
+        computed = self.compute_columns(rows, {c: (stream, c) for c in rows.column_names}, wanted)
+        for name in computed.column_names:
+            rows = rows.append_column(name, computed[name])
         return rows
 
     def _compile_all_to_duckdb(
@@ -179,12 +179,12 @@ class StreamReader(ABC):
 
         ``has_queries``: the rows are results, which have the column ``QUERIES``.
         """
-        found = {
+        translated = {
             n: self._compile_to_duckdb(sql, tuple(columns.items()), has_queries)
             for n, sql in wanted.items()
         }
-        known = {name: sql for name, sql in found.items() if sql is not None}
-        return known if len(known) == len(found) else None
+        supported = {name: sql for name, sql in translated.items() if sql is not None}
+        return supported if len(supported) == len(translated) else None
 
     def _compile_to_duckdb(
         self, sql: str, columns: tuple[tuple[str, Column], ...], has_queries: bool
@@ -198,7 +198,9 @@ class StreamReader(ABC):
             if loose or (not self.utc and depends_on_time_zone(sql, types)):
                 return self._compiled.setdefault(key, None)
             try:
-                self._compiled[key] = DuckDBCompiler(types, ours=self.ours).compile_text(sql)[0]
+                self._compiled[key] = DuckDBCompiler(
+                    types, is_generated=self.may_hash
+                ).compile_text(sql)[0]
             except UnsupportedExpressionError:
                 self._compiled[key] = None
         return self._compiled[key]

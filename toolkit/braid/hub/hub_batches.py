@@ -47,7 +47,7 @@ def run_batch(registry: QueryRegistry, source: Any, micro_batch: int) -> None:
     if micro_batch > registry.ledger.micro_batch:
         _run_through(registry, source, HubBatch(registry.ledger.epoch + 1, micro_batch))
     _end_expired_queries(registry)
-    registry.resting.review_next(clock.perf_counter() - began)
+    registry.reoptimizer.review_next(clock.perf_counter() - began)
 
 
 def run_empty_batch(registry: QueryRegistry, is_last: bool = False) -> None:
@@ -109,8 +109,8 @@ def _join_and_commit(registry: QueryRegistry, source: Any, batch: HubBatch) -> N
     batch = batch._replace(clocks=_advance_hub(registry, after, batch.is_last))
     arrived = registry.works.run_batch(tables, names, batch, deployment)
     several = registry.settings.network is not None
-    rules = [registry.asking.delivery_rule(q) for q in after.serving_queries]
-    looked = rules if several else [t for t in rules if registry.asking.may_fail(t)]
+    rules = [registry.query_reader.delivery_rule(q) for q in after.serving_queries]
+    looked = rules if several else [t for t in rules if registry.query_reader.may_fail(t)]
     matches = dict(deliver_batch(registry.works, looked, epoch))
     flows = count_flows(registry.works, deployment, arrived, matches) if several else ()
     after.epoch = epoch
@@ -215,7 +215,7 @@ def _end_expired_queries(registry: QueryRegistry) -> None:
     The lifetime of a query that was submitted before its streams began starts with them.
     """
     for q in registry.ledger.serving_queries:
-        streams = registry.asking.restore_query(q).definition.streams
+        streams = registry.query_reader.restore_query(q).definition.streams
         progress = registry.event_time_progress(streams)
         if q.lifetime is None or progress is None:
             continue

@@ -120,8 +120,8 @@ class HubLog:
         files = {file.name for file in chain.from_iterable(buffers)}
         for folder, named in ((HISTORY, files), (OPERATORS, operators)):
             there = current_file_system().find_files(self.store.path / folder)
-            ours = (path for path in there if is_hub_file(folder, path.name))
-            yield from (path for path in ours if path.name not in named)
+            hub_files = (path for path in there if is_hub_file(folder, path.name))
+            yield from (path for path in hub_files if path.name not in named)
 
     def _list_blocks(self, operators: Collection[str]) -> Iterator[Path]:
         """Yield the folders of blocks that these operators have."""

@@ -17,7 +17,7 @@ from braid.papers.reuse.hub_events import FlowMetrics
 def count_flows(
     works: OperatorRuntime,
     deployment: Deployment,
-    came: Mapping[int, Mapping[str, ArrivedRows]],
+    arrivals: Mapping[int, Mapping[str, ArrivedRows]],
     delivered: Mapping[str, pa.Table],
 ) -> Iterator[FlowMetrics]:
     """Yield each flow between nodes in a batch.
@@ -27,7 +27,7 @@ def count_flows(
     for operator in deployment.operators.values():
         instance = works.instances[operator.id]
         inputs = instance.spec.inputs
-        for alias, rows in came[operator.id].items():
+        for alias, rows in arrivals[operator.id].items():
             read = inputs[alias].source
             node = (
                 deployment.source_node(read)
@@ -39,16 +39,16 @@ def count_flows(
             )
             yield _count_flow(str(read), str(operator.id), node, operator.node, taken)
     for name, matches in delivered.items():
-        asked = deployment.queries[name]
-        node = deployment.operators[asked.operator].node
-        answer = matches.select(_sent_columns(asked, works.reader.time))
-        yield _count_flow(str(asked.operator), name, node, asked.sink, answer)
+        query = deployment.queries[name]
+        node = deployment.operators[query.operator].node
+        answer = matches.select(_sent_columns(query, works.reader.time))
+        yield _count_flow(str(query.operator), name, node, query.sink, answer)
 
 
-def _sent_columns(asked: DeployedQuery, time: str) -> list[str]:
+def _sent_columns(query: DeployedQuery, time: str) -> list[str]:
     """Return the columns of matches that are sent to a query's sink, event times included."""
-    columns = zip(asked.definition.streams, asked.definition.columns, strict=True)
-    return [flat_column_name(s, c) for s, mine in columns for c in sorted(mine | {time})]
+    columns = zip(query.definition.streams, query.definition.columns, strict=True)
+    return [flat_column_name(s, c) for s, names in columns for c in sorted(names | {time})]
 
 
 def _count_flow(what: str, to: str, source: str, target: str, rows: pa.Table) -> FlowMetrics:

@@ -89,10 +89,10 @@ def read_operator_spec(store: RunStore) -> OperatorSpec:
 
     Raises DamagedRunError if there is none.
     """
-    found = store.read_settings()
-    if found is None:
+    settings = store.read_settings()
+    if settings is None:
         raise DamagedRunError(f"{store.settings.path} is missing")
-    return from_plain(found["operator_spec"], OperatorSpec)
+    return from_plain(settings["operator_spec"], OperatorSpec)
 
 
 class HubBatch(NamedTuple):
@@ -157,9 +157,9 @@ class OperatorInstance:
         reach = reach_of_windows((None,) * len(spec.inputs))
         slacks = tuple(max(slack[s] for s in i.streams) for i in spec.inputs.values())
         computed = computed_columns(self.predicate)
-        if (known := store.read_settings()) is None:
+        if (settings := store.read_settings()) is None:
             store.create_run({"operator_spec": to_plain(spec), "keys": computed})
-        elif known.get("keys") != computed:
+        elif settings.get("keys") != computed:
             raise ValueError(
                 f"{store.path} holds an operator for which another version of Braid computed the "
                 "keys of its condition in another way; use a new folder for the hub"
@@ -212,12 +212,12 @@ class OperatorInstance:
 
     def _selection_bitmaps_sql(self, i: int, bits: Collection[int]) -> Iterator[str]:
         """Yield SQL for the bits of the selections that a tuple passes, each evaluated once."""
-        found: dict[str | None, int] = {}
+        masks: dict[str | None, int] = {}
         for demand in self.spec.demands:
             if demand.bitmap_position in bits:
                 where = demand.selections[i]
-                found[where] = found.get(where, 0) | 1 << demand.bitmap_position
-        for where, mask in found.items():
+                masks[where] = masks.get(where, 0) | 1 << demand.bitmap_position
+        for where, mask in masks.items():
             some = f"cast({mask} as bigint)"
             yield (
                 some
@@ -225,7 +225,7 @@ class OperatorInstance:
                 else f"(case when {where} then {some} else cast(0 as bigint) end)"
             )
 
-    def run_batch(self, came: Mapping[str, ArrivedRows], batch: HubBatch) -> None:
+    def run_batch(self, arrivals: Mapping[str, ArrivedRows], batch: HubBatch) -> None:
         """Join and commit a batch, unless it is committed already."""
         if self.engine.state.batch >= self.spec.batch_of_epoch(batch.epoch):
             return
@@ -235,56 +235,56 @@ class OperatorInstance:
         elif batch.micro_batch is None:
             self.engine.run_empty_batch({})
         else:
-            self._join_tuples(came, batch.micro_batch, batch.clocks)
+            self._join_tuples(arrivals, batch.micro_batch, batch.clocks)
 
     def _join_tuples(
         self,
-        came: Mapping[str, ArrivedRows],
+        arrivals: Mapping[str, ArrivedRows],
         micro_batch: int,
         clocks: Mapping[str, int | None],
     ) -> None:
         tuples = {
-            i: found
+            i: batches
             for i, alias in enumerate(self.spec.inputs)
-            if alias in came and (found := self._make_tuples(i, alias, came[alias]))
+            if alias in arrivals and (batches := self._make_tuples(i, alias, arrivals[alias]))
         }
         self.engine.run_batch(tuples, micro_batch, lambda: self._input_event_times(clocks))
 
     def _input_event_times(self, clocks: Mapping[str, int | None]) -> list[int | None]:
         """Return event-time progress by input. Results may run ahead of one of their streams."""
-        found: list[int | None] = []
+        progress: list[int | None] = []
         for i in self.spec.inputs.values():
             times = [clocks.get(s) for s in i.streams]
-            found.append(None if None in times else min(t for t in times if t is not None))
-        return found
+            progress.append(None if None in times else min(t for t in times if t is not None))
+        return progress
 
-    def select_arrivals(self, alias: str, came: ArrivedRows) -> pa.Table:
+    def select_arrivals(self, alias: str, arrived: ArrivedRows) -> pa.Table:
         """Return the arrived tuples that some demand selects and that can be in a result."""
-        rows, i = came.table, list(self.spec.inputs).index(alias)
+        rows, i = arrived.table, list(self.spec.inputs).index(alias)
         if i in self.engine.spec.kind.preserved:
-            return rows.filter(pc.not_equal(rows[came.bitmap_column], 0))
-        keys = (came.column_names[sql] for sql in self.predicate.key_columns[i].values())
-        chosen = pc.not_equal(rows[came.bitmap_column], 0)
+            return rows.filter(pc.not_equal(rows[arrived.bitmap_column], 0))
+        keys = (arrived.column_names[sql] for sql in self.predicate.key_columns[i].values())
+        chosen = pc.not_equal(rows[arrived.bitmap_column], 0)
         for name in (TIME, *keys):
             chosen = pc.and_(chosen, rows[name].is_valid())
         return rows.filter(chosen)
 
-    def _make_tuples(self, i: int, alias: str, came: ArrivedRows) -> list[pa.RecordBatch]:
-        rows = self.select_arrivals(alias, came)
+    def _make_tuples(self, i: int, alias: str, arrived: ArrivedRows) -> list[pa.RecordBatch]:
+        rows = self.select_arrivals(alias, arrived)
         if not rows.num_rows:
             return []
         computed = self._condition_columns(i)
         columns = {n: rows[n] for n in self._stored_columns(i, alias)}
-        columns |= {name: rows[came.column_names[sql]] for name, sql in computed.items()}
+        columns |= {name: rows[arrived.column_names[sql]] for name, sql in computed.items()}
         if i in self.engine.spec.kind.preserved:
             is_timed = rows[TIME].is_valid()
             columns[MEETS] = pc.and_(columns[MEETS], is_timed) if MEETS in columns else is_timed
-        mark = rows[came.bitmap_column].combine_chunks()
+        mark = rows[arrived.bitmap_column].combine_chunks()
         bitmaps = self.engine.bitmaps
         assert bitmaps is not None, "an operator has a demand"
         columns |= {MARK: mark, ROUTING: pa.array(bitmaps.longest_window_rank(i, mark.to_numpy()))}
-        whole: list[pa.RecordBatch] = pa.table(columns).combine_chunks().to_batches()
-        return whole
+        batches: list[pa.RecordBatch] = pa.table(columns).combine_chunks().to_batches()
+        return batches
 
     def _stored_columns(self, i: int, alias: str) -> list[str]:
         """Return the columns to store: those of results, and those that pairs are compared by."""
@@ -350,9 +350,9 @@ def _sum_metrics(each: Sequence[OperatorMetrics]) -> OperatorMetrics:
 
 def computed_column_names(wanted: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Return the column for each distinct Spark SQL expression."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for each in wanted:
         for name, sql in each.items():
             if name != MARK:
-                found.setdefault(sql, f"__x{len(found)}")
-    return found
+                names.setdefault(sql, f"__x{len(names)}")
+    return names

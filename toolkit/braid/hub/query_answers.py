@@ -36,7 +36,7 @@ def answer_query(registry: QueryRegistry, served: RegisteredQuery) -> Any:
     Raises DamagedRunError if a file is damaged. Raises QueryError if a selected expression fails on
     the matches; a Spark DataFrame raises Spark's error instead, when it is collected.
     """
-    query = registry.asking.restore_query(served)
+    query = registry.query_reader.restore_query(served)
     streams = query.definition.streams
     began = [registry.ledger.first_event_times.get(s) for s in streams]
     start = None if None in began else max(t for t in began if t is not None)

@@ -314,36 +314,36 @@ def _refuse_not_in(part: exp.Expr) -> NoReturn:
 
 
 def _join_subquery(
-    tree: exp.Select, outer: exp.Table, found: _Subquery, columns: Schemas
+    tree: exp.Select, outer: exp.Table, subquery: _Subquery, columns: Schemas
 ) -> exp.Select:
-    query = found.query
+    query = subquery.query
     table = query.args["from_"].this if query.args.get("from_") is not None else None
     read = {name for name, value in query.args.items() if value}
     if not isinstance(table, exp.Table) or not read <= {"expressions", "from_", "where"}:
         raise QueryError(
-            f"{to_sql(found.part)} has a query that is more than SELECT ... FROM stream "
+            f"{to_sql(subquery.part)} has a query that is more than SELECT ... FROM stream "
             "[RANGE ...] WHERE ..."
         )
     if any(item.find(exp.Func) is not None for item in query.expressions):
         raise QueryError(
-            f"{to_sql(found.part)} has a query that calls a function in its SELECT, which may be "
-            "an aggregate; it takes columns"
+            f"{to_sql(subquery.part)} has a query that calls a function in its SELECT, which may "
+            "be an aggregate; it takes columns"
         )
     scope = {t.alias_or_name: _find_column_names(t, columns) for t in (table, outer)}
     outer_scope, where = _select_outer_scope(scope), query.args.get("where")
     on = [] if where is None else split_conjuncts(where.this)
     on = [_qualify_bare_columns(each, scope) for each in on]
-    if found.value is not None:
+    if subquery.value is not None:
         on.append(
             exp.EQ(
-                this=_qualify_bare_columns(found.value, outer_scope),
-                expression=_find_selected_value(found, scope),
+                this=_qualify_bare_columns(subquery.value, outer_scope),
+                expression=_find_selected_value(subquery, scope),
             )
         )
     rest = [
         _qualify_bare_columns(part, outer_scope)
         for part in split_conjuncts(tree.args["where"].this)
-        if part != found.part
+        if part != subquery.part
     ]
     joined = tree.copy()
     joined.set(
@@ -351,14 +351,14 @@ def _join_subquery(
     )
     joined.set("where", exp.Where(this=exp.and_(*rest, copy=True)) if rest else None)
     condition = exp.and_(*on, copy=True) if on else exp.true()
-    joined.set("joins", [exp.Join(this=table.copy(), kind=found.kind, on=condition)])
+    joined.set("joins", [exp.Join(this=table.copy(), kind=subquery.kind, on=condition)])
     return joined
 
 
-def _find_selected_value(found: _Subquery, scope: Mapping[str, Sequence[str]]) -> exp.Expr:
-    items = found.query.expressions
+def _find_selected_value(subquery: _Subquery, scope: Mapping[str, Sequence[str]]) -> exp.Expr:
+    items = subquery.query.expressions
     if len(items) != 1 or items[0].find(exp.Star) is not None:
-        raise QueryError(f"{to_sql(found.part)} has a query that gives no single column")
+        raise QueryError(f"{to_sql(subquery.part)} has a query that gives no single column")
     return _qualify_bare_columns(items[0].unalias(), scope)
 
 

@@ -70,9 +70,9 @@ class QueryRegistry:
         """Open the hub in a store, or create it."""
         self.path, self.reader, self.settings = store.path, reader, settings
         self.log = HubLog(store)
-        self.asking = QueryReader(reader, settings.network is None)
+        self.query_reader = QueryReader(reader, settings.network is None)
         self.works = OperatorRuntime(store.path, reader, settings)
-        self.resting = Reoptimizer(self)
+        self.reoptimizer = Reoptimizer(self)
         self._losses: list[run_events.Event] = []
         current_file_system().make_folder(self.works.history.folder)
         state = self.log.open_log()
@@ -141,7 +141,7 @@ class QueryRegistry:
                 f"a query named {name!r} is being answered; withdraw it first, or choose another "
                 "name"
             )
-        new = self.asking.admit_query(sql, name, self._check_sink(sink), **more)
+        new = self.query_reader.admit_query(sql, name, self._check_sink(sink), **more)
         progress = self.event_time_progress(new.query.definition.streams)
         if new.lifetime is not None and progress is not None:
             new = replace(new, parsed=replace(new.parsed, ends_at=progress + new.lifetime))
@@ -154,10 +154,10 @@ class QueryRegistry:
 
         Raises QueryError if it is invalid.
         """
-        new = self.asking.admit_query(sql, name, self._check_sink(sink), **more)
-        found = {"sql": new.parsed.sql, "windows": new.windows, "slide": new.slide}
-        found |= {"sink": new.parsed.sink, "lifetime": new.lifetime}
-        return {field: msgspec.to_builtins(value) for field, value in found.items()}
+        new = self.query_reader.admit_query(sql, name, self._check_sink(sink), **more)
+        fields = {"sql": new.parsed.sql, "windows": new.windows, "slide": new.slide}
+        fields |= {"sink": new.parsed.sink, "lifetime": new.lifetime}
+        return {field: msgspec.to_builtins(value) for field, value in fields.items()}
 
     def _check_sink(self, sink: str | None) -> str:
         network = self.settings.network
@@ -169,8 +169,8 @@ class QueryRegistry:
             return SITE
         sinks = [n.name for n in network.nodes if n.role in ("sink", "site")]
         if sink not in sinks:
-            said = "is not said where" if sink is None else f"is asked at {sink!r}"
-            raise QueryError(f"the query {said}; sink= must be one of {', '.join(sinks)}")
+            where = "is not said where" if sink is None else f"is asked at {sink!r}"
+            raise QueryError(f"the query {where}; sink= must be one of {', '.join(sinks)}")
         return sink
 
     def plan_query(self, new: AdmittedQuery, old: Deployment | None = None) -> Decision:
@@ -189,7 +189,7 @@ class QueryRegistry:
         then = self.current_deployment
         for new in several:
             then = add_query(then, new.parsed, self.plan_query(new, then).tree)
-        texts = self.asking.selection_texts(self.ledger.queries, *(new.query for new in several))
+        texts = self.query_reader.selection_texts(self.ledger.queries, *(n.query for n in several))
         todo = pure.diff_deployments(self.current_deployment, then)
         self.works.check_buildable(todo.build, then, self.ledger, texts)
 
@@ -261,19 +261,19 @@ class QueryRegistry:
 
     def last_query(self, name: str) -> RegisteredQuery:
         """Return the latest query of a name. Raises ValueError if there was none."""
-        found = [q for q in self.ledger.queries if q.name == name]
-        if not found:
-            known = ", ".join(dict.fromkeys(q.name for q in self.ledger.queries)) or "none"
-            raise ValueError(f"no query is named {name!r}; there are: {known}")
-        return found[-1]
+        queries = [q for q in self.ledger.queries if q.name == name]
+        if not queries:
+            names = ", ".join(dict.fromkeys(q.name for q in self.ledger.queries)) or "none"
+            raise ValueError(f"no query is named {name!r}; there are: {names}")
+        return queries[-1]
 
     # Changes of the deployment.
 
     def migration_events(self, new: Deployment) -> list[run_events.Event]:
         """Return events for the operators that a new deployment moves with their state."""
-        found = pure.diff_deployments(self.current_deployment, new).move
-        held = {id: self.works.instances[id].live_bytes for id, _, _ in found}
-        return [OperatorMoved(self.ledger.epoch, id, a, b, held[id]) for id, a, b in found]
+        moves = pure.diff_deployments(self.current_deployment, new).move
+        held = {id: self.works.instances[id].live_bytes for id, _, _ in moves}
+        return [OperatorMoved(self.ledger.epoch, id, a, b, held[id]) for id, a, b in moves]
 
     def latest_event_time(self) -> int:
         """Return the latest event time of all clocks, in microseconds."""
@@ -285,13 +285,13 @@ class QueryRegistry:
         happened: Sequence[run_events.Event],
         served: RegisteredQuery | None = None,
         describe_submission: Callable[[], run_events.Event] | None = None,
-        asked: AdmittedQuery | None = None,
+        admitted: AdmittedQuery | None = None,
         reasons: Mapping[str, str] | None = None,
     ) -> None:
         """Build new operators, commit the deployment, then drop old operators."""
         old, todo = self.current_deployment, pure.diff_deployments(self.current_deployment, new)
-        query = [] if asked is None else [asked.query]
-        texts = self.asking.selection_texts(self.ledger.queries, *query)
+        query = [] if admitted is None else [admitted.query]
+        texts = self.query_reader.selection_texts(self.ledger.queries, *query)
         try:
             built = self._read_history(
                 lambda: self.works.build_operators(todo.build, new, self.ledger, texts)
@@ -305,8 +305,8 @@ class QueryRegistry:
         for rebuilt in pure.queries_reading(new, [operator.id for operator in todo.build]):
             self._limit_completeness(after, rebuilt)
         if served is not None:
-            assert asked is not None, "a query that comes was asked"
-            served.complete_since = find_complete_since(self.ledger, asked.query.definition)
+            assert admitted is not None, "a new query was admitted"
+            served.complete_since = find_complete_since(self.ledger, admitted.query.definition)
             after.queries.append(served)
         for name, reason in (reasons or {}).items():
             self._end_query(after, name, reason)
@@ -316,7 +316,7 @@ class QueryRegistry:
         last = [describe_submission()] if describe_submission else []
         happened = [*_make_build_events(built, after), *happened, *last, *dropped]
         self.commit_change(after, happened, built, [operator for operator, _ in todo.drop])
-        self.resting.note_change(old, new, bool(served or reasons))
+        self.reoptimizer.note_change(old, new, bool(served or reasons))
 
     def _limit_completeness(self, ledger: HubState, name: str) -> None:
         """Record from when a query's answers are complete if history lacks tuples it can use."""
@@ -332,17 +332,17 @@ class QueryRegistry:
         """Record which operators answer queries from the next batch on."""
         first, time = ledger.epoch + 1, self.reader.time
         for served in ledger.serving_queries:
-            asked = ledger.deployment.queries[served.name]
-            operator = ledger.deployment.operators[asked.operator]
+            query = ledger.deployment.queries[served.name]
+            operator = ledger.deployment.operators[query.operator]
             last = served.serving_intervals[-1] if served.serving_intervals else None
-            key = operator.id, operator.version, asked.bit
+            key = operator.id, operator.version, query.bit
             if last is not None and (last.operator, last.version, last.bit) == key:
                 continue
             if last is not None:
                 last.end_epoch = first
             aged = any(isinstance(i, int) for i in operator.inputs)
-            definition = operator.demand_results(asked.bit)
-            where = compensation_sql(definition, asked.definition, texts, time, aged)
+            definition = operator.demand_results(query.bit)
+            where = compensation_sql(definition, query.definition, texts, time, aged)
             if definition.kind != INNER:
                 where = answered_tuples_sql(definition, served.complete_since, time)
             # A semi join writes a match in the batch after it was made.
@@ -352,7 +352,7 @@ class QueryRegistry:
     def _end_query(self, ledger: HubState, name: str, reason: str) -> None:
         served = ledger.find_serving(name)
         assert served is not None
-        served.end_time = find_final_time(ledger, served, self.asking.restore_query(served))
+        served.end_time = find_final_time(ledger, served, self.query_reader.restore_query(served))
         served.end_epoch, served.end_reason = ledger.epoch + 1, reason
         served.serving_intervals[-1].end_epoch = served.end_epoch
 
@@ -374,8 +374,8 @@ class QueryRegistry:
 
 def _make_build_events(built: Iterable[BuiltOperator], ledger: HubState) -> Iterator[OperatorBuilt]:
     for each in built:
-        made = each.instance.spec
-        operator = ledger.deployment.operators[made.operator]
+        spec = each.instance.spec
+        operator = ledger.deployment.operators[spec.operator]
         where = zip(operator.definition.streams, operator.definition.selections, strict=True)
         yield OperatorBuilt(
             ledger.epoch,
@@ -391,10 +391,10 @@ def _make_build_events(built: Iterable[BuiltOperator], ledger: HubState) -> Iter
         )
 
 
-def _classify_reuse(old: Deployment, asked: DeployedQuery, decision: Decision) -> str:
+def _classify_reuse(old: Deployment, query: DeployedQuery, decision: Decision) -> str:
     """Return how a query is answered; see ``HubQuery.reuse_kind``."""
     tree = decision.tree
     if isinstance(tree, ReusedOperator):
-        held = old.operators[tree.operator].serving_demand(asked.definition) is not None
+        held = old.operators[tree.operator].serving_demand(query.definition) is not None
         return "holds" if held else "relaxed"
     return "derived" if decision.reused_operators else "new"

@@ -40,17 +40,17 @@ class AdmittedQuery:
 class QueryReader:
     """Reader of queries over a reader's streams.
 
-    ``whole``: operators keep all columns of their streams and so hold more queries. This fits one
-    site, where nothing is sent.
+    ``stores_all_columns``: operators store all columns of their streams, and so serve more queries.
+    This fits one site, where nothing is sent.
     """
 
-    def __init__(self, reader: StreamReader, whole: bool) -> None:
-        self.reader, self.whole = reader, whole
-        self._known: dict[tuple[str, str, str], StreamQuery] = {}
+    def __init__(self, reader: StreamReader, stores_all_columns: bool) -> None:
+        self.reader, self.stores_all_columns = reader, stores_all_columns
+        self._parsed: dict[tuple[str, str, str], StreamQuery] = {}
         self._types = {
             ("", flat_column_name(s, c)): kind
-            for s, own in reader.schemas.items()
-            for c, kind in own.items()
+            for s, columns in reader.schemas.items()
+            for c, kind in columns.items()
         }
         self._failing: dict[str, bool] = {}
         self._selects: dict[tuple[str, str, str], tuple[str, ...]] = {}
@@ -71,13 +71,13 @@ class QueryReader:
         query = parse_stream_query(sql, self.reader.schemas, self.reader.time, spans, written_slide)
         self.reader.check_query(query)
         self._check_answerable(query)
-        asked = DeployedQuery(name, self.operator_definition(query), sink, sql=sql)
-        return AdmittedQuery(query, asked, spans, written_slide, lives)
+        deployed = DeployedQuery(name, self.operator_definition(query), sink, sql=sql)
+        return AdmittedQuery(query, deployed, spans, written_slide, lives)
 
     def _check_answerable(self, query: StreamQuery) -> None:
         """Raise QueryError for a join that is not inner and that this hub cannot answer."""
         d = query.definition
-        if d.preserved_streams and not self.whole:
+        if d.preserved_streams and not self.stores_all_columns:
             raise QueryError(
                 "the query is no inner join, and this hub is on a network, where operators are "
                 "inner joins; ask it of a hub on one site"
@@ -95,18 +95,18 @@ class QueryReader:
     def operator_definition(self, query: StreamQuery) -> Definition:
         """Return the definition for operators, without SLIDE: ticks are made from all matches."""
         columns = query.definition.columns
-        if self.whole:
+        if self.stores_all_columns:
             columns = tuple(frozenset(self.reader.schemas[s]) for s in query.definition.streams)
         return replace(query.definition, columns=columns, slides=frozenset())
 
     def restore_query(self, served: RegisteredQuery) -> StreamQuery:
         """Return a stored query. It stays valid even if a new query like it would be refused."""
         key = served.sql, repr(served.windows), repr(served.slide)
-        if key not in self._known:
+        if key not in self._parsed:
             schemas, time = self.reader.schemas, self.reader.time
             given = served.windows, served.slide
-            self._known[key] = parse_stream_query(served.sql, schemas, time, *given, stored=True)
-        return self._known[key]
+            self._parsed[key] = parse_stream_query(served.sql, schemas, time, *given, stored=True)
+        return self._parsed[key]
 
     def delivery_rule(self, served: RegisteredQuery) -> DeliveryRule:
         """Return how an active query is answered from its operator's results."""
@@ -149,8 +149,8 @@ class QueryReader:
 
     def selection_texts(self, queries: Iterable[RegisteredQuery], *more: StreamQuery) -> Texts:
         """Return the SQL of all selections of these queries."""
-        known = [*(self.restore_query(q) for q in queries), *more]
-        return selection_texts((q.definition, q.filters) for q in known)
+        parsed = [*(self.restore_query(q) for q in queries), *more]
+        return selection_texts((q.definition, q.filters) for q in parsed)
 
 
 def selected_expressions(query: StreamQuery) -> Iterator[exp.Expr]:

@@ -158,19 +158,19 @@ def _is_day(text: str) -> bool:
     return bool(_DAY.fullmatch(text))
 
 
-def _parse_number(literal: exp.Expr, known: SqlType) -> Any:
+def _parse_number(literal: exp.Expr, sql_type: SqlType) -> Any:
     sign = 1
     if isinstance(literal, exp.Neg):
         sign, literal = -1, literal.this
     if not isinstance(literal, exp.Literal) or not _DIGITS.fullmatch(literal.this):
         return None
-    if known.name in REAL:
+    if sql_type.name in REAL:
         is_large_integer = (
             read_natural(literal.this, most=_FLOAT) is None and "." not in literal.this
         )
-        return None if is_large_integer and known.name == "float" else sign * float(literal.this)
-    if known.name in INTEGRAL or known.name == "decimal":
-        if len(literal.this) > _EXACT or known.precision > _EXACT:
+        return None if is_large_integer and sql_type.name == "float" else sign * float(literal.this)
+    if sql_type.name in INTEGRAL or sql_type.name == "decimal":
+        if len(literal.this) > _EXACT or sql_type.precision > _EXACT:
             return None
         value = sign * Fraction(literal.this)
         return int(value) if value.denominator == 1 else value

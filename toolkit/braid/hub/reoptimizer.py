@@ -63,7 +63,7 @@ class Reoptimizer:
     def __init__(self, registry: ReoptimizableHub) -> None:
         self.registry = registry
         self.left, self.changed = deque[Item](), True
-        self.since, self.lasted, self.owed = 0, 0.0, 0.0
+        self.since, self.lasted, self.time_debt = 0, 0.0, 0.0
         self.looks = ReviewQueue()
         self.planner: Planner | None = None
         self.down: list[str] = []
@@ -87,14 +87,14 @@ class Reoptimizer:
         deployment stays.
         """
         self.since = self.since or self.registry.latest_event_time()
-        self.owed = max(0.0, self.owed - self.share * batch)
-        if self.is_settled or self.owed > 0:
+        self.time_debt = max(0.0, self.time_debt - self.share * batch)
+        if self.is_settled or self.time_debt > 0:
             return
         began = clock.perf_counter()
         planner = self._planner_for_round()
         if self.left:
             self._review_item(planner, self.left.popleft())
-        self.owed = clock.perf_counter() - began
+        self.time_debt = clock.perf_counter() - began
 
     def _planner_for_round(self) -> Planner:
         """Return the planner of this round, or of the next one if everything is reviewed.

@@ -151,17 +151,18 @@ class OperatorRuntime:
         spec = drawing.build_spec(operator, ledger.epoch, ledger.micro_batch)
         instance = self._open_instance(RunStore(folder), spec)
         bits = {d.bit for d in operator.demands}
-        came: dict[str, ArrivedRows] = {}
+        arrivals: dict[str, ArrivedRows] = {}
         if ledger.epoch >= 0:
             for alias, read in instance.spec.inputs.items():
-                if (found := self._read_history(operator, read, ledger, built)) is not None:
-                    came[alias] = self._compute_arrived_rows(instance, alias, found, bits)
+                if (rows_read := self._read_history(operator, read, ledger, built)) is not None:
+                    arrivals[alias] = self._compute_arrived_rows(instance, alias, rows_read, bits)
             ended = self.reader.list_ended(ledger.micro_batch)
             clocks = self.settings.advance_clocks(ledger.clocks, ended)
-            instance.run_batch(came, HubBatch(ledger.epoch, ledger.micro_batch, clocks))
-        rows = sum(r.table.num_rows for r in came.values())
+            instance.run_batch(arrivals, HubBatch(ledger.epoch, ledger.micro_batch, clocks))
+        rows = sum(r.table.num_rows for r in arrivals.values())
         size = sum(
-            _stored_bytes(r.table, instance.spec.inputs[a].stored_columns) for a, r in came.items()
+            _stored_bytes(r.table, instance.spec.inputs[a].stored_columns)
+            for a, r in arrivals.items()
         )
         return BuiltOperator(instance, rows, size, current_environment().read_clock() - began)
 
@@ -265,7 +266,7 @@ class OperatorRuntime:
             }
             names[stream] = computed_column_names(list(reading.values()))
             computed = {name: sql for sql, name in names[stream].items()}
-            computed |= {bitmap_column(id): own[MARK] for id, own in reading.items()}
+            computed |= {bitmap_column(id): columns[MARK] for id, columns in reading.items()}
             wanted[stream] = {**computed, TIME: microseconds_sql(self.reader.time)}
         try:
             tables = dict(self.reader.read_batch(source, wanted))
@@ -316,13 +317,13 @@ class OperatorRuntime:
 
         Returns the inputs of each operator by alias. Raises ExpressionError.
         """
-        came: dict[int, dict[str, ArrivedRows]] = {}
+        arrivals: dict[int, dict[str, ArrivedRows]] = {}
         for depth in deployment.operators_by_depth():
             ids = [operator.id for operator in depth]
             for id in ids:
                 bits = _demand_bits(deployment, id)
-                came[id] = dict(self._collect_inputs(id, tables, names, batch.epoch, bits))
-            each = [partial(self._run_operator, id, came[id], batch) for id in ids]
+                arrivals[id] = dict(self._collect_inputs(id, tables, names, batch.epoch, bits))
+            each = [partial(self._run_operator, id, arrivals[id], batch) for id in ids]
             if len(each) == 1:
                 each[0]()
                 continue
@@ -332,7 +333,7 @@ class OperatorRuntime:
                 running = [pool.submit(run) for run in each]
             for future in running:
                 future.result()
-        return came
+        return arrivals
 
     def _collect_inputs(
         self,
@@ -348,14 +349,14 @@ class OperatorRuntime:
             if isinstance(read.source, str):
                 if alias in tables:
                     yield alias, ArrivedRows(tables[alias], names[alias], bitmap_column(operator))
-            elif (found := self.operator_results(read.source, epoch)) is not None:
-                yield alias, self._compute_arrived_rows(instance, alias, found, bits)
+            elif (results := self.operator_results(read.source, epoch)) is not None:
+                yield alias, self._compute_arrived_rows(instance, alias, results, bits)
 
     def _run_operator(
-        self, operator: int, came: Mapping[str, ArrivedRows], batch: HubBatch
+        self, operator: int, arrivals: Mapping[str, ArrivedRows], batch: HubBatch
     ) -> None:
         try:
-            self.instances[operator].run_batch(came, batch)
+            self.instances[operator].run_batch(arrivals, batch)
         except self.reader.evaluation_errors as error:
             raise ExpressionError(error, operator) from error
 

@@ -76,7 +76,7 @@ class SparkStreamReader(StreamReader):
     """Reader of streaming DataFrames. ``batches``, ``last_batches``: see StreamReader."""
 
     evaluation_errors = (PySparkException, duckdb.Error, EvaluationFailure)
-    ours = False
+    may_hash = False
 
     def __init__(
         self,

@@ -83,9 +83,9 @@ class StreamLayout:
         columns = [make_column_nullable(rows.column(slot)) for slot in slots.values()]
         return pa.record_batch(columns, names=[*slots])
 
-    def add_generated(self, came: pa.RecordBatch) -> pa.RecordBatch:
+    def add_generated(self, received: pa.RecordBatch) -> pa.RecordBatch:
         """Return the same rows with the columns that the receiver makes."""
-        columns = dict(zip(came.schema.names, came.columns, strict=True))
+        columns = dict(zip(received.schema.names, received.columns, strict=True))
         columns |= {
             name: columns[source].cast(kind, safe=False)
             for name, source, kind in self.generated_columns

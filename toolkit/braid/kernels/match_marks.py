@@ -26,15 +26,15 @@ class MatchMarker:
         self._hits: dict[tuple[int, int | None], tuple[BlockRows, Bits]] = {}
         """By identity of the rows, which are kept with them, so that identities stay unique."""
 
-    def mark_results(self, found: PartialMatches) -> None:
+    def mark_results(self, results: PartialMatches) -> None:
         """Mark the members of results, for each query that these serve."""
         for query, streams in self._preserved.items():
             chosen = None
             if query is not None:
-                assert found.queries is not None, "results of a run with queries serve some"
-                chosen = (found.queries >> query & 1).astype(bool)
+                assert results.queries is not None, "results of a run with queries serve some"
+                chosen = (results.queries >> query & 1).astype(bool)
             for stream in streams:
-                rows, at = found.parts[stream]
+                rows, at = results.parts[stream]
                 self._mark_rows(rows, at if chosen is None else at[chosen], query)
 
     def _mark_rows(self, rows: BlockRows, at: npt.NDArray[np.integer], query: int | None) -> None:

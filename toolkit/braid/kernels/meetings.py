@@ -41,10 +41,10 @@ class Meetings:
         """Return the number of these pairs by meeting. All of them are due."""
         return self._count_pairs(pairs.partial, pairs.left, pairs.rows, pairs.right)
 
-    def count_matches(self, found: PartialMatches, stream: int) -> np.ndarray:
+    def count_matches(self, matches: PartialMatches, stream: int) -> np.ndarray:
         """Return the number of these matches with rows of ``stream``, by meeting."""
-        rows, right = found.parts[stream]
-        return self._count_pairs(found, None, rows, right)
+        rows, right = matches.parts[stream]
+        return self._count_pairs(matches, None, rows, right)
 
     def _count_pairs(
         self, partial: PartialMatches, left: np.ndarray | None, rows: BlockRows, right: np.ndarray
@@ -67,13 +67,13 @@ ONE_MEETING = Meetings(np.zeros((1, 1), np.int32), 1)
 """The meeting of partial results of one arrival with one block."""
 
 
-def split_by_origin(found: PartialMatches) -> Iterator[tuple[int, PartialMatches]]:
+def split_by_origin(partial: PartialMatches) -> Iterator[tuple[int, PartialMatches]]:
     """Yield partial results by the number of their arrival."""
-    if (origins := found.origins) is None:
-        yield 0, found
+    if (origins := partial.origins) is None:
+        yield 0, partial
         return
     order = np.argsort(origins, kind="stable")
     numbers, starts = np.unique(origins[order], return_index=True)
-    single = replace(found, origins=None)
+    single = replace(partial, origins=None)
     for number, at in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
         yield number, single.take_positions(at)

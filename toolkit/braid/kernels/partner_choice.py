@@ -81,25 +81,25 @@ def choose_nearer_side(before: BestSoFar, after: BestSoFar, orders: np.ndarray) 
 
 
 def choose_best_rows(
-    found: Sequence[BestRows], orders: np.ndarray, rule: MatchRule, rank_ties: RankTies
+    candidates: Sequence[BestRows], orders: np.ndarray, rule: MatchRule, rank_ties: RankTies
 ) -> np.ndarray:
     """Return which of the rows that several blocks found are the best of their probes.
 
     Parameters
     ----------
-    found
+    candidates
         The best rows of each block, with orders as they are.
     orders
         The orders of the probes.
     rule
         Which of two orders is better.
     rank_ties
-        Returns the ranks of the rows at some positions in the concatenation of ``found``.
+        Returns the ranks of the rows at some positions in the concatenation of ``candidates``.
 
-    The result has positions in the concatenation of ``found``, by probe.
+    The result has positions in the concatenation of ``candidates``, by probe.
     """
-    probes = np.concatenate([each.probes for each in found])
-    every = np.concatenate([each.orders for each in found])
+    probes = np.concatenate([each.probes for each in candidates])
+    every = np.concatenate([each.orders for each in candidates])
     ranked = _rank_distances(orders[probes], every, rule)
     order = np.lexsort((*ranked[::-1], probes))
     same = np.zeros(len(order), bool)

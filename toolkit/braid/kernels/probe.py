@@ -220,41 +220,41 @@ class BlockJoiner:
         return EvaluationFailure(f"{text}, batch {display_batch(self.batch_number)}, {where}")
 
     def _filter_by_residuals(
-        self, found: list[tuple[int, PartialMatches]], stream: int
+        self, candidates: list[tuple[int, PartialMatches]], stream: int
     ) -> Iterator[tuple[int, PartialMatches]]:
         """Yield the partial results for which the residuals hold."""
-        if not found:
+        if not candidates:
             return
-        tally = self.find_tally(frozenset(found[0][1].parts) - {stream}, stream)
-        for n, fulfilled in self._apply_residuals(found, tally):
+        tally = self.find_tally(frozenset(candidates[0][1].parts) - {stream}, stream)
+        for n, fulfilled in self._apply_residuals(candidates, tally):
             tally.matches += len(fulfilled)
             yield from self.split_for_output(n, fulfilled)
 
     def split_for_output(
-        self, n: int, found: PartialMatches
+        self, n: int, partial: PartialMatches
     ) -> Iterator[tuple[int, PartialMatches]]:
         """Yield partial results in pieces small enough to take all columns."""
         columns = [
-            (s, name) for s in found.parts for name in self._variable_width_columns(s, found)
+            (s, name) for s in partial.parts for name in self._variable_width_columns(s, partial)
         ]
-        return ((n, piece) for piece, _ in _split_by_bytes(found, columns, BYTES))
+        return ((n, piece) for piece, _ in _split_by_bytes(partial, columns, BYTES))
 
     def _split_for_residuals(
-        self, found: PartialMatches, step: ProbeStep
+        self, candidates: PartialMatches, step: ProbeStep
     ) -> Iterator[tuple[PartialMatches, int]]:
         """Yield candidates in pieces small enough to take the columns that residuals read."""
         columns = {
             c
             for r in step.residuals
             for c in r.columns
-            if c[1] in self._variable_width_columns(c[0], found)
+            if c[1] in self._variable_width_columns(c[0], candidates)
         }
-        return _split_by_bytes(found, [*columns], _LITTLE)
+        return _split_by_bytes(candidates, [*columns], _LITTLE)
 
-    def _variable_width_columns(self, stream: int, found: PartialMatches) -> list[str]:
+    def _variable_width_columns(self, stream: int, partial: PartialMatches) -> list[str]:
         if stream not in self.variable_width_columns:
             self.variable_width_columns[stream] = variable_width_columns(
-                found.parts[stream][0].batch.schema
+                partial.parts[stream][0].batch.schema
             )
         return self.variable_width_columns[stream]
 
@@ -295,9 +295,9 @@ class BlockJoiner:
         """Return the candidate pairs, by block, for which all residuals of a step hold."""
         for residual, check in zip(tally.step.residuals, tally.residuals, strict=True):
             began = current_environment().read_clock()
-            check.pairs_in += sum(len(found) for _, found in pairs)
+            check.pairs_in += sum(len(matches) for _, matches in pairs)
             pairs = self._apply_residual(pairs, residual) if pairs else []
-            check.pairs_out += sum(len(found) for _, found in pairs)
+            check.pairs_out += sum(len(matches) for _, matches in pairs)
             check.seconds += current_environment().read_clock() - began
         return pairs
 
@@ -314,25 +314,28 @@ class BlockJoiner:
         return np.concatenate([*holds])
 
     def _apply_residual(
-        self, found: list[tuple[int, PartialMatches]], residual: ResidualPredicate
+        self, candidates: list[tuple[int, PartialMatches]], residual: ResidualPredicate
     ) -> list[tuple[int, PartialMatches]]:
-        holds = self._evaluate_residual(found, residual)
-        parts = np.split(holds, np.cumsum([len(f) for _, f in found])[:-1])
-        passing = ((n, f, np.flatnonzero(part)) for (n, f), part in zip(found, parts, strict=True))
+        holds = self._evaluate_residual(candidates, residual)
+        parts = np.split(holds, np.cumsum([len(f) for _, f in candidates])[:-1])
+        passing = (
+            (n, f, np.flatnonzero(part)) for (n, f), part in zip(candidates, parts, strict=True)
+        )
         return [(n, f.take_positions(at)) for n, f, at in passing if len(at)]
 
     def _evaluate_residual(
-        self, found: list[tuple[int, PartialMatches]], residual: ResidualPredicate
+        self, candidates: list[tuple[int, PartialMatches]], residual: ResidualPredicate
     ) -> np.ndarray:
         """Return for which candidate pairs, one block after the other, a residual holds."""
         columns = {
             (s, name): _concat_arrays(
-                f.parts[s][0].batch.column(name).take(pa.array(f.parts[s][1])) for _, f in found
+                f.parts[s][0].batch.column(name).take(pa.array(f.parts[s][1]))
+                for _, f in candidates
             )
             for s, name in residual.columns
         }
         measured = [
-            _concat_arrays(_compute_measure(m, f) for _, f in found) for m in residual.measures
+            _concat_arrays(_compute_measure(m, f) for _, f in candidates) for m in residual.measures
         ]
         try:
             return evaluate_residual(residual, self.predicate.aliases, columns, measured)
@@ -340,15 +343,15 @@ class BlockJoiner:
             raise self._make_failure(str(failure), residual.streams) from failure.__cause__
 
 
-def _compute_measure(m: Measure, found: PartialMatches) -> pa.Array:
+def _compute_measure(m: Measure, pairs: PartialMatches) -> pa.Array:
     if m.function == "set_overlap":
-        return pairwise_overlap(*found.set_column(*m.left), *found.set_column(*m.right))
+        return pairwise_overlap(*pairs.set_column(*m.left), *pairs.set_column(*m.right))
     if m.function == "set_inner":
         return pairwise_inner_product(
-            *found.weighted_set_column(*m.left), *found.weighted_set_column(*m.right)
+            *pairs.weighted_set_column(*m.left), *pairs.weighted_set_column(*m.right)
         )
     return pairwise_measure(
-        m.function, *found.vector_column(*m.left), *found.vector_column(*m.right)
+        m.function, *pairs.vector_column(*m.left), *pairs.vector_column(*m.right)
     )
 
 
@@ -366,7 +369,7 @@ def _concat_arrays(parts: Iterable[pa.Array]) -> pa.Array | pa.ChunkedArray:
 
 
 def _split_by_bytes(
-    found: PartialMatches, columns: Sequence[tuple[int, str]], little: int
+    partial: PartialMatches, columns: Sequence[tuple[int, str]], little: int
 ) -> Iterator[tuple[PartialMatches, int]]:
     """Yield partial results in pieces, with an upper bound of their bytes.
 
@@ -375,7 +378,7 @@ def _split_by_bytes(
     Each piece has at most BYTES, unless it is a single result. Values are not read if all columns
     together have at most ``little``.
     """
-    size, most, parts = len(found), 0, found.parts
+    size, most, parts = len(partial), 0, partial.parts
     if columns:
         most = size * sum(rows.buffer_bytes for rows, _ in parts.values())
     if most > little:
@@ -383,9 +386,9 @@ def _split_by_bytes(
         longest = (parts[s][0].max_value_bytes(name) for s, name in columns)
         most = size * sum(longest) if near else BYTES + 1
     if most <= BYTES:
-        yield found, most
+        yield partial, most
         return
     ends = np.cumsum(sum(parts[s][0].value_bytes(name, parts[s][1]) for s, name in columns))
     for start, stop in split_into_chunks(ends, BYTES):
-        piece = found if stop - start == size else found.take_positions(np.arange(start, stop))
+        piece = partial if stop - start == size else partial.take_positions(np.arange(start, stop))
         yield piece, int(ends[stop - 1] - (ends[start - 1] if start else 0))

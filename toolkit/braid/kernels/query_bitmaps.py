@@ -129,33 +129,33 @@ class QueryBitmaps:
         a, b = (masks[bisect_right(windows, age)] for age in (youngest, oldest))
         return a if a == b else None
 
-    def result_bitmaps(self, found: PartialMatches) -> np.ndarray:
+    def result_bitmaps(self, results: PartialMatches) -> np.ndarray:
         """Return, by (partial) result, the queries that it serves.
 
         It is the product of its members' bitmaps (section 20.1).
 
         Ages are not computed for each result if all members of a block are in one slice.
         """
-        spans = {s: rows.event_time_range() for s, (rows, _) in found.parts.items()}
+        spans = {s: rows.event_time_range() for s, (rows, _) in results.parts.items()}
         first, last = max(lo for lo, _ in spans.values()), max(hi for _, hi in spans.values())
-        queries, now = np.full(len(found), self.probe_mask, np.int64), None
+        queries, now = np.full(len(results), self.probe_mask, np.int64), None
         for s, (lo, hi) in spans.items():
-            queries &= found.column_values(s, MARK)
+            queries &= results.column_values(s, MARK)
             same = self.queries_if_constant(s, max(0, first - hi), last - lo)
             if same is not None:
                 queries &= same
                 continue
-            now = _latest_member_times(found) if now is None else now
-            queries &= self.queries_by_age(s, now - found.column_values(s, TIME))
+            now = _latest_member_times(results) if now is None else now
+            queries &= self.queries_by_age(s, now - results.column_values(s, TIME))
         return queries
 
-    def drop_answered(self, found: PartialMatches, stream: int) -> np.ndarray:
+    def drop_answered(self, results: PartialMatches, stream: int) -> np.ndarray:
         """Return the queries of results without those for which a stored member is answered.
 
         ``stream``: that of the stored member.
         """
-        assert found.queries is not None, "results of a run with queries serve some"
-        queries, times = found.queries, found.column_values(stream, TIME)
+        assert results.queries is not None, "results of a run with queries serve some"
+        queries, times = results.queries, results.column_values(stream, TIME)
         for bit, horizons in self.horizons.items():
             if (horizon := horizons[stream]) is not None:
                 queries = np.where(times < horizon, queries & ~(1 << bit), queries)

@@ -23,9 +23,9 @@ from braid.core.shedding_plan import (
     WeightedTerm,
     utility_of_type,
 )
-from braid.kernels.exact_sums import SIGNS, OrderIndependentSum, sketch_values
 from braid.kernels.hashing import Uint64, distinct_hashes, draw_numbers, sampling_hashes
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_block_rows
+from braid.kernels.order_independent_sums import SIGNS, OrderIndependentSum, sketch_values
 
 Floats = npt.NDArray[np.float64]
 _COMES_IN = (1 << 64) - 1
@@ -89,13 +89,13 @@ class SampledMeeting:
         if self.partial.weights is not None:
             self.matched = np.zeros(rows.batch.num_rows)
 
-    def count_matches(self, found: PartialMatches) -> None:
+    def count_matches(self, matches: PartialMatches) -> None:
         """Count matches of the first hop."""
-        at, served = found.parts[self.stream][1], _count_served_queries(found)
+        at, served = matches.parts[self.stream][1], _count_served_queries(matches)
         self._add_by_type(self.tally.matches, at, served)
         if self.sampler.utility_rule.typed:
             kinds = None if self.kinds is None else self.kinds[at]
-            self.tally.value.add_values(self.sampler.result_utilities(found), served, kinds)
+            self.tally.value.add_values(self.sampler.result_utilities(matches), served, kinds)
         if self.matched is not None:
             self.matched += np.bincount(at, served, len(self.matched))
 
@@ -206,12 +206,12 @@ class PairSampler:
         return min(by_type) * self._limit_share(fresh, partial.parts[stream][0]) >= 1
 
     def count_full_meeting(
-        self, stream: int, window: int, block: int, pairs: int, found: float
+        self, stream: int, window: int, block: int, pairs: int, matches: float
     ) -> None:
         """Count the pairs and matches of a block that all tuples probed."""
         item = self._make_item_key(stream, window, block)
         if item in self.plan.shares:
-            self.full_pairs.append((item, float(pairs), found))
+            self.full_pairs.append((item, float(pairs), matches))
 
     def _make_item_key(self, stream: int, window: int, block: int) -> Item:
         return stream, window, self.plan.basic_windows.get(block, -1)
@@ -240,32 +240,34 @@ class PairSampler:
         indexes = np.searchsorted(np.array(types), utility_types(rows))
         return np.minimum(indexes, len(types) - 1)
 
-    def result_utilities(self, found: PartialMatches) -> Floats:
+    def result_utilities(self, results: PartialMatches) -> Floats:
         """Return the utility of each result, from the members that it has so far."""
         if not self.utility_rule.typed:
-            return np.ones(len(found))
-        members = np.array([_row_utilities(rows)[at] for rows, at in found.parts.values()])
+            return np.ones(len(results))
+        members = np.array([_row_utilities(rows)[at] for rows, at in results.parts.values()])
         return np.asarray(
             members.max(axis=0) if self.utility_rule.combine == "max" else members.mean(0)
         )
 
-    def result_weights(self, found: PartialMatches) -> Floats | None:
+    def result_weights(self, results: PartialMatches) -> Floats | None:
         """Count complete results and return their weights; None: all are 1."""
-        if found.weights is None and not (self.plan.keep_shares or self.utility_rule.typed):
+        if results.weights is None and not (self.plan.keep_shares or self.utility_rule.typed):
             self.full_matches += (
-                len(found) if found.queries is None else int(_count_served_queries(found).sum())
+                len(results)
+                if results.queries is None
+                else int(_count_served_queries(results).sum())
             )
             return None
-        weights = np.ones(len(found)) if found.weights is None else found.weights
-        weights = weights * self._arrival_weights(found)
-        served, value = _count_served_queries(found), self.result_utilities(found)
-        self._add_to_sketches(found, weights, served)
+        weights = np.ones(len(results)) if results.weights is None else results.weights
+        weights = weights * self._arrival_weights(results)
+        served, value = _count_served_queries(results), self.result_utilities(results)
+        self._add_to_sketches(results, weights, served)
         self.estimated_results.add_values(weights, served)
         self.utility.add_values(value, served)
         self.estimated_utility.add_values(value * weights, served)
         return weights
 
-    def _add_to_sketches(self, found: PartialMatches, weights: Floats, served: Floats) -> None:
+    def _add_to_sketches(self, results: PartialMatches, weights: Floats, served: Floats) -> None:
         """Add results to the sketches.
 
         They are sketched by the draw of the first hop, by the join value, or by each of two
@@ -276,34 +278,34 @@ class PairSampler:
             return
         alone = np.sqrt(weights**2 - weights) * served
         if not self.plan.keep_shares:
-            if found.sampling_hashes is not None:
-                self.sketches[0] += sketch_values(found.sampling_hashes, alone)
+            if results.sampling_hashes is not None:
+                self.sketches[0] += sketch_values(results.sampling_hashes, alone)
             return
         thrown = [
             sampling_hashes(rows.numpy_column(DRAW)[at].astype(np.uint64), _COMES_IN)
-            for rows, at in found.parts.values()
+            for rows, at in results.parts.values()
         ]
         if self.utility_rule.is_by_value:
             self.sketches[0] += sketch_values(thrown[0], alone)
             return
-        a, b = 1 / self._arrival_shares(found)
+        a, b = 1 / self._arrival_shares(results)
         self.sketches[0] += sketch_values(thrown[0], np.sqrt(a**2 - a) * b * served)
         self.sketches[1] += sketch_values(thrown[1], np.sqrt(b**2 - b) * a * served)
         self.variance.add_values(-a * b * (a - 1) * (b - 1), served**2)
 
-    def _arrival_shares(self, found: PartialMatches) -> Floats:
+    def _arrival_shares(self, results: PartialMatches) -> Floats:
         """Return, by member, the share of tuples admitted when it arrived; 1 if all were."""
         shares = [
             rows.numpy_column(KEPT)[at] if KEPT in rows.batch.schema.names else np.ones(len(at))
-            for rows, at in found.parts.values()
+            for rows, at in results.parts.values()
         ]
         return np.array(shares)
 
-    def _arrival_weights(self, found: PartialMatches) -> Floats | float:
+    def _arrival_weights(self, results: PartialMatches) -> Floats | float:
         """Return 1 / the probability that all members of a result were admitted."""
         if not self.plan.keep_shares:
             return 1.0
-        entered = self._arrival_shares(found)
+        entered = self._arrival_shares(results)
         chance = entered.min(axis=0) if self.utility_rule.is_by_value else entered.prod(axis=0)
         return np.asarray(1 / chance)
 
@@ -330,13 +332,13 @@ class PairSampler:
         )
         return [*plain, *drawn]
 
-    def _make_unsampled_yield(self, item: Item, pairs: float, found: float) -> ItemYield:
+    def _make_unsampled_yield(self, item: Item, pairs: float, matches: float) -> ItemYield:
         """Return the yield of blocks that all tuples probed.
 
         Their tuples have one type, the first.
         """
         others = (0.0,) * (len(self.plan.shares[item]) - 1)
-        return ItemYield(*item, (pairs, *others), (found, *others), (0.0, *others), 0.0)
+        return ItemYield(*item, (pairs, *others), (matches, *others), (0.0, *others), 0.0)
 
     def weighted_terms(self) -> list[WeightedTerm]:
         """Return the terms of all sums."""
@@ -386,8 +388,8 @@ def _row_utilities(rows: BlockRows) -> Floats:
     return rows.cached_column("of utility", valued)
 
 
-def _count_served_queries(found: PartialMatches) -> Floats:
+def _count_served_queries(results: PartialMatches) -> Floats:
     """Return, by result, how often it counts: once, or for each query that it serves."""
-    if found.queries is None:
-        return np.ones(len(found))
-    return np.bitwise_count(found.queries).astype(float)
+    if results.queries is None:
+        return np.ones(len(results))
+    return np.bitwise_count(results.queries).astype(float)

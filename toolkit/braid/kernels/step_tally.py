@@ -52,11 +52,11 @@ class StepTally:
         residuals = (find_residual_parts(parts, r) for r in self.step.residuals)
         checks = [
             CheckCounts(ids, reached, tally.pairs_in, tally.pairs_out, tally.seconds)
-            for reached, found, tallies in (
+            for reached, streams, tallies in (
                 ("check", conditions, self.conditions),
                 ("residual", residuals, self.residuals),
             )
-            for ids, tally in zip(found, tallies, strict=True)
+            for ids, tally in zip(streams, tallies, strict=True)
         ]
         return StepCounts(
             tuple(sorted(joined)),

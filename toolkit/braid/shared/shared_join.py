@@ -15,7 +15,7 @@ from braid.core.query import unite_kinds
 from braid.join_config import AHEAD
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.chain import MODES, Chain, Mode
-from braid.run_folder import read_settings
+from braid.run_folder_setup import read_settings
 from braid.shared.calibrate import measure_slice_overhead
 from braid.shared.query_changes import Queries, add_query, remove_query
 from braid.shared.shared_config import SharedJoinConfig, make_query, selection_analyzers
@@ -134,16 +134,16 @@ class SharedJoin(StreamJoin):
         new = make_query(self._join, name, windows, where, on, streams, how=how, **asof)
         self._set_queries(add_query(self.queries, new))
 
-    def add_all(self, asked: Iterable[Mapping[str, Any]]) -> None:
+    def add_all(self, queries: Iterable[Mapping[str, Any]]) -> None:
         """Add several queries, each given as the arguments of ``add``: all of them, or none.
 
         Spark checks all selections at once, which takes hardly longer than checking one.
         """
-        asked, queries = list(asked), self.queries
-        judges = selection_analyzers(self._join, asked)
-        for each in asked:
-            queries = add_query(queries, make_query(self._join, **each, judges=judges))
-        self._set_queries(queries)
+        added, all_queries = list(queries), self.queries
+        judges = selection_analyzers(self._join, added)
+        for each in added:
+            all_queries = add_query(all_queries, make_query(self._join, **each, judges=judges))
+        self._set_queries(all_queries)
 
     def remove(self, name: str) -> None:
         """Remove a query that was added. Raises ValueError if there is no query of that name."""
@@ -180,9 +180,9 @@ class SharedJoin(StreamJoin):
                 "no query has been added; a shared join serves one or more: add(name, windows, "
                 "where)"
             )
-        known = read_settings(RunStore(check_folder(path)))
-        if known is not None and self._overhead is None:
-            self._set_slice_overhead(known.get("settings", {}).get("slice_overhead", 1.0))
+        settings = read_settings(RunStore(check_folder(path)))
+        if settings is not None and self._overhead is None:
+            self._set_slice_overhead(settings.get("settings", {}).get("slice_overhead", 1.0))
         elif self.chain in ("cpu", "auto"):
             self._set_slice_overhead(
                 measure_slice_overhead() if self._overhead is None else self._overhead

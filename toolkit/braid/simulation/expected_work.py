@@ -275,7 +275,7 @@ class _Met:
     ) -> None:
         self.fresh, self.blocks, self.windows, self.ages = f, blocks, windows, ages
         self.drawn = drawn
-        self.known: dict[int, tuple[int, int, float]] = {}
+        self.measured: dict[int, tuple[int, int, float]] = {}
         self.lists: dict[tuple[int, ...], tuple[ByAge, float, float, float]] = {}
 
     def count_met_tuples(
@@ -297,7 +297,7 @@ class _Met:
     ) -> tuple[ByAge, float, float, float]:
         there, close = dict[int, float](), dict[int, float]()
         left, share = 0.0, 1.0
-        measured, blocks = self.known, self.blocks
+        measured, blocks = self.measured, self.blocks
         for id in ids:  # the hot loop of the model
             if id not in blocks:
                 continue
@@ -312,7 +312,7 @@ class _Met:
 
     def count_tuples_in_windows(self, id: int) -> float:
         """Return the number of a block's tuples within the windows of a fresh block's tuple."""
-        return (self.known.get(id) or self._measure_block(self.blocks[id]))[2]
+        return (self.measured.get(id) or self._measure_block(self.blocks[id]))[2]
 
     def _measure_block(self, b: Block) -> tuple[int, int, float]:
         """Return a block's age, its tuples, and how many of them are within the windows."""
@@ -323,7 +323,7 @@ class _Met:
             + window_fraction(b.event_time_range, f.event_time_range, self.windows[f.stream])
             - 1
         )
-        measured = self.known[b.id] = self.ages.get(b.id, 0), b.rows, b.rows * share
+        measured = self.measured[b.id] = self.ages.get(b.id, 0), b.rows, b.rows * share
         return measured
 
 
@@ -349,7 +349,7 @@ class ExpectedWork:
         steps, hosts = self.path_counts.steps, len(self.share)
         self.stages, self.results = np.zeros((max(len(steps), 1), 4, hosts)), np.zeros(hosts)
         self.shed = np.zeros(hosts)
-        self._came: list[Floats] = []
+        self._entering: list[Floats] = []
         entering, matches = np.array(self.path_counts.rows, dtype=float), np.array([])
         for k, step in enumerate(steps):
             if k:
@@ -359,7 +359,7 @@ class ExpectedWork:
             self.stages[k, 2] = _sum_by_index(step.host, n, hosts)
             self.stages[k, 3] = _sum_by_index(step.host, pairs, hosts)
             self.shed += _sum_by_index(step.host, n * step.departures, hosts)
-            self._came.append(n)
+            self._entering.append(n)
         if steps:
             self.results = _sum_by_index(steps[-1].host, matches, hosts)
 
@@ -370,7 +370,7 @@ class ExpectedWork:
         if not met:
             return {}
         arriving = np.zeros(len(met))
-        for step, n in zip(self.path_counts.steps, self._came, strict=True):
+        for step, n in zip(self.path_counts.steps, self._entering, strict=True):
             arriving[step.visit] = n
         visit, factor, by_age = zip(*met, strict=True)
         times = [each.shape[1] for each in by_age]
@@ -384,14 +384,16 @@ class ExpectedWork:
             for a in dict.fromkeys(at.tolist())
         }
 
-    def _send_intermediate_results(self, k: int, found: Floats) -> Floats:
+    def _send_intermediate_results(self, k: int, matches: Floats) -> Floats:
         """Return, by path, the matches of one hop, which go to all hosts of the next.
 
         A match that stays on its host is not counted as sent.
         """
         before, step = self.path_counts.steps[k - 1 : k + 1]
-        entering = _sum_by_index(before.path, found, len(self.path_counts.rows))
-        here = np.append(found, 0.0)[step.stays_on_host]
+        entering = _sum_by_index(before.path, matches, len(self.path_counts.rows))
+        here = np.append(matches, 0.0)[step.stays_on_host]
         self.stages[k, 0] = _sum_by_index(step.host, entering[step.path] - here, len(self.share))
-        self.stages[k - 1, 1] = _sum_by_index(before.host, found * step.continues, len(self.share))
+        self.stages[k - 1, 1] = _sum_by_index(
+            before.host, matches * step.continues, len(self.share)
+        )
         return entering

@@ -88,68 +88,72 @@ class PlacementChoice(NamedTuple):
     relative_costs: dict[str, float]
 
 
-def choose_placement(known: JoinStatistics) -> PlacementChoice:
+def choose_placement(statistics: JoinStatistics) -> PlacementChoice:
     """Return the placement with the least modelled work on the busiest host."""
-    candidates = {type(p).__name__: p for p in candidate_placements(known)}
-    costs = {name: simulate_cost(p, known) for name, p in candidates.items()}
-    least = min(costs.values()) * EQUAL[known.has_remote_hosts]
+    candidates = {type(p).__name__: p for p in candidate_placements(statistics)}
+    costs = {name: simulate_cost(p, statistics) for name, p in candidates.items()}
+    least = min(costs.values()) * EQUAL[statistics.has_remote_hosts]
     rounded = {name: round(max(cost, least), -2) for name, cost in costs.items()}
     best = min(costs, key=lambda name: (rounded[name], _make_preference_key(name)))
     order = sorted(costs, key=lambda name: (name != best, costs[name]))
     ratios = {name: costs[name] / costs[best] for name in order}
-    return PlacementChoice(candidates[best], _explain_choice(known, best, ratios), ratios)
+    return PlacementChoice(candidates[best], _explain_choice(statistics, best, ratios), ratios)
 
 
-def candidate_placements(known: JoinStatistics) -> Iterable[Placement]:
+def candidate_placements(statistics: JoinStatistics) -> Iterable[Placement]:
     """Yield the placements that support the join on this number of hosts, with default settings."""
-    streams = len(known.rows)
-    has_values = known.equality or bool(known.dimensions)
+    streams = len(statistics.rows)
+    has_values = statistics.equality or bool(statistics.dimensions)
     for name, kind in placements_for(streams, has_values).items():
         is_built_in = (
             kind.__module__.startswith("braid.") and kind.delivery_guarantee == "exactly once"
         )
-        if not is_built_in or not _is_apt(name, known):
+        if not is_built_in or not _is_apt(name, statistics):
             continue
         try:
             placement = kind.from_settings(
-                {"hosts": known.hosts} if "hosts" in kind.setting_names() else {}
-            ).bind_dimensions(known.dimensions)
+                {"hosts": statistics.hosts} if "hosts" in kind.setting_names() else {}
+            ).bind_dimensions(statistics.dimensions)
         except ValueError:  # too few hosts
             continue
         if placement.supports_streams(streams):
             yield placement
 
 
-def _is_apt(name: str, known: JoinStatistics) -> bool:
+def _is_apt(name: str, statistics: JoinStatistics) -> bool:
     """Return whether a placement is a candidate, by the equalities and the number of hosts.
 
     A hash and HotKeys plan the same without frequent values, so one of them is enough. HyperCube is
     a candidate if no equality links all streams.
     """
     by_name = {
-        "HashPartition": known.equality and known.hosts == 1,
-        "HotKeys": known.equality and known.hosts > 1,
-        "HyperCube": not known.equality,
+        "HashPartition": statistics.equality and statistics.hosts == 1,
+        "HotKeys": statistics.equality and statistics.hosts > 1,
+        "HyperCube": not statistics.equality,
         "StaticOpt": False,
     }
     return by_name.get(name, True)
 
 
-def simulate_cost(placement: Placement, known: JoinStatistics) -> float:
+def simulate_cost(placement: Placement, statistics: JoinStatistics) -> float:
     """Return the modelled microseconds of all simulated batches."""
     if type(placement).__name__ == "HotKeys" and (
-        known.most_frequent_share * known.hosts < FREQUENT
+        statistics.most_frequent_share * statistics.hosts < FREQUENT
     ):
-        placement = Placement.class_by_name("HashPartition").from_settings({"hosts": known.hosts})
+        placement = Placement.class_by_name("HashPartition").from_settings(
+            {"hosts": statistics.hosts}
+        )
     return modelled_work(
-        _simulate_placement(placement, _select_simulated_facts(known)),
-        known.compared_share,
-        known.has_remote_hosts,
-        known.most_frequent_share**2 / _estimate_meeting_share(placement, known),
+        _simulate_placement(placement, _select_simulated_facts(statistics)),
+        statistics.compared_share,
+        statistics.has_remote_hosts,
+        statistics.most_frequent_share**2 / _estimate_meeting_share(placement, statistics),
     )
 
 
-def modelled_work(events: Iterable[Any], compared: float, apart: bool, matches: float) -> float:
+def modelled_work(
+    events: Iterable[Any], compared: float, has_remote_hosts: bool, matches: float
+) -> float:
     """Return the modelled microseconds of the batches in some events, after the first ones.
 
     ``compared``, ``matches``: shares of meeting pairs that are compared, and that are results.
@@ -162,41 +166,46 @@ def modelled_work(events: Iterable[Any], compared: float, apart: bool, matches: 
             built_by_host.update(h for d in event.derivations for h in d.block.hosts)
         elif isinstance(event, BatchCommitted) and event.batch >= WARM_UP:
             each = [
-                _compute_host_micros(metrics, built_by_host[h] * BLOCK[apart], compared, matches)
+                _compute_host_micros(
+                    metrics, built_by_host[h] * BLOCK[has_remote_hosts], compared, matches
+                )
                 for h, metrics in enumerate(event.host_metrics)
             ]
             busiest = max(each, default=0.0)
-            total += busiest + SHARED[apart] * (sum(each) - busiest)
+            total += busiest + SHARED[has_remote_hosts] * (sum(each) - busiest)
     return total
 
 
-def _select_simulated_facts(known: JoinStatistics) -> JoinStatistics:
+def _select_simulated_facts(statistics: JoinStatistics) -> JoinStatistics:
     """Return the facts on which a simulation depends, with the tuples of a batch as ``rows``."""
-    most = max(known.rows, default=0.0) or 1.0
-    rows = tuple(max(1.0, round(ROWS * n / most)) for n in known.rows)
-    return replace(known, rows=rows, compared_share=0.0, has_remote_hosts=False)
+    most = max(statistics.rows, default=0.0) or 1.0
+    rows = tuple(max(1.0, round(ROWS * n / most)) for n in statistics.rows)
+    return replace(statistics, rows=rows, compared_share=0.0, has_remote_hosts=False)
 
 
 @lru_cache(_SIMULATIONS)
-def _simulate_placement(placement: Placement, known: JoinStatistics) -> Sequence[Any]:
+def _simulate_placement(placement: Placement, statistics: JoinStatistics) -> Sequence[Any]:
     """Return the events of a simulated run.
 
     A simulation takes milliseconds, and joins of one session often have the same facts.
     """
-    windows = [w for w in known.windows if w is not None]
-    duration = known.event_time_span or max(_SHORTEST, 3 * max(windows, default=1.0))
-    shares, batch = _estimate_key_shares(placement, known), [int(rows) for rows in known.rows]
+    windows = [w for w in statistics.windows if w is not None]
+    duration = statistics.event_time_span or max(_SHORTEST, 3 * max(windows, default=1.0))
+    shares, batch = (
+        _estimate_key_shares(placement, statistics),
+        [int(rows) for rows in statistics.rows],
+    )
     return simulate(
         placement,
         [batch] * BATCHES,
-        windows=known.windows,
+        windows=statistics.windows,
         seconds=duration / BATCHES,
         selectivity=1 / (ROWS * BATCHES),
         key_shares=[shares] * len(batch) if len(shares) > 1 else (),
     )
 
 
-def _estimate_key_shares(placement: Placement, known: JoinStatistics) -> list[float]:
+def _estimate_key_shares(placement: Placement, statistics: JoinStatistics) -> list[float]:
     """Return the share of tuples with each routing key, or each join value if it has several keys.
 
     Tuples of one value are assumed to have the same key or keys.
@@ -204,48 +213,52 @@ def _estimate_key_shares(placement: Placement, known: JoinStatistics) -> list[fl
     if placement.routing_key_source != "join":
         return [1.0]
     values = placement.key_space_size // placement.keys_per_value
-    rest = (1 - known.most_frequent_share) / values
-    return [known.most_frequent_share + rest, *[rest] * (values - 1)]
+    rest = (1 - statistics.most_frequent_share) / values
+    return [statistics.most_frequent_share + rest, *[rest] * (values - 1)]
 
 
-def _estimate_meeting_share(placement: Placement, known: JoinStatistics) -> float:
+def _estimate_meeting_share(placement: Placement, statistics: JoinStatistics) -> float:
     """Return the share of pairs of tuples that meet: those of one host, if values select it.
 
     A value with several routing keys meets no other value of its host, once it is shared out.
     """
     if placement.routing_key_source != "join":
         return 1.0
-    frequent, hosts = known.most_frequent_share, placement.hosts
+    frequent, hosts = statistics.most_frequent_share, placement.hosts
     rest = (1 - frequent) / hosts
     mixed = 0.0 if placement.keys_per_value > 1 else 2 * frequent * rest
     return frequent**2 + mixed + hosts * rest**2
 
 
 def _compute_host_micros(
-    did: HostMetrics, block_micros: float, compared: float, matches: float
+    metrics: HostMetrics, block_micros: float, compared: float, matches: float
 ) -> float:
     """Return the modelled microseconds of a host's work.
 
     ``block_micros``: to make its blocks. ``matches`` is the share of meeting pairs that are
     results.
     """
-    tuples = did.received_tuples + did.received_partials + did.migrated_tuples
-    pairs = compared * did.compared_pairs
-    match_micros = FOUND * matches * did.compared_pairs
-    return RECEIVED * tuples + PROBED * did.probes + COMPARED * pairs + match_micros + block_micros
+    tuples = metrics.received_tuples + metrics.received_partials + metrics.migrated_tuples
+    pairs = compared * metrics.compared_pairs
+    match_micros = FOUND * matches * metrics.compared_pairs
+    return (
+        RECEIVED * tuples + PROBED * metrics.probes + COMPARED * pairs + match_micros + block_micros
+    )
 
 
 def _make_preference_key(name: str) -> tuple[int, str]:
     return (ORDER.index(name) if name in ORDER else len(ORDER)), name
 
 
-def _explain_choice(known: JoinStatistics, best: str, ratios: dict[str, float]) -> str:
+def _explain_choice(statistics: JoinStatistics, best: str, ratios: dict[str, float]) -> str:
     others = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items() if name != best)
-    facts = [f"{len(known.rows)} streams", format_count(known.hosts, "host")]
-    facts.append("an equality links all" if known.equality else "no equality links all")
-    if known.most_frequent_share:
-        facts.append(f"its most frequent value has {known.most_frequent_share:.1%} of the tuples")
-    if known.compared_share == 1.0:
+    facts = [f"{len(statistics.rows)} streams", format_count(statistics.hosts, "host")]
+    facts.append("an equality links all" if statistics.equality else "no equality links all")
+    if statistics.most_frequent_share:
+        facts.append(
+            f"its most frequent value has {statistics.most_frequent_share:.1%} of the tuples"
+        )
+    if statistics.compared_share == 1.0:
         facts.append("no index finds partners")
     than = f"; modelled work, compared with it: {others}" if others else ""
     return f"{best} for {', '.join(facts)}{than}"

@@ -68,10 +68,10 @@ def most_frequent_share(alias: str, rows: pa.Table, predicate: Predicate) -> flo
     chosen = f"SELECT {value} AS value FROM tuples WHERE {' AND '.join(where)}"
     counts = f"SELECT count(*) AS n FROM ({chosen}) GROUP BY value"
     try:
-        found = query_table(f"SELECT max(n) / sum(n) AS share FROM ({counts})", rows)
+        table = query_table(f"SELECT max(n) / sum(n) AS share FROM ({counts})", rows)
     except duckdb.Error:  # the run fails there too, and names the expression, batch and stream
         return 0.0
-    return float(found["share"][0].as_py() or 0.0)
+    return float(table["share"][0].as_py() or 0.0)
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ class ArrowReplay:
         extent = micro_batch_files.count_batches(numbers, self.batches)
         current_file_system().make_folder(folder)
         for alias, rows in self.streams.items():
-            kept = rows.drop_columns([self.batches]) if isinstance(self.batches, str) else rows
+            columns = rows.drop_columns([self.batches]) if isinstance(self.batches, str) else rows
             path = folder / f"{alias}.arrow"
-            table_input.write_table(kept, numbers[alias], extent.batches, path, check)
+            table_input.write_table(columns, numbers[alias], extent.batches, path, check)
         micro_batch_files.remove_extra_files(folder, self.streams, extent.batches, check)
         return extent
 
@@ -146,7 +146,9 @@ def _quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _routing_key_sql(placement: Placement, seed: int, whole: Sequence[str], value: str) -> str:
+def _routing_key_sql(
+    placement: Placement, seed: int, row_columns: Sequence[str], value: str
+) -> str:
     """Return DuckDB SQL for the routing key: a seeded hash of the tuple, the join value, or both.
 
     If join values have several keys, a hash of the tuple selects one of them.
@@ -161,11 +163,11 @@ def _routing_key_sql(placement: Placement, seed: int, whole: Sequence[str], valu
     if keys == 1:
         return "0"
     if placement.routing_key_source == "tuple" or not value:
-        return hashed(whole, keys)
+        return hashed(row_columns, keys)
     by_value = hashed([value], keys // keys_per_value)
     if keys_per_value == 1:
         return by_value
-    return f"{by_value} * {keys_per_value} + {hashed(whole, keys_per_value)}"
+    return f"{by_value} * {keys_per_value} + {hashed(row_columns, keys_per_value)}"
 
 
 def _hash_number_sql(
@@ -219,7 +221,7 @@ class ArrowFeed:
             timed = f"({plain[TIME]}) IS NOT NULL"
             columns = {n: guard_untimed_column(wanted[n], sql, timed) for n, sql in plain.items()}
             names = [name for name in schema.names if name != self.changes.get(alias)]
-            whole, equality = list(map(_quote_identifier, names)), predicate.equality
+            row_columns, equality = list(map(_quote_identifier, names)), predicate.equality
             value = columns[equality[i]] if equality else ""
             if placement is None:
                 key = "0"
@@ -228,15 +230,15 @@ class ArrowFeed:
                     placement, predicate, i, partial(_hash_number_sql, seed, columns)
                 )
             else:
-                key = _routing_key_sql(placement, seed, whole, value)
+                key = _routing_key_sql(placement, seed, row_columns, value)
             columns[ROUTING] = f"CAST({key} AS INTEGER)"
             if worth is not None:
                 nested = [f.name for f in schema if pa.types.is_nested(f.type)]
                 # The hash of a list ignores where it ends, and NULL hashes like an empty list.
                 texts = (f'CAST("{n}" AS VARCHAR)' for n in nested)
                 # Most routing keys use this hash of all columns too, so DuckDB computes it once.
-                apart = [str(i), f"hash({', '.join([str(seed), *whole])})", *texts]
-                by = [str(seed), columns[equality[i]]] if by_value and equality else apart
+                hash_parts = [str(i), f"hash({', '.join([str(seed), *row_columns])})", *texts]
+                by = [str(seed), columns[equality[i]]] if by_value and equality else hash_parts
                 columns[DRAW] = f"CAST(hash({', '.join(by)}) >> 1 AS BIGINT)"
                 if any(worth):
                     columns[WORTH] = analyser.compile_expression(
@@ -253,8 +255,8 @@ class ArrowFeed:
             strict = make_tuple_filter(plain, keys, passes)
             self.plain[alias] = find_plain_columns({**columns, **plain}, strict, schema)
             worths = [worth[i]] if worth is not None else []
-            asked = [condition, *wanted.values(), *worths]
-            self.texts[alias] = [text for text in asked if text is not None]
+            selected = [condition, *wanted.values(), *worths]
+            self.texts[alias] = [text for text in selected if text is not None]
 
     def read_batch(
         self, copied: InputSnapshot, number: int, harvest: SheddingPlan | None = None
@@ -264,7 +266,7 @@ class ArrowFeed:
         If ``harvest`` keeps all tuples, no sampling hash is needed in this batch or later, and it
         is 0.
         """
-        found: dict[int, list[pa.RecordBatch]] = {}
+        batches: dict[int, list[pa.RecordBatch]] = {}
         for i, alias in enumerate(self.columns):
             rows = copied.read_table_batch(alias, number)
             if not rows.num_rows:
@@ -272,8 +274,8 @@ class ArrowFeed:
             all_take_part = harvest is not None and harvest.is_full_join(rows.num_rows)
             tuples = self.compute_tuples(alias, rows, number, all_take_part)
             if tuples.num_rows:
-                found[i] = tuples.combine_chunks().to_batches()
-        return found
+                batches[i] = tuples.combine_chunks().to_batches()
+        return batches
 
     def compute_tuples(
         self, alias: str, rows: pa.Table, number: int = 0, undrawn: bool = False

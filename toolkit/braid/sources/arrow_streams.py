@@ -153,9 +153,9 @@ class ArrowStreams(StreamSource):
             }
         }
 
-    def check_input(self, store: RunStore, known: Mapping[str, Any], resumed: bool) -> None:
+    def check_input(self, store: RunStore, stored: Mapping[str, Any], resumed: bool) -> None:
         for alias, rows in self.streams.items() if not resumed else ():
-            before = input_fingerprints.InputFingerprint.from_plain(known["fingerprints"][alias])
+            before = input_fingerprints.InputFingerprint.from_plain(stored["fingerprints"][alias])
             input_fingerprints.check_rows(
                 alias, store.where, before, input_fingerprints.fingerprint_table(rows)
             )

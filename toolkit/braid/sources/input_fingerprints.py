@@ -134,12 +134,12 @@ def check_rows(
         )
 
 
-def check_batches(asked: int | str | None, known: Mapping[str, Any], where: str) -> None:
+def check_batches(batches: int | str | None, stored: Mapping[str, Any], where: str) -> None:
     """Raise ValueError if a run is to have other micro-batches than it began with."""
-    before = known.get("cut")
-    if asked is not None and before is not None and asked != before:
+    before = stored.get("cut")
+    if batches is not None and before is not None and batches != before:
         raise ValueError(
-            f"batches is {asked!r} where the run in {where} began with {before!r}; use a new "
+            f"batches is {batches!r} where the run in {where} began with {before!r}; use a new "
             "folder, or leave it out"
         )
 
@@ -169,17 +169,17 @@ def check_frame(
     alias: str,
     frame: DataFrame,
     store: RunStore,
-    known: Mapping[str, Any],
+    stored: Mapping[str, Any],
     otherwise: str = _RESUME,
 ) -> None:
     """Raise ValueError unless a frame has the rows of the copy in a run's folder.
 
     ``otherwise``: see ``check_rows``.
     """
-    before = known.get("files", {}).get(alias)
+    before = stored.get("files", {}).get(alias)
     if before is not None and before == digest_files(frame):
         return
-    if isinstance(column := known.get("cut"), str):
+    if isinstance(column := stored.get("cut"), str):
         frame = frame.drop(column)
     check_rows(
         alias, store.where, _copy_rows(store, alias, frame), fingerprint_frame(frame), otherwise
@@ -211,14 +211,14 @@ def check_streams(
     streams: Mapping[str, Any],
     static: Mapping[str, DataFrame],
     store: RunStore,
-    known: Mapping[str, Any],
+    stored: Mapping[str, Any],
 ) -> None:
     """Raise ValueError unless sources and rows are those with which a run began."""
     sources = describe_sources(streams)
-    check_sources(sources, known, store.where)
+    check_sources(sources, stored, store.where)
     check_sockets(sources, store)
     for alias, frame in static.items():
-        check_frame(alias, frame, store, known)
+        check_frame(alias, frame, store, stored)
 
 
 # Streaming sources.
@@ -260,11 +260,11 @@ def _make_absolute(path: str) -> str:
 
 
 def check_sources(
-    here: Mapping[str, Mapping[str, str]], known: Mapping[str, Any], where: str
+    here: Mapping[str, Mapping[str, str]], stored: Mapping[str, Any], where: str
 ) -> None:
     """Raise ValueError unless the streaming sources are those with which a run began."""
     for alias, source in here.items():
-        before = known.get("sources", {}).get(alias, {})
+        before = stored.get("sources", {}).get(alias, {})
         if before != source:
             raise ValueError(
                 f"stream {alias} reads {_describe_sources(source)} where the run in {where} "

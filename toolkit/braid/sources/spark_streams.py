@@ -180,9 +180,9 @@ class SparkStreams(StreamSource):
     def record_fingerprints(self) -> dict[str, Any]:
         return input_fingerprints.record_fingerprints(self.streams, self._static)
 
-    def check_input(self, store: RunStore, known: Mapping[str, Any], resumed: bool) -> None:
+    def check_input(self, store: RunStore, stored: Mapping[str, Any], resumed: bool) -> None:
         compared = {} if resumed else self._static
-        input_fingerprints.check_streams(self.streams, compared, store, known)
+        input_fingerprints.check_streams(self.streams, compared, store, stored)
 
     def check_source_position(self, store: RunStore) -> None:
         """Raise DamagedRunError unless Spark continues from the run's last commit.
@@ -341,18 +341,18 @@ def _routing_key_sql(
         return f"cast(pmod(xxhash64({seeded}), {count}) as int)"
 
     keying, size = placement.routing_key_source, placement.key_space_size
-    whole = static_replay.hashable_columns(frame)
+    hashable = static_replay.hashable_columns(frame)
     if keying == "equalities":
         return combine_numbers(
             placement, p, i, lambda d, name, n: hash_columns([str(d), columns[name]], n)
         )
     if keying == "tuple" or p.equality is None:
-        return hash_columns(whole, size)
+        return hash_columns(hashable, size)
     keys_per_value = placement.keys_per_value
     by_value = hash_columns([columns[p.equality[i]]], size // keys_per_value)
     if keys_per_value == 1:
         return by_value
-    return f"{by_value} * {keys_per_value} + {hash_columns(whole, keys_per_value)}"
+    return f"{by_value} * {keys_per_value} + {hash_columns(hashable, keys_per_value)}"
 
 
 def _event_time_sql(join: AnalyzedJoin, alias: str, frame: DataFrame) -> str:

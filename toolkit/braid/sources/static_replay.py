@@ -77,24 +77,26 @@ class StaticReplay:
         None if they are too large, or have types that Arrow and Spark write differently.
         """
         frames = self.frames.values()
-        known = all(_has_same_encoding(f.dataType) for frame in frames for f in frame.schema.fields)
-        if not known or sum(map(scanned_bytes, frames)) > most:
+        is_supported = all(
+            _has_same_encoding(f.dataType) for frame in frames for f in frame.schema.fields
+        )
+        if not is_supported or sum(map(scanned_bytes, frames)) > most:
             return None
         allowed = ByteBudget(most)
         with current_workers().open_pool("braid-collect", len(self.frames)) as at_once:
-            came = at_once.map(lambda alias: self._collect_rows(alias, allowed), self.frames)
+            collected = at_once.map(lambda alias: self._collect_rows(alias, allowed), self.frames)
             try:
-                return dict(zip(self.frames, came, strict=True))
+                return dict(zip(self.frames, collected, strict=True))
             except CollectLimitExceeded:
                 return None
 
     def _collect_rows(self, alias: str, allowed: ByteBudget) -> pa.Table:
         """Return a stream's collected rows. Raises CollectLimitExceeded."""
         frame = self.frames[alias]
-        made = frame.withColumn(_NUMBER, self._micro_batch_source(alias, frame))
-        batches = collect_batch(made, allowed)
+        numbered = frame.withColumn(_NUMBER, self._micro_batch_source(alias, frame))
+        batches = collect_batch(numbered, allowed)
         if not batches:
-            return make_arrow_schema(made.schema).empty_table()
+            return make_arrow_schema(numbered.schema).empty_table()
         rows = pa.Table.from_batches(batches)
         return rows.cast(make_nullable(rows.schema))
 
@@ -117,7 +119,7 @@ class StaticReplay:
         if self.tables is None:
             extent = self._write_with_spark(folder, check)
             micro_batch_files.remove_extra_files(
-                folder, self.frames, extent.batches, check, whole=False
+                folder, self.frames, extent.batches, check, keeps_staged=False
             )
             return extent
         extent = self._write_on_driver(folder, self.tables, check)
@@ -138,9 +140,11 @@ class StaticReplay:
             numbers = {a: n.to_numpy() for a, n in column.items()}
         extent = micro_batch_files.count_batches(numbers, batches)
         for alias, rows in tables.items():
-            kept = rows.select(self._stream_schema(alias).names)
-            kept = kept.replace_schema_metadata(self._schema_metadata(alias))
-            staged_input.write_stream(kept, numbers[alias], extent.batches, folder, alias, check)
+            selected = rows.select(self._stream_schema(alias).names)
+            selected = selected.replace_schema_metadata(self._schema_metadata(alias))
+            staged_input.write_stream(
+                selected, numbers[alias], extent.batches, folder, alias, check
+            )
         return extent
 
     def _stream_schema(self, alias: str) -> T.StructType:
@@ -190,11 +194,11 @@ def stored_schema(copied: InputSnapshot, alias: str, spark: SparkSession) -> T.S
 
     If a file lacks the metadata, Spark reads its schema.
     """
-    found = (copied.stream_schema(alias).metadata or {}).get(_SCHEMA.encode())
+    encoded = (copied.stream_schema(alias).metadata or {}).get(_SCHEMA.encode())
     return make_spark_nullable(
         spark.read.parquet(str(micro_batch_files.batch_file(copied.folder / alias, 0))).schema
-        if found is None
-        else T.StructType.fromJson(json.loads(found))
+        if encoded is None
+        else T.StructType.fromJson(json.loads(encoded))
     )
 
 
@@ -230,9 +234,9 @@ def _has_same_encoding(kind: T.DataType) -> bool:
 def measure_extent(frame: DataFrame, time: str | None) -> tuple[int, int]:
     """Return the number of rows and the microseconds between the first and last event time."""
     times = F.lit(0) if time is None else _event_time_column(time)
-    found = frame.agg(F.count(F.lit(1)), F.coalesce(F.max(times) - F.min(times), F.lit(0))).first()
-    assert found is not None
-    return int(found[0]), int(found[1])
+    row = frame.agg(F.count(F.lit(1)), F.coalesce(F.max(times) - F.min(times), F.lit(0))).first()
+    assert row is not None
+    return int(row[0]), int(row[1])
 
 
 def hashable_columns(frame: DataFrame) -> list[str]:
@@ -253,11 +257,11 @@ def identity_columns(frame: DataFrame) -> list[str]:
 
 def _identity_expressions(f: T.StructField) -> list[str]:
     name = f"`{f.name}`"
-    whole = [name] if _is_hashable(f.dataType) else []
+    hashable = [name] if _is_hashable(f.dataType) else []
     is_real = isinstance(f.dataType, (T.FloatType, T.DoubleType))
     nested = isinstance(f.dataType, (T.ArrayType, T.StructType, T.MapType, T.VariantType))
     return [
-        *whole,
+        *hashable,
         *([f"cast({name} as string)"] if nested else []),
         *([f"if({name} = 0, cast({name} as string), null)"] if is_real else []),  # -0.0
         *([f"{name} is null"] if f.nullable else []),

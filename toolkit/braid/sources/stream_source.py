@@ -146,7 +146,7 @@ class StreamSource(Protocol):
     def record_fingerprints(self) -> dict[str, Any]:
         """Return the fingerprints of the streams, to recognize them when the run is resumed."""
 
-    def check_input(self, store: RunStore, known: Mapping[str, Any], resumed: bool) -> None:
+    def check_input(self, store: RunStore, stored: Mapping[str, Any], resumed: bool) -> None:
         """Raise ValueError unless the streams are those that the stored run began with.
 
         ``resumed``: ignore the current content of static streams.

@@ -162,19 +162,19 @@ class ResultFileWriter:
         self.writer: pq.ParquetWriter | None = None
         self.sink: Any = None
 
-    def append_results(self, found: PartialMatches, weights: np.ndarray | None = None) -> None:
+    def append_results(self, results: PartialMatches, weights: np.ndarray | None = None) -> None:
         """Append results. They are written in row groups of limited rows and bytes.
 
         ``weights``: weights of results, in a run that sheds load; None: all are 1.
         """
         columns = [
-            self._make_struct_column(*found.parts[s], s) for s in range(len(self.spec.columns))
+            self._make_struct_column(*results.parts[s], s) for s in range(len(self.spec.columns))
         ]
         names = list(self.spec.predicate.aliases)
-        if found.queries is not None:
-            columns, names = [*columns, pa.array(found.queries)], [*names, QUERIES]
+        if results.queries is not None:
+            columns, names = [*columns, pa.array(results.queries)], [*names, QUERIES]
         if self.spec.change_streams or self.spec.kind.is_early:
-            columns, names = [*columns, self._make_change_types(found)], [*names, CHANGE_TYPE]
+            columns, names = [*columns, self._make_change_types(results)], [*names, CHANGE_TYPE]
         self._append_batch(pa.record_batch(columns, names=names), weights)
 
     def append_unmatched(
@@ -219,11 +219,11 @@ class ResultFileWriter:
         types = self.spec.result_types
         return struct.cast(types[stream]) if types and struct.type != types[stream] else struct
 
-    def _make_change_types(self, found: PartialMatches) -> pa.Array:
+    def _make_change_types(self, results: PartialMatches) -> pa.Array:
         """Return the change of each result: its sign is the product of its members' signs."""
-        signs = np.ones(len(found), np.int8)
+        signs = np.ones(len(results), np.int8)
         for stream in self.spec.change_streams:
-            signs *= found.column_values(stream, SIGN)
+            signs *= results.column_values(stream, SIGN)
         return _CHANGES.take(pa.array((signs > 0).astype(np.int8)))
 
     def _write_pending(self) -> None:
@@ -297,8 +297,8 @@ def read_parquet(path: str | Path, schema: pa.Schema | None = None, **how: Any) 
             ):
                 if schema is None:
                     return file.read(use_threads=False)
-                found = file.schema_arrow
-                if found.names == schema.names and found.types == schema.types:
+                stored = file.schema_arrow
+                if stored.names == schema.names and stored.types == schema.types:
                     return file.read(use_threads=False).cast(schema)
     with current_file_system().open_source(path) as source:
         return pq.read_table(source, schema=schema, **how)

@@ -65,7 +65,7 @@ class _Readers:
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, OpenBlockFile] = OrderedDict()
-        self._whole: dict[str, set[str]] = {}  # verified paths by folder
+        self._verified: dict[str, set[str]] = {}  # verified paths by folder
         self._changing = Lock()
 
     def mark_verified(self, paths: Iterable[str]) -> None:
@@ -78,9 +78,9 @@ class _Readers:
         """Return an open file. Raises DamagedRunError if it does not match its checksum."""
         with self._changing:
             if path not in self._open:
-                whole = self._verified_in_folder(path)
-                durable_files.check_file(Path(path), checksum, deep=path not in whole)
-                whole.add(path)
+                verified = self._verified_in_folder(path)
+                durable_files.check_file(Path(path), checksum, deep=path not in verified)
+                verified.add(path)
                 self._open[path] = OpenBlockFile(path)
             self._open.move_to_end(path)
             if len(self._open) > _MOST_OPEN:
@@ -94,7 +94,7 @@ class _Readers:
                 self._close_file(path)
 
     def _verified_in_folder(self, path: str) -> set[str]:
-        return self._whole.setdefault(path.rpartition("/")[0], set())
+        return self._verified.setdefault(path.rpartition("/")[0], set())
 
     def _close_file(self, path: str) -> None:
         self._open.pop(path, None)
@@ -111,8 +111,8 @@ class _Readers:
     def list_below(self, folder: Path) -> list[str]:
         """Return the open files of a folder."""
         with self._changing:
-            inside = [known for known in self._whole if Path(known).is_relative_to(folder)]
-            return [path for known in inside for path in self._whole[known]]
+            inside = [name for name in self._verified if Path(name).is_relative_to(folder)]
+            return [path for name in inside for path in self._verified[name]]
 
 
 _readers = _Readers()

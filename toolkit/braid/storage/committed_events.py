@@ -33,13 +33,13 @@ class EventArchive:
     def committed_events(self) -> list[Any]:
         """Return the events of all committed batches, in order."""
         self._log.read_new_entries()
-        found, checkpoint = [], self._log.checkpoint
+        events, checkpoint = [], self._log.checkpoint
         if checkpoint is not None:
             file = EventLog(self.file.path, opening=checkpoint.opening)
             file.open_prefix(checkpoint.archive)
-            found += file.read_since(checkpoint.opening)
+            events += file.read_since(checkpoint.opening)
         later = self._log.uncheckpointed_commits()
-        return [*found, *(event for commit in later for event in self._read_commit_events(commit))]
+        return [*events, *(event for commit in later for event in self._read_commit_events(commit))]
 
     def committed_events_of_type(self, kind: type) -> list[Any]:
         """Return the events of a type of all committed batches. Others are not decoded."""
@@ -112,9 +112,9 @@ class EventArchive:
             self._ends[entry],
         )
         for _ in range(2):
-            found = self.file.describe_prefix(before, end.event_count, end.size_bytes)
-            if found.crc32 == end.crc32:
-                return found
+            prefix = self.file.describe_prefix(before, end.event_count, end.size_bytes)
+            if prefix.crc32 == end.crc32:
+                return prefix
             self._medium.check_driver()
             self._rewrite_log()
         raise DamagedRunError(

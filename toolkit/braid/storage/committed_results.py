@@ -94,9 +94,9 @@ class CommittedResults:
             if first is not None and max(first, 0) < min(since, end):
                 raise ValueError(_describe_expired_batch(first, since))
             wanted = range(since if first is None else max(first, 0), end)
-            found = self._list_compacted_results(wanted, deep, merged)
+            paths = self._list_compacted_results(wanted, deep, merged)
             late = [commit for commit in self._log.commits if commit.batch in wanted]
-            return found + [self.verified_path(f, deep) for commit in late for f in commit.results]
+            return paths + [self.verified_path(f, deep) for commit in late for f in commit.results]
 
     def temporary_result_files(self, batch: int, deep: bool) -> list[str]:
         """Return the result files of a batch. They may go when another batch is requested.
@@ -119,17 +119,17 @@ class CommittedResults:
 
     def _list_compacted_results(self, wanted: range, deep: bool, merged: bool) -> list[str]:
         """Return the files of the wanted batches that are compacted."""
-        found = list[str]()
+        paths = list[str]()
         for group in self._log.merged:
             within = range(max(group.first_batch, wanted.start), min(group.end_batch, wanted.stop))
             if merged and within == range(group.first_batch, group.end_batch):
-                found += [self.verified_path(part, deep) for part in group.part_files]
+                paths += [self.verified_path(part, deep) for part in group.part_files]
             elif within:
                 listed = self.published_files()
                 if within.start < self._gone:
                     raise ValueError(_describe_expired_batch(within.start, self._gone))
-                found += [self._find_original_file(name) for b in within for name in listed[b]]
-        return found
+                paths += [self._find_original_file(name) for b in within for name in listed[b]]
+        return paths
 
     def _find_original_file(self, name: str) -> str:
         """Return the path of an original file of a compacted batch.
@@ -175,43 +175,45 @@ class CommittedResults:
 
     def published_files(self) -> list[list[str]]:
         """Return ``compacted_files`` for the names in Spark's sink log, cached per checkpoint."""
-        known = self._log.first_retained_batch, self._log.first_uncompacted_batch
-        if self._seen[0] != known:
+        limits = self._log.first_retained_batch, self._log.first_uncompacted_batch
+        if self._seen[0] != limits:
             self._sizes = self._sink_log.logged_sizes()
-            self._seen = known, self.compacted_files(self._sizes)
+            self._seen = limits, self.compacted_files(self._sizes)
         return self._seen[1]
 
-    def compacted_files(self, known: Collection[str] = ()) -> list[list[str]]:
+    def compacted_files(self, known_files: Collection[str] = ()) -> list[list[str]]:
         """Return the original files of compacted batches, by batch.
 
         Lost files whose rows are in compacted/ are included; batches that another process has
         dropped are empty. Names are compared only if a number of files differs or a file in
-        ``known`` is missing.
+        ``known_files`` is missing.
 
         Raises DamagedRunError if files and their rows are missing.
         """
-        names = Counter(map(result_file_batch, known))
-        found = self._published.published_files(self._log.first_uncompacted_batch)
-        found[: self._log.first_retained_batch] = [
+        names = Counter(map(result_file_batch, known_files))
+        files = self._published.published_files(self._log.first_uncompacted_batch)
+        files[: self._log.first_retained_batch] = [
             [] for _ in range(self._log.first_retained_batch)
         ]
         for merged in self._log.merged:
             there = [
-                name for names in found[merged.first_batch : merged.end_batch] for name in names
+                name for names in files[merged.first_batch : merged.end_batch] for name in names
             ]
             wanted = sum(names[batch] for batch in range(merged.first_batch, merged.end_batch))
-            if len(there) == merged.files and sum(n in known for n in there) == wanted:
+            if len(there) == merged.files and sum(n in known_files for n in there) == wanted:
                 continue
             self._gone = self._first_retained_now()
             if merged.end_batch > self._gone:
-                self._substitute_compacted(merged, found)
+                self._substitute_compacted(merged, files)
             else:
-                found[merged.first_batch : merged.end_batch] = [
+                files[merged.first_batch : merged.end_batch] = [
                     [] for _ in range(merged.first_batch, merged.end_batch)
                 ]
-        return found
+        return files
 
-    def _substitute_compacted(self, merged: CompactedResults, found: list[list[str]]) -> None:
+    def _substitute_compacted(
+        self, merged: CompactedResults, files_by_batch: list[list[str]]
+    ) -> None:
         """Include lost files of a group, if compacted/ has their rows.
 
         Spark's sink log tells which files are lost, and which existing ones belong to no batch.
@@ -223,11 +225,11 @@ class CommittedResults:
             for n in self._sink_log.logged_files(merged.end_batch)
             if result_file_batch(n) in batches
         }
-        there = {name for batch in batches for name in found[batch]}
+        there = {name for batch in batches for name in files_by_batch[batch]}
         if len(logged) == merged.files:
             there &= logged
-            found[merged.first_batch : merged.end_batch] = [
-                [name for name in found[batch] if name in logged] for batch in batches
+            files_by_batch[merged.first_batch : merged.end_batch] = [
+                [name for name in files_by_batch[batch] if name in logged] for batch in batches
             ]
         lost = logged - there
         amiss = len(there) + len(lost) != merged.files
@@ -237,8 +239,8 @@ class CommittedResults:
                 f"{merged.first_batch} to {merged.end_batch - 1}, {merged.files} were written"
             )
         for name in lost:
-            found[result_file_batch(name)] = sorted(
-                [*found[result_file_batch(name)], name], key=result_file_sort_key
+            files_by_batch[result_file_batch(name)] = sorted(
+                [*files_by_batch[result_file_batch(name)], name], key=result_file_sort_key
             )
         if lost - self.lost:
             LOGGER.warning(

@@ -53,38 +53,41 @@ def run_in_background(work: Callable[[], T]) -> Future[T]:
     return current_workers().share_pool("braid-disk", _MOST_THREADS).submit(work)
 
 
-def check_file(path: Path, known: FileChecksum, deep: bool = True) -> None:
+def check_file(path: Path, expected: FileChecksum, deep: bool = True) -> None:
     """Raise DamagedRunError unless a file matches its checksum.
 
     Not ``deep``: compare lengths only.
     """
     try:
         size = current_file_system().read_size(path)
-        found = checksum_file(path, False) if deep and size == known.size_bytes else known
+        actual = checksum_file(path, False) if deep and size == expected.size_bytes else expected
     except FileNotFoundError:
         raise DamagedRunError(f"{path} is missing") from None
-    _compare_checksums(path, found if size == known.size_bytes else FileChecksum(size, 0), known)
+    _compare_checksums(
+        path, actual if size == expected.size_bytes else FileChecksum(size, 0), expected
+    )
 
 
-def read_verified(path: Path, known: FileChecksum) -> bytes:
+def read_verified(path: Path, expected: FileChecksum) -> bytes:
     """Return a file's content. Raises DamagedRunError unless it matches its checksum."""
     try:
         body = current_file_system().read_file(path)
     except FileNotFoundError:
         raise DamagedRunError(f"{path} is missing") from None
-    _compare_checksums(path, FileChecksum(len(body), zlib.crc32(body)), known)
+    _compare_checksums(path, FileChecksum(len(body), zlib.crc32(body)), expected)
     return body
 
 
-def _compare_checksums(path: Path, found: FileChecksum, known: FileChecksum) -> None:
-    if found.size_bytes != known.size_bytes:
+def _compare_checksums(path: Path, actual: FileChecksum, expected: FileChecksum) -> None:
+    if actual.size_bytes != expected.size_bytes:
         raise DamagedRunError(
-            f"{path} is damaged: it has {found.size_bytes} bytes, {known.size_bytes} were written"
+            f"{path} is damaged: it has {actual.size_bytes} bytes, "
+            f"{expected.size_bytes} were written"
         )
-    if found != known:
+    if actual != expected:
         raise DamagedRunError(
-            f"{path} is damaged: its checksum is {found.crc32:08x}, that of what was written "
-            f"{known.crc32:08x}"
+            f"{path} is damaged: its checksum is {actual.crc32:08x}, that of what was written "
+            f"{expected.crc32:08x}"
         )
 
 
@@ -197,8 +200,8 @@ def read_checksummed(path: Path, what: str) -> bytes:
 
 def is_intact(body: bytes) -> bool:
     """Return whether a checksummed object is intact."""
-    found = _TRAILING_CHECKSUM.search(body[-20:])
-    return found is not None and int(found[1], 16) == zlib.crc32(body[: -len(found[0])])
+    checksum = _TRAILING_CHECKSUM.search(body[-20:])
+    return checksum is not None and int(checksum[1], 16) == zlib.crc32(body[: -len(checksum[0])])
 
 
 class _Versioned(msgspec.Struct):

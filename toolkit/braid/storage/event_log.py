@@ -108,12 +108,12 @@ class EventLog:
         try:
             with self._open_with_header() as (file, first):
                 size = current_file_system().read_size(self.path) + first.trimmed_bytes
-                whole = first.logical_end <= archive.size_bytes <= size
-                if and_cut and whole and size > archive.size_bytes:
+                is_complete = first.logical_end <= archive.size_bytes <= size
+                if and_cut and is_complete and size > archive.size_bytes:
                     self._rewrite_log([], file, 0, archive.size_bytes - first.trimmed_bytes, True)
         except FileNotFoundError:
-            whole = False
-        if not whole:
+            is_complete = False
+        if not is_complete:
             raise DamagedRunError(
                 f"{self.path} is missing or damaged: it had {archive.size_bytes} bytes"
             )
@@ -168,13 +168,13 @@ class EventLog:
             and current_file_system().read_size(self.path) == size - self._gone
         )
 
-    def append_encoded(self, told: Sequence[bytes | msgspec.Raw]) -> None:
+    def append_encoded(self, encoded: Sequence[bytes | msgspec.Raw]) -> None:
         """Append encoded events. They are decoded on demand."""
         self._check_open()
         with self._changing:
             self._last.clear()
             self._filled = False
-            lines = [bytes(each) + b"\n" for each in told]
+            lines = [bytes(each) + b"\n" for each in encoded]
             self._index_lines(lines)
             current_file_system().append_bytes(self.path, b"".join(lines))
 
@@ -189,10 +189,10 @@ class EventLog:
         """Return the events from number ``first`` on. A placeholder replaces trimmed events."""
         self._check_open()
         with self._changing:
-            kept = self._count - len(self._last)
+            stored = self._count - len(self._last)
             first = max(0, first if first >= 0 else self._count + first)
-            older = self._read_events_between(first, kept) if first < kept else []
-            return older + list(islice(self._last, max(0, first - kept), None))
+            older = self._read_events_between(first, stored) if first < stored else []
+            return older + list(islice(self._last, max(0, first - stored), None))
 
     def _read_events_between(self, first: int, end: int) -> list[Any]:
         """Return the events between two numbers, read from the file."""
@@ -228,14 +228,14 @@ class EventLog:
         self._check_open()
         marks = tuple(f'"type":"{kind.__name__}"'.encode() for kind in kinds)
         with self._changing:
-            if kept := self._count - len(self._last):
+            if stored := self._count - len(self._last):
                 with self._open_with_header() as (file, begin):
                     lines = begin.read_lines(file, begin.logical_end, self._size)
                     both = [
                         *begin.lines,
-                        *islice(lines, max(0, kept - begin.first_event_number)),
+                        *islice(lines, max(0, stored - begin.first_event_number)),
                     ]
-                    both = both if begin.first_event_number <= kept else both[:kept]
+                    both = both if begin.first_event_number <= stored else both[:stored]
                     older = [
                         decode_event(line, self.path)
                         for line in both
@@ -284,11 +284,11 @@ class EventLog:
         truncate events of the next one.
         """
         temporary = durable_files.name_temporary(self.path)
-        with current_file_system().open_file(temporary, "wb") as made:
-            made.writelines(lines)
+        with current_file_system().open_file(temporary, "wb") as rewritten:
+            rewritten.writelines(lines)
             file.seek(start)
             while start < end and (some := file.read(min(_CHUNK, end - start))):
-                made.write(some)
+                rewritten.write(some)
                 start += len(some)
         if force:
             durable_files.fsync_path(temporary)
@@ -313,15 +313,15 @@ class EventLog:
             count, size = count + 1, size + len(line)
             if (
                 event_log_header.is_commit_line(line)
-                and (found := event_log_header.line_batch(line)) >= batch
+                and (line_batch := event_log_header.line_batch(line)) >= batch
             ):
-                return (count, size) if found == batch else None
+                return (count, size) if line_batch == batch else None
         return None
 
     def check_prefix(self, archive: EventPrefix) -> None:
         """Raise DamagedRunError unless the file begins with these events."""
-        found = self.describe_prefix(None, archive.event_count, archive.size_bytes)
-        if found.crc32 != archive.crc32:
+        prefix = self.describe_prefix(None, archive.event_count, archive.size_bytes)
+        if prefix.crc32 != archive.crc32:
             raise DamagedRunError(
                 f"{self.path} is damaged: its first {archive.size_bytes} bytes do not have the "
                 "checksum of what was written"

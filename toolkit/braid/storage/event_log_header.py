@@ -42,12 +42,12 @@ class _Sums:
     """Summary of trimmed events, including those in the earlier placeholder ``dropped``."""
 
     def __init__(self, dropped: EventsTrimmed | None) -> None:
-        self.blocks, self.did, self.results = LiveBlocks(), HostMetrics(), 0
+        self.blocks, self.host_metrics, self.results = LiveBlocks(), HostMetrics(), 0
         self.irregular, self._kinds = IrregularCounts(), Counter[str]()
         if dropped is not None:
             self.blocks.apply_changes(dropped.live_blocks)
             self.results = dropped.results
-            self.did.add_counts(dropped.total_host_metrics)
+            self.host_metrics.add_counts(dropped.total_host_metrics)
             self._kinds.update(dropped.event_counts)
             self.irregular = IrregularCounts(dropped.late_tuples)
 
@@ -59,8 +59,8 @@ class _Sums:
             self.blocks.apply_changes(batch.changed_blocks, batch.dropped_block_ids)
             self.results += batch.results
             self.irregular = self.irregular.add(IrregularCounts(batch.late_tuples))
-            for did in batch.host_metrics:
-                self.did.add_counts(did)
+            for metrics in batch.host_metrics:
+                self.host_metrics.add_counts(metrics)
 
     def count_by_kind(self, stay: Iterable[bytes]) -> dict[str, int]:
         """Return the number of events by type, without those that ``stay``."""
@@ -140,7 +140,7 @@ class EventLogHeader:
             sums.results,
             tuple(sums.blocks.values()),
             sums.irregular.late,
-            msgspec.structs.replace(sums.did, stored_tuples=0, stored_bytes=0),
+            msgspec.structs.replace(sums.host_metrics, stored_tuples=0, stored_bytes=0),
             sums.count_by_kind(stay),
         )
         line = durable_files.encode_checksummed(event_to_dict(dropped)) + b"\n"
@@ -193,8 +193,8 @@ class _Lasting:
 
 
 def _parse_event_kind(line: bytes) -> str:
-    found = _KIND.search(line[:64])
-    return found[1].decode() if found else ""
+    match = _KIND.search(line[:64])
+    return match[1].decode() if match else ""
 
 
 def is_commit_line(line: bytes) -> bool:

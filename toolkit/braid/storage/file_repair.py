@@ -38,15 +38,15 @@ class RepairableFile(NamedTuple):
 def find_repairable(store: RunStore) -> list[RepairableFile]:
     """Return the damaged files of a run that can be rebuilt."""
     try:
-        found = [
+        repairable = [
             _make_recompact_repair(store, part, files)
             for part, files in _find_damaged_compacted(store)
         ]
-        found += [*_find_damaged_results(store), *_find_damaged_sink_logs(store)]
-        found.extend(_find_damaged_irregular_rows(store))
+        repairable += [*_find_damaged_results(store), *_find_damaged_sink_logs(store)]
+        repairable.extend(_find_damaged_irregular_rows(store))
     except ValueError:  # log or results/ are damaged, so nothing can be rebuilt from them
-        found = []
-    return [*found, *_find_damaged_progress(store)]
+        repairable = []
+    return [*repairable, *_find_damaged_progress(store)]
 
 
 def _find_damaged_results(store: RunStore) -> Iterator[RepairableFile]:
@@ -127,7 +127,7 @@ def _make_split_repairs(
     """
     at, rows = 0, dict[str, pa.Table]()
     with current_file_system().open_source(store.compactor.compacted_path(part.name)) as source:
-        whole = pq.read_table(source)
+        table = pq.read_table(source)
     first = int(part.name.partition("-")[0])
     for batch, names in enumerate(files, first):
         sizes = [0 if n in gone else _read_rows(store.published.results / n) for n in names]
@@ -137,10 +137,10 @@ def _make_split_repairs(
             return
         if lost:
             begin = at + sum(sizes[: lost[0]])
-            rows |= {names[k]: whole.slice(begin, 0) for k in lost}
-            rows[names[lost[0]]] = whole.slice(begin, left)
+            rows |= {names[k]: table.slice(begin, 0) for k in lost}
+            rows[names[lost[0]]] = table.slice(begin, left)
         at += sum(sizes) + left
-    if at != len(whole):
+    if at != len(table):
         return
 
     def make() -> None:
@@ -149,8 +149,8 @@ def _make_split_repairs(
         store.published.sink_log.update_sizes(sizes)
         store.compactor.publish_staged(rows.keys())
 
-    told = f"results/{min(gone)}" + (f" and {len(gone) - 1} more" if len(gone) > 1 else "")
-    yield RepairableFile(told, f"from compacted/{part.name}", make)
+    rebuilt = f"results/{min(gone)}" + (f" and {len(gone) - 1} more" if len(gone) > 1 else "")
+    yield RepairableFile(rebuilt, f"from compacted/{part.name}", make)
 
 
 def _read_rows(file: Path) -> int:
@@ -165,12 +165,12 @@ def _find_damaged_compacted(store: RunStore) -> Iterator[tuple[FileRef, list[lis
         for part in filter(lambda part: is_compacted_file(part.name), group.part_files):
             if _is_damaged(partial(store.results.verified_path, part, deep=True)):
                 files = _list_part_files(store, group, part)
-                whole = (
+                checks = (
                     partial(store.results.check_published_file, n, deep=True)
                     for each in files
                     for n in each
                 )
-                if not any(map(_is_damaged, whole)):
+                if not any(map(_is_damaged, checks)):
                     yield part, files
 
 
@@ -186,9 +186,9 @@ def _make_recompact_repair(
     store: RunStore, part: FileRef, files: list[list[str]]
 ) -> RepairableFile:
     def make() -> None:
-        made = store.compactor.rebuild_part(part.name, files)
-        if made != part:  # another version of pyarrow writes other bytes
-            store.log.replace_part_checksum(made)
+        rebuilt = store.compactor.rebuild_part(part.name, files)
+        if rebuilt != part:  # another version of pyarrow writes other bytes
+            store.log.replace_part_checksum(rebuilt)
 
     return RepairableFile(part.name, "from the files of its batches in results/", make)
 

@@ -21,26 +21,26 @@ from braid.util.batch_numbers import display_batch, display_batch_range
 
 def repair_hint(store: RunStore) -> str:
     """Return advice on repairing a damaged run."""
-    anew = find_repairable(store)
-    mends = f"`braid repair {store.path}` rebuilds {' and '.join(map(str, anew))}"
-    last = _find_last_intact_batch(store, anew)
+    repairable = find_repairable(store)
+    mends = f"`braid repair {store.path}` rebuilds {' and '.join(map(str, repairable))}"
+    last = _find_last_intact_batch(store, repairable)
     back = _find_restorable_batches(store, last)
-    if anew and last == store.log.batch_count - 1 and (last in back or last < 0):
+    if repairable and last == store.log.batch_count - 1 and (last in back or last < 0):
         return mends
     return (
         f"{mends}; {_format_repair_advice(store, last, back)}"
-        if anew
+        if repairable
         else _format_repair_advice(store, last, back)
     )
 
 
 def _format_repair_advice(store: RunStore, last: int, back: Sequence[int]) -> str:
     if back:
-        again = f"`braid repair {store.path} --to-batch {display_batch(back[-1])}`"
-        return f"{display_batch_range(0, back[-1])} are intact: {again} goes back there"
-    whole = f"{display_batch_range(0, last)} are intact" if last >= 0 else "no batch is intact"
-    again = f"`braid repair {store.path} --to-batch 0`"
-    return f"{whole}, but no state remains: restore the file, or start over with {again}"
+        command = f"`braid repair {store.path} --to-batch {display_batch(back[-1])}`"
+        return f"{display_batch_range(0, back[-1])} are intact: {command} goes back there"
+    intact = f"{display_batch_range(0, last)} are intact" if last >= 0 else "no batch is intact"
+    command = f"`braid repair {store.path} --to-batch 0`"
+    return f"{intact}, but no state remains: restore the file, or start over with {command}"
 
 
 def check_run(path: str | Path) -> tuple[list[str], str]:
@@ -52,23 +52,23 @@ def check_run(path: str | Path) -> tuple[list[str], str]:
     store = open_store(path)
     query = _read_run_settings(store)
     store.fetch_all()
-    found = [
+    faults = [
         fault.replace(str(store.path), store.where)
         for fault in _list_run_faults(store, query, "hub" not in query)
     ]
     if "hub" in query:
-        found += hub_files.list_hub_faults(store)
+        faults += hub_files.list_hub_faults(store)
         pins = _list_pins(store)
         for pin in pins:
             operator = hub_files.open_operator(store.path, pin)
-            found += _list_run_faults(operator, {}, pin.is_running)
-        return [*dict.fromkeys(found)], f"a hub of {len(pins)} operators"
+            faults += _list_run_faults(operator, {}, pin.is_running)
+        return [*dict.fromkeys(faults)], f"a hub of {len(pins)} operators"
     state = _result_or_error(store.last_state)
     blocks = state.block_files if isinstance(state, RunState) else {}
     results = store.results.named_files()
     size = sum(s.size_bytes for s in [*blocks.values(), *(checksum for _, checksum in results)])
     batches, files = store.log.batch_count, f"{len(results)} result files"
-    return found, f"{batches} batches, {files}, {len(blocks)} block files, {size:,} bytes"
+    return faults, f"{batches} batches, {files}, {len(blocks)} block files, {size:,} bytes"
 
 
 def repair_run(path: str | Path, batch: int | None = None) -> list[str]:
@@ -86,31 +86,31 @@ def repair_run(path: str | Path, batch: int | None = None) -> list[str]:
     _read_run_settings(store)
     store.acquire_run()
     try:
-        anew = find_repairable(store)
-        if batch is None and not anew:
+        repairable = find_repairable(store)
+        if batch is None and not repairable:
             raise ValueError(
                 f"no file of the run in {store.path} is to be rebuilt; `braid check` tells whether "
                 "the run is intact, and --to-batch goes back"
             )
         if batch is not None:
-            _check_possible(store, batch, anew)
+            _check_possible(store, batch, repairable)
         is_readable = not isinstance(_result_or_error(store.log.read_new_entries), ValueError)
         if is_readable:
             store.take_over()  # a suspended driver must find that it has lost the run
-        for each in anew:
+        for each in repairable:
             store.check_driver()
             each.rebuild()
         if batch is not None:
             _restore_to_batch(store, batch, is_readable)
         store.take_over()
-        return [str(each) for each in anew]
+        return [str(each) for each in repairable]
     finally:
         store.release_run()
 
 
-def _check_possible(store: RunStore, batch: int, anew: Sequence[RepairableFile]) -> None:
+def _check_possible(store: RunStore, batch: int, repairable: Sequence[RepairableFile]) -> None:
     """Raise ValueError unless the run can go back to a batch once its files are rebuilt."""
-    possible = [-1, *_find_restorable_batches(store, _find_last_intact_batch(store, anew))]
+    possible = [-1, *_find_restorable_batches(store, _find_last_intact_batch(store, repairable))]
     if batch not in possible:
         can = ", ".join(str(display_batch(each)) for each in possible)
         raise ValueError(
@@ -210,16 +210,16 @@ def _list_check_error(check: Callable[[], Any]) -> Iterator[str]:
         yield str(error)
 
 
-def _find_last_intact_batch(store: RunStore, anew: Sequence[RepairableFile]) -> int:
-    """Return the last batch up to which log and results are intact or in ``anew``; -1: none."""
+def _find_last_intact_batch(store: RunStore, repairable: Sequence[RepairableFile]) -> int:
+    """Return the last batch up to which log and results are intact or repairable; -1: none."""
     _result_or_error(store.log.read_new_entries)
     if isinstance(_result_or_error(store.results.compacted_files), ValueError):
         return -1
-    made = {each.name for each in anew}
+    names = {each.name for each in repairable}
     first = [(m.first_batch, part) for m in store.log.merged for part in m.part_files]
     later = [(commit.batch, named) for commit in store.log.commits for named in commit.results]
     for batch, named in (*first, *later):
-        if named.name not in made and isinstance(
+        if named.name not in names and isinstance(
             _result_or_error(partial(store.results.verified_path, named, deep=True)), ValueError
         ):
             return batch - 1

@@ -58,10 +58,10 @@ def register_private_file_system(jvm: Any, settings: Any) -> None:
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
     compiler.cook(_SOURCE)
-    ours = jvm.org.apache.hadoop.conf.Configuration(settings)
-    ours.setClassLoader(compiler.getClassLoader())
-    ours.set(f"fs.{SCHEME}.impl", _CLASS)
-    _open_file_system(jvm, ours)
+    configuration = jvm.org.apache.hadoop.conf.Configuration(settings)
+    configuration.setClassLoader(compiler.getClassLoader())
+    configuration.set(f"fs.{SCHEME}.impl", _CLASS)
+    _open_file_system(jvm, configuration)
 
 
 def make_own_path(spark: SparkSession, path: Path) -> str:

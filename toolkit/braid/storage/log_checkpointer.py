@@ -97,14 +97,14 @@ class LogCheckpointer:
 
         Batches are always grouped alike, so that a rebuilt file is the same.
         """
-        made, waiting = list[CompactedResults](), self._log.commits[:-OLD]
+        compacted, waiting = list[CompactedResults](), self._log.commits[:-OLD]
         some = _EVERY - self._log.first_uncompacted_batch % _EVERY
         while len(waiting) >= some and not self._medium.url:
             # Not on the caller's thread: Spark starts each run on a new one.
             thread = current_workers().share_pool("braid-merge", 1)
-            made.append(thread.submit(self._compact_batches, waiting[:some]).result())
+            compacted.append(thread.submit(self._compact_batches, waiting[:some]).result())
             waiting, some = waiting[some:], _EVERY
-        return made
+        return compacted
 
     def _compact_batches(self, batches: Sequence[CommitRecord]) -> CompactedResults:
         group = self._compactor.compact(batches, _current_microseconds())

@@ -31,8 +31,8 @@ class LogCheckpoints:
 
     def list_files(self) -> list[Path]:
         """Return the checkpoints, the last one at the end."""
-        found = current_file_system().find_files(self._folder, "checkpoint-*.json")
-        return sorted(found, key=checkpoint_entry)
+        files = current_file_system().find_files(self._folder, "checkpoint-*.json")
+        return sorted(files, key=checkpoint_entry)
 
     def has_covered(self, entry: int) -> bool:
         """Return whether a checkpoint covers an entry."""

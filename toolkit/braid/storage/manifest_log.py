@@ -85,13 +85,13 @@ class ManifestLog:
         path = self.entry_path(entry)
         body = durable_files.read_checksummed(path, f"entry {entry} of the log of {self.run}")
         try:
-            found = msgspec.json.decode(body, type=Manifest)
+            manifest = msgspec.json.decode(body, type=Manifest)
         except msgspec.ValidationError as error:
             raise DamagedRunError(f"{path} is damaged: {error}") from None
-        named = [f.name for f in (*found.results, *([found.state] if found.state else []))]
-        if found.entry != entry or not all(map(is_run_file, named)):
+        named = [f.name for f in (*manifest.results, *([manifest.state] if manifest.state else []))]
+        if manifest.entry != entry or not all(map(is_run_file, named)):
             raise DamagedRunError(f"{path} is not entry {entry} of a log that Braid wrote")
-        return found, durable_files.read_checksum(body)
+        return manifest, durable_files.read_checksum(body)
 
     def read_new_entries(self) -> None:
         """Read new entries of the log, unless this process writes it.
@@ -233,23 +233,25 @@ class ManifestLog:
             int(f.stem) for f in current_file_system().find_files(self.folder, "[0-9]*.json")
         )
 
-    def _apply_manifest(self, found: Manifest, crc: str) -> None:
-        if found.previous_checksum != self._before:
+    def _apply_manifest(self, manifest: Manifest, crc: str) -> None:
+        if manifest.previous_checksum != self._before:
             raise DamagedRunError(
-                f"{self.entry_path(found.entry)} does not follow the entry before it, so one of "
+                f"{self.entry_path(manifest.entry)} does not follow the entry before it, so one of "
                 "the two is of another run or time"
             )
-        if found.state is None:  # the driver goes on after this batch
-            if found.batch < 0:
+        if manifest.state is None:  # the driver goes on after this batch
+            if manifest.batch < 0:
                 self.merged, self.commits, self.checkpoint = [], [], None
-            del self.commits[max(0, found.batch + 1 - self.first_uncompacted_batch) :]
+            del self.commits[max(0, manifest.batch + 1 - self.first_uncompacted_batch) :]
         else:
-            if found.batch != self.batch_count:
+            if manifest.batch != self.batch_count:
                 raise DamagedRunError(
-                    f"{self.entry_path(found.entry)} is of batch {found.batch}, not the next"
+                    f"{self.entry_path(manifest.entry)} is of batch {manifest.batch}, not the next"
                 )
-            self.commits.append(CommitRecord(found.entry, found.batch, found.state, found.results))
-        self.next_entry, self._before = found.entry + 1, crc
+            self.commits.append(
+                CommitRecord(manifest.entry, manifest.batch, manifest.state, manifest.results)
+            )
+        self.next_entry, self._before = manifest.entry + 1, crc
 
     def truncate(self, last: int) -> None:
         """Remove everything after entry ``last`` of a damaged log, the earliest entry first.
@@ -298,13 +300,13 @@ class ManifestLog:
                 raise RuntimeError(f"{path} was appended, but may not be on disk; start again")
             batch = self.batch_count - (state is None) if last_batch is None else last_batch
             raw = [*map(msgspec.Raw, events)]
-            found = Manifest(
+            manifest = Manifest(
                 VERSION, self.next_entry, self._before, batch, state, results, raw, driver
             )
-            body = self._put = durable_files.encode_checksummed(found)
+            body = self._put = durable_files.encode_checksummed(manifest)
             self._check_follows()
             try:
-                self.medium.put_new(f"commits/{entry_file_name(found.entry)}", body)
+                self.medium.put_new(f"commits/{entry_file_name(manifest.entry)}", body)
             except FileExistsError:
                 raise self._make_fenced_error() from None
             except FileNotFoundError:  # a driver that takes over removes temporary files
@@ -315,9 +317,9 @@ class ManifestLog:
             try:
                 self._check_follows()  # others may have checkpointed an entry of this number
             except FencedError:
-                self._remove_misplaced_entry(found.entry, body)
+                self._remove_misplaced_entry(manifest.entry, body)
                 raise
-            self._apply_manifest(found, durable_files.read_checksum(body))
+            self._apply_manifest(manifest, durable_files.read_checksum(body))
             self.is_mine, self._last, self._put = True, (), b""
 
     def _remove_misplaced_entry(self, entry: int, body: bytes) -> None:
@@ -366,8 +368,8 @@ class ManifestLog:
             return
         path = self.entry_path(self.next_entry - 1)
         try:
-            found = current_file_system().read_status(path)
-            identity = found.st_ino, found.st_size, found.st_mtime_ns
+            status = current_file_system().read_status(path)
+            identity = status.st_ino, status.st_size, status.st_mtime_ns
             is_there = (
                 identity == self._last
                 or durable_files.read_checksum(current_file_system().read_file(path))

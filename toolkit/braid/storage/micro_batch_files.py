@@ -27,10 +27,10 @@ def check_numbering(alias: str, column: str, numbers: pa.ChunkedArray) -> None:
         raise numbering_error(alias, column, wrong[0].as_py())
 
 
-def numbering_error(alias: str, column: str, found: object) -> ValueError:
+def numbering_error(alias: str, column: str, value: object) -> ValueError:
     """Return the error for an invalid micro-batch number."""
     return ValueError(
-        f"the column {alias}.{column} numbers micro-batches and holds {found}; it must count from 0"
+        f"the column {alias}.{column} numbers micro-batches and holds {value}; it must count from 0"
     )
 
 
@@ -40,8 +40,8 @@ def number_by_time(times: Mapping[str, pa.ChunkedArray], batches: int) -> dict[s
     Micro-batches are quantiles of event time (microseconds) over all streams, so that streams
     advance together. A row without a time is in the first.
     """
-    known = np.sort(np.concatenate([t.drop_null().to_numpy() for t in times.values()]))
-    cuts = [known[len(known) * k // batches] for k in range(1, batches)] if len(known) else []
+    ordered = np.sort(np.concatenate([t.drop_null().to_numpy() for t in times.values()]))
+    cuts = [ordered[len(ordered) * k // batches] for k in range(1, batches)] if len(ordered) else []
     return {
         alias: np.searchsorted(cuts, t.fill_null(_EARLIEST).to_numpy(), side="right")
         for alias, t in times.items()
@@ -92,16 +92,16 @@ def remove_extra_files(
     streams: Iterable[str],
     batches: int,
     check: Callable[[], None],
-    whole: bool = True,
+    keeps_staged: bool = True,
 ) -> None:
     """Remove files that an earlier start left and that this one has not written again.
 
     They are micro-batches from ``batches`` on, temporary files and folders and, unless streams are
-    ``whole``, staged streams.
+    ``keeps_staged``, staged streams.
     Another driver that begins the same run writes the same files, so it loses none if this one
     sleeps after ``check``.
     """
-    extra = [] if whole else [folder / f"{alias}.arrow" for alias in streams]
+    extra = [] if keeps_staged else [folder / f"{alias}.arrow" for alias in streams]
     for alias in streams:
         files = current_file_system().find_files(folder / alias, "*.parquet")
         numbers = ((file, read_natural(file.stem)) for file in files)

@@ -94,7 +94,7 @@ class ObjectStore:
 
         with self._translate_store_errors(folder):
             chunks = obstore.list(self._store, folder or None)
-            return {found["path"]: found["size"] for chunk in chunks for found in chunk}
+            return {entry["path"]: entry["size"] for chunk in chunks for entry in chunk}
 
     def delete_objects(self, names: Collection[str]) -> None:
         """Remove objects. Missing ones are ignored."""

@@ -52,15 +52,15 @@ class PublishedResults:
 
     def published_files(self, end: int) -> list[list[str]]:
         """Return the published files of the batches before ``end``, in order."""
-        found = list[list[str]]([] for _ in range(end))
+        by_batch = list[list[str]]([] for _ in range(end))
         for name in (
             current_file_system().list_names(self.results)
             if end and current_file_system().exists(self.results)
             else ()
         ):
             if is_run_file(name) and (batch := result_file_batch(name)) < end:
-                found[batch].append(name)
-        return [sorted(names, key=result_file_sort_key) for names in found]
+                by_batch[batch].append(name)
+        return [sorted(names, key=result_file_sort_key) for names in by_batch]
 
     def unpublish(self, since: int, first: int) -> None:
         """Remove the batches from ``since`` up to, excluding, ``first``: log lines, then files."""
@@ -144,13 +144,13 @@ class PublishedResults:
         Sizes of compacted files are taken from the log, if it is intact.
         """
         files = [*merged, *later]
-        known = {name for names in files for name in names}
+        listed = {name for names in files for name in names}
         there = {*current_file_system().list_names(self.results)}
         self._link_result(
-            n for n in current_file_system().list_names(self.new) if n in known and n not in there
+            n for n in current_file_system().list_names(self.new) if n in listed and n not in there
         )
         self.sink_log.rewrite(files, len(merged))
-        remove_unnamed_files([self.results], known, self.medium.check_driver)
+        remove_unnamed_files([self.results], listed, self.medium.check_driver)
 
     def _link_result(self, names: Iterable[str]) -> None:
         """Link files into results/.

@@ -17,18 +17,18 @@ class RunLock:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._mine: IO[bytes] | None = None
+        self._lock: IO[bytes] | None = None
 
     def try_acquire(self) -> bool:
         """Acquire the lock for this process. Return whether no other process holds it.
 
         Raises OSError if the file cannot be created.
         """
-        self._mine = current_file_system().lock_file(self.file)
-        if self._mine is None:
+        self._lock = current_file_system().lock_file(self.file)
+        if self._lock is None:
             current_environment().wait_seconds(_ASKING)
-            self._mine = current_file_system().lock_file(self.file)
-        return self._mine is not None
+            self._lock = current_file_system().lock_file(self.file)
+        return self._lock is not None
 
     def is_held(self) -> bool:
         """Return whether some process holds the lock."""
@@ -41,15 +41,15 @@ class RunLock:
 
     def release_lock(self) -> None:
         """Release the lock."""
-        if self._mine is not None:
-            self._mine.close()
-            self._mine = None
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def check_held(self) -> None:
         """Raise RuntimeError if the file of a lock that is held has been removed or replaced."""
-        if self._mine is None:
+        if self._lock is None:
             return
-        if not current_file_system().is_same(self._mine, self.file):
+        if not current_file_system().is_same(self._lock, self.file):
             raise RuntimeError(
                 f"{self.file} has been removed or replaced, so that another driver may have the "
                 "run; this one stops"

@@ -116,8 +116,8 @@ class SettingsFile:
         if not self._exists():
             return None
         body = durable_files.read_checksummed(self.path, f"the run in {self._medium.where}")
-        found = msgspec.json.decode(body, type=dict[str, Any])
-        return {k: v for k, v in found.items() if k not in ("format_version", "crc")}
+        decoded = msgspec.json.decode(body, type=dict[str, Any])
+        return {k: v for k, v in decoded.items() if k not in ("format_version", "crc")}
 
     def _exists(self) -> bool:
         if current_file_system().exists(self.path) or self._medium.has_file(self.path.name):

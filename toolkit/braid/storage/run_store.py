@@ -95,12 +95,12 @@ class RunStore:
         What has been committed to a bucket is available afterwards. Raises ValueError if it holds
         something else, so that nothing is overwritten.
         """
-        found = self.settings.read_settings()
-        if self.remote and found is not None:
-            self.remote.snapshot = found.get("input", self.remote.snapshot)
+        settings = self.settings.read_settings()
+        if self.remote and settings is not None:
+            self.remote.snapshot = settings.get("input", self.remote.snapshot)
             if not self._is_fetched:
                 self._fetch_committed(self.remote)
-        return found
+        return settings
 
     def _fetch_committed(self, remote: RemoteMedium) -> None:
         """Download what has been committed by now: log, states, opening events."""
@@ -136,9 +136,9 @@ class RunStore:
     def _make_run_folder(self) -> None:
         """Create the run's folder and its parents."""
         above = [self.path, *self.path.parents]
-        made = [folder for folder in above if not current_file_system().exists(folder)]
+        created = [folder for folder in above if not current_file_system().exists(folder)]
         current_file_system().make_folder(self.path, 0o700)  # it holds copies of the input
-        for folder in made if self.force else ():
+        for folder in created if self.force else ():
             durable_files.fsync_path(folder.parent)
 
     def acquire_run(self) -> None:
@@ -150,13 +150,13 @@ class RunStore:
         """
         try:
             self._make_run_folder()
-            mine = self.lock.try_acquire()
+            is_acquired = self.lock.try_acquire()
         except OSError as error:
             raise ValueError(
                 f"the run's folder {self.path} cannot be made or written to: {error.strerror}; "
                 "give another"
             ) from error
-        if not mine:
+        if not is_acquired:
             raise RuntimeError(
                 f"{self.path} is in use by a run that has not ended; stop that run first"
             )

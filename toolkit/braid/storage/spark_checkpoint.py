@@ -104,7 +104,7 @@ class SparkCheckpoint:
                 "streams without state"
             )
         logs = [self.folder / log for log in ("offsets", "commits")]
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for folder in self._list_log_folders():
             files = [
                 f
@@ -115,8 +115,8 @@ class SparkCheckpoint:
                 files = sorted(
                     (f for f in files if _parse_micro_batch(f.name) >= 0), key=_parse_file_number
                 )[-last:]
-            found |= {f.relative_to(self.folder).as_posix(): _read_text(f) for f in files}
-        return durable_files.encode_checksummed({"format_version": VERSION, "files": found})
+            texts |= {f.relative_to(self.folder).as_posix(): _read_text(f) for f in files}
+        return durable_files.encode_checksummed({"format_version": VERSION, "files": texts})
 
     def restore_from(self, saved: Path) -> None:
         """Replace the checkpoint by a saved one. Raises DamagedRunError if that is damaged."""
@@ -139,11 +139,11 @@ class SparkCheckpoint:
     def source_files(self, batch: int) -> list[Path]:
         """Return the local files that Spark's file sources have listed for a micro-batch."""
         before = self._source_log_offsets(batch - 1)
-        found: list[Path] = []
+        listed: list[Path] = []
         for source, last in self._source_log_offsets(batch).items():
             for number in range(before.get(source, -1) + 1, last + 1):
-                found += self._list_source_files(source, number)
-        return found
+                listed += self._list_source_files(source, number)
+        return listed
 
     def _source_log_offsets(self, batch: int) -> dict[int, int]:
         """Return each file source's last log entry that is part of a micro-batch or earlier."""
@@ -157,8 +157,8 @@ class SparkCheckpoint:
         names = (log / f"{number}{suffix}" for suffix in ("", ".compact"))
         file = next(filter(current_file_system().exists, names), None)
         lines = _read_text(file).splitlines()[1:] if file is not None else []
-        mine = [line for line in lines if line.endswith(f'"batchId":{number}}}')]
-        urls = [urlsplit(json.loads(line)["path"]) for line in mine]
+        matching = [line for line in lines if line.endswith(f'"batchId":{number}}}')]
+        urls = [urlsplit(json.loads(line)["path"]) for line in matching]
         return [Path(unquote(url.path)) for url in urls if url.scheme == "file"]
 
     def truncate(self, epoch: int, check: Callable[[], None]) -> None:

@@ -4,7 +4,7 @@
 
 The log has Spark's format (CompactibleFileStreamLog): one file per batch, with the version and a
 line of JSON for each result file. Some files have the lines of all batches (see
-``sink_log_retention``).
+``sink_log_names``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from braid.storage import durable_files
 from braid.storage.log_entries import CompactedResults
 from braid.storage.run_files import is_run_file, result_file_batch
 from braid.storage.run_medium import RunMedium
-from braid.storage.sink_log_retention import (
+from braid.storage.sink_log_names import (
     is_compact_batch,
     is_log_file_name,
     last_compact_batch,
@@ -93,7 +93,7 @@ class SparkSinkLog:
         for file, lines in left.items():
             self._put_entry(file, lines)
 
-    def remove_unknown(self, known: set[str], before: float = inf) -> None:
+    def remove_unknown(self, known_names: set[str], before: float = inf) -> None:
         """Remove unknown files of the log that belong to batches before ``before``."""
         there = [
             f
@@ -102,7 +102,7 @@ class SparkSinkLog:
         ]
         durable_files.remove_temporary_files([self.folder], self.medium.check_driver)
         for file in there:
-            if file.name not in known:
+            if file.name not in known_names:
                 current_file_system().remove_file(file, missing_ok=True)
 
     def is_complete(
@@ -165,21 +165,23 @@ class SparkSinkLog:
         if not current_file_system().exists(file):
             return False
         try:
-            said = sorted(self._parse_checked_entry(line, file).path for line in _read_lines(file))
+            logged = sorted(
+                self._parse_checked_entry(line, file).path for line in _read_lines(file)
+            )
         except DamagedRunError:
             return False
-        return said == sorted(f"{self._uri}/{name}" for name in names)
+        return logged == sorted(f"{self._uri}/{name}" for name in names)
 
     def _parse_local_entry(self, line: str | bytes) -> _Entry | None:
         """Parse a line; None unless it names a file of Braid in this folder."""
-        found = _parse_entry(line)
-        return found if found and found.path == f"{self._uri}/{found.file_name}" else None
+        entry = _parse_entry(line)
+        return entry if entry and entry.path == f"{self._uri}/{entry.file_name}" else None
 
     def _parse_checked_entry(self, line: str, file: Path) -> _Entry:
         """Parse a line. Raises DamagedRunError unless it names a file of Braid in this folder."""
-        if (found := self._parse_local_entry(line)) is None:
+        if (entry := self._parse_local_entry(line)) is None:
             raise self._make_damage_error(file)
-        return found
+        return entry
 
     def _make_damage_error(self, file: Path) -> DamagedRunError:
         return DamagedRunError(
@@ -201,30 +203,30 @@ class SparkSinkLog:
     def _rewrite_entries(
         self, files: Sequence[Sequence[str]], needed: set[str], merged: int
     ) -> None:
-        whole: list[str] = []
-        known = self._read_logged_entries()
+        all_lines: list[str] = []
+        entries = self._read_logged_entries()
         for batch, names in enumerate(files):
-            mine = self._format_lines(
-                names, _last_entry_time(whole), known if batch < merged else {}
+            added = self._format_lines(
+                names, _last_entry_time(all_lines), entries if batch < merged else {}
             )
-            whole += mine
+            all_lines += added
             if log_file_name(batch) in needed:
                 self._put_entry(
-                    self._log_file_path(batch), whole if is_compact_batch(batch) else mine
+                    self._log_file_path(batch), all_lines if is_compact_batch(batch) else added
                 )
 
     def _log_file_path(self, batch: int) -> Path:
         return self.folder / log_file_name(batch)
 
     def _format_lines(
-        self, names: Sequence[str], after: int, known: Mapping[str, _Entry] | None = None
+        self, names: Sequence[str], after: int, entries: Mapping[str, _Entry] | None = None
     ) -> list[str]:
-        """Return a line for each file, with size and time from ``known`` if it is there.
+        """Return a line for each file, with size and time from ``entries`` if it is there.
 
         Times grow from batch to batch, since Spark reads files in the order of their times.
         """
         stats = [
-            (self.results / name, *self._read_file_status(name, known or {})) for name in names
+            (self.results / name, *self._read_file_status(name, entries or {})) for name in names
         ]
         time = max([after + 1, *(changed for _, _, changed in stats)])
         return [
@@ -243,10 +245,10 @@ class SparkSinkLog:
             for file, size, _ in stats
         ]
 
-    def _read_file_status(self, name: str, known: Mapping[str, _Entry]) -> tuple[int, int]:
+    def _read_file_status(self, name: str, entries: Mapping[str, _Entry]) -> tuple[int, int]:
         """Return bytes and modification time (milliseconds) of a file. Raises DamagedRunError."""
-        if name in known:
-            return known[name].size, known[name].time
+        if name in entries:
+            return entries[name].size, entries[name].time
         try:
             stat = current_file_system().read_status(self.results / name)
         except FileNotFoundError:
@@ -268,12 +270,12 @@ class SparkSinkLog:
 
     def _list_file_stamps(self) -> set[tuple[str, int, int, int]]:
         """Return stamps that differ if a file of the log was replaced."""
-        found = set()
+        stamps = set()
         for file in current_file_system().find_files(self.folder, "[0-9]*"):
             with suppress(FileNotFoundError):  # another process has just removed it
                 stat = current_file_system().read_status(file)
-                found.add((file.name, stat.st_ino, stat.st_mtime_ns, stat.st_size))
-        return found
+                stamps.add((file.name, stat.st_ino, stat.st_mtime_ns, stat.st_size))
+        return stamps
 
     def _read_logged_entries(self) -> dict[str, _Entry]:
         """Return all lines of the log by file. Damaged lines are ignored."""
@@ -317,12 +319,12 @@ class SparkSinkLog:
 
         Raises DamagedRunError unless each names a file of Braid in this folder.
         """
-        found = [
+        numbered = [
             (line, file) for file in self._list_files_before(batch) for line in _read_lines(file)
         ]
-        for line, file in found:
+        for line, file in numbered:
             self._parse_checked_entry(line, file)
-        return [line for line, _ in found]
+        return [line for line, _ in numbered]
 
     def _list_files_before(self, batch: int) -> list[Path]:
         """Return the log files that have the lines of all batches before this one."""
@@ -341,16 +343,16 @@ class SparkSinkLog:
 def _parse_entry(line: str | bytes) -> _Entry | None:
     """Parse a line; None unless it names a file of Braid, in any folder."""
     try:
-        found = msgspec.json.decode(line, type=_Entry)
+        entry = msgspec.json.decode(line, type=_Entry)
     except (msgspec.DecodeError, UnicodeError):
         return None
-    return found if is_run_file(found.file_name) else None
+    return entry if is_run_file(entry.file_name) else None
 
 
 def _replace_line_size(line: str, sizes: Mapping[str, int]) -> str:
     """Return a line of the log with the new size of its file, if there is one."""
-    found = _parse_entry(line)
-    if found is None or (size := sizes.get(found.file_name)) is None:
+    entry = _parse_entry(line)
+    if entry is None or (size := sizes.get(entry.file_name)) is None:
         return line
     return json.dumps({**json.loads(line), "size": size}, separators=(",", ":"))
 

@@ -62,16 +62,16 @@ class StateFiles:
         Raises DamagedRunError if the last state is damaged. If an earlier one is, the run only
         cannot go back to it.
         """
-        found = dict[str, frozenset[str]]()
+        block_files = dict[str, frozenset[str]]()
         for left, commit in enumerate(commits[-1 : -OLD - 1 : -1]):
             try:
                 if commit.state is not None:
-                    found[commit.state.name] = frozenset(self.read_state(commit).block_files)
+                    block_files[commit.state.name] = frozenset(self.read_state(commit).block_files)
             except DamagedRunError as damaged:
                 if not left:
                     raise
                 LOGGER.warning("%s; the run cannot go back to batch %d", damaged, commit.batch)
-        self.block_files = dict(reversed(found.items()))
+        self.block_files = dict(reversed(block_files.items()))
 
     def list_live_blocks(self) -> frozenset[str]:
         """Return the block files that a retained state names."""

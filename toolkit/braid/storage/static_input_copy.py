@@ -58,22 +58,22 @@ class InputSnapshot:
                 staged[file.stem] = durable_files.checksum_file(file, force)
             else:
                 tables[file.stem] = checksum_parts(file, force)
-        whole = staged.keys() | tables.keys()
+        stored_names = staged.keys() | tables.keys()
         folders = current_file_system().find_files(self.folder, "[A-Za-z]*")
         files = [
             file
             for folder in folders
-            if folder.name not in whole
+            if folder.name not in stored_names
             for file in current_file_system().find_files(folder, "*.parquet")
         ]
         with current_workers().open_pool("braid-seal", 8) as pool:
             checksums = [*pool.map(partial(durable_files.checksum_file, force=force), files)]
-        found: InputChecksums = {}
+        parts: InputChecksums = {}
         for file, checksum in zip(files, checksums, strict=True):
-            found.setdefault(file.parent.name, []).append(checksum)
-        if missing := sorted({*streams} - found.keys() - whole):
+            parts.setdefault(file.parent.name, []).append(checksum)
+        if missing := sorted({*streams} - parts.keys() - stored_names):
             raise DamagedRunError(f"{self._staged_path(missing[0])} is missing; start again")
-        self._write_file_list(_Noted(VERSION, found, staged, tables), force)
+        self._write_file_list(_Noted(VERSION, parts, staged, tables), force)
 
     def _write_file_list(self, noted: _Noted, force: bool) -> None:
         for alias in noted.files if force else ():
@@ -88,8 +88,8 @@ class InputSnapshot:
 
     def clear_cache(self) -> None:
         """Forget the recorded checksums, as another driver may have changed them."""
-        for known in ("_noted", "_streams", "_tables"):
-            self.__dict__.pop(known, None)
+        for attribute in ("_noted", "_streams", "_tables"):
+            self.__dict__.pop(attribute, None)
 
     @cached_property
     def _noted(self) -> _Noted:
@@ -183,10 +183,10 @@ class InputSnapshot:
 
     def _finish_splitting(self, checksums: InputChecksums, force: bool) -> None:
         """Record the checksums of all files, then remove the staged files."""
-        whole = [*self._noted.staged]
+        staged = [*self._noted.staged]
         self._write_file_list(_Noted(VERSION, self._noted.files | checksums), force)
         self.check_driver()
-        for alias in whole:
+        for alias in staged:
             current_file_system().remove_file(self._staged_path(alias), missing_ok=True)
 
     def wait_for_batch(self, batch: int) -> None:

@@ -57,7 +57,7 @@ class TaskFiles:
 @cache
 def _make_process_folder(url: str) -> Path:
     """Create this process's own folder for a run."""
-    made = temp_dirs.make_temp_dir("cache")
+    folder = temp_dirs.make_temp_dir("cache")
     for name in ("blocks", "staging"):
-        current_file_system().make_folder(made / name)
-    return made
+        current_file_system().make_folder(folder / name)
+    return folder

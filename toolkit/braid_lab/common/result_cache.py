@@ -117,30 +117,30 @@ class ResultCache(Generic[P]):
             )
         self.cached_rows[run] = CachedOutcome(outcome, day)
 
-    def fill(self, asked: Mapping[str, Callable[[], Outcome]], minutes: float) -> tuple[int, int]:
+    def fill(self, runs: Mapping[str, Callable[[], Outcome]], minutes: float) -> tuple[int, int]:
         """Add missing runs, one after the other, until the minutes are over.
 
         Return how many were added, and how many are still missing.
         """
-        lacking = [run for run in asked if run not in self.cached_rows]
+        lacking = [run for run in runs if run not in self.cached_rows]
         until, added = time.monotonic() + 60 * minutes, 0
         for run in lacking:
             if time.monotonic() > until:
                 break
-            self.store(run, asked[run]())
+            self.store(run, runs[run]())
             added += 1
         return added, len(lacking) - added
 
 
 def run_cache_command(
-    table: ResultCache[P], asked: Mapping[str, Callable[[], Outcome]], about: str | None
+    table: ResultCache[P], runs: Mapping[str, Callable[[], Outcome]], about: str | None
 ) -> None:
     """Run the command that adds missing runs to a table, for ``--minutes``."""
     parser = ArgumentParser(description=about)
     parser.add_argument("--minutes", type=float, default=4.0, help="by default 4")
     minutes = parser.parse_args().minutes
     gc.disable()  # runs make no cycles; collection takes up to 25 % of the time
-    added, lacking = table.fill(asked, minutes)
+    added, lacking = table.fill(runs, minutes)
     print(f"{added} runs added, {lacking} lacking still")
 
 

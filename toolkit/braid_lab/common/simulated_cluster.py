@@ -86,7 +86,7 @@ class HostQueues:
         self.backlog_seconds = np.zeros(hosts)
         self.counts = self.done = np.zeros((5, hosts))
 
-    def process(self, asked: Floats, busy: Floats, seconds: float, patience: float) -> Floats:
+    def process(self, counts: Floats, busy: Floats, seconds: float, patience: float) -> Floats:
         """Add a batch's work, ``busy`` seconds of it, and process for as long as the batch lasts.
 
         Return the seconds that each host works.
@@ -94,7 +94,7 @@ class HostQueues:
         due = self.backlog_seconds + busy
         worked = np.minimum(due, seconds)
         share = np.divide(worked, due, out=np.ones_like(due), where=due > 0)
-        self.counts = self.counts + asked
+        self.counts = self.counts + counts
         self.done = self.counts * share
         self.counts = self.counts - self.done
         self.backlog_seconds = np.clip(due - worked, 0.0, patience)

@@ -47,7 +47,7 @@ Theta = Callable[[Tuple, Tuple], bool]
 """The join condition of a pair of tuples of different streams."""
 
 
-def equal_values(t: Tuple, u: Tuple) -> bool:
+def has_equal_values(t: Tuple, u: Tuple) -> bool:
     """The default theta: return whether values are equal."""
     return t.value == u.value
 
@@ -225,7 +225,7 @@ def is_result(group: Sequence[Tuple], windows: Sequence[int], theta: Theta) -> b
 
 
 def brute_force_join(
-    tuples: Iterable[Tuple], windows: Sequence[int], theta: Theta = equal_values
+    tuples: Iterable[Tuple], windows: Sequence[int], theta: Theta = has_equal_values
 ) -> list[Group]:
     """Return every result, from all combinations; sorted."""
     streams: list[list[Tuple]] = [[] for _ in windows]

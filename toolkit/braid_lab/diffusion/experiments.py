@@ -252,7 +252,7 @@ def run_and_summarize(name: str, setting: DiffusionSetting) -> CachedOutcome:
     )
 
 
-Made = Callable[[str, DiffusionSetting], CachedOutcome]
+OutcomeSource = Callable[[str, DiffusionSetting], CachedOutcome]
 """A source of outcomes: ``run_and_summarize``, or cached runs."""
 
 
@@ -261,7 +261,7 @@ def run_sweep(
     settings: Mapping[Any, DiffusionSetting],
     rivals: Contenders,
     seeds: int,
-    made: Made = run_and_summarize,
+    source: OutcomeSource = run_and_summarize,
 ) -> pd.DataFrame:
     """Return the outcome for every x (a key of ``settings``), competitor and seed.
 
@@ -272,7 +272,7 @@ def run_sweep(
         for label, rival in rivals.items():
             for seed in range(seeds):
                 s = replace(setting, seed=seed, copies=rival.max_copies(setting.hosts))
-                got = made(rival.placement, s)
+                got = source(rival.placement, s)
                 columns = {"figure": figure, "x": x, "placement": label, "seed": seed}
                 rows.append(columns | dict(got.outcome) | {"kept": got.date})
     return pd.DataFrame(rows)

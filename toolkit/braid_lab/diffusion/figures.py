@@ -21,7 +21,7 @@ from braid_lab.diffusion.experiments import (
     RIVALS,
     Competitor,
     DiffusionSetting,
-    Made,
+    OutcomeSource,
     make_placement,
     run_and_summarize,
     run_sweep,
@@ -35,7 +35,7 @@ def segment_length(
     seeds: int,
     lengths: Sequence[float] = (0.25, 0.5, 1, 2, 4, 9),
     patience: float = 10.0,
-    made: Made = run_and_summarize,
+    source: OutcomeSource = run_and_summarize,
 ) -> pd.DataFrame:
     """Return Fig. 4: throughput of ATR by T, for two operators.
 
@@ -49,7 +49,7 @@ def segment_length(
     )
     fixed = {"ATR, T fixed": Competitor("ATR-unoptimized")}
     runs = [
-        run_sweep("4", {t: _set_length(s, t) for t in lengths}, fixed, seeds, made).assign(
+        run_sweep("4", {t: _set_length(s, t) for t in lengths}, fixed, seeds, source).assign(
             streams=s.streams
         )
         for s in operators
@@ -89,14 +89,16 @@ def length_tuning(
     seeds: int,
     starts: Sequence[int] = (1, 5),
     setting: DiffusionSetting = SEARCHED,
-    made: Made = run_and_summarize,
+    source: OutcomeSource = run_and_summarize,
 ) -> pd.DataFrame:
     """Return Fig. 11 and 12 for the segment length: ATR and ATR-unoptimized from the same T0.
 
     x is T0; the paper names none.
     """
     rivals = {name: RIVALS[name] for name in ("ATR", "ATR-unoptimized")}
-    return run_sweep("11, 12", {t: replace(setting, length=t) for t in starts}, rivals, seeds, made)
+    return run_sweep(
+        "11, 12", {t: replace(setting, length=t) for t in starts}, rivals, seeds, source
+    )
 
 
 def total_results(window: float, seconds: int, seed: int = 0) -> pd.DataFrame:
@@ -123,21 +125,21 @@ def host_scalability(
     seconds: int,
     seeds: int,
     hosts: Sequence[int] = (10, 20, 40, 80),
-    made: Made = run_and_summarize,
+    source: OutcomeSource = run_and_summarize,
 ) -> pd.DataFrame:
     """Return Fig. 11 (throughput) and 12 (Mbit/s) by J.
 
     Four streams, W = 30, rates from 5 to 20, sigma = 0.1.
     """
     settings = {j: DiffusionSetting(4, 30.0, hosts=j, seconds=seconds) for j in hosts}
-    return run_sweep("11, 12", settings, RIVALS, seeds, made)
+    return run_sweep("11, 12", settings, RIVALS, seeds, source)
 
 
 def compare_interpretations(
     figure: str,
     settings: Mapping[Any, DiffusionSetting],
     seeds: int,
-    made: Made = run_and_summarize,
+    source: OutcomeSource = run_and_summarize,
 ) -> pd.DataFrame:
     """Return the outcomes of ATR and CTR under both interpretations of a probe's cost.
 
@@ -149,7 +151,7 @@ def compare_interpretations(
             {x: replace(s, costs=costs) for x, s in settings.items()},
             ALIGNED_OR_COORDINATED,
             seeds,
-            made,
+            source,
         ).assign(reading=reading)
         for reading, costs in READINGS.items()
     ]
@@ -160,7 +162,7 @@ def stream_number(
     seconds: int,
     seeds: int,
     streams: Sequence[int] = (2, 3, 4, 5, 6),
-    made: Made = run_and_summarize,
+    source: OutcomeSource = run_and_summarize,
 ) -> pd.DataFrame:
     """Return Fig. 13: W = 20 on 30 hosts; x is the number of streams.
 
@@ -168,7 +170,7 @@ def stream_number(
     result in ten seconds (15 pairs have to match); with 0.15 they have a few in a second.
     """
     runs = {n: DiffusionSetting(n, 20.0, selectivity=0.15, seconds=seconds) for n in streams}
-    return compare_interpretations("13", runs, seeds, made)
+    return compare_interpretations("13", runs, seeds, source)
 
 
 def stream_number_per_hop(
@@ -190,11 +192,11 @@ def window_size(
     seconds: int,
     seeds: int,
     windows: Sequence[int] = (10, 20, 30, 40, 50),
-    made: Made = run_and_summarize,
+    source: OutcomeSource = run_and_summarize,
 ) -> pd.DataFrame:
     """Return Fig. 14: three streams on 30 hosts; x is W in seconds."""
     return compare_interpretations(
-        "14", {w: DiffusionSetting(3, float(w), seconds=seconds) for w in windows}, seeds, made
+        "14", {w: DiffusionSetting(3, float(w), seconds=seconds) for w in windows}, seeds, source
     )
 
 
@@ -202,18 +204,18 @@ def join_selectivity(
     seconds: int,
     seeds: int,
     sigmas: Sequence[float] = (0.2, 0.4, 0.6, 1.0),
-    made: Made = run_and_summarize,
+    source: OutcomeSource = run_and_summarize,
 ) -> pd.DataFrame:
     """Return Fig. 15: three streams, W = 30, on 30 hosts; x is sigma, in the paper's range."""
     runs = {v: DiffusionSetting(3, 30.0, selectivity=v, seconds=seconds) for v in sigmas}
-    return compare_interpretations("15", runs, seeds, made)
+    return compare_interpretations("15", runs, seeds, source)
 
 
 def arrival_burstiness(
     seconds: int,
     seeds: int,
     thetas: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
-    made: Made = run_and_summarize,
+    source: OutcomeSource = run_and_summarize,
 ) -> pd.DataFrame:
     """Return Fig. 16: three streams, W = 30, on 30 hosts; x is the bursty ratio theta.
 
@@ -221,7 +223,7 @@ def arrival_burstiness(
     """
     rates = (10.0, 40.0)  # in bursts the mean is half of these
     runs = {t: DiffusionSetting(3, 30.0, rates, burst=t, seconds=seconds) for t in thetas}
-    return compare_interpretations("16", runs, seeds, made)
+    return compare_interpretations("16", runs, seeds, source)
 
 
 @dataclass(frozen=True)
@@ -233,7 +235,7 @@ class FigureExperiment:
     - ``other_columns``: the outcome that is shown beside throughput.
     """
 
-    run: Callable[[int, int, Sequence[Any], Made], pd.DataFrame]
+    run: Callable[[int, int, Sequence[Any], OutcomeSource], pd.DataFrame]
     x: str
     values: tuple[float, ...]
     other_columns: str = "work"

@@ -34,7 +34,7 @@ from braid_lab.diffusion.experiments import (
     SCANNED,
     VISITED,
     DiffusionSetting,
-    Made,
+    OutcomeSource,
     run_and_summarize,
 )
 from braid_lab.diffusion.figures import EXPERIMENTS, length_tuning, segment_length
@@ -139,13 +139,13 @@ def requested_runs() -> dict[str, Callable[[], Outcome]]:
     Those of ``long_runs`` come first, then those that notebook 02 asks for with ``full``.
     """
 
-    def request(made: Made) -> None:
+    def request(source: OutcomeSource) -> None:
         for one in long_runs():
-            made(one.placement, one.setting)
-        length_tuning(SEEDS, made=made)
+            source(one.placement, one.setting)
+        length_tuning(SEEDS, source=source)
         for experiment in EXPERIMENTS.values():
-            experiment.run(SECONDS, SEEDS, experiment.values, made)
-        segment_length(SECONDS, SEEDS, made=made)
+            experiment.run(SECONDS, SEEDS, experiment.values, source)
+        segment_length(SECONDS, SEEDS, source=source)
 
     return CACHE.list_requests(request)
 
@@ -193,8 +193,8 @@ def _compute_placement_ratio(
 def _list_rows(figure: str) -> Callable[[pd.DataFrame], list[Case]]:
     """Return a function of the cached table that returns the rows of a figure, if there are any."""
 
-    def select_rows(kept: pd.DataFrame) -> list[Case]:
-        rows = kept[kept["figure"] == figure]
+    def select_rows(cached: pd.DataFrame) -> list[Case]:
+        rows = cached[cached["figure"] == figure]
         return [{"rows": rows}] if len(rows) else []
 
     return select_rows
@@ -203,8 +203,8 @@ def _list_rows(figure: str) -> Callable[[pd.DataFrame], list[Case]]:
 def _list_compared_rows(figure: str) -> Callable[[pd.DataFrame], list[Case]]:
     """Return the same, if there are runs of CTR and of two values of x."""
 
-    def select_rows(kept: pd.DataFrame) -> list[Case]:
-        rows = kept[kept["figure"] == figure]
+    def select_rows(cached: pd.DataFrame) -> list[Case]:
+        rows = cached[cached["figure"] == figure]
         if rows.empty or rows["x"].nunique() < 2:
             return []
         return [{"rows": rows, "ctr": n} for n in rows["placement"].unique() if n.startswith("CTR")]
@@ -212,9 +212,9 @@ def _list_compared_rows(figure: str) -> Callable[[pd.DataFrame], list[Case]]:
     return select_rows
 
 
-def _require_if_held(found: Finding) -> Finding:
+def _require_if_held(finding: Finding) -> Finding:
     """Return the finding. It is required if it held when the runs were cached."""
-    return replace(found, is_required=found.holds != "no")
+    return replace(finding, is_required=finding.holds != "no")
 
 
 @CLAIMS.claim(

@@ -90,7 +90,7 @@ class _Weighed(Coordinated):
     """
 
     each: int = 1
-    found: list[tuple[int, float, float]] = field(default_factory=list)
+    ratios: list[tuple[int, float, float]] = field(default_factory=list)
 
     def plan_batch(self, facts: Facts, state: Any) -> Plan:
         if facts.batch % self.each == 0:
@@ -99,7 +99,7 @@ class _Weighed(Coordinated):
                     sum(weights[j] for j in cover(sets, weights, wanted))
                     for cover in (greedy_cover, exact_cover)
                 )
-                self.found.append((facts.batch, greedy / exact, chvatal_bound(sets, wanted)))
+                self.ratios.append((facts.batch, greedy / exact, chvatal_bound(sets, wanted)))
         return super().plan_batch(facts, state)
 
 
@@ -119,7 +119,7 @@ def greedy_cover_ratios(
         weighed = _Weighed(**{f.name: getattr(plain, f.name) for f in fields(plain)}, each=each)
         for _ in simulate_setting(weighed, setting):
             pass
-        rows += [(str(weighed.max_copies or "none"), *line) for line in weighed.found]
+        rows += [(str(weighed.max_copies or "none"), *line) for line in weighed.ratios]
     return pd.DataFrame(rows, columns=["copies", "second", "ratio", "bound"])
 
 

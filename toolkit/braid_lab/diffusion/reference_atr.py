@@ -28,8 +28,8 @@ from braid_lab.common.tuple_models import (
     TraceMove,
     Tuple,
     TupleStepper,
-    equal_values,
     group_name,
+    has_equal_values,
     merge_arrivals,
 )
 
@@ -53,7 +53,7 @@ def run_atr(
     hosts: int,
     length: int,
     switch: tuple[int, int] | None = None,
-    theta: Theta = equal_values,
+    theta: Theta = has_equal_values,
 ) -> Trace:
     """Return the steps of ATR on tuples in the order of their arrival; stream 0 is the master.
 

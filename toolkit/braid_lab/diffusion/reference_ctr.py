@@ -29,8 +29,8 @@ from braid_lab.common.tuple_models import (
     TraceMove,
     Tuple,
     TupleStepper,
-    equal_values,
     group_name,
+    has_equal_values,
     merge_arrivals,
 )
 
@@ -59,7 +59,7 @@ def run_ctr(
     hosts: int,
     length: int,
     copies: int = 2,
-    theta: Theta = equal_values,
+    theta: Theta = has_equal_values,
 ) -> Trace:
     """Return the steps of CTR on tuples in the order of their arrival; ``length`` is T.
 
@@ -162,14 +162,16 @@ class _Coordinated(TupleStepper):
             hops.append(self._choose_hop_hosts(fixed, list(hops[-1]) if hops else [], wanted))
         return hops
 
-    def _choose_hop_hosts(self, kept: list[int], before: list[int], wanted: list[Segment]) -> Hop:
+    def _choose_hop_hosts(
+        self, path_hosts: list[int], before: list[int], wanted: list[Segment]
+    ) -> Hop:
         """Return V_k: hosts of the path, then those of the previous hop, then a greedy cover.
 
         Each segment is met on its least loaded host.
         """
         chosen: list[int] = []
         left = list(wanted)
-        for near in (kept, before, list(self.hosts)):
+        for near in (path_hosts, before, list(self.hosts)):
             while useful := {
                 h: [s for s in left if h in s.hosts]
                 for h in near
@@ -178,7 +180,7 @@ class _Coordinated(TupleStepper):
                 best = min(useful, key=lambda h: (self._count_host_tuples(h) + 1) / len(useful[h]))
                 chosen.append(best)
                 left = [s for s in left if best not in s.hosts]
-        chosen = sorted({*chosen, *kept})
+        chosen = sorted({*chosen, *path_hosts})
         hop: Hop = {h: [] for h in chosen}
         for s in wanted:
             hop[min((h for h in chosen if h in s.hosts), key=self._count_host_tuples)].append(s)

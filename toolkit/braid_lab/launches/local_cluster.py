@@ -23,19 +23,19 @@ class LocalCluster:
     """A standalone Spark cluster on this machine's loopback, from PySpark's distribution.
 
     Use ``url`` as ``session(master=...)``. Each worker has ``cores`` cores and its own folder,
-    which is removed with this process. With ``apart``, each worker has its own address, 127.0.0.2
-    and so on, which Spark regards as another machine (on Linux).
+    which is removed with this process. With ``has_own_hosts``, each worker has its own address,
+    127.0.0.2 and so on, which Spark regards as another machine (on Linux).
 
     Raises TimeoutError if a process has not started after two minutes.
     """
 
     def __init__(
-        self, workers: int = 2, cores: int = 1, memory: str = "1g", apart: bool = False
+        self, workers: int = 2, cores: int = 1, memory: str = "1g", has_own_hosts: bool = False
     ) -> None:
         if workers < 1:
             raise ValueError(f"a cluster has {workers} workers; it must have 1 or more")
         self.folder = make_temp_dir("cluster")
-        self.cores, self.memory, self.apart = cores, memory, apart
+        self.cores, self.memory, self.has_own_hosts = cores, memory, has_own_hosts
         self.started: list[subprocess.Popen[bytes]] = []
         self.workers: list[subprocess.Popen[bytes]] = []
         try:
@@ -62,7 +62,7 @@ class LocalCluster:
     def _start_worker(self) -> int:
         number = self._start_process(
             "worker.Worker",
-            f"127.0.0.{len(self.workers) + 2}" if self.apart else HOST,
+            f"127.0.0.{len(self.workers) + 2}" if self.has_own_hosts else HOST,
             *("--cores", str(self.cores), "--memory", self.memory),
             *("--work-dir", str(self.folder / f"work-{len(self.started)}"), self.url),
         )

@@ -60,7 +60,7 @@ CACHE = ResultCache("wang2008-contest.csv", COUNTS, _fingerprint_code, run_key, 
 def requested_runs() -> dict[str, Callable[[], Outcome]]:
     """Return all runs of the table, by key, those with the fewest streams first."""
     return CACHE.list_requests(
-        lambda made: compare_schemes(LENGTHS, WAYS, SIGMAS, SEEDS, CACHED_SETTING, made)
+        lambda source: compare_schemes(LENGTHS, WAYS, SIGMAS, SEEDS, CACHED_SETTING, source)
     )
 
 

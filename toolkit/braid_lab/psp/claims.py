@@ -225,7 +225,7 @@ class RingFigures:
     grown: dict[str, pd.DataFrame]
     moves: pd.DataFrame
     rows: pd.DataFrame
-    kept: pd.DataFrame
+    cached: pd.DataFrame
     many: pd.DataFrame
 
 

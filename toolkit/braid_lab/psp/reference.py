@@ -29,8 +29,8 @@ from braid_lab.common.tuple_models import (
     TraceMove,
     Tuple,
     TupleStepper,
-    equal_values,
     group_name,
+    has_equal_values,
     merge_arrivals,
     parse_tuples,
 )
@@ -62,7 +62,7 @@ def run_ring(
     windows: Sequence[int],
     nodes: int,
     orders: Sequence[Sequence[int]] = (),
-    theta: Theta = equal_values,
+    theta: Theta = has_equal_values,
 ) -> Trace:
     """Return the steps of the basic ring on tuples in the order of their arrival.
 
@@ -239,14 +239,14 @@ class _Ring(TupleStepper):
         return self.orders[self.now.stream][joined - 1]
 
     def _emit_results(
-        self, node: int, group: Group, joined: int, found: list[Group], end: int, after: str = ""
+        self, node: int, group: Group, joined: int, groups: list[Group], end: int, after: str = ""
     ) -> None:
         """Emit results and send intermediate results round.
 
         The END mark that is due goes with the last intermediate result, or alone.
         """
         last = joined + 1 >= len(self.windows)
-        out = [] if last else [Message("partial", g, joined + 1, node) for g in found]
+        out = [] if last else [Message("partial", g, joined + 1, node) for g in groups]
         if end:
             mark = (
                 replace(out.pop(), end=end)
@@ -256,27 +256,27 @@ class _Ring(TupleStepper):
             out.append(mark)
         moves = tuple(self._send_message(node, m) for m in out)
         self.record_step(
-            self._describe_results(node, group, joined, found, end, last) + after,
+            self._describe_results(node, group, joined, groups, end, last) + after,
             node,
             moves,
-            tuple(found) if last else (),
+            tuple(groups) if last else (),
         )
 
     def _describe_results(
-        self, node: int, group: Group, joined: int, found: list[Group], end: int, last: bool
+        self, node: int, group: Group, joined: int, groups: list[Group], end: int, last: bool
     ) -> str:
         born = f" END{end} is born." if end else ""
         if not group:
             return f"At the head{born.lower().replace('end', 'END')}"
         kind = "result" if last else "intermediate result"
-        what = ", ".join(map(group_name, found))
+        what = ", ".join(map(group_name, groups))
         probes = (
             f"{group_name(group)} probes the slice of "
             f"{NAMES[self._find_next_stream(joined)]} on M{node + 1}"
         )
         return (
-            f"{probes}: {kind}{'s' if len(found) > 1 else ''} {what}.{born}"
-            if found
+            f"{probes}: {kind}{'s' if len(groups) > 1 else ''} {what}.{born}"
+            if groups
             else f"{probes}: nothing matches.{born}"
         )
 

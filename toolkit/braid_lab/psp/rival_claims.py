@@ -36,9 +36,9 @@ CLAIMS = ClaimRegistry("Wang 2008, II", SETTINGS)
 
 
 @CLAIMS.claim("15.1, Fig. 16.4", "State of ATR grows with N as MEM_ATR does", is_required=True)
-def atr_state_growth_claim(kept: pd.DataFrame) -> Finding:
+def atr_state_growth_claim(cached: pd.DataFrame) -> Finding:
     """Section 15.1, Fig. 16.4: the state of ATR grows with N."""
-    by = kept.groupby(["segment", "nodes"])[["left_modelled", "formula_modelled"]].mean()
+    by = cached.groupby(["segment", "nodes"])[["left_modelled", "formula_modelled"]].mean()
     held, texts = True, []
     for segment, runs in by.groupby("segment"):
         left = runs["left_modelled"].droplevel("segment")
@@ -47,7 +47,7 @@ def atr_state_growth_claim(kept: pd.DataFrame) -> Finding:
         share = (runs["left_modelled"] / runs["formula_modelled"]).mean()
         sizes = ", ".join(f"{x:,.0f}" for x in left)
         texts.append(f"T = {segment:g} s {sizes} tuples, {share:.2f} of the formula")
-    lengths = ", ".join(map(str, sorted(kept["nodes"].unique())))
+    lengths = ", ".join(map(str, sorted(cached["nodes"].unique())))
     reading = (
         "purged when a tuple comes, as the book does (5.2, 12.3), in runs of (N + 3) T and more; "
         "purged by the clock it is the same at any N"
@@ -56,9 +56,9 @@ def atr_state_growth_claim(kept: pd.DataFrame) -> Finding:
 
 
 @CLAIMS.claim("15.1", "State of ATR is λTN + λ(T + 2W)(M - 1)N")
-def atr_memory_formula_claim(kept: pd.DataFrame) -> Finding:
+def atr_memory_formula_claim(cached: pd.DataFrame) -> Finding:
     """Section 15.1: MEM_ATR itself, a whole segment of T + 2 W on every node."""
-    share = (kept["left_modelled"] / kept["formula_modelled"]).agg(["min", "max"])
+    share = (cached["left_modelled"] / cached["formula_modelled"]).agg(["min", "max"])
     result = f"{share['min']:.2f} to {share['max']:.2f} of it"
     reason = (
         '"MEM_ATR = λTN + λ(T + 2W)(M - 1)N" (15.1): a host purges its slave tuples as long as '

@@ -90,7 +90,7 @@ def run_scheme(scheme: str, nodes: int, setting: RingSetting) -> CachedOutcome:
     return CachedOutcome(count_scheme(scheme, nodes, setting))
 
 
-Made = Callable[[str, int, RingSetting], CachedOutcome]
+OutcomeSource = Callable[[str, int, RingSetting], CachedOutcome]
 """A source of counts: ``run_scheme``, or cached runs."""
 
 
@@ -100,7 +100,7 @@ def compare_schemes(
     sigmas: Iterable[float] = (0.05,),
     seeds: Sequence[int] = (0,),
     setting: RingSetting = SIDE,
-    made: Made = run_scheme,
+    source: OutcomeSource = run_scheme,
 ) -> pd.DataFrame:
     """Return Fig. 16.2 to 16.5.
 
@@ -118,7 +118,7 @@ def compare_schemes(
     for m, sigma, n, seed in product(streams, sigmas, nodes, seeds):
         given = with_fine_batches(replace(setting, streams=m, sigma=sigma, seed=seed), n)
         for name in competitors(n, given):
-            got = made(name, n, given)
+            got = source(name, n, given)
             for join in JOINS:
                 of = ("stored", "sent", f"busy {join}", f"uneven {join}", "hops")
                 labels = (m, sigma, n, name, join, seed)

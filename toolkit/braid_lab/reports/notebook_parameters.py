@@ -88,8 +88,8 @@ def _parse_numbers(value: Any, ranged: bool) -> list[float | None]:
     return [float(t) if re.fullmatch(rf"-?{_NUMBER}", t) else None for t in texts]
 
 
-def _is_in_range(number: float, found: re.Match[str] | None) -> bool:
-    _, low, high, least, above = (None,) * 5 if found is None else found.groups()
+def _is_in_range(number: float, match: re.Match[str] | None) -> bool:
+    _, low, high, least, above = (None,) * 5 if match is None else match.groups()
     enough = number > float(above) if above else number >= float(low or least or -inf)
     return isfinite(number) and enough and number <= float(high or inf)
 

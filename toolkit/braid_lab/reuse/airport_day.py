@@ -142,7 +142,7 @@ def _make_query_registry(
             "ts", dict.fromkeys(at, 0), UNITS["day"], reuse, 3 * hour, network, dict(at), None
         ),
     )
-    registry.resting.share = math.inf  # review after each batch, so that days are reproducible
+    registry.reoptimizer.share = math.inf  # review after each batch, so that days are reproducible
     return registry
 
 

@@ -60,7 +60,7 @@ class ReuseFigures:
     usage: Mapping[str, pd.DataFrame]
     surface: pd.DataFrame
     search: pd.DataFrame
-    anew: pd.DataFrame
+    replanned: pd.DataFrame
     spread: pd.DataFrame
     lifetimes: pd.DataFrame
     planners: pd.DataFrame
@@ -268,9 +268,9 @@ def search_claim(search: pd.DataFrame) -> Finding:
 
 
 @CLAIMS.claim("1", "Planning all queries anew at each arrival has inordinately large overheads")
-def replanning_claim(anew: pd.DataFrame) -> Finding:
+def replanning_claim(replanned: pd.DataFrame) -> Finding:
     """Section 1: planning all queries again at each arrival is inordinately expensive."""
-    rows = anew.set_index("planned")
+    rows = replanned.set_index("planned")
     times = rows["seconds_measured"]["all anew"] / rows["seconds_measured"]["one by one"]
     dearer = rows["cost_modelled"]["one by one"] / rows["cost_modelled"]["all anew"]
     text = f"{times:.0f} times the time (measured); one by one costs {dearer:.2f} (modelled)"

@@ -47,7 +47,7 @@ def current_cost(service: PlanningService) -> float:
     return service.planner.model.total_cost(service.deployment)
 
 
-def answer_latency(model: CostModel, deployment: Deployment, asked: DeployedQuery) -> float:
+def answer_latency(model: CostModel, deployment: Deployment, query: DeployedQuery) -> float:
     """Return the seconds on the network from the farthest source to the sink of a query."""
 
     def there(id: int) -> float:
@@ -59,8 +59,8 @@ def answer_latency(model: CostModel, deployment: Deployment, asked: DeployedQuer
             for i in operator.inputs
         )
 
-    node = deployment.operators[asked.operator].node
-    return there(asked.operator) + model.path_latency_seconds(node, asked.sink)
+    node = deployment.operators[query.operator].node
+    return there(query.operator) + model.path_latency_seconds(node, query.sink)
 
 
 def usage_table(
@@ -149,9 +149,9 @@ COMPARED = ("network_usage", "work", "indexed", "busiest", "compared", "latency"
 """The quantities of a savings surface, as ``usage_table`` names them."""
 
 
-def relative_to_baseline(found: pd.DataFrame, column: str) -> pd.DataFrame:
+def relative_to_baseline(usage: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return a column relative to that without reuse, by number of queries and strategy."""
-    table = found.pivot(index="queries", columns="strategy", values=column)
+    table = usage.pivot(index="queries", columns="strategy", values=column)
     return table.div(table["separate"], axis=0)
 
 
@@ -258,16 +258,16 @@ def replanning_costs(workload: str, queries: int, seed: int = 0) -> pd.DataFrame
 
 
 def _list_query_orders(
-    whole: ReuseScenario, count: int, seed: int
+    scenario: ReuseScenario, count: int, seed: int
 ) -> Iterator[list[DeployedQuery]]:
-    here = list(whole.queries[:count])
+    here = list(scenario.queries[:count])
     yield here
-    yield sorted(here, key=lambda q: -whole.model.rates.result_byte_rate(q.definition))
+    yield sorted(here, key=lambda q: -scenario.model.rates.result_byte_rate(q.definition))
     yield random.Random(seed).sample(here, count)
 
 
-def _compute_planned_cost(whole: ReuseScenario, order: Sequence[DeployedQuery]) -> float:
-    service = whole.make_service("relaxed")
+def _compute_planned_cost(scenario: ReuseScenario, order: Sequence[DeployedQuery]) -> float:
+    service = scenario.make_service("relaxed")
     for query in order:
         service.submit_query(query)
     return current_cost(service)
@@ -290,7 +290,7 @@ def reoptimization_costs(
         for query in scenario.queries:
             service.submit_query(query)
         before = service.deployment
-        for planned in ("one by one", "at rest"):
+        for planned in ("one by one", "re-optimized"):
             after = (
                 before
                 if planned == "one by one" or strategy == "separate"
@@ -374,11 +374,11 @@ def planner_comparison(
 
 
 def _compare_planners(
-    model: CostModel, deployment: Deployment, asked: DeployedQuery, most: Sequence[int]
+    model: CostModel, deployment: Deployment, query: DeployedQuery, most: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
-    wanted, sink = asked.definition, model.network.find_node_index(asked.sink)
+    wanted, sink = query.definition, model.network.find_node_index(query.sink)
     leaves = stream_leaves(model, deployment, wanted)
-    best = tree_cost(model, deployment, asked, plan_exactly(model, wanted, leaves, sink))
+    best = tree_cost(model, deployment, query, plan_exactly(model, wanted, leaves, sink))
     every = count_plans(len(leaves), len(model.network.nodes))
     simple = {"plan, then deploy": plan_then_deploy, "all to the sink": plan_all_at_sink}
     plans = {
@@ -390,7 +390,7 @@ def _compare_planners(
             tree = getattr(planner, f"plan_{name}")(wanted, leaves, sink)
             plans[f"{name.replace('_', '-')}, {size}"] = tree, planner.looked / every
     for name, (tree, looked) in plans.items():
-        cost = tree_cost(model, deployment, asked, tree)
+        cost = tree_cost(model, deployment, query, tree)
         yield {
             "streams": len(leaves),
             "planner": name,

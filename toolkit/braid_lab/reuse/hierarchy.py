@@ -105,20 +105,25 @@ class HierarchicalPlanner:
         return self._refine_plan(tree, wanted, {k.tree: k for k in leaves}, sink, level)
 
     def _refine_plan(
-        self, tree: Tree, wanted: Definition, known: dict[Tree, PlanLeaf], sink: int, level: int
+        self,
+        tree: Tree,
+        wanted: Definition,
+        leaf_by_tree: dict[Tree, PlanLeaf],
+        sink: int,
+        level: int,
     ) -> Tree:
         """Return the plan with the part on each coordinator re-planned in its cluster."""
-        if tree in known or not isinstance(tree, NewOperator):
+        if tree in leaf_by_tree or not isinstance(tree, NewOperator):
             return tree
-        inputs = list(_iterate_fragment_inputs(tree, known))
+        inputs = list(_iterate_fragment_inputs(tree, leaf_by_tree))
         place = self.model.network.node_index
         leaves = []
         for read in inputs:
-            if read in known:
-                leaves.append(known[read])
+            if read in leaf_by_tree:
+                leaves.append(leaf_by_tree[read])
             else:
                 assert isinstance(read, NewOperator)
-                inner = self._refine_plan(read, wanted, known, place[tree.node], level)
+                inner = self._refine_plan(read, wanted, leaf_by_tree, place[tree.node], level)
                 leaves.append(
                     PlanLeaf(frozenset(read.streams), place[_get_operator_node(inner)], inner)
                 )
@@ -152,11 +157,13 @@ def _get_operator_node(tree: Tree) -> str:
     return tree.node
 
 
-def _iterate_fragment_inputs(tree: NewOperator, known: dict[Tree, PlanLeaf]) -> Iterator[Tree]:
+def _iterate_fragment_inputs(
+    tree: NewOperator, leaf_by_tree: dict[Tree, PlanLeaf]
+) -> Iterator[Tree]:
     """Yield the external inputs of the operators on the same node as this one."""
     for read in tree.inputs:
-        if read not in known and isinstance(read, NewOperator) and read.node == tree.node:
-            yield from _iterate_fragment_inputs(read, known)
+        if read not in leaf_by_tree and isinstance(read, NewOperator) and read.node == tree.node:
+            yield from _iterate_fragment_inputs(read, leaf_by_tree)
         else:
             yield read
 

@@ -115,13 +115,13 @@ def _count_held_tuples(rates: Rates, d: Definition) -> float:
 
 
 def _joint_selectivity(
-    rates: Rates, whole: Definition, streams: tuple[str, ...], inputs: Sequence[Definition]
+    rates: Rates, definition: Definition, streams: tuple[str, ...], inputs: Sequence[Definition]
 ) -> float:
     """Return the fraction of combinations of inputs over these streams that are results.
 
     Conditions within one input have been counted by its rate.
     """
-    part = whole.restrict_to(streams)
+    part = definition.restrict_to(streams)
     within = 1.0
     for d in {d.streams: d for d in inputs if set(d.streams) <= set(streams)}.values():
         within *= rates.join_selectivity(d.streams, d.joins)

@@ -41,15 +41,15 @@ class Arrival:
 Match = dict[str, Arrival]
 """A result: its members by stream."""
 Arrivals = Mapping[str, Sequence[Arrival]]
-Made = list[tuple[Match, frozenset[int]]]
+ServedMatches = list[tuple[Match, frozenset[int]]]
 """An operator's results, each with the demands (bits) that it serves."""
 
 
 def accepts_row(
-    selection: Selection, row: Mapping[str, Any], known: Mapping[str, bool] | None = None
+    selection: Selection, row: Mapping[str, Any], opaque: Mapping[str, bool] | None = None
 ) -> bool:
-    """Return whether a tuple passes; ``known`` has the opaque conditions by text."""
-    conditions = known or {}
+    """Return whether a tuple passes; ``opaque`` has the opaque conditions by text."""
+    conditions = opaque or {}
     return any(
         all(domain.contains(row.get(c)) for c, domain in box.domains)
         and all(conditions.get(o.text, False) for o in box.opaque_conditions)
@@ -70,9 +70,9 @@ def query_results(deployment: Deployment, arrivals: Arrivals) -> dict[str, list[
     }
 
 
-def isolated_results(asked: DeployedQuery, arrivals: Arrivals) -> list[Match]:
+def isolated_results(query: DeployedQuery, arrivals: Arrivals) -> list[Match]:
     """Return the results of a query that is evaluated alone."""
-    d = asked.definition
+    d = query.definition
     chosen = [
         [{s: a} for a in arrivals[s] if accepts_row(where, a.values)]
         for s, where in zip(d.streams, d.selections, strict=True)
@@ -85,9 +85,9 @@ def isolated_results(asked: DeployedQuery, arrivals: Arrivals) -> list[Match]:
     ]
 
 
-def operator_results(deployment: Deployment, arrivals: Arrivals) -> dict[int, Made]:
+def operator_results(deployment: Deployment, arrivals: Arrivals) -> dict[int, ServedMatches]:
     """Return, by operator, the results of all its demands, each once."""
-    results: dict[int, Made] = {}
+    results: dict[int, ServedMatches] = {}
     for operator in deployment.topological_order():
         matches: dict[tuple[int, ...], Match] = {}
         serves: dict[tuple[int, ...], set[int]] = {}
@@ -107,7 +107,7 @@ def _list_demand_matches(
     deployment: Deployment,
     operator: Operator,
     demand: Demand,
-    made: Mapping[int, Made],
+    results: Mapping[int, ServedMatches],
     arrivals: Arrivals,
 ) -> Iterator[Match]:
     d = demand.definition
@@ -120,7 +120,7 @@ def _list_demand_matches(
         else:
             upstream = deployment.operators[read]
             part = upstream_demand(operator.definition, d, upstream)
-            inputs.append(list(compensated_results(upstream, use, part, made[read])))
+            inputs.append(list(compensated_results(upstream, use, part, results[read])))
     for parts in product(*inputs):
         match = _merge_matches(parts)
         if _has_equal_join_values(match, operator.definition.joins) and _is_within_windows(
@@ -130,26 +130,26 @@ def _list_demand_matches(
 
 
 def compensated_results(
-    operator: Operator, bit: int, wanted: Definition, made: Made
+    operator: Operator, bit: int, wanted: Definition, results: ServedMatches
 ) -> Iterator[Match]:
     """Yield the wanted results from an operator's results for one of its demands."""
     compensation = make_compensation(operator.demand_results(bit), wanted)
     return (
         _project_match(m, wanted)
-        for m, serves in made
+        for m, serves in results
         if bit in serves and _is_query_result(m, wanted, compensation)
     )
 
 
-def _is_query_result(match: Match, wanted: Definition, own: Compensation) -> bool:
+def _is_query_result(match: Match, wanted: Definition, compensation: Compensation) -> bool:
     chosen = all(
         where is None or accepts_row(where, match[s].values)
-        for s, where in zip(wanted.streams, own.where, strict=True)
+        for s, where in zip(wanted.streams, compensation.where, strict=True)
     )
     return (
         chosen
-        and _has_equal_join_values(match, own.joins)
-        and _is_within_windows(match, wanted.streams, own.windows)
+        and _has_equal_join_values(match, compensation.joins)
+        and _is_within_windows(match, wanted.streams, compensation.windows)
     )
 
 

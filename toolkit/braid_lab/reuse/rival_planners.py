@@ -27,11 +27,11 @@ def stream_leaves(model: CostModel, deployment: Deployment, wanted: Definition) 
     ]
 
 
-def tree_cost(model: CostModel, deployment: Deployment, asked: DeployedQuery, tree: Tree) -> float:
+def tree_cost(model: CostModel, deployment: Deployment, query: DeployedQuery, tree: Tree) -> float:
     """Return the cost of a plan of new operators for one query."""
     from braid.papers.reuse.deployment import add_query
 
-    return model.total_cost(add_query(Deployment(deployment.stream_nodes), asked, tree))
+    return model.total_cost(add_query(Deployment(deployment.stream_nodes), query, tree))
 
 
 def plan_exactly(

@@ -21,18 +21,20 @@ from braid_lab.workloads.query_texts import QueryWorkload, airline_workload, sup
 WORKLOADS = {"enterprise": airline_workload, "rfid": supply_chain_workload}
 
 
-def workload_schemas(asking: QueryWorkload) -> Schemas:
+def workload_schemas(workload: QueryWorkload) -> Schemas:
     """Return the types of a workload's columns."""
     return {
         s: {c: SqlType.parse(kind) for c, kind in columns.items()}
-        for s, columns in asking.types.items()
+        for s, columns in workload.types.items()
     }
 
 
-def workload_rates(asking: QueryWorkload, selectivity: float = 1.0) -> Rates:
+def workload_rates(workload: QueryWorkload, selectivity: float = 1.0) -> Rates:
     """Return the rates of a workload's streams; ``selectivity`` is a factor of all joins'."""
-    streams = {s: StreamRate(r, asking.bytes, asking.rows[s]) for s, r in asking.rates.items()}
-    return Rates(streams, {text: selectivity * of for text, of in asking.selectivity.items()})
+    streams = {
+        s: StreamRate(r, workload.bytes, workload.rows[s]) for s, r in workload.rates.items()
+    }
+    return Rates(streams, {text: selectivity * of for text, of in workload.selectivity.items()})
 
 
 @dataclass(frozen=True)

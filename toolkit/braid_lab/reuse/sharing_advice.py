@@ -105,12 +105,12 @@ def _parse_query(number: int, sql: str, schemas: Schemas, time: str) -> Deployed
     return DeployedQuery("", definition, _SITE, sql=sql)
 
 
-def _plan_deployment(asked: Sequence[DeployedQuery], reuse: Reuse) -> PlanningService:
-    streams = {s for q in asked for s in q.definition.streams}
+def _plan_deployment(queries: Sequence[DeployedQuery], reuse: Reuse) -> PlanningService:
+    streams = {s for q in queries for s in q.definition.streams}
     model = CostModel(ONE_SITE, Rates({s: StreamRate(1.0, {}) for s in streams}))
     planner = Planner(model, reuse, fuse=True, parts=False)
     service = PlanningService(planner, Deployment(dict.fromkeys(streams, _SITE)))
-    for query in asked:
+    for query in queries:
         service.submit_query(query)
     return service
 

@@ -155,7 +155,7 @@ def fewest_pairs_claim(cost_sums: IsolatedCosts) -> Finding:
 @CLAIMS.claim(
     "18.2",
     "The deployment does not change the probing cost: {hosts} hosts compare as much as one",
-    cases=lambda whole: [{}] if whole else [],
+    cases=lambda has_all_queries: [{}] if has_all_queries else [],
 )
 def deployment_claim(cost_sums: IsolatedCosts, counts: Mapping[str, float], hosts: int) -> Finding:
     """Section 18.2: the deployment does not change the probing cost."""
@@ -236,7 +236,7 @@ class SharedRingFigures:
     - ``answers``: results of the dashboards.
     - ``counts``: counts of the run on ``hosts`` hosts.
     - ``use``: stored and needed tuples by batches of ``hours`` hours.
-    - ``costs``: from ``compare_isolated``; ``whole``: it has all queries.
+    - ``costs``: from ``compare_isolated``; ``has_all_queries``: whether it has all queries.
     - ``imbalance``: before and after deployment.
     - ``lengths``: Eq. 21.1 and 21.2.
     """
@@ -248,7 +248,7 @@ class SharedRingFigures:
     use: pd.DataFrame
     hours: float
     costs: pd.DataFrame
-    whole: bool
+    has_all_queries: bool
     imbalance: tuple[float, float]
     lengths: pd.DataFrame
 

@@ -111,11 +111,16 @@ class _Routing(Stepper):
             f"T = ({vector})"
         )
         self.record_group(
-            f"{text}: {fate} {self.format_query_names(before & slices)}.", k, *extended, found=last
+            f"{text}: {fate} {self.format_query_names(before & slices)}.",
+            k,
+            *extended,
+            is_result=last,
         )
         return extended
 
-    def record_group(self, text: str, node: int | None, *group: Tuple, found: bool = False) -> None:
+    def record_group(
+        self, text: str, node: int | None, *group: Tuple, is_result: bool = False
+    ) -> None:
         self.now, self.clock, self.group = group[0], len(self.trace.steps), group
         *prober, _ = group
         moves = (
@@ -123,7 +128,7 @@ class _Routing(Stepper):
             if prober
             else []
         )
-        self.record_step(text, node, moves, [group] if found else [])
+        self.record_step(text, node, moves, [group] if is_result else [])
 
     def list_stored(self) -> Stored:
         """Return the tuples, by slice and stream."""

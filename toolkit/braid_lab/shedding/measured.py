@@ -102,14 +102,14 @@ def _run_flight_join(streams: Mapping[str, Any], on: str, shed: Shed | None, wai
     return run
 
 
-def _compare_by_carrier(chosen: JoinRun, whole: JoinRun) -> pd.DataFrame:
+def _compare_by_carrier(chosen: JoinRun, full: JoinRun) -> pd.DataFrame:
     def counted(run: JoinRun, weighed: bool) -> pd.Series:
         table: Any = run.results()
         carrier = table["a"].combine_chunks().field("carrier").to_pandas()
         weight = table["weight"].to_pandas() if weighed else np.ones(len(carrier))
         return pd.Series(np.asarray(weight)).groupby(np.asarray(carrier)).sum()
 
-    both = {"estimated": counted(chosen, True), "in truth": counted(whole, False)}
+    both = {"estimated": counted(chosen, True), "in truth": counted(full, False)}
     frame = pd.DataFrame(both).fillna(0.0).sort_values("in truth", ascending=False)
     return frame.rename_axis("carrier").reset_index()
 

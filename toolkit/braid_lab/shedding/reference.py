@@ -99,7 +99,7 @@ class SheddingJoin(Stepper):
         self.output = [[0.0] * n for n in self.counts]
         self.ranks = [list(range(n)) for n in self.counts]
         self.seen = [[0] * n for n in self.counts]
-        self.came, self.adapted = [0, 0], 0
+        self.arrived, self.adapted = [0, 0], 0
         self.results: list[tuple[SetTuple, SetTuple]] = []
         self.compared, self.entries = 0, 0
         self.trace = Trace("Selective processing (Gedik 2007, Algorithm 3)", 2, 1)
@@ -129,7 +129,7 @@ class SheddingJoin(Stepper):
         del self.windows[stream][self.counts[stream] + 1 :]
 
     def _insert_tuple(self, t: SetTuple) -> None:
-        self.came[t.stream] += 1
+        self.arrived[t.stream] += 1
         head = self.windows[t.stream][0]
         head.tuples.append(t)
         if head.index is not None:
@@ -209,17 +209,17 @@ class SheddingJoin(Stepper):
         """Apply Algorithm 2, every T_c."""
         passed = max(1, now - self.adapted)
         for i, seen in enumerate(self.seen):
-            other = self.came[1 - i] / passed
-            own_rate = self.came[i] / passed
+            other = self.arrived[1 - i] / passed
+            own_rate = self.arrived[i] / passed
             pairs = self.sample * self.fraction * self.basic * own_rate * other * passed
             self.output[i] = [n / pairs if pairs else 0.0 for n in seen]
             self.ranks[i] = sorted(range(len(seen)), key=lambda j: -self.output[i][j])
             self.seen[i] = [0] * len(seen)
-        self.came, self.adapted = [0, 0], now
+        self.arrived, self.adapted = [0, 0], now
 
-    def _record_probe(self, text: str, t: SetTuple, found: Iterable[Group] = ()) -> None:
+    def _record_probe(self, text: str, t: SetTuple, groups: Iterable[Group] = ()) -> None:
         self.now, self.clock = t, t.time
-        self.record_step(text, 0, [TraceMove(str(t), "probe", None, 0)], found)
+        self.record_step(text, 0, [TraceMove(str(t), "probe", None, 0)], groups)
 
     def list_stored(self) -> Stored:
         """Return the names of the tuples of both windows."""

@@ -125,7 +125,7 @@ def simulate_shedding(
 
 def _simulate_outcome(
     work: BatchWork,
-    came: tuple[int, ...],
+    arrivals: tuple[int, ...],
     span: tuple[int, int],
     densities: tuple[Any, ...],
     window: int,
@@ -147,7 +147,7 @@ def _simulate_outcome(
     assert harvest is not None
     for b in fresh.values():
         rows = round(
-            came[b.stream] * (harvest.keep_shares[b.stream] if harvest.keep_shares else 1.0)
+            arrivals[b.stream] * (harvest.keep_shares[b.stream] if harvest.keep_shares else 1.0)
         )
         blocks[b.id] = structs.replace(b, rows=rows, event_time_range=span)
         if rows:
@@ -234,13 +234,13 @@ def _count_types(
     return counts
 
 
-def _estimate_match_probability(mine: Block, met: Block, f: Any, window: int) -> float:
+def _estimate_match_probability(fresh: Block, met: Block, f: Any, window: int) -> float:
     """Return the probability that a tuple of a fresh block matches one of another.
 
     It depends on the age of the other block's middle.
     """
-    assert mine.event_time_range is not None and met.event_time_range is not None
-    age = (sum(mine.event_time_range) - sum(met.event_time_range)) / 2
+    assert fresh.event_time_range is not None and met.event_time_range is not None
+    age = (sum(fresh.event_time_range) - sum(met.event_time_range)) / 2
     if age >= window:
         return 0.0
     return float(np.interp(max(0.0, age) / window, np.linspace(0, 1, len(f)), f))

@@ -53,19 +53,19 @@ RIVALS = ["pull-up", "partition"]
 # Fig. 8.1 and 8.2: ``experiments.strategy_counts``
 
 
-def _pivot_by_strategy(found: pd.DataFrame, value: str) -> pd.DataFrame:
-    return found.pivot(index=KEYS, columns="strategy", values=f"{value}_counted")
+def _pivot_by_strategy(table: pd.DataFrame, value: str) -> pd.DataFrame:
+    return table.pivot(index=KEYS, columns="strategy", values=f"{value}_counted")
 
 
-def _compute_saved_state(found: pd.DataFrame) -> pd.Series:
+def _compute_saved_state(table: pd.DataFrame) -> pd.Series:
     """Return the fraction of state that the chain saves against the next best strategy."""
-    state = _pivot_by_strategy(found, "state")
+    state = _pivot_by_strategy(table, "state")
     return 1 - state["state-slice"] / state[RIVALS].min(axis=1)
 
 
-def _compute_service_gain(found: pd.DataFrame) -> pd.Series:
+def _compute_service_gain(table: pd.DataFrame) -> pd.Series:
     """Return the chain's service rate over the next best, less 1."""
-    service = _pivot_by_strategy(found, "service")
+    service = _pivot_by_strategy(table, "service")
     return service["state-slice"] / service[RIVALS].max(axis=1) - 1
 
 
@@ -212,10 +212,10 @@ def merged_ends_claim() -> Finding:
     return _judge_merging("small, between, large", third)
 
 
-def _judge_merging(said: str, remark: str) -> Finding:
+def _judge_merging(statement: str, remark: str) -> Finding:
     """Return whether some C_sys merges the slices of a statement of section 8.3, and which."""
     ranges = overhead_ranges((12,), routers=ROUTERS).set_index(["router", "said", "rate"])
-    of, most = (ranges.loc["looks up"].loc[k] for k in (said, "every window"))
+    of, most = (ranges.loc["looks up"].loc[k] for k in (statement, "every window"))
     low, high = of["low_modelled"], np.minimum(of["high_modelled"], most["high_modelled"])
     each = ", ".join(f"{a:.2g} to {b:.2g}" for a, b in zip(low, high, strict=True))
     result = f"with a look-up for C_sys {each} at {', '.join(f'{r:g}' for r in low.index)} tuples/s"

@@ -30,8 +30,9 @@ class JoinTree:
     """The terms of Table 6.1 with the values of Table 6.2.
 
     Rates are in tuples per minute, windows in minutes. ``ab`` and ``bc`` are the windows W_AB and
-    W_BC of Q1 and Q2, with W_AB^1 <= W_AB^2 and W_BC^2 <= W_BC^1. ``own`` is the selectivity of
-    each selection, ``either`` that of being selected by Q1 or Q2 (80% of Q1's tuples are Q2's too).
+    W_BC of Q1 and Q2, with W_AB^1 <= W_AB^2 and W_BC^2 <= W_BC^1. ``per_query`` is the
+    selectivity of each selection, ``either`` that of being selected by Q1 or Q2 (80% of Q1's tuples
+    are Q2's too).
 
     Raises ValueError for windows in another order.
     """
@@ -39,7 +40,7 @@ class JoinTree:
     rate: float = 1000.0
     ab: tuple[float, float] = (1.0, 60.0)
     bc: tuple[float, float] = (30.0, 15.0)
-    own: float = 0.25
+    per_query: float = 0.25
     either: float = 0.3
     join_ab: float = 0.1
     join_bc: float = 0.1
@@ -77,7 +78,9 @@ def ratio_tree(m: float, n: float) -> JoinTree:
 
 def isolated_memory(t: JoinTree) -> tuple[dict[str, float], dict[str, float]]:
     """Return Eq. 6.1 for Q1 and Q2 (Fig. 6.1): tuples by state."""
-    q1, q2 = (_compute_state_sizes(t, t.own, ab, bc) for ab, bc in zip(t.ab, t.bc, strict=True))
+    q1, q2 = (
+        _compute_state_sizes(t, t.per_query, ab, bc) for ab, bc in zip(t.ab, t.bc, strict=True)
+    )
     return q1, q2
 
 
@@ -98,7 +101,7 @@ def _compute_state_sizes(t: JoinTree, fraction: float, ab: float, bc: float) -> 
 
 def slice_memory(t: JoinTree) -> dict[str, float]:
     """Return Eq. 6.3: tuples by state, of the three chains of Fig. 6.3."""
-    both, own_tuples = t.rate * t.either, t.rate * t.own
+    both, own_tuples = t.rate * t.either, t.rate * t.per_query
     young, old = t.ab[0], t.ab[1] - t.ab[0]
     near, far = t.bc[1], t.bc[0] - t.bc[1]
     return {
@@ -110,8 +113,8 @@ def slice_memory(t: JoinTree) -> dict[str, float]:
         "C2": own_tuples * far,
         "C3": own_tuples * near,
         "AB1": 2 * t.ab_results_per_minute(t.either, young) * near,
-        "AB2": 2 * t.ab_results_per_minute(t.own, young) * far,
-        "AB3": 2 * t.ab_results_per_minute(t.own, old) * near,
+        "AB2": 2 * t.ab_results_per_minute(t.per_query, young) * far,
+        "AB3": 2 * t.ab_results_per_minute(t.per_query, old) * near,
     }
 
 
@@ -122,11 +125,11 @@ def isolated_cpu(t: JoinTree) -> tuple[dict[str, float], dict[str, float]]:
 
 
 def _compute_isolated_cpu(t: JoinTree, ab: float, bc: float) -> dict[str, float]:
-    pairs = t.ab_results_per_minute(t.own, ab)
+    pairs = t.ab_results_per_minute(t.per_query, ab)
     return {
         "filter": 3 * t.rate,
-        "purge": 3 * t.rate * t.own + pairs,
-        "probe": pairs / t.join_ab + 2 * pairs * t.rate * t.own * bc,
+        "purge": 3 * t.rate * t.per_query + pairs,
+        "probe": pairs / t.join_ab + 2 * pairs * t.rate * t.per_query * bc,
     }
 
 
@@ -149,13 +152,13 @@ def slice_cpu(t: JoinTree) -> dict[str, float]:
     """
     ab1, ab2 = (
         t.ab_results_per_minute(t.either, t.ab[0]),
-        t.ab_results_per_minute(t.own, t.ab[1] - t.ab[0]),
+        t.ab_results_per_minute(t.per_query, t.ab[1] - t.ab[0]),
     )
     abc1 = t.abc_results_per_minute(ab1, t.either, t.bc[1])
     abc2 = t.abc_results_per_minute(
-        t.ab_results_per_minute(t.own, t.ab[0]), t.own, t.bc[0] - t.bc[1]
+        t.ab_results_per_minute(t.per_query, t.ab[0]), t.per_query, t.bc[0] - t.bc[1]
     )
-    abc3 = t.abc_results_per_minute(ab2, t.own, t.bc[1])
+    abc3 = t.abc_results_per_minute(ab2, t.per_query, t.bc[1])
     return {
         "filter": 7 * t.rate + 2 * abc1 + ab1,
         "purge": 7 * t.rate * t.either + 2 * ab1 + ab2,
@@ -207,9 +210,9 @@ def isolated_ratios(m: float, n: float) -> dict[str, float]:
     parts, alone = slice_cpu(t), sum(sum(q.values()) for q in isolated_cpu(t))
     ab1, ab2 = (
         t.ab_results_per_minute(t.either, t.ab[0]),
-        t.ab_results_per_minute(t.own, t.ab[1] - t.ab[0]),
+        t.ab_results_per_minute(t.per_query, t.ab[1] - t.ab[0]),
     )
-    passing = 2 * (ab1 + t.rate * t.either) + ab2 + t.rate * t.own
+    passing = 2 * (ab1 + t.rate * t.either) + ab2 + t.rate * t.per_query
     total = sum(parts.values())
     without = total - parts["union"]
     return {

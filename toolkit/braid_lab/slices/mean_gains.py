@@ -60,7 +60,7 @@ CACHE = ResultCache(
 
 
 def gain_by_rate(
-    made: Callable[[str, float, float, int], CachedOutcome] | None = None,
+    outcome_source: Callable[[str, float, float, int], CachedOutcome] | None = None,
     seeds: Sequence[int] = SEEDS,
     settings: Sequence[tuple[str, float]] = tuple(product(WINDOWS, SIGMAS)),
 ) -> pd.DataFrame:
@@ -68,7 +68,7 @@ def gain_by_rate(
 
     ``settings`` are windows and selectivities of the selection.
     """
-    source = made or CACHE.make_source()
+    source = outcome_source or CACHE.make_source()
     rows = []
     for (windows, sigma), rate, seed in product(settings, ENDS, seeds):
         served = source(windows, sigma, rate, seed).outcome
@@ -79,7 +79,7 @@ def gain_by_rate(
 
 def requested_runs() -> dict[str, Callable[[], Outcome]]:
     """Return all runs of the table, by key."""
-    return CACHE.list_requests(lambda made: gain_by_rate(made))
+    return CACHE.list_requests(lambda outcome_source: gain_by_rate(outcome_source))
 
 
 if __name__ == "__main__":

@@ -39,8 +39,8 @@ from braid_lab.common.tuple_models import (
     TraceMove,
     TraceStep,
     Tuple,
-    equal_values,
     group_name,
+    has_equal_values,
     parse_tuples,
     sort_by_stream,
 )
@@ -49,7 +49,7 @@ Keeps = Callable[[Query, Tuple], bool]
 """The selection of a query: whether it accepts a tuple of either stream."""
 
 
-def accept_all(q: Query, t: Tuple) -> bool:
+def accepts_all(q: Query, t: Tuple) -> bool:
     """Return True: no query has a selection."""
     return True
 
@@ -134,11 +134,11 @@ class ReferenceChain(Stepper):
         self,
         boundaries: Sequence[int],
         queries: Sequence[Query] = (),
-        theta: Theta = equal_values,
+        theta: Theta = has_equal_values,
         one_way: bool = False,
         inclusive: bool = False,
         title: str = "State-slice chain",
-        keeps: Keeps = accept_all,
+        keeps: Keeps = accepts_all,
     ) -> None:
         queries = tuple(queries) or tuple(map(symmetric_query, boundaries))
         if not boundaries or any(a >= b for a, b in pairwise((0, *boundaries))):
@@ -296,10 +296,10 @@ class ReferenceChain(Stepper):
         return [p for p in pairs if p in served]
 
     def _describe_probe(
-        self, k: int, copy: TupleCopy, old: Sequence[TupleCopy], found: Sequence[Group]
+        self, k: int, copy: TupleCopy, old: Sequence[TupleCopy], groups: Sequence[Group]
     ) -> str:
         purged = f" purges {', '.join(str(c.tuple) for c in old)} and" if old else ""
-        what = f"finds {', '.join(map(group_name, found))}" if found else "finds nothing"
+        what = f"finds {', '.join(map(group_name, groups))}" if groups else "finds nothing"
         goes = k + 1 < len(self.slices) and copy.reach > self.slices[k].end
         return (
             f"{copy}{purged} {what} at J{k + 1}; "
@@ -343,7 +343,7 @@ def run_chain(
     tuples: Iterable[Tuple],
     boundaries: Sequence[int],
     queries: Sequence[Query] = (),
-    theta: Theta = equal_values,
+    theta: Theta = has_equal_values,
 ) -> Trace:
     """Return the steps of a binary chain on tuples in the order of their arrival.
 

@@ -127,25 +127,25 @@ def _make_progress_rows(
     received = seconds = results = 0.0
     for b in run:
         new, stored, pairs = (
-            b.did["received_tuples"] + b.did["migrated_tuples"],
-            b.did["stored_tuples"],
-            b.did["compared_pairs"],
+            b.by_measure["received_tuples"] + b.by_measure["migrated_tuples"],
+            b.by_measure["stored_tuples"],
+            b.by_measure["compared_pairs"],
         )
         produced = pairs * weight
         full = stored > j.capacity_tuples
         tuples = new * np.where(full, j.disk, 1.0) * j.tuple_us / 1e6
         busy = tuples + produced * j.result_us / 1e6
         took = float(busy.max())
-        received, seconds, results = received + b.came, seconds + took, results + produced.sum()
+        received, seconds, results = received + b.arrived, seconds + took, results + produced.sum()
         yield {
             "percent": 100 * received / total,
             "tuples": received,
             "stored_mean": stored.mean(),
             "stored_max": int(stored.max()),
             "overflow": bool(full.any()),
-            "migrating": b.migrating or bool(b.did["migrated_tuples"].any()),
-            "sent": int(b.did["received_tuples"].sum()),
-            "moved": int(b.did["migrated_tuples"].sum()),
+            "migrating": b.migrating or bool(b.by_measure["migrated_tuples"].any()),
+            "sent": int(b.by_measure["received_tuples"].sum()),
+            "moved": int(b.by_measure["migrated_tuples"].sum()),
             "seconds_modelled": seconds,
             "results_modelled": results,
             "latency_ms_modelled": _compute_latency_ms(
@@ -157,12 +157,12 @@ def _make_progress_rows(
 class _Batch(NamedTuple):
     """Counts of a batch, on any machines.
 
-    ``came`` are arrived tuples, ``did`` the counts of each host by the names of HostMetrics.
-    ``waiting`` are the pairs that wait for a migration.
+    ``arrived`` are arrived tuples, ``by_measure`` the counts of each host by the names of
+    HostMetrics, ``waiting`` the pairs that wait for a migration.
     """
 
-    came: int
-    did: dict[str, npt.NDArray[np.int64]]
+    arrived: int
+    by_measure: dict[str, npt.NDArray[np.int64]]
     migrating: bool
     waiting: float
 
@@ -215,7 +215,7 @@ class _Waits:
 
     def __init__(self) -> None:
         self.rows: dict[int, int] = {}
-        self.owed: dict[int, set[int]] = {}
+        self.pending: dict[int, set[int]] = {}
         """By block that is to be copied, the later blocks that have not met it yet."""
 
     def add_deferred_pairs(self, e: BatchPlanned) -> None:
@@ -224,11 +224,11 @@ class _Waits:
             id = route.block.id
             if not route.is_fresh:
                 met = {b for path in route.paths for hop in path for b in hop.probed_blocks()}
-                self.owed.get(id, set()).difference_update(met)
-                for late in (self.owed[b] for b in met & self.owed.keys()):
+                self.pending.get(id, set()).difference_update(met)
+                for late in (self.pending[b] for b in met & self.pending.keys()):
                     late.discard(id)
             for b in route.deferred_blocks:
-                self.owed.setdefault(b, set()).add(id)
+                self.pending.setdefault(b, set()).add(id)
 
     def count_waiting_pairs(self, e: BatchCommitted) -> float:
         """Return the pairs of tuples that wait after a batch."""
@@ -236,8 +236,10 @@ class _Waits:
         rows.update({b.id: b.rows for b in e.changed_blocks})
         for id in e.dropped_block_ids:
             rows.pop(id, None)
-        self.owed = {
-            b: left for b, late in self.owed.items() if b in rows and (left := late & rows.keys())
+        self.pending = {
+            b: left
+            for b, late in self.pending.items()
+            if b in rows and (left := late & rows.keys())
         }
-        waiting = (rows[b] * sum(map(rows.__getitem__, late)) for b, late in self.owed.items())
+        waiting = (rows[b] * sum(map(rows.__getitem__, late)) for b, late in self.pending.items())
         return float(sum(waiting))

@@ -169,11 +169,11 @@ def square_claim(contest: pd.DataFrame, skew: float, batches: int) -> Finding:
     return _require_second_batch(result, stored["Dynamic"] < stored["StaticMid"], batches)
 
 
-def _require_second_batch(found: str, holds: bool, batches: int) -> Finding:
+def _require_second_batch(measured: str, holds: bool, batches: int) -> Finding:
     """Return the finding; "not tried" if Dynamic had no second batch in which to adapt."""
     if batches > 1:
-        return judge(found, holds)
-    return leave_untested(found, "Dynamic had no second batch in which to adapt")
+        return judge(measured, holds)
+    return leave_untested(measured, "Dynamic had no second batch in which to adapt")
 
 
 @CLAIMS.claim(

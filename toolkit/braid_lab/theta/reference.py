@@ -32,7 +32,7 @@ from braid_lab.common.tuple_models import (
     Trace,
     TraceMove,
     Tuple,
-    equal_values,
+    has_equal_values,
     parse_tuples,
     sort_by_stream,
 )
@@ -312,7 +312,7 @@ def run_grid(
     hosts: int = 4,
     delay: int = 2,
     warmup: int = 0,
-    theta: Theta = equal_values,
+    theta: Theta = has_equal_values,
     keys: Callable[[Tuple], float] = golden_ratio_key,
 ) -> Trace:
     """Return all steps of joining these tuples, of streams 0 (R) and 1 (S), in the order given.

@@ -144,14 +144,14 @@ def _draw_airline_query(rng: random.Random) -> str:
 
 
 def _draw_select_query(
-    rng: random.Random, told: Sequence[str], streams: Sequence[str], where: Sequence[str]
+    rng: random.Random, columns: Sequence[str], streams: Sequence[str], where: Sequence[str]
 ) -> str:
     slide = f" SLIDE {rng.choice(SLIDES)} MIN"
     read = []
     for i, stream in enumerate(streams):
         every = slide if i == 0 else ""
         read.append(f"{stream} [RANGE {rng.choice(MINUTES[stream])} MIN{every}] {stream[0]}")
-    return f"SELECT {', '.join(told)} FROM {', '.join(read)} WHERE {' AND '.join(where)}"
+    return f"SELECT {', '.join(columns)} FROM {', '.join(read)} WHERE {' AND '.join(where)}"
 
 
 SITES = tuple(f"site{n}" for n in range(1, 21))

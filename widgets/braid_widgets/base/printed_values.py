@@ -51,9 +51,9 @@ def _is_in_panel(trace: Any, panel: int, facets: dict[str, Any]) -> bool:
     return all(f"{label}={value}<" in template for label, value in facets.items())
 
 
-def _make_traces(chart: str, one: PrintedFigure, ours: list[Any]) -> Iterator[Any]:
+def _make_traces(chart: str, one: PrintedFigure, traces: list[Any]) -> Iterator[Any]:
     """Return the traces of one printed series in one panel."""
-    named = {t.name: t for t in ours}
+    named = {t.name: t for t in traces}
     for name in filter(None, (one.series, one.measure)):
         if name not in named:
             raise ValueError(f"{chart} has no curve {name!r}; it has {', '.join(named)}")
@@ -61,19 +61,19 @@ def _make_traces(chart: str, one: PrintedFigure, ours: list[Any]) -> Iterator[An
     label = READ if one.interpretation else LABEL
     look = dict(
         name=f"{one.series}, {label}" if about is not None else label,
-        xaxis=ours[0].xaxis,
-        yaxis=ours[0].yaxis,
+        xaxis=traces[0].xaxis,
+        yaxis=traces[0].yaxis,
         hovertemplate=f"{_format_hover_text(one)}<extra>{label}</extra>",
         legendgroup=f"{LABEL}: {one.series}",
     )
     shade = GREY if about is None else _get_trace_color(about)
     if not one.y:
-        yield from _make_vertical_bands(one, ours, look)
+        yield from _make_vertical_bands(one, traces, look)
         return
-    xs, low, high = _compute_value_ranges(one, ours, named)
+    xs, low, high = _compute_value_ranges(one, traces, named)
     if not xs:
         return
-    if ours[0].type == "bar":
+    if traces[0].type == "bar":
         heights = [b - a for a, b in zip(low, high, strict=True)]
         pattern = dict(shape="/", fgcolor=shade, bgcolor="rgba(0,0,0,0)", size=5)
         marker = dict(color=shade, pattern=pattern, line=dict(color=shade, width=1))
@@ -97,14 +97,14 @@ def _format_hover_text(one: PrintedFigure) -> str:
 
 
 def _compute_value_ranges(
-    one: PrintedFigure, ours: list[Any], named: dict[Any, Any]
+    one: PrintedFigure, traces: list[Any], named: dict[Any, Any]
 ) -> tuple[list[Any], list[float], list[float]]:
     """Return the positions on the x axis and the printed range at each.
 
     There are none for a ratio to a curve that has none of these positions.
     """
     base = named.get(one.measure)
-    about = named.get(one.series, ours[0] if base is None else base)
+    about = named.get(one.series, traces[0] if base is None else base)
     at = {} if base is None else dict(zip(as_list(base.x), as_list(base.y), strict=True))
     places = one.x or tuple(as_list(about.x))
     there = [k for k, x in enumerate(places) if base is None or x in at]
@@ -119,10 +119,10 @@ def _compute_value_ranges(
 
 
 def _make_vertical_bands(
-    one: PrintedFigure, ours: list[Any], look: dict[str, Any]
+    one: PrintedFigure, traces: list[Any], look: dict[str, Any]
 ) -> Iterator[go.Scatter]:
     """Return a line across the panel at one position, a band between two."""
-    heights = [v for t in ours for v in as_list(t.y) if v == v and v is not None]
+    heights = [v for t in traces for v in as_list(t.y) if v == v and v is not None]
     low, high = min(heights), max(heights)
     ends = one.x * 2 if len(one.x) == 1 else one.x
     for left, right in pairwise(ends):

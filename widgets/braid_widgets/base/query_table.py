@@ -154,13 +154,13 @@ class QueryTable(W.VBox):
             self.queries = queries
             self.changed(queries)
 
-    def _check_queries(self, asked: Sequence[QueryRow]) -> None:
-        for row in asked:
+    def _check_queries(self, queries: Sequence[QueryRow]) -> None:
+        for row in queries:
             row.to_query(self.streams)
-        names = [q.name for q in asked]
+        names = [q.name for q in queries]
         if twice := next((n for n in names if names.count(n) > 1), None):
             raise ValueError(f"two queries are named {twice!r}; names tell their results apart")
-        if not any(q.is_active for q in asked):
+        if not any(q.is_active for q in queries):
             raise ValueError("no query is on; a shared join serves one or more")
 
 

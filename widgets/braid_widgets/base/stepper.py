@@ -85,7 +85,7 @@ def _make_frame(
     k: int,
     step: TraceStep,
     before: TraceStep | None,
-    found: list[StepChip],
+    results: list[StepChip],
     letter: str,
 ) -> StepFrame:
     def place(node: int | None) -> str:
@@ -110,7 +110,7 @@ def _make_frame(
             {"what": _make_chip(m.what), "source": place(m.source), "target": place(m.target)}
             for m in step.moves
         ],
-        "results": found,
+        "results": results,
         "table": [list(map(str, row)) for row in step.table],
     }
 

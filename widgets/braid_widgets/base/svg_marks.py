@@ -51,12 +51,12 @@ def svg_trace(trace: Any, k: int, x: Axis, y: Axis) -> Iterator[str]:
                 yield from _render_label(a, b, text, trace.textposition or "top right", size)
 
 
-def _render_line(trace: Any, points: Iterable[tuple[float, float]], own: str) -> str:
+def _render_line(trace: Any, points: Iterable[tuple[float, float]], color: str) -> str:
     dash = ' stroke-dasharray="5 4"' if trace.line.dash not in (None, "solid") else ""
     text = trace.text if isinstance(trace.text, str) else ""
     hover = f"<title>{escape(strip_markup(text))}</title>" if text else ""
     return (
-        f'<path d="{_make_path_data(points)}" fill="none" stroke="{trace.line.color or own}" '
+        f'<path d="{_make_path_data(points)}" fill="none" stroke="{trace.line.color or color}" '
         f'stroke-width="{trace.line.width or 1.8:.3g}"{dash}>{hover}</path>'
     )
 

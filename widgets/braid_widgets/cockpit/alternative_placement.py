@@ -170,8 +170,8 @@ def _find_latest_seconds(blocks: Iterable[Block]) -> float:
     )
 
 
-def _average_recent_batches(came: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    recent = [c for c in came if any(c)][-RECENT:] or [tuple(0 for _ in came[-1])]
+def _average_recent_batches(arrivals: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    recent = [c for c in arrivals if any(c)][-RECENT:] or [tuple(0 for _ in arrivals[-1])]
     return tuple(round(sum(each) / len(recent)) for each in zip(*recent, strict=True))
 
 

@@ -52,22 +52,22 @@ class FlagCollector:
     def __init__(self) -> None:
         self.flags: deque[Annotation] = deque(maxlen=HISTORY)
         self._decisions = DecisionCollector()
-        self._beside: list[Any] = []
+        self._batch_events: list[Any] = []
         self._budget: tuple[str, float] | None = None
         self._budget_labels: list[tuple[str, str]] = []
         self._open: dict[int, Annotation] = {}
 
     def apply_event(self, event: Any) -> None:
         """Fold in an event."""
-        self._beside.append(event)
+        self._batch_events.append(event)
         if isinstance(event, SheddingPlanned):
             self._label_budget(event)
         if isinstance(event, MigrationEnded) and event.group in self._open:
             self._open.pop(event.group)["end"] = event.batch + 1
         if decided := self._decisions.collect(event):
-            labels = [label for e in self._beside if (label := _make_label(e))]
+            labels = [label for e in self._batch_events if (label := _make_label(e))]
             labels += self._budget_labels
-            started = [e for e in self._beside if isinstance(e, MigrationStarted)]
+            started = [e for e in self._batch_events if isinstance(e, MigrationStarted)]
             kind, short = _choose_label(labels)
             flag: Annotation = {
                 "batch": decided[0].batch + 1,
@@ -80,7 +80,7 @@ class FlagCollector:
             self.flags.append(flag)
             self._open |= {e.group: flag for e in started}
         if isinstance(event, (BatchCommitted, RunEnded)):
-            self._beside, self._budget_labels = [], []
+            self._batch_events, self._budget_labels = [], []
 
     def _label_budget(self, event: SheddingPlanned) -> None:
         """Add a label if somebody has changed the budget of shedding since the last batch."""

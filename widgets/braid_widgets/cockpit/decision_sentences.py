@@ -34,7 +34,7 @@ class DecisionCollector:
     def __init__(self) -> None:
         self.streams: tuple[str, ...] = ()
         self._before: BatchCommitted | None = None
-        self._beside: list[Event] = []
+        self._batch_events: list[Event] = []
         self._last_texts: dict[str, str] = {}
         self._since = 0
 
@@ -47,12 +47,12 @@ class DecisionCollector:
             self.streams = event.streams
         if isinstance(event, EventsTrimmed):
             self._since = event.batch + 1
-        self._beside.append(event)
+        self._batch_events.append(event)
         if not isinstance(event, (BatchCommitted, RunEnded)):
             return []
-        moment = EventContext(self.streams, self._before, self._beside)
+        moment = EventContext(self.streams, self._before, self._batch_events)
         self._before = event if isinstance(event, BatchCommitted) else self._before
-        self._beside = []
+        self._batch_events = []
         batch = self._before.batch if self._before else 0
         new = [
             e

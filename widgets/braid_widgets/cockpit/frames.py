@@ -306,14 +306,14 @@ def run_note(scene: RunView, query_windows: Sequence[int] = ()) -> str:
     return f"{start.placement}, {some}{condition} · {windows} · {origin}{retained}{ended}{failed}"
 
 
-def run_state(scene: RunView, own: bool) -> str:
+def run_state(scene: RunView, is_followed: bool) -> str:
     """Return the state of a run.
 
-    ``own``: whether it is or was followed here; a run that is only read is "recorded".
+    ``is_followed``: whether it is or was followed here; a run that is only read is "recorded".
     """
     if scene.is_modelled:
         return "modelled"
-    if not own:
+    if not is_followed:
         return "recorded"
     if not isinstance(scene.end, RunEnded):
         return "live"

@@ -22,34 +22,34 @@ class SheddingTotals:
     """
 
     def __init__(self) -> None:
-        self.found = self.estimated = 0.0
+        self.results = self.estimated = 0.0
         self.seen = False
 
     def add_batch(self, event: BatchShed, results: int) -> None:
         """Add a batch."""
         self.seen = True
-        self.found += results
+        self.results += results
         self.estimated += event.estimated_results
 
     @property
     def estimated_recall(self) -> float:
         """Return the share of all results that was produced, as estimated from weights."""
-        return min(1.0, self.found / self.estimated) if self.estimated else 1.0
+        return min(1.0, self.results / self.estimated) if self.estimated else 1.0
 
 
 def strip_figures(
-    scene: RunView, shed_totals: SheddingTotals, own: KeyFigure | None = None
+    scene: RunView, shed_totals: SheddingTotals, map_figure: KeyFigure | None = None
 ) -> list[KeyFigure]:
     """Return the key figures after the last commit. Times are included only if they were
     measured.
 
-    ``own``: the figure of the map.
+    ``map_figure``: the figure of the map.
     """
-    return [*_make_key_figures(scene, shed_totals, own)]
+    return [*_make_key_figures(scene, shed_totals, map_figure)]
 
 
 def _make_key_figures(
-    scene: RunView, shed_totals: SheddingTotals, own: KeyFigure | None
+    scene: RunView, shed_totals: SheddingTotals, map_figure: KeyFigure | None
 ) -> Iterator[KeyFigure]:
     if scene.last is None or not scene.points:
         return
@@ -74,7 +74,9 @@ def _make_key_figures(
     if shed_totals.seen:
         meaning = "results found / results of the full join, as estimated by their weights"
         yield KeyFigure("recall so far", f"{shed_totals.estimated_recall:.1%}", meaning)
-    yield own or KeyFigure("fullest / mean host", _format_imbalance(now), "rows stored; 1 is even")
+    yield map_figure or KeyFigure(
+        "fullest / mean host", _format_imbalance(now), "rows stored; 1 is even"
+    )
     moved = f"{now.migrated_tuples:,} in this batch"
     far = f"from batch {totals.since} on" if totals.since else "so far"
     if totals.moved:

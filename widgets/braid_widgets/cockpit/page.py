@@ -33,10 +33,12 @@ HEAD = (
 CSS = read_styles("stage.css", "film.css", "cockpit.css")
 
 
-def recorded_page(events: Iterable[Any], most: int = FRAMES, own: bool = False) -> CockpitPage:
+def recorded_page(
+    events: Iterable[Any], most: int = FRAMES, is_followed: bool = False
+) -> CockpitPage:
     """Return the page of a run from its events, with at most ``most`` frames.
 
-    ``own``: whether the run was started here; else it is a recording.
+    ``is_followed``: whether the run was started here; else it is a recording.
     """
     happened, track = list(events), FrameCollector()
     numbers = [
@@ -45,7 +47,7 @@ def recorded_page(events: Iterable[Any], most: int = FRAMES, own: bool = False) 
     drawn = set(thin(numbers, most))
     for event in happened:
         track.apply_events([event], get_batch_number(event) in drawn)
-    return make_page(track, track.frames, run_state(track.scene, own))
+    return make_page(track, track.frames, run_state(track.scene, is_followed))
 
 
 def page_html(shown: CockpitPage, more: str = "", plays: bool = False) -> str:

@@ -96,13 +96,13 @@ def _make_touch(
     }
 
 
-def apply_touch(run: Any, asked: Mapping[str, Any]) -> str:
+def apply_touch(run: Any, request: Mapping[str, Any]) -> str:
     """Make a change of the run and return a sentence about it.
 
-    ``asked``: ``name`` of the touch, ``selected`` and ``value``. Raises ValueError for what the run
-    refuses, and RuntimeError if it has ended.
+    ``request``: ``name`` of the touch, ``selected`` and ``value``. Raises ValueError for what the
+    run refuses, and RuntimeError if it has ended.
     """
-    name, selected, value = (str(asked.get(k, "")) for k in ("name", "selected", "value"))
+    name, selected, value = (str(request.get(k, "")) for k in ("name", "selected", "value"))
     if name not in {touch["name"] for touch in list_touches(run, None)}:
         raise ValueError(f"this run takes no change {name!r}")
     if name == "budget":

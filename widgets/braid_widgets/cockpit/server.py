@@ -65,7 +65,7 @@ class ServedRun:
         with self.gate:
             self._read_new_events()
             scene = self.track.scene
-            state = run_state(scene, own=True)
+            state = run_state(scene, is_followed=True)
             page = make_page(
                 self.track,
                 self.frames,

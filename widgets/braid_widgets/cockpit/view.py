@@ -64,9 +64,9 @@ class Cockpit(anywidget.AnyWidget):
         interval: float = INTERVAL,
         imagine: Imagine | None = None,
         offers: Callable[[RunStarted], Iterable[str]] = lambda start: (),
-        own: bool = False,
+        is_followed: bool = False,
     ) -> None:
-        """``own``: whether the run was started here; else it is a recording."""
+        """``is_followed``: whether the run was started here; else it is a recording."""
         self.events, self.interval = load_events(source), interval
         self.error: BaseException | None = None
         self._follower: RunFollower | None = None
@@ -78,7 +78,7 @@ class Cockpit(anywidget.AnyWidget):
         self._imagining: threading.Thread | None = None
         self._touching = ThreadPoolExecutor(1, "braid-touches")
         self._gate = threading.RLock()
-        shown = self._with_what_if_placements(recorded_page(self.events, own=own))
+        shown = self._with_what_if_placements(recorded_page(self.events, is_followed=is_followed))
         super().__init__(page=dict(shown), palette=colors.make_palette(256))
         self.on_msg(self._handle_browser_message)
 
@@ -231,12 +231,12 @@ class Cockpit(anywidget.AnyWidget):
         )
         self._imagining.start()
 
-    def _answer_touch(self, asked: dict[str, Any]) -> None:
+    def _answer_touch(self, request: dict[str, Any]) -> None:
         """Change the followed run, and send a sentence about it."""
         try:
             if self._showing is None or not self._is_following_run:
                 raise RuntimeError("no run is active that could be changed; launch one")
-            text = run_touches.apply_touch(self._showing.run, asked)
+            text = run_touches.apply_touch(self._showing.run, request)
         except Exception as error:
             text = summarize_error(error)
         self.send({"touched": text})
@@ -353,7 +353,7 @@ class LiveUpdater:
         self.track.apply_events(events)
         self.frames = [*self.frames, *self.track.frames][-HISTORY:]
         self.pace.note_batches(self.frames[-1]["batch"] if self.frames else 0)
-        state = run_state(self.track.scene, own=True)
+        state = run_state(self.track.scene, is_followed=True)
         self._send_update("paused" if state == "live" and is_paused(self.run) else state, since)
 
     def finish(self, error: BaseException | None) -> None:
@@ -362,7 +362,7 @@ class LiveUpdater:
             self.start()
         end = self.track.scene.end
         note = "" if error is None or (end and end.error) else f" · {summarize_error(error)}"
-        state = run_state(self.track.scene, own=True) if end else "ended"
+        state = run_state(self.track.scene, is_followed=True) if end else "ended"
         self._send_update("failed" if error is not None else state, 10**9, note)
 
     def make_page(self, state: str) -> CockpitPage:

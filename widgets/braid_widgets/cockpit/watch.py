@@ -34,7 +34,7 @@ def watch(run: ObservableRun | Iterable[Any] | str | Path) -> Cockpit:
     if not isinstance(run, ObservableRun):
         return make_cockpit(run)
     if not run.isActive:
-        return make_cockpit(run.events(), own=True)
+        return make_cockpit(run.events(), is_followed=True)
     cockpit = make_cockpit()
     cockpit.follow(run)
     return cockpit

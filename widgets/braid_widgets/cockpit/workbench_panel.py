@@ -35,8 +35,9 @@ class WorkbenchPanel(ScreenPanel):
     - ``made_up``: names of generated streams.
     - ``defaults``: initial values by control: data, on, window, placement, hosts, batches, rate,
       shed.
-    - ``beside``: yields, for the settings, up to three (name, events) alternatives, shown beside
-      the simulated run. They are simulated with it, and canceled with it if a control changes.
+    - ``alternatives``: yields, for the settings, up to three (name, events) alternatives, shown
+      beside the simulated run. They are simulated with it, and canceled with it if a control
+      changes.
     """
 
     starts = "preparing the streams…"
@@ -48,17 +49,17 @@ class WorkbenchPanel(ScreenPanel):
         write: Callable[[dict[str, Any]], str],
         screen: Cockpit,
         made_up: tuple[str, ...],
-        beside: Callable[[dict[str, Any]], Beside] = lambda settings: (),
+        alternatives: Callable[[dict[str, Any]], Beside] = lambda settings: (),
         **defaults: Any,
     ) -> None:
-        self.write, self.beside = write, beside
+        self.write, self.alternatives = write, alternatives
         self.text, self.side = W.HTML(), W.VBox()
         super().__init__(simulate, launch, screen, _make_controls(made_up), defaults)
         self.start.description = "Launch for real"
         self.children = (*self.children, self.text, self.side)
         self.modelled = self.settings()
         """The settings of the run that is passed to ``show_events``."""
-        self.others = {} if is_headless() else dict(beside(self.modelled))
+        self.others = {} if is_headless() else dict(alternatives(self.modelled))
         """The alternatives beside it, by name."""
         self.show_events(self.events)
 
@@ -77,7 +78,7 @@ class WorkbenchPanel(ScreenPanel):
 
     def _simulate_events(self, settings: dict[str, Any]) -> list[Any]:
         events, others = super()._simulate_events(settings), {}
-        for name, happened in self.beside(settings):
+        for name, happened in self.alternatives(settings):
             self._raise_if_superseded()
             others[name] = happened
         self.modelled, self.others = settings, others
@@ -88,7 +89,7 @@ class WorkbenchPanel(ScreenPanel):
         settings = self.requested_settings()
         events = list(self.simulate(settings))
         self.screen.load_run(events)
-        runs = _collect_runs(settings, events, dict(self.beside(settings)))
+        runs = _collect_runs(settings, events, dict(self.alternatives(settings)))
         return [self.screen, *([LinkedViews(runs)] if runs else [])]
 
 

@@ -144,7 +144,7 @@ class Console(W.VBox):
         self.query = W.Dropdown(description="query")
         self.node = W.Dropdown(options=nodes, description="node")
         self.operator = W.Dropdown(description="operator")
-        self.said, self.fault, self.answer = W.HTML(), W.HTML(), W.HTML()
+        self.message, self.fault, self.answer = W.HTML(), W.HTML(), W.HTML()
         self.buttons = {
             name: self._make_button(name, act) for name, act in self._make_button_actions().items()
         }
@@ -181,7 +181,7 @@ class Console(W.VBox):
             changes = [pick[n] for n in ("Move", "Fail", "Restore", "Replan")]
             rows.append(_make_row([self.operator, self.node, *changes]))
         rows.append(_make_row([pick[n] for n in ("Pause", "Go on")]))
-        return [self.screen, *rows, self.fault, self.said, self.answer]
+        return [self.screen, *rows, self.fault, self.message, self.answer]
 
     def _make_button(self, name: str, act: Callable[[], Any]) -> W.Button:
         look = dict(layout=W.Layout(width="auto", flex="0 0 auto"), tooltip=TIPS[name])
@@ -240,12 +240,12 @@ class Console(W.VBox):
 
     def _show_explanation(self) -> None:
         text = self.run.explain(self.text.value, **self._get_submit_options())
-        self.said.value = f"<pre>{escape(text)}</pre>"
+        self.message.value = f"<pre>{escape(text)}</pre>"
 
     def _submit_query(self) -> None:
         before = self.run.deployment
         query = self.run.submit(self.text.value, **self._get_submit_options())
-        self.said.value = f"<pre>{escape(repr(query))}</pre>"
+        self.message.value = f"<pre>{escape(repr(query))}</pre>"
         self._draw_plan_tree(before, query.name)
 
     def _show_plan(self) -> None:
@@ -263,7 +263,7 @@ class Console(W.VBox):
     def _replan_all(self) -> None:
         plan = self.run.replan()
         done = "adopted" if plan.is_adopted else "left as it is"
-        self.said.value = (
+        self.message.value = (
             f"<pre>all planned anew: {plan.cost_before:.4g} to {plan.cost_after:.4g} (modelled), "
             f"{done}</pre>"
         )

@@ -135,7 +135,7 @@ class HubMap(StateMap):
         self._start: HubStarted | None = None
         self._network = Network(())
         self._now = HubMoment("before the first batch")
-        self._asked: dict[str, QuerySubmitted] = {}
+        self._submitted: dict[str, QuerySubmitted] = {}
         self._batch: HubBatchCommitted | None = None
         self._changed: frozenset[int] = frozenset()
         self._moves: list[OperatorMoved] = []
@@ -152,7 +152,7 @@ class HubMap(StateMap):
             self._changed |= moment.changed_operators
             self._now = replace(moment, migration_path=(), changed_operators=frozenset())
         if isinstance(event, QuerySubmitted):
-            self._asked[event.name] = event
+            self._submitted[event.name] = event
         elif isinstance(event, OperatorMoved):
             self._moves.append(event)
         elif isinstance(event, HubBatchCommitted):
@@ -176,7 +176,7 @@ class HubMap(StateMap):
             "queries": Columns.from_records(HubRequest, self._list_queries()),
             "moves": Columns.from_records(HubMove, moves),
             "bytes": sum(sums),
-            "saved_share": find_saved_share([self._asked[name] for name in self._now.queries]),
+            "saved_share": find_saved_share([self._submitted[name] for name in self._now.queries]),
             "scale_max": max(sums, default=0),
         }
 
@@ -234,7 +234,7 @@ class HubMap(StateMap):
     def _list_queries(self) -> list[HubRequest]:
         queries = []
         for name, badge in self._now.queries.items():
-            submitted = self._asked[name]
+            submitted = self._submitted[name]
             texts = [text for text, _ in submitted.alternatives]
             costs = [float(f"{cost:.3g}") for _, cost in submitted.alternatives]
             queries.append(
@@ -245,18 +245,20 @@ class HubMap(StateMap):
         return queries
 
 
-def find_saved_share(asked: Sequence[QuerySubmitted]) -> float | None:
+def find_saved_share(submitted: Sequence[QuerySubmitted]) -> float | None:
     """Return the share of the modelled cost that reuse saves these queries, when they were asked.
 
     None if they would have cost nothing alone.
     """
-    alone = sum(map(find_isolated_cost, asked))
-    return 1 - sum(e.cost_modelled for e in asked) / alone if alone else None
+    alone = sum(map(find_isolated_cost, submitted))
+    return 1 - sum(e.cost_modelled for e in submitted) / alone if alone else None
 
 
-def find_isolated_cost(asked: QuerySubmitted) -> float:
+def find_isolated_cost(submitted: QuerySubmitted) -> float:
     """Return the added cost of a new join for a query, or of the chosen plan if no join was
     possible.
     """
-    costs = [cost for what, cost in asked.alternatives if what.startswith(ALONE) and isfinite(cost)]
-    return min(costs, default=asked.cost_modelled)
+    costs = [
+        cost for what, cost in submitted.alternatives if what.startswith(ALONE) and isfinite(cost)
+    ]
+    return min(costs, default=submitted.cost_modelled)

@@ -167,15 +167,17 @@ def compensation_text(operator: Operator, wanted: Definition) -> str:
     return "<br>".join(_describe_compensation(wanted, compensation)) or "all of it"
 
 
-def _describe_compensation(wanted: Definition, own: Compensation) -> Iterator[str]:
-    for stream, where, window in zip(wanted.streams, own.where, own.windows, strict=True):
+def _describe_compensation(wanted: Definition, compensation: Compensation) -> Iterator[str]:
+    for stream, where, window in zip(
+        wanted.streams, compensation.where, compensation.windows, strict=True
+    ):
         if where is not None:
             yield f"{stream}: {where.to_sql}"
         if window is not None:
             yield f"{stream} younger than {format_window(window)}"
-    yield from (j.text for j in sorted(own.joins) if not j.is_implied)
-    if own.slides:
-        yield "every " + " or ".join(map(format_duration, sorted(own.slides)))
+    yield from (j.text for j in sorted(compensation.joins) if not j.is_implied)
+    if compensation.slides:
+        yield "every " + " or ".join(map(format_duration, sorted(compensation.slides)))
 
 
 def _make_figure(boxes: list[PlanBox], edges: list[PlanEdge], name: str) -> go.Figure:
@@ -226,7 +228,7 @@ def _place_edge_labels(
     boxes: list[PlanBox],
     edges: list[PlanEdge],
     texts: Mapping[str, str],
-    said: Sequence[str],
+    labels: Sequence[str],
     row: int,
 ) -> Iterator[EdgeLabel]:
     """Return positions of the edges' texts that cover no other text, if possible."""
@@ -239,7 +241,7 @@ def _place_edge_labels(
         else TextBox.place(b.x * wide, b.y * row + ASIDE, texts[b.key], 0.5, 0)
         for b in boxes
     ]
-    for edge, words in zip(edges, said, strict=True):
+    for edge, words in zip(edges, labels, strict=True):
         tried = {
             spot: TextBox.place(
                 spot.x * wide, spot.y * row, words, ACROSS[spot.xanchor], spot.yanchor == "bottom"

@@ -62,8 +62,8 @@ def _format_sources(inputs: Iterable[str | int], at: Mapping[str, str]) -> list[
     return [i if isinstance(i, int) else f"{i} from {at[i.partition('#')[0]]}" for i in inputs]
 
 
-def _describe_definition(asked: DeployedQuery) -> Iterator[str]:
-    definition = asked.definition
+def _describe_definition(query: DeployedQuery) -> Iterator[str]:
+    definition = query.definition
     windows = ", ".join(
         f"{s} {format_window(w)}"
         for s, w in zip(definition.streams, definition.windows, strict=True)

@@ -77,7 +77,7 @@ class SheddingMap(StateMap):
         super().__init__(scene)
         self._plan: SheddingPlanned | None = None
         self._shed: BatchShed | None = None
-        self._found: deque[tuple[int, int, float]] = deque(maxlen=HISTORY)
+        self._results: deque[tuple[int, int, float]] = deque(maxlen=HISTORY)
 
     @classmethod
     def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
@@ -89,7 +89,7 @@ class SheddingMap(StateMap):
         elif isinstance(event, BatchShed):
             self._shed = event
         elif isinstance(event, BatchCommitted) and self._shed is not None:
-            self._found.append((event.batch + 1, event.results, self._shed.estimated_results))
+            self._results.append((event.batch + 1, event.results, self._shed.estimated_results))
 
     def make_frame(self) -> SheddingFrame:
         """Return the frame after the last commit."""
@@ -117,10 +117,10 @@ class SheddingMap(StateMap):
 
     def make_tracks(self) -> list[Track]:
         """Return the results found beside those of the full join."""
-        batches = [batch for batch, *_ in self._found]
-        results = make_series("found", "main", batches, [n for _, n, _ in self._found])
+        batches = [batch for batch, *_ in self._results]
+        results = make_series("found", "main", batches, [n for _, n, _ in self._results])
         estimates = make_series(
-            "full join, estimated", "baseline", batches, [n for *_, n in self._found]
+            "full join, estimated", "baseline", batches, [n for *_, n in self._results]
         )
         return [make_track("results found", "lines", "results", [results, estimates], None)]
 

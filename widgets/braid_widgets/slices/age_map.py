@@ -53,28 +53,30 @@ class AgeMap(StateMap):
 
     def __init__(self, scene: RunView) -> None:
         super().__init__(scene)
-        self.own = SharedViewState()
+        self.view_state = SharedViewState()
         self._totals: Counter[str] = Counter()
         self._latest: BatchQueryResults | None = None
         self._held: deque[tuple[int, tuple[int, ...]]] = deque(maxlen=HISTORY)
-        self._found: deque[tuple[int, Mapping[str, int]]] = deque(maxlen=HISTORY)
+        self._results: deque[tuple[int, Mapping[str, int]]] = deque(maxlen=HISTORY)
 
     @classmethod
     def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
         return ChainChanged in kinds
 
     def apply_event(self, event: Any) -> None:
-        self.own.apply_event(event)
+        self.view_state.apply_event(event)
         if isinstance(event, BatchQueryResults):
             self._latest = event
             self._totals.update(event.results_by_query)
         if isinstance(event, BatchCommitted):
             self._held.append((event.batch + 1, event.live_tuples))
             if self._is_of_last_batch() and self._latest is not None:
-                self._found.append((event.batch + 1, self._latest.results_by_query))
+                self._results.append((event.batch + 1, self._latest.results_by_query))
 
     def make_key_figure(self) -> KeyFigure:
-        return KeyFigure("queries, one state", str(len(self.own.queries)), "served after the batch")
+        return KeyFigure(
+            "queries, one state", str(len(self.view_state.queries)), "served after the batch"
+        )
 
     def make_tracks(self) -> list[Track]:
         """Return the rows of each stream, on one host, and the results of each query."""
@@ -91,18 +93,18 @@ class AgeMap(StateMap):
 
     def _make_query_tracks(self) -> list[Track]:
         """Return the track of the queries served now; none if the events do not count by query."""
-        if not self._found:
+        if not self._results:
             return []
-        batches = [batch for batch, _ in self._found]
+        batches = [batch for batch, _ in self._results]
         series = []
         for query in self._list_queries():
-            results = [counts.get(query.name, 0) for _, counts in self._found]
+            results = [counts.get(query.name, 0) for _, counts in self._results]
             series.append(make_series(f"query:{query.name}", "row", batches, results))
         return [make_track("results by query", "heat", "results", series, None)]
 
     def make_frame(self) -> AgesFrame:
         """Return the frame after the last commit."""
-        last, pieces = self.own.last, self.own.slice_pieces()
+        last, pieces = self.view_state.last, self.view_state.slice_pieces()
         return {
             "streams": list(self.scene.stream_aliases),
             "rows": list(last.live_tuples) if last else [],
@@ -125,10 +127,10 @@ class AgeMap(StateMap):
                 counts.get(name, 0),
                 " AND ".join(filter(None, query.selections.values())),
             )
-            for name, query in self.own.queries.items()
+            for name, query in self.view_state.queries.items()
         ]
         return sorted(queries, key=lambda query: (max(query.windows, default=0), query.name))
 
     def _is_of_last_batch(self) -> bool:
-        last = self.own.last
+        last = self.view_state.last
         return last is not None and self._latest is not None and self._latest.batch == last.batch

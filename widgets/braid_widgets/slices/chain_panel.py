@@ -130,10 +130,10 @@ class ChainPanel(RunScreenPanel):
     def _is_running(self) -> bool:
         return self.run is not None and self.state in ("running", "paused")
 
-    def _apply_table_edit(self, asked: tuple[QueryRow, ...]) -> None:
+    def _apply_table_edit(self, rows: tuple[QueryRow, ...]) -> None:
         self._draw_costs()
         if self._is_running():
-            self._submit_change(lambda run: _serve_queries(run, asked))
+            self._submit_change(lambda run: _serve_queries(run, rows))
 
     def _submit_change(self, work: Callable[[ControllableSharedRun], Any]) -> None:
         """Change the running join, one change at a time; then update the table."""
@@ -177,13 +177,13 @@ class ChainPanel(RunScreenPanel):
             output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
 
-def _serve_queries(run: ControllableSharedRun, asked: Sequence[QueryRow]) -> None:
+def _serve_queries(run: ControllableSharedRun, rows: Sequence[QueryRow]) -> None:
     """Make the run serve exactly these queries; an edited query is removed and added again.
 
     Raises ValueError for a query that the run cannot serve, before any change.
     """
     streams, served = tuple(run.config.streams), {q.name: q for q in run.queries}
-    wanted = {q.name: q.to_query(streams).to_arguments(streams) for q in asked if q.is_active}
+    wanted = {q.name: q.to_query(streams).to_arguments(streams) for q in rows if q.is_active}
     new = {name: run.make_query(**what) for name, what in wanted.items()}
     changed = {
         n

@@ -73,11 +73,11 @@ def _format_results(counts: Sequence[int | None], since: int) -> str:
     return f"results: {sum(counted):,} {span}, {counted[-1]:,} of them in this batch"
 
 
-def _describe_slices(scene: SharedViewState, asked: QueryAdded) -> Iterator[str]:
+def _describe_slices(scene: SharedViewState, query: QueryAdded) -> Iterator[str]:
     assert scene.start is not None
     for stream, chain in sorted(scene.chains.items()):
         alias = scene.start.streams[stream]
-        reach = asked.windows[alias]
+        reach = query.windows[alias]
         serve = [
             (k, a, b) for k, (a, b) in enumerate(pairwise((0, *chain.slice_ends))) if a < reach
         ]

@@ -16,7 +16,7 @@ class SharedRingPanel(RunScreenPanel):
 
     - ``launch``: called with the settings, including ``queries`` (the active ones); returns the
       run.
-    - ``asked``: the initial queries over ``streams``.
+    - ``queries``: the initial queries over ``streams``.
     - ``defaults``: initial values by control: hosts, month, days, batches, pace.
     - ``screen``: shows a recording until a run is launched.
 
@@ -28,11 +28,11 @@ class SharedRingPanel(RunScreenPanel):
         self,
         launch: Launch,
         streams: Iterable[str],
-        asked: Iterable[QueryRow],
+        queries: Iterable[QueryRow],
         screen: RunScreen,
         **defaults: Any,
     ) -> None:
-        self.table, self.screen = QueryTable(tuple(streams), asked), screen
+        self.table, self.screen = QueryTable(tuple(streams), queries), screen
         super().__init__(launch, _make_controls(), defaults)
         self.children = (screen, self.table, *self.children)
 

@@ -108,5 +108,5 @@ def _shared_out(held: dict[int, int], numbers: list[int]) -> list[int]:
     """
     rows = dict.fromkeys(numbers, 0)
     for number, n in held.items():
-        rows[min(numbers, key=lambda own: abs(own - number))] += n
+        rows[min(numbers, key=lambda piece: abs(piece - number))] += n
     return [rows[number] for number in numbers]

@@ -65,14 +65,14 @@ def strategy_costs(q: SharedLoad, chain: slices.Chain) -> dict[str, StrategyCost
     )
 
 
-def strategy_chart(found: Mapping[str, StrategyCost]) -> Chart:
+def strategy_chart(costs: Mapping[str, StrategyCost]) -> Chart:
     """Return state and comparisons of each strategy side by side, modelled by Eq. 4.1, 4.2 and
     5.1.
     """
-    names = list(found)
+    names = list(costs)
     titles = ["state (tuples, modelled)", "comparisons per second (modelled)"]
     plot = make_subplots(1, 2, subplot_titles=titles, horizontal_spacing=0.1)
-    memory = [found[n].state_tuples for n in names]
+    memory = [costs[n].state_tuples for n in names]
     text = [f"{m:,.0f}" for m in memory]
     plot.add_trace(
         go.Bar(
@@ -82,7 +82,7 @@ def strategy_chart(found: Mapping[str, StrategyCost]) -> Chart:
         col=1,
     )
     for part, colour in PARTS.items():
-        values = [getattr(found[n], part) for n in names]
+        values = [getattr(costs[n], part) for n in names]
         if any(values):
             plot.add_trace(go.Bar(x=names, y=values, name=part, marker_color=colour), row=1, col=2)
     legend = BELOW | dict(x=0.55)
@@ -96,7 +96,7 @@ def strategy_chart(found: Mapping[str, StrategyCost]) -> Chart:
         **layout,
     )
     kinds = [f.name for f in fields(StrategyCost)]
-    rows = [(name, kind, getattr(cost, kind)) for name, cost in found.items() for kind in kinds]
+    rows = [(name, kind, getattr(cost, kind)) for name, cost in costs.items() for kind in kinds]
     return Chart("strategies", plot, pd.DataFrame(rows, columns=["strategy", "what", "modelled"]))
 
 

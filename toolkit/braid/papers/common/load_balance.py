@@ -53,7 +53,7 @@ def _make_costs(prices: Prices) -> CostParameters:
 
 
 def compute_loads(
-    did: HostUsage,
+    usage: HostUsage,
     fleet: HostCapacity,
     weights: Weights,
     seconds: float,
@@ -63,7 +63,7 @@ def compute_loads(
 
     Each field of the usage is a column, or the same for all hosts.
     """
-    return np.asarray(compute_load(did, fleet, weights, seconds, _make_costs(prices)))
+    return np.asarray(compute_load(usage, fleet, weights, seconds, _make_costs(prices)))
 
 
 class LoadBalance:

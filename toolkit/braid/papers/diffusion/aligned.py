@@ -149,34 +149,34 @@ class _Planner:
         self.pace = EventTimeRate.from_facts(facts)
         self.rates = _compute_mean_rates(state.rates, facts)
         self.search, self.segments = state.search, list(state.segments)
-        self.reign = state.tenure or MasterTenure(self._choose_first_master())
+        self.tenure = state.tenure or MasterTenure(self._choose_first_master())
         self.committed = state.next_id
         self.events: list[Any] = []
 
     def plan_batch(self) -> Plan:
         if not any(
-            b.batch < self.reign.since_batch
-            and b.stream in (self.reign.master, self.reign.previous_master)
+            b.batch < self.tenure.since_batch
+            and b.stream in (self.tenure.master, self.tenure.previous_master)
             for b in self.facts.blocks
         ):
-            self.reign = replace(self.reign, previous_master=None)
+            self.tenure = replace(self.tenure, previous_master=None)
         if (
             self.settings.adaptive
             and self.settings.hosts > 1
-            and self.reign.previous_master is None
+            and self.tenure.previous_master is None
         ):
             self._elect_master()
             self._tune_segment_length()
         self._drop_dead_segments()
         reach = self._choose_hosts_ahead()  # may add segments
         hosts = self.settings.hosts
-        aligned = Alignment(self.facts, hosts, self.reign, self.segments, reach, self.committed)
+        aligned = Alignment(self.facts, hosts, self.tenure, self.segments, reach, self.committed)
         draft = PlanBuilder(self.facts)
         aligned.migrate_blocks(draft)
         routes, events = aligned.fresh_routes(self.rates), (*self.events, *aligned.segment_events())
         next_id = self.facts.next_id + len(routes)
         segments = tuple(aligned.segments)
-        state = AlignedState(self.search, self.reign, segments, self.rates, next_id)
+        state = AlignedState(self.search, self.tenure, segments, self.rates, next_id)
         return draft.make_plan(routes, state, events)
 
     def _choose_first_master(self) -> int:
@@ -207,7 +207,7 @@ class _Planner:
 
         When a segment has ended, the stream with the least overhead becomes the master.
         """
-        master, windows = self.reign.master, self.pace.windows_in_batches()
+        master, windows = self.tenure.master, self.pace.windows_in_batches()
         windowed = [s for s in self.streams if windows[s] is not None]
         ended = [s for s in self.segments if s.start < self.batch <= s.end_batch][-1:]
         if (
@@ -223,7 +223,7 @@ class _Planner:
         }
         best = min(windowed, key=lambda s: cost[s])
         if cost[best] < (1 - GAIN) * cost[master]:
-            self.reign = MasterTenure(best, self.batch, master, ended[0].host)
+            self.tenure = MasterTenure(best, self.batch, master, ended[0].host)
             self.search = LengthSearch.start_at(self.search.length)
             self.events.append(
                 MasterSwitched(self.batch, master, best, ended[0].host, (cost[master], cost[best]))
@@ -238,9 +238,9 @@ class _Planner:
         begun = [s for s in self.segments if s.start < self.batch]
         done, length = self._measure_work_done(), self.search.length
         windows = self.pace.windows_in_batches()
-        full = self.reign.since_batch + max((w for w in windows if w is not None), default=0)
+        full = self.tenure.since_batch + max((w for w in windows if w is not None), default=0)
         if (
-            windows[self.reign.master] is None
+            windows[self.tenure.master] is None
             or not done
             or self.batch <= full
             or any(s.length != length or s.planned_in <= full for s in begun)
@@ -273,7 +273,7 @@ class _Planner:
         batches = {
             b.batch
             for b in self.facts.blocks
-            if b.stream in (self.reign.master, self.reign.previous_master)
+            if b.stream in (self.tenure.master, self.tenure.previous_master)
         }
         self.segments = [
             s
@@ -290,7 +290,7 @@ class _Planner:
         reach = [self.pace.reachable_batches(s) for s in self.streams]
         reach = [None if r is None or r > most else r for r in reach]
         furthest = max(
-            (r for s, r in enumerate(reach) if r is not None and s != self.reign.master),
+            (r for s, r in enumerate(reach) if r is not None and s != self.tenure.master),
             default=0,
         )
         chosen = Counter(s.host for s in self.segments if s.start >= self.batch)

@@ -67,8 +67,8 @@ class BlockRoles:
     is on.
     """
 
-    def __init__(self, streams: int, reign: MasterTenure, segments: list[Segment]) -> None:
-        self.reign, self.segments = reign, segments
+    def __init__(self, streams: int, tenure: MasterTenure, segments: list[Segment]) -> None:
+        self.tenure, self.segments = tenure, segments
         self.starts = [s.start for s in segments]
         self.all: list[Ids] = [()] * streams
         self.old: dict[int, Ids] = {}
@@ -80,7 +80,7 @@ class BlockRoles:
 
     def add_block(self, b: Block) -> None:
         """Enter a block under its role during the transition."""
-        tenure, early = self.reign, b.batch < self.reign.since_batch
+        tenure, early = self.tenure, b.batch < self.tenure.since_batch
         self.all[b.stream] += (b.id,)
         if b.stream == tenure.master and not early:
             self._assign_to_segment_host(self.new, b)
@@ -103,7 +103,7 @@ class BlockRoles:
 
     def host_boxes(self) -> list[Box]:
         """Return the boxes of all hosts, for the known blocks."""
-        tenure, everything = self.reign, dict(enumerate(self.all))
+        tenure, everything = self.tenure, dict(enumerate(self.all))
         if tenure.previous_master is None:
             return [(h, everything | {tenure.master: ids}) for h, ids in self.new.items()]
         late = self.marked[tenure.previous_master]
@@ -126,7 +126,7 @@ class Alignment:
     """The alignment of one batch.
 
     - ``hosts``: number of hosts.
-    - ``reign``: the current master.
+    - ``tenure``: the current master.
     - ``segments``: segments that have begun or are planned. They are changed if the segment of this
       batch cannot begin yet.
     - ``reach``: by stream, for how many batches a tuple is met; None: it goes to every host.
@@ -137,13 +137,13 @@ class Alignment:
         self,
         facts: Facts,
         hosts: int,
-        reign: MasterTenure,
+        tenure: MasterTenure,
         segments: list[Segment],
         reach: Sequence[int | None],
         committed: int,
     ) -> None:
         self.facts, self.batch, self.hosts = facts, facts.batch, hosts
-        self.reign, self.segments, self.reach = reign, segments, reach
+        self.tenure, self.segments, self.reach = tenure, segments, reach
         self._find_missing_blocks()
         if any(id >= committed for id in self.missing):
             self._extend_previous_segment()
@@ -151,7 +151,7 @@ class Alignment:
 
     def _find_missing_blocks(self) -> None:
         """Compute, by block, the hosts that join it (``needed``) and that lack it (``missing``)."""
-        self.roles = BlockRoles(len(self.facts.streams), self.reign, self.segments)
+        self.roles = BlockRoles(len(self.facts.streams), self.tenure, self.segments)
         for b in self.facts.blocks:
             self.roles.add_block(b)
         self.roles.begin_segment(self.batch)
@@ -185,7 +185,7 @@ class Alignment:
         for b in self.facts.blocks:
             if b.id in self.missing:
                 draft.copy_block(b, dict.fromkeys(self.missing[b.id], b.hosts[0]))
-            elif b.stream == self.reign.master:
+            elif b.stream == self.tenure.master:
                 draft.drop_replicas(b, set(b.hosts) - self.needed[b.id])
             elif self.reach[b.stream] is not None:
                 draft.drop_replicas(b, set(b.hosts) - self.needed[b.id] - to_come)
@@ -198,7 +198,9 @@ class Alignment:
         rows = {b.id: b.rows for b in self.facts.blocks}
         copied = sum(rows[id] * len(hosts) for id, hosts in self.missing.items())
         ahead = here.planned_in < self.batch
-        return [SegmentPlaced(self.batch, self.reign.master, here.host, here.length, ahead, copied)]
+        return [
+            SegmentPlaced(self.batch, self.tenure.master, here.host, here.length, ahead, copied)
+        ]
 
     def fresh_routes(self, rates: Sequence[float]) -> tuple[Route, ...]:
         """Return the routes of the fresh blocks.
@@ -216,7 +218,7 @@ class Alignment:
                 (host, box) for host, box in self.roles.host_boxes() if block.id in box[stream]
             ]
             hosts = {host for host, _ in boxes} | (
-                set() if stream == self.reign.master else self._find_hosts_in_reach(stream)
+                set() if stream == self.tenure.master else self._find_hosts_in_reach(stream)
             )
             order = self._choose_join_order(stream, [box for _, box in boxes], rows)
             paths = tuple(

@@ -288,9 +288,9 @@ class _Planner:
         stream: int,
         order: Order,
         used_hosts: Sequence[Collection[int]],
-        known: dict[Order, Probes],
+        known_hops: dict[Order, Probes],
     ) -> _Way:
-        """Return the path for an order; ``known`` has the hops of orders with the same prefix."""
+        """Return the path for an order; ``known_hops``: of orders with the same prefix."""
         hops: list[Probes] = []
         overhead = eq3 = -1.0
         for other, chi, stream_hosts in zip(
@@ -298,7 +298,7 @@ class _Planner:
         ):
             before = hops[-1] if hops else {}
             begun = order[: len(hops) + 1]
-            hop = known[begun] = known.get(begun) or self._choose_hop_hosts(
+            hop = known_hops[begun] = known_hops.get(begun) or self._choose_hop_hosts(
                 other, stream_hosts, before
             )
             both = len(hop.keys() & before.keys())

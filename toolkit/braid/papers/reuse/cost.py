@@ -64,9 +64,9 @@ class CostModel:
         """Return the network usage of answers, from operators to sinks."""
         return sum(self._compute_delivery_usage(deployment, q) for q in deployment.queries.values())
 
-    def _compute_delivery_usage(self, deployment: Deployment, asked: DeployedQuery) -> float:
-        seconds = self.path_latency_seconds(deployment.operators[asked.operator].node, asked.sink)
-        return self.rates.result_byte_rate(asked.definition) * seconds
+    def _compute_delivery_usage(self, deployment: Deployment, query: DeployedQuery) -> float:
+        seconds = self.path_latency_seconds(deployment.operators[query.operator].node, query.sink)
+        return self.rates.result_byte_rate(query.definition) * seconds
 
     def cost_saving(self, old: Deployment, new: Deployment) -> float:
         """Return the ``total_cost`` of the old deployment minus that of the new one.

@@ -230,11 +230,11 @@ class Flow:
     definition: Definition
 
 
-def add_query(deployment: Deployment, asked: DeployedQuery, tree: Tree) -> Deployment:
+def add_query(deployment: Deployment, query: DeployedQuery, tree: Tree) -> Deployment:
     """Return the deployment with one more query, answered by a plan."""
     work = _Changes(deployment)
-    id, bit = work.add_planned_demand(tree, asked.definition, asked.ends_at)
-    return work.make_deployment(asked, id, bit)
+    id, bit = work.add_planned_demand(tree, query.definition, query.ends_at)
+    return work.make_deployment(query, id, bit)
 
 
 class _Changes:
@@ -245,10 +245,10 @@ class _Changes:
         self.operators = dict(deployment.operators)
         self.next_id = deployment.next_id
 
-    def make_deployment(self, asked: DeployedQuery, operator: int, bit: int) -> Deployment:
+    def make_deployment(self, query: DeployedQuery, operator: int, bit: int) -> Deployment:
         queries = {
             **self.old.queries,
-            asked.name: replace(asked, operator=operator, bit=bit),
+            query.name: replace(query, operator=operator, bit=bit),
         }
         return replace(self.old, operators=self.operators, queries=queries, next_id=self.next_id)
 

@@ -232,14 +232,14 @@ def _rename_inputs(
     return replace(operator, inputs=inputs, demands=demands)
 
 
-def _is_same_operator(there: Operator, mine: Operator) -> bool:
-    place = there.node == mine.node and there.inputs == mine.inputs
+def _is_same_operator(there: Operator, other: Operator) -> bool:
+    place = there.node == other.node and there.inputs == other.inputs
     return (
         place
-        and there.definition.joins == mine.definition.joins
-        and there.definition.columns == mine.definition.columns
+        and there.definition.joins == other.definition.joins
+        and there.definition.columns == other.definition.columns
         and {(d.definition, d.upstream_bits) for d in there.demands}
-        == {(d.definition, d.upstream_bits) for d in mine.demands}
+        == {(d.definition, d.upstream_bits) for d in other.demands}
     )
 
 

@@ -72,7 +72,7 @@ class PlanTable:
         self.far = model.network.latency_ms / 1e3
         self.barred = np.where(allowed, 0.0, np.inf)
         self.candidates, self.forced, self.sink, self.tell = candidates, forced, sink, tell
-        self.whole = (1 << len(leaves)) - 1
+        self.all_leaves = (1 << len(leaves)) - 1
         self.parts: dict[int, Definition] = {}
         self.cheapest: dict[int, Floats] = {}
         self.there: dict[int, Floats] = {}
@@ -120,7 +120,7 @@ class PlanTable:
         # A missing path stays inf, because rates are above 0.
         if len(chosen) == 1:
             self.there[mask] = self.far[chosen[0].node] * rate
-        elif self.sink is not None and mask == self.whole:
+        elif self.sink is not None and mask == self.all_leaves:
             at = self.sink
             self.there[mask] = np.full(len(self.far), np.inf)
             self.there[mask][at] = (self.cheapest[mask] + self.far[at] * rate).min()
@@ -163,7 +163,7 @@ class PlanTable:
         if not reusable:
             return
         rate = self.tuples[mask] * self.model.rates.result_width(part)
-        every = mask == self.whole and (self.tell or self.forced or self.sink is None)
+        every = mask == self.all_leaves and (self.tell or self.forced or self.sink is None)
         bound, best = self._bound_useful_cost(mask, cheapest, rate), dict[int, tuple[float, int]]()
         for c in reusable:
             limit = math.inf if every else float(bound[c.node])
@@ -184,7 +184,7 @@ class PlanTable:
 
         For the whole query, cost is compared at the sink; for other parts, at any node.
         """
-        if mask != self.whole or self.sink is None:
+        if mask != self.all_leaves or self.sink is None:
             there: Floats = (cheapest + self.far * rate).min(axis=1)
             return there
         away: Floats = self.far[:, self.sink] * rate
@@ -193,7 +193,7 @@ class PlanTable:
 
     def _bound_transfer_cost(self, mask: int, node: int, rate: float) -> Floats:
         """Return, by node, the highest useful extra cost of a part that is available at another."""
-        if mask != self.whole or self.sink is None:
+        if mask != self.all_leaves or self.sink is None:
             there: Floats = self.far[node] * rate
             return there
         away: Floats = self.far[:, self.sink] * rate
@@ -202,11 +202,11 @@ class PlanTable:
 
     def min_cost(self, sink: int) -> float:
         """Return the least cost of having the whole query's results at a node."""
-        return float(self.there[self.whole][sink])
+        return float(self.there[self.all_leaves][sink])
 
     def best_tree(self, sink: int) -> Tree:
         """Return the cheapest plan."""
-        return self._build_tree(self.whole, sink)
+        return self._build_tree(self.all_leaves, sink)
 
     def _build_tree(self, mask: int, target: int) -> Tree:
         """Return the plan that provides a part at a node."""

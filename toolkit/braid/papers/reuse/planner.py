@@ -125,7 +125,7 @@ class Planner:
     def plan_query(
         self,
         deployment: Deployment,
-        asked: DeployedQuery,
+        query: DeployedQuery,
         now: int = 0,
         regions: int = ALL,
         tell: bool = True,
@@ -137,27 +137,27 @@ class Planner:
 
         Raises PlanningError if there is no plan.
         """
-        wanted = asked.definition
+        wanted = query.definition
         if len(wanted.streams) > MOST_STREAMS:
             raise PlanningError(
-                f"query {asked.name!r} joins {len(wanted.streams)} streams; at most {MOST_STREAMS} "
+                f"query {query.name!r} joins {len(wanted.streams)} streams; at most {MOST_STREAMS} "
                 "can be planned"
             )
         self.sync_lattice(deployment)
-        sink = self.network.find_node_index(asked.sink)
-        plans = self._make_plan_table(deployment, asked, now, regions, tell)
+        sink = self.network.find_node_index(query.sink)
+        plans = self._make_plan_table(deployment, query, now, regions, tell)
         cost = plans.min_cost(sink)
         if not math.isfinite(cost):
-            raise PlanningError(_explain_missing_plan(self.network, deployment, asked))
+            raise PlanningError(_explain_missing_plan(self.network, deployment, query))
         tree = plans.best_tree(sink)
         tree = fuse_operators(tree) if self.fuse else tree
         considered = tuple(self._list_alternatives(plans, sink)) if tell else ()
         return Decision(tree, cost, considered)
 
     def _make_plan_table(
-        self, deployment: Deployment, asked: DeployedQuery, now: int, regions: int, tell: bool
+        self, deployment: Deployment, query: DeployedQuery, now: int, regions: int, tell: bool
     ) -> PlanTable:
-        wanted, network = asked.definition, self.network
+        wanted, network = query.definition, self.network
         leaves = [
             PlanLeaf(
                 frozenset([s]), network.find_node_index(deployment.source_node(s)), StreamLeaf(s)
@@ -180,7 +180,7 @@ class Planner:
                 node, price = network.node_index[operator.node], 0.0
                 if self.reuse != "always":
                     price = self.model.lifetime_extension_cost(
-                        deployment, operator, now, asked.ends_at
+                        deployment, operator, now, query.ends_at
                     )
                 if serves or self.reuse != "relaxed":
                     yield ReuseCandidate(operator.id, node, price, partial(_ignore_limit, price))
@@ -190,7 +190,7 @@ class Planner:
                 yield ReuseCandidate(operator.id, node, price + least, more)
 
         forced = self.reuse == "always"
-        sink = network.find_node_index(asked.sink)
+        sink = network.find_node_index(query.sink)
         working = network.hosting_mask
         return PlanTable(self.model, wanted, leaves, working, candidates, forced, sink, tell)
 
@@ -202,7 +202,7 @@ class Planner:
         return serves or deployment.can_relax(operator, part)
 
     def _list_alternatives(self, plans: PlanTable, sink: int) -> Iterator[Alternative]:
-        all_leaves = plans.whole
+        all_leaves = plans.all_leaves
         carried = (
             plans.far[:, sink]
             * plans.tuples[all_leaves]
@@ -249,13 +249,13 @@ def fuse_operators(tree: Tree) -> Tree:
     return replace(tree, inputs=tuple(inputs))
 
 
-def _explain_missing_plan(network: Network, deployment: Deployment, asked: DeployedQuery) -> str:
-    far, sink = network.latency_ms, network.find_node_index(asked.sink)
-    for stream in asked.definition.streams:
+def _explain_missing_plan(network: Network, deployment: Deployment, query: DeployedQuery) -> str:
+    far, sink = network.latency_ms, network.find_node_index(query.sink)
+    for stream in query.definition.streams:
         source = deployment.source_node(stream)
         if not np.isfinite(far[network.find_node_index(source), sink]):
-            return f"there is no path from {source}, where {stream} comes from, to {asked.sink}"
-    return f"no node that is up can do what query {asked.name!r} asks for"
+            return f"there is no path from {source}, where {stream} comes from, to {query.sink}"
+    return f"no node that is up can do what query {query.name!r} asks for"
 
 
 class PlanningService:
@@ -264,10 +264,10 @@ class PlanningService:
     def __init__(self, planner: Planner, deployment: Deployment) -> None:
         self.planner, self.deployment = planner, deployment
 
-    def submit_query(self, asked: DeployedQuery, now: int = 0, tell: bool = True) -> Decision:
+    def submit_query(self, query: DeployedQuery, now: int = 0, tell: bool = True) -> Decision:
         """Deploy a query. Return the decision."""
-        decision = self.planner.plan_query(self.deployment, asked, now, tell=tell)
-        self.deployment = add_query(self.deployment, asked, decision.tree)
+        decision = self.planner.plan_query(self.deployment, query, now, tell=tell)
+        self.deployment = add_query(self.deployment, query, decision.tree)
         return decision
 
     def withdraw_query(self, name: str) -> None:

@@ -219,9 +219,11 @@ def best_replan(
 
 
 def _list_planning_orders(
-    model: CostModel, asked: Sequence[DeployedQuery], seed: int
+    model: CostModel, queries: Sequence[DeployedQuery], seed: int
 ) -> Iterator[list[str]]:
-    names = [q.name for q in asked]
+    names = [q.name for q in queries]
     yield names
-    yield [q.name for q in sorted(asked, key=lambda q: -model.rates.result_byte_rate(q.definition))]
+    yield [
+        q.name for q in sorted(queries, key=lambda q: -model.rates.result_byte_rate(q.definition))
+    ]
     yield random.Random(seed).sample(names, len(names))

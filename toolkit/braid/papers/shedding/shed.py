@@ -238,13 +238,13 @@ class _Work:
         profile: ProductivityProfile,
         types: tuple[tuple[int, ...], ...],
         keep: tuple[float, ...],
-        came: tuple[int, ...],
+        arrivals: tuple[int, ...],
     ) -> None:
         self.shed, self.profile, self.types, self.keep = shed, profile, types, keep
         live = {b.id: b for b in apply_derivations_and_drops(facts.blocks, plan)}
         fresh = [r.block for r in plan.routes if r.is_fresh]
         parts = _measure_key_fractions(fresh)
-        self.expected = _estimate_fresh_rows(facts, fresh, parts, came)
+        self.expected = _estimate_fresh_rows(facts, fresh, parts, arrivals)
         self.unknown = {id: part for id, part in parts.items() if not self.expected[id]}
         self.met: dict[int, float] = {}
         rows = {id: float(b.rows) for id, b in live.items()} | self.expected
@@ -369,14 +369,16 @@ def _measure_key_fractions(fresh: Sequence[Block]) -> dict[int, float]:
 
 
 def _estimate_fresh_rows(
-    facts: Facts, fresh: Sequence[Block], parts: Mapping[int, float], came: Sequence[int]
+    facts: Facts, fresh: Sequence[Block], parts: Mapping[int, float], arrivals: Sequence[int]
 ) -> dict[int, float]:
     """Return the expected rows of fresh blocks.
 
-    These are the rows of the same keys in the last batch, or the block's fraction of ``came``, the
-    last arrivals of the stream.
+    These are the rows of the same keys in the last batch, or the block's fraction of
+    ``arrivals``, the last arrivals of the stream.
     """
     before = {
         (b.stream, b.key_range): float(b.rows) for b in facts.blocks if b.batch == facts.batch - 1
     }
-    return {b.id: before.get((b.stream, b.key_range), came[b.stream] * parts[b.id]) for b in fresh}
+    return {
+        b.id: before.get((b.stream, b.key_range), arrivals[b.stream] * parts[b.id]) for b in fresh
+    }

@@ -219,16 +219,16 @@ def _copy_blocks(
 
 
 def arrival_routes(
-    step: MigrationStep, since: int, live: Map[int, Block], known: Iterable[Block]
+    step: MigrationStep, since: int, live: Map[int, Block], committed: Iterable[Block]
 ) -> list[Route]:
     """Return routes that join mu with Delta'.
 
     Each block that has just arrived meets, at its new host, the blocks born in the epoch that
-    deferred it. ``known`` are the group's blocks of the last commit. The fresh blocks of this batch
-    are not among them: they meet the arrivals on their own routes.
+    deferred it. ``committed`` are the group's blocks of the last commit. The fresh blocks of this
+    batch are not among them: they meet the arrivals on their own routes.
     """
     born: dict[tuple[int, int], list[int]] = {}
-    for b in known:
+    for b in committed:
         if b.batch >= since:
             for h in b.hosts:
                 born.setdefault((b.stream, h), []).append(b.id)

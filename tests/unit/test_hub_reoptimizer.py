@@ -64,29 +64,31 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
     return hub
 
 
-def looks(hub: Hub, resting: Reoptimizer) -> set[Item]:
+def looks(hub: Hub, reoptimizer: Reoptimizer) -> set[Item]:
     """Return everything that is re-planned until the hub is at rest."""
     hub.looked.clear()
-    while not resting.is_settled:
-        resting.review_next()
+    while not reoptimizer.is_settled:
+        reoptimizer.review_next()
     return set(hub.looked)
 
 
 def test_all_is_looked_at_when_time_has_doubled_though_something_changed_as_well(hub: Hub) -> None:
-    resting = Reoptimizer(hub)  # type: ignore[arg-type]
+    reoptimizer = Reoptimizer(hub)  # type: ignore[arg-type]
     everything = {*hub.current_deployment.operators, *hub.current_deployment.queries}
-    assert looks(hub, resting) == everything and resting.lasted == HORIZON
-    resting.changed = True
+    assert looks(hub, reoptimizer) == everything and reoptimizer.lasted == HORIZON
+    reoptimizer.changed = True
     hub.time += int(1.5 * HORIZON) * SECOND
-    assert looks(hub, resting) == set() and resting.lasted == HORIZON, "not twice as long yet"
-    resting.changed = True
+    assert looks(hub, reoptimizer) == set() and reoptimizer.lasted == HORIZON, (
+        "not twice as long yet"
+    )
+    reoptimizer.changed = True
     hub.time += int(0.5 * HORIZON) * SECOND
-    assert looks(hub, resting) == everything and resting.lasted == 2 * HORIZON
+    assert looks(hub, reoptimizer) == everything and reoptimizer.lasted == 2 * HORIZON
     before = hub.current_deployment
     hub.service.withdraw_query("q1")
-    resting.note_change(before, hub.current_deployment, queries=True)
-    looks(hub, resting)
-    assert resting.lasted == HORIZON, "it is counted anew when queries come or go"
+    reoptimizer.note_change(before, hub.current_deployment, queries=True)
+    looks(hub, reoptimizer)
+    assert reoptimizer.lasted == HORIZON, "it is counted anew when queries come or go"
 
 
 def test_a_name_that_is_used_again_is_looked_at() -> None:
