@@ -166,16 +166,25 @@ def _check_names(tree: ast.Module, path: str, stops: frozenset[str]) -> Iterator
             yield from _check_function(node, path, stops)
         elif isinstance(node, ast.ClassDef) and {*split_words(node.name)} & stops:
             yield Finding("stop list: class", path, node.lineno, node.name)
-        elif _assigns(node) and node.id.strip("_") in stops:
-            yield Finding("stop list: assigned name", path, node.lineno, node.id)
+        elif (named := _find_given_name(node)) and named[1].strip("_") in stops:
+            yield Finding(f"stop list: {named[0]}", path, node.lineno, named[1])
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name | ast.Attribute):
             yield from _check_boolean(node.target, node.annotation, path)
         elif isinstance(node, ast.arg) and node.annotation is not None:
             yield from _check_boolean(node, node.annotation, path)
 
 
-def _assigns(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+def _find_given_name(node: ast.AST) -> tuple[str, str] | None:
+    """Return the kind and the name that a node gives to a value; None: it gives none."""
+    if isinstance(node, ast.arg):
+        return "parameter", node.arg
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return "assigned name", node.id
+    if isinstance(node, ast.ExceptHandler) and node.name:
+        return "assigned name", node.name
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        return "attribute", node.attr
+    return None
 
 
 def _check_function(
@@ -338,6 +347,31 @@ def check_subject(subject: str) -> str:
     return "; ".join(faults)
 
 
+def count_public_methods(folder: Path) -> dict[str, int]:
+    """Return the number of public methods and properties of each class of a folder."""
+    owners = (
+        node
+        for path in sorted(folder.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    return {owner.name: sum(map(_is_public_function, owner.body)) for owner in owners}
+
+
+def _is_public_function(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+
+
+def print_structure(words: Words, root: Path = ROOT) -> None:
+    """Print whether modules, storage and boolean functions keep the limits of the design."""
+    print(f"modules on the stop list: {words.count('stop list: module')}")
+    methods = count_public_methods(root / "toolkit/braid/storage")
+    largest = max(methods, key=methods.__getitem__)
+    print(f"public methods of a class of storage: at most {methods[largest]} ({largest})")
+    asks_nothing = words.count("boolean asks no question")
+    print(f"boolean functions that ask no question: {asks_nothing}")
+
+
 def main() -> None:
     """Print the figures."""
     words = measure_words()
@@ -349,6 +383,7 @@ def main() -> None:
     for folder, pattern in PAGES.items():
         prose = measure_pages(pattern)
         print(f"pages {folder}: {prose.broken_share:.4f} of {prose.sentences} sentences")
+    print_structure(words)
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
     print(f"CHANGELOG bullets {sum(line.startswith('- ') for line in changes)}")
     print(f"README lines {len((ROOT / 'README.md').read_text(encoding='utf-8').splitlines())}")
