@@ -281,7 +281,7 @@ def test_the_time_left_of_a_first_run_is_that_expected_less_what_is_gone() -> No
         (["small", "-o", "/proc/x/y.html"], "/proc/x/y.html cannot be written (No such file"),
         (
             ["small", "-o", f"{os.devnull}.png"],
-            f"the file is '{os.devnull}.png'; its name must end in .html or .htm\n",
+            "the file is 'null.png'; its name must end in .html or .htm\n",
         ),
         (["small", "-o", "/", "-f"], "/ is a folder; -o takes a file"),
         (

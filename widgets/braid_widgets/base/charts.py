@@ -82,11 +82,7 @@ class Chart:
         return {"name": self.name, "columns": data["columns"], "rows": data["data"]}
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
-        """Write the chart as an offline page and return its path.
-
-        Raises FileExistsError if the file exists, unless ``overwrite``, and ValueError unless it
-        ends in .html or .htm.
-        """
+        """Write the chart as an offline page and return its path. Raises as ``save_page`` does."""
         page = (
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta '
             'name="color-scheme" content="light dark">'

@@ -38,18 +38,18 @@ class SheddingTotals:
 
 
 def strip_figures(
-    scene: RunView, shed_totals: SheddingTotals, map_figure: KeyFigure | None = None
+    scene: RunView, shed_totals: SheddingTotals, first: KeyFigure | None = None
 ) -> list[KeyFigure]:
     """Return the key figures after the last commit. Times are included only if they were
     measured.
 
-    ``map_figure``: the figure of the map.
+    ``first``: the figure of the map.
     """
-    return [*_make_key_figures(scene, shed_totals, map_figure)]
+    return [*_make_key_figures(scene, shed_totals, first)]
 
 
 def _make_key_figures(
-    scene: RunView, shed_totals: SheddingTotals, map_figure: KeyFigure | None
+    scene: RunView, shed_totals: SheddingTotals, first: KeyFigure | None
 ) -> Iterator[KeyFigure]:
     if scene.last is None or not scene.points:
         return
@@ -74,7 +74,7 @@ def _make_key_figures(
     if shed_totals.seen:
         meaning = "results found / results of the full join, as estimated by their weights"
         yield KeyFigure("recall so far", f"{shed_totals.estimated_recall:.1%}", meaning)
-    yield map_figure or KeyFigure(
+    yield first or KeyFigure(
         "fullest / mean host", _format_imbalance(now), "rows stored; 1 is even"
     )
     moved = f"{now.migrated_tuples:,} in this batch"

@@ -33,12 +33,10 @@ HEAD = (
 CSS = read_styles("stage.css", "film.css", "cockpit.css")
 
 
-def recorded_page(
-    events: Iterable[Any], most: int = FRAMES, is_followed: bool = False
-) -> CockpitPage:
+def recorded_page(events: Iterable[Any], most: int = FRAMES, is_own: bool = False) -> CockpitPage:
     """Return the page of a run from its events, with at most ``most`` frames.
 
-    ``is_followed``: whether the run was started here; else it is a recording.
+    ``is_own``: whether the run was started here; else it is a recording.
     """
     happened, track = list(events), FrameCollector()
     numbers = [
@@ -47,7 +45,7 @@ def recorded_page(
     drawn = set(thin(numbers, most))
     for event in happened:
         track.apply_events([event], get_batch_number(event) in drawn)
-    return make_page(track, track.frames, run_state(track.scene, is_followed))
+    return make_page(track, track.frames, run_state(track.scene, is_own))
 
 
 def page_html(shown: CockpitPage, more: str = "", plays: bool = False) -> str:

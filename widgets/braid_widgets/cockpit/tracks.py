@@ -27,16 +27,13 @@ class TimelineFrame(TypedDict):
 
 
 def make_timeline(
-    scene: RunView,
-    baselines: Sequence[Series],
-    tops: dict[str, float],
-    map_tracks: Sequence[Track] = (),
+    scene: RunView, baselines: Sequence[Series], tops: dict[str, float], more: Sequence[Track] = ()
 ) -> TimelineFrame:
     """Return the time line of the retained batches.
 
     - ``baselines``: modelled curves of other placements, drawn beside the fullest host.
     - ``tops``: the scales so far, by name of the track; they are updated.
-    - ``map_tracks``: tracks of the map or the answers. Lines replace those of the fullest host,
+    - ``more``: tracks of the map or the answers. Lines replace those of the fullest host,
       except beside baselines. A heat track comes last.
     """
     points = list(scene.points)
@@ -44,11 +41,11 @@ def make_timeline(
     limit = scene.start.interval_seconds if scene.start else None
     tracks = [_make_seconds_track(points, batches, limit)] if _is_timed(points) else []
     tracks = tracks or [_make_arrivals_track(points, batches)]
-    lines = [track for track in map_tracks if track["kind"] != "heat"]
+    lines = [track for track in more if track["kind"] != "heat"]
     tracks += lines
     if baselines or not lines:
         tracks.append(_make_load_track(points, batches, baselines))
-    tracks += [track for track in map_tracks if track["kind"] == "heat"]
+    tracks += [track for track in more if track["kind"] == "heat"]
     for track in tracks:
         track["top"] = tops[track["name"]] = max(tops.get(track["name"], 0.0), _find_top(track))
     planned = scene.start.planned_batches or 1 if scene.start else 1

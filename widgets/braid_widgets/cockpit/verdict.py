@@ -48,7 +48,7 @@ class VerdictTracker:
         self._totals: deque[float] = deque(maxlen=RECENT)
         self._commits: deque[float] = deque(maxlen=RECENT)
         self._tone = ""
-        self._recent_tones: deque[str] = deque(maxlen=STEADY)
+        self._tones: deque[str] = deque(maxlen=STEADY)
 
     def apply_event(self, event: Any) -> None:
         """Fold in an event; only the start and timed commits matter."""
@@ -65,11 +65,9 @@ class VerdictTracker:
         self._commits.append(previous_commit)
         if self._interval is None:
             return
-        self._recent_tones.append(_choose_tone(self.used_share))
-        if not self._tone or (
-            len(self._recent_tones) == STEADY and len({*self._recent_tones}) == 1
-        ):
-            self._tone = self._recent_tones[-1]
+        self._tones.append(_choose_tone(self.used_share))
+        if not self._tone or (len(self._tones) == STEADY and len({*self._tones}) == 1):
+            self._tone = self._tones[-1]
 
     @property
     def used_share(self) -> float:

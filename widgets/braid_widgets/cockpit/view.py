@@ -78,7 +78,7 @@ class Cockpit(anywidget.AnyWidget):
         self._imagining: threading.Thread | None = None
         self._touching = ThreadPoolExecutor(1, "braid-touches")
         self._gate = threading.RLock()
-        shown = self._with_what_if_placements(recorded_page(self.events, is_followed=is_followed))
+        shown = self._with_what_if_placements(recorded_page(self.events, is_own=is_followed))
         super().__init__(page=dict(shown), palette=colors.make_palette(256))
         self.on_msg(self._handle_browser_message)
 

@@ -35,9 +35,8 @@ class WorkbenchPanel(ScreenPanel):
     - ``made_up``: names of generated streams.
     - ``defaults``: initial values by control: data, on, window, placement, hosts, batches, rate,
       shed.
-    - ``alternatives``: yields, for the settings, up to three (name, events) alternatives, shown
-      beside the simulated run. They are simulated with it, and canceled with it if a control
-      changes.
+    - ``rivals``: yields, for the settings, up to three (name, events) pairs, shown beside the
+      simulated run. They are simulated with it, and canceled with it if a control changes.
     """
 
     starts = "preparing the streams…"
@@ -49,18 +48,18 @@ class WorkbenchPanel(ScreenPanel):
         write: Callable[[dict[str, Any]], str],
         screen: Cockpit,
         made_up: tuple[str, ...],
-        alternatives: Callable[[dict[str, Any]], Beside] = lambda settings: (),
+        rivals: Callable[[dict[str, Any]], Beside] = lambda settings: (),
         **defaults: Any,
     ) -> None:
-        self.write, self.alternatives = write, alternatives
+        self.write, self.rivals = write, rivals
         self.text, self.side = W.HTML(), W.VBox()
         super().__init__(simulate, launch, screen, _make_controls(made_up), defaults)
         self.start.description = "Launch for real"
         self.children = (*self.children, self.text, self.side)
         self.modelled = self.settings()
         """The settings of the run that is passed to ``show_events``."""
-        self.others = {} if is_headless() else dict(alternatives(self.modelled))
-        """The alternatives beside it, by name."""
+        self.others = {} if is_headless() else dict(rivals(self.modelled))
+        """The rivals beside it, by name."""
         self.show_events(self.events)
 
     def show_events(self, events: list[Any]) -> None:
@@ -78,7 +77,7 @@ class WorkbenchPanel(ScreenPanel):
 
     def _simulate_events(self, settings: dict[str, Any]) -> list[Any]:
         events, others = super()._simulate_events(settings), {}
-        for name, happened in self.alternatives(settings):
+        for name, happened in self.rivals(settings):
             self._raise_if_superseded()
             others[name] = happened
         self.modelled, self.others = settings, others
@@ -89,14 +88,14 @@ class WorkbenchPanel(ScreenPanel):
         settings = self.requested_settings()
         events = list(self.simulate(settings))
         self.screen.load_run(events)
-        runs = _collect_runs(settings, events, dict(self.alternatives(settings)))
+        runs = _collect_runs(settings, events, dict(self.rivals(settings)))
         return [self.screen, *([LinkedViews(runs)] if runs else [])]
 
 
 def _collect_runs(
     settings: dict[str, Any], events: list[Any], others: dict[str, list[Any]]
 ) -> dict[str, list[Any]]:
-    """Return the simulated run and its alternatives by name; empty without alternatives."""
+    """Return the simulated run and its rivals by name; empty without rivals."""
     return {settings["placement"]: events, **others} if others else {}
 
 

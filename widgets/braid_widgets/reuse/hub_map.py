@@ -234,31 +234,29 @@ class HubMap(StateMap):
     def _list_queries(self) -> list[HubRequest]:
         queries = []
         for name, badge in self._now.queries.items():
-            submitted = self._submitted[name]
-            texts = [text for text, _ in submitted.alternatives]
-            costs = [float(f"{cost:.3g}") for _, cost in submitted.alternatives]
+            query = self._submitted[name]
+            texts = [text for text, _ in query.alternatives]
+            costs = [float(f"{cost:.3g}") for _, cost in query.alternatives]
             queries.append(
                 HubRequest(
-                    name, badge.sink, badge.operator, badge.sql, submitted.reuse_kind, texts, costs
+                    name, badge.sink, badge.operator, badge.sql, query.reuse_kind, texts, costs
                 )
             )
         return queries
 
 
-def find_saved_share(submitted: Sequence[QuerySubmitted]) -> float | None:
+def find_saved_share(queries: Sequence[QuerySubmitted]) -> float | None:
     """Return the share of the modelled cost that reuse saves these queries, when they were asked.
 
     None if they would have cost nothing alone.
     """
-    alone = sum(map(find_isolated_cost, submitted))
-    return 1 - sum(e.cost_modelled for e in submitted) / alone if alone else None
+    alone = sum(map(find_isolated_cost, queries))
+    return 1 - sum(e.cost_modelled for e in queries) / alone if alone else None
 
 
-def find_isolated_cost(submitted: QuerySubmitted) -> float:
+def find_isolated_cost(query: QuerySubmitted) -> float:
     """Return the added cost of a new join for a query, or of the chosen plan if no join was
     possible.
     """
-    costs = [
-        cost for what, cost in submitted.alternatives if what.startswith(ALONE) and isfinite(cost)
-    ]
-    return min(costs, default=submitted.cost_modelled)
+    costs = [cost for what, cost in query.alternatives if what.startswith(ALONE) and isfinite(cost)]
+    return min(costs, default=query.cost_modelled)

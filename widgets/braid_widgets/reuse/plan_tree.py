@@ -167,17 +167,15 @@ def compensation_text(operator: Operator, wanted: Definition) -> str:
     return "<br>".join(_describe_compensation(wanted, compensation)) or "all of it"
 
 
-def _describe_compensation(wanted: Definition, compensation: Compensation) -> Iterator[str]:
-    for stream, where, window in zip(
-        wanted.streams, compensation.where, compensation.windows, strict=True
-    ):
+def _describe_compensation(wanted: Definition, extra: Compensation) -> Iterator[str]:
+    for stream, where, window in zip(wanted.streams, extra.where, extra.windows, strict=True):
         if where is not None:
             yield f"{stream}: {where.to_sql}"
         if window is not None:
             yield f"{stream} younger than {format_window(window)}"
-    yield from (j.text for j in sorted(compensation.joins) if not j.is_implied)
-    if compensation.slides:
-        yield "every " + " or ".join(map(format_duration, sorted(compensation.slides)))
+    yield from (j.text for j in sorted(extra.joins) if not j.is_implied)
+    if extra.slides:
+        yield "every " + " or ".join(map(format_duration, sorted(extra.slides)))
 
 
 def _make_figure(boxes: list[PlanBox], edges: list[PlanEdge], name: str) -> go.Figure:

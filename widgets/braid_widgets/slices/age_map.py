@@ -53,7 +53,7 @@ class AgeMap(StateMap):
 
     def __init__(self, scene: RunView) -> None:
         super().__init__(scene)
-        self.view_state = SharedViewState()
+        self.view = SharedViewState()
         self._totals: Counter[str] = Counter()
         self._latest: BatchQueryResults | None = None
         self._held: deque[tuple[int, tuple[int, ...]]] = deque(maxlen=HISTORY)
@@ -64,7 +64,7 @@ class AgeMap(StateMap):
         return ChainChanged in kinds
 
     def apply_event(self, event: Any) -> None:
-        self.view_state.apply_event(event)
+        self.view.apply_event(event)
         if isinstance(event, BatchQueryResults):
             self._latest = event
             self._totals.update(event.results_by_query)
@@ -75,7 +75,7 @@ class AgeMap(StateMap):
 
     def make_key_figure(self) -> KeyFigure:
         return KeyFigure(
-            "queries, one state", str(len(self.view_state.queries)), "served after the batch"
+            "queries, one state", str(len(self.view.queries)), "served after the batch"
         )
 
     def make_tracks(self) -> list[Track]:
@@ -104,7 +104,7 @@ class AgeMap(StateMap):
 
     def make_frame(self) -> AgesFrame:
         """Return the frame after the last commit."""
-        last, pieces = self.view_state.last, self.view_state.slice_pieces()
+        last, pieces = self.view.last, self.view.slice_pieces()
         return {
             "streams": list(self.scene.stream_aliases),
             "rows": list(last.live_tuples) if last else [],
@@ -127,10 +127,10 @@ class AgeMap(StateMap):
                 counts.get(name, 0),
                 " AND ".join(filter(None, query.selections.values())),
             )
-            for name, query in self.view_state.queries.items()
+            for name, query in self.view.queries.items()
         ]
         return sorted(queries, key=lambda query: (max(query.windows, default=0), query.name))
 
     def _is_of_last_batch(self) -> bool:
-        last = self.view_state.last
+        last = self.view.last
         return last is not None and self._latest is not None and self._latest.batch == last.batch
