@@ -183,7 +183,7 @@ def test_the_lag_is_that_since_the_last_commit_and_goes_with_the_end(folder, add
     assert 75 <= told["seconds_since_commit"] < 105
     write_events(folder / "events.jsonl", MIGRATION[4:], append=True)
     assert json.loads(get(address.replace("/?", "/more?since=0&")))["seconds_since_commit"] is None
-    assert recorded_page(MIGRATION[:4], is_followed=True)["seconds_since_commit"] is None, (
+    assert recorded_page(MIGRATION[:4], is_own=True)["seconds_since_commit"] is None, (
         "nobody knows when it was made"
     )
 

@@ -117,7 +117,7 @@ def test_a_live_run_sends_what_is_new_and_nothing_twice(monkeypatch):
     assert ended.is_set() and cockpit.error is None and told[-1]["state"] == "ended"
     assert [f["batch"] for more in told for f in more["frames"]] == [1, 2, 3]
     assert [b for more in told for b in more["hosts"]["batch"]] == [1, 2, 3]
-    assert cockpit.page == recorded_page(MIGRATION, is_followed=True), "who looks later sees all"
+    assert cockpit.page == recorded_page(MIGRATION, is_own=True), "who looks later sees all"
     assert cockpit.events == MIGRATION
 
 
