@@ -24,6 +24,7 @@ import sqlglot
 from braid.condition.predicate import Predicate
 from braid.core.placement import Placement
 from braid.core.reserved_columns import WEIGHT
+from braid.core.run_events import BatchPlanned
 from braid.kernels.block_builder import build_block
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.probe import BlockJoiner
@@ -154,6 +155,18 @@ def run_with_deaths(
             run.awaitTermination()
     run = StreamJoin.resume(folder, streams)
     run.awaitTermination()
+    return run
+
+
+def run_with_equal_plans(
+    join: StreamJoin, streams: Mapping[str, pa.Table], folder: Path, batches: int
+) -> JoinRun:
+    """Return a run as `run_with_deaths` does, whose plans are those of a run without a death."""
+    whole = join.start(folder / "whole", batches="batch")
+    whole.awaitTermination()
+    run = run_with_deaths(join, streams, folder / "run", batches)
+    planned = [[e for e in r.events() if isinstance(e, BatchPlanned)] for r in (whole, run)]
+    assert planned[0] == planned[1], "a restart changed a plan"
     return run
 
 

@@ -1,7 +1,7 @@
 """Random plans of joins of every kind, followed tuple by tuple and compared with the model of kinds.
 
-No kernel, file or task takes part: a case takes a hundredth of the time of a run. What it verifies
-is the core: clocks, horizons, plans, migrations, answers that are due, and the end of a run.
+The cases use no kernels, files or tasks, so each takes a hundredth of the time of a run. They
+verify the core: clocks, horizons, plans, migrations, answers that are due, and the end of a run.
 """
 
 from __future__ import annotations

@@ -87,7 +87,9 @@ def test_an_operator_that_was_moved_stays_until_all_is_planned_anew(tmp_path: Pa
     hub.submit(LONG, "long", "S2")
     hub.step()
     hub = SteppedHub(tmp_path / "hub", data, NETWORK, AT)
-    assert hub.registry.current_deployment.operators[id].is_pinned, "whoever goes on knows it"
+    assert hub.registry.current_deployment.operators[id].is_pinned, (
+        "the state says that it was moved"
+    )
     while not hub.registry.reoptimizer.is_settled:
         hub.registry.reoptimizer.review_next()
     assert hub.registry.current_deployment.operators[id].node == "N4"

@@ -54,7 +54,7 @@ VARIED = {
     r"\bCTR\b": r"L\b|copies|HyperCube|CTR's own",
     "counted and priced|ATR .* and CTR .* PSP": "σ",
 }
-"""By what a setting has, what it names too."""
+"""For each pattern of a setting, another pattern that the setting must contain."""
 PRINTED_SECONDS = (
     ("Wang 2008, II", r"Fig\. 16\.[1-5]|16\.[2-4]", 600),
     ("Gu 2007", r"Fig\. 1[1-6]|Fig\. 4", 1000),

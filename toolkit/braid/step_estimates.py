@@ -23,7 +23,7 @@ SAMPLED_TUPLES = 500
 FEWEST_PAIRS = 10
 """Fewer sampled pairs estimate nothing: the error may be as large as the estimate."""
 UNKNOWN = -1
-"""Count of which too few pairs are sampled."""
+"""Stands for a count whose sample has too few pairs."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _estimate_deviation(candidates: PartialMatches, samples: Sequence[TupleSampl
     """Return the standard deviation of the number of sampled matches over samples.
 
     It is that of a U-statistic: for each stream, the variance of the matches of a tuple, times the
-    tuples. Of a stream that is sampled whole it is 0.
+    tuples. A stream that is sampled whole adds nothing.
     """
     variance = 0.0
     for stream, (_, at) in candidates.parts.items():
