@@ -36,7 +36,9 @@ NONE = (None, None)
             {"HotKeys"},
         ),
         (JoinStatistics((1, 1), NONE, 1, True, 0.0), {"HashPartition"}),
-        (JoinStatistics((1, 1), NONE, 1, False, 0.0), {"AdaptiveGrid", "Centralized"}),
+        (JoinStatistics((1, 1), NONE, 1, False, 0.0), {"Centralized"}),
+        (JoinStatistics((1, 1, 1), (60.0,) * 3, 2, True, 5e-5), {"Centralized"}),
+        (JoinStatistics((1, 1), NONE, 2, False, 1.0), {"StaticGrid"}),
         (
             JoinStatistics((1, 30), NONE, 4, False, 0.0, has_remote_hosts=True),
             {"AdaptiveGrid", "StaticGrid"},

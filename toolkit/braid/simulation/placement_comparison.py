@@ -42,11 +42,17 @@ machines. Threads of one machine share memory and locks; several machines share 
 first is from joins of 4,000 to 16,000 tuples a batch on two cores: a hash on two hosts took 1.03 to
 1.3 times the time of one host (benchmarks/auto.py). The second is an estimate.
 """
-ORDER = ("HotKeys", "HashPartition", "AdaptiveGrid", "StaticGrid", "Centralized")
-"""Preference among placements of equal cost. Others follow by name."""
-EQUAL = {False: 1.0, True: 1.02}
-"""Costs relative to the least that count as equal, by whether hosts are on several machines: there,
-a placement that stores each tuple once is preferred.
+ORDER = {
+    False: ("HashPartition", "Centralized", "HotKeys", "StaticGrid", "AdaptiveGrid"),
+    True: ("HotKeys", "HashPartition", "AdaptiveGrid", "StaticGrid", "Centralized"),
+}
+"""Preference among placements of equal cost, by whether hosts are on several machines: on one, the
+simplest first; on several, those first that store each tuple once or adapt. Others follow by name.
+"""
+EQUAL = {False: 1.03, True: 1.02}
+"""Costs relative to the least that count as equal, likewise. Of nine cases in benchmarks/auto.py in
+which several hosts of a machine were modelled as within a tenth of one host, eight took at least
+1.03 times as long as modelled, relative to one host.
 """
 FREQUENT = 0.1
 """Least share of tuples with the most frequent join value, in parts of a host's even share, at
@@ -94,7 +100,8 @@ def choose_placement(statistics: JoinStatistics) -> PlacementChoice:
     costs = {name: simulate_cost(p, statistics) for name, p in candidates.items()}
     least = min(costs.values()) * EQUAL[statistics.has_remote_hosts]
     rounded = {name: round(max(cost, least), -2) for name, cost in costs.items()}
-    best = min(costs, key=lambda name: (rounded[name], _make_preference_key(name)))
+    preferred = ORDER[statistics.has_remote_hosts]
+    best = min(costs, key=lambda name: (rounded[name], _make_preference_key(name, preferred)))
     order = sorted(costs, key=lambda name: (name != best, costs[name]))
     ratios = {name: costs[name] / costs[best] for name in order}
     return PlacementChoice(candidates[best], _explain_choice(statistics, best, ratios), ratios)
@@ -246,8 +253,8 @@ def _compute_host_micros(
     )
 
 
-def _make_preference_key(name: str) -> tuple[int, str]:
-    return (ORDER.index(name) if name in ORDER else len(ORDER)), name
+def _make_preference_key(name: str, preferred: Sequence[str]) -> tuple[int, str]:
+    return (preferred.index(name) if name in preferred else len(preferred)), name
 
 
 def _explain_choice(statistics: JoinStatistics, best: str, ratios: dict[str, float]) -> str:
