@@ -435,6 +435,9 @@ def test_numbers_stay_whatever_is_dropped(
     assert count_event_numbers(some.read_since(0)) == len(everything) == some.event_count
     assert some.events_of_type(QueryAdded) == [e for e in everything if isinstance(e, QueryAdded)]
     assert [e.batch for e in some.events_of_type(BatchCommitted)] == [*range(kept, count)]
+    after = data.draw(st.integers(0, count - 1))
+    later = some.events_of_type(BatchCommitted, first=ends[after][0])
+    assert [e.batch for e in later] == [*range(max(kept, after + 1), count)]
     at = 0
     if kept:
         (gone,) = some.events_of_type(EventsTrimmed)

@@ -41,14 +41,17 @@ class EventArchive:
         later = self._log.uncheckpointed_commits()
         return [*events, *(event for commit in later for event in self._read_commit_events(commit))]
 
-    def committed_events_of_type(self, kind: type) -> list[Any]:
-        """Return the events of a type of all committed batches. Others are not decoded."""
+    def committed_events_of_type(self, kind: type, first: int = 0) -> list[Any]:
+        """Return the events of a type of all committed batches. Others are not decoded.
+
+        ``first``: number of an event before which events may be left out.
+        """
         self._log.read_new_entries()
         events, checkpoint = list[Any](), self._log.checkpoint
         if checkpoint is not None:
             file = EventLog(self.file.path, opening=checkpoint.opening)
             file.open_prefix(checkpoint.archive)
-            events += file.events_of_type(kind)
+            events += file.events_of_type(kind, first=first)
         mark = f'"type":"{kind.__name__}"'.encode()
         for commit in self._log.uncheckpointed_commits():
             lines = self._log.read_entry(commit.entry).events
@@ -120,6 +123,10 @@ class EventArchive:
         raise DamagedRunError(
             f"{self.file.path} is damaged: it does not have the lines that were written"
         )
+
+    def count_until(self, entry: int) -> int:
+        """Return the number of events up to those of an entry; 0 if a checkpoint covers it."""
+        return self._ends[entry].event_count if entry in self._ends else 0
 
     def forget_until(self, entry: int) -> None:
         """Forget the ends of entries up to this one, which a checkpoint covers."""

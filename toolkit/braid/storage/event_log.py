@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -197,11 +197,17 @@ class EventLog:
     def _read_events_between(self, first: int, end: int) -> list[Any]:
         """Return the events between two numbers, read from the file."""
         with self._open_with_header() as (file, begin):
-            at, start = self._find_indexed_event(begin, max(first, begin.first_event_number))
-            lines = islice(begin.read_lines(file, start, self._size), max(0, end - at))
-            later = islice(lines, max(0, first - at), None)
-            decoded = (decode_event(line, self.path) for line in later)
+            lines = self._read_lines_between(file, begin, first, end)
+            decoded = (decode_event(line, self.path) for line in lines)
             return [*begin.read_events(first, end), *decoded]
+
+    def _read_lines_between(
+        self, file: IO[bytes], begin: EventLogHeader, first: int, end: int
+    ) -> Iterator[bytes]:
+        """Return the lines of events between two numbers that follow the header."""
+        at, start = self._find_indexed_event(begin, max(first, begin.first_event_number))
+        lines = islice(begin.read_lines(file, start, self._size), max(0, end - at))
+        return islice(lines, max(0, first - at), None)
 
     def _find_indexed_event(self, begin: EventLogHeader, number: int) -> tuple[int, int]:
         """Return the number and file offset of an indexed event at or before this number."""
@@ -223,27 +229,28 @@ class EventLog:
             self._load_recent_events()
             return list(self._last)
 
-    def events_of_type(self, *kinds: type) -> list[Any]:
-        """Return the events of some types, in order. Other events are not decoded."""
+    def events_of_type(self, *kinds: type, first: int = 0) -> list[Any]:
+        """Return the events of some types, in order. Other events are neither decoded nor kept.
+
+        ``first``: number of an event before which events may be left out.
+        """
         self._check_open()
-        marks = tuple(f'"type":"{kind.__name__}"'.encode() for kind in kinds)
         with self._changing:
-            if stored := self._count - len(self._last):
-                with self._open_with_header() as (file, begin):
-                    lines = begin.read_lines(file, begin.logical_end, self._size)
-                    both = [
-                        *begin.lines,
-                        *islice(lines, max(0, stored - begin.first_event_number)),
-                    ]
-                    both = both if begin.first_event_number <= stored else both[:stored]
-                    older = [
-                        decode_event(line, self.path)
-                        for line in both
-                        if any(m in line[:64] for m in marks)
-                    ]
-            else:
-                older = []
-            return older + [e for e in self._last if isinstance(e, kinds)]
+            stored = self._count - len(self._last)
+            older = self._read_events_of_type(kinds, first, stored) if first < stored else []
+            latest = islice(self._last, max(0, first - stored), None)
+            return older + [e for e in latest if isinstance(e, kinds)]
+
+    def _read_events_of_type(self, kinds: Sequence[type], first: int, end: int) -> list[Any]:
+        """Return events of some types up to number ``end``, read from the file line by line."""
+        marks = tuple(f'"type":"{kind.__name__}"'.encode() for kind in kinds)
+        with self._open_with_header() as (file, begin):
+            header = begin.lines if begin.first_event_number <= end else begin.lines[:end]
+            if first >= begin.first_event_number:
+                header = []
+            lines = chain(header, self._read_lines_between(file, begin, first, end))
+            matching = (line for line in lines if any(mark in line[:64] for mark in marks))
+            return [decode_event(line, self.path) for line in matching]
 
     def describe_prefix(self, before: EventPrefix | None, count: int, size: int) -> EventPrefix:
         """Return the first ``count`` events of ``size`` bytes as a prefix extending ``before``."""

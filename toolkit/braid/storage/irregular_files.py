@@ -125,7 +125,15 @@ class IrregularFiles:
 
     def list_committed(self) -> Iterator[IrregularFile]:
         """Yield the files with the irregular rows of retained batches, in order."""
-        return self._list_files(self._archive.committed_events_of_type(IrregularRowsWritten))
+        return self._list_files(self._read_events(self._log.first_uncompacted_batch))
+
+    def _read_events(self, first_batch: int) -> list[IrregularRowsWritten]:
+        """Return the events that name the files of batches from ``first_batch`` on."""
+        self._log.read_new_entries()
+        earlier = (group for group in self._log.merged if group.end_batch <= first_batch)
+        first = max((group.event_count for group in earlier), default=0)
+        written = self._archive.committed_events_of_type(IrregularRowsWritten, first)
+        return [event for event in written if event.batch >= first_batch]
 
     def _list_files(self, written: Iterable[IrregularRowsWritten]) -> Iterator[IrregularFile]:
         """Yield the merged files, and those ``written`` in later batches."""
@@ -135,10 +143,8 @@ class IrregularFiles:
 
     def list_names(self) -> set[str]:
         """Return the names of all files that must stay, among them marks of lost ones."""
-        events = self._archive.committed_events_of_type(IrregularRowsWritten)
-        since = self._log.merged[-1].first_batch if self._log.merged else 0
-        files = [*self._list_files(events)]
-        files += [file for event in events if event.batch >= since for file in event.files]
+        events = self._read_events(self._log.merged[-1].first_batch if self._log.merged else 0)
+        files = [*self._list_files(events), *(file for event in events for file in event.files)]
         return {name for file in files for name in (file.name, f"{file.name}{_LOST}")}
 
     def merge_files(self, first: int, end: int) -> tuple[FileRef, ...]:
@@ -148,8 +154,8 @@ class IrregularFiles:
         damaged. A checkpoint must then name them.
         """
         by_stream = dict[int, list[IrregularFile]]()
-        for event in self._archive.committed_events_of_type(IrregularRowsWritten):
-            for file in event.files if first <= event.batch < end else ():
+        for event in self._read_events(first):
+            for file in event.files if event.batch < end else ():
                 by_stream.setdefault(file.stream, []).append(file)
         merged_files = [
             self._merge_stream(f"{first:06d}-{end - 1:06d}-{stream}.parquet", by_stream[stream])

@@ -109,7 +109,8 @@ class LogCheckpointer:
     def _compact_batches(self, batches: Sequence[CommitRecord]) -> CompactedResults:
         group = self._compactor.compact(batches, _current_microseconds())
         irregular = self._irregular.merge_files(group.first_batch, group.end_batch)
-        return group._replace(irregular=irregular)
+        count = self._archive.count_until(batches[-1].entry)
+        return group._replace(irregular=irregular, event_count=count)
 
 
 def _current_microseconds() -> int:

@@ -75,6 +75,7 @@ class CompactedResults(NamedTuple):
     - ``bytes``: bytes of all of these files.
     - ``time``: when they were compacted, in microseconds since 1970.
     - ``irregular``: files in late/ with the irregular rows of these batches.
+    - ``event_count``: number of events up to those of these batches; 0: unknown.
     """
 
     first_batch: int
@@ -84,6 +85,7 @@ class CompactedResults(NamedTuple):
     bytes: int = 0
     time: int = 0
     irregular: tuple[FileRef, ...] = ()
+    event_count: int = 0
 
 
 class LogCheckpoint(msgspec.Struct, frozen=True):
