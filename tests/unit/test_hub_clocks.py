@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from braid.health import read_health
 from braid.hub.hub import HubRun, QueryHub
 from braid.hub.hub_log import HubLog
 from braid.papers.reuse.hub_events import HubBatchCommitted
+from braid.storage.block_files import read_parquet
 from braid.storage.integrity import check_run, repair_run
 from hub_cases import SteppedHub, query_rows
 
@@ -207,3 +209,19 @@ def test_late_untimed_and_early_tuples_of_a_hub_are_rows(
         again.late()
     repair_run(tmp_path)
     assert again.late().num_rows == 3
+
+
+@pytest.mark.usefixtures("often")
+def test_rows_of_a_hub_stay_when_its_log_is_rolled_up(tmp_path: Path) -> None:
+    """Changes of queries are commits, so that the log has more batches than the streams."""
+    data = dict.fromkeys("fc", table([(n, None, n) for n in range(8)]))
+    hub = SteppedHub(tmp_path, data)
+    for name in "pqrs":
+        hub.submit(ASKED["near"], name)
+    irregular = hub.registry.log.store.irregular
+    for number in range(8):
+        hub.step()
+        paths = filter(None, map(irregular.find_file, irregular.list_committed()))
+        batches = Counter(n for path in paths for n in read_parquet(path)["batch"].to_pylist())
+        assert batches == {n: 2 for n in range(number + 1)}
+    assert len(hub.registry.log.store.log.merged) > 2

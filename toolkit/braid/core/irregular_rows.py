@@ -26,7 +26,10 @@ class IrregularFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IrregularRowsWritten(Event):
-    """Files of the late, untimed and early rows of a batch, which has some."""
+    """Files of the late, untimed and early rows of a batch, which has some.
+
+    ``batch``: number of the commit in the log. In a hub, changes of queries are commits, too.
+    """
 
     batch: int
     files: tuple[IrregularFile, ...]

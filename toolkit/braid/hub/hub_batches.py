@@ -143,7 +143,8 @@ def _write_irregular_rows(
     registry: QueryRegistry, after: HubState, tables: Mapping[str, pa.Table]
 ) -> Iterator[IrregularRowsWritten]:
     """Write the irregular rows of a batch, and yield the event that names their files."""
-    files, write = list[IrregularFile](), registry.log.store.irregular.write_rows
+    files, store = list[IrregularFile](), registry.log.store
+    batch = store.log.batch_count
     for number, stream in enumerate(registry.reader.schemas):
         if stream in tables:
             passed, clock = registry.ledger.passed_times.get(stream), after.clocks[stream]
@@ -151,9 +152,9 @@ def _write_irregular_rows(
             columns = [*registry.reader.schemas[stream]]
             parts = [*_find_irregular_rows(tables[stream], columns, after.epoch, passed, latest)]
             if parts:
-                files.append(write(after.epoch, number, parts))
+                files.append(store.irregular.write_rows(batch, number, parts))
     if files:
-        yield IrregularRowsWritten(after.epoch, tuple(files))
+        yield IrregularRowsWritten(batch, tuple(files))
 
 
 def _find_irregular_rows(
