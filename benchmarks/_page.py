@@ -47,7 +47,7 @@ which writes this page, and compare *found* with *required*.
 
 - Every engine of a program in `benchmarks/` takes the same rows in one run, after a warm-up.
 - Seconds of a batch are the median of whole micro-batches, including Spark's own logs and planning.
-- A requirement that is missed has its reason beside it, as far as it was measured.
+- A requirement that is missed has its reason beside it, if that was measured.
 - Each table states what the program compares and whether it checks that results are equal.
 - The name of a modelled figure says so. All other figures are measured or counted.
 - Each program's figures come from its last run; date, processor and load are below its tables. The
@@ -108,7 +108,7 @@ def _asked(measure: dict[str, Any], what: str) -> str:
 def _verdict(measure: dict[str, Any]) -> str:
     """Return the verdict on a measure: the aim, the requirement, or neither."""
 
-    def reached(bound: float | None) -> bool:
+    def is_reached(bound: float | None) -> bool:
         if bound is None:
             return False
         value = measure["value"]
@@ -116,11 +116,11 @@ def _verdict(measure: dict[str, Any]) -> str:
 
     if measure["required"] is None and measure["aim"] is None:
         return "reported"
-    if reached(measure["aim"]):
+    if is_reached(measure["aim"]):
         return "aim reached"
     if measure["required"] is None:
         return "aim missed"
-    if reached(measure["required"]):
+    if is_reached(measure["required"]):
         return "holds"
     reason = find_reason(measure["name"])
     return f"**missed**: {reason}" if reason else "**missed**"

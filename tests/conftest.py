@@ -32,7 +32,7 @@ settings.register_profile(
 settings.load_profile("quick" if os.environ.get("BRAID_QUICK") else "braid")
 
 
-def roomy(folder: Path) -> bool:
+def has_room(folder: Path) -> bool:
     """Return whether a folder has room for the files of tests and allows programs to be
     executed.
     """
@@ -42,7 +42,7 @@ def roomy(folder: Path) -> bool:
 
 
 # Runs create thousands of small files; on a disk, each may cost a millisecond of CPU time.
-if roomy(MEMORY := Path("/dev/shm")):
+if has_room(MEMORY := Path("/dev/shm")):
     os.environ.setdefault("TMPDIR", str(MEMORY))
     tempfile.tempdir = None  # pytest has read it already
 

@@ -216,7 +216,7 @@ class MutantLoop:
             took = {}
             for item in items:
                 began = time.process_time()
-                if not run_item(item):
+                if not fails_when_run(item):
                     took[item.nodeid] = time.process_time() - began
             with os.fdopen(writes, "w") as told:
                 json.dump(took, told)
@@ -234,14 +234,14 @@ class MutantLoop:
                 mutant.put_in_place()
             except (ValueError, AttributeError, KeyError):
                 os._exit(NOT_TRIED)
-            os._exit(any(map(run_item, items)))
+            os._exit(any(map(fails_when_run, items)))
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         return {0: "survived", NOT_TRIED: "not tried", -signal.SIGXCPU: "no end"}.get(
             code, "killed"
         )
 
 
-def run_item(item: Any) -> bool:
+def fails_when_run(item: Any) -> bool:
     """Run a test; return whether it fails."""
     from _pytest.runner import runtestprotocol
 

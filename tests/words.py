@@ -15,13 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from line_origins import print_package_lines
+from structure_figures import print_structure
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("toolkit/braid", "toolkit/braid_lab", "widgets/braid_widgets")
-"""The folders whose names count; in tests and benchmarks only prose counts."""
+"""The folders whose names count; in tests and benchmarks only prose and boolean functions do."""
 _SAYS_NOTHING = """
     told tells telling found kept made came come whole known asked asking said says mine ours own
     again anew beside apart abreast twin somebody weakly did owed reign reaper things nobody
+    blueprint carriage coin echo ghost seal
 """
 STOP_LIST = frozenset(_SAYS_NOTHING.split())
 """Words that tell nothing to a reader who does not know the code yet."""
@@ -29,8 +31,8 @@ BOOLEAN_PREFIXES = ("is", "has", "can", "may", "needs", "should", "checks", "are
 STATE_PREFIXES = tuple(p for p in BOOLEAN_PREFIXES if p not in ("checks", "needs"))
 """Prefixes after which a name cannot hold anything but a boolean; others can be verbs."""
 _BOOLEAN_TYPE = re.compile(r"bool( \| None)?|Callable\[.*, bool\]")
-SUCCESS_ACTIONS = frozenset({"try_acquire", "main"})
-"""Functions that act and return whether they succeeded."""
+GIVEN_NAMES = frozenset({"main", "awaitTermination", "writable"})
+"""Names of boolean functions that are given by convention, by Spark or by Python."""
 _OPENINGS = re.compile(r"(What|Who|Whom|Of|By|That|Where|Those|So)\b")
 _PHRASES = re.compile(
     r"\bso many\b[^.]*\bas\b|\b(is|are) told\b|\bas far as it\b|\bthere is none of\b|\bwho does\b"
@@ -144,6 +146,7 @@ def _measure_file(path: Path, root: Path, found: Words, allowed: dict[str, froze
         words = next((w for f, w in allowed.items() if f"/{f}/" in name), frozenset[str]())
         found.functions += [n.name for n in _functions(tree)]
         found.findings += _check_names(tree, name, STOP_LIST - words)
+    found.findings += _check_questions(tree, name)
     found.findings += _check_prose(tree, name, found.docstrings)
 
 
@@ -197,9 +200,14 @@ def _check_function(
         yield Finding("stop list: function", path, node.lineno, node.name)
     if len(words) > 1 and words[-1] == "of":
         yield Finding("ends in _of", path, node.lineno, node.name)
-    gives_bool = isinstance(node.returns, ast.Name) and node.returns.id == "bool"
-    if gives_bool and not node.name.startswith("_") and not _asks(words, node):
-        yield Finding("boolean asks no question", path, node.lineno, node.name)
+
+
+def _check_questions(tree: ast.Module, path: str) -> Iterator[Finding]:
+    """Yield a finding for each public boolean function whose name asks no question."""
+    for node in _functions(tree):
+        is_boolean = isinstance(node.returns, ast.Name) and node.returns.id == "bool"
+        if is_boolean and not node.name.startswith(("_", "pytest_")) and not _asks(node.name):
+            yield Finding("boolean asks no question", path, node.lineno, node.name)
 
 
 def _check_boolean(
@@ -214,13 +222,10 @@ def _check_boolean(
         yield Finding("boolean name of no boolean", path, named.lineno, name)
 
 
-def _asks(words: list[str], node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return (
-        words[0] in BOOLEAN_PREFIXES
-        or words[0].endswith("s")
-        or node.name in SUCCESS_ACTIONS
-        or node.name == "awaitTermination"
-    )
+def _asks(name: str) -> bool:
+    """Return whether a name is a question, or that of an action that may fail (``try_``)."""
+    first = split_words(name)[0]
+    return first in (*BOOLEAN_PREFIXES, "try") or first.endswith("s") or name in GIVEN_NAMES
 
 
 def _check_prose(tree: ast.Module, path: str, counts: dict[str, int]) -> Iterator[Finding]:
@@ -347,43 +352,19 @@ def check_subject(subject: str) -> str:
     return "; ".join(faults)
 
 
-def count_public_methods(folder: Path) -> dict[str, int]:
-    """Return the number of public methods and properties of each class of a folder."""
-    owners = (
-        node
-        for path in sorted(folder.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef)
-    )
-    return {owner.name: sum(map(_is_public_function, owner.body)) for owner in owners}
-
-
-def _is_public_function(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
-
-
-def print_structure(words: Words, root: Path = ROOT) -> None:
-    """Print whether modules, storage and boolean functions keep the limits of the design."""
-    print(f"modules on the stop list: {words.count('stop list: module')}")
-    methods = count_public_methods(root / "toolkit/braid/storage")
-    largest = max(methods, key=methods.__getitem__)
-    print(f"public methods of a class of storage: at most {methods[largest]} ({largest})")
-    asks_nothing = words.count("boolean asks no question")
-    print(f"boolean functions that ask no question: {asks_nothing}")
-
-
 def main() -> None:
     """Print the figures."""
     words = measure_words()
     print(f"one-word function names {words.one_word_share:.3f}, mean words {words.mean_words:.2f}")
-    for rule in sorted({f.rule for f in words.findings}):
+    limits = tomllib.loads((ROOT / "tests/unit/names_ratchet.toml").read_text(encoding="utf-8"))
+    for rule in sorted({*limits["names"], *(f.rule for f in words.findings)}):
         print(f"{rule}: {words.count(rule)}")
     for folder in sorted(words.docstrings):
         print(f"prose {folder}: {words.prose_share(folder):.3f} of {words.docstrings[folder]}")
     for folder, pattern in PAGES.items():
         prose = measure_pages(pattern)
         print(f"pages {folder}: {prose.broken_share:.4f} of {prose.sentences} sentences")
-    print_structure(words)
+    print_structure(ROOT)
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
     print(f"CHANGELOG bullets {sum(line.startswith('- ') for line in changes)}")
     print(f"README lines {len((ROOT / 'README.md').read_text(encoding='utf-8').splitlines())}")

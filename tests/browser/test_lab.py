@@ -103,10 +103,10 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     expect(title).to_contain_text("batch 8 of 8")
     assert picture.screenshot() != first and int(stayed or 0) >= seen - 1
     expect(page.locator(".widget-label", has_text="ended").first).to_be_visible()
-    twin = page.locator(".braid-twin .braid-cockpit").first
-    expect(twin).to_have_attribute("data-batch", "8", timeout=60_000)
-    expect(twin).not_to_be_visible()
-    recording = notebook.cell(PLAIN).locator(".braid-twin .braid-cockpit")
+    fallback = page.locator(".braid-fallback .braid-cockpit").first
+    expect(fallback).to_have_attribute("data-batch", "8", timeout=60_000)
+    expect(fallback).not_to_be_visible()
+    recording = notebook.cell(PLAIN).locator(".braid-fallback .braid-cockpit")
     batches = re.compile(r"batch (\d+) of \1$")
     told = recording.locator(".braid-where").first
     expect(told).to_have_text(batches, timeout=60_000)
@@ -115,9 +115,9 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     expect(page.locator(".jp-mod-dirty")).to_have_count(0, timeout=60_000)
     lab.end_sessions()
     page.reload()
-    expect(twin).to_have_attribute("data-batch", "8", timeout=60_000)
-    expect(twin).to_be_visible()
-    expect(page.locator(".braid-twin .braid-where").first).to_contain_text("batch 8 of 8")
+    expect(fallback).to_have_attribute("data-batch", "8", timeout=60_000)
+    expect(fallback).to_be_visible()
+    expect(page.locator(".braid-fallback .braid-where").first).to_contain_text("batch 8 of 8")
     recording.scroll_into_view_if_needed(timeout=60_000)
     expect(recording).to_be_visible()
     expect(told).to_have_text(batches)

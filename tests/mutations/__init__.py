@@ -113,19 +113,19 @@ def cached_run(run: tuple[Any, ...], made: Callable[[], T]) -> T:
 
 def changed_placements(fault: Faulty) -> list[str]:
     """Return the placements with a reused run whose outcome is different now."""
-    return [k for k, (run, made) in fault.taken.items() if not same_outcome(made(), KNOWN[run])]
+    return [k for k, (run, made) in fault.taken.items() if not is_same_outcome(made(), KNOWN[run])]
 
 
-def same_outcome(a: Any, b: Any) -> bool:
+def is_same_outcome(a: Any, b: Any) -> bool:
     """Return whether two runs have the same outcome."""
     if isinstance(a, np.ndarray):
         return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
     if isinstance(a, Mapping):
-        return a.keys() == b.keys() and all(same_outcome(a[k], b[k]) for k in a)
+        return a.keys() == b.keys() and all(is_same_outcome(a[k], b[k]) for k in a)
     if isinstance(a, list | tuple):
-        return len(a) == len(b) and all(map(same_outcome, a, b))
+        return len(a) == len(b) and all(map(is_same_outcome, a, b))
     if is_dataclass(a):
-        return all(same_outcome(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+        return all(is_same_outcome(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
     return bool(a == b or (a != a and b != b))
 
 

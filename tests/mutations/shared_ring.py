@@ -119,7 +119,7 @@ def on_a_chain() -> Tries:
 
 def used() -> Tries:
     """Return Theorem 12: stored and useful state, batch by batch."""
-    from unit.test_bitmaps import wanted
+    from unit.test_bitmaps import is_wanted
 
     def use() -> pd.DataFrame:
         with fed(queries := selective()) as run:
@@ -127,7 +127,7 @@ def used() -> Tries:
             came = [(s, b, t) for s, each in enumerate(run.came) for b, t in each]
         ends = {b: max(t[3] for _, at, t in came if at <= b) for b in range(len(held))}
         needed = [
-            sum(wanted(queries, s, t, now) for s, at, t in came if at <= b)
+            sum(is_wanted(queries, s, t, now) for s, at, t in came if at <= b)
             for b, now in ends.items()
         ]
         return pd.DataFrame({"held": held, "of use": needed})
@@ -137,12 +137,12 @@ def used() -> Tries:
 
 def cost(queries: tuple[Query, ...], batches: int = 12, hosts: int = 1) -> dict[str, float]:
     """Return the cost of queries in one run."""
-    from unit.test_bitmaps import wanted
+    from unit.test_bitmaps import is_wanted
 
     with fed(queries, hosts, batches) as run:
         came = [(s, t) for s, each in enumerate(run.came) for _, t in each]
         counts = shared_ring_experiments.count_totals(run.events)
-        return counts | {"of use": sum(wanted(queries, s, t, run.clock) for s, t in came)}
+        return counts | {"of use": sum(is_wanted(queries, s, t, run.clock) for s, t in came)}
 
 
 def apart(queries: tuple[Query, ...], batches: int = 12) -> paper.IsolatedCosts:

@@ -60,7 +60,7 @@ EXPRESSIONS = (
 )  # fmt: skip
 
 
-def same(mine: Any, theirs: Any) -> bool:
+def is_same(mine: Any, theirs: Any) -> bool:
     return mine == theirs or (mine != mine and theirs != theirs)
 
 
@@ -92,4 +92,4 @@ def test_an_expression_means_the_same(
     mine = db.sql(f"SELECT {text} AS it FROM rows").to_arrow_table()["it"].to_pylist()
     theirs = answers[sql]
     assert kind == theirs[0]
-    assert all(map(same, mine, theirs[1])), (mine, theirs[1])
+    assert all(map(is_same, mine, theirs[1])), (mine, theirs[1])

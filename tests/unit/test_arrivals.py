@@ -11,7 +11,7 @@ from braid_lab.workloads.poisson_arrivals import EPOCH, MODULUS, Arrivals, draw_
 from duck import duck
 
 
-def near(found: float, mean: float) -> bool:
+def is_near(found: float, mean: float) -> bool:
     """Return whether a count is within five standard deviations of a Poisson mean."""
     return abs(found - mean) <= 5 * sqrt(mean)
 
@@ -68,7 +68,7 @@ def test_rates_change_in_the_middle():
         [(0, 100), (100, 200), (200, 300)], [(50, 0), (5, 20), (0, 80)], strict=True
     ):
         assert all(
-            near(n, 100 * r) for n, r in zip(counts[begin:end].sum(axis=0), rates, strict=True)
+            is_near(n, 100 * r) for n, r in zip(counts[begin:end].sum(axis=0), rates, strict=True)
         )
 
 
@@ -78,7 +78,7 @@ def test_bursts_have_two_rates_and_one_mean(theta: float):
     given = Arrivals((100.0, 100.0), seconds=2000, theta=theta, period=20)
     for s in range(2):
         micros = given.arrival_times(s)
-        assert near(len(micros), 100_000)
+        assert is_near(len(micros), 100_000)
         phase = np.bincount(micros % 20_000_000 // 500_000, minlength=40)
         halves = [np.roll(phase, -k)[:20].sum() for k in range(40)]
         assert max(halves) == pytest.approx(50_000 * (1 + theta), rel=0.03)

@@ -32,7 +32,7 @@ def choose_best(pairs: Ids, times: Mapping[str, list[int]], match: str) -> dict[
     return {left: rank[2] for left, rank in best.items()}
 
 
-def check_case(case: Case, match: str, placement: Any) -> bool:
+def passes_if_it_runs(case: Case, match: str, placement: Any) -> bool:
     """Check an as-of join with the condition of a case; return whether it is one that runs."""
     inner = table_kernels(case)
     if inner.kind != "rows":
@@ -61,4 +61,4 @@ def test_any_condition_has_the_best_of_its_pairs(seed: int) -> None:
     streams = random_streams(draw, rows=30)
     placement = PLACEMENTS[draw.choice(["Centralized()", "StaticGrid(hosts=5)"])]
     for _ in range(4):
-        check_case(random_case(draw, streams), draw.choice(MATCHES), placement)
+        passes_if_it_runs(random_case(draw, streams), draw.choice(MATCHES), placement)

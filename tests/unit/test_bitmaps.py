@@ -296,7 +296,9 @@ def test_theorem_12_selections_in_the_ring_keep_out_what_no_query_wants(tmp_path
     shared.check_state()
     up = Counted(tmp_path / "up", made(*(q.windows for q in queries)), hosts).fed(batches)
     of_use = sum(
-        wanted(queries, s, t, shared.clock) for s, came in enumerate(shared.came) for _, t in came
+        is_wanted(queries, s, t, shared.clock)
+        for s, came in enumerate(shared.came)
+        for _, t in came
     )
     ours, theirs = sum(shared.commits[-1].live_tuples), sum(up.commits[-1].live_tuples)
     assert of_use <= ours < 1.4 * of_use < theirs, (
@@ -304,7 +306,7 @@ def test_theorem_12_selections_in_the_ring_keep_out_what_no_query_wants(tmp_path
     )
 
 
-def wanted(queries: tuple[Query, ...], stream: int, t: tuple[int, ...], now: int) -> bool:
+def is_wanted(queries: tuple[Query, ...], stream: int, t: tuple[int, ...], now: int) -> bool:
     """Return whether a tuple can still serve a query."""
     return any(
         SELECTIONS[q.selections[stream]](t[2]) and now - t[3] < q.windows[stream] for q in queries
@@ -393,6 +395,6 @@ def test_a_rare_selection_on_one_stream_does_not_keep_the_state_of_another(tmp_p
     ]
     run = Counted(tmp_path / "run", queries, 1, streams=2).fed(batches)
     of_use = sum(
-        wanted(queries, s, t, run.clock) for s, came in enumerate(run.came) for _, t in came
+        is_wanted(queries, s, t, run.clock) for s, came in enumerate(run.came) for _, t in came
     )
     assert sum(run.commits[-1].live_tuples) <= 2 * of_use

@@ -157,7 +157,7 @@ def test_a_run_that_is_the_last_line_of_a_cell_shows_itself(monkeypatch):
     run.pause()
     run._ipython_display_()
     place, widget = shown
-    assert "braid-twin" in place.data
+    assert "braid-fallback" in place.data
     data, _ = widget._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data
     assert run.isPaused

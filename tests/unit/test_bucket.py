@@ -94,7 +94,7 @@ def test_what_was_brought_goes(url: str, tmp_path: Path, monkeypatch: pytest.Mon
     here = dict[int, int]()
 
     def give(results: pa.Table, batch: int) -> None:
-        here[batch] = len([*tmp_path.glob("braid-mirror-*/**/*.parquet")])
+        here[batch] = len([*tmp_path.glob("braid-run-cache-*/**/*.parquet")])
 
     run = start(url, foreachBatch=give)
     assert run.awaitTermination()
@@ -105,11 +105,11 @@ def test_what_was_brought_goes(url: str, tmp_path: Path, monkeypatch: pytest.Mon
     inspect_run(url)
     del run
 
-    def gone() -> bool:
+    def has_ended() -> bool:
         gc.collect()  # its thread may hold it a little longer
-        return not [*tmp_path.glob("braid-mirror-*")]
+        return not [*tmp_path.glob("braid-run-cache-*")]
 
-    wait_until(gone, "end of the mirrors")
+    wait_until(has_ended, "end of the local caches")
     ends_equal(StreamJoin.resume(url, STREAMS))
 
 
@@ -130,7 +130,7 @@ def test_an_older_state_is_not_needed(url: str, at_once: int) -> None:
 
 
 def test_of_several_that_put_a_new_object_one_does(there: ObjectStore) -> None:
-    def put(n: int) -> bool:
+    def try_put(n: int) -> bool:
         try:
             there.put_object("1", b"%d" % n, new=True)
         except FileExistsError:
@@ -138,7 +138,7 @@ def test_of_several_that_put_a_new_object_one_does(there: ObjectStore) -> None:
         return True
 
     with ThreadPoolExecutor(4) as pool:
-        won = [*pool.map(put, range(4))]
+        won = [*pool.map(try_put, range(4))]
     assert won.count(True) == 1 and there.get_object("1") == b"%d" % won.index(True)
 
 

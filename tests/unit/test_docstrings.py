@@ -34,7 +34,7 @@ def public(module: ModuleType) -> Iterator[tuple[str, object]]:
             yield name, item
 
 
-def said(name: str, item: object) -> bool:
+def is_described(name: str, item: object) -> bool:
     """Return whether there is a docstring other than a dataclass's generated signature."""
     text = inspect.getdoc(item)
     return bool(text) and not text.startswith(f"{name}(")
@@ -44,4 +44,4 @@ def said(name: str, item: object) -> bool:
 def test_everything_public_has_a_docstring(name: str) -> None:
     module = import_module(name)
     assert module.__doc__, f"{name} has no docstring"
-    assert [n for n, item in public(module) if not said(n, item)] == []
+    assert [n for n, item in public(module) if not is_described(n, item)] == []

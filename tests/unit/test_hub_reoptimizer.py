@@ -65,7 +65,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
 
 
 def looks(hub: Hub, reoptimizer: Reoptimizer) -> set[Item]:
-    """Return everything that is re-planned until the hub is at rest."""
+    """Return everything that is re-planned until the hub is settled."""
     hub.looked.clear()
     while not reoptimizer.is_settled:
         reoptimizer.review_next()

@@ -153,7 +153,7 @@ def test_a_log_that_was_not_opened_is_not_read(tmp_path: Path) -> None:
         lambda: closed.events_of_type(BatchCommitted),
         lambda: closed.event_count,
         lambda: closed.append_events([START]),
-        lambda: closed.trim(1, False),
+        lambda: closed.try_trim(1, False),
     ]
     for use in uses:
         with pytest.raises(RuntimeError, match=r"events\.jsonl is used before it was opened"):
@@ -171,7 +171,7 @@ def test_totals_are_of_all_batches_whatever_is_kept(tmp_path: Path) -> None:
     some.begin_log(everything[:1])
     some.append_events(everything[1:])
     for batch in (20, 33):
-        assert some.trim(batch, False)
+        assert some.try_trim(batch, False)
         found = fold_events(some.read_since(0)).totals
         assert replace(found, ratio_max=whole.ratio_max) == whole
         (gone,) = some.events_of_type(EventsTrimmed)
@@ -325,7 +325,7 @@ def test_queries_that_are_gone_leave_no_lines(tmp_path: Path) -> None:
         happened += [QueryRemoved(n, "first")] if n == 2 else []
         happened += [QueryAdded(n, "late", 3, {}, {}, {})] if n == 5 else []
         some.append_events([*happened, BatchPlanned(n), commit(n)])
-        if n % 10 == 9 and some.trim(n - 1, False):
+        if n % 10 == 9 and some.try_trim(n - 1, False):
             sizes.append(some.path.stat().st_size)
     assert len(sizes) > 5 and max(sizes) < 1.1 * min(sizes[1:])
     (gone,) = some.events_of_type(EventsTrimmed)
@@ -423,7 +423,7 @@ def test_numbers_stay_whatever_is_dropped(
         if data.draw(st.integers(0, 9)) == 0:
             before = some.describe_prefix(last, *ends[n])
             asked = data.draw(st.integers(0, n))
-            kept = asked if some.trim(asked, False) else kept
+            kept = asked if some.try_trim(asked, False) else kept
             again = EventLog(some.path, most, len(first))
             again.open_prefix(before)
             again.check_prefix(before)

@@ -218,12 +218,12 @@ def test_who_launches_while_spark_starts_has_the_only_run(small: SimpleNamespace
         go.wait(1)
         raise RuntimeError("no more is needed")
 
-    def pressed() -> bool:
+    def is_interrupted() -> bool:
         panel.start.click()
         return True
 
     panel = LaunchPanel(launch, {"hosts": W.IntText(2)}, {})
-    small.awaitTermination = pressed
+    small.awaitTermination = is_interrupted
     live_runs.warm_up(panel)
     go.set()
     panel.wait_for_work(10)

@@ -21,18 +21,18 @@ pytestmark = pytest.mark.unit
 TEXTS = ["abc", "xyz", "a%", "ABC", "", None]
 PATTERNS = ["a%", "_b%", "a!%", "%", None]
 NEGATED: dict[str, Callable[[str, str], bool]] = {
-    "a.s NOT LIKE b.p": lambda s, p: not like(s, p),
-    "NOT a.s LIKE b.p": lambda s, p: not like(s, p),
-    "NOT (a.s NOT LIKE b.p)": lambda s, p: like(s, p),
-    "a.s NOT LIKE b.p ESCAPE '!'": lambda s, p: not like(s, p, "!"),
-    "a.s NOT LIKE b.p AND a.s NOT LIKE 'x%'": lambda s, p: not like(s, p) and s[:1] != "x",
+    "a.s NOT LIKE b.p": lambda s, p: not is_like(s, p),
+    "NOT a.s LIKE b.p": lambda s, p: not is_like(s, p),
+    "NOT (a.s NOT LIKE b.p)": lambda s, p: is_like(s, p),
+    "a.s NOT LIKE b.p ESCAPE '!'": lambda s, p: not is_like(s, p, "!"),
+    "a.s NOT LIKE b.p AND a.s NOT LIKE 'x%'": lambda s, p: not is_like(s, p) and s[:1] != "x",
     "a.s NOT LIKE 'a!%' ESCAPE '!' AND b.p NOT LIKE '|_b%' ESCAPE '|'": (
         lambda s, p: s != "a%" and not p.startswith("_b")
     ),
 }
 
 
-def like(text: str, pattern: str, escape: str = "") -> bool:
+def is_like(text: str, pattern: str, escape: str = "") -> bool:
     """Return whether a text matches a pattern, by a regular expression."""
     parts, letters = [], iter(pattern)
     for letter in letters:
@@ -106,9 +106,9 @@ def test_a_hub_knows_not_like_between_streams_in_filters_and_in_what_it_selects(
         "b [RANGE UNBOUNDED] WHERE a.s NOT LIKE b.p AND a.s NOT LIKE 'x%' AND a.n >= b.n - 9"
     )
     wanted = Counter(
-        (i, k, not like(p, "%"))
+        (i, k, not is_like(p, "%"))
         for i, s in enumerate(TEXTS)
         for k, p in enumerate(PATTERNS)
-        if s is not None and p is not None and not like(s, p) and s[:1] != "x"
+        if s is not None and p is not None and not is_like(s, p) and s[:1] != "x"
     )
     assert wanted and asked(streams, sql, tmp_path) == wanted

@@ -58,7 +58,7 @@ def join_by_sql(tuples: list[Tuple], how: str, window: int | None) -> Counter[An
         return Counter(db.execute(sql).fetchall())
 
 
-def match_keys(a: Tuple, b: Tuple) -> bool:
+def has_matching_keys(a: Tuple, b: Tuple) -> bool:
     return a.values["k"] == b.values["k"] and a.values["x"] <= b.values["x"]
 
 
@@ -68,7 +68,7 @@ def test_the_final_state_is_that_of_sql(how: str, window: int | None) -> None:
     for seed in range(8):
         tuples = draw_tuples(random.Random(seed), 2, 6, 6)
         reach = clocks.reach_of_windows((window, window))
-        outcome = run_join(tuples, JoinRules(match_keys, reach, how, (9, 9), ends=(5, 5)))
+        outcome = run_join(tuples, JoinRules(has_matching_keys, reach, how, (9, 9), ends=(5, 5)))
         found = Counter(ids for _, ids in outcome.results)
         assert found == join_by_sql(tuples, how, window)
         check_answers(tuples, outcome, how)
@@ -76,7 +76,7 @@ def test_the_final_state_is_that_of_sql(how: str, window: int | None) -> None:
 
 def check_answers(tuples: list[Tuple], outcome: Outcome, how: Any) -> None:
     """Each preserved tuple has one answer, not before its batch, and matched ones have a pair."""
-    preserved = JoinRules(match_keys, FULL, how).preserved
+    preserved = JoinRules(has_matching_keys, FULL, how).preserved
     arrived = {(t.stream, t.id): t.batch for t in tuples if t.stream in preserved}
     assert Counter((a.stream, a.id) for a in outcome.answers) == Counter([*arrived])
     paired = {(s, id) for _, ids in outcome.pairs for s, id in enumerate(ids)}
@@ -86,17 +86,17 @@ def check_answers(tuples: list[Tuple], outcome: Outcome, how: Any) -> None:
 
 
 def test_kept_streams_of_three_are_those_of_a_left_join_of_the_rest() -> None:
-    def match_all(a: Tuple, b: Tuple, c: Tuple) -> bool:
+    def is_match(a: Tuple, b: Tuple, c: Tuple) -> bool:
         return a.values["k"] == b.values["k"] == c.values["k"] and a.values["x"] < c.values["x"]
 
     for seed in range(4):
         tuples = draw_tuples(random.Random(seed), 3, 4, 3)
         reach = clocks.reach_of_windows((None,) * 3)
-        outcome = run_join(tuples, JoinRules(match_all, reach, (0, 2)))
+        outcome = run_join(tuples, JoinRules(is_match, reach, (0, 2)))
         check_answers(tuples, outcome, (0, 2))
         sides = [[t for t in tuples if t.stream == s and t.meets] for s in range(3)]
         pairs = [(a, b, c) for a in sides[0] for b in sides[1] for c in sides[2]]
-        complete = {tuple(t.id for t in p) for p in pairs if match_all(*p)}
+        complete = {tuple(t.id for t in p) for p in pairs if is_match(*p)}
         assert {ids for _, ids in outcome.pairs} == complete
         alone = [ids for _, ids in outcome.results if None in ids]
         assert len(alone) == sum(not a.is_matched for a in outcome.answers)

@@ -42,12 +42,12 @@ def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
     warmed = threading.Event()
     showing.display_panel(panel, panel.screen, warm=warmed.set)
     place, widget = shown[:2]
-    assert "braid-twin" in place.data and "braid-live" in widget._dom_classes
+    assert "braid-fallback" in place.data and "braid-live" in widget._dom_classes
     assert panel in widget.children
     assert taken.wait(60) and "batch 3 of 3" in shown[2].data
     assert warmed.wait(60), "what launches need is made ready meanwhile"
     panel.finish(None)
-    assert len(shown) == 4 and "braid-twin" in shown[3].data
+    assert len(shown) == 4 and "braid-fallback" in shown[3].data
 
 
 def test_nothing_is_made_ready_where_nobody_can_press_and_a_failure_is_told(monkeypatch, caplog):

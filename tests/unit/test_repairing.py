@@ -152,7 +152,7 @@ def test_a_file_that_goes_while_it_is_looked_at_is_named(
         real(store.results, file.name)
 
 
-def written_otherwise(file: Path, found: Any) -> bool:
+def try_write_otherwise(file: Path, found: Any) -> bool:
     """Write the file as another version of pyarrow may."""
     pq.write_table(pa.concat_tables(found), file, compression="snappy", write_page_checksum=True)
     return True
@@ -169,7 +169,7 @@ def test_a_repair_that_is_killed_has_told_sizes_first(
     file.unlink()
     compact = run / "results" / "_spark_metadata" / "9.compact"
     compact.write_text(compact.read_text() + '\n{"path":')
-    monkeypatch.setattr(result_compactor, "_try_write_tables", written_otherwise)
+    monkeypatch.setattr(result_compactor, "_try_write_tables", try_write_otherwise)
     real = os.replace
 
     def replace(source: Any, target: Any) -> None:
@@ -356,7 +356,7 @@ def test_a_cut_of_the_power_leaves_no_file_that_its_log_says_to_be_smaller(
     """The entry of Spark's log is on disk before the restored file."""
     file = Path(of_batches(run, 3, 6)[1])
     file.unlink()
-    monkeypatch.setattr(result_compactor, "_try_write_tables", written_otherwise)
+    monkeypatch.setattr(result_compactor, "_try_write_tables", try_write_otherwise)
     disk, log = RecordingFileSystem(), f"{run}/results/_spark_metadata"
     with replace_file_system(disk):
         repair_run(run)
@@ -390,7 +390,7 @@ def test_a_merged_file_is_made_anew(
     assert main(["check", str(run)]) == 1
     assert f": `braid repair {run}` rebuilds {file.name}, from" in capsys.readouterr().out
     if way == "written otherwise":
-        monkeypatch.setattr(result_compactor, "_try_write_tables", written_otherwise)
+        monkeypatch.setattr(result_compactor, "_try_write_tables", try_write_otherwise)
     assert main(["repair", str(run)]) == 0
     assert "rebuilt: 000003-000005.parquet, from" in capsys.readouterr().out
     assert (file.read_bytes() == body) == (way != "written otherwise")
@@ -425,7 +425,7 @@ def test_a_repair_that_cannot_be_changes_nothing(
     with pytest.raises(ValueError, match="cannot go back to batch 6; it can to 0, 11, 12"):
         repair_run(run, 5)
     assert {f: f.read_bytes() for f in run.rglob("*") if f.is_file()} == before
-    monkeypatch.setattr(result_compactor, "_try_write_tables", written_otherwise)
+    monkeypatch.setattr(result_compactor, "_try_write_tables", try_write_otherwise)
     (made,) = repair_run(run, 10)
     assert made.startswith("000003-000005.parquet, from")
     assert RunStore(run).log.committed_batches() == [*range(11)] and check_run(run)[0] == []

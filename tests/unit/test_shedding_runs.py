@@ -325,13 +325,13 @@ def test_a_resumed_run_is_that_which_was_not_interrupted(shed, stops, tmp_path, 
             if not attempt
             else StreamJoin.resume(folder, STREAMS)
         )
-        if not left_before(run):
+        if not has_left_before(run):
             break
     assert weighed(run) == weighed(whole)
     assert harvests(run) == harvests(whole)
 
 
-def left_before(run: Any) -> bool:
+def has_left_before(run: Any) -> bool:
     """Return whether the run was interrupted."""
     try:
         run.awaitTermination()

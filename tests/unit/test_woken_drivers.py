@@ -151,7 +151,7 @@ def now_and_then(
     raise AssertionError("it never ends")
 
 
-def begun(machine: Machine, batch: int) -> bool:
+def has_begun(machine: Machine, batch: int) -> bool:
     """Return whether a run has progressed to writing the state after a batch."""
     folder = machine.files.find(f"{RUN}/commits")
     names = {*folder.names} if isinstance(folder, Folder) else set[str]()
@@ -159,13 +159,13 @@ def begun(machine: Machine, batch: int) -> bool:
     return any(int(name[6:12]) >= batch for name in names if name.startswith("state-"))
 
 
-def late(machine: Machine) -> bool:
+def is_late(machine: Machine) -> bool:
     """From the batch before Spark's log has all lines, up to the next roll-up."""
-    return begun(machine, 8) and not begun(machine, 12)
+    return has_begun(machine, 8) and not has_begun(machine, 12)
 
 
-def early(machine: Machine) -> bool:
-    return not begun(machine, 1)
+def is_early(machine: Machine) -> bool:
+    return not has_begun(machine, 1)
 
 
 @pytest.fixture(autouse=True)
@@ -197,7 +197,7 @@ COMMITS = [
 
 @pytest.mark.parametrize("change", COMMITS)
 def test_asleep_in_a_commit(change: str) -> None:
-    assert sleeps(change, begin, late, go_on)
+    assert sleeps(change, begin, is_late, go_on)
 
 
 KEPT = [
@@ -214,7 +214,7 @@ KEPT = [
 def test_asleep_while_the_oldest_results_go(change: str) -> None:
     """With ``keep``: each roll-up drops results beyond it."""
     keep_some = partial(begin, keep="1 kB")
-    assert sleeps(change, keep_some, late, keep_some)
+    assert sleeps(change, keep_some, is_late, keep_some)
 
 
 DELIVERS = ["sink begin", "sink commit", "write .sink-progress.json", "replace sink-progress.json"]
@@ -228,7 +228,7 @@ def test_asleep_while_a_sink_is_given_results(change: str) -> None:
     machine = Machine()
     sink = TransactionalSink(lambda operation: machine.step(operation, f"{RUN}/sink") < 1)
     give = partial(begin, foreachBatch=sink.give)
-    assert sleeps(change, give, late, give, machine=machine)
+    assert sleeps(change, give, is_late, give, machine=machine)
     assert describe_difference(sum(sink.taken, Counter()), WANTED) == ""
 
 
@@ -252,7 +252,7 @@ def test_asleep_before_a_request_to_a_bucket(change: str, monkeypatch: pytest.Mo
     machine = Machine()
     sink = TransactionalSink(lambda operation: machine.step(operation, "sink") < 1)
     give = partial(begin, URL, foreachBatch=sink.give)
-    assert sleeps(change, give, late, give, machine=machine, place=URL)
+    assert sleeps(change, give, is_late, give, machine=machine, place=URL)
     with machine.simulated():
         give()
     assert describe_difference(sum(sink.taken, Counter()), WANTED) == ""
@@ -274,7 +274,7 @@ BEGINS = [
 @pytest.mark.parametrize("change", BEGINS)
 def test_asleep_while_it_begins(change: str) -> None:
     """Before its input is complete, another driver starts the same run."""
-    assert sleeps(change, begin, early, begin)
+    assert sleeps(change, begin, is_early, begin)
 
 
 def stop_early(machine: Machine) -> None:
@@ -287,7 +287,7 @@ def stop_early(machine: Machine) -> None:
 
 
 def is_before_its_end(machine: Machine) -> bool:
-    return not begun(machine, 11)
+    return not has_begun(machine, 11)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def back() -> None:
     "change", [c for c in COMMITS if "spark" not in c and "checkpoint" not in c]
 )
 def test_asleep_while_a_repair_goes_back(change: str) -> None:
-    assert sleeps(change, begin, late, back)
+    assert sleeps(change, begin, is_late, back)
 
 
 @pytest.mark.parametrize("goes_back_to", [-2, -1])
@@ -342,12 +342,12 @@ def test_asleep_at_any_change_of_a_repair(goes_back_to: int) -> None:
 @pytest.mark.skipif(not EVERY, reason="BRAID_SLEEP_EVERY says how often")
 @pytest.mark.parametrize("second", [go_on, back])
 def test_asleep_at_any_change_of_a_commit(second: Callable[[], None]) -> None:
-    now_and_then(begin, late, second)
+    now_and_then(begin, is_late, second)
 
 
 @pytest.mark.skipif(not EVERY, reason="BRAID_SLEEP_EVERY says how often")
 def test_asleep_at_any_change_while_it_begins() -> None:
-    now_and_then(begin, early, begin)
+    now_and_then(begin, is_early, begin)
 
 
 @pytest.mark.skipif(not EVERY, reason="BRAID_SLEEP_EVERY says how often")

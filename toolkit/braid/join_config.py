@@ -243,6 +243,7 @@ def parse_join(
         if mark.column == times.get(alias)
     }
     lateness = parse_lateness(given.lateness, [*schemas], delays)
+    check_bool(given.check, "check")
     return kind(
         schemas,
         given.on,
@@ -253,7 +254,7 @@ def parse_join(
         parse_duration(given.ahead, "ahead"),
         _parse_partitions(given.partitions),
         check_int(given.seed, "seed", 0, _LARGEST_SEED),
-        check_bool(given.check, "check"),
+        given.check,
         given.executor,
         given.shed,
         parse_memory_limit(given.driver_memory),

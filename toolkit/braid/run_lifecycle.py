@@ -150,7 +150,8 @@ class RunLifecycle(ABC):
 
         ``timeout``: default: no limit. Raises the error of a failed run.
         """
-        ended = wait_interruptibly(self._ended, timeout)
+        wait_interruptibly(self._ended, timeout)
+        ended = self._ended.is_set()
         if ended and (error := self.exception()) is not None:
             raise error
         return ended

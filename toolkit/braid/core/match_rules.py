@@ -196,9 +196,8 @@ def parse_match(
         tolerance = normalize_duration(tolerance, "tolerance", zero=True)
     if isinstance(tolerance, Decimal):
         tolerance = float(tolerance)
-    return MatchOptions(
-        match, columns, tolerance, check_bool(strict, "strict"), _parse_ties(ties, schemas)
-    )
+    check_bool(strict, "strict")
+    return MatchOptions(match, columns, tolerance, strict, _parse_ties(ties, schemas))
 
 
 def make_time_rule(options: MatchOptions, columns: Sequence[str]) -> MatchRule:

@@ -64,7 +64,7 @@ class ByteBudget:
     def __init__(self, most: int = sys.maxsize) -> None:
         self._left, self._turn = most, threading.Lock()
 
-    def reserve(self, size: int) -> bool:
+    def try_reserve(self, size: int) -> bool:
         """Reserve bytes. Return whether the limit is still met."""
         with self._turn:
             self._left -= size
@@ -114,7 +114,7 @@ class _Counted(ArrowStreamSerializer):
         size = 0
         for batch in super().load_stream(stream):
             size += batch.nbytes
-            if not self.allowed.reserve(batch.nbytes):
+            if not self.allowed.try_reserve(batch.nbytes):
                 raise CollectLimitExceeded(size)
             yield batch
 

@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 from braid.core.reserved_columns import ROUTING
 from braid.kernels.join_spec import GeneratedColumn, StreamLayout
 
-_ECHOES = {
+_GENERATED = {
     r"cast\(\(`([^`]+)`\) as bigint\)": (
         (T.ByteType, T.ShortType, T.IntegerType, T.LongType),
         "int64",
@@ -47,14 +47,14 @@ def make_layouts(
     layouts = []
     omitted = omitted or (None,) * len(frames)
     for frame, wanted, unsent in zip(frames, expressions, omitted, strict=True):
-        echoes = [
+        generated = [
             GeneratedColumn(name, *same)
             for name, sql in wanted.items()
-            if (same := _match_echo_column(frame, sql))
+            if (same := _match_generated_column(frame, sql))
         ]
-        echo_names = {echo.name for echo in echoes}
+        generated_names = {column.name for column in generated}
         computed = frame.selectExpr(
-            *(f"{sql} AS `{name}`" for name, sql in wanted.items() if name not in echo_names)
+            *(f"{sql} AS `{name}`" for name, sql in wanted.items() if name not in generated_names)
         )
         used: dict[str, int] = {}
         stream_columns = []
@@ -65,13 +65,13 @@ def make_layouts(
             if n > len(slots.setdefault(kind, [])):
                 slots[kind].append(f"__c{sum(map(len, slots.values()))}")
             stream_columns.append((field.name, slots[kind][n - 1]))
-        layouts.append(StreamLayout(tuple(stream_columns), tuple(echoes)))
+        layouts.append(StreamLayout(tuple(stream_columns), tuple(generated)))
     return tuple(layouts)
 
 
-def _match_echo_column(frame: DataFrame, sql: str) -> tuple[str, str] | None:
+def _match_generated_column(frame: DataFrame, sql: str) -> tuple[str, str] | None:
     """Return the column that an expression copies and the copy's Arrow type; None: no copy."""
-    for pattern, (types, arrow) in _ECHOES.items():
+    for pattern, (types, arrow) in _GENERATED.items():
         if same := re.fullmatch(pattern, sql):
             field = next(f for f in frame.schema.fields if f.name.lower() == same[1].lower())
             return (field.name, arrow) if isinstance(field.dataType, types) else None

@@ -221,13 +221,13 @@ def _concat_batches(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def exchange_partials(tasks: list[HostTask]) -> bool:
-    """Move partial results to the tasks that continue them. Return whether there were any."""
-    some = False
+def exchange_partials(tasks: list[HostTask]) -> int:
+    """Move partial results to the tasks that continue them. Return the number of shipments."""
+    count = 0
     for task in tasks:
         for partitions, place, partials in task.shipments():
-            some = True
+            count += 1
             for p in partitions:
                 tasks[p].receive(place, partials)
         task.probing.leaving, task.releasing.leaving = {}, []
-    return some
+    return count

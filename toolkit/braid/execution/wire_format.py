@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from braid.core.irregular_rows import UNTIMED
 from braid.core.plan import Keys
-from braid.core.reserved_columns import COIN, MARK, MEETS, NO_TIME, ROUTING, TIME, WEIGHT
+from braid.core.reserved_columns import MARK, MEETS, NO_TIME, ROUTING, SAMPLING_HASH, TIME, WEIGHT
 from braid.kernels.block_builder import replace_column
 from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_known_rows
 from braid.kernels.join_spec import BatchSpec, take_rows
@@ -205,7 +205,7 @@ def encode_partials(partial: PartialMatches, place: tuple[int, int, int]) -> byt
     if partial.weights is not None:
         names, columns = [*names, WEIGHT], [*columns, pa.array(partial.weights)]
     if partial.sampling_hashes is not None:
-        names, columns = [*names, COIN], [*columns, pa.array(partial.sampling_hashes)]
+        names, columns = [*names, SAMPLING_HASH], [*columns, pa.array(partial.sampling_hashes)]
     schema = pa.schema(
         zip(names, (c.type for c in columns), strict=True), metadata={"place": json.dumps(place)}
     )
@@ -222,7 +222,7 @@ def decode_partials(body: bytes) -> tuple[PartialMatches, tuple[int, int, int]]:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name == WEIGHT:
             weights = column.to_numpy()
-        elif name == COIN:
+        elif name == SAMPLING_HASH:
             coins = column.to_numpy()
         else:
             parts[int(name)] = (BlockRows(pa.RecordBatch.from_struct_array(column)), at)

@@ -69,7 +69,7 @@ class StreamLayout:
     def union_column(self, name: str) -> str:
         """Return the column of the union from which a column is read."""
         return dict(self.column_slots)[
-            {echo.name: echo.source for echo in self.generated_columns}.get(name, name)
+            {copy.name: copy.source for copy in self.generated_columns}.get(name, name)
         ]
 
     def extract_rows(self, rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
@@ -101,7 +101,7 @@ class JoinSpec:
 
     - ``columns``: the user's column names by stream.
     - ``reach``: bounds of event times; they say how long tuples are held.
-    - ``folder``: folder of the run; with an object store, the driver's mirror of it.
+    - ``folder``: folder of the run; with an object store, the driver's local cache of it.
     - ``utility_rule``: value of results, in a run that sheds load.
     - ``fsync``: whether tasks force files to disk before they report them.
     - ``object_store_url``: URL of a run in an object store; empty: none.

@@ -92,7 +92,7 @@ class EventArchive:
     def trim_log(self) -> None:
         """Trim events as results expire."""
         since = self._log.first_retained_batch
-        if since and self.file.trim(since, self._medium.force):
+        if since and self.file.try_trim(since, self._medium.force):
             LOGGER.info("events are kept from batch %d on", since)
 
     def check_file(self) -> None:

@@ -263,7 +263,7 @@ class EventLog:
                 crc, at = zlib.crc32(some, crc), at + len(some)
         return EventPrefix(count, size, crc, self._starts[: -(-count // _STRIDE)])
 
-    def trim(self, first: int, force: bool) -> bool:
+    def try_trim(self, first: int, force: bool) -> bool:
         """Trim the events of batches before ``first`` once they are a third of the file.
 
         The file is replaced atomically. Returns whether events were trimmed.

@@ -59,7 +59,7 @@ class RemoteMedium:
 
     def __init__(self, url: str) -> None:
         self._bucket = open_object_store(url.rstrip("/"))
-        self.folder = temp_dirs.make_temp_dir("mirror")
+        self.folder = temp_dirs.make_temp_dir("run-cache")
         self._going = weakref.finalize(self, temp_dirs.remove_temp_dir, self.folder)
         self._going.atexit = False
         self.url = self.where = self._bucket.url

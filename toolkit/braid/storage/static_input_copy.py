@@ -66,7 +66,7 @@ class InputSnapshot:
             if folder.name not in stored_names
             for file in current_file_system().find_files(folder, "*.parquet")
         ]
-        with current_workers().open_pool("braid-seal", 8) as pool:
+        with current_workers().open_pool("braid-checksum", 8) as pool:
             checksums = [*pool.map(partial(durable_files.checksum_file, force=force), files)]
         parts: InputChecksums = {}
         for file, checksum in zip(files, checksums, strict=True):

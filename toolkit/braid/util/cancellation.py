@@ -35,8 +35,8 @@ PART = 0.5
 """Maximum seconds of one part of a wait."""
 
 
-def wait_interruptibly(event: threading.Event, timeout: float | None = None) -> bool:
-    """Wait for an event, at most ``timeout`` seconds, and return whether it was set.
+def wait_interruptibly(event: threading.Event, timeout: float | None = None) -> None:
+    """Wait for an event, at most ``timeout`` seconds.
 
     The wait consists of short parts. Python handles an interrupt (Ctrl-C, Jupyter's stop button)
     only after a system call. asyncio has the system restart such calls, so one long wait would end
@@ -45,5 +45,4 @@ def wait_interruptibly(event: threading.Event, timeout: float | None = None) -> 
     end = inf if timeout is None else time.monotonic() + timeout
     while not event.wait(max(0.0, min(PART, end - time.monotonic()))):
         if time.monotonic() >= end:
-            return event.is_set()
-    return True
+            return

@@ -115,11 +115,10 @@ def check_seconds(value: Any, what: str, most: float) -> float:
     return float(value)
 
 
-def check_bool(value: Any, what: str) -> bool:
-    """Return True or False. Raises ValueError for anything else."""
+def check_bool(value: Any, what: str) -> None:
+    """Raise ValueError unless a value is True or False."""
     if not isinstance(value, bool):
         raise ValueError(f"{what} is {format_value(value)}; it must be True or False")
-    return value
 
 
 def check_choice(value: Any, what: str, options: Collection[str], or_else: str = "") -> str:

@@ -10,8 +10,8 @@ from IPython.display import HTML, display
 
 _HIDDEN = (
     "<style>"
-    ".jp-OutputArea-child:has(.braid-twin):has(+ .jp-OutputArea-child .braid-live),"
-    ".jp-OutputArea-child:has(.braid-twin) + .jp-OutputArea-child:not(:has(.braid-live))"
+    ".jp-OutputArea-child:has(.braid-fallback):has(+ .jp-OutputArea-child .braid-live),"
+    ".jp-OutputArea-child:has(.braid-fallback) + .jp-OutputArea-child:not(:has(.braid-live))"
     "{display:none}</style>"
 )
 """The style that hides the picture while the widget after it is alive, else the widget's error
@@ -45,4 +45,4 @@ class StaticFallback:
 
 
 def _wrap_html(html: str) -> HTML:
-    return HTML(f'{_HIDDEN}<div class="braid-twin">{html}</div>')  # type: ignore[no-untyped-call]
+    return HTML(f'{_HIDDEN}<div class="braid-fallback">{html}</div>')  # type: ignore[no-untyped-call]

@@ -33,7 +33,7 @@ from braid_widgets.cockpit.page import CSS, FRAMES, load_events, page_html, reco
 from braid_widgets.reuse.hub_run import get_batch_number
 from braid_widgets.slices import query_details
 
-TWIN = 60
+FALLBACK_FRAMES = 60
 """Maximum number of frames of the picture saved with a notebook."""
 Imagine = Callable[[list[Any], str, int, int], Any]
 """A function for what-ifs: events, placement name, hosts and start batch to a baseline curve.
@@ -72,7 +72,7 @@ class Cockpit(anywidget.AnyWidget):
         self._follower: RunFollower | None = None
         self._showing: LiveUpdater | None = None
         self._folded: FrameCollector | None = None
-        self._twins: list[StaticFallback] = []
+        self._fallbacks: list[StaticFallback] = []
         self._imagine, self._offers = imagine, offers
         self.describe_query: Callable[[str], str] | None = None
         self._imagining: threading.Thread | None = None
@@ -151,7 +151,7 @@ class Cockpit(anywidget.AnyWidget):
         self.error = error
         assert self._showing is not None
         self._showing.finish(error)
-        for static_view in self._twins:
+        for static_view in self._fallbacks:
             static_view.refresh()
         ended(error)
 
@@ -300,7 +300,7 @@ class Cockpit(anywidget.AnyWidget):
             display(HTML(self.to_html()))  # type: ignore[no-untyped-call]
             return
         self.add_class("braid-live")
-        self._twins.append(StaticFallback(_Alive(self), lambda: self.to_html(TWIN)))
+        self._fallbacks.append(StaticFallback(_Alive(self), lambda: self.to_html(FALLBACK_FRAMES)))
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Return the widget if a user can interact with it, else only HTML."""
@@ -309,7 +309,11 @@ class Cockpit(anywidget.AnyWidget):
             return {"text/html": self.to_html(), "text/plain": plain}, {}
         shown = super()._repr_mimebundle_(**options)
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-        return {**(data or {}), "text/html": self.to_html(TWIN), "text/plain": plain}, metadata
+        return {
+            **(data or {}),
+            "text/html": self.to_html(FALLBACK_FRAMES),
+            "text/plain": plain,
+        }, metadata
 
 
 class _Alive:
