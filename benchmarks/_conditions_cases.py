@@ -82,7 +82,7 @@ def _shifted_plane(random: np.random.Generator, rows: int) -> Columns:
 
 
 def _keyed(keys: int) -> Make:
-    """Return a maker of keys and times; about ``PARTNERS`` times of a key lie within the reach."""
+    """Return a maker of keys and times; about ``PARTNERS`` times of a key are within the reach."""
 
     def make(random: np.random.Generator, rows: int) -> Columns:
         chosen = random.integers(0, keys, rows)

@@ -21,8 +21,8 @@ REASONS = {
     "one thread / two": (
         "Needs two idle cores, and this machine shares its two. Counted by the CPU time of the "
         "longer thread of each stage, the stages take 478 ms on one thread and 277 ms on two; "
-        "93 ms of 571 are not shared: reading, planning, commit, checksums. So two idle cores "
-        "would give about 1.5. The second thread adds 3 % of CPU, so threads hardly wait for a "
+        "93 ms of 571 are not shared: reading, planning, commit, checksums. Two idle cores would "
+        "therefore give about 1.5. The second thread adds 3 % of CPU, so threads hardly wait for a "
         "lock."
     ),
     "hash, 256 hosts / 1, CPU": (
@@ -55,7 +55,7 @@ REASONS = {
         "benchmark does not count file calls on Spark."
     ),
 }
-"""By the end of a measure's name."""
+"""Reasons by the end of a measure's name."""
 
 
 def find_reason(name: str) -> str | None:

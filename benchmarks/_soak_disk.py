@@ -1,6 +1,6 @@
 """Measure the time that the file system alone needs for the files of a commit.
 
-This time may grow during a run, whatever Braid does: for every new file, ext4 without a journal
+This time may grow during a run independently of Braid: for every new file, ext4 without a journal
 scans the files removed in the last minutes.
 """
 

@@ -4,7 +4,8 @@ Both read the same files, write every result to Parquet and keep durable state. 
 a process of its own, in a plain session, with two shuffle partitions and its fastest durable store:
 RocksDB with changelog checkpoints, without row counting, and version 4 of the join's state. At the
 end of the input Spark runs one more batch without rows, and reports the rows that are unmatched by
-then. So the pairs of both must be equal, and each unmatched row of Braid's must be one of Spark's.
+then. The pairs of both must therefore be equal, and each unmatched row of Braid's must be one of
+Spark's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Measure the cockpit in Chromium: frames a second, time to paint, first motion, first own batch.
 
 A recording of 64 hosts plays in a page of 1400 x 900 pixels, without a graphics card. A frame is a
-call of the browser's animation clock; its paint is what the page does in it. First picture and
+call of the browser's animation clock; its paint is the work of the page in it. First picture and
 first motion are counted from opening the page. The own run is a join of two tables in this process,
 warm, which another page follows; it counts from ``start`` until its first batch is drawn. Minutes
 of play are simulated: the page's clock is a fake one, which fires every frame; then its elements

@@ -6,10 +6,11 @@ sides. Time is that of the median batch, without the first. A hub with one query
 with the same query run in turns. The median of the ratios of neighboring runs counts, without the
 first two: one run of few batches may take twice as long as the next.
 
-Required: one hub takes at most a sixth of the batch time of separate hubs, a fifth of the bytes
-into operators, a quarter of the comparisons and a fifth of the state. A hub with one query takes at
-most 1.3 times a SharedJoin. Deploying a query that an operator already answers takes at most 0.2 of
-a median batch; deploying one that relaxes an operator, which is rebuilt from history, at most 5.
+Required: one hub takes at most a sixth of the batch time of separate hubs. It takes at most a fifth
+of the bytes into operators, a quarter of the comparisons and a fifth of the state. A hub with one
+query takes at most 1.3 times a SharedJoin. Deploying a query that an operator already answers takes
+at most 0.2 of a median batch; deploying one that relaxes an operator, which is rebuilt from
+history, at most 5.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Left and full joins take tables in ten batches within twenty seconds of event time. A share of the
 rows of each stream has no partner, the others have about five. A left join must have the inner
-join's results and a row for each tuple of its first stream that is in none of them, and a full join
-those of both. The kinds run in turns. The stored bytes are those of the block files and the
-manifest after the batch in which most rows are held, without windows.
+join's results, and a row for each tuple of its first stream that is in none of them. A full join
+must have such rows of both streams. The kinds run in turns. The stored bytes are those of the block
+files and the manifest after the batch in which most rows are held, without windows.
 
 Trades and quotes of 1,000 symbols come in ten batches. The latest quote of each trade within a
 tolerance is found, and the inner join makes all pairs within it, about ten for each trade. pandas'

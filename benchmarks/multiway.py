@@ -1,13 +1,13 @@
 """Compare Braid's placements on a three-way windowed join with a chain of two Spark joins.
 
-Spark's joins run in a process of their own, in a plain session, with two shuffle partitions and the
-faster of its state stores, in memory with version 2 of the join's state. Braid's placements have 16
-hosts. All have the same files, results in Parquet and durable state. The condition is an equality,
-because the built-in join needs one. All contenders run in turns: first on a tenth of the rows, to
-compile everything, then on all rows. Spark's chain may miss a few results at the very edge of a
-window, because its watermarks are in milliseconds and event times in microseconds. The placements
-must agree exactly. With --rocksdb 1 the chain also runs on RocksDB, with version 4 of the state,
-changelog checkpoints, and without row counting.
+Spark's joins run in a process of their own, in a plain session with two shuffle partitions. They
+use the faster of its state stores, in memory with version 2 of the join's state. Braid's placements
+have 16 hosts. All have the same files, results in Parquet and durable state. The condition is an
+equality, because the built-in join needs one. All contenders run in turns: first on a tenth of the
+rows, to compile everything, then on all rows. Spark's chain may miss a few results at the very edge
+of a window, because its watermarks are in milliseconds and event times in microseconds. The
+placements must agree exactly. With --rocksdb 1 the chain also runs on RocksDB, with version 4 of
+the state, changelog checkpoints, and without row counting.
 
 For a condition without an equality, a Spark user can only run a batch join, for example every
 night. A second table compares the sum of all Braid batches on bands of numbers with one such join

@@ -1,14 +1,14 @@
 """Measure cost and benefit of load shedding as ratios within one run.
 
 All measures but the last run in this process, without Spark. Tuples of two streams match those of
-the other stream some seconds later, by two conditions on every pair of the windows, so the work
-grows with the number of pairs. If nothing must be shed, runs with and without shedding alternate
-batch by batch. The median of the ratios of two consecutive batches counts: other work on the
-machine affects both, and 30 runs of each kind leave an error of 0.01 to 0.02. The same is measured
-for an equality, which would show the cost of shedding per tuple. At a quarter of the pairs, whole
-runs alternate, and the fastest of all rounds counts for each batch. The burst has five times as
-many tuples for a third of the run; L is twice the median batch before it. Runs are stored in memory
-if the machine has a file system there, so that its disk matters little.
+the other stream some seconds later. Two conditions are checked on every pair of the windows, so the
+work grows with the number of pairs. If nothing must be shed, runs with and without shedding
+alternate batch by batch. The median of the ratios of two consecutive batches counts: other work on
+the machine affects both, and 30 runs of each kind leave an error of 0.01 to 0.02. The same is
+measured for an equality, which would show the cost of shedding per tuple. At a quarter of the
+pairs, whole runs alternate, and the fastest of all rounds counts for each batch. The burst has five
+times as many tuples for a third of the run; L is twice the median batch before it. Runs are stored
+in memory if the machine has a file system there, so that its disk matters little.
 
 The last measure is a batch join of two static frames of sets on Spark, against idiomatic Spark SQL
 (explode both, join on the item, group, having). Both must return the same number of results. An

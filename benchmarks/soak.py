@@ -8,9 +8,9 @@ Batch times are also reported in CPU seconds, which other work on the machine af
 
 A commit is split into the seconds of its file system calls and the rest, which is Braid's own. The
 calls, the names in listed folders and the bytes written are counted. A file system may need longer
-for the same calls after many files were removed, as ext4 without a journal does. So now and then
-the same operations run on other files in the run's folder. Set TMPDIR to a folder on a file system
-with a journal to avoid this.
+for the same calls after many files were removed, as ext4 without a journal does. Therefore the same
+operations also run now and then on other files in the run's folder. Set TMPDIR to a folder on a
+file system with a journal to avoid this.
 
 On Spark (``executor="spark"``), Spark generates the tuples, and the run is stopped and resumed as
 often, through the public API. The memory of the JVM and of its largest worker is reported too.

@@ -1,9 +1,9 @@
 """Compare Braid with Spark's own stream-stream join on the same windowed equi-join.
 
 All read the same files, write every result to Parquet and keep durable state; the results must be
-equal. Spark runs in a process of its own, in a plain session, with two shuffle partitions (the best
-number for two cores) and each of its state stores in its best setting. In memory that is version 2
-of the join's state. RocksDB has version 4, changelog checkpoints, and does not count rows
+equal. Spark runs in a process of its own, in a plain session. It has two shuffle partitions, the
+best number for two cores, and each of its state stores in its best setting. In memory that is
+version 2 of the join's state. RocksDB has version 4, changelog checkpoints, and does not count rows
 (``rocksdb.trackTotalNumberOfRows``). Each run's log of offsets confirms the version. All run in
 turns, round by round: on a tenth of the rows, on all (RocksDB on two batches of them) to compile
 everything, and on all again. Only the last round counts. The figures are seconds per micro-batch
@@ -38,7 +38,7 @@ from pyspark.sql import functions as F
 ASKED = {
     10**6: {"Spark, in memory": (4, 8), "Spark, RocksDB": (7, 12)},
 }
-"""Required ratio and aimed ratio, by rows of a stream. Those of others are reported."""
+"""Required ratio and aimed ratio, by rows of a stream. The ratios of other numbers are reported."""
 
 
 def join_of_two(spark: SparkSession, folder: Path, window: int) -> DataFrame:
