@@ -17,7 +17,7 @@ from oracle import PLACEMENTS
 from fuzz import routes
 from fuzz.brute_force import brute_force
 from fuzz.cases import AUTO, Case
-from fuzz.grammar import random_case, random_streams
+from fuzz.grammar import link_streams, random_case, random_streams
 from fuzz.kinds import draw_kind, list_kind_results
 from fuzz.oracles import SparkOracle, compiled_truth
 from fuzz.outcomes import UNKNOWN, Answer, Truth, judge, kind_of_sentence
@@ -31,6 +31,8 @@ _RUN_EACH = 20
 _SPARK_RUN_EACH = 2000
 _AUTO = 0.3
 """Share of the conditions that are run with the default placement."""
+_LINKED = 0.25
+"""Share of the conditions that begin with equalities that link all streams."""
 _SPANS = (30_000_000, 60_000_000, 90_000_000)
 _SPARK_EACH = 5
 """One in this number of conditions is also joined over Spark's frames."""
@@ -107,10 +109,13 @@ class Campaign:
         """Return the cases of a round; one in ten has three streams."""
         draw = random.Random(f"{self.seed} {number}")
         kinds = random.Random(f"{self.seed} {number} kinds")
+        links = random.Random(f"{self.seed} {number} links")
         several = draw.random() < 0.1
         streams = random_streams(draw, 3 if several else 2, 4 if several else 6)
         for _ in range(count):
             case = random_case(draw, streams)
+            if links.random() < _LINKED:
+                case = link_streams(links, case)
             if draw.random() < 0.5:
                 spans = {a: draw.choice(_SPANS) for a in streams if draw.random() < 0.8}
                 case = replace(case, windows=spans)

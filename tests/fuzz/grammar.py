@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from fuzz.cases import Case, Stream, Tree
 from fuzz.column_types import DECIMALS, LETTERS, column_type, decimal_name, random_value
@@ -28,6 +30,8 @@ from fuzz.operators import (
 Schemas = Mapping[str, Mapping[str, str]]
 """The types of columns by stream and name."""
 
+_LINKING = "dhiklnpst"
+"""Columns of small integers, text, dates and times."""
 _GIVING: dict[str, list[str]] = {}
 for _name, _operator in OPERATORS.items():
     for _class in ANY_CLASSES if _operator.gives == "T" else (_operator.gives,):
@@ -243,6 +247,23 @@ def random_case(draw: random.Random, streams: Mapping[str, Stream]) -> Case:
     tree = ExpressionMaker(draw, schemas).condition()
     is_bare = draw.random() < 0.1
     return Case(dict(streams), write_tree(tree, is_bare), None if is_bare else tree)
+
+
+def link_streams(draw: random.Random, case: Case) -> Case:
+    """Return a case with an equality of each stream and the next before its condition.
+
+    All are of the same column, or each of another one. Placements by value need such a case.
+    """
+    names = draw.sample(_LINKING, len(case.streams) - 1)
+    if draw.random() < 0.5:
+        names = names[:1] * len(names)
+    pairs = zip(pairwise(case.streams), names, strict=True)
+    links: list[Tree] = [["eq", ["col", a, name], ["col", b, name]] for (a, b), name in pairs]
+    tree = case.tree
+    for link in links:
+        tree = tree and ["and", link, tree]
+    on = " AND ".join([*map(write_tree, links), f"({case.on})"])
+    return replace(case, on=on, tree=tree)
 
 
 def condition(schemas: Schemas) -> st.SearchStrategy[Tree]:
