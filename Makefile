@@ -40,7 +40,7 @@ mutants: $(MUTMUT) ## put small faults into the papers' policies, one by one: wh
 test-unit: $(READY) ## the tests that need no Spark, in seconds
 	@$(BIN)/pytest tests/unit $(ARGS)
 
-test-spark test-notebooks test-browser: test-%: $(READY) java
+test-spark test-connect test-notebooks test-browser: test-%: $(READY) java
 	@$(BIN)/pytest tests/$* $(ARGS)
 
 world: $(READY) ## play simulated worlds in which disks, drivers and sinks fail: make world SEED=0 WORLDS=1000
@@ -112,4 +112,4 @@ $(READY): pyproject.toml requirements.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: release mutants world world-faults words fuzz fuzz-faults recordings cluster help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium
+.PHONY: release mutants world world-faults words fuzz fuzz-faults recordings cluster help demo lab report test test-unit test-spark test-connect test-notebooks test-browser bench docs lint js js-lint js-test java chromium

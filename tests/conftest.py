@@ -88,7 +88,7 @@ def fsync(_: int) -> None:
 os.fsync = fsync  # type: ignore[assignment]
 
 HERE = Path(__file__).parent
-FOLDERS = ("spark", "browser", "notebooks", "unit")
+FOLDERS = ("spark", "browser", "notebooks", "connect", "unit")
 """The order in which folders start: the slowest first."""
 SLOW = ("test_answer_check", "test_metamorphic", "test_mutations", "test_world", "test_fuzz")
 """Unit tests that take half a minute: started late, they would leave a worker idle at the end."""

@@ -27,7 +27,7 @@ def test_blocks_that_are_not_run_say_why() -> None:
         for kind, text in FENCE.findall(page.read_text(encoding="utf-8")):
             if kind != "python" and not SNIPPET.fullmatch(text):
                 kept[str(page.relative_to(DOCS))] = kind
-    assert set(kept) == {"cluster.md", "object-storage.md"}
+    assert set(kept) == {"cluster.md", "object-storage.md", "spark-connect.md"}
     for kind in kept.values():
         assert re.fullmatch(r'\{ \.python \.not-run title="Not run: .+" \}', kind), kind
 

@@ -123,7 +123,8 @@ class _Recomputation:
         state = store.last_state()
         last_epoch = -1 if state is None else state.epoch
         batches = range(last_epoch + 1) if served is None else served.batches
-        self.input = StoredInput(database, store, self.aliases, batches, self.is_table_run)
+        landed = query.get("sources", {})
+        self.input = StoredInput(database, store, self.aliases, batches, self.is_table_run, landed)
         self.last_batch = batches[-1] if batches else -1
         self.match: Mapping[str, Any] | None = query.get("match")
         self.has_pending_pairs = not self.match and kinds.has_pending_pairs(store, query, self.kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ class StoredInput:
     - ``aliases``: the streams, in order.
     - ``batches``: by micro-batch that is committed, the batch of the run.
     - ``is_table_run``: whether it is a run of tables, without Spark.
+    - ``landed``: streams that a server of Spark Connect landed.
     """
 
     database: duckdb.DuckDBPyConnection
@@ -39,13 +40,14 @@ class StoredInput:
     aliases: Sequence[str]
     batches: Sequence[int]
     is_table_run: bool
+    landed: Collection[str] = ()
 
     def read_stream(self, alias: str) -> tuple[str, list[str]]:
         """Return SQL for a stream's rows with ``__batch`` and ``__row``, and its column names.
 
         Raises ValueError if the rows are not kept, or not readable yet.
         """
-        if self.is_table_run:
+        if self.is_table_run and alias not in self.landed:
             return self._read_table(alias)
         if (self.store.input.folder / f"{alias}.arrow").exists():
             raise ValueError(

@@ -24,9 +24,25 @@ class ArrowJoinRun(JoinRun):
     _deep = True
 
     def _make_driver(self, frame: Any, trigger: Mapping[str, Any]) -> BatchDriver:
-        numbers = range(self._done_before, self._settings["batches"])
+        if (batches := self._settings["batches"]) is None:
+            return self._make_landed_driver(frame, trigger)
+        numbers = range(self._done_before, batches)
         read_later = partial(partial, frame.read_batch, self.store.input)
         return BatchThread(numbers, self._stopping.is_set, read_later)
+
+    def _make_landed_driver(self, feed: Any, trigger: Mapping[str, Any]) -> BatchDriver:
+        """Return the driver for streams that a server of Spark Connect lands."""
+        from braid.sources.connect_streams import ConnectStreams
+        from braid.sources.server_landing import LandedBatches, LandedInput
+
+        source, memory = self._join.source, self.config.driver_memory
+        assert isinstance(source, ConnectStreams)
+
+        def read_rows(rows: Mapping[str, pa.Table], number: int) -> Any:
+            return partial(feed.read_batch, LandedInput(self.store.input, rows), number)
+
+        landing, pause = source.make_landing(), self._stopping.wait
+        return LandedBatches(landing, self._done_before, pause, trigger, memory, read_rows)
 
     def _find_session(self) -> None:
         """Return None: a run of tables has no session."""

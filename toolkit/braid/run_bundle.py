@@ -119,7 +119,7 @@ def _open_run(path: str | Path, data: bool) -> RunStore:
     if not (store.path / "run.json").exists() or not (store.path / "events.jsonl").exists():
         raise ValueError(f"{path} holds no run that has begun")
     settings = store.read_settings() if data else None
-    if settings is not None and "" not in settings.get("schemas", {}):
+    if settings is not None and ("" not in settings.get("schemas", {}) or settings.get("sources")):
         raise ValueError(
             f"{path} holds a run of Spark, whose checkpoint names folders of this machine; only "
             "a run of tables can be bundled with its data"

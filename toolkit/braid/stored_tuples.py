@@ -133,7 +133,7 @@ class StoredTuples:
 
     def _read_input(self, stream: int, alias: str) -> str | None:
         """Return SQL for the rows of a stream's input copy; None if it has none."""
-        if "" in self.settings["schemas"]:
+        if "" in self.settings["schemas"] and alias not in self.settings.get("sources", ()):
             return self._read_table(stream, alias)
         folder = self.store.input.folder / alias
         if (staged := folder.with_suffix(".arrow")).exists():

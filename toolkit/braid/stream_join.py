@@ -63,10 +63,10 @@ class StreamJoin:
         Streams by alias: Spark DataFrames, streaming or static. Static ones are replayed as
         micro-batches.
 
-        Or pandas or Polars frames or Arrow tables. The join then runs in this process without
-        Spark, and its results are Arrow tables. The condition is still Spark SQL, restricted to
-        what ``braid.condition.duckdb_compiler`` supports. The levels of a pandas index become
-        columns, except for an unnamed RangeIndex. An unnamed level is called ``index`` or
+        Or pandas or Polars frames, Arrow tables or DataFrames of Spark Connect. The join then runs
+        in this process, and its results are Arrow tables. The condition is still Spark SQL,
+        restricted to what ``braid.condition.duckdb_compiler`` supports. Levels of a pandas index
+        become columns, except for an unnamed RangeIndex. An unnamed level is called ``index`` or
         ``level_0``, as in ``reset_index()``.
     on
         The condition: Spark SQL over ``alias.column``. NULL never matches. If the session's time
@@ -112,7 +112,8 @@ class StreamJoin:
     driver_memory
         Limit for one batch in this process, in bytes or as "2 GB". Default: a quarter of the
         machine's memory. With ``executor="auto"``, larger batches run on Spark. With "process",
-        only Spark's own limit applies (``spark.driver.maxResultSize``). Not used for tables.
+        only Spark's own limit applies (``spark.driver.maxResultSize``). Not for tables; of Spark
+        Connect, larger frames are refused.
     ahead
         How far past its stream's clock a single tuple advances it. Default: "1 day". The clock
         starts at the median event time of the stream's first batch. Tuples further ahead are
@@ -277,6 +278,7 @@ class StreamJoin:
         durability: Durability = "power",
         foreachBatch: Give | None = None,
         keep: Span | None = None,
+        landing: str | None = None,
         **trigger: Any,
     ) -> JoinRun:
         """Start a run of this join in ``path``, or continue the run that it holds.
@@ -286,12 +288,11 @@ class StreamJoin:
         Parameters
         ----------
         path
-            Folder or bucket of the run. If it holds a run of this join, that run continues with its
-            copy of static streams; the given streams must have the same rows.
+            Folder or bucket of the run. A run of this join in it continues with its copy of static
+            streams; the given streams must have the same rows.
         batches
             Number of micro-batches of static streams, or the column that numbers them (see
-            ``sources.static_replay.StaticReplay``). Default: 20. If all streams are static, the run
-            ends after them.
+            ``sources.static_replay``). Default: 20. If all are static, the run ends after them.
         pace
             Minimum seconds between two micro-batches. Default: 0.
         durability
@@ -300,23 +301,21 @@ class StreamJoin:
         foreachBatch
             Function that is called with the results and number of each committed batch, in order
             and without gaps. Results are a DataFrame, valid until the function returns, or an Arrow
-            table. The number is recorded after the function returns. After a crash the function is
-            called again with the same number and rows; to achieve exactly once, ignore a number
-            that was processed before. The run waits for the function and fails if it fails. A
-            resumed run first delivers the remaining batches.
+            table. The number is recorded after that. After a crash the function is called again
+            with the same number and rows; for exactly once, ignore a number that was processed. The
+            run waits for it and fails with it. A resumed run first delivers remaining batches.
         keep
             How long results are kept, as "30 days", or their maximum total size, as "10 GB".
             Default: None, forever. Results of 500 batches are removed at once, oldest first, but
-            never before ``foreachBatch`` has received them. The events of these batches are
-            trimmed, too. State and totals remain.
+            never before ``foreachBatch`` has them. Events of these batches are trimmed, too.
+        landing
+            Where a server of Spark Connect lands streams. Default: in ``path`` if it is local.
         trigger
-            Spark's trigger for unbounded streams: ``processingTime="1 second"``,
-            ``availableNow=True``.
+            Spark's trigger of streams: ``processingTime="1 second"``, ``availableNow=True``.
 
         Raises ValueError if a streaming source is held for ever and ``windows`` does not say
-        "unbounded", if the folder holds the run of another join, or of this one with other
-        rows, other sources or other ``batches``. Raises DamagedRunError, a ValueError, if one of
-        its files is missing or damaged.
+        "unbounded", if the folder holds the run of another join, or of this one with other rows,
+        sources or ``batches``. Raises DamagedRunError, a ValueError, if files are damaged.
         """
         give = delivering(foreachBatch)
         store = open_store(path if is_object_store_url(path) else check_folder(path), durability)
@@ -324,6 +323,7 @@ class StreamJoin:
         check_bucket_use(store, keep, give is not None and self.source.has_remote_hosts())
         check_seconds(pace, "pace", LONGEST_PACE)
         trigger = self.source.parse_trigger(trigger)
+        self.source.set_landing(landing, store)
         self._keep_stored_placement(store)
         query = self._join.describe_settings()
         stored = stored_settings(store, query)
@@ -368,11 +368,11 @@ class StreamJoin:
     ) -> JoinRun:
         """Continue the run in ``path`` from its last commit. Return it.
 
-        Static streams continue from the copy in the folder; the current content of the frames is
-        ignored. ``executor`` and ``driver_memory`` are as for StreamJoin, the other arguments as
-        for ``start``; they may differ from those of the original run. A shared run continues with
-        the queries and chains of its last commit. Raises as ``start`` does, and ValueError if
-        ``path`` holds no such run.
+        Static streams continue from the copy in the folder; the frames' content is ignored.
+        ``executor`` and ``driver_memory`` are as for StreamJoin, the other arguments as for
+        ``start``; they may differ from those of the original run. A shared run continues with the
+        queries and chains of its last commit. Raises as ``start`` does, and ValueError if ``path``
+        holds no such run.
         """
         store = open_store(path if is_object_store_url(path) else check_folder(path))
         stored, kind = read_settings(store), cls.config_class

@@ -111,7 +111,7 @@ class QueryHub:
                 "all as tables or all as Spark DataFrames"
             )
         self.streams = dict(self.tables or streams)
-        self._source = make_source(self.streams)
+        self._source = make_source(self.streams, accepts_connect=False)
         check_times(self._source.read_columns(), parse_time_columns(time, [*self.streams]))
         parse_predicate("1 = 1", self.streams, [None] * len(self.streams))
         self.time, self.reuse, self.network = time, reuse, network

@@ -165,6 +165,7 @@ class SharedJoin(StreamJoin):
         durability: Durability = "power",
         foreachBatch: Give | None = None,
         keep: Span | None = None,
+        landing: str | None = None,
         **trigger: Any,
     ) -> SharedRun:
         """Start a shared run in the folder ``path``, or continue the one in it.
@@ -187,7 +188,7 @@ class SharedJoin(StreamJoin):
             self._set_slice_overhead(
                 measure_slice_overhead() if self._overhead is None else self._overhead
             )
-        run = super().start(path, batches, pace, durability, foreachBatch, keep, **trigger)
+        run = super().start(path, batches, pace, durability, foreachBatch, keep, landing, **trigger)
         assert isinstance(run, SharedRun)
         return run
 

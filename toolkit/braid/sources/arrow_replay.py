@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Protocol
 
 import duckdb
 import numpy as np
@@ -29,7 +30,6 @@ from braid.sources.integer_routing import find_routing_hashes
 from braid.sources.plain_columns import PlainColumns, find_plain_columns
 from braid.sources.tuple_filter import guard_untimed_column, make_tuple_filter
 from braid.storage import durable_files, micro_batch_files, table_input
-from braid.storage.static_input_copy import InputSnapshot
 from braid.util.batch_numbers import display_batch
 from braid.util.file_system import current_file_system
 
@@ -182,6 +182,14 @@ def _make_select_sql(columns: Mapping[str, str], where: Sequence[str]) -> str:
     return f"SELECT {_PLACE}, {chosen} FROM tuples WHERE {' AND '.join(where) or 'true'}"
 
 
+class TableBatches(Protocol):
+    """Micro-batches of streams, such as the copy of a run's static input."""
+
+    def read_table_batch(self, alias: str, number: int) -> pa.Table:
+        """Return the rows of a stream in a micro-batch."""
+        ...
+
+
 class ArrowFeed:
     """Feed of micro-batches whose tuples are ready for the engine.
 
@@ -259,7 +267,7 @@ class ArrowFeed:
             self.texts[alias] = [text for text in selected if text is not None]
 
     def read_batch(
-        self, copied: InputSnapshot, number: int, harvest: SheddingPlan | None = None
+        self, copied: TableBatches, number: int, harvest: SheddingPlan | None = None
     ) -> dict[int, list[pa.RecordBatch]]:
         """Return the tuples of a micro-batch, by stream.
 

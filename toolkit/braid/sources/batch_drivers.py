@@ -55,7 +55,7 @@ class BatchThread:
         self._ended = threading.Event()
 
     @property
-    def handle(self) -> BatchThread:
+    def handle(self) -> Any:
         """This driver."""
         return self
 
@@ -65,14 +65,17 @@ class BatchThread:
 
     def _run_batches(self, run_batch: RunBatch) -> None:
         try:
-            for number in self._numbers:
-                if self._is_stopped():
-                    return
-                run_batch(self._read_batch(number), number)
+            self._pass_batches(run_batch)
         except Exception as error:
             self._error = error
         finally:
             self._ended.set()
+
+    def _pass_batches(self, run_batch: RunBatch) -> None:
+        for number in self._numbers:
+            if self._is_stopped():
+                return
+            run_batch(self._read_batch(number), number)
 
     def wait(self) -> None:
         """Wait for the end. Raises the error of the batch that failed."""

@@ -29,18 +29,14 @@ from braid.execution.stream_layout import make_layouts, project_stream
 from braid.kernels.join_spec import RoutingHash, StreamLayout
 from braid.sources import input_fingerprints, static_replay
 from braid.sources.equality_numbers import combine_numbers
+from braid.sources.spark_frames import parse_spark_trigger, read_frame_watermarks
 from braid.sources.stream_source import PAGES, AnalyzedJoin, StreamSource, TupleSample
 from braid.sources.tuple_filter import make_marked_columns
 from braid.spark_workers import check_object_store, check_shared_folder, prepare_workers
 from braid.storage.object_store import store_environment
 from braid.storage.run_store import RunStore
-from braid.time_arguments import Columns, FrameWatermark, Watermarks
-from braid.util.durations import UNITS, parse_duration
-from braid.util.validation import format_value
+from braid.time_arguments import Columns, Watermarks
 
-_DELAY = "spark.watermarkDelayMs"
-"""Spark's metadata of a column with a watermark: the delay in milliseconds."""
-_TIMES = (T.TimestampType, T.TimestampNTZType)
 COPIES = 3
 """Maximum number of copies of the static streams in this process: as they arrive, sorted, and in
 the file being written.
@@ -70,15 +66,7 @@ class SparkStreams(StreamSource):
         }
 
     def read_watermarks(self) -> Watermarks:
-        """Return the watermarks by alias: Spark keeps them in the metadata of columns."""
-        return {
-            alias: [
-                FrameWatermark(field.name, int(field.metadata[_DELAY]) * UNITS["millisecond"])
-                for field in frame.schema.fields
-                if _DELAY in field.metadata and isinstance(field.dataType, _TIMES)
-            ]
-            for alias, frame in self.streams.items()
-        }
+        return read_frame_watermarks(self.streams)
 
     def describe_schemas(self) -> dict[str, str]:
         return {a: f.schema.simpleString() for a, f in self.streams.items()}
@@ -118,19 +106,7 @@ class SparkStreams(StreamSource):
         return check_executor(executor)
 
     def parse_trigger(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        if not given:
-            return {}
-        (name, value), *more = given.items()
-        if not more and name == "processingTime":
-            span = parse_duration(value, "processingTime", zero=True)
-            return {name: f"{span // 1000} milliseconds"}
-        if not more and name in ("availableNow", "once") and value is True:
-            return {name: value}
-        listed = ", ".join(f"{k}={format_value(v)}" for k, v in given.items())
-        raise ValueError(
-            f"the trigger is {listed}; it must be one of processingTime='1 second', "
-            "availableNow=True, once=True"
-        )
+        return parse_spark_trigger(given)
 
     def prepare_workers(self) -> None:
         prepare_workers(self.spark_session)

@@ -22,12 +22,19 @@ def make_source(
     streams: Mapping[str, Any],
     accepts_tables: bool = True,
     where: Mapping[str, str] | None = None,
+    accepts_connect: bool = True,
 ) -> StreamSource:
     """Return the source of a join's streams.
 
     ``accepts_tables``: whether streams may be tables, and not Spark DataFrames only. ``where``: see
-    ``filter_streams``. Raises ValueError if the streams cannot be joined with each other.
+    ``filter_streams``. ``accepts_connect``: whether they may be DataFrames of Spark Connect. Raises
+    ValueError if the streams cannot be joined with each other.
     """
+    if any(map(_is_connect_frame, streams.values())):
+        _check_connect_frames(streams, accepts_connect and accepts_tables)
+        from braid.sources.connect_streams import ConnectStreams
+
+        return ConnectStreams(streams, where)
     tables = {a: convert_frame(a, s) for a, s in streams.items()}
     given = [a for a, t in tables.items() if t is not None]
     if given and (not accepts_tables or any(map(is_spark_frame, streams.values()))):
@@ -92,11 +99,6 @@ def _check_frame(alias: str, frame: Any) -> None:
             f"stream {alias} is {format_value(frame)}; it must be a Spark DataFrame, a pandas "
             "or Polars DataFrame, or an Arrow table"
         )
-    if type(frame).__module__.startswith("pyspark.sql.connect."):
-        raise ValueError(
-            f"stream {alias} is a DataFrame of Spark Connect; it must be one of a session in this "
-            "process"
-        )
     names = [n.lower() for n in column_names(frame)]
     if "" in names:
         raise ValueError(f"stream {alias} has a column without a name; name it")
@@ -108,6 +110,22 @@ def _check_frame(alias: str, frame: Any) -> None:
         )
 
 
+def _check_connect_frames(streams: Mapping[str, Any], is_accepted: bool) -> None:
+    """Raise ValueError unless all streams are DataFrames of Spark Connect, and may be."""
+    first = next(alias for alias, stream in streams.items() if _is_connect_frame(stream))
+    if not is_accepted:
+        raise ValueError(
+            f"stream {first} is a DataFrame of Spark Connect, which only StreamJoin joins; give "
+            "those of a session in this process"
+        )
+    if others := [alias for alias, stream in streams.items() if not _is_connect_frame(stream)]:
+        raise ValueError(
+            f"stream {first} is a DataFrame of Spark Connect, but {others[0]} is not; all streams "
+            "of a join must be of one session"
+        )
+    check_frames(streams)
+
+
 def _is_reserved(name: str) -> bool:
     """Return whether a column name, in lower case, is reserved for Braid."""
     return name.startswith("__") and not re.fullmatch(r"__index_level_[0-9]+__", name)
@@ -116,6 +134,10 @@ def _is_reserved(name: str) -> bool:
 def is_spark_frame(stream: Any) -> bool:
     """Return whether it is a Spark DataFrame, without importing Spark."""
     return type(stream).__module__.startswith("pyspark.sql.")
+
+
+def _is_connect_frame(stream: Any) -> bool:
+    return type(stream).__module__.startswith("pyspark.sql.connect.")
 
 
 def column_names(stream: Any) -> list[str]:

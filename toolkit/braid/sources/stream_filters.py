@@ -54,14 +54,14 @@ def check_filters(where: Any, aliases: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _filter_stream(alias: str, stream: Any, sql: str) -> Any:
-    condition = _parse_filter(alias, stream, sql)
+    condition = parse_filter(alias, stream, sql)
     if isinstance(stream, pa.Table):
         return _filter_table(alias, stream, condition)
     return stream.filter(condition)
 
 
-def _parse_filter(alias: str, stream: Any, sql: str) -> str:
-    """Return a filter as Spark SQL over the columns of its stream."""
+def parse_filter(alias: str, stream: Any, sql: str) -> str:
+    """Return a filter as Spark SQL over the columns of its stream. Raises PredicateError."""
     try:
         condition = parse_predicate(sql, {alias: stream}, [None]).filters[0]
     except PredicateError as error:

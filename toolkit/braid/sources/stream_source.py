@@ -122,6 +122,17 @@ class StreamSource(Protocol):
     def parse_trigger(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the trigger as Spark's arguments. Raises ValueError if it is invalid."""
 
+    def set_landing(self, folder: str | None, store: RunStore) -> None:
+        """Set the folder in which a server lands streams of a run.
+
+        Raises ValueError unless these streams are landed.
+        """
+        if folder is not None:
+            raise ValueError(
+                f"landing is {folder!r}, which is for streaming DataFrames of Spark Connect; leave "
+                "it out"
+            )
+
     def prepare_workers(self) -> None:
         """Make Braid available to the workers. Raises ValueError if they cannot import it."""
 

@@ -98,7 +98,8 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
         if self.batches is None and not self.sources:
             return "batches"
         tables = self.streams if "" in self.schemas else []
-        without = [alias for alias in tables if alias not in self.fingerprints]
+        recorded = {*self.fingerprints, *self.sources}
+        without = [alias for alias in tables if alias not in recorded]
         return f"the fingerprint of stream {without[0]}" if without else ""
 
 
