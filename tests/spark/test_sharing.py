@@ -169,6 +169,7 @@ def check_answers_by_query(path: Path, run: SharedRun) -> None:
     assert isinstance(report, QueryReports) and report.is_right, report
     assert [*report.reports] == [q.name for q in run.queries]
     assert all(each.results and not each.late for each in report.reports.values())
+    check_reasons_by_query(run, report, limit=12)
     asked = [list(query) for query in run.store.read_settings()["queries"]]
     for query in asked:
         if query[0] == "latest":
@@ -178,6 +179,16 @@ def check_answers_by_query(path: Path, run: SharedRun) -> None:
     with_query(path, queries=asked)
     wrong = {name: each for name, each in check_answers(path).reports.items() if not each.is_right}
     assert [*wrong] == ["left 60", "latest"] and all(each.missing for each in wrong.values())
+
+
+def check_reasons_by_query(run: SharedRun, report: QueryReports, limit: int) -> Counter[str]:
+    """Return how often combinations of the first tuples have each verdict; none is a fault."""
+    counts: Counter[str] = Counter()
+    for name in report.reports:
+        answer = run.why({"a": "true", "b": "true"}, limit, name)
+        assert "fault" not in {pair.verdict for pair in answer.pairs}, f"{name}: {answer}"
+        counts.update(pair.verdict for pair in answer.pairs)
+    return counts
 
 
 def test_a_query_of_a_kind_is_refused_where_it_cannot_be_answered(spark: SparkSession) -> None:
@@ -264,6 +275,12 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
     assert (report := check_answers(tmp_path / "run")).is_right, report
     names = [name.partition(" (")[0] for name in report.reports]
     assert names == ["uneven", "trend", "alarm", "latest"]
+    assert isinstance(report, QueryReports)
+    counts = check_reasons_by_query(again, report, limit=60)
+    assert counts["found"] and counts["not served"], counts
+    for name, found in ((None, "query is missing"), ("trends", "there is no query 'trends'")):
+        with pytest.raises(ValueError, match=f"{found}; the shared run in .* uneven .*, trend, al"):
+            again.why({"a": "id = 1"}, query=name)
     new = {pair: n for pair, n in pairs.items() if members["a"][pair[0]] >= entered}
     assert structs(again.results("latest")) == {p: n for p, n in new.items() if p[1] is not None}
     reasons = [e.reason for e in again.events() if isinstance(e, ChainChanged)]

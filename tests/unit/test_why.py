@@ -263,11 +263,13 @@ def test_a_question_that_cannot_be_answered_is_refused(
     assert str(refused.value).startswith(sentence)
 
 
-def test_a_folder_without_a_run_or_batch_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_batch_or_query_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="holds no run"):
         braid.why(tmp_path, {"o": "id = 1"})
     run_orders(tmp_path / "run")
     RunStore(tmp_path / "run")
+    with pytest.raises(ValueError, match="is no shared run, so it has no query 'trend'"):
+        braid.why(tmp_path / "run", {"o": "id = 1"}, query="trend")
     with pytest.raises(ValueError, match="limit is 0"):
         braid.why(tmp_path / "run", {"o": "id = 1"}, limit=0)
 

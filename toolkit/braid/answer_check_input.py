@@ -1,4 +1,4 @@
-"""The stored input of a run, as SQL of DuckDB, for the check of its answers."""
+"""The stored input of a run, as SQL of DuckDB, for the check of its answers and ``why``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from braid.answer_check_text import format_text_list, quote_text
 from braid.core.run_events import BatchCommitted
 from braid.storage import micro_batch_files
 from braid.storage.run_store import RunStore
+from braid.storage.staged_input import StagedStream
 from braid.time_arguments import parse_lateness
 
 _UNKNOWN = 1 << 62
@@ -47,49 +48,76 @@ class StoredInput:
 
         Raises ValueError if the rows are not kept, or not readable yet.
         """
-        if self.is_table_run and alias not in self.landed:
-            return self._read_table(alias)
-        if (self.store.input.folder / f"{alias}.arrow").exists():
+        if not self._is_table(alias) and self._find_staged_file(alias).exists():
             raise ValueError(
                 f"the input of stream {alias} is not in its final files yet; resume the run in "
                 f"{self.store.where} once, then check its answers"
             )
-        files = list_input_files(self.store, alias, len(self.batches))
-        if not files:
+        source = self.find_rows(alias, "__row")
+        if source is None:
             raise ValueError(
                 f"stream {alias} does not end and its input is not kept, so the answers of "
                 f"{self.store.where} cannot be recomputed"
             )
-        table, names = self._name_table(alias), [*self.store.input.stream_schema(alias).names]
-        if "file_row_number" in names:
+        names = [*self.store.input.stream_schema(alias).names]
+        if "file_row_number" in names and not self._is_table(alias):
             raise ValueError(
                 f"stream {alias} has a column file_row_number, as DuckDB calls the number of a row "
                 f"in its file, so the answers of {self.store.where} cannot be recomputed"
             )
-        numbers = [int(Path(f).stem) for f in files]
+        return source, names
+
+    def find_rows(self, alias: str, number: str = "") -> str | None:
+        """Return SQL for a stream's rows with ``__batch``; None if they are not kept.
+
+        ``number``: a further column for the number of a row; empty: none.
+        """
+        zero = f", 0 AS {number}" if number else ""
+        if self._is_table(alias):
+            parts = [self.store.input.read_table_batch(alias, n) for n in range(len(self.batches))]
+            empty = self.store.input.stream_schema(alias).empty_table()
+            sizes, rows = [part.num_rows for part in parts], pa.concat_tables([*parts, empty])
+            return f"SELECT *{zero} FROM {self._register_rows(alias, rows, sizes)}"
+        if (staged := self._find_staged_file(alias)).exists():
+            unsplit = StagedStream(staged)
+            ends = unsplit.ends[: len(self.batches)]
+            rows = unsplit.rows.slice(0, int(ends[-1]) if len(ends) else 0)
+            return (
+                f"SELECT *{zero} FROM {self._register_rows(alias, rows, np.diff(ends, prepend=0))}"
+            )
+        files = list_input_files(self.store, alias, len(self.batches))
+        return self._read_files(alias, files, number) if files else None
+
+    def _is_table(self, alias: str) -> bool:
+        return self.is_table_run and alias not in self.landed
+
+    def _find_staged_file(self, alias: str) -> Path:
+        return self.store.input.folder / f"{alias}.arrow"
+
+    def _read_files(self, alias: str, files: Sequence[str], number: str) -> str:
+        numbers, table = [int(Path(f).stem) for f in files], self._name_table(alias)
         named = {"file": files, "of": numbers, "batch": [self.batches[n] for n in numbers]}
         self.database.register(table, pa.table(named))
-        columns = ", ".join(f"r.{quote_text(n)}" for n in names)
-        row = f"b.of * {ROWS_A_BATCH} + r.file_row_number"
-        of_file = f"filename = '{FILE}', file_row_number = true"
-        source = f"read_parquet({format_text_list(files)}, {of_file})"
-        joined = f"{source} r JOIN {table} b ON b.file = r.{FILE}"
-        return f"SELECT {columns}, b.batch AS __batch, {row} AS __row FROM {joined}", names
+        columns = ", ".join(
+            f"r.{quote_text(n)}" for n in self.store.input.stream_schema(alias).names
+        )
+        row = f", b.of * {ROWS_A_BATCH} + r.file_row_number AS {number}" if number else ""
+        options = f"filename = '{FILE}'" + (", file_row_number = true" if number else "")
+        source = f"read_parquet({format_text_list(files)}, {options})"
+        return (
+            f"SELECT {columns}, b.batch AS __batch{row} FROM {source} r "
+            f"JOIN {table} b ON b.file = r.{FILE}"
+        )
 
     def _name_table(self, alias: str) -> str:
         return f"__input_{self.aliases.index(alias)}"
 
-    def _read_table(self, alias: str) -> tuple[str, list[str]]:
-        """Return the same for a table."""
-        numbers = range(len(self.batches))
-        parts = [self.store.input.read_table_batch(alias, number) for number in numbers]
-        sizes = [part.num_rows for part in parts]
-        rows = pa.concat_tables([*parts, self.store.input.stream_schema(alias).empty_table()])
-        names = [*rows.column_names]
-        batch = np.repeat(np.array(self.batches, np.int64), sizes)
-        rows = rows.append_column("__batch", pa.array(batch, pa.int64()))
-        self.database.register(self._name_table(alias), rows)
-        return f"SELECT *, 0 AS __row FROM {self._name_table(alias)}", names
+    def _register_rows(self, alias: str, rows: pa.Table, sizes: Any) -> str:
+        """Return the name of a table of rows with ``__batch``, by the number of rows of each."""
+        batch = np.repeat(np.array(self.batches[: len(sizes)], np.int64), sizes)
+        name = self._name_table(alias)
+        self.database.register(name, rows.append_column("__batch", pa.array(batch, pa.int64())))
+        return name
 
 
 def list_input_files(store: RunStore, alias: str, micro_batches: int) -> list[str]:

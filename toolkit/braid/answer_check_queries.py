@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from braid.core.reserved_columns import QUERIES
 from braid.core.run_events import BatchCommitted, QueryAdded, QueryRemoved
 from braid.storage.run_store import RunStore
 from braid.util.batch_numbers import display_batch
-from braid.util.durations import format_duration
+from braid.util.durations import format_duration, format_instant
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class ServedQuery:
     """A query of a shared run, while it was served.
 
     - ``title``: its name, with the batches if it was added or removed while the run was active.
+    - ``name``: its name.
     - ``settings``: those of a run of this query alone, as ``run.json`` has them.
     - ``bit``: its bit in ``QUERIES``.
     - ``first``, ``end``: first batch, and end of the batches, exclusive; None: it is still served.
@@ -30,11 +31,13 @@ class ServedQuery:
     - ``batches``: by micro-batch, the batch of the run.
     - ``released_until``: of an as-of query, the event time below which tuples of batches before the
       last one have taken their partners.
-    - ``pairs``: row numbers that the condition combines.
+    - ``selections``: by alias, Spark SQL over the columns of the stream; None: every tuple.
+    - ``pairs``: row numbers that the condition combines; None: they are not computed.
     - ``selected``: by alias, the numbers of the rows that the query selects; no entry: all.
     """
 
     title: str
+    name: str
     settings: Mapping[str, Any]
     bit: int
     first: int
@@ -43,8 +46,9 @@ class ServedQuery:
     floors: tuple[int | None, ...]
     batches: Sequence[int]
     released_until: int | None
-    pairs: pa.Table
-    selected: Mapping[str, pa.Table]
+    selections: Mapping[str, str | None]
+    pairs: pa.Table | None = None
+    selected: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def make_result_filter(self) -> str:
         """Return SQL for whether a row of a result file ``r`` is of the query."""
@@ -66,16 +70,57 @@ class ServedQuery:
         floor, of = self.floors[stream], f"{alias}." if alias else ""
         return "false" if floor is None else f"coalesce({of}__time < {floor}, false)"
 
+    def describe_missed_answer(
+        self,
+        batch: int,
+        members: Sequence[tuple[int, int | None, int | None]],
+        answered: Sequence[tuple[int, int | None]],
+    ) -> str:
+        """Return why the query may have left out a combination; empty: it must have answered it.
+
+        Parameters
+        ----------
+        batch
+            The batch from which it could be answered.
+        members
+            The stream, batch and event time of each member.
+        answered
+            The stream and event time of the members that the query answers by themselves.
+        """
+        if batch < self.first:
+            return f"the query is served from batch {display_batch(self.first)} on"
+        if self.end is not None and (answered or batch >= self.end):
+            return f"the query was removed after batch {display_batch(self.end - 1)}"
+        held = [
+            since
+            for stream, arrived, time in members
+            if (since := self.since[stream]) is not None
+            and (arrived is None or arrived < self.first)
+            and (time is None or time < since)
+        ]
+        floors = [self.floors[stream] for stream, _ in answered]
+        held += [
+            floor
+            for floor, (_, time) in zip(floors, answered, strict=True)
+            if floor is not None and (time is None or time < floor)
+        ]
+        if not held:
+            return ""
+        return (
+            f"when the query came, its tuples were held from {format_instant(max(held))} on, and "
+            "what it says of earlier ones is not complete"
+        )
+
 
 def list_served_queries(store: RunStore, settings: Mapping[str, Any]) -> Iterator[ServedQuery]:
     """Yield the queries of a shared run whose results are retained, each time it was served.
 
-    Raises ValueError if the batches of the input are not known any more.
+    Raises ValueError if the input is not kept, or its batches are not known any more.
     """
-    aliases, state = settings["streams"], store.last_state()
-    micro_batches = 0 if state is None else state.epoch + 1
-    batches = _list_data_batches(store, micro_batches)
-    spans = [*_find_spans(store, settings)]
+    aliases, served = settings["streams"], [*describe_served_queries(store, settings)]
+    if not served:
+        return
+    micro_batches = len(served[0].batches)
     files = {a: list_input_files(store, a, micro_batches) for a in aliases}
     if not all(files.values()):
         missing = next(a for a in aliases if not files[a])
@@ -84,14 +129,45 @@ def list_served_queries(store: RunStore, settings: Mapping[str, Any]) -> Iterato
             f"{store.where} cannot be recomputed"
         )
     pairs = join_row_numbers(store.input, files, settings["on"])
-    texts = {a: [e.selections[a] for e, _ in spans] for a in aliases}
-    wanted = {a: sorted({sql for sql in each if sql is not None}) for a, each in texts.items()}
-    selected = {
-        (a, sql): rows
-        for a in aliases
-        for sql, rows in select_row_numbers(store.input, a, files[a], wanted[a]).items()
-    }
-    for added, end in spans:
+    selected = {}
+    for alias in aliases:
+        wanted = sorted({sql for query in served if (sql := query.selections[alias]) is not None})
+        numbers = select_row_numbers(store.input, alias, files[alias], wanted)
+        selected.update({(alias, sql): rows for sql, rows in numbers.items()})
+    for query in served:
+        given = {a: selected[a, s] for a, s in query.selections.items() if s is not None}
+        yield replace(query, pairs=pairs, selected=given)
+
+
+def find_served_query(
+    store: RunStore, settings: Mapping[str, Any], query: str | None
+) -> ServedQuery | None:
+    """Return the query of a run with a name or title, the last of that name; None: it has none.
+
+    Raises ValueError if a shared run has no such query, or if none is named, and if the ``query``
+    of another run is asked for.
+    """
+    if "chain" not in settings:
+        if query is not None:
+            raise ValueError(f"{store.where} is no shared run, so it has no query {query!r}")
+        return None
+    served = [*describe_served_queries(store, settings)]
+    chosen = [each for each in served if query in (each.title, each.name)]
+    if not chosen:
+        missing = "query is missing" if query is None else f"there is no query {query!r}"
+        names = ", ".join(each.title for each in served)
+        raise ValueError(f"{missing}; the shared run in {store.where} has the queries {names}")
+    return chosen[-1]
+
+
+def describe_served_queries(store: RunStore, settings: Mapping[str, Any]) -> Iterator[ServedQuery]:
+    """Yield the same queries without their pairs and selected rows, which need the input.
+
+    Raises ValueError if the batches of the input are not known any more.
+    """
+    aliases, state = settings["streams"], store.last_state()
+    batches = _list_data_batches(store, 0 if state is None else state.epoch + 1)
+    for added, end in _find_spans(store, settings):
         first, windows = added.batch + 1, [added.windows[a] for a in aliases]
         if end is not None and end <= store.log.first_retained_batch:
             continue
@@ -101,6 +177,7 @@ def list_served_queries(store: RunStore, settings: Mapping[str, Any]) -> Iterato
         span = f" (batches {display_batch(first)} to {last})"
         yield ServedQuery(
             added.name + (span if first or end is not None else ""),
+            added.name,
             {
                 **settings,
                 "how": added.how,
@@ -114,8 +191,7 @@ def list_served_queries(store: RunStore, settings: Mapping[str, Any]) -> Iterato
             _find_floors(since, windows),
             batches,
             None if asof is None else asof.until,
-            pairs,
-            {a: selected[a, sql] for a, sql in added.selections.items() if sql is not None},
+            added.selections,
         )
 
 

@@ -195,14 +195,15 @@ class JoinRun(EngineRun):
 
         return bundle(self.store.url or self.store.path, file, data, last)
 
-    def why(self, rows: Mapping[str, Selector], limit: int = 20) -> Why:
+    def why(self, rows: Mapping[str, Selector], limit: int = 20, query: str | None = None) -> Why:
         """Return why tuples are joined in this run, or are not, as ``braid.why`` does.
 
         Spark's session evaluates the parts of the condition that DuckDB cannot.
         """
         from braid.result_explanation import explain_rows
 
-        return explain_rows(self.store.url or self.store.path, rows, limit, self._find_session())
+        where = self.store.url or self.store.path
+        return explain_rows(where, rows, limit, self._find_session(), query)
 
     def _find_session(self) -> SparkSession | None:
         return self._spark

@@ -187,7 +187,7 @@ class PairSearch:
             self.kind,
             match["match"] if match else "",
             frozenset(times if windows or match or settings.get("expires") else ()),
-            settings["shed"] is not None,
+            settings.get("shed") is not None,
             not match and has_pending_pairs(store, settings, self.kind),
             store.log.first_retained_batch,
             progress.last_batch if progress.has_file() else None,
@@ -226,6 +226,7 @@ class PairSearch:
                 absent,
                 tuple(a for a in absent if a not in self.stored.complete_streams),
                 self._find_nearest_partner(members, numbers, absent),
+                self._find_unserved_reason(facts),
             )
 
     def _find_nearest_partner(
@@ -312,16 +313,37 @@ class PairSearch:
 
     def _find_waiting(self, facts: Sequence[TupleFacts]) -> str:
         """Return the alias of a member whose answer is not final; empty: there is none."""
-        state = self.stored.state
-        if state.is_closed or all(state.ended):
+        state, served = self.stored.state, self.stored.served
+        has_ended = state.is_closed or all(state.ended)
+        if has_ended or (served is not None and served.end is not None):
             return ""
         if self.run.match:
             first = facts[0]
-            until = state.releases.until
-            is_old = first.batch is not None and first.batch < state.epoch
+            until = state.releases.until if served is None else served.released_until
+            is_old = first.batch is not None and first.batch < self.stored.input.batches[-1]
             released = until is not None and is_old and (first.time or 0) < until
             return "" if released or first.alias != self._aliases[0] else first.alias
         preserved = {self._aliases[stream] for stream in self.kind.preserved}
         last = state.batch
         waits = (f.alias for f in facts if f.let_go is None or f.let_go >= last)
         return next((alias for alias in waits if alias in preserved), "")
+
+    def _find_unserved_reason(self, facts: Sequence[TupleFacts]) -> str:
+        """Return why the query of a shared run need not answer a combination; empty: it must."""
+        served = self.stored.served
+        if served is None:
+            return ""
+        preserved = {self._aliases[stream] for stream in self.kind.preserved}
+        preserved |= {self._aliases[0]} if self.run.match else set()
+        answered = [f for f in facts if f.alias in preserved]
+        is_pair = self.kind.writes_pairs and not self.run.match and len(facts) > 1
+        begun = [f.batch for f in (facts if is_pair or not answered else answered)]
+        if None in begun and (served.first or served.end is not None):
+            return (
+                "the batch in which a tuple came is not known, and the query was not always served"
+            )
+        return served.describe_missed_answer(
+            max((batch for batch in begun if batch is not None), default=served.first),
+            [(self._aliases.index(f.alias), f.batch, f.time) for f in facts],
+            [(self._aliases.index(f.alias), f.time) for f in answered],
+        )

@@ -12,11 +12,12 @@ from typing import Any
 import duckdb
 
 from braid.answer_check_kinds import read_checkable_settings
+from braid.answer_check_queries import ServedQuery, find_served_query
 from braid.core.pair_verdicts import PairVerdict, Step, judge_pair
 from braid.core.run_state import RunState
 from braid.errors import DamagedRunError
 from braid.pair_facts import PairSearch
-from braid.row_selectors import Selector
+from braid.row_selectors import Selector, list_conjuncts, qualify_columns
 from braid.storage.run_store import RunStore, open_store
 from braid.stored_tuples import StoredTuples
 from braid.util.batch_numbers import display_batch_range
@@ -92,27 +93,35 @@ def _format_step(step: Step, width: int) -> str:
     )
 
 
-def why(path: str | Path, rows: Mapping[str, Selector], limit: int = 20) -> Why:
+def why(
+    path: str | Path, rows: Mapping[str, Selector], limit: int = 20, query: str | None = None
+) -> Why:
     """Return why tuples of the run at ``path`` are joined, or are not.
 
     Parameters
     ----------
     path
-        Folder or bucket of the run of a StreamJoin, running or ended.
+        Folder or bucket of a run, running or ended.
     rows
         By alias, a condition in Spark SQL over the columns of that stream, or values by column, as
         ``{"o": "id = 7", "p": {"order_id": 7}}``. Any tuple of a stream that is left out will do.
     limit
         Greatest number of tuples of each stream, in order of arrival. Default: 20.
+    query
+        Name of the query whose results are meant, of a shared run; of others there is none.
 
-    Raises ValueError for an unknown alias or column, a condition over several streams, invalid SQL,
-    a folder without a committed batch, and for shared runs and hubs.
+    Raises ValueError for an unknown alias, column or query, a condition over several streams,
+    invalid SQL, a folder without a committed batch, and for hubs.
     """
-    return explain_rows(path, rows, limit)
+    return explain_rows(path, rows, limit, query=query)
 
 
 def explain_rows(
-    path: str | Path, rows: Mapping[str, Selector], limit: int, spark: Any = None
+    path: str | Path,
+    rows: Mapping[str, Selector],
+    limit: int,
+    spark: Any = None,
+    query: str | None = None,
 ) -> Why:
     """Return the same.
 
@@ -127,18 +136,29 @@ def explain_rows(
         state = store.last_state()
         if state is None:
             raise ValueError(f"{store.where} has no committed batch, so it stores no tuple")
+        served = find_served_query(store, settings, query)
+        of_query = settings if served is None else _restrict_settings(served)
         try:
-            return _explain_state(store, settings, state, rows, limit, spark)
+            return _explain_state(store, of_query, state, served, rows, limit, spark)
         except (DamagedRunError, FileNotFoundError):
             after = store.last_state()
             if after is None or after.batch == state.batch:
                 raise  # no batch of a running run has removed the file
 
 
+def _restrict_settings(served: ServedQuery) -> dict[str, Any]:
+    """Return the settings of a query, with what it selects as parts of the condition."""
+    parts = list_conjuncts(served.settings["on"])
+    for alias, sql in served.selections.items():
+        parts += [qualify_columns(alias, part) for part in list_conjuncts(sql)] if sql else []
+    return {**served.settings, "on": " AND ".join(f"({part})" for part in parts)}
+
+
 def _explain_state(
     store: RunStore,
     settings: Mapping[str, Any],
     state: RunState,
+    served: ServedQuery | None,
     rows: Mapping[str, Selector],
     limit: int,
     spark: Any,
@@ -146,7 +166,7 @@ def _explain_state(
     store.fetch_all()
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
-        stored = StoredTuples(database, store, settings, state)
+        stored = StoredTuples(database, store, settings, state, served)
         return _explain_chosen_pairs(PairSearch(stored, rows, limit, spark))
 
 

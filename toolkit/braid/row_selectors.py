@@ -34,6 +34,21 @@ class RowSelector:
     text: str
 
 
+def list_conjuncts(sql: str) -> list[str]:
+    """Return the conjuncts of Spark SQL."""
+    tree = sqlglot.parse_one(sql, dialect=SparkSql)
+    parts = [*tree.flatten()] if isinstance(tree, exp.And) else [tree.unnest()]
+    return [part.sql(dialect=SparkSql) for part in parts]
+
+
+def qualify_columns(alias: str, sql: str) -> str:
+    """Return Spark SQL over the columns of one stream with its alias before each of them."""
+    tree = sqlglot.parse_one(sql, dialect=SparkSql)
+    for node in tree.find_all(exp.Column):
+        node.set("table", exp.to_identifier(alias, quoted=True))
+    return tree.sql(dialect=SparkSql)
+
+
 def parse_selector(
     alias: str, selector: Any, columns: Sequence[str], type_name: Callable[[str], str]
 ) -> RowSelector:
@@ -66,9 +81,7 @@ def parse_selector(
         line = str(error).splitlines()[0]
         raise ValueError(f"the condition on {alias}, {selector!r}, is no SQL: {line}") from None
     named = dict.fromkeys(_name_column(alias, node, columns) for node in tree.find_all(exp.Column))
-    for node in tree.find_all(exp.Column):
-        node.set("table", exp.to_identifier(alias, quoted=True))
-    sql = translate_condition(tree.sql(dialect=SparkSql), type_name)
+    sql = translate_condition(qualify_columns(alias, selector), type_name)
     return RowSelector(sql, (), tuple(named), selector)
 
 

@@ -20,29 +20,30 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from braid.answer_check_input import FILE, StoredInput
+from braid.answer_check_queries import ServedQuery
 from braid.answer_check_text import format_text_list, quote_text
 from braid.core.irregular_rows import LATE
+from braid.core.join_kinds import parse_kind
 from braid.core.run_events import BatchPlanned
 from braid.core.run_state import ReplicaAddress, RunState
-from braid.storage import micro_batch_files
 from braid.storage.block_files import read_parquet
 from braid.storage.block_readers import open_replica
 from braid.storage.run_files import result_file_batch
 from braid.storage.run_store import RunStore
-from braid.storage.staged_input import StagedStream
 
 BATCH, TIME, STRUCT, NUMBER = "__batch", "__time", "__struct", "__n"
 """Columns of the views: micro-batch, event time in microseconds, all columns of the stream as one
 struct, and the number of a chosen tuple."""
-_FILE = "__file"
 
 
 class StoredTuples:
     """The tuples of a run, of the batches that are committed.
 
     - ``database``: a connection; its views are ``stream_0`` and so on, ``late_0``, and ``results``.
-    - ``store``, ``settings``: the run.
+    - ``store``, ``settings``: the run, or one query of it.
     - ``state``: its last state; None: no batch is committed.
+    - ``served``: the query of a shared run; None: the run serves none.
     """
 
     def __init__(
@@ -51,15 +52,21 @@ class StoredTuples:
         store: RunStore,
         settings: Mapping[str, Any],
         state: RunState,
+        served: ServedQuery | None = None,
     ) -> None:
         self.database, self.store, self.settings, self.state = database, store, settings, state
         self.aliases: list[str] = settings["streams"]
+        self.served = served
+        batches = range(state.epoch + 1) if served is None else served.batches
+        is_table_run, landed = "" in settings["schemas"], settings.get("sources", ())
+        self.input = StoredInput(database, store, self.aliases, batches, is_table_run, landed)
         self.columns: dict[str, list[str]] = {}
         self.complete_streams: set[str] = set()
         """The aliases whose tuples are all there, also those that came long ago."""
         self.late_types: dict[str, pa.DataType] = {}
         """By alias, the type of late tuples, if there are some."""
-        self._register_results(store.results.result_files())
+        span = () if served is None else (served.first, served.end)
+        self._register_results(store.results.result_files(*span))
         for stream, alias in enumerate(self.aliases):
             self._register_late(stream, alias)
             self._register_stream(stream, alias)
@@ -79,15 +86,24 @@ class StoredTuples:
         self.result_types: dict[str, str] = {}
         if not files:
             return
-        source = f"read_parquet({format_text_list(files)}, filename = '{_FILE}')"
+        source = f"read_parquet({format_text_list(files)}, filename = '{FILE}')"
         batches = {"file": [*files], "of": [result_file_batch(Path(f).name) for f in files]}
         self.database.register("__result_files", pa.table(batches))
         described = self.database.sql(f"DESCRIBE SELECT * FROM {source}").fetchall()
-        self.result_types = {name: kind for name, kind, *_ in described if name in self.aliases}
+        written = self._list_written_streams()
+        self.result_types = {name: kind for name, kind, *_ in described if name in written}
+        of_query = "" if self.served is None else f" WHERE {self.served.make_result_filter()}"
         self.database.execute(
-            f"CREATE TEMP VIEW results AS SELECT r.* EXCLUDE ({_FILE}), b.of AS {BATCH} "
-            f"FROM {source} r JOIN __result_files b ON b.file = r.{_FILE}"
+            f"CREATE TEMP VIEW results AS SELECT r.* EXCLUDE ({FILE}), b.of AS {BATCH} "
+            f"FROM {source} r JOIN __result_files b ON b.file = r.{FILE}{of_query}"
         )
+
+    def _list_written_streams(self) -> list[str]:
+        """Return the aliases that results have: of a semi or anti join, that of one stream."""
+        if self.settings["match"]:
+            return self.aliases
+        structs = parse_kind(self.settings["how"], self.aliases).structs
+        return [self.aliases[stream] for stream in structs] or self.aliases
 
     # Irregular tuples
 
@@ -109,7 +125,7 @@ class StoredTuples:
 
     def _register_stream(self, stream: int, alias: str) -> None:
         """Create the view ``stream_0`` of a stream's tuples."""
-        source = self._read_input(stream, alias)
+        source = self.input.find_rows(alias)
         if source is None:
             source = self._read_held_tuples(stream, alias)
         else:
@@ -130,38 +146,6 @@ class StoredTuples:
         packed = f"struct_pack({', '.join(f'{n} := {n}' for n in names)})"
         kind = self.result_types.get(alias)
         return f"CAST({packed} AS {kind})" if kind else packed
-
-    def _read_input(self, stream: int, alias: str) -> str | None:
-        """Return SQL for the rows of a stream's input copy; None if it has none."""
-        if "" in self.settings["schemas"] and alias not in self.settings.get("sources", ()):
-            return self._read_table(stream, alias)
-        folder = self.store.input.folder / alias
-        if (staged := folder.with_suffix(".arrow")).exists():
-            unsplit = StagedStream(staged)
-            sizes = np.diff(unsplit.ends[: self.state.epoch + 1], prepend=0)
-            batches = np.repeat(np.arange(len(sizes)), sizes)
-            return self._register_rows(stream, unsplit.rows.slice(0, len(batches)), batches)
-        files = [micro_batch_files.batch_file(folder, n) for n in range(self.state.epoch + 1)]
-        present = [str(file) for file in files if file.exists()]
-        if not present:
-            return None
-        number = f"regexp_extract({_FILE}, '(\\d+)\\.parquet$', 1)::BIGINT"
-        source = f"read_parquet({format_text_list(present)}, filename = '{_FILE}')"
-        return f"SELECT * EXCLUDE ({_FILE}), {number} AS {BATCH} FROM {source}"
-
-    def _read_table(self, stream: int, alias: str) -> str:
-        """Return SQL for the rows of a table."""
-        batches = range(self.state.epoch + 1)
-        parts = [self.store.input.read_table_batch(alias, number) for number in batches]
-        sizes = [part.num_rows for part in parts]
-        return self._register_rows(
-            stream, pa.concat_tables(parts), np.repeat(np.arange(len(parts)), sizes)
-        )
-
-    def _register_rows(self, stream: int, rows: pa.Table, batches: np.ndarray) -> str:
-        name = f"__input_{stream}"
-        self.database.register(name, rows.append_column(BATCH, pa.array(batches, pa.int64())))
-        return f"SELECT * FROM {name}"
 
     def _read_held_tuples(self, stream: int, alias: str) -> str:
         """Return SQL for a stream's held, irregular and joined tuples, each value once."""

@@ -11,6 +11,7 @@ The verdicts of ``judge_pair``, in the order in which they are tried:
 | ``outranked`` | in an as-of join, the tuple has another partner |
 | ``matched`` | in an anti join, a tuple with a partner is no result |
 | ``late`` | the later tuple came when its partner might be gone |
+| ``not served`` | the query of a shared run did not have to answer it |
 | ``shed`` | load shedding skipped the pair |
 | ``pending`` | a change of placement is in progress; the pair is joined later |
 | ``waiting`` | the tuple waits for its partner or answer |
@@ -160,6 +161,7 @@ class PairFacts:
     - ``forgetful``: those of ``absent`` that no longer keep all of their tuples.
     - ``nearest``: the tuple of an absent stream that comes closest to it, with the parts of the
       condition for both; None: there is none, or it is unknown.
+    - ``unserved``: why the query of a shared run need not answer it; empty: it must.
     """
 
     tuples: tuple[TupleFacts, ...]
@@ -171,6 +173,7 @@ class PairFacts:
     absent: tuple[str, ...] = ()
     forgetful: tuple[str, ...] = ()
     nearest: tuple[TupleFacts, tuple[PartFacts, ...]] | None = None
+    unserved: str = ""
 
 
 @dataclass(frozen=True)
@@ -253,6 +256,8 @@ def _find_obstacles(pair: PairFacts, run: RunFacts) -> Iterator[tuple[str, Step]
                 "late",
                 Step(fact.alias, "late", f"{fact.label} {late}{_describe_partner(pair, fact)}"),
             )
+    if pair.unserved:
+        yield "not served", Step("query", "not served", pair.unserved)
     for alias in incomplete:
         if alias in pair.forgetful:
             reason = "no tuple that is kept fulfils the condition with it; others may have done so"
