@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from braid.papers.baselines.centralized import Centralized
+from braid.run_doctor import read_record
 from braid.sources.input_fingerprints import (
     InputFingerprint,
     describe_sources,
@@ -55,9 +56,12 @@ def test_files_that_stay_are_not_scanned_again(
     assert join(spark.read.parquet(file)).start(tmp_path / "run").awaitTermination()
     assert not scanned
     monkeypatch.undo()
+    assert read_record(RunStore(tmp_path / "run")).changed_files == {"a": 0, "b": 0}
     spark.range(9, 10).write.mode("append").parquet(file)
     with pytest.raises(ValueError, match="stream a has 10 rows where the run in .* with 9 others"):
         join(spark.read.parquet(file)).start(tmp_path / "run")
+    changed = read_record(RunStore(tmp_path / "run")).changed_files
+    assert changed.keys() == {"a", "b"} and min(changed.values()) > 0
     with pytest.raises(ValueError, match="stream a has 1 rows where the run in .* with 9 others"):
         join(spark.read.parquet(file).filter("id = 9")).start(tmp_path / "run")
 

@@ -165,6 +165,7 @@ def test_the_top_of_the_recorded_run_is_computed_and_short(
     for k in range(9):
         page.add_finding(f"The finding {k}.", "word " * 56)
     content = page.read_content(tmp_path / "page.jsonl")
+    assert content.diagnosis.startswith("the run: sound in batches 29 to 48 (")
     assert content.answer == (
         "The grid adapted 5 times, and no host holds more than 12,177 rows. A fixed grid would "
         "need 17,311."
@@ -184,6 +185,8 @@ def test_the_top_of_the_recorded_run_is_computed_and_short(
         outcome, slow, content, {"skew": 0}, [replace(RUN, figures=tuple(content.figures))] * 8
     )
     soup = BeautifulSoup(top, "html.parser")
+    titles = [each.get_text() for each in soup.select("summary")]
+    assert titles[0].startswith("Checks") and titles[1].startswith("Diagnosisthe run: sound in")
     for folded in soup.select("style, details > :not(summary)"):
         folded.decompose()
     assert page.count_words(soup.get_text(" ")) <= 600

@@ -77,7 +77,7 @@ def redact_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     for options in redacted.get("sources", {}).values():
         for name, value in options.items():
             options[name] = _LEFT_OUT if _SECRET.search(name) else value.rpartition("/")[2]
-    return redacted
+    return {name: value for name, value in redacted.items() if name != "source_files"}
 
 
 def _redact_values(value: Any) -> Any:

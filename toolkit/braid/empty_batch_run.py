@@ -51,6 +51,9 @@ class EmptyBatchRun(RunLifecycle):
     def _end_streams(self) -> None:
         """End all streams, and answer what waits."""
 
+    def _note_sink_seconds(self, seconds: float) -> None:
+        """Take the duration of the last delivery to the sink, for the next commit."""
+
     def _deliver_to_sink(self) -> None:
         """Deliver committed batches to the sink, if there is one."""
         if self._sink is None:
@@ -58,6 +61,7 @@ class EmptyBatchRun(RunLifecycle):
         with self.store.raise_if_superseded():
             last = self._measure_progress().last_batch
             self._sink.deliver_until(last, self._stopping.is_set)
+        self._note_sink_seconds(self._sink.seconds)
 
     def _start_watch(self) -> None:
         """Watch for silence of the source, if answers may wait meanwhile."""

@@ -112,6 +112,9 @@ class EngineRun(EmptyBatchRun):
         started = [replace(e, resumed=True) for e in self._make_start_events()[:1]]
         self.store.log_opening_events(started)
 
+    def _note_sink_seconds(self, seconds: float) -> None:
+        self._engine.last_delivery = seconds
+
     def _end_streams(self) -> None:
         self._engine.close(self._make_empty_batch)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,11 +16,12 @@ from braid.core.bundle_parts import DIAGNOSIS, is_bundle, read_bundle_part
 from braid.core.event_jsonl import read_events
 from braid.core.facts import Visit
 from braid.core.run_diagnosis import RULES, diagnose_run
-from braid.core.run_events import BatchCommitted, RunStarted
+from braid.core.run_events import BatchCommitted, Event, RunStarted
 from braid.core.run_record import BATCHES, Finding, RunRecord
 from braid.recent_events import read_recent_events
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore
+from braid.storage.source_files import count_changes
 from braid.time_arguments import UNBOUNDED
 from braid.util.batch_numbers import display_batch_range
 from braid.util.durations import parse_duration
@@ -129,7 +130,23 @@ def read_record(store: RunStore) -> RunRecord:
         available_cores(),
         measure_free_share(store.path),
         {"DuckDB": (written[1], duckdb.__version__)} if written else {},
+        {alias: count_changes(files) for alias, files in settings.get("source_files", {}).items()},
     )
+
+
+def diagnose_events(run: str, events: Iterable[Event]) -> Diagnosis | None:
+    """Return what is wrong with a ``run`` by its events alone; None: they have no start."""
+    start, commits = None, []
+    for event in events:
+        if isinstance(event, RunStarted):
+            start = event
+        elif isinstance(event, BatchCommitted):
+            commits.append(event)
+    if start is None:
+        return None
+    spans = [start.windows.get(alias, UNBOUNDED) for alias in start.streams]
+    windows = [None if w == UNBOUNDED else parse_duration(w, "window") for w in spans]
+    return diagnose_record(run, RunRecord(start, commits, windows=windows))
 
 
 class _StoredRecord(msgspec.Struct):
@@ -141,6 +158,7 @@ class _StoredRecord(msgspec.Struct):
     cores: int
     disk_free: float
     versions: dict[str, tuple[str, str]]
+    changed_files: dict[str, int] = {}
 
 
 def encode_record(record: RunRecord) -> bytes:

@@ -260,6 +260,35 @@ def _measure_pace(part: Sequence[tuple[int, BatchCommitted]]) -> float:
     return spent / passed if passed > 0 else 0.0
 
 
+def _find_slow_sink(run: RunRecord) -> Iterator[Finding]:
+    seconds = sum(commit.previous_sink_seconds for commit in run.batches)
+    share = seconds / (run.seconds + seconds)
+    if share > 0.5 and seconds > _FEW_SECONDS:
+        yield Finding(
+            "sink",
+            "warning",
+            f"foreachBatch takes {seconds / len(run.batches):.2f} s a batch, {share:.0%} of all",
+            "write many rows at a time, or take fewer and larger batches",
+            share,
+            0.5,
+            seconds,
+        )
+
+
+def _find_stale_input(run: RunRecord) -> Iterator[Finding]:
+    for name, changed in run.changed_files.items():
+        if changed:
+            yield Finding(
+                "stale",
+                "warning",
+                f"files of {name} that changed, came or went since the run copied them: "
+                f"{changed:,}; it joins the rows of that time",
+                "begin a new folder to join the present rows",
+                changed,
+                0,
+            )
+
+
 def _find_full_disk(run: RunRecord) -> Iterator[Finding]:
     commits = sum(commit.previous_commit_seconds for commit in run.batches)
     if run.disk_free < 0.1:
@@ -324,8 +353,10 @@ RULES: Mapping[str, Callable[[RunRecord], Iterator[Finding]]] = {
     "files": _find_many_files,
     "idle": _find_idle_streams,
     "behind": _find_lag,
+    "sink": _find_slow_sink,
     "disk": _find_full_disk,
     "shape": _find_many_hosts,
+    "stale": _find_stale_input,
     "version": _find_other_versions,
 }
 """The rules by name."""

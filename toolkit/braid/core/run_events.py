@@ -217,6 +217,9 @@ class BatchCommitted(Event):
     """Duration of the previous commit: manifest, publishing of result files, Spark's sink log,
     events, and removal of old files. Not part of "total". 0: first batch of this process.
     """
+    previous_sink_seconds: float = 0.0
+    """Duration of ``foreachBatch`` for the previous batch. Not part of "total". 0: there is none.
+    """
     step_counts: tuple[StepCounts, ...] = ()
     """Pairs of each probe step; empty for a simulated batch."""
 

@@ -51,6 +51,8 @@ class RunRecord:
     - ``result_files``: files of results by batch.
     - ``cores``: cores of the machine; ``disk_free``: share of its disk that is free.
     - ``versions``: by package, the version that the run was written with and the present one.
+    - ``changed_files``: by static stream, the files of its source that have been changed, added or
+      removed since the run read them.
     """
 
     start: RunStarted
@@ -61,6 +63,7 @@ class RunRecord:
     cores: int = 1
     disk_free: float = 1.0
     versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    changed_files: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def batches(self) -> list[BatchCommitted]:

@@ -93,7 +93,7 @@ class Engine:
         self.shedder, self.clock = shedder, clock or current_environment().read_clock
         self.make_empty_batch: Callable[[], Any] = dict  # a task takes tuples by stream
         self._nothing: Any = None
-        self.committing = self.last_commit = 0.0
+        self.committing = self.last_commit = self.last_delivery = 0.0
         self.alone = replace(spec, fsync=store.force)
         self.placement, self.store = placement, store
         self.lateness, self.ahead = tuple(lateness), ahead
@@ -350,6 +350,7 @@ class Engine:
                 committed,
                 seconds_by_phase=seconds,
                 previous_commit_seconds=self.last_commit,
+                previous_sink_seconds=self.last_delivery,
                 **took,
             )
         )

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from braid.condition.residual_evaluation import query_table
 from braid.storage.run_store import RunStore
+from braid.storage.source_files import MOST_FILES, SourceFile, list_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -147,21 +148,28 @@ def check_batches(batches: int | str | None, stored: Mapping[str, Any], where: s
 # Static frames of Spark.
 
 
-def digest_files(frame: DataFrame) -> str | None:
-    """Return a digest of a frame's plan and of its files with lengths and times.
+def list_frame_files(frame: DataFrame) -> dict[str, SourceFile]:
+    """Return the files that a frame reads, with lengths and times; {} unless all are local.
 
-    None unless it reads local files only. Nothing is scanned.
+    Nothing is scanned.
     """
     plan: Any = frame._jdf.queryExecution().analyzed()
     leaves = plan.collectLeaves()
     kinds = {leaves.apply(n).getClass().getSimpleName() for n in range(leaves.size())}
     urls = [urlsplit(url) for url in frame.inputFiles()] if kinds == {"LogicalRelation"} else []
-    if not urls or any(url.scheme not in ("", "file") for url in urls):
+    if any(url.scheme not in ("", "file") for url in urls):
+        return {}
+    return list_files(sorted(unquote(url.path) for url in urls))
+
+
+def digest_files(frame: DataFrame, files: Mapping[str, SourceFile]) -> str | None:
+    """Return a digest of a frame's plan and of its ``files``; None if it has none."""
+    if not files:
         return None
+    plan: Any = frame._jdf.queryExecution().analyzed()
     digest = hashlib.sha256(str(plan.canonicalized().semanticHash()).encode())
-    for path in sorted(unquote(url.path) for url in urls):
-        status = Path(path).stat()
-        digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    for path, (length, time) in files.items():
+        digest.update(f"{path}\0{length}\0{time}\n".encode())
     return digest.hexdigest()
 
 
@@ -177,7 +185,7 @@ def check_frame(
     ``otherwise``: see ``check_rows``.
     """
     before = stored.get("files", {}).get(alias)
-    if before is not None and before == digest_files(frame):
+    if before is not None and before == digest_files(frame, list_frame_files(frame)):
         return
     if isinstance(column := stored.get("cut"), str):
         frame = frame.drop(column)
@@ -200,11 +208,13 @@ def record_fingerprints(
     streams: Mapping[str, Any], static: Mapping[str, DataFrame]
 ) -> dict[str, Any]:
     """Return fingerprints that identify the DataFrames on a later start, and warn of sockets."""
-    files = {alias: digest_files(frame) for alias, frame in static.items()}
+    files = {alias: list_frame_files(frame) for alias, frame in static.items()}
+    texts = {alias: digest_files(frame, files[alias]) for alias, frame in static.items()}
     sources = describe_sources(streams)
     warn_of_sockets(sources)
-    digests = {alias: digest for alias, digest in files.items() if digest is not None}
-    return {"files": digests, "sources": sources}
+    digests = {alias: digest for alias, digest in texts.items() if digest is not None}
+    few = {alias: each for alias, each in files.items() if 0 < len(each) <= MOST_FILES}
+    return {"files": digests, "sources": sources, "source_files": few}
 
 
 def check_streams(

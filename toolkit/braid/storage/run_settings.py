@@ -45,6 +45,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     - ``input``: prefix of that copy in a bucket.
     - ``match``: arguments of an as-of join.
     - ``fingerprints``, ``files``, ``sources``: see ``input_fingerprints``.
+    - ``source_files``: by static stream of Spark, its local files; see ``storage.source_files``.
     """
 
     on: _Text
@@ -78,6 +79,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     fingerprints: dict[str, tuple[_Natural, _Sum]] = {}
     files: dict[str, _Text] = {}
     sources: dict[str, dict[str, str]] = {}
+    source_files: dict[str, dict[str, tuple[int, int]]] = {}
     chain: str | list[str] = ""
     queries: list[
         tuple[

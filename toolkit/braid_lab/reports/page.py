@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from braid.run_doctor import Diagnosis, diagnose_events
+
 from braid_lab.reports.line_picture import LinePicture
 from braid_lab.reports.report_figures import Better, Figure
 from braid_lab.reports.run_description import describe_run
@@ -31,12 +33,17 @@ VARIABLE = "BRAID_PAGE"
 
 @dataclass(slots=True)
 class PageContent:
-    """The content of a first page; ``findings`` are pairs of a bold sentence and its text."""
+    """The content of a first page.
+
+    - ``findings``: pairs of a bold sentence and its text.
+    - ``diagnosis``: the symptoms of the run, as ``braid doctor`` prints them; empty: unknown.
+    """
 
     answer: str = ""
     figures: list[Figure] = field(default_factory=list)
     picture: LinePicture | None = None
     findings: list[tuple[str, str]] = field(default_factory=list)
+    diagnosis: str = ""
 
 
 def is_report() -> bool:
@@ -96,17 +103,29 @@ def add_finding(headline: str, text: str = "") -> None:
 
 
 def show_run(events: Iterable[Any]) -> None:
-    """Set answer, figures, picture and findings of a run from its events.
+    """Set answer, figures, picture, findings and diagnosis of a run from its events.
 
     Later calls replace or add to them. Raises ValueError for a run without a batch.
     """
-    described = describe_run(list(events))
+    events = list(events)
+    described = describe_run(events)
     set_answer(described.answer)
     for each in described.figures:
         _append_line("figure", asdict(each))
     set_picture(described.picture)
     for headline, text in described.findings:
         add_finding(headline, text)
+    diagnosis = diagnose_events("the run", events)
+    if diagnosis is not None and diagnosis.batches:
+        set_diagnosis(diagnosis)
+
+
+def set_diagnosis(diagnosis: Diagnosis) -> None:
+    """Set the symptoms of a run, which ``run.doctor()`` returns; they are folded below the checks.
+
+    The last call counts.
+    """
+    _append_line("diagnosis", str(diagnosis))
 
 
 def _append_line(kind: str, value: Any) -> None:
@@ -124,6 +143,8 @@ def read_content(file: Path) -> PageContent:
             content.answer = value
         elif kind == "figure":
             figures[value["name"]] = Figure(**value)
+        elif kind == "diagnosis":
+            content.diagnosis = value
         elif kind == "picture":
             content.picture = LinePicture.from_dict(value)
         else:

@@ -162,6 +162,9 @@ def _render_folds(
     earlier: Sequence[ReportRun],
 ) -> Iterator[str]:
     yield render_folded_section("Checks", run.verdict, _render_checks(outcome, run))
+    if content.diagnosis:
+        title, _, lines = content.diagnosis.partition("\n")
+        yield render_folded_section("Diagnosis", title, f"<pre>{escape(lines)}</pre>")
     runs = [*select_equal_settings(earlier, run.settings), run][-SHOWN_RUNS:]
     yield render_folded_section(
         "Runs with these settings", f"{len(runs)} shown", _render_runs(runs)
