@@ -21,6 +21,7 @@ from braid.errors import DamagedRunError
 from braid.hub.hub import QueryHub
 from braid.shared.shared_join import SharedJoin
 from braid.sources import connect_streams
+from braid.sources.landing_function import make_landing_function, read_marker
 from braid.stream_join import StreamJoin
 from connect_client import (
     FILES,
@@ -112,6 +113,10 @@ REFUSED: list[tuple[str, Callable[[Any], Any]]] = [
         lambda c: StreamJoin(c.static, "soundex(concat(a.name, b.name)) = 'X'"),
     ),
     (
+        "column v of stream b is of type variant; cast it, as variants are not read from a server",
+        lambda c: StreamJoin(c.static | {"b": c.variant}, ON),
+    ),
+    (
         "landing is 's3://lake', which is for streaming DataFrames of Spark Connect; leave it out",
         lambda c: StreamJoin(c.static, ON).start(c.path, landing="s3://lake"),
     ),
@@ -160,6 +165,7 @@ def test_what_cannot_be_joined_is_refused_in_a_sentence(
     static = {"a": frame, "b": frame}
     case = SimpleNamespace(
         static=static,
+        variant=spark.sql("SELECT parse_json('1') AS v"),
         mixed=static | {"b": endless},
         elsewhere=other.sql(rows),
         path=tmp_path / "run",
@@ -207,6 +213,26 @@ def test_a_stream_is_joined_with_a_static_frame_from_another_landing(
         run.results_stream()
 
 
+def test_a_micro_batch_is_landed_once_and_a_part_of_one_is_replaced(
+    spark: Any, tmp_path: Path
+) -> None:
+    land = make_landing_function(str(tmp_path), "sum(8)")
+    whole, other = spark.range(5), spark.range(7)
+
+    def read_landed() -> tuple[int, tuple[int, int]]:
+        landed = pq.read_table(tmp_path / "batches/000000").num_rows
+        return landed, tuple(read_marker(spark, str(tmp_path), 0))
+
+    assert read_marker(spark, str(tmp_path), 0) is None
+    land(whole, 0)
+    assert read_landed() == (5, (5, 40))
+    land(other, 0)  # the server repeats a micro-batch that it has not recorded
+    assert read_landed() == (5, (5, 40))
+    (tmp_path / "done").rename(tmp_path / "lost")  # the server died while it wrote the rows
+    land(other, 0)
+    assert read_landed() == (7, (7, 56))
+
+
 def find_files(folder: Path, kind: str) -> list[Path]:
     """Return what the landing of the run has of a kind, such as "done", in order."""
     return sorted(folder.glob(f"run/landing/*/{kind}/[0-9]*"), key=lambda path: int(path.name))
@@ -217,6 +243,7 @@ def count_landed_rows(folder: Path) -> list[int]:
     return [pq.read_table(batch).num_rows for batch in find_files(folder, "batches")]
 
 
+@pytest.mark.filterwarnings("ignore:.*RETRIES_EXCEEDED")
 def test_client_and_server_are_killed_and_the_run_goes_on(
     spark: Any, server: ConnectServer, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ landed by the server, see ``server_landing``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyspark
 
 from braid.condition.predicate import Predicate
 from braid.condition.spark_type_checker import make_arrow_schema
+from braid.errors import RefusedColumnError
 from braid.execution.executors import check_executor
 from braid.sources.arrow_replay import ArrowReplay
 from braid.sources.arrow_streams import ArrowStreams
@@ -118,7 +120,7 @@ class ConnectStreams(ArrowStreams):
             return
         host = self.spark_session.client.host
         if folder is None and not store.url and host in _LOCAL:
-            folder = str(store.path / "landing")
+            folder = str(store.path.absolute() / "landing")
         if folder is None and store.read_settings() is None:
             raise ValueError(
                 f"stream {next(iter(self._endless))} does not end and no landing is given; it must "
@@ -214,7 +216,14 @@ class ConnectStreams(ArrowStreams):
 
 
 def _make_empty_table(alias: str, frame: Any) -> pa.Table:
-    """Return a table with the columns of a frame."""
+    """Return a table with the columns of a frame. Raises RefusedColumnError."""
+    for field in frame.schema.fields:
+        kind = field.dataType.simpleString()
+        if refused := re.search(r"\bvariant\b|\binterval\b", kind):
+            problem = f"is of type {kind}"
+            raise RefusedColumnError(
+                alias, field.name, problem, f"cast it, as {refused[0]}s are not read from a server"
+            )
     empty = convert_frame(alias, make_arrow_schema(frame.schema).empty_table())
     assert empty is not None
     return empty
