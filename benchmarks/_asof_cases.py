@@ -79,12 +79,12 @@ def measure_asof(rows: int, batches: int, rounds: int, folder: Path) -> list[dic
     within = f"t.sym = q.sym AND q.ts BETWEEN t.ts - {span} AND t.ts"
     tolerance = f"{TOLERANCE_SECONDS} seconds"
 
-    def latest(**given: Any) -> int:
+    def join_latest(**given: Any) -> int:
         return run_braid(streams, "t.sym = q.sym", batches, folder, match="latest", **given)
 
     ways: dict[str, Callable[[], int]] = {
-        "latest within the tolerance": lambda: latest(tolerance=tolerance),
-        "latest": latest,
+        "latest within the tolerance": lambda: join_latest(tolerance=tolerance),
+        "latest": join_latest,
         "inner join in the same range": lambda: run_braid(streams, within, batches, folder),
         "merge_asof, files to file": lambda: run_merge(folder),
         "merge_asof in memory": lambda: int(merge_frames(*frames)["id_q"].notna().sum()),
@@ -99,13 +99,13 @@ def measure_asof(rows: int, batches: int, rounds: int, folder: Path) -> list[dic
                 best[name] = min(best.get(name, seconds), seconds)
     answers = {results["latest within the tolerance"], results["merge_asof in memory"]}
     assert answers == {results["merge_asof, files to file"]}, results
-    ours = best["latest within the tolerance"]
+    latest_seconds = best["latest within the tolerance"]
     return [
         {
             "join": name,
             "results": results[name],
             "CPU s": best[name],
-            "latest / it": ours / best[name],
+            "latest / it": latest_seconds / best[name],
         }
         for name in ways
     ]

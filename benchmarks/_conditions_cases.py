@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 Columns = dict[str, np.ndarray]
-Make = Callable[[np.random.Generator, int], Columns]
+ColumnMaker = Callable[[np.random.Generator, int], Columns]
 """A function of a generator and a number of rows that returns the columns of a stream."""
 PARTNERS = 5
 """Approximate number of results for each row of a stream."""
@@ -30,33 +30,33 @@ class Case:
 
     name: str
     on: str
-    a: Make
-    b: Make
+    a: ColumnMaker
+    b: ColumnMaker
     rewrite: str | None = None
     most_rows: int = 1_000_000
 
-    def statement(self, a: str, b: str) -> str:
+    def format_statement(self, a: str, b: str) -> str:
         """Return DuckDB's best statement over these tables."""
         if self.rewrite is None:
             return f"SELECT a, b FROM {a} a JOIN {b} b ON {self.on}"
         return self.rewrite.format(a=a, b=b)
 
 
-def _points(**widths: int) -> Make:
+def _make_points(**widths: int) -> ColumnMaker:
     """Return a maker of whole numbers below ``width`` times the rows."""
 
-    def make(random: np.random.Generator, rows: int) -> Columns:
+    def draw_columns(random: np.random.Generator, rows: int) -> Columns:
         return {
             name: random.integers(0, max(1, width * rows), rows) for name, width in widths.items()
         }
 
-    return make
+    return draw_columns
 
 
-def _intervals(mean: int, pareto: bool = False) -> Make:
+def _make_intervals(mean: int, pareto: bool = False) -> ColumnMaker:
     """Return a maker of intervals [s, e] of this mean length, starting 10 apart."""
 
-    def make(random: np.random.Generator, rows: int) -> Columns:
+    def draw_columns(random: np.random.Generator, rows: int) -> Columns:
         s = random.integers(0, 10 * rows, rows)
         lengths = (
             np.minimum(random.pareto(1.2, rows) * mean / 5, 10 * rows).astype(np.int64)
@@ -65,34 +65,34 @@ def _intervals(mean: int, pareto: bool = False) -> Make:
         )
         return {"s": s, "e": s + lengths}
 
-    return make
+    return draw_columns
 
 
-def _plane(random: np.random.Generator, rows: int) -> Columns:
+def _draw_plane(random: np.random.Generator, rows: int) -> Columns:
     """Return random points of a square."""
     side = 1_000_000
     return {"x": random.integers(0, side, rows), "y": random.integers(0, side, rows)}
 
 
-def _shifted_plane(random: np.random.Generator, rows: int) -> Columns:
+def _draw_shifted_plane(random: np.random.Generator, rows: int) -> Columns:
     """Return points so far above those of ``_plane`` that few of them are dominated."""
-    plane = _plane(random, rows)
+    plane = _draw_plane(random, rows)
     lowest = 1_000_000 - int(1_000_000 * (4 * PARTNERS / rows) ** 0.5)
     return {"x": plane["x"], "y": plane["y"] + lowest}
 
 
-def _keyed(keys: int) -> Make:
+def _make_keyed(keys: int) -> ColumnMaker:
     """Return a maker of keys and times; about ``PARTNERS`` times of a key are within the reach."""
 
-    def make(random: np.random.Generator, rows: int) -> Columns:
+    def draw_columns(random: np.random.Generator, rows: int) -> Columns:
         chosen = random.integers(0, keys, rows)
         spread = max(1, 1000 * rows // keys)
         return {"k": chosen, "t": random.integers(0, spread, rows)}
 
-    return make
+    return draw_columns
 
 
-def _keyed_intervals(random: np.random.Generator, rows: int) -> Columns:
+def _draw_keyed_intervals(random: np.random.Generator, rows: int) -> Columns:
     s = random.integers(0, rows // 10, rows)
     return {"k": random.integers(0, 100, rows), "s": s, "e": s + random.integers(0, 30, rows)}
 
@@ -113,16 +113,16 @@ _SHARED_CELLS = (
 """Overlapping intervals of one key share cells; the pair comes in that where the later begins."""
 OVERLAP = "a.s <= b.e AND b.s <= a.e"
 CASES = (
-    Case("overlap", OVERLAP, _intervals(50), _intervals(50)),
-    Case("overlap, Pareto lengths", OVERLAP, _intervals(50, True), _intervals(50, True)),
-    Case("point in interval", "b.s <= a.x AND a.x <= b.e", _points(x=10), _intervals(50)),
-    Case("containment", "a.s <= b.s AND b.e <= a.e", _intervals(100), _intervals(30)),
-    Case("dominance", "a.x < b.x AND a.y > b.y", _plane, _shifted_plane),
+    Case("overlap", OVERLAP, _make_intervals(50), _make_intervals(50)),
+    Case("overlap, Pareto lengths", OVERLAP, _make_intervals(50, True), _make_intervals(50, True)),
+    Case("point in interval", "b.s <= a.x AND a.x <= b.e", _make_points(x=10), _make_intervals(50)),
+    Case("containment", "a.s <= b.s AND b.e <= a.e", _make_intervals(100), _make_intervals(30)),
+    Case("dominance", "a.x < b.x AND a.y > b.y", _draw_plane, _draw_shifted_plane),
     Case(
         "two ranges and a bound",
         "a.x < b.x AND a.y > b.y AND a.x > b.x - 50",
-        _points(x=5, y=1),
-        _points(x=5, y=1),
+        _make_points(x=5, y=1),
+        _make_points(x=5, y=1),
         "SELECT a, c.b FROM {a} a "
         "JOIN (SELECT b, unnest([-1, 0]) + b.x // 50 AS cell FROM {b} b) c "
         "ON a.x // 50 = c.cell AND a.x < c.b.x AND a.y > c.b.y AND a.x > c.b.x - 50",
@@ -146,8 +146,8 @@ CASES = (
     Case(
         "equality OR equality",
         "a.k = b.k OR a.v = b.v",
-        _points(k=1, v=1),
-        _points(k=1, v=1),
+        _make_points(k=1, v=1),
+        _make_points(k=1, v=1),
         "SELECT a, b FROM {a} a JOIN {b} b ON a.k = b.k UNION ALL "
         "SELECT a, b FROM {a} a JOIN {b} b ON a.v = b.v WHERE a.k <> b.k",
         most_rows=10_000,
@@ -156,8 +156,8 @@ CASES = (
         Case(
             f"equality and band, {keys:,} keys",
             _BAND,
-            _keyed(keys),
-            _keyed(keys),
+            _make_keyed(keys),
+            _make_keyed(keys),
             _CELLS,
             100_000 if keys <= 100 else 1_000_000,
         )
@@ -166,8 +166,8 @@ CASES = (
     Case(
         "equality and overlap",
         f"a.k = b.k AND {OVERLAP}",
-        _keyed_intervals,
-        _keyed_intervals,
+        _draw_keyed_intervals,
+        _draw_keyed_intervals,
         _SHARED_CELLS,
         most_rows=100_000,
     ),

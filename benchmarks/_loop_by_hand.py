@@ -22,7 +22,7 @@ _PAIRS = (("new_a", "b"), ("a", "new_b"), ("new_a", "new_b"))
 """The joins of a batch: new rows with stored rows, and new rows with each other."""
 
 
-class LoopTook(NamedTuple):
+class LoopCost(NamedTuple):
     """CPU seconds of a loop, seconds of its batches, and its number of results."""
 
     cpu: float
@@ -30,7 +30,7 @@ class LoopTook(NamedTuple):
     results: int
 
 
-def join_by_hand(tables: Mapping[str, pa.Table], folder: Path) -> LoopTook:
+def join_by_hand(tables: Mapping[str, pa.Table], folder: Path) -> LoopCost:
     """Join the tables a and b on k, batch by batch, with full history."""
     batches = 1 + pc.max(tables["a"]["batch"]).as_py()
     split = {
@@ -49,7 +49,7 @@ def join_by_hand(tables: Mapping[str, pa.Table], folder: Path) -> LoopTook:
                 database.register(f"new_{alias}", parts[number])
             results += _join_batch(database, folder, number)
             seconds.append(time.perf_counter() - start)
-        return LoopTook(time.process_time() - began, seconds, results)
+        return LoopCost(time.process_time() - began, seconds, results)
 
 
 def _join_batch(database: duckdb.DuckDBPyConnection, folder: Path, number: int) -> int:

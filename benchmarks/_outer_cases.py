@@ -132,20 +132,20 @@ def measure_case(
 
 def count_stored_bytes(tables: Tables, how: str, folder: Path) -> tuple[int, int]:
     """Return the bytes of the state with most rows, and its rows of the first stream."""
-    found: list[tuple[int, int]] = []
+    sizes: list[tuple[int, int]] = []
 
-    def measure(results: Any, batch: int) -> None:
+    def note_size(results: Any, batch: int) -> None:
         state = run.store.last_state()
         blocks = sum(checksum.size_bytes for checksum in state.block_files.values())
         manifest = max((folder / "commits").glob("*.json")).stat().st_size
         rows = sum(block.rows for block in state.blocks.values() if block.stream == 0)
-        found.append((blocks + manifest, rows))
+        sizes.append((blocks + manifest, rows))
 
     join = StreamJoin(tables, CASES[0].on, HashPartition(4), how=how)
-    run = join.start(folder, batches="batch", foreachBatch=measure)
+    run = join.start(folder, batches="batch", foreachBatch=note_size)
     run.awaitTermination()
     shutil.rmtree(folder)
-    return max(found, key=lambda each: each[1])
+    return max(sizes, key=lambda each: each[1])
 
 
 def measure_bytes(rows: int, batches: int, folder: Path) -> list[dict[str, Any]]:

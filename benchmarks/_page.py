@@ -14,11 +14,11 @@ from math import log10
 from pathlib import Path
 from typing import Any
 
-from _common import FIGURES, QUICK
+from _common import FIGURES, QUICK_FIGURES
 from _reasons import find_reason
 
 DOCS = Path(__file__).parents[1] / "docs"
-ORDER = (
+PROGRAM_ORDER = (
     "spark_builtin",
     "large",
     "small",
@@ -39,7 +39,7 @@ ORDER = (
     "shedding",
     "reuse",
 )
-HEAD = """# Performance
+PAGE_HEAD = """# Performance
 
 This page shows how fast Braid is: against Spark's own joins, other engines and earlier versions of
 itself, and whether each ratio meets its requirement. Use it to judge a change: run `make bench`,
@@ -57,25 +57,37 @@ The machine of the last run:
 """
 
 
-def figures(folder: Path) -> list[dict[str, Any]]:
+def read_figures(folder: Path) -> list[dict[str, Any]]:
     """Return the figures of all programs in the order of the page; unknown programs follow by
     name.
     """
-    found = {file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
-    return [found.pop(name) for name in ORDER if name in found] + [*found.values()]
+    by_name = {file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
+    return [by_name.pop(name) for name in PROGRAM_ORDER if name in by_name] + [*by_name.values()]
 
 
-def page(found: Sequence[dict[str, Any]]) -> str:
+def render_page(figures: Sequence[dict[str, Any]]) -> str:
     """Return the page as Markdown."""
-    lines = [HEAD, *_machine(found), "## Measures", "", *_measures(found), ""]
+    lines = [
+        PAGE_HEAD,
+        *_render_machine(figures),
+        "## Measures",
+        "",
+        *_render_measures(figures),
+        "",
+    ]
     programs = {file.stem for file in Path(__file__).parent.glob("[!_]*.py")}
-    if missing := sorted(programs - {each["name"] for each in found}):
+    if missing := sorted(programs - {each["name"] for each in figures}):
         lines += [f"Not measured: {', '.join(missing)}.", ""]
     lines += ["![Found, required and aimed-at ratios](performance.svg)", ""]
-    for each in found:
+    for each in figures:
         lines += [f"## {each['name']}", "", each["about"], ""]
         for title, table in each["tables"].items():
-            lines += [f"**{escape(title)}**", "", *_table(table["columns"], table["data"]), ""]
+            lines += [
+                f"**{escape(title)}**",
+                "",
+                *_render_table(table["columns"], table["data"]),
+                "",
+            ]
         lines += [f"{note}\n" for note in each["notes"]]
         settings = ", ".join(f"{k} {v}" for k, v in each["settings"].items())
         ran = f"{each['date']}, {each['machine']['processor']}, {each['minutes']:.1f} minutes, "
@@ -84,28 +96,34 @@ def page(found: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _machine(found: Sequence[dict[str, Any]]) -> Iterator[str]:
-    last = max(found, key=lambda each: each["date"])
-    yield from _table(("", ""), [*last["machine"].items(), ("date", last["date"])])
+def _render_machine(figures: Sequence[dict[str, Any]]) -> Iterator[str]:
+    last = max(figures, key=lambda each: each["date"])
+    yield from _render_table(("", ""), [*last["machine"].items(), ("date", last["date"])])
     yield ""
 
 
-def _measures(found: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _render_measures(figures: Sequence[dict[str, Any]]) -> Iterator[str]:
     rows = [
-        (m["name"], m["value"], _asked(m, "required"), _asked(m, "aim"), _verdict(m))
-        for each in found
+        (
+            m["name"],
+            m["value"],
+            _format_limit(m, "required"),
+            _format_limit(m, "aim"),
+            _judge_measure(m),
+        )
+        for each in figures
         for m in each["measures"]
     ]
-    yield from _table(("measure", "found", "required", "aim", ""), rows)
+    yield from _render_table(("measure", "found", "required", "aim", ""), rows)
 
 
-def _asked(measure: dict[str, Any], what: str) -> str:
-    if measure[what] is None:
+def _format_limit(measure: dict[str, Any], limit: str) -> str:
+    if measure[limit] is None:
         return "-"
-    return f"{'at most ' if measure['most'] else ''}{measure[what]:g}"
+    return f"{'at most ' if measure['most'] else ''}{measure[limit]:g}"
 
 
-def _verdict(measure: dict[str, Any]) -> str:
+def _judge_measure(measure: dict[str, Any]) -> str:
     """Return the verdict on a measure: the aim, the requirement, or neither."""
 
     def is_reached(bound: float | None) -> bool:
@@ -126,20 +144,20 @@ def _verdict(measure: dict[str, Any]) -> str:
     return f"**missed**: {reason}" if reason else "**missed**"
 
 
-def _list_unexplained(found: Sequence[dict[str, Any]]) -> list[str]:
+def _list_unexplained(figures: Sequence[dict[str, Any]]) -> list[str]:
     """Return the measures that miss their requirement without a stated reason."""
-    measures = [m for each in found for m in each["measures"]]
-    return [m["name"] for m in measures if _verdict(m) == "**missed**"]
+    measures = [m for each in figures for m in each["measures"]]
+    return [m["name"] for m in measures if _judge_measure(m) == "**missed**"]
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+def _render_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
     yield f"| {' | '.join(map(escape, columns))} |"
     yield f"|{'---|' * len(columns)}"
     for row in rows:
-        yield f"| {' | '.join(map(_cell, row))} |"
+        yield f"| {' | '.join(map(_format_cell, row))} |"
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if value is None or value != value:
         return ""
     if isinstance(value, float):
@@ -147,69 +165,75 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value).replace("|", "\\|")
 
 
-WIDE, ROW, LEFT, RIGHT = 1000, 26, 480, 80
+WIDTH, ROW_HEIGHT, LEFT_MARGIN, RIGHT_MARGIN = 1000, 26, 480, 80
 
 
-def chart(found: Sequence[dict[str, Any]]) -> str:
+def draw_chart(figures: Sequence[dict[str, Any]]) -> str:
     """Return the measures as an SVG bar chart on one logarithmic axis of ratios.
 
     A solid line marks the requirement, a dashed one the aim. A measure of 0 appears only in the
     table.
     """
-    shown = [m for each in found for m in each["measures"] if m["value"] > 0]
+    shown = [m for each in figures for m in each["measures"] if m["value"] > 0]
     values = [v for m in shown for v in (m["value"], m["required"], m["aim"], 1) if v]
     low, high = log10(min(values)) - 0.05, log10(max(values)) + 0.05
-    tall = ROW * len(shown) + 60
+    height = ROW_HEIGHT * len(shown) + 60
 
-    def x(value: float) -> float:
-        return LEFT + (log10(value) - low) / (high - low) * (WIDE - LEFT - RIGHT)
+    def place_on_axis(value: float) -> float:
+        return LEFT_MARGIN + (log10(value) - low) / (high - low) * (
+            WIDTH - LEFT_MARGIN - RIGHT_MARGIN
+        )
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {tall}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         'aria-label="Ratios, as in the table above" font-family="system-ui, sans-serif" '
-        f'font-size="12"><rect width="{WIDE}" height="{tall}" fill="#ffffff"/>'
+        f'font-size="12"><rect width="{WIDTH}" height="{height}" fill="#ffffff"/>'
     ]
     steps = (1, 2, 5) if high - low < 3 else (1,)
     for tick in (n * 10**e for e in range(-3, 4) for n in steps):
         if low <= log10(tick) <= high:
-            at = f'x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="20" y2="{tall - 34}"'
+            x = place_on_axis(tick)
+            at = f'x1="{x:.1f}" x2="{x:.1f}" y1="20" y2="{height - 34}"'
             parts.append(f'<line {at} stroke="#dee2e6"/>')
-            parts.append(_text(x(tick), tall - 18, f"{tick:g}", "middle", "#495057"))
+            parts.append(_draw_text(x, height - 18, f"{tick:g}", "middle", "#495057"))
     for n, m in enumerate(shown):
-        parts += _bar(m, 24 + n * ROW, x)
+        parts += _draw_bar(m, 24 + n * ROW_HEIGHT, place_on_axis)
     key = "bar: found · line: required · dashed: aim · orange: the less the better"
-    parts.append(_text(WIDE / 2, tall - 4, f"ratio, logarithmic · {key}", "middle", "#495057"))
+    parts.append(
+        _draw_text(WIDTH / 2, height - 4, f"ratio, logarithmic · {key}", "middle", "#495057")
+    )
     return "".join([*parts, "</svg>\n"])
 
 
-def _bar(m: dict[str, Any], y: float, x: Any) -> Iterator[str]:
-    left, right = sorted((x(1), x(m["value"])))
-    colour = "#f08c00" if m["most"] else "#2f6fde"
-    yield _text(LEFT - 8, y + 13, m["name"], "end", "#212529")
+def _draw_bar(measure: dict[str, Any], y: float, place_on_axis: Any) -> Iterator[str]:
+    left, right = sorted((place_on_axis(1), place_on_axis(measure["value"])))
+    color = "#f08c00" if measure["most"] else "#2f6fde"
+    yield _draw_text(LEFT_MARGIN - 8, y + 13, measure["name"], "end", "#212529")
     yield f'<rect x="{left:.1f}" y="{y + 3}" width="{max(1, right - left):.1f}" height="14" '
-    yield f'fill="{colour}"/>'
-    yield _text(WIDE - 8, y + 14, f"{m['value']:.3g}", "end", "#212529")
+    yield f'fill="{color}"/>'
+    yield _draw_text(WIDTH - 8, y + 14, f"{measure['value']:.3g}", "end", "#212529")
     for what, dash in (("required", ""), ("aim", ' stroke-dasharray="3 2"')):
-        if m[what]:
-            at = f'x1="{x(m[what]):.1f}" x2="{x(m[what]):.1f}" y1="{y}" y2="{y + 20}"'
+        if measure[what]:
+            x = place_on_axis(measure[what])
+            at = f'x1="{x:.1f}" x2="{x:.1f}" y1="{y}" y2="{y + 20}"'
             yield f'<line {at} stroke="#c92a2a" stroke-width="2"{dash}/>'
 
 
-def _text(x: float, y: float, text: str, anchor: str, colour: str) -> str:
-    place = f'x="{x:.1f}" y="{y}" text-anchor="{anchor}" fill="{colour}"'
+def _draw_text(x: float, y: float, text: str, anchor: str, color: str) -> str:
+    place = f'x="{x:.1f}" y="{y}" text-anchor="{anchor}" fill="{color}"'
     return f"<text {place}>{escape(text)}</text>"
 
 
 def main() -> None:
     quick = "--quick" in sys.argv
-    folder, target = (QUICK, QUICK) if quick else (FIGURES, DOCS)
-    found = figures(folder)
-    if not found:
+    folder, target = (QUICK_FIGURES, QUICK_FIGURES) if quick else (FIGURES, DOCS)
+    figures = read_figures(folder)
+    if not figures:
         sys.exit(f"there are no figures in {folder}; run the programs in benchmarks/ first")
-    (target / "performance.md").write_text(page(found), encoding="utf-8")
-    (target / "performance.svg").write_text(chart(found), encoding="utf-8")
-    print(f"wrote {target / 'performance.md'}: {sum(e['minutes'] for e in found):.0f} minutes")
-    if (unexplained := _list_unexplained(found)) and not quick:
+    (target / "performance.md").write_text(render_page(figures), encoding="utf-8")
+    (target / "performance.svg").write_text(draw_chart(figures), encoding="utf-8")
+    print(f"wrote {target / 'performance.md'}: {sum(e['minutes'] for e in figures):.0f} minutes")
+    if (unexplained := _list_unexplained(figures)) and not quick:
         sys.exit(f"missed without a reason in _reasons.py: {'; '.join(unexplained)}")
 
 

@@ -19,11 +19,11 @@ COLUMNS = "k BIGINT, t BIGINT, v BIGINT, x DOUBLE"
 EVENT_TIME = "rt AS TO_TIMESTAMP_LTZ(t, 3), WATERMARK FOR rt AS rt"
 
 
-def files(path: str) -> str:
+def format_connector(path: str) -> str:
     return f"WITH ('connector' = 'filesystem', 'path' = 'file://{path}', 'format' = 'csv')"
 
 
-def turn(tables: TableEnvironment, folder: str, window: int) -> float:
+def run_round(tables: TableEnvironment, folder: str, window: int) -> float:
     """Return the seconds from reading to written result files."""
     shutil.rmtree(f"{folder}/flink", ignore_errors=True)
     within = f"INTERVAL '{window // 1000}' SECOND"
@@ -42,10 +42,12 @@ def main() -> None:
     tables.get_config().set("execution.checkpointing.interval", "1 s")
     for s in "ab":
         tables.execute_sql(
-            f"CREATE TABLE {s} ({COLUMNS}, {EVENT_TIME}) {files(f'{folder}/{s}.csv')}"
+            f"CREATE TABLE {s} ({COLUMNS}, {EVENT_TIME}) {format_connector(f'{folder}/{s}.csv')}"
         )
-    tables.execute_sql(f"CREATE TABLE found (av BIGINT, bv BIGINT) {files(f'{folder}/flink')}")
-    print(json.dumps([turn(tables, folder, window) for _ in range(rounds)]))
+    tables.execute_sql(
+        f"CREATE TABLE found (av BIGINT, bv BIGINT) {format_connector(f'{folder}/flink')}"
+    )
+    print(json.dumps([run_round(tables, folder, window) for _ in range(rounds)]))
 
 
 if __name__ == "__main__":

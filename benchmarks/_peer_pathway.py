@@ -22,13 +22,13 @@ class Row(pw.Schema):
     x: float
 
 
-def turn(folder: str, window: int) -> float:
+def run_round(folder: str, window: int) -> float:
     """Return the seconds from reading to the written result file."""
     a, b = (pw.io.csv.read(f"{folder}/{s}-named.csv", schema=Row, mode="static") for s in "ab")
     within = pw.temporal.interval(1 - window, window - 1)
     joined = a.interval_join(b, a.t, b.t, within, a.k == b.k)
-    found = joined.select(av=pw.left.v, bv=pw.right.v)
-    pw.io.csv.write(found, f"{folder}/pathway.csv")
+    pairs = joined.select(av=pw.left.v, bv=pw.right.v)
+    pw.io.csv.write(pairs, f"{folder}/pathway.csv")
     began = time.perf_counter()
     pw.run(monitoring_level=pw.MonitoringLevel.NONE)
     G.clear()
@@ -37,7 +37,7 @@ def turn(folder: str, window: int) -> float:
 
 def main() -> None:
     folder, window, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    print(json.dumps([turn(folder, window) for _ in range(rounds)]))
+    print(json.dumps([run_round(folder, window) for _ in range(rounds)]))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
-from _common import RIVALS, builtin
+from _common import STATE_STORES, run_builtin_join
 from pyspark.sql import SparkSession
 
 SETTINGS = {
@@ -76,22 +76,26 @@ def check_settings(out: Path, store: str) -> None:
     """Raise AssertionError if a query did not run with the settings of its state store."""
     first = (out / "checkpoint" / "offsets" / "0").read_text().splitlines()[1]
     logged = json.loads(first)["conf"]
-    for key, value in RIVALS[store].items():
+    for key, value in STATE_STORES[store].items():
         assert logged.get(key, value) == value, f"{store}: {key} is {logged[key]}, not {value}"
     version = "spark.sql.streaming.join.stateFormatVersion"
-    assert logged[version] == RIVALS[store][version], f"{store} has another version of the state"
+    assert logged[version] == STATE_STORES[store][version], (
+        f"{store} has another version of the state"
+    )
 
 
 def main() -> None:
     """Answer the requests of the standard input, a line each."""
     spark = make_plain_session(sys.argv[1])
     for line in sys.stdin:
-        asked = json.loads(line)
-        module, name = asked["join"].split(".")
-        joined = getattr(import_module(module), name)(spark, Path(asked["folder"]), asked["given"])
-        out = Path(asked["out"])
-        seconds, results = builtin(spark, joined, asked["store"], out)
-        check_settings(out, asked["store"])
+        request = json.loads(line)
+        module, name = request["join"].split(".")
+        joined = getattr(import_module(module), name)(
+            spark, Path(request["folder"]), request["given"]
+        )
+        out = Path(request["out"])
+        seconds, results = run_builtin_join(spark, joined, request["store"], out)
+        check_settings(out, request["store"])
         print(json.dumps({"seconds": seconds, "results": results}), flush=True)
     spark.stop()
 

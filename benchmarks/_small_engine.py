@@ -16,15 +16,17 @@ from braid import HashPartition, StreamJoin, session
 from pyspark.sql import DataFrame, SparkSession
 
 
-def stream(spark: SparkSession, folder: Path) -> DataFrame:
+def read_stream(spark: SparkSession, folder: Path) -> DataFrame:
     schema = spark.read.parquet(str(folder)).schema
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
-def turn(spark: SparkSession, folder: Path, out: Path, window: int, hosts: int) -> dict[str, Any]:
+def run_join(
+    spark: SparkSession, folder: Path, out: Path, window: int, hosts: int
+) -> dict[str, Any]:
     """Return the seconds of the whole triggers of a run, and its number of results."""
     join = StreamJoin(
-        {s: stream(spark, folder / s) for s in "ab"},
+        {s: read_stream(spark, folder / s) for s in "ab"},
         "a.k = b.k",
         HashPartition(hosts),
         time="ts",
@@ -33,9 +35,9 @@ def turn(spark: SparkSession, folder: Path, out: Path, window: int, hosts: int) 
     run = join.start(out, availableNow=True)
     run.awaitTermination()
     query = run.spark_query if hasattr(run, "spark_query") else run.query  # the earlier name
-    told = [p for p in query.recentProgress if p.numInputRows > 0]
+    progress = [p for p in query.recentProgress if p.numInputRows > 0]
     return {
-        "seconds": [p.durationMs["triggerExecution"] / 1000 for p in told],
+        "seconds": [p.durationMs["triggerExecution"] / 1000 for p in progress],
         "results": run.results().count(),
     }
 
@@ -44,8 +46,8 @@ def main() -> None:
     folder, out = Path(sys.argv[1]), sys.argv[2]
     spark = session("benchmark")
     for number, _ in enumerate(sys.stdin):
-        found = turn(spark, folder, folder / f"{out} {number}", *map(int, sys.argv[3:]))
-        print(json.dumps(found), flush=True)
+        answer = run_join(spark, folder, folder / f"{out} {number}", *map(int, sys.argv[3:]))
+        print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

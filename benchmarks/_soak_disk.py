@@ -24,7 +24,7 @@ from braid.util.file_system import FileSystem
 class TimedDisk(FileSystem):
     """A file system that records the calls of one thread.
 
-    It records seconds, calls, names in listed folders, and bytes written. ``clock`` stands still
+    It records seconds, calls, names in listed folders, and bytes written. The clock stands still
     during a call; reading it stores the records of the span since the previous reading.
     """
 
@@ -33,12 +33,12 @@ class TimedDisk(FileSystem):
         self.seconds, self.calls, self.listed, self.written = 0.0, 0, 0, 0
         self.marks: deque[tuple[float, int, int, int]] = deque([(0.0, 0, 0, 0)] * 2, 2)
 
-    def clock(self) -> float:
+    def read_clock(self) -> float:
         """Return the seconds that passed outside of file calls."""
         self.marks.append((self.seconds, self.calls, self.listed, self.written))
         return perf_counter() - self.seconds
 
-    def last_span(self) -> tuple[float, ...]:
+    def read_last_span(self) -> tuple[float, ...]:
         """Return seconds, calls, names and bytes between the last two readings of the clock."""
         before, after = self.marks
         return tuple(b - a for a, b in zip(before, after, strict=True))
@@ -63,14 +63,14 @@ class TimedDisk(FileSystem):
         return result
 
 
-FOLDERS = 4
+SYNCED_FOLDERS = 4
 """Number of folders that a commit syncs to disk: those of blocks, new results and the log before
 its manifest, and that of the log after it.
 """
 
 
 @contextmanager
-def made(path: Path, size: int) -> Iterator[int]:
+def open_new_file(path: Path, size: int) -> Iterator[int]:
     """Yield a new, open file of this size in bytes."""
     at = os.open(path, os.O_CREAT | os.O_WRONLY)
     try:
@@ -80,62 +80,64 @@ def made(path: Path, size: int) -> Iterator[int]:
         os.close(at)
 
 
-LINKS = 50_000
+MOST_LINKS = 50_000
 """Maximum number of hard links to one file; ext4 allows 65,000."""
 
 
-def fill(folder: Path, names: int) -> Path:
+def fill_results_folder(folder: Path, name_count: int) -> Path:
     """Return a neighboring folder with at least this number of names, hard links to few files."""
     large = folder.parent / ".bare-results"
     large.mkdir(exist_ok=True)
-    for n in range(sum(1 for _ in large.iterdir()), names):
-        first = large / f"{n - n % LINKS:06d}"
-        if n % LINKS:
+    for n in range(sum(1 for _ in large.iterdir()), name_count):
+        first = large / f"{n - n % MOST_LINKS:06d}"
+        if n % MOST_LINKS:
             os.link(first, large / f"{n:06d}")
         else:
             first.touch()
     return large
 
 
-def bare(folder: Path, sparks: int = 0, names: int = 0) -> float:
+def time_bare_commit(folder: Path, spark_files: int = 0, name_count: int = 0) -> float:
     """Return the seconds of the file operations of a commit alone.
 
     They are: a manifest that is synced and linked, an entry of Spark's log that is moved into
     place, a file in each of some synced folders, and removed files. The folders are created beside
-    ``folder`` and remain. A result is linked into a folder with as many ``names`` as the run's.
-    ``sparks`` is the number of files written by Spark, which are synced with their folders too.
+    ``folder`` and remain. A result is linked into a folder of at least ``name_count`` names.
+    ``spark_files`` is the number of files written by Spark, synced with their folders too.
     """
-    large = fill(folder, names)
+    large = fill_results_folder(folder, name_count)
     entry, log = folder / ".bare", folder / ".bare-log"
-    beside = [folder.parent / f".bare-{n}" for n in range(FOLDERS + sparks)]
-    for each in beside:
+    folders = [folder.parent / f".bare-{n}" for n in range(SYNCED_FOLDERS + spark_files)]
+    for each in folders:
         each.mkdir(exist_ok=True)
     began = perf_counter()
-    with made(entry, 3000) as file:
+    with open_new_file(entry, 3000) as file:
         os.fsync(file)
     os.link(entry, folder / ".bare-linked")
     entry.unlink()
-    with made(log, 300):
+    with open_new_file(log, 300):
         pass
     log.rename(folder / ".bare-moved")
     os.link(folder / ".bare-moved", large / "new")
-    for n, each in enumerate(beside):
-        with made(each / "file", 300) as file:
-            if n >= FOLDERS:
+    for n, each in enumerate(folders):
+        with open_new_file(each / "file", 300) as file:
+            if n >= SYNCED_FOLDERS:
                 os.fsync(file)
         durable_files.fsync_path(each)
     gone = [
         large / "new",
         folder / ".bare-linked",
         folder / ".bare-moved",
-        *(each / "file" for each in beside),
+        *(each / "file" for each in folders),
     ]
     for each in gone:
         each.unlink()
     return perf_counter() - began
 
 
-def shares(commits: Sequence[float], pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
+def split_commit_time(
+    commits: Sequence[float], pairs: Sequence[tuple[float, float]]
+) -> dict[str, float]:
     """Return the milliseconds of a commit, of its files alone, and of the rest, as medians.
 
     The rest is the median of the differences of ``pairs``: seconds of a commit, and of a bare one
@@ -148,7 +150,7 @@ def shares(commits: Sequence[float], pairs: Sequence[tuple[float, float]]) -> di
     }
 
 
-def parts(
+def summarize_commits(
     commits: Sequence[float], spans: Sequence[tuple[float, ...]], bares: Sequence[float]
 ) -> dict[str, float]:
     """Return the cost of a commit by part.

@@ -26,127 +26,130 @@ from braid.stream_join import JoinRun, StreamJoin
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-LOOK = 0.05
+POLL_SECONDS = 0.05
 """Seconds between two polls of the run."""
-SPARKS = 2
+SPARK_FILES = 2
 """Number of files that Spark's checkpoint writes and syncs in each batch."""
-KEY = "v // {recur} * 1000 + (v * {prime} + v // 7 * 31) % {range}"
+KEY_EXPRESSION = "v // {recur} * 1000 + (v * {prime} + v // 7 * 31) % {range}"
 """Keys that recur for twenty batches and then never again, as an expression over ``v``."""
-TIME = "v // {rows} * 1000 + (v * 263) % 1000"
+TIME_EXPRESSION = "v // {rows} * 1000 + (v * 263) % 1000"
 """Event time in milliseconds."""
 
 
-def formulas(rows: int) -> dict[str, dict[str, str]]:
+def format_columns(rows: int) -> dict[str, dict[str, str]]:
     """Return, by stream, the columns of a tuple as DuckDB expressions over its number ``v``."""
     numbers = {"a": 7919, "b": 104_729}
     values = {"rows": rows, "recur": 20 * rows, "range": 5 * rows}
     return {
-        stream: {"k": KEY.format(prime=prime, **values), "ms": TIME.format(rows=rows)}
+        stream: {
+            "k": KEY_EXPRESSION.format(prime=prime, **values),
+            "ms": TIME_EXPRESSION.format(rows=rows),
+        }
         for stream, prime in numbers.items()
     }
 
 
-def streams(spark: SparkSession, rows: int) -> dict[str, DataFrame]:
+def make_streams(spark: SparkSession, rows: int) -> dict[str, DataFrame]:
     """Return the two streams: ``rows`` tuples a batch, each batch one second of event time."""
     source = spark.readStream.format("rate-micro-batch").options(
         rowsPerBatch=str(rows), numPartitions="1", advanceMillisPerBatch="1000"
     )
-    found = {}
-    for stream, columns in formulas(rows).items():
+    frames = {}
+    for stream, columns in format_columns(rows).items():
         k, ms = (F.expr(columns[name].replace("//", "div")) for name in ("k", "ms"))
         frame = source.load().withColumn("v", F.col("value"))
-        found[stream] = frame.select("v", k.alias("k"), F.timestamp_millis(ms).alias("ts"))
-    return found
+        frames[stream] = frame.select("v", k.alias("k"), F.timestamp_millis(ms).alias("ts"))
+    return frames
 
 
-def due(batches: int, rows: int, window: int) -> int:
+def count_expected_results(batches: int, rows: int, window: int) -> int:
     """Return the expected number of results, from DuckDB."""
-    made = [
+    tables = [
         f"(SELECT {c['k']} AS k, {c['ms']} AS ms FROM range({batches * rows}) t(v)) {s}"
-        for s, c in formulas(rows).items()
+        for s, c in format_columns(rows).items()
     ]
     near = f"abs(a.ms - b.ms) < {1000 * window}"
-    query = f"SELECT count(*) FROM {made[0]} JOIN {made[1]} USING (k) WHERE {near}"
+    query = f"SELECT count(*) FROM {tables[0]} JOIN {tables[1]} USING (k) WHERE {near}"
     with duckdb.connect() as db:
-        found = db.execute(query).fetchone()
-    assert found is not None
-    return int(found[0])
+        row = db.execute(query).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 @dataclass(frozen=True)
-class Held:
+class ProcessResources:
     """Resources of a child process of the driver.
 
-    ``gone`` counts mapped files that are deleted.
+    ``deleted_maps`` counts mapped files that are deleted.
     """
 
     name: str
     rss: float
-    files: int
-    gone: int
+    open_files: int
+    deleted_maps: int
 
 
-def files(process: psutil.Process) -> int:
+def count_open_files(process: psutil.Process) -> int:
     """Return the number of open files of a process without sockets.
 
     For every query that it ever started, py4j keeps a socket, with or without Braid.
     """
-    found = 0
+    number = 0
     for entry in Path(f"/proc/{process.pid}/fd").iterdir():
         with suppress(FileNotFoundError):
-            found += not os.readlink(entry).startswith("socket:")
-    return found
+            number += not os.readlink(entry).startswith("socket:")
+    return number
 
 
-def below(folder: Path) -> Iterator[Held]:
+def iterate_child_processes(folder: Path) -> Iterator[ProcessResources]:
     """Yield the child processes of this one, without those that end meanwhile."""
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
             maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
-            gone = sum(str(folder) in line and "(deleted)" in line for line in maps)
+            deleted_maps = sum(str(folder) in line and "(deleted)" in line for line in maps)
             rss = process.memory_info().rss / 1e6
             if process.status() != psutil.STATUS_ZOMBIE:
-                yield Held(process.name(), rss, files(process), gone)
+                yield ProcessResources(process.name(), rss, count_open_files(process), deleted_maps)
 
 
-def holds(spark: SparkSession, folder: Path) -> dict[str, float]:
+def measure_resources(spark: SparkSession, folder: Path) -> dict[str, float]:
     """Return the resources of the driver, its JVM and its workers, and the size of the folder."""
     gc.collect()
     java: Any = spark._jvm
     java.java.lang.System.gc()
     runtime = java.java.lang.Runtime.getRuntime()
-    me, found = psutil.Process(), list(below(folder))
-    jvm = [p for p in found if "java" in p.name]
-    workers = [p for p in found if "python" in p.name]
+    driver, children = psutil.Process(), list(iterate_child_processes(folder))
+    jvm = [p for p in children if "java" in p.name]
+    workers = [p for p in children if "python" in p.name]
     return {
-        "RSS MB": me.memory_info().rss / 1e6,
+        "RSS MB": driver.memory_info().rss / 1e6,
         "JVM heap MB": (runtime.totalMemory() - runtime.freeMemory()) / 1e6,
         "JVM RSS MB": sum(p.rss for p in jvm),
         "largest worker MB": max((p.rss for p in workers), default=0),
-        "open files": files(me),
-        "JVM open files": sum(p.files for p in jvm),
-        "most of a worker": max((p.files for p in workers), default=0),
-        "sockets": me.num_fds() - files(me),
-        "mapped, gone": sum(p.gone for p in workers),
+        "open files": count_open_files(driver),
+        "JVM open files": sum(p.open_files for p in jvm),
+        "most of a worker": max((p.open_files for p in workers), default=0),
+        "sockets": driver.num_fds() - count_open_files(driver),
+        "mapped, gone": sum(p.deleted_maps for p in workers),
         "files of all results": len(RunStore(folder).results.result_files()),
         "checkpoint": sum(len(names) for _, _, names in os.walk(folder / "checkpoint")),
     }
 
 
-def until(run: JoinRun, batches: int) -> None:
+def wait_for_batches(run: JoinRun, batches: int) -> None:
     """Wait until this number of batches is committed. Raises the run's error."""
     while run.status["batch"] < batches:
-        if run.awaitTermination(LOOK):
+        if run.awaitTermination(POLL_SECONDS):
             raise RuntimeError("the run has ended before its time")
 
 
-def soak(
+def run_soak(
     folder: Path, batches: int, rows: int, window: int, moments: int
 ) -> Iterator[dict[str, float]]:
     """Yield a row for each stretch of the run; the run is stopped and resumed after each."""
     spark = session("soak")
     join = StreamJoin(
-        streams(spark, rows),
+        make_streams(spark, rows),
         "a.k = b.k",
         HashPartition(4),
         f"{window} seconds",
@@ -157,33 +160,38 @@ def soak(
     run = join.start(folder)
     for stretch in range(1, moments + 1):
         before, events = run.status["batch"], run.store.events.event_count
-        until(run, max(batches * stretch // moments, before + 1))
-        held = holds(spark, folder)
+        wait_for_batches(run, max(batches * stretch // moments, before + 1))
+        resources = measure_resources(spark, folder)
         run.stop()
-        bare = median(_soak_disk.bare(folder / "commits", SPARKS) for _ in range(100))
-        told = [e for e in run.events(since=events) if isinstance(e, BatchCommitted)]
-        commits = [e.previous_commit_seconds for e in told]
+        bare_seconds = median(
+            _soak_disk.time_bare_commit(folder / "commits", SPARK_FILES) for _ in range(100)
+        )
+        committed = [e for e in run.events(since=events) if isinstance(e, BatchCommitted)]
+        commits = [e.previous_commit_seconds for e in committed]
         began = time.perf_counter()
         run = join.start(folder)
         resume = time.perf_counter() - began
-        until(run, told[-1].batch + 2)
+        wait_for_batches(run, committed[-1].batch + 2)
         first = time.perf_counter() - began
         yield {
-            "batches": told[-1].batch + 1,
-            "ms a batch": 1000 * median(e.seconds_by_phase["total"] for e in told),
-            "slowest, ms": 1000 * max(e.seconds_by_phase["total"] for e in told),
-            **_soak_disk.shares(commits, [(median(commits), bare)]),
+            "batches": committed[-1].batch + 1,
+            "ms a batch": 1000 * median(e.seconds_by_phase["total"] for e in committed),
+            "slowest, ms": 1000 * max(e.seconds_by_phase["total"] for e in committed),
+            **_soak_disk.split_commit_time(commits, [(median(commits), bare_seconds)]),
             "ms to resume": 1000 * resume,
             "ms to its first batch": 1000 * first,
-            **held,
+            **resources,
         }
     run.stop()
-    check(RunStore(folder), rows, window)
+    check_results(RunStore(folder), rows, window)
     spark.stop()
 
 
-def check(store: RunStore, rows: int, window: int) -> None:
+def check_results(store: RunStore, rows: int, window: int) -> None:
     """Check the results of the committed batches against DuckDB."""
     done = [e for e in store.archive.committed_events() if isinstance(e, BatchCommitted)]
-    found, wanted = sum(e.results for e in done), due(len(done), rows, window)
-    assert found == wanted, f"the results are those of DuckDB: {found}, {wanted}"
+    results, expected = (
+        sum(e.results for e in done),
+        count_expected_results(len(done), rows, window),
+    )
+    assert results == expected, f"the results are those of DuckDB: {results}, {expected}"

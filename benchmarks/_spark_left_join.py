@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from _common import Measure, both, builtin, seconds, steady, stream
+from _common import (
+    Measure,
+    find_warm_median,
+    read_batch_seconds,
+    read_stream,
+    run_builtin_join,
+    write_two_streams,
+)
 from _plain_spark import make_plain_session
 from braid import HashPartition
 from braid.spark_session import session
@@ -43,26 +50,26 @@ def run_spark(folders: Sequence[Path]) -> list[float]:
     """
     command = [sys.executable, __file__, *map(str, folders)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    found: list[float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    batch_seconds: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return batch_seconds
 
 
 def join_with_spark(spark: SparkSession, folder: Path) -> list[float]:
     """Run Spark's own left outer join, and return the seconds of its batches."""
-    a, b = (stream(spark, folder / s).withWatermark("ts", "0 seconds").alias(s) for s in "ab")
+    a, b = (read_stream(spark, folder / s).withWatermark("ts", "0 seconds").alias(s) for s in "ab")
     joined = a.join(b, F.expr(_NEAR), "leftOuter")
     missing = F.when(F.col("b.k").isNotNull(), F.struct("b.*"))
     rows = joined.select(F.struct("a.*").alias("a"), missing.alias("b"))
-    return builtin(spark, rows, STORE, folder / "spark")[0]
+    return run_builtin_join(spark, rows, STORE, folder / "spark")[0]
 
 
 def run_braid(spark: SparkSession, folder: Path) -> list[float]:
     """Run Braid's left join, and return the seconds of its batches."""
-    streams = {s: stream(spark, folder / s) for s in "ab"}
+    streams = {s: read_stream(spark, folder / s) for s in "ab"}
     join = StreamJoin(streams, _NEAR, HashPartition(2), time="ts", how="left")
     run = join.start(folder / "braid", availableNow=True)
     run.awaitTermination()
-    return seconds(run)
+    return read_batch_seconds(run)
 
 
 def compare_results(folder: Path) -> tuple[int, int, int]:
@@ -96,18 +103,18 @@ def measure_left(rows: int, batches: int, folder: Path) -> dict[str, Any]:
     parts = [folder / f"round {number}" for number in (1, 2)]
     for part, size in zip(parts, (rows // 10, rows), strict=True):
         part.mkdir()
-        both(spark, part, Namespace(rows=size, batches=batches))
-        ours = run_braid(spark, part)
+        write_two_streams(spark, part, Namespace(rows=size, batches=batches))
+        braid_seconds = run_braid(spark, part)
     spark.stop()
-    theirs = run_spark(parts)
+    spark_seconds = run_spark(parts)
     pairs, spark_alone, braid_alone = [compare_results(part) for part in parts][-1]
     return {
         "rows a side": rows,
         "pairs": pairs,
         "unmatched, Spark": spark_alone,
         "unmatched, Braid": braid_alone,
-        "Braid, s/batch": steady(ours),
-        "Spark, s/batch": steady(theirs),
+        "Braid, s/batch": find_warm_median(braid_seconds),
+        "Spark, s/batch": find_warm_median(spark_seconds),
     }
 
 

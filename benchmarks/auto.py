@@ -27,18 +27,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from _common import Measure, arguments, leave, scratch
+from _common import Measure, make_scratch_folder, parse_arguments, write_figures
 from braid.core.placement import Placement
 from braid.core.run_events import BatchCommitted
 from braid.stream_join import StreamJoin
 from braid.util.machine import available_cores
 
-EVEN = 0.1
+TIE_SHARE = 0.1
 """Placements that differ by less are considered equal."""
 
 
 @dataclass(frozen=True)
-class Mixed:
+class MixedJoin:
     """A join of the mix.
 
     - ``on``: its condition.
@@ -56,27 +56,29 @@ class Mixed:
 
 
 JOINS = {
-    "equality": Mixed("a.k = b.k"),
-    "equality, one value has 1 in 50": Mixed("a.k = b.k AND a.v % 97 = b.v % 89", share=0.02),
-    "equality, three streams": Mixed("a.k = b.k AND b.k = c.k", (1.0, 1.0, 1.0), 1.0, window=60),
-    "band": Mixed("abs(a.k - b.k) <= 1", values=4.0),
-    "band, one stream is 20 times the other": Mixed("abs(a.k - b.k) <= 1", (0.1, 2.0), 4.0),
-    "band, window": Mixed("abs(a.k - b.k) <= 1", values=4.0, window=60),
-    "bands, three streams": Mixed(
+    "equality": MixedJoin("a.k = b.k"),
+    "equality, one value has 1 in 50": MixedJoin("a.k = b.k AND a.v % 97 = b.v % 89", share=0.02),
+    "equality, three streams": MixedJoin(
+        "a.k = b.k AND b.k = c.k", (1.0, 1.0, 1.0), 1.0, window=60
+    ),
+    "band": MixedJoin("abs(a.k - b.k) <= 1", values=4.0),
+    "band, one stream is 20 times the other": MixedJoin("abs(a.k - b.k) <= 1", (0.1, 2.0), 4.0),
+    "band, window": MixedJoin("abs(a.k - b.k) <= 1", values=4.0, window=60),
+    "bands, three streams": MixedJoin(
         "abs(a.k - b.k) <= 1 AND abs(b.k - c.k) <= 1", (0.3, 0.3, 0.3), 4.0, window=60
     ),
-    "no index": Mixed("(a.k + b.k) % 9973 = 0", (0.3, 0.3)),
+    "no index": MixedJoin("(a.k + b.k) % 9973 = 0", (0.3, 0.3)),
 }
 """The joins of the mix, each over ten minutes of event time."""
 
 
-def tables(join: Mixed, rows: int, batches: int) -> dict[str, pa.Table]:
+def make_tables(join: MixedJoin, rows: int, batches: int) -> dict[str, pa.Table]:
     draw = np.random.default_rng(11)
     parts = dict(zip("abc", join.parts, strict=False))
-    return {a: _table(draw, join, round(rows * part), batches) for a, part in parts.items()}
+    return {a: _make_table(draw, join, round(rows * part), batches) for a, part in parts.items()}
 
 
-def _table(draw: np.random.Generator, join: Mixed, rows: int, batches: int) -> pa.Table:
+def _make_table(draw: np.random.Generator, join: MixedJoin, rows: int, batches: int) -> pa.Table:
     keys = draw.integers(0, max(1, round(join.values * rows)), rows)
     keys[draw.random(rows) < join.share] = 0
     at = np.sort(draw.integers(0, 600 * 10**6, rows))
@@ -89,12 +91,14 @@ def _table(draw: np.random.Generator, join: Mixed, rows: int, batches: int) -> p
     return pa.table(columns)
 
 
-def joined(streams: dict[str, pa.Table], join: Mixed, under: Placement) -> tuple[float, float, int]:
+def run_join(
+    streams: dict[str, pa.Table], join: MixedJoin, placement: Placement
+) -> tuple[float, float, int]:
     """Return seconds of all batches but the first, CPU seconds of all batches, and the results."""
     windows = None if join.window is None else f"{join.window} seconds"
-    with scratch() as folder:
+    with make_scratch_folder() as folder:
         began = process_time()
-        run = StreamJoin(streams, join.on, under, windows, "ts").start(folder, batches="batch")
+        run = StreamJoin(streams, join.on, placement, windows, "ts").start(folder, batches="batch")
         run.awaitTermination()
         worked = process_time() - began
         done = [e for e in run.events() if isinstance(e, BatchCommitted)]
@@ -102,36 +106,36 @@ def joined(streams: dict[str, pa.Table], join: Mixed, under: Placement) -> tuple
     return took, worked, sum(e.results for e in done)
 
 
-def _placement(name: str) -> Placement:
+def _make_placement(name: str) -> Placement:
     kind = Placement.class_by_name(name)
     return kind.from_settings(
         {"hosts": available_cores()} if "hosts" in kind.setting_names() else {}
     )
 
 
-def compared(name: str, join: Mixed, args: Any) -> Iterator[dict[str, Any]]:
+def compare_placements(name: str, join: MixedJoin, args: Any) -> Iterator[dict[str, Any]]:
     """Yield a row for each placement that could run the join."""
-    streams = tables(join, args.rows, args.batches)
+    streams = make_tables(join, args.rows, args.batches)
     windows = None if join.window is None else f"{join.window} seconds"
     setup = StreamJoin(streams, join.on, windows=windows, time="ts").config
     assert setup.chosen is not None
     chosen = type(setup.placement).__name__
-    made = {name: _placement(name) for name in setup.chosen.relative_costs} | {
+    placements = {name: _make_placement(name) for name in setup.chosen.relative_costs} | {
         chosen: setup.placement
     }
-    took: dict[str, list[tuple[float, float]]] = {c: [] for c in made}
-    found = set()
-    few = tables(join, args.rows // 10, args.batches)
-    for placement in made.values():
-        joined(few, join, placement)
+    took: dict[str, list[tuple[float, float]]] = {c: [] for c in placements}
+    result_counts = set()
+    few = make_tables(join, args.rows // 10, args.batches)
+    for placement in placements.values():
+        run_join(few, join, placement)
     for turn in range(args.rounds):
-        for c in [*made][:: 1 if turn % 2 else -1]:
-            *seconds, results = joined(streams, join, made[c])
+        for c in [*placements][:: 1 if turn % 2 else -1]:
+            *seconds, results = run_join(streams, join, placements[c])
             took[c].append((seconds[0], seconds[1]))
-            found.add(results)
-    assert len(found) == 1, f"{name}: {found}"
+            result_counts.add(results)
+    assert len(result_counts) == 1, f"{name}: {result_counts}"
     mid = {c: [median(each) for each in zip(*seconds, strict=True)] for c, seconds in took.items()}
-    wall, cpu = (_ratios({c: [s[n] for s in took[c]] for c in took}) for n in (0, 1))
+    wall, cpu = (_rate_placements({c: [s[n] for s in took[c]] for c in took}) for n in (0, 1))
     for c, (seconds, worked) in mid.items():
         yield {
             "join": name,
@@ -146,7 +150,7 @@ def compared(name: str, join: Mixed, args: Any) -> Iterator[dict[str, Any]]:
         }
 
 
-def _ratios(took: dict[str, list[float]]) -> dict[str, float]:
+def _rate_placements(took: dict[str, list[float]]) -> dict[str, float]:
     """Return the time of each placement divided by that of the best.
 
     Some rounds determine the best, the others the times. Rounds go in pairs, there and back.
@@ -166,23 +170,30 @@ def _ratios(took: dict[str, list[float]]) -> dict[str, float]:
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", {"rows": 2_000}, rows=20_000, batches=5, rounds=8)
+    args = parse_arguments(__doc__ or "", {"rows": 2_000}, rows=20_000, batches=5, rounds=8)
     if args.rounds < 4:
         raise SystemExit(
             f"--rounds is {args.rounds}; it takes 4 or more, two halves there and back"
         )
-    rows = pd.DataFrame([r for name, j in JOINS.items() for r in compared(name, j, args)])
+    rows = pd.DataFrame([r for name, j in JOINS.items() for r in compare_placements(name, j, args)])
     chosen = rows[rows["chosen"] == "yes"].set_index("join")
-    mine, worked = chosen["times the best"], chosen["CPU, times the least"].median()
-    most = rows.groupby("join")["times the best"].max().reindex(mine.index)
-    worst = sum((most > 1 + EVEN) & (mine >= most))
+    chosen_ratios, worked = chosen["times the best"], chosen["CPU, times the least"].median()
+    most = rows.groupby("join")["times the best"].max().reindex(chosen_ratios.index)
+    worst = sum((most > 1 + TIE_SHARE) & (chosen_ratios >= most))
     measures = [
-        Measure("the choice / the best, median of the mix", float(mine.median()), 1.1, most=True),
-        Measure("the choice / the best, the worst of the mix", float(mine.max()), most=True),
+        Measure(
+            "the choice / the best, median of the mix",
+            float(chosen_ratios.median()),
+            1.1,
+            most=True,
+        ),
+        Measure(
+            "the choice / the best, the worst of the mix", float(chosen_ratios.max()), most=True
+        ),
         Measure("joins in which the choice is the worst", float(worst), 0.0, most=True),
         Measure("CPU of the choice / the least, median of the mix", float(worked), most=True),
     ]
-    leave(args, {"Every placement that could run the join": rows.round(3)}, measures)
+    write_figures(args, {"Every placement that could run the join": rows.round(3)}, measures)
 
 
 if __name__ == "__main__":

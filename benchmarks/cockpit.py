@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from _common import Measure, arguments, leave, scratch
+from _common import Measure, make_scratch_folder, parse_arguments, write_figures
 from braid import AdaptiveGrid, StreamJoin
 from braid_lab.launches.recorded_runs import recording_path
 from braid_widgets.cockpit.page import save_run_page
@@ -31,8 +31,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 CHROMIUM = "/usr/bin/chromium"
 SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu"]
 SIZE = {"width": 1400, "height": 900}
-DRAWN = ".braid-cockpit[data-batch]"
-TIMED = """() => {
+DRAWN_COCKPIT = ".braid-cockpit[data-batch]"
+FRAME_TIMER = """() => {
   const given = requestAnimationFrame.bind(window);
   window.paints = []; window.starts = [];
   window.requestAnimationFrame = (call) => given((now) => {
@@ -43,7 +43,7 @@ TIMED = """() => {
   });
 }"""
 """Keeps the start of each animation frame and the milliseconds that the page spends in it."""
-PICTURES = """() => {
+MAP_WATCHER = """() => {
   const look = () => {
     const canvas = document.querySelector(".braid-map canvas");
     if (canvas?.width) {
@@ -60,32 +60,40 @@ PICTURES = """() => {
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", {"minutes": 1, "rounds": 1}, minutes=10, rounds=5)
-    with scratch() as folder, sync_playwright() as playwright:
+    args = parse_arguments(__doc__ or "", {"minutes": 1, "rounds": 1}, minutes=10, rounds=5)
+    with make_scratch_folder() as folder, sync_playwright() as playwright:
         path = save_run_page(recording_path("fluct"), folder / "fluct.html")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        opened = [measure_opening(browser, path) for _ in range(args.rounds)]
+        opening_times = [measure_opening(browser, path) for _ in range(args.rounds)]
         frames = measure_frames(browser, path)
-        own = [measure_own_run(browser, folder / f"run{n}") for n in range(args.rounds + 1)][1:]
+        own_run_seconds = [
+            measure_own_run(browser, folder / f"run{n}") for n in range(args.rounds + 1)
+        ][1:]
         growth = measure_growth(browser, path, args.minutes)
         browser.close()
-    first, moved = (float(np.median(column)) for column in zip(*opened, strict=True))
+    first, moved = (float(np.median(column)) for column in zip(*opening_times, strict=True))
     measures = [
         Measure("cockpit, frames a second, 64 hosts", frames["frames a second"], None, 58),
         Measure("cockpit, 99 % of paints, ms", frames["paint, 99 %, ms"], None, 16, most=True),
         Measure("cockpit, seconds to the first motion", moved, None, 1, most=True),
-        Measure("cockpit, seconds to the first own batch", max(own), None, 3, most=True),
+        Measure(
+            "cockpit, seconds to the first own batch", max(own_run_seconds), None, 3, most=True
+        ),
         Measure("cockpit, heap after play / before", growth["heap, ratio"], None, 1.2, most=True),
         Measure("cockpit, elements after play / before", growth["elements, ratio"], 1, most=True),
     ]
-    times = {"first picture, s": first, "first motion, s": moved, "first own batch, s": max(own)}
+    times = {
+        "first picture, s": first,
+        "first motion, s": moved,
+        "first own batch, s": max(own_run_seconds),
+    }
     figures = pd.DataFrame([frames | times | growth]).round(3).T.reset_index()
     figures.columns = pd.Index(["figure", "value"])
-    leave(args, {"The recording fluct, 64 hosts, 48 batches": figures}, measures)
+    write_figures(args, {"The recording fluct, 64 hosts, 48 batches": figures}, measures)
 
 
 @contextmanager
-def opened_page(browser: Browser, *scripts: str) -> Iterator[Page]:
+def open_page(browser: Browser, *scripts: str) -> Iterator[Page]:
     """Yield an empty page in which these functions run before those of each document."""
     page = browser.new_page(viewport=SIZE)  # type: ignore[arg-type]
     for script in scripts:
@@ -98,7 +106,7 @@ def opened_page(browser: Browser, *scripts: str) -> Iterator[Page]:
 
 def measure_opening(browser: Browser, path: Path) -> tuple[float, float]:
     """Return seconds from opening a recording to its first picture and to its first motion."""
-    with opened_page(browser, PICTURES) as page:
+    with open_page(browser, MAP_WATCHER) as page:
         page.goto(path.as_uri())
         page.wait_for_function("window.moved")
         first, moved = page.evaluate("[window.first, window.moved]")
@@ -107,11 +115,11 @@ def measure_opening(browser: Browser, path: Path) -> tuple[float, float]:
 
 def measure_frames(browser: Browser, path: Path) -> dict[str, float]:
     """Return frames a second and milliseconds of paint while a recording plays to its end."""
-    with opened_page(browser, TIMED) as page:
+    with open_page(browser, FRAME_TIMER) as page:
         page.goto(path.as_uri())
-        page.locator(DRAWN).press("Home")
+        page.locator(DRAWN_COCKPIT).press("Home")
         page.evaluate("window.paints.length = window.starts.length = 0")
-        page.locator(DRAWN).press(" ")
+        page.locator(DRAWN_COCKPIT).press(" ")
         page.wait_for_function(
             "document.querySelector('.braid-go').textContent.includes('Play')", timeout=180_000
         )
@@ -129,14 +137,14 @@ def measure_own_run(browser: Browser, folder: Path) -> float:
     """Return seconds from the start of a join of tables until a page shows its first batch."""
     rows = pa.table({"k": np.arange(20_000) % 997})
     join = StreamJoin({"a": rows, "b": rows}, "a.k = b.k", AdaptiveGrid(16))
-    with opened_page(browser) as page:
+    with open_page(browser) as page:
         began = time.perf_counter()
         run = join.start(str(folder), batches=10, pace=0.5)
         server, address = make_server(folder)
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         page.goto(address)
-        page.wait_for_selector(DRAWN)
+        page.wait_for_selector(DRAWN_COCKPIT)
         taken = time.perf_counter() - began
     run.stop()
     server.shutdown()
@@ -147,18 +155,18 @@ def measure_own_run(browser: Browser, folder: Path) -> float:
 
 def measure_growth(browser: Browser, path: Path, minutes: int) -> dict[str, float]:
     """Return the elements and the heap of a page after ``minutes`` of play on a fake clock."""
-    with opened_page(browser) as page:
+    with open_page(browser) as page:
         page.clock.install()
         page.goto(path.as_uri())
         page.clock.run_for(1000)
-        page.locator(DRAWN).press("Home")
-        before = count_things(page)
+        page.locator(DRAWN_COCKPIT).press("Home")
+        before = measure_page_size(page)
         for _ in range(2 * minutes):
-            page.locator(DRAWN).press("Home")
-            page.locator(DRAWN).press(" ")
+            page.locator(DRAWN_COCKPIT).press("Home")
+            page.locator(DRAWN_COCKPIT).press(" ")
             page.clock.run_for(30_000)
-        page.locator(DRAWN).press("Home")
-        after = count_things(page)
+        page.locator(DRAWN_COCKPIT).press("Home")
+        after = measure_page_size(page)
     return {
         "minutes of play, simulated": minutes,
         "elements": after["elements"],
@@ -168,7 +176,7 @@ def measure_growth(browser: Browser, path: Path, minutes: int) -> dict[str, floa
     }
 
 
-def count_things(page: Page) -> dict[str, Any]:
+def measure_page_size(page: Page) -> dict[str, Any]:
     """Return the elements of the cockpit, and bytes of the page's heap after a collection."""
     session = page.context.new_cdp_session(page)
     session.send("HeapProfiler.collectGarbage")

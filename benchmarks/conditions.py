@@ -24,7 +24,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from _common import Measure, arguments, leave, scratch
+from _common import Measure, make_scratch_folder, parse_arguments, write_figures
 from _conditions_cases import CASES, FLIGHTS, Case, make_flights, make_tables
 from braid.core.run_events import BatchCommitted
 from braid.kernels.merge_sort_tree import MergeSortTree
@@ -32,7 +32,7 @@ from braid.kernels.zone_tree import ZoneTree
 from braid.stream_join import StreamJoin
 
 Tables = dict[str, pa.Table]
-SECONDS = ["s", "DuckDB loop s", "DuckDB at once s"]
+SECONDS_COLUMNS = ["s", "DuckDB loop s", "DuckDB at once s"]
 """Columns of seconds."""
 _BATCH_SECONDS = 10
 """Event time of a batch of the join that counts held tuples."""
@@ -100,9 +100,9 @@ def run_loop(case: Case, tables: Tables, folder: Path, batches: int) -> Outcome:
                     f"FROM whole_{alias} WHERE batch = {number}"
                 )
             db.execute("INSERT INTO old_b FROM new_b")
-            found = f"{case.statement('new_a', 'old_b')} UNION ALL "
-            found += case.statement("old_a", "new_b")
-            db.execute(f"COPY ({found}) TO '{folder}/{number}.parquet'")
+            query = f"{case.format_statement('new_a', 'old_b')} UNION ALL "
+            query += case.format_statement("old_a", "new_b")
+            db.execute(f"COPY ({query}) TO '{folder}/{number}.parquet'")
             db.execute("INSERT INTO old_a FROM new_a")
     seconds = time.perf_counter() - began
     results = read_results(folder / "*.parquet", "a", "b")
@@ -110,7 +110,7 @@ def run_loop(case: Case, tables: Tables, folder: Path, batches: int) -> Outcome:
     return Outcome(seconds, results)
 
 
-def run_at_once(on: str, tables: Tables, file: Path) -> Outcome:
+def run_whole_join(on: str, tables: Tables, file: Path) -> Outcome:
     """Run DuckDB's one join of the whole input, as the condition is written."""
     a, b = tables
     began = time.perf_counter()
@@ -132,21 +132,21 @@ def measure_case(case: Case, rows: int, batches: int, rounds: int, folder: Path)
         )
         for _ in range(rounds)
     ]
-    ours, loop = (min(each, key=lambda o: o.seconds) for each in zip(*turns, strict=True))
+    braid, loop = (min(each, key=lambda o: o.seconds) for each in zip(*turns, strict=True))
     once = None
     if rows <= case.most_rows:
-        once = run_at_once(case.on, tables, folder / "once.parquet")
+        once = run_whole_join(case.on, tables, folder / "once.parquet")
     answers = {o.results for turn in turns for o in turn} | ({once.results} if once else set())
     assert len(answers) == 1, f"results of {case.name} differ: {answers}"
-    least = ours.results[0] + 2 * rows
+    least = braid.results[0] + 2 * rows
     return {
         "condition": case.name,
         "rows a side": rows,
-        "results": ours.results[0],
-        "compared / (results + rows)": ours.compared / least,
-        "looked at / (results + rows)": ours.looked_at / least,
-        "compared / row": ours.compared / rows,
-        "s": ours.seconds,
+        "results": braid.results[0],
+        "compared / (results + rows)": braid.compared / least,
+        "looked at / (results + rows)": braid.looked_at / least,
+        "compared / row": braid.compared / rows,
+        "s": braid.seconds,
         "DuckDB loop s": loop.seconds,
         "DuckDB at once s": once.seconds if once else None,
     }
@@ -156,15 +156,15 @@ def measure_flights(batches: int, rounds: int, folder: Path) -> dict[str, Any]:
     """Return the line of flights with weather."""
     tables = make_flights(batches)
     runs = [run_braid(FLIGHTS, tables, folder / "braid") for _ in range(rounds)]
-    ours = min(runs, key=lambda o: o.seconds)
-    once = run_at_once(FLIGHTS, tables, folder / "once.parquet")
+    braid = min(runs, key=lambda o: o.seconds)
+    once = run_whole_join(FLIGHTS, tables, folder / "once.parquet")
     assert {o.results for o in runs} == {once.results}, "results of flights differ"
     return {
         "flights": tables["f"].num_rows,
         "weather": tables["w"].num_rows,
-        "results": ours.results[0],
-        "compared / results": ours.compared / ours.results[0],
-        "s": ours.seconds,
+        "results": braid.results[0],
+        "compared / results": braid.compared / braid.results[0],
+        "s": braid.seconds,
         "DuckDB at once s": once.seconds,
     }
 
@@ -221,7 +221,7 @@ def make_measures(lines: list[dict[str, Any]], main_rows: int, is_quiet: bool) -
 
 
 def main() -> None:
-    args = arguments(
+    args = parse_arguments(
         __doc__ or "",
         {"rows": 10_000, "large": 20_000, "rounds": 1, "hours": 1},
         hours=10,
@@ -234,7 +234,7 @@ def main() -> None:
         count_nodes(tree)
     is_quiet = os.getloadavg()[0] < (os.cpu_count() or 1)
     lines = []
-    with scratch() as folder:
+    with make_scratch_folder() as folder:
         run_braid(CASES[0].on, make_tables(CASES[0], 1000, args.batches), folder / "braid")
         for case in CASES:
             for rows in (args.rows // 10, args.rows, args.large):
@@ -259,10 +259,11 @@ def main() -> None:
     busy = "The machine was busy before the start, so seconds are left out."
     if not is_quiet:
         tables = {
-            title: table.drop(columns=SECONDS, errors="ignore") for title, table in tables.items()
+            title: table.drop(columns=SECONDS_COLUMNS, errors="ignore")
+            for title, table in tables.items()
         }
     shown = {title: table.round(3) for title, table in tables.items()}
-    leave(args, shown, measures, () if is_quiet else (busy,))
+    write_figures(args, shown, measures, () if is_quiet else (busy,))
 
 
 if __name__ == "__main__":

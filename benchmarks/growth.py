@@ -11,41 +11,52 @@ from pathlib import Path
 from statistics import median
 
 import pandas as pd
-from _common import Measure, arguments, events, files, leave, scratch, seconds, stream
+from _common import (
+    Measure,
+    make_events,
+    make_scratch_folder,
+    parse_arguments,
+    read_batch_seconds,
+    read_stream,
+    write_batch_files,
+    write_figures,
+)
 from braid import AdaptiveGrid
 from braid.spark_session import session
 from braid.stream_join import StreamJoin
 from pyspark.sql import SparkSession
 
 FACTORS = (1, 10, 100)
-FILLED = 8
+FILL_BATCHES = 8
 """Number of batches in which the history grows to the next factor."""
 _WARM = 2
 """Number of warm-up batches of a stretch."""
 
 
-def sizes(first: int, rows: int, batches: int) -> list[tuple[int, int]]:
+def plan_batches(first: int, rows: int, batches: int) -> list[tuple[int, int]]:
     """Return, per batch, the rows of a stream and the factor measured (0: not measured).
 
     At the median of the measured batches, ``first`` times the factor rows are stored.
     """
     amid = (batches + _WARM - 1) / 2
-    found: list[tuple[int, int]] = []
+    planned: list[tuple[int, int]] = []
     for factor in FACTORS:
-        lack = first * factor - int(amid * rows) - sum(n for n, _ in found)
-        found += [(lack // FILLED, 0)] * FILLED + [(rows, factor)] * batches
-    return found
+        lack = first * factor - int(amid * rows) - sum(n for n, _ in planned)
+        planned += [(lack // FILL_BATCHES, 0)] * FILL_BATCHES + [(rows, factor)] * batches
+    return planned
 
 
-def write(spark: SparkSession, folder: Path, plan: list[tuple[int, int]]) -> None:
+def write_streams(spark: SparkSession, folder: Path, plan: list[tuple[int, int]]) -> None:
     """Write one file per batch and stream."""
-    whole = sum(n for n, _ in plan)
+    total = sum(n for n, _ in plan)
     for seed, name in enumerate("ab"):
-        files(events(spark, whole, seed, whole * 1000, 600), folder / name, [n for n, _ in plan])
+        write_batch_files(
+            make_events(spark, total, seed, total * 1000, 600), folder / name, [n for n, _ in plan]
+        )
 
 
 def main() -> None:
-    args = arguments(
+    args = parse_arguments(
         __doc__ or "",
         {"first": 10_000, "rows": 500},
         first=100_000,
@@ -54,18 +65,18 @@ def main() -> None:
         hosts=4,
     )
     spark = session("benchmark")
-    plan = sizes(args.first, args.rows, args.batches)
-    with scratch() as folder:
-        write(spark, folder, plan)
+    plan = plan_batches(args.first, args.rows, args.batches)
+    with make_scratch_folder() as folder:
+        write_streams(spark, folder, plan)
         join = StreamJoin(
-            {s: stream(spark, folder / s) for s in "ab"},
+            {s: read_stream(spark, folder / s) for s in "ab"},
             "abs(a.k - b.k) <= 1",
             AdaptiveGrid(args.hosts),
             "unbounded",
         )
         run = join.start(folder / "braid", availableNow=True)
         run.awaitTermination()
-        took = seconds(run)
+        took = read_batch_seconds(run)
     rows = []
     for factor in FACTORS:
         at = [n for n, (_, measured) in enumerate(plan) if measured == factor]
@@ -73,13 +84,13 @@ def main() -> None:
         times = median(took[n] for n in at[_WARM:])
         rows.append((stored, times, times / (rows[0][1] if rows else times)))
     table = pd.DataFrame(rows, columns=["rows stored", "median s/batch", "times the first"])
-    asked = (1.2, 1.5)
-    leave(
+    limits = (1.2, 1.5)
+    write_figures(
         args,
         {f"full history, {args.rows:,} + {args.rows:,} rows a batch": table.round(3)},
         [
             Measure(f"band join, batch at {factor}x the stored rows", row[2], most, most=True)
-            for factor, row, most in zip(FACTORS[1:], rows[1:], asked, strict=True)
+            for factor, row, most in zip(FACTORS[1:], rows[1:], limits, strict=True)
         ],
     )
 

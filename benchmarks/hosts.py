@@ -25,7 +25,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from _common import Measure, arguments, leave, scratch
+from _common import Measure, make_scratch_folder, parse_arguments, write_figures
 from _loop_by_hand import join_by_hand
 from braid import HashPartition, StaticGrid
 from braid.core.placement import Placement
@@ -37,11 +37,11 @@ HOSTS = {"hash": (1, 16, 64, 256), "grid": (1, 16, 64, 256)}
 REQUIRED = {("hash", 16): 1.3, ("hash", 64): 1.8, ("hash", 256): 3.0, ("grid", 256): 1.8}
 
 
-UNMERGED = 8
+UNMERGED_BATCHES = 8
 """Batches of a run whose last two states name the same merged blocks."""
 
 
-class Took(NamedTuple):
+class RunCost(NamedTuple):
     """CPU seconds of a run, seconds of its batches, its number of results, and its disk bytes."""
 
     cpu: float
@@ -68,10 +68,10 @@ def make_tables(rows: int, batches: int) -> dict[str, pa.Table]:
     return {alias: make_table(seed, rows, batches) for seed, alias in enumerate("ab")}
 
 
-def join_tables(placement: Placement, rows: int, batches: int, threads: int = 1) -> Took:
+def join_tables(placement: Placement, rows: int, batches: int, threads: int = 1) -> RunCost:
     tables = make_tables(rows, batches)
     make = partial(ThreadExecutor, threads)
-    with scratch() as folder, patch("braid.arrow_join.make_executor", lambda _: make()):
+    with make_scratch_folder() as folder, patch("braid.arrow_join.make_executor", lambda _: make()):
         join = StreamJoin(tables, "a.k = b.k", placement, None, "ts")
         run = join.start(folder / "run", batches="batch")
         began = time.process_time()
@@ -80,7 +80,7 @@ def join_tables(placement: Placement, rows: int, batches: int, threads: int = 1)
         done = [e for e in run.events() if isinstance(e, BatchCommitted)]
         size = sum_file_bytes(folder / "run")
     seconds = [e.seconds_by_phase["total"] for e in done]
-    return Took(worked, seconds, sum(e.results for e in done), size)
+    return RunCost(worked, seconds, sum(e.results for e in done), size)
 
 
 def sum_file_bytes(folder: Path) -> int:
@@ -89,7 +89,7 @@ def sum_file_bytes(folder: Path) -> int:
     return sum(f.stat().st_size for f in files if f.parent.name not in ("results", "staging"))
 
 
-class BesideLoop(NamedTuple):
+class LoopComparison(NamedTuple):
     """Medians of rounds of Braid and of the loop by hand: ms of the batches, CPU of a run."""
 
     p50: float
@@ -99,24 +99,24 @@ class BesideLoop(NamedTuple):
     loop_cpu: float
 
 
-def compare_with_loop(rows: int, batches: int, rounds: int) -> BesideLoop:
+def compare_with_loop(rows: int, batches: int, rounds: int) -> LoopComparison:
     """Return what Braid on one host and the loop by hand take, in turns after a warm-up.
 
     Raises AssertionError if their numbers of results differ.
     """
     took: list[list[float]] = []
     for _ in range(rounds + 1):
-        ours = join_tables(HashPartition(1), rows, batches)
-        with scratch() as folder:
+        braid = join_tables(HashPartition(1), rows, batches)
+        with make_scratch_folder() as folder:
             loop = join_by_hand(make_tables(rows, batches), folder)
-        assert ours.results == loop.results, f"{ours.results} results, by hand {loop.results}"
-        p50, p99 = (1000 * float(np.percentile(ours.seconds[1:], at)) for at in (50, 99))
-        took.append([p50, p99, 1000 * median(loop.seconds[1:]), ours.cpu, loop.cpu])
-    return BesideLoop(*map(median, zip(*took[1:], strict=True)))
+        assert braid.results == loop.results, f"{braid.results} results, by hand {loop.results}"
+        p50, p99 = (1000 * float(np.percentile(braid.seconds[1:], at)) for at in (50, 99))
+        took.append([p50, p99, 1000 * median(loop.seconds[1:]), braid.cpu, loop.cpu])
+    return LoopComparison(*map(median, zip(*took[1:], strict=True)))
 
 
 def main() -> None:
-    args = arguments(
+    args = parse_arguments(
         __doc__ or "",
         {"rows": 2_000, "large": 20_000, "middle": 4_000, "tiny": 20, "rounds": 1},
         rows=20_000,
@@ -167,12 +167,12 @@ def main() -> None:
     gain = median(shared[1]) / median(shared[2])
     measures.append(Measure(f"2 x {args.large:,} rows, one host, one thread / two", gain, 1.5))
     some = args.large // 5
-    stored = join_tables(HashPartition(1), some, UNMERGED).disk_bytes / 2 / some
+    stored = join_tables(HashPartition(1), some, UNMERGED_BATCHES).disk_bytes / 2 / some
     measures.append(Measure("disk bytes a row of 24, without results", stored, 48, most=True))
     each = args.rows // args.batches
     title = "Braid on one host, and a loop of DuckDB statements by hand"
     tables = {f"{each:,} + {each:,} rows a batch": table, title: by_hand}
-    leave(args, {name: each.round(3) for name, each in tables.items()}, measures)
+    write_figures(args, {name: each.round(3) for name, each in tables.items()}, measures)
 
 
 if __name__ == "__main__":

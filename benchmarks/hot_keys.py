@@ -16,7 +16,7 @@ from dataclasses import replace
 from statistics import median
 
 import pandas as pd
-from _common import Measure, arguments, leave
+from _common import Measure, parse_arguments, write_figures
 from braid import HashPartition, HotKeys
 from braid.core.placement import Placement
 from braid_lab.hotkeys.experiments import (
@@ -30,12 +30,12 @@ SKEWS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
 FEW_RESULTS = 1.5
 """z from which few pairs are results."""
 CPU_LIMITS = {0.0: 1.05, 1.2: 1.3}
-SHORT = 4
+SHORT_RUN_FACTOR = 4
 """Factor on the number of rounds at z = 0, where runs are short and the limit is narrow."""
 
 
 def main() -> None:
-    args = arguments(
+    args = parse_arguments(
         __doc__ or "",
         {"rows": 4000, "batches": 8, "rounds": 1},
         rows=20_000,
@@ -45,8 +45,8 @@ def main() -> None:
     )
     base = SkewSetting(rows=args.rows, batches=args.batches, hosts=args.hosts)
     settings = [replace(base, skew=z, kept_share=50 if z >= FEW_RESULTS else 1) for z in SKEWS]
-    found = compare_placements(with_shifts(settings))
-    hot = found[found["placement"] == "HotKeys"]
+    table = compare_placements(with_shifts(settings))
+    hot = table[table["placement"] == "HotKeys"]
     costs = measure_cpu(base, args.rounds)
     measures = [
         Measure(
@@ -64,7 +64,7 @@ def main() -> None:
         for z, ratio in zip(costs["z"], costs["ratio"], strict=True)
     ]
     title = f"2 x {args.rows:,} rows, {args.batches} batches, {args.hosts} hosts"
-    leave(args, {title: found.round(3), "CPU seconds of a run": costs.round(3)}, measures)
+    write_figures(args, {title: table.round(3), "CPU seconds of a run": costs.round(3)}, measures)
 
 
 def measure_cpu(base: SkewSetting, rounds: int) -> pd.DataFrame:
@@ -74,7 +74,7 @@ def measure_cpu(base: SkewSetting, rounds: int) -> pd.DataFrame:
         setting = replace(base, skew=z)
         streams = setting.make_streams()
         taken: dict[str, list[float]] = {"HashPartition": [], "HotKeys": []}
-        for turn in range(rounds * (1 if z else SHORT) + 1):
+        for turn in range(rounds * (1 if z else SHORT_RUN_FACTOR) + 1):
             for kind in (HashPartition, HotKeys)[:: 1 if turn % 2 else -1]:
                 placement: Placement = kind(base.hosts)
                 began = time.process_time()

@@ -20,7 +20,16 @@ from pathlib import Path
 from statistics import median
 
 import pandas as pd
-from _common import Measure, arguments, both, leave, scratch, seconds, steady, stream
+from _common import (
+    Measure,
+    find_warm_median,
+    make_scratch_folder,
+    parse_arguments,
+    read_batch_seconds,
+    read_stream,
+    write_figures,
+    write_two_streams,
+)
 from braid.hub.hub import QueryHub
 from braid.hub.hub_run import HubRun
 from braid.papers.reuse.hub_events import QuerySubmitted
@@ -31,20 +40,20 @@ from pyspark.sql import SparkSession
 SIZES = (1, 4, 8, 16)
 
 
-def queries(count: int) -> list[str]:
+def write_queries(count: int) -> list[str]:
     """Return queries with windows from one to three minutes; every third has a selection."""
-    found = []
+    statements = []
     for n in range(count):
         where = f" AND a.x < {0.2 + 0.6 * n / count:.3f}" if n % 3 == 1 else ""
         window = 60 + 120 * n // count
-        found.append(
+        statements.append(
             f"SELECT a.v, b.v AS w FROM a [RANGE {window} SECONDS], b [RANGE {window} SECONDS] "
             f"WHERE a.k = b.k{where}"
         )
-    return found
+    return statements
 
 
-def disjoint(count: int) -> list[str]:
+def write_disjoint_queries(count: int) -> list[str]:
     """Return queries on different conditions, so that no two share an operator."""
     return [
         f"SELECT a.v FROM a [RANGE 60 SECONDS], b [RANGE 60 SECONDS] WHERE a.k = b.k + {n}"
@@ -52,103 +61,114 @@ def disjoint(count: int) -> list[str]:
     ]
 
 
-def run(spark: SparkSession, folder: Path, asked: list[str], out: Path) -> HubRun:
+def run_hub(spark: SparkSession, folder: Path, statements: list[str], out: Path) -> HubRun:
     """Run a hub that answers these queries from its first batch to the end of the files."""
-    hub = QueryHub({s: stream(spark, folder / s) for s in "ab"}, "ts")
-    found = hub.start(out, availableNow=True, queries=asked)
-    found.awaitTermination()
-    return found
+    hub = QueryHub({s: read_stream(spark, folder / s) for s in "ab"}, "ts")
+    hub_run = hub.start(out, availableNow=True, queries=statements)
+    hub_run.awaitTermination()
+    return hub_run
 
 
-def cost(found: HubRun) -> dict[str, float]:
+def sum_cost(hub_run: HubRun) -> dict[str, float]:
     """Return the seconds of a hub's median batch, and sums over its operators."""
-    done = found.metrics()
+    done = hub_run.metrics()
     last = done.sort_values("batch").groupby("operator").last()
     return {
-        "seconds": steady(seconds(found.spark_query)),
+        "seconds": find_warm_median(read_batch_seconds(hub_run.spark_query)),
         "bytes": done["received_bytes"].sum(),
         "compared": done["compared_pairs"].sum(),
         "state": last["stored_bytes"].sum(),
     }
 
 
-def alone(spark: SparkSession, folder: Path, out: Path, executor: str = "auto") -> float:
+def time_shared_join(spark: SparkSession, folder: Path, out: Path, executor: str = "auto") -> float:
     """Return the seconds of the median batch of a SharedJoin with the first query."""
-    streams = {s: stream(spark, folder / s) for s in "ab"}
+    streams = {s: read_stream(spark, folder / s) for s in "ab"}
     join = SharedJoin(streams, "a.k = b.k", "ts", "memory", executor=executor)
     join.add("q", "60 seconds")
-    found = join.start(out, availableNow=True)
-    found.awaitTermination()
-    return steady(seconds(found))
+    shared_run = join.start(out, availableNow=True)
+    shared_run.awaitTermination()
+    return find_warm_median(read_batch_seconds(shared_run))
 
 
-def beside(spark: SparkSession, folder: Path, rounds: int) -> list[float]:
+def compare_with_shared_join(spark: SparkSession, folder: Path, rounds: int) -> list[float]:
     """Return, by round, the median batch of a hub with the first query over that of a
     SharedJoin.
     """
-    found = []
+    ratios = []
     for n in range(rounds):
-        hub = run(spark, folder, queries(1), folder / f"one {n}")
-        found.append(steady(seconds(hub.spark_query)) / alone(spark, folder, folder / f"join {n}"))
-    return found
+        hub = run_hub(spark, folder, write_queries(1), folder / f"one {n}")
+        ratios.append(
+            find_warm_median(read_batch_seconds(hub.spark_query))
+            / time_shared_join(spark, folder, folder / f"join {n}")
+        )
+    return ratios
 
 
-def deploying(spark: SparkSession, folder: Path, batches: int, out: Path) -> dict[str, float]:
+def time_deployments(
+    spark: SparkSession, folder: Path, batches: int, out: Path
+) -> dict[str, float]:
     """Return seconds to plan and deploy a query on a running hub, by kind of reuse.
 
     They are divided by the seconds of the hub's median batch.
     """
-    hub = QueryHub({s: stream(spark, folder / s) for s in "ab"}, "ts")
-    found = hub.start(out, availableNow=True, queries=queries(1))
-    while found.state.epoch < min(2, batches - 2):
+    hub = QueryHub({s: read_stream(spark, folder / s) for s in "ab"}, "ts")
+    hub_run = hub.start(out, availableNow=True, queries=write_queries(1))
+    while hub_run.state.epoch < min(2, batches - 2):
         time.sleep(0.01)
-    (held,) = queries(1)
-    found.submit(held.replace("60 SECONDS", "50 SECONDS"))
-    found.submit(held.replace("60 SECONDS", "90 SECONDS"))
-    found.awaitTermination()
-    told = [e for e in found.events() if isinstance(e, QuerySubmitted) and e.epoch >= 0]
-    batch = steady(seconds(found.spark_query))
-    return {e.reuse_kind: (e.planning_seconds + e.deployment_seconds) / batch for e in told}
+    (query,) = write_queries(1)
+    hub_run.submit(query.replace("60 SECONDS", "50 SECONDS"))
+    hub_run.submit(query.replace("60 SECONDS", "90 SECONDS"))
+    hub_run.awaitTermination()
+    submitted = [e for e in hub_run.events() if isinstance(e, QuerySubmitted) and e.epoch >= 0]
+    batch = find_warm_median(read_batch_seconds(hub_run.spark_query))
+    return {e.reuse_kind: (e.planning_seconds + e.deployment_seconds) / batch for e in submitted}
 
 
 def main() -> None:
     quick = {"rows": 4000, "batches": 3, "queries": 3, "rounds": 3}
-    args = arguments(__doc__ or "", rows=100_000, batches=6, queries=24, rounds=11, quick=quick)
+    args = parse_arguments(
+        __doc__ or "", rows=100_000, batches=6, queries=24, rounds=11, quick=quick
+    )
     spark = session("benchmark")
-    with scratch() as folder:
-        both(spark, folder, args)
-        run(spark, folder, queries(1), folder / "warm")
-        sizes = {n: run(spark, folder, disjoint(n), folder / f"size {n}") for n in SIZES}
-        shared = run(spark, folder, queries(args.queries), folder / "shared")
-        apart = []
-        for n, sql in enumerate(queries(args.queries)):
-            own = run(spark, folder, [sql], folder / f"alone {n}")
+    with make_scratch_folder() as folder:
+        write_two_streams(spark, folder, args)
+        run_hub(spark, folder, write_queries(1), folder / "warm")
+        sizes = {
+            n: run_hub(spark, folder, write_disjoint_queries(n), folder / f"size {n}")
+            for n in SIZES
+        }
+        shared = run_hub(spark, folder, write_queries(args.queries), folder / "shared")
+        separate = []
+        for n, sql in enumerate(write_queries(args.queries)):
+            hub_run = run_hub(spark, folder, [sql], folder / f"alone {n}")
             name = f"q{n + 1}"
-            assert own.query_results("q1").count() == shared.query_results(name).count(), name
-            apart.append(cost(own))
-        together, whole = cost(shared), pd.DataFrame(apart).sum()
+            assert hub_run.query_results("q1").count() == shared.query_results(name).count(), name
+            separate.append(sum_cost(hub_run))
+        together, total = sum_cost(shared), pd.DataFrame(separate).sum()
         ways = pd.DataFrame(
-            {"executor": way, "s/batch": alone(spark, folder, folder / way, way)}
+            {"executor": way, "s/batch": time_shared_join(spark, folder, folder / way, way)}
             for way in ("process", "spark")
         )
         table = pd.DataFrame(
-            {"operators": n, "s/batch": steady(seconds(r.spark_query))} for n, r in sizes.items()
+            {"operators": n, "s/batch": find_warm_median(read_batch_seconds(r.spark_query))}
+            for n, r in sizes.items()
         )
         named = {"seconds": 1 / 6, "bytes": 1 / 5, "compared": 1 / 4, "state": 1 / 5}
         measures = [
-            Measure(f"one hub / {args.queries} hubs: {what}", together[what] / whole[what], most,
+            Measure(f"one hub / {args.queries} hubs: {what}", together[what] / total[what], most,
                     most=True)
             for what, most in named.items()
         ]  # fmt: skip
-        single = median(beside(spark, folder, args.rounds)[2:])
+        single = median(compare_with_shared_join(spark, folder, args.rounds)[2:])
         measures.append(Measure("a hub with one query / SharedJoin", single, 1.3, most=True))
-        took = deploying(spark, folder, args.batches, folder / "deploying")
+        took = time_deployments(spark, folder, args.batches, folder / "deploying")
         measures += [
             Measure("deploying a query that is held, in batches", took["holds"], 0.2, most=True),
             Measure("deploying a relaxed query, in batches", took["relaxed"], 5, most=True),
         ]
         tables = {"Operators of a hub": table, "One SharedJoin, by executor": ways}
-        leave(args, {name: t.round(3) for name, t in tables.items()}, measures)
+        write_figures(args, {name: t.round(3) for name, t in tables.items()}, measures)
 
 
 if __name__ == "__main__":

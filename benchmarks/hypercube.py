@@ -8,13 +8,13 @@ tuples stored over those of a window, and compared pairs, each over the tuples t
 
 from __future__ import annotations
 
-from _common import Measure, arguments, leave
+from _common import Measure, parse_arguments, write_figures
 from braid_lab.hypercube.claims import LEAST_GAIN, select_halves
 from braid_lab.hypercube.experiments import FIXED, ChainSetting, compare_placements
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", {"unit": 3}, unit=100, batches=36, hosts=16)
+    args = parse_arguments(__doc__ or "", {"unit": 3}, unit=100, batches=36, hosts=16)
     first, later = ((n * args.unit for n in rates) for rates in ((8, 1, 1), (1, 1, 8)))
     setting = ChainSetting((*first,), (*later,), args.batches, args.hosts, values=10 * args.unit)
     table = compare_placements(setting)
@@ -31,7 +31,7 @@ def main() -> None:
         for half, rates in ((1, "8:1:1"), (2, "1:1:8, after a change"))
     ]
     title = f"chain of three, {args.batches} batches of {10 * args.unit:,} rows, {args.hosts} hosts"
-    leave(args, {title: table.round(2)}, measures)
+    write_figures(args, {title: table.round(2)}, measures)
 
 
 if __name__ == "__main__":

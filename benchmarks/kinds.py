@@ -21,13 +21,13 @@ from __future__ import annotations
 
 import pandas as pd
 from _asof_cases import list_asof_measures, measure_asof, measure_held
-from _common import arguments, leave, scratch
+from _common import make_scratch_folder, parse_arguments, write_figures
 from _outer_cases import list_outer_measures, measure_bytes, measure_cases
 from _spark_left_join import list_left_measures, measure_left
 
 
 def main() -> None:
-    args = arguments(
+    args = parse_arguments(
         __doc__ or "",
         {"rows": 20_000, "trades": 50_000, "rounds": 1, "hours": 1, "streamed": 100_000},
         rows=200_000,
@@ -37,7 +37,7 @@ def main() -> None:
         hours=24,
         streamed=1_000_000,
     )
-    with scratch() as folder:
+    with make_scratch_folder() as folder:
         outer = measure_cases(args.rows, args.batches, args.rounds, folder)
         stored = measure_bytes(args.rows, args.batches, folder)
         asof = measure_asof(args.trades, args.batches, args.rounds, folder)
@@ -55,7 +55,7 @@ def main() -> None:
     }
     measures = [*list_outer_measures(outer, stored), *list_asof_measures(asof, held)]
     measures += list_left_measures(left)
-    leave(args, tables, measures)
+    write_figures(args, tables, measures)
 
 
 if __name__ == "__main__":

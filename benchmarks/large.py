@@ -6,12 +6,12 @@ batches. Braid runs all ten; a ratio compares the same batches.
 
 from __future__ import annotations
 
-from _common import STORES, arguments
-from spark_builtin import compare
+from _common import STORE_NAMES, parse_arguments
+from spark_builtin import compare_engines
 
 
 def main() -> None:
-    args = arguments(
+    args = parse_arguments(
         __doc__ or "",
         {"rows": 400_000, "memory": 4},
         rows=10_000_000,
@@ -22,8 +22,8 @@ def main() -> None:
         rocksdb=3,
         memory=9,
     )
-    limits = dict(zip(STORES, (args.inmemory, args.rocksdb), strict=True))
-    compare(args, limits, f"{args.memory}g", warm=0)
+    limits = dict(zip(STORE_NAMES, (args.inmemory, args.rocksdb), strict=True))
+    compare_engines(args, limits, f"{args.memory}g", warm=0)
 
 
 if __name__ == "__main__":

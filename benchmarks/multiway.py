@@ -23,17 +23,17 @@ from pathlib import Path
 
 import pandas as pd
 from _common import (
-    STORES,
+    STORE_NAMES,
     Measure,
-    arguments,
-    even,
-    events,
-    files,
-    leave,
-    scratch,
-    seconds,
-    steady,
-    stream,
+    find_warm_median,
+    make_events,
+    make_scratch_folder,
+    parse_arguments,
+    read_batch_seconds,
+    read_stream,
+    split_evenly,
+    write_batch_files,
+    write_figures,
 )
 from _plain_spark import PlainSpark
 from braid import Aligned, Centralized, Coordinated, Ring
@@ -45,61 +45,71 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 BANDS = "abs(a.k - b.k) <= 1 AND abs(b.k - c.k) <= 1"
-ON = {2: "a.k = b.k", 3: "a.k = b.k AND b.k = c.k"}
+CONDITIONS = {2: "a.k = b.k", 3: "a.k = b.k AND b.k = c.k"}
 
 
-def near(one: str, other: str, window: int) -> str:
+def format_window(one: str, other: str, window: int) -> str:
     return (
         f"{one}.ts > {other}.ts - INTERVAL {window} SECONDS AND {one}.ts < {other}.ts + "
         f"INTERVAL {window} SECONDS"
     )
 
 
-def chain(spark: SparkSession, folder: Path, window: int) -> DataFrame:
+def join_chain(spark: SparkSession, folder: Path, window: int) -> DataFrame:
     """Return a joined with b, then with c: two stateful joins in sequence."""
-    a, b, c = (stream(spark, folder / s).withWatermark("ts", "0 seconds") for s in "abc")
+    a, b, c = (read_stream(spark, folder / s).withWatermark("ts", "0 seconds") for s in "abc")
     flat = [
         frame.select(*[F.col(n).alias(f"{s}_{n}") for n in frame.columns])
         for s, frame in zip("abc", (a, b, c), strict=True)
     ]
 
-    def pair(one: str, other: str) -> str:
-        return near(one, other, window).replace(".", "_")
+    def format_pair(one: str, other: str) -> str:
+        return format_window(one, other, window).replace(".", "_")
 
-    def plain(*names: str) -> dict[str, Column]:
+    def strip_watermarks(*names: str) -> dict[str, Column]:
         """Return these event times without watermarks; the next operator accepts only one."""
         return {f"{s}_ts": F.timestamp_micros(F.unix_micros(f"{s}_ts")) for s in names}
 
-    two = flat[0].join(flat[1], F.expr(f"a_k = b_k AND {pair('a', 'b')}")).withColumns(plain("a"))
-    three = two.join(flat[2], F.expr(f"b_k = c_k AND {pair('c', 'a')} AND {pair('c', 'b')}"))
-    return three.withColumns(plain("b", "c"))
+    two = (
+        flat[0]
+        .join(flat[1], F.expr(f"a_k = b_k AND {format_pair('a', 'b')}"))
+        .withColumns(strip_watermarks("a"))
+    )
+    three = two.join(
+        flat[2], F.expr(f"b_k = c_k AND {format_pair('c', 'a')} AND {format_pair('c', 'b')}")
+    )
+    return three.withColumns(strip_watermarks("b", "c"))
 
 
-def braid(
-    spark: SparkSession, folder: Path, under: Placement, on: str, window: int, out: Path
+def run_braid(
+    spark: SparkSession, folder: Path, placement: Placement, on: str, window: int, out: Path
 ) -> tuple[list[float], int, int]:
     """Return seconds per batch, results, and intermediate results sent to another host."""
-    streams = {s: stream(spark, folder / s) for s in "abc" if f"{s}." in on}
-    join = StreamJoin(streams, on, under, dict.fromkeys(streams, f"{window} seconds"), time="ts")
+    streams = {s: read_stream(spark, folder / s) for s in "abc" if f"{s}." in on}
+    join = StreamJoin(
+        streams, on, placement, dict.fromkeys(streams, f"{window} seconds"), time="ts"
+    )
     run = join.start(out, availableNow=True)
     run.awaitTermination()
     commits = [e for e in run.events() if isinstance(e, BatchCommitted)]
     return (
-        seconds(run),
+        read_batch_seconds(run),
         sum(e.results for e in commits),
         sum(e.total_host_metrics.sent_partials for e in commits),
     )
 
 
-def nightly(spark: SparkSession, folder: Path, window: int, out: Path) -> tuple[float, int]:
+def run_nightly_join(
+    spark: SparkSession, folder: Path, window: int, out: Path
+) -> tuple[float, int]:
     """Return seconds and results of one batch join of all input on bands of numbers."""
-    whole = {s: spark.read.parquet(str(folder / s)) for s in "abc"}
+    frames = {s: spark.read.parquet(str(folder / s)) for s in "abc"}
     a, b, c = (
         frame.select(*[F.col(n).alias(f"{s}_{n}") for n in frame.columns])
-        for s, frame in whole.items()
+        for s, frame in frames.items()
     )
     spans = " AND ".join(
-        near(one, other, window).replace(".", "_")
+        format_window(one, other, window).replace(".", "_")
         for one, other in (("a", "b"), ("b", "c"), ("c", "a"))
     )
     began, on = time.perf_counter(), re.sub(r"\b([abc])\.", r"\1_", BANDS)
@@ -110,28 +120,34 @@ def nightly(spark: SparkSession, folder: Path, window: int, out: Path) -> tuple[
 def compare_nightly(
     spark: SparkSession, contenders: dict[str, Placement], rows: int, batches: int, window: int
 ) -> pd.DataFrame:
-    with scratch() as folder:
+    with make_scratch_folder() as folder:
         for seed, name in enumerate("abc"):
-            files(
-                events(spark, rows, seed, rows * 3 // 10, 600), folder / name, even(rows, batches)
+            write_batch_files(
+                make_events(spark, rows, seed, rows * 3 // 10, 600),
+                folder / name,
+                split_evenly(rows, batches),
             )
-        found, lines = {}, []
-        for name, under in contenders.items():
-            times, found[name], _ = braid(spark, folder, under, BANDS, window, folder / name)
-            lines.append({"engine": name, "all batches, s": sum(times), "results": found[name]})
-        seconds, found["Spark, at night"] = nightly(spark, folder, window, folder / "night")
-        assert len(set(found.values())) == 1, f"results differ: {found}"
+        counts, lines = {}, []
+        for name, placement in contenders.items():
+            times, counts[name], _ = run_braid(
+                spark, folder, placement, BANDS, window, folder / name
+            )
+            lines.append({"engine": name, "all batches, s": sum(times), "results": counts[name]})
+        seconds, counts["Spark, at night"] = run_nightly_join(
+            spark, folder, window, folder / "night"
+        )
+        assert len(set(counts.values())) == 1, f"results differ: {counts}"
         night = {
             "engine": "Spark, at night",
             "all batches, s": seconds,
-            "results": found["Spark, at night"],
+            "results": counts["Spark, at night"],
         }
         table = pd.DataFrame([*lines, night])
         table["Spark, at night: times"] = seconds / table["all batches, s"]
         return table
 
 
-def turns(
+def run_engines(
     spark: SparkSession,
     rival: PlainSpark,
     contenders: dict[str, Placement],
@@ -141,26 +157,30 @@ def turns(
 ) -> pd.DataFrame:
     """Run all three-way joins and the placements' two-way joins of ``rows`` rows per stream."""
     for seed, name in enumerate("abc"):
-        files(
-            events(spark, rows, seed, rows * 3 // 10, 600),
+        write_batch_files(
+            make_events(spark, rows, seed, rows * 3 // 10, 600),
             folder / name,
-            even(rows, args.batches),
+            split_evenly(rows, args.batches),
         )
-    found = []
-    for name, under in contenders.items():
-        two, _, _ = braid(spark, folder, under, ON[2], args.window, folder / f"{name} 2")
-        three, count, sent = braid(spark, folder, under, ON[3], args.window, folder / f"{name} 3")
-        times = (steady(three), steady(three) / steady(two))
-        found.append((name, times[0], count, sent, times[1]))
-    for name in STORES if args.rocksdb else STORES[:1]:
+    measured = []
+    for name, placement in contenders.items():
+        two, _, _ = run_braid(
+            spark, folder, placement, CONDITIONS[2], args.window, folder / f"{name} 2"
+        )
+        three, count, sent = run_braid(
+            spark, folder, placement, CONDITIONS[3], args.window, folder / f"{name} 3"
+        )
+        times = (find_warm_median(three), find_warm_median(three) / find_warm_median(two))
+        measured.append((name, times[0], count, sent, times[1]))
+    for name in STORE_NAMES if args.rocksdb else STORE_NAMES[:1]:
         out = folder / name
-        times, count = rival.run_join("multiway.chain", folder, args.window, name, out)
-        found.append((name, steady(times), count, None, None))
+        times, count = rival.run_join("multiway.join_chain", folder, args.window, name, out)
+        measured.append((name, find_warm_median(times), count, None, None))
     columns = ["engine", "s/batch", "results", "sent between hosts", "times its two-way batch"]
-    return pd.DataFrame(found, columns=columns).set_index("engine")
+    return pd.DataFrame(measured, columns=columns).set_index("engine")
 
 
-def check(table: pd.DataFrame, contenders: dict[str, Placement]) -> None:
+def check_results(table: pd.DataFrame, contenders: dict[str, Placement]) -> None:
     """Raise AssertionError if results differ, except for Spark's at the very edge of a window."""
     counts = table["results"].to_dict()
     exact = {counts[name] for name in contenders}
@@ -170,7 +190,7 @@ def check(table: pd.DataFrame, contenders: dict[str, Placement]) -> None:
 
 
 def main() -> None:
-    args = arguments(
+    args = parse_arguments(
         __doc__ or "",
         {"rows": 30_000, "nightly": 5_000},
         rows=600_000,
@@ -187,17 +207,17 @@ def main() -> None:
         "Coordinated (CTR)": Coordinated(args.hosts),
         "Ring (PSP)": Ring(args.hosts),
     }
-    with scratch() as folder, PlainSpark() as rival:
+    with make_scratch_folder() as folder, PlainSpark() as rival:
         for part, rows in (("warm", args.rows // 10), ("all", args.rows)):
             (folder / part).mkdir()
-            table = turns(spark, rival, contenders, args, rows, folder / part)
-            check(table, contenders)
+            table = run_engines(spark, rival, contenders, args, rows, folder / part)
+            check_results(table, contenders)
     theirs = table.loc["Spark, in memory", "s/batch"]
     table["Spark, in memory: times"] = theirs / table["s/batch"]
     hop = (table.loc["Ring (PSP)", "s/batch"] - table.loc["Centralized", "s/batch"]) / 2
     bands = compare_nightly(spark, contenders, args.nightly, args.batches, args.window)
     first = f"3 x {args.rows:,} rows, {args.batches} batches, {args.hosts} hosts"
-    leave(
+    write_figures(
         args,
         {
             f"{first}, {args.window} s windows": table.round(2).reset_index(),

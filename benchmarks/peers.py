@@ -19,7 +19,14 @@ from statistics import median
 
 import duckdb
 import pandas as pd
-from _common import QUICK, Measure, arguments, leave, scratch, seconds
+from _common import (
+    QUICK_FIGURES,
+    Measure,
+    make_scratch_folder,
+    parse_arguments,
+    read_batch_seconds,
+    write_figures,
+)
 from braid import HashPartition
 from braid.spark_session import session
 from braid.stream_join import StreamJoin
@@ -34,7 +41,7 @@ PEERS = {
 """Package, program and result path of each engine, by name."""
 
 
-def write(folder: Path, rows: int, batches: int) -> None:
+def write_inputs(folder: Path, rows: int, batches: int) -> None:
     """Write two streams as CSV.
 
     Braid gets a file per batch with timestamps, the others one file each with milliseconds.
@@ -48,8 +55,8 @@ def write(folder: Path, rows: int, batches: int) -> None:
                 f"FROM range({rows}) AS r(i)"
             )
             for end, header in (("", "false"), ("-named", "true")):
-                whole = f"COPY (FROM {s} ORDER BY v) TO '{folder}/{s}{end}.csv'"
-                db.execute(f"{whole} (HEADER {header})")
+                statement = f"COPY (FROM {s} ORDER BY v) TO '{folder}/{s}{end}.csv'"
+                db.execute(f"{statement} (HEADER {header})")
             (folder / s).mkdir()
             for n in range(batches):
                 part = (
@@ -60,9 +67,9 @@ def write(folder: Path, rows: int, batches: int) -> None:
                 os.utime(folder / s / f"{n:04d}.csv", (1e9 + n, 1e9 + n))
 
 
-def environment(package: str) -> Path:
+def prepare_environment(package: str) -> Path:
     """Return the Python of a virtual environment with the package. Raises CalledProcessError."""
-    folder = QUICK / "peers" / package
+    folder = QUICK_FIGURES / "peers" / package
     python = folder / "bin" / "python"
     if not (folder / ".ready").exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
@@ -72,10 +79,15 @@ def environment(package: str) -> Path:
     return python
 
 
-def peer(name: str, folder: Path, window: int, rounds: int) -> tuple[list[float], Path]:
+def run_peer(name: str, folder: Path, window: int, rounds: int) -> tuple[list[float], Path]:
     """Return the seconds of each round, and the results. Raises CalledProcessError."""
     package, program, results = PEERS[name]
-    command = [str(environment(package)), str(HERE / program), str(folder), str(window * 1000)]
+    command = [
+        str(prepare_environment(package)),
+        str(HERE / program),
+        str(folder),
+        str(window * 1000),
+    ]
     done = subprocess.run(
         [*command, str(rounds)],
         check=True,
@@ -87,7 +99,7 @@ def peer(name: str, folder: Path, window: int, rounds: int) -> tuple[list[float]
     return json.loads(done.stdout.strip().splitlines()[-1]), folder / results
 
 
-def braid(spark: SparkSession, folder: Path, window: int, hosts: int, number: int) -> float:
+def run_braid(spark: SparkSession, folder: Path, window: int, hosts: int, number: int) -> float:
     """Return the seconds of all batches."""
     streams = {
         s: spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).csv(str(folder / s))
@@ -97,26 +109,29 @@ def braid(spark: SparkSession, folder: Path, window: int, hosts: int, number: in
     join = StreamJoin(streams, "a.k = b.k", HashPartition(hosts), windows, time="ts")
     run = join.start(folder / f"braid {number}", availableNow=True)
     run.awaitTermination()
-    return sum(seconds(run))
+    return sum(read_batch_seconds(run))
 
 
-def differ(ours: Path, theirs: Path) -> int:
+def count_differences(braid_folder: Path, peer_folder: Path) -> int:
     """Return the number of rows that one side has more often than the other."""
     pair = "{}::BIGINT AS av, {}::BIGINT AS bv"
-    mine = f"SELECT {pair.format('a.v', 'b.v')} FROM '{ours}/results/*.parquet'"
-    other = f"SELECT {pair.format('column0', 'column1')} FROM read_csv('{theirs}', header = false)"
-    if theirs.name == "pathway.csv":
-        named = f"read_csv('{theirs}', header = true) WHERE diff = 1"
-        other = f"SELECT {pair.format('av', 'bv')} FROM {named}"
+    braid_query = f"SELECT {pair.format('a.v', 'b.v')} FROM '{braid_folder}/results/*.parquet'"
+    peer_query = (
+        f"SELECT {pair.format('column0', 'column1')} FROM read_csv('{peer_folder}', header = false)"
+    )
+    if peer_folder.name == "pathway.csv":
+        named = f"read_csv('{peer_folder}', header = true) WHERE diff = 1"
+        peer_query = f"SELECT {pair.format('av', 'bv')} FROM {named}"
     with duckdb.connect() as db:
-        both = f"(({mine}) EXCEPT ALL ({other})) UNION ALL (({other}) EXCEPT ALL ({mine}))"
-        row = db.execute(f"SELECT count(*) FROM ({both})").fetchone()
+        missing = f"({braid_query}) EXCEPT ALL ({peer_query})"
+        difference = f"({missing}) UNION ALL (({peer_query}) EXCEPT ALL ({braid_query}))"
+        row = db.execute(f"SELECT count(*) FROM ({difference})").fetchone()
         assert row is not None
         return int(row[0])
 
 
 def main() -> None:
-    args = arguments(
+    args = parse_arguments(
         __doc__ or "",
         {"rows": 20_000},
         rows=200_000,
@@ -125,33 +140,36 @@ def main() -> None:
         hosts=2,
         rounds=3,
     )
-    with scratch() as folder:
-        write(folder, args.rows, args.batches)
-        found, notes = {}, []
+    with make_scratch_folder() as folder:
+        write_inputs(folder, args.rows, args.batches)
+        peer_runs, notes = {}, []
         for name in PEERS:
             try:
-                found[name] = peer(name, folder, args.window, args.rounds)
+                peer_runs[name] = run_peer(name, folder, args.window, args.rounds)
             except subprocess.CalledProcessError as error:
                 lines = (error.stderr or "no message").strip().splitlines()
                 last = lines[-1].decode() if isinstance(lines[-1], bytes) else lines[-1]
                 notes.append(f"{name} is left out, since it does not run here: {last}")
         spark = session("benchmark")
-        ours = [
-            braid(spark, folder, args.window, args.hosts, number) for number in range(args.rounds)
+        braid_seconds = [
+            run_braid(spark, folder, args.window, args.hosts, number)
+            for number in range(args.rounds)
         ]
-        for name, (_, results) in found.items():
-            assert not (wrong := differ(folder / "braid 0", results)), f"{name}: {wrong} differ"
+        for name, (_, results) in peer_runs.items():
+            assert not (wrong := count_differences(folder / "braid 0", results)), (
+                f"{name}: {wrong} differ"
+            )
         with duckdb.connect() as db:
             count = db.execute(f"SELECT count(*) FROM '{folder}/braid 0/results/*.parquet'")
             row = count.fetchone()
             assert row is not None
-    took = {"Braid": median(ours[1:])}
-    took |= {name: median(times[1:]) for name, (times, _) in found.items()}
+    took = {"Braid": median(braid_seconds[1:])}
+    took |= {name: median(times[1:]) for name, (times, _) in peer_runs.items()}
     rows = [(name, s, 2 * args.rows / s, s / took["Braid"]) for name, s in took.items()]
     table = pd.DataFrame(rows, columns=["engine", "seconds in all", "rows/s", "times Braid"])
     title = f"2 x {args.rows:,} rows of CSV, {args.window} s windows, {row[0]:,} results, equal"
     measures = [Measure(f"peer: {name} / Braid", r) for name, _, _, r in rows[1:]]
-    leave(args, {title: table.round(3)}, measures, tuple(notes))
+    write_figures(args, {title: table.round(3)}, measures, tuple(notes))
 
 
 if __name__ == "__main__":

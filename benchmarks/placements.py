@@ -8,7 +8,13 @@ it would on a cluster; the maximum load shows that effect.
 from __future__ import annotations
 
 import pandas as pd
-from _common import arguments, leave, scratch, seconds, steady
+from _common import (
+    find_warm_median,
+    make_scratch_folder,
+    parse_arguments,
+    read_batch_seconds,
+    write_figures,
+)
 from braid.core.run_events import BatchCommitted
 from braid.spark_session import session
 from braid_lab.launches.launching import launch_join, make_placement, make_workload
@@ -23,7 +29,7 @@ CONTENDERS = {
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", {"permille": 1}, hosts=16, batches=6, permille=10)
+    args = parse_arguments(__doc__ or "", {"permille": 1}, hosts=16, batches=6, permille=10)
     spark, tables = session("benchmark"), {}
     for query in ("eq5", "eq7"):
         rows = []
@@ -32,7 +38,7 @@ def main() -> None:
                 spark, query, skew=z, scale=args.permille / 1000, batches=args.batches
             )
             for name, kind in CONTENDERS.items():
-                with scratch() as folder:
+                with make_scratch_folder() as folder:
                     run = launch_join(
                         spark, folder, join, make_placement(kind, args.hosts, join=join)
                     )
@@ -53,13 +59,13 @@ def main() -> None:
                             / 1e6,
                             "MB moved": sum(e.total_host_metrics.migrated_bytes for e in commits)
                             / 1e6,
-                            "median s/batch": steady(seconds(run)),
+                            "median s/batch": find_warm_median(read_batch_seconds(run)),
                             "planning %": 100 * plan,
                         }
                     )
         title = f"{query.upper()}, {args.hosts} hosts, scale factor {args.permille / 1000}"
         tables[title] = pd.DataFrame(rows).round(2)
-    leave(args, tables, [])
+    write_figures(args, tables, [])
 
 
 if __name__ == "__main__":

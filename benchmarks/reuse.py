@@ -14,7 +14,7 @@ import random
 import statistics
 import time
 
-from _common import Measure, arguments, leave
+from _common import Measure, parse_arguments, write_figures
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import DeployedQuery, Deployment, add_query
 from braid.papers.reuse.planner import Planner
@@ -22,10 +22,10 @@ from braid.papers.reuse.result_rates import Rates, StreamRate
 from braid_lab.reuse import experiments as study
 from braid_lab.reuse.scenario import make_network
 
-MODELLED = "network usage, modelled"
+USAGE_NAME = "network usage, modelled"
 
 
-def planning(operators: int, plans: int = 60) -> float:
+def time_planning(operators: int, plans: int = 60) -> float:
     """Return the median seconds to plan a query of five streams with this many deployed operators.
 
     Half of them were deployed by a planner with reuse, half by one without.
@@ -48,53 +48,53 @@ def planning(operators: int, plans: int = 60) -> float:
     planners = [Planner(model, "separate"), Planner(model)]
     count = 0
     while len(deployment.operators) < operators:
-        asked = DeployedQuery(f"q{count}", study.random_chain_query(rng), rng.choice(names))
-        tree = planners[count % 2].plan_query(deployment, asked).tree
-        deployment, count = add_query(deployment, asked, tree), count + 1
+        query = DeployedQuery(f"q{count}", study.random_chain_query(rng), rng.choice(names))
+        tree = planners[count % 2].plan_query(deployment, query).tree
+        deployment, count = add_query(deployment, query, tree), count + 1
     planner, taken = planners[1], []
     planner.sync_lattice(deployment)
     for _ in range(plans):
-        asked = DeployedQuery("new", study.random_chain_query(rng, 5, 5), rng.choice(names))
+        query = DeployedQuery("new", study.random_chain_query(rng, 5, 5), rng.choice(names))
         began = time.perf_counter()
-        planner.plan_query(deployment, asked)
+        planner.plan_query(deployment, query)
         taken.append(time.perf_counter() - began)
     return statistics.median(taken)
 
 
 def main() -> None:
-    args = arguments(
+    args = parse_arguments(
         __doc__ or "",
         operators=1000,
         searched=10_000,
         queries=400,
         quick={"operators": 40, "searched": 200, "queries": 20},
     )
-    plan = planning(args.operators)
-    found = study.search_times([args.searched])
-    seconds = found.set_index("search")["seconds_measured"]
-    found_at = study.reoptimization_costs("enterprise", args.queries)
-    usage = found_at.set_index(["strategy", "planned"])["network_usage_modelled"]
+    plan = time_planning(args.operators)
+    searches = study.search_times([args.searched])
+    seconds = searches.set_index("search")["seconds_measured"]
+    costs = study.reoptimization_costs("enterprise", args.queries)
+    usage = costs.set_index(["strategy", "planned"])["network_usage_modelled"]
     none, contained, relaxed = (usage[how] for how in ("separate", "contained", "relaxed"))
-    tables = {"Search (measured)": found, "Network usage (modelled)": found_at.round(4)}
-    leave(
+    tables = {"Search (measured)": searches, "Network usage (modelled)": costs.round(4)}
+    write_figures(
         args,
         tables,
         [
             Measure("median plan, in 10 ms", plan / 0.010, 1.0, most=True),
             Measure("linear scan / lattice", seconds["linear"] / seconds["lattice"], 20),
             Measure(
-                f"{MODELLED}: relaxed / no reuse",
+                f"{USAGE_NAME}: relaxed / no reuse",
                 relaxed["re-optimized"] / none["re-optimized"],
                 0.40,
                 most=True,
             ),
             Measure(
-                f"{MODELLED}: relaxed / no reuse, one by one",
+                f"{USAGE_NAME}: relaxed / no reuse, one by one",
                 relaxed["one by one"] / none["one by one"],
                 most=True,
             ),
             Measure(
-                f"{MODELLED}: relaxed / contained",
+                f"{USAGE_NAME}: relaxed / contained",
                 relaxed["re-optimized"] / contained["re-optimized"],
                 0.75,
                 most=True,

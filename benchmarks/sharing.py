@@ -15,14 +15,14 @@ from statistics import mean
 import pandas as pd
 from _common import (
     Measure,
-    arguments,
-    both,
-    builtin,
-    leave,
-    scratch,
-    seconds,
-    steady,
-    stream,
+    find_warm_median,
+    make_scratch_folder,
+    parse_arguments,
+    read_batch_seconds,
+    read_stream,
+    run_builtin_join,
+    write_figures,
+    write_two_streams,
 )
 from braid.core.run_events import BatchCommitted
 from braid.shared.shared_join import SharedJoin
@@ -30,29 +30,29 @@ from braid.spark_session import session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-SETS = (12, 24, 36)
-Asked = tuple[str, float, float | None]
+SET_SIZES = (12, 24, 36)
+WindowQuery = tuple[str, float, float | None]
 """Name, window in seconds, and maximum of a.x."""
 
 
-def queries(largest: int) -> list[Asked]:
+def list_queries(largest: int) -> list[WindowQuery]:
     """Return queries whose windows grow evenly to the largest one.
 
     A third of them select the tuples of a below one half. They are spread over short, middle and
     long windows, so that every choice of ``some`` includes some of them.
     """
     return [
-        (f"q{n:02}", largest * n / SETS[-1], 0.5 if n % 3 == (n - 1) // 12 else None)
-        for n in range(1, SETS[-1] + 1)
+        (f"q{n:02}", largest * n / SET_SIZES[-1], 0.5 if n % 3 == (n - 1) // 12 else None)
+        for n in range(1, SET_SIZES[-1] + 1)
     ]
 
 
-def braid(
-    spark: SparkSession, folder: Path, asked: list[Asked], out: Path
+def run_shared_join(
+    spark: SparkSession, folder: Path, queries: list[WindowQuery], out: Path
 ) -> tuple[float, int, dict[str, int]]:
     """Return the seconds of the median batch, bytes held at the end, and results by query."""
-    shared = SharedJoin({s: stream(spark, folder / s) for s in "ab"}, "a.k = b.k", time="ts")
-    for name, window, most in asked:
+    shared = SharedJoin({s: read_stream(spark, folder / s) for s in "ab"}, "a.k = b.k", time="ts")
+    for name, window, most in queries:
         shared.add(
             name, f"{window} seconds", where=None if most is None else {"a": f"a.x < {most}"}
         )
@@ -60,15 +60,15 @@ def braid(
     run.awaitTermination()
     last = [e for e in run.events() if isinstance(e, BatchCommitted)][-1]
     return (
-        steady(seconds(run)),
+        find_warm_median(read_batch_seconds(run)),
         last.total_host_metrics.stored_bytes,
-        {name: run.results(name).count() for name, _, _ in asked},
+        {name: run.results(name).count() for name, _, _ in queries},
     )
 
 
-def built_in(spark: SparkSession, folder: Path, asked: Asked) -> DataFrame:
-    _, window, most = asked
-    a, b = (stream(spark, folder / s).withWatermark("ts", "0 seconds").alias(s) for s in "ab")
+def join_with_spark(spark: SparkSession, folder: Path, query: WindowQuery) -> DataFrame:
+    _, window, most = query
+    a, b = (read_stream(spark, folder / s).withWatermark("ts", "0 seconds").alias(s) for s in "ab")
     selected = a if most is None else a.where(F.col("x") < most)
     near = f"a.ts > b.ts - INTERVAL {window} SECONDS AND a.ts < b.ts + INTERVAL {window} SECONDS"
     joined = selected.join(b, F.expr(f"a.k = b.k AND {near}"))
@@ -77,13 +77,13 @@ def built_in(spark: SparkSession, folder: Path, asked: Asked) -> DataFrame:
     )
 
 
-def some(every: list[Asked], count: int) -> list[Asked]:
+def select_evenly(every: list[WindowQuery], count: int) -> list[WindowQuery]:
     """Return ``count`` evenly chosen queries, including the largest."""
     return [every[(n + 1) * len(every) // count - 1] for n in range(count)]
 
 
 def main() -> None:
-    args = arguments(
+    args = parse_arguments(
         __doc__ or "",
         {"rows": 30_000, "apart": 2, "spark": 1},
         rows=300_000,
@@ -93,28 +93,39 @@ def main() -> None:
         spark=3,
     )
     spark = session("benchmark")
-    with scratch() as folder:
-        both(spark, folder, args)
-        every = queries(args.window)
-        braid(spark, folder, every[-1:], folder / "warm")
-        alone = {q[0]: braid(spark, folder, [q], folder / q[0]) for q in some(every, args.apart)}
+    with make_scratch_folder() as folder:
+        write_two_streams(spark, folder, args)
+        every = list_queries(args.window)
+        run_shared_join(spark, folder, every[-1:], folder / "warm")
+        alone = {
+            q[0]: run_shared_join(spark, folder, [q], folder / q[0])
+            for q in select_evenly(every, args.apart)
+        }
         theirs = []
-        for q in some(every, args.spark):
+        for q in select_evenly(every, args.spark):
             out = folder / f"spark {q[0]}"
-            times, count = builtin(spark, built_in(spark, folder, q), "Spark, in memory", out)
-            theirs.append(steady(times))
+            times, count = run_builtin_join(
+                spark, join_with_spark(spark, folder, q), "Spark, in memory", out
+            )
+            theirs.append(find_warm_median(times))
             if q[0] in alone:
-                ours = alone[q[0]][2][q[0]]
-                assert abs(count - ours) <= 1e-4 * count + 1, f"{q[0]}: {count}, Braid {ours}"
+                braid_count = alone[q[0]][2][q[0]]
+                assert abs(count - braid_count) <= 1e-4 * count + 1, (
+                    f"{q[0]}: {count}, Braid {braid_count}"
+                )
         largest, rows = alone[every[-1][0]], []
-        for size in SETS:
-            asked = some(every, size)
-            time, held, found = braid(spark, folder, asked, folder / f"shared {size}")
-            for name in alone.keys() & found.keys():
-                assert found[name] == alone[name][2][name], f"{name} differs when it is shared"
+        for size in SET_SIZES:
+            chosen = select_evenly(every, size)
+            time, held, result_counts = run_shared_join(
+                spark, folder, chosen, folder / f"shared {size}"
+            )
+            for name in alone.keys() & result_counts.keys():
+                assert result_counts[name] == alone[name][2][name], (
+                    f"{name} differs when it is shared"
+                )
             rows.append(
                 {
-                    "queries": len(asked),
+                    "queries": len(chosen),
                     "shared s/batch": time,
                     "largest alone": largest[0],
                     "times it": time / largest[0],
@@ -127,8 +138,8 @@ def main() -> None:
             )
     title = f"2 x {args.rows:,} rows, {args.batches} batches, windows to {args.window} s"
     table = pd.DataFrame(rows).round(2).T.reset_index(names="").rename(columns=str)
-    what = f"{SETS[-1]} shared queries / the largest alone"
-    leave(args, {title: table}, [Measure(what, rows[-1]["times it"], 1.1, most=True)])
+    what = f"{SET_SIZES[-1]} shared queries / the largest alone"
+    write_figures(args, {title: table}, [Measure(what, rows[-1]["times it"], 1.1, most=True)])
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from _common import Measure, arguments, leave, scratch, seconds
+from _common import Measure, make_scratch_folder, parse_arguments, read_batch_seconds, write_figures
 from braid import Centralized, Shed, StaticGrid, StreamJoin
 from braid.core import batch_step
 from braid.core.batch_report import BatchReport, BlockSize
@@ -47,14 +47,14 @@ from pyspark.sql import functions as F
 from scipy import sparse
 
 BATCHES, WINDOW = 24, 12
-SHARED = Path("/dev/shm")
-ROOMY = SHARED.is_dir() and shutil.disk_usage(SHARED).free > 1 << 30
-MEMORY = str(SHARED) if ROOMY else None
+SHARED_MEMORY = Path("/dev/shm")
+HAS_ROOM = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > 1 << 30
+RUNS_FOLDER = str(SHARED_MEMORY) if HAS_ROOM else None
 LIMIT = 2.0
 """L of the burst, in median batches before it."""
 
 
-def stream(
+def make_stream(
     seed: int, rows: int, delay: float = 0.0, factor: Callable[[int], float] = lambda b: 1.0
 ) -> pa.Table:
     """Return tuples that match those of the other stream ``delay`` seconds apart."""
@@ -79,18 +79,18 @@ ON = "(a.v - b.v) * (a.v - b.v) < 160000 AND (a.w + b.w) % 50 < 2"
 """Two conditions on every pair of the windows, so the work grows with the number of pairs."""
 
 
-def run(
-    streams: dict[str, pa.Table], shed: Shed | None, on: str = ON, give: Any = None, **more: Any
+def run_join(
+    streams: dict[str, pa.Table], shed: Shed | None, on: str = ON, callback: Any = None, **more: Any
 ) -> Any:
     settings: Any = dict(windows=dict.fromkeys("ab", f"{WINDOW} seconds"), time="ts") | more
     join = StreamJoin(streams, on, settings.pop("placement", Centralized()), shed=shed, **settings)
-    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        made = join.start(Path(folder) / "run", batches="batch", foreachBatch=give)
-        made.awaitTermination()
-        return made.events(), made.results().num_rows
+    with tempfile.TemporaryDirectory(dir=RUNS_FOLDER) as folder:
+        join_run = join.start(Path(folder) / "run", batches="batch", foreachBatch=callback)
+        join_run.awaitTermination()
+        return join_run.events(), join_run.results().num_rows
 
 
-def totals(happened: list[Any], since: int = 0) -> list[float]:
+def list_batch_seconds(happened: list[Any], since: int = 0) -> list[float]:
     """Return the seconds of each batch, from one on."""
     return [
         max(e.seconds_by_phase.values())
@@ -99,11 +99,11 @@ def totals(happened: list[Any], since: int = 0) -> list[float]:
     ]
 
 
-def busy(happened: list[Any], since: int = WINDOW) -> float:
-    return sum(each_busy(happened, since))
+def sum_busy_seconds(happened: list[Any], since: int = WINDOW) -> float:
+    return sum(list_busy_seconds(happened, since))
 
 
-def each_busy(happened: list[Any], since: int) -> list[float]:
+def list_busy_seconds(happened: list[Any], since: int) -> list[float]:
     """Return the busy seconds of the hosts in each batch, from one on."""
     return [
         sum(h.seconds for h in e.host_metrics)
@@ -112,11 +112,11 @@ def each_busy(happened: list[Any], since: int) -> list[float]:
     ]
 
 
-def both(rows: int, factor: Callable[[int], float] = lambda b: 1.0) -> dict[str, pa.Table]:
-    return {"a": stream(1, rows, 0, factor), "b": stream(2, rows, 5, factor)}
+def make_streams(rows: int, factor: Callable[[int], float] = lambda b: 1.0) -> dict[str, pa.Table]:
+    return {"a": make_stream(1, rows, 0, factor), "b": make_stream(2, rows, 5, factor)}
 
 
-def sets(rows: int, items: int, size: int, kappa: float, seed: int) -> pa.Array:
+def draw_sets(rows: int, items: int, size: int, kappa: float, seed: int) -> pa.Array:
     """Return sets of ``size`` distinct items with Zipf popularity, drawn by Gumbel's trick."""
     draw = np.random.default_rng(seed)
     weights = -kappa * np.log(np.arange(1, items + 1))
@@ -126,51 +126,55 @@ def sets(rows: int, items: int, size: int, kappa: float, seed: int) -> pa.Array:
     return pa.array([c.tolist() for c in chosen], pa.list_(pa.int32()))
 
 
-def timed(work: Callable[[], Any], times: int = 5) -> tuple[float, Any]:
+def time_work(work: Callable[[], Any], times: int = 5) -> tuple[float, Any]:
     """Return the median seconds of the work, and its result."""
-    took, found = [], None
+    took, result = [], None
     for _ in range(times):
         began = time.perf_counter()
-        found = work()
+        result = work()
         took.append(time.perf_counter() - began)
-    return float(np.median(took)), found
+    return float(np.median(took)), result
 
 
-def kernel(rows: int) -> Iterable[Measure]:
+def measure_kernel(rows: int) -> Iterable[Measure]:
     """Measure the kernel on sets against DuckDB on the same pairs and a plain sparse product."""
-    columns = [sets(rows, 100, 5, 0.6, seed) for seed in (0, 1)]
+    columns = [draw_sets(rows, 100, 5, 0.6, seed) for seed in (0, 1)]
     a, b = map(SetColumn.from_arrow, columns)
-    ours, found = timed(lambda: sum(len(x) for x, _ in pairs_sharing(a, np.arange(rows), b, 3)))
+    braid_seconds, braid_count = time_work(
+        lambda: sum(len(x) for x, _ in pairs_sharing(a, np.arange(rows), b, 3))
+    )
     with duckdb.connect(config={"threads": 1}) as db:
         db.register("a", pa.table({"x": columns[0].slice(0, rows // 5)}))
         db.register("b", pa.table({"x": columns[1]}))
         query = "SELECT count(*) FROM a, b WHERE len(list_intersect(a.x, b.x)) >= 3"
-        theirs, counted = timed(lambda: db.execute(query).fetchall()[0][0], 1)
+        theirs, counted = time_work(lambda: db.execute(query).fetchall()[0][0], 1)
     few = sum(len(x) for x, _ in pairs_sharing(a, np.arange(rows // 5), b, 3))
-    assert few == counted and found >= few
-    yield Measure("sets kernel: pairs/s / DuckDB's", 5 * theirs / ours, 30)
-    a, b = (SetColumn.from_arrow(sets(rows, 20_000, 15, 1.0, seed)) for seed in (2, 3))
-    ours, found = timed(lambda: sum(len(x) for x, _ in pairs_sharing(a, np.arange(rows), b, 6)))
-    mine, other = (
+    assert few == counted and braid_count >= few
+    yield Measure("sets kernel: pairs/s / DuckDB's", 5 * theirs / braid_seconds, 30)
+    a, b = (SetColumn.from_arrow(draw_sets(rows, 20_000, 15, 1.0, seed)) for seed in (2, 3))
+    braid_seconds, braid_count = time_work(
+        lambda: sum(len(x) for x, _ in pairs_sharing(a, np.arange(rows), b, 6))
+    )
+    left_matrix, right_matrix = (
         sparse.csr_matrix(
             (np.ones(len(at), np.int32), (at, code)), (rows, len(b.dictionary)), dtype=np.int32
         )
         for at, code in (a.encode_in(b), (b.rows, b.codes))
     )
-    turned = other.T.tocsr()
+    transposed = right_matrix.T.tocsr()
 
-    def plain() -> int:
-        product = mine @ turned
+    def multiply_matrices() -> int:
+        product = left_matrix @ transposed
         hits = np.flatnonzero(product.data >= 6)
         left = np.searchsorted(product.indptr, hits, "right") - 1
         return len(np.stack([left, product.indices[hits]])[0])
 
-    theirs, counted = timed(plain)
-    assert found == counted
-    yield Measure("sets kernel: pairs/s / plain sparse product's", theirs / ours, 3)
+    theirs, counted = time_work(multiply_matrices)
+    assert braid_count == counted
+    yield Measure("sets kernel: pairs/s / plain sparse product's", theirs / braid_seconds, 3)
 
 
-def in_turns(
+def alternate_runs(
     streams: dict[str, pa.Table], ways: Sequence[Shed | None], first: int, on: str
 ) -> list[np.ndarray]:
     """Return the seconds of each batch for both ways.
@@ -180,27 +184,29 @@ def in_turns(
     turns = [threading.Semaphore(0), threading.Semaphore(0)]
     turns[first].release()
 
-    def took(way: int) -> np.ndarray:
-        def given(results: pa.Table, batch: int) -> None:
+    def run_way(way: int) -> np.ndarray:
+        def pass_turn(results: pa.Table, batch: int) -> None:
             turns[1 - way].release()
             if way == first or batch < BATCHES - 1:
                 turns[way].acquire()
 
         turns[way].acquire()
         try:
-            return np.array(totals(run(streams, ways[way], on, given)[0], WINDOW))
+            return np.array(
+                list_batch_seconds(run_join(streams, ways[way], on, pass_turn)[0], WINDOW)
+            )
         finally:
             turns[1 - way].release(BATCHES)
 
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(took, (0, 1)))
+        return list(pool.map(run_way, (0, 1)))
 
 
-def idle(rows: int, rounds: int) -> Iterable[Measure]:
+def measure_idle(rows: int, rounds: int) -> Iterable[Measure]:
     """Measure shedding without overload."""
     ways = (Shed(seconds=3600), None)
     for name, on, size in (("pairs", ON, rows // 2), ("an equality", "a.k = b.k", 8 * rows)):
-        took = [in_turns(both(size), ways, n % 2, on) for n in range(6 * rounds)]
+        took = [alternate_runs(make_streams(size), ways, n % 2, on) for n in range(6 * rounds)]
         yield Measure(
             f"median batch, {name}: nothing to shed / without shed",
             float(np.median([least / without for least, without in took])),
@@ -209,70 +215,72 @@ def idle(rows: int, rounds: int) -> Iterable[Measure]:
         )
 
 
-def quarter(rows: int, rounds: int) -> Iterable[Measure]:
+def measure_quarter(rows: int, rounds: int) -> Iterable[Measure]:
     """Measure processing a quarter of the pairs."""
-    ways, streams = (Shed(fraction=0.25, basic_window="1 second"), None), both(rows)
+    ways, streams = (Shed(fraction=0.25, basic_window="1 second"), None), make_streams(rows)
     took: list[list[list[float]]] = [[], []]
     for n in range(2 * rounds):
         for way in (0, 1) if n % 2 else (1, 0):
-            took[way].append(each_busy(run(streams, ways[way])[0], WINDOW))
-    part, whole = np.min(took, axis=1)
+            took[way].append(list_busy_seconds(run_join(streams, ways[way])[0], WINDOW))
+    part, total = np.min(took, axis=1)
     yield Measure(
         "busy seconds, a quarter of the pairs / all",
-        float(part.sum() / whole.sum()),
+        float(part.sum() / total.sum()),
         0.35,
         most=True,
     )
 
 
-def drop(rows: int) -> Iterable[Measure]:
+def measure_drop(rows: int) -> Iterable[Measure]:
     """Measure results of selective processing against dropping tuples, for equal busy seconds."""
-    streams = both(rows)
+    streams = make_streams(rows)
     for fraction, least in ((0.25, 1.7), (0.1, 2.3)):
-        mine, found = run(streams, Shed(fraction=fraction, basic_window="1 second"))
-        spent, low, high, dropped = busy(mine), fraction / 4, 1.0, 1
+        shed_events, shed_results = run_join(
+            streams, Shed(fraction=fraction, basic_window="1 second")
+        )
+        spent, low, high, dropped = sum_busy_seconds(shed_events), fraction / 4, 1.0, 1
         for _ in range(4):  # the fraction at which dropping takes as long
             middle = (low + high) / 2
-            theirs, dropped = run(streams, Shed(fraction=middle, method="drop"))
-            low, high = (middle, high) if busy(theirs) < spent else (low, middle)
+            drop_events, dropped = run_join(streams, Shed(fraction=middle, method="drop"))
+            low, high = (middle, high) if sum_busy_seconds(drop_events) < spent else (low, middle)
         yield Measure(
             f"results in equal busy seconds at {fraction:.0%}: selective / drop",
-            found / dropped,
+            shed_results / dropped,
             least,
         )
 
 
-def burst(rows: int) -> Iterable[Measure]:
+def measure_burst(rows: int) -> Iterable[Measure]:
     """Measure a burst of five times as many tuples, with and without a time limit."""
 
-    def factor(b: int) -> float:
+    def scale_rows(b: int) -> float:
         return 2.5 if 10 <= b < 18 else 0.5
 
-    streams = both(rows, factor)
-    free = totals(run(streams, None)[0])
+    streams = make_streams(rows, scale_rows)
+    free = list_batch_seconds(run_join(streams, None)[0])
     limit = LIMIT * float(np.median(free[4:10]))
-    kept = totals(run(streams, Shed(seconds=limit, basic_window="1 second"))[0])
-    p90 = [float(np.quantile(each[10:], 0.9)) / limit for each in (kept, free)]
+    limited = list_batch_seconds(run_join(streams, Shed(seconds=limit, basic_window="1 second"))[0])
+    p90 = [float(np.quantile(each[10:], 0.9)) / limit for each in (limited, free)]
     yield Measure("burst of 5x, Shed(seconds=L): p90 batch / L", p90[0], 1.15, most=True)
     yield Measure("burst of 5x without shed: p90 batch / L", p90[1], 3)
 
 
-def keys(rows: int) -> Iterable[Measure]:
+def measure_keys(rows: int) -> Iterable[Measure]:
     """Measure an equality: keys and tuples left out, at a quarter of the tuples of both streams."""
-    streams = {"a": stream(1, rows), "b": stream(2, rows)}
-    found = [
-        run(streams, Shed(fraction=1 / 16, method=method), "a.k = b.k")[1]
+    streams = {"a": make_stream(1, rows), "b": make_stream(2, rows)}
+    counts = [
+        run_join(streams, Shed(fraction=1 / 16, method=method), "a.k = b.k")[1]
         for method in ("keys", "drop")
     ]
     name = "equality, a quarter of the tuples: results of keys / of drop"
-    yield Measure(name, found[0] / found[1], 3)
+    yield Measure(name, counts[0] / counts[1], 3)
 
 
-def plan(rows: int) -> Iterable[Measure]:
+def measure_planning(rows: int) -> Iterable[Measure]:
     """Measure the share of planning the harvest in the seconds of a batch."""
-    streams = both(rows)
-    happened, _ = run(streams, Shed(fraction=0.25), placement=StaticGrid(64))
-    batch = float(np.median(totals(happened, WINDOW)))
+    streams = make_streams(rows)
+    happened, _ = run_join(streams, Shed(fraction=0.25), placement=StaticGrid(64))
+    batch = float(np.median(list_batch_seconds(happened, WINDOW)))
     placement, shed = StaticGrid(64), Shed(fraction=0.25)
     window = WINDOW * 10**6
     rules = RunRules(
@@ -295,15 +303,17 @@ def plan(rows: int) -> Iterable[Measure]:
         }
         state, _ = batch_step.commit_batch(rules, state, work, BatchReport(sizes))
     work = batch_step.plan_batch(rules, state)
-    own = placement.plan_batch(work.facts, state.placement_state)
-    took, _ = timed(lambda: shed.plan_shedding(work.facts, own, state.shedder_state, None), 20)
+    placement_plan = placement.plan_batch(work.facts, state.placement_state)
+    took, _ = time_work(
+        lambda: shed.plan_shedding(work.facts, placement_plan, state.shedder_state, None), 20
+    )
     yield Measure("planning the harvest / batch, 64 hosts", took / batch, 0.005, most=True)
 
 
 ITEMS = "size(array_intersect(a.x, b.x)) >= 3"
 
 
-def spark_user(
+def run_spark_sql(
     spark: SparkSession, frames: dict[str, DataFrame], folder: Path
 ) -> tuple[float, int]:
     """Return seconds and results of the join in idiomatic Spark SQL."""
@@ -314,53 +324,53 @@ def spark_user(
     return time.perf_counter() - began, spark.read.parquet(str(folder)).count()
 
 
-def braid(frames: dict[str, DataFrame], folder: Path) -> tuple[float, int]:
+def run_braid(frames: dict[str, DataFrame], folder: Path) -> tuple[float, int]:
     """Return the seconds of Braid's single batch, and its results."""
-    made = StreamJoin(frames, ITEMS, Centralized()).start(folder, batches=1)
-    made.awaitTermination()
-    return seconds(made)[0], made.results().count()
+    join_run = StreamJoin(frames, ITEMS, Centralized()).start(folder, batches=1)
+    join_run.awaitTermination()
+    return read_batch_seconds(join_run)[0], join_run.results().count()
 
 
-def overlap(rows: int, rounds: int) -> Iterable[Measure]:
+def measure_overlap(rows: int, rounds: int) -> Iterable[Measure]:
     """Measure a join of sets with three common elements on Spark."""
     spark = session("benchmark")
     ratios = []
-    with scratch() as folder:
+    with make_scratch_folder() as folder:
         for n, size in enumerate([rows // 8] + [rows] * rounds):
             frames = {}
             for seed, name in enumerate("ab"):
                 path = str(folder / f"{name}{n}")
-                table = pa.table({"id": np.arange(size), "x": sets(size, 100, 5, 0.6, seed)})
+                table = pa.table({"id": np.arange(size), "x": draw_sets(size, 100, 5, 0.6, seed)})
                 spark.createDataFrame(table).write.parquet(path)
                 frames[name] = spark.read.parquet(path)
-            theirs, counted = spark_user(spark, frames, folder / f"spark{n}")
-            ours, found = braid(frames, folder / f"braid{n}")
-            assert found == counted
-            ratios.append(theirs / ours)
+            spark_seconds, counted = run_spark_sql(spark, frames, folder / f"spark{n}")
+            braid_seconds, braid_count = run_braid(frames, folder / f"braid{n}")
+            assert braid_count == counted
+            ratios.append(spark_seconds / braid_seconds)
     name = "sets on Spark, three in common: explode and join / Braid"
     yield Measure(name, float(np.median(ratios[1:])), 10)
 
 
 def main() -> None:
-    args = arguments(
+    args = parse_arguments(
         __doc__ or "", {"rows": 150, "sets": 400, "rounds": 1}, rows=600, sets=4000, rounds=5
     )
     measures: list[Measure] = []
     for part in (
-        partial(kernel, args.sets),
-        partial(idle, args.rows, args.rounds),
-        partial(quarter, args.rows, args.rounds),
-        partial(drop, args.rows),
-        partial(burst, args.rows),
-        partial(keys, args.rows),
-        partial(plan, args.rows),
-        partial(overlap, args.sets, min(2, args.rounds)),
+        partial(measure_kernel, args.sets),
+        partial(measure_idle, args.rows, args.rounds),
+        partial(measure_quarter, args.rows, args.rounds),
+        partial(measure_drop, args.rows),
+        partial(measure_burst, args.rows),
+        partial(measure_keys, args.rows),
+        partial(measure_planning, args.rows),
+        partial(measure_overlap, args.sets, min(2, args.rounds)),
     ):
         measures += part()
     table = pd.DataFrame(
         {"measure": [m.name for m in measures], "ratio": [m.value for m in measures]}
     )
-    leave(args, {"Shedding load": table}, measures)
+    write_figures(args, {"Shedding load": table}, measures)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,14 @@ from pathlib import Path
 from statistics import median
 
 import pandas as pd
-from _common import Measure, arguments, both, leave, scratch, stream
+from _common import (
+    Measure,
+    make_scratch_folder,
+    parse_arguments,
+    read_stream,
+    write_figures,
+    write_two_streams,
+)
 from braid import HashPartition
 from braid.core.batch_history import PHASE_COLUMNS, PHASES
 from braid.spark_session import session
@@ -33,10 +40,10 @@ from braid.stream_join import JoinRun, StreamJoin
 from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
-BEFORE = "2448d9c"
+PREVIOUS_COMMIT = "2448d9c"
 """The last commit whose engine ran streams as Spark tasks by default."""
-WAYS = {"Spark's tasks": "spark", "chosen by Braid": "auto"}
-AROUND = {
+EXECUTORS = {"Spark's tasks": "spark", "chosen by Braid": "auto"}
+SPARK_WORK = {
     "latestOffset": "what is new: lists the files",
     "getBatch": "files of this batch",
     "queryPlanning": "plan",
@@ -47,14 +54,16 @@ AROUND = {
 """Spark's work around a batch, by its name in StreamingQueryProgress.durationMs."""
 
 
-Median = dict[str, float]
+SecondsByName = dict[str, float]
 """Seconds of a batch by name."""
-HANDED = "handing over, manifest"
+HAND_OVER = "handing over, manifest"
 
 
-def run(spark: SparkSession, folder: Path, way: str, window: int, hosts: int, out: str) -> JoinRun:
+def run_join(
+    spark: SparkSession, folder: Path, way: str, window: int, hosts: int, out: str
+) -> JoinRun:
     join = StreamJoin(
-        {s: stream(spark, folder / s) for s in "ab"},
+        {s: read_stream(spark, folder / s) for s in "ab"},
         "a.k = b.k",
         HashPartition(hosts),
         time="ts",
@@ -66,29 +75,31 @@ def run(spark: SparkSession, folder: Path, way: str, window: int, hosts: int, ou
     return running
 
 
-def before(folder: Path) -> Path | None:
+def extract_previous_engine(folder: Path) -> Path | None:
     """Return the packages of the previous engine, if the history has them."""
     if not (git := shutil.which("git")):
         return None
-    told = subprocess.run([git, "archive", BEFORE, "toolkit"], cwd=HERE.parent, capture_output=True)
-    if told.returncode:
+    archive = subprocess.run(
+        [git, "archive", PREVIOUS_COMMIT, "toolkit"], cwd=HERE.parent, capture_output=True
+    )
+    if archive.returncode:
         return None
-    with tarfile.open(fileobj=io.BytesIO(told.stdout)) as files:
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
         files.extractall(folder)
     return folder / "toolkit"
 
 
-def by_engine(folder: Path, args: argparse.Namespace) -> Median:
+def measure_engines(folder: Path, args: argparse.Namespace) -> SecondsByName:
     """Return the median seconds of a batch by engine.
 
     The engines run in turns and must produce the same number of results. Empty if the history lacks
     the previous engine.
     """
-    if not (old := before(folder / "before")):
+    if not (old := extract_previous_engine(folder / "before")):
         return {}
     packages = {"engine before": old, "engine today": HERE.parent / "toolkit"}
     settings = [args.window, args.hosts]
-    found: dict[str, list[float]] = {name: [] for name in packages}
+    batch_seconds: dict[str, list[float]] = {name: [] for name in packages}
     counts = set()
     with ExitStack() as stack:
         engines = {
@@ -107,46 +118,48 @@ def by_engine(folder: Path, args: argparse.Namespace) -> Median:
             for name, engine in engines.items():
                 assert engine.stdin and engine.stdout
                 print(file=engine.stdin, flush=True)
-                told = json.loads(engine.stdout.readline())
-                counts.add(told["results"])
-                found[name] += told["seconds"][1:] if number else []
+                answer = json.loads(engine.stdout.readline())
+                counts.add(answer["results"])
+                batch_seconds[name] += answer["seconds"][1:] if number else []
     assert len(counts) == 1, f"engines find other results: {counts}"
-    return {name: median(seconds) for name, seconds in found.items()}
+    return {name: median(seconds) for name, seconds in batch_seconds.items()}
 
 
 PHASES_BY_COLUMN = {column: phase for phase, column in PHASE_COLUMNS.items()}
 
 
-def spent(running: JoinRun) -> pd.DataFrame:
+def split_batch_time(running: JoinRun) -> pd.DataFrame:
     """Return a row of milliseconds for each batch but the first.
 
     It has the total, the phases of the engine, other work while Python has the batch (writing the
     manifest, and handing it over), and Spark's work around it.
     """
-    told = [p.durationMs for p in running.spark_query.recentProgress if p.numInputRows > 0]
+    durations = [p.durationMs for p in running.spark_query.recentProgress if p.numInputRows > 0]
     parts = 1000 * running.metrics(by="batch").rename(columns=PHASES_BY_COLUMN)[list(PHASES)]
     rows = []
-    for mine, theirs in zip(parts.to_dict("records"), told, strict=True):
-        around = {name: theirs.get(name, 0) for name in AROUND}
-        handed = {HANDED: max(0, theirs["addBatch"] - sum(mine.values()))}
-        whole = theirs["triggerExecution"]
-        rest = max(0, whole - theirs["addBatch"] - sum(around.values()))
-        rows.append({"in all": whole, **mine, **handed, **around, "Spark: the rest": rest})
+    for phases, theirs in zip(parts.to_dict("records"), durations, strict=True):
+        around = {name: theirs.get(name, 0) for name in SPARK_WORK}
+        handed = {HAND_OVER: max(0, theirs["addBatch"] - sum(phases.values()))}
+        total = theirs["triggerExecution"]
+        rest = max(0, total - theirs["addBatch"] - sum(around.values()))
+        rows.append({"in all": total, **phases, **handed, **around, "Spark: the rest": rest})
     return pd.DataFrame(rows[1:])
 
 
-def by_way(spark: SparkSession, folder: Path, args: argparse.Namespace) -> dict[str, pd.DataFrame]:
+def measure_executors(
+    spark: SparkSession, folder: Path, args: argparse.Namespace
+) -> dict[str, pd.DataFrame]:
     """Return the phases of each batch by executor, without the first round."""
-    found: dict[str, list[pd.DataFrame]] = {name: [] for name in WAYS}
+    frames: dict[str, list[pd.DataFrame]] = {name: [] for name in EXECUTORS}
     for n in range(args.rounds):
-        for name, way in WAYS.items():
-            done = run(spark, folder, way, args.window, args.hosts, f"{way} {n}")
-            found[name].append(spent(done))
-    return {name: pd.concat(rounds[1:]) for name, rounds in found.items()}
+        for name, way in EXECUTORS.items():
+            done = run_join(spark, folder, way, args.window, args.hosts, f"{way} {n}")
+            frames[name].append(split_batch_time(done))
+    return {name: pd.concat(rounds[1:]) for name, rounds in frames.items()}
 
 
 def main() -> None:
-    args = arguments(
+    args = parse_arguments(
         __doc__ or "",
         {"batches": 6, "rounds": 2},
         rows=200_000,
@@ -156,31 +169,37 @@ def main() -> None:
         rounds=3,
     )
     spark = session("benchmark")
-    with scratch() as folder:
-        both(spark, folder, args)
-        engines, whole = by_engine(folder, args), by_way(spark, folder, args)
-    took = {name: median(frame["in all"]) / 1000 for name, frame in whole.items()}
+    with make_scratch_folder() as folder:
+        write_two_streams(spark, folder, args)
+        engines, phases = measure_engines(folder, args), measure_executors(spark, folder, args)
+    took = {name: median(frame["in all"]) / 1000 for name, frame in phases.items()}
     each = args.rows // args.batches
     batches = f"{each:,} + {each:,} rows a batch"
     table = pd.DataFrame({"tasks": took.keys(), "median s/batch": took.values()})
-    parts = pd.DataFrame({name: frame.median() for name, frame in whole.items()}).round(1)
-    parts = parts.rename(index={k: f"Spark: {k} ({v})" for k, v in AROUND.items()})
-    measures = [ratio(f"{batches}: Spark's tasks / Braid", took, None, None)]
+    parts = pd.DataFrame({name: frame.median() for name, frame in phases.items()}).round(1)
+    parts = parts.rename(index={k: f"Spark: {k} ({v})" for k, v in SPARK_WORK.items()})
+    measures = [compare_seconds(f"{batches}: Spark's tasks / Braid", took, None, None)]
     if engines:
-        measures.insert(0, ratio(f"{batches}: the engine before / today", engines, 1.6, 2.5))
+        measures.insert(
+            0, compare_seconds(f"{batches}: the engine before / today", engines, 1.6, 2.5)
+        )
         table = pd.concat([pd.DataFrame(engines.items(), columns=table.columns), table])
-    leave(
+    write_figures(
         args,
         {
             f"{batches}, {args.batches} batches": table.round(3),
             "milliseconds of a batch, medians": parts.reset_index(names="part"),
         },
         measures,
-        () if engines else (f"Git's history lacks {BEFORE}, so the engine before did not run.",),
+        ()
+        if engines
+        else (f"Git's history lacks {PREVIOUS_COMMIT}, so the engine before did not run.",),
     )
 
 
-def ratio(name: str, took: Median, required: float | None, aim: float | None) -> Measure:
+def compare_seconds(
+    name: str, took: SecondsByName, required: float | None, aim: float | None
+) -> Measure:
     first, second = took.values()
     return Measure(name, first / second, required, aim)
 

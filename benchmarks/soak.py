@@ -39,7 +39,7 @@ import pandas as pd
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
-from _common import Measure, arguments, leave, scratch
+from _common import Measure, make_scratch_folder, parse_arguments, write_figures
 from braid import HashPartition
 from braid.condition.access_paths import IndexCondition
 from braid.condition.predicate import Predicate
@@ -52,55 +52,55 @@ from braid.kernels.join_spec import JoinSpec
 from braid.storage.run_store import RunStore
 from braid.util.file_system import replace_file_system
 
-HOSTS = HashPartition(4)
-MOMENTS = 10
-BARE = 20
+PLACEMENT = HashPartition(4)
+STRETCHES = 10
+BARE_INTERVAL = 20
 """Number of batches between two measurements of a commit's file operations."""
-MICRO = 1_000_000
+SECOND = 1_000_000
 
 
-def batch(number: int, rows: int) -> dict[int, list[pa.RecordBatch]]:
+def make_batch(number: int, rows: int) -> dict[int, list[pa.RecordBatch]]:
     """Return the tuples of a batch by stream: keys that recur for some time and then never
     again.
     """
     draw = np.random.default_rng(number)
-    found = {}
+    batches = {}
     for stream in range(2):
         k = number // 20 * 1000 + draw.integers(0, 5 * rows, rows)
         columns = {
             "id": number * rows + np.arange(rows),
             "k": k,
-            TIME: number * MICRO + draw.integers(0, MICRO, rows),
-            ROUTING: (k % HOSTS.key_space_size).astype(np.int32),
+            TIME: number * SECOND + draw.integers(0, SECOND, rows),
+            ROUTING: (k % PLACEMENT.key_space_size).astype(np.int32),
         }
-        found[stream] = [pa.record_batch(list(map(pa.array, columns.values())), list(columns))]
-    return found
+        batches[stream] = [pa.record_batch(list(map(pa.array, columns.values())), list(columns))]
+    return batches
 
 
-def compare(files: Sequence[str], batches: int, rows: int, window: int) -> tuple[int, int]:
+def compare_results(files: Sequence[str], batches: int, rows: int, window: int) -> tuple[int, int]:
     """Return the expected number of results, and how many of them the files lack, from DuckDB."""
     streams = [
-        pa.Table.from_batches([batch(n, rows)[s][0] for n in range(batches)]) for s in range(2)
+        pa.Table.from_batches([make_batch(n, rows)[s][0] for n in range(batches)]) for s in range(2)
     ]
     with duckdb.connect() as db:
         for name, stream in zip("ab", streams, strict=True):
             db.register(name, stream)
-        near = f"abs(a.{TIME} - b.{TIME}) < {window * MICRO}"
+        near = f"abs(a.{TIME} - b.{TIME}) < {window * SECOND}"
         db.execute(
             "CREATE TABLE wanted AS "
             f"SELECT a.id AS a, b.id AS b FROM a JOIN b USING (k) WHERE {near}"
         )
         there = "SELECT a.id, b.id FROM read_parquet(?)"
-        found = db.execute(
+        row = db.execute(
             "SELECT (SELECT count(*) FROM wanted), "
             f"(SELECT count(*) FROM (FROM wanted EXCEPT ALL {there}))",
             [list(files)],
         ).fetchone()
-    assert found is not None
-    return int(found[0]), int(found[1])
+    assert row is not None
+    return int(row[0]), int(row[1])
 
 
-def opened(folder: Path, window: int, clock: Callable[[], float] | None = None) -> Engine:
+def open_engine(folder: Path, window: int, clock: Callable[[], float] | None = None) -> Engine:
     """Return an engine opened in a folder without the public API."""
     store = RunStore(folder)
     if store.read_settings() is None:
@@ -111,15 +111,15 @@ def opened(folder: Path, window: int, clock: Callable[[], float] | None = None) 
     store.remove_unnamed_files()
     links = (IndexCondition((0, "k"), (1, "k"), 0, 0),)
     predicate = Predicate(("a", "b"), (None, None), ({}, {}), ({}, {}), links, ())
-    limit = window * MICRO
+    limit = window * SECOND
     spec = JoinSpec(
         predicate, (("id", "k"),) * 2, (), reach_of_windows((limit, limit)), str(folder), 1
     )
     ignore: Callable[[Any], None] = lambda happened: None  # noqa: E731
-    return Engine(spec, HOSTS, store, (0, 0), False, ignore, ThreadExecutor(), clock=clock)
+    return Engine(spec, PLACEMENT, store, (0, 0), False, ignore, ThreadExecutor(), clock=clock)
 
 
-def holds(folder: Path) -> dict[str, float]:
+def measure_resources(folder: Path) -> dict[str, float]:
     """Return the resources of the process and the size of the folder."""
     gc.collect()
     process = psutil.Process()
@@ -141,82 +141,84 @@ def holds(folder: Path) -> dict[str, float]:
     }
 
 
-def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[str, float]]:
+def run_soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[str, float]]:
     """Yield a row for each stretch of the run."""
     with replace_file_system(_soak_disk.TimedDisk()) as disk:
-        yield from soak_on(disk, folder, batches, rows, window)
+        yield from run_stretches(disk, folder, batches, rows, window)
 
 
-def soak_on(
+def run_stretches(
     disk: _soak_disk.TimedDisk, folder: Path, batches: int, rows: int, window: int
 ) -> Iterator[dict[str, float]]:
-    engine = opened(folder, window, disk.clock)
-    for stretch in range(MOMENTS):
+    engine = open_engine(folder, window, disk.read_clock)
+    for stretch in range(STRETCHES):
         seconds, commits, worked, spans, bares = [], [], [], [], list[float]()
-        for number in range(batches * stretch // MOMENTS, batches * (stretch + 1) // MOMENTS):
-            tuples = batch(number, rows)
+        for number in range(batches * stretch // STRETCHES, batches * (stretch + 1) // STRETCHES):
+            tuples = make_batch(number, rows)
             began, busy = time.perf_counter(), time.process_time()
             engine.run_batch(tuples, number)
             worked.append(time.process_time() - busy)
             seconds.append(time.perf_counter() - began)
             commits.append(engine.last_commit)
-            spans.append(disk.last_span())
-            if not bares or number % BARE == 0:
-                bares.append(_soak_disk.bare(folder / "commits", names=number))
+            spans.append(disk.read_last_span())
+            if not bares or number % BARE_INTERVAL == 0:
+                bares.append(_soak_disk.time_bare_commit(folder / "commits", name_count=number))
         engine.store.release_run()
-        held = holds(folder)
+        resources = measure_resources(folder)
         began, busy = time.perf_counter(), time.process_time()
-        engine = opened(folder, window, disk.clock)
+        engine = open_engine(folder, window, disk.read_clock)
         resume, working = time.perf_counter() - began, time.process_time() - busy
         yield {
             "batches": engine.state.batch + 1,
             "ms a batch": 1000 * median(seconds),
             "CPU ms a batch": 1000 * median(worked),
             "slowest, ms": 1000 * max(seconds),
-            **_soak_disk.parts(commits, spans, bares),
+            **_soak_disk.summarize_commits(commits, spans, bares),
             "ms to resume": 1000 * resume,
             "CPU ms to resume": 1000 * working,
-            **held,
+            **resources,
         }
     happened = engine.store.archive.committed_events()
     engine.store.release_run()
-    found = sum(e.results for e in happened if isinstance(e, BatchCommitted))
+    results = sum(e.results for e in happened if isinstance(e, BatchCommitted))
     files = RunStore(folder).results.result_files()
-    wanted, missing = compare(files, batches, rows, window)
-    assert found == wanted, "DuckDB has other results"
+    wanted, missing = compare_results(files, batches, rows, window)
+    assert results == wanted, "DuckDB has other results"
     assert sum(pq.read_metadata(file).num_rows for file in files) == wanted, "and are all there"
     assert not missing, "and are the same"
 
 
-def told(what: str, rows: Iterable[dict[str, float]]) -> list[dict[str, float]]:
+def print_rows(what: str, rows: Iterable[dict[str, float]]) -> list[dict[str, float]]:
     """Return the rows, and print each as it arrives, with the elapsed and the remaining seconds."""
-    found, start = list[dict[str, float]](), time.perf_counter()
+    printed, start = list[dict[str, float]](), time.perf_counter()
     for row in rows:
-        found.append(row)
+        printed.append(row)
         spent = time.perf_counter() - start
-        left = spent / len(found) * (MOMENTS - len(found))
+        left = spent / len(printed) * (STRETCHES - len(printed))
         line = ", ".join(f"{name} {value:,.4g}" for name, value in row.items())
         took = f"{spent:.0f} s so far, {left:.0f} s left"
         print(f"{what}: {line}; {took}", file=sys.stderr, flush=True)
-    return found
+    return printed
 
 
-def in_process(folder: Path, batches: int, rows: int, window: int) -> list[dict[str, float]]:
-    return told("in process", soak(folder, batches, rows, window))
+def soak_in_process(folder: Path, batches: int, rows: int, window: int) -> list[dict[str, float]]:
+    return print_rows("in process", run_soak(folder, batches, rows, window))
 
 
-def on_spark(folder: Path, batches: int, rows: int, window: int) -> list[dict[str, float]]:
-    return told("on Spark", _soak_spark.soak(folder, batches, rows, window, MOMENTS))
+def soak_on_spark(folder: Path, batches: int, rows: int, window: int) -> list[dict[str, float]]:
+    return print_rows("on Spark", _soak_spark.run_soak(folder, batches, rows, window, STRETCHES))
 
 
-def apart(part: Callable[..., list[dict[str, float]]], *args: Any) -> list[dict[str, float]]:
+def run_separately(
+    part: Callable[..., list[dict[str, float]]], *args: Any
+) -> list[dict[str, float]]:
     """Return the rows of a part of the soak, run in its own process."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(part, *args).result()
 
 
-def measures(
-    what: str, rows: Sequence[dict[str, float]], asked: Mapping[str, float]
+def list_growth_measures(
+    what: str, rows: Sequence[dict[str, float]], limits: Mapping[str, float]
 ) -> list[Measure]:
     """Return how much more the last stretch takes or holds than the second."""
     _, first, *_, last = rows
@@ -224,7 +226,7 @@ def measures(
         Measure(
             f"{what}: {name}, last tenth / second tenth", last[name] / first[name], most, 1.1, True
         )
-        for name, most in asked.items()
+        for name, most in limits.items()
     ]
 
 
@@ -240,23 +242,29 @@ RESUMED = "ms to resume"
 
 def main() -> None:
     quick = {"batches": 400, "spark_batches": 30}
-    args = arguments(__doc__ or "", quick, batches=20_000, spark_batches=2_000, rows=20, window=30)
-    tables, found = {}, list[Measure]()
-    with scratch() as folder:
+    args = parse_arguments(
+        __doc__ or "", quick, batches=20_000, spark_batches=2_000, rows=20, window=30
+    )
+    tables, measures = {}, list[Measure]()
+    with make_scratch_folder() as folder:
         if args.batches:
-            rows = apart(in_process, folder / "run", args.batches, args.rows, args.window)
+            rows = run_separately(
+                soak_in_process, folder / "run", args.batches, args.rows, args.window
+            )
             tables[f"{args.batches:,} batches in process"] = rows
-            found += measures("in process", rows, IN_PROCESS | COMMIT | FILES)
-            found.append(Measure("ms to resume, at the end", rows[-1][RESUMED], 2000, 500, True))
+            measures += list_growth_measures("in process", rows, IN_PROCESS | COMMIT | FILES)
+            measures.append(Measure("ms to resume, at the end", rows[-1][RESUMED], 2000, 500, True))
         if args.spark_batches:
-            rows = apart(on_spark, folder / "spark", args.spark_batches, args.rows, args.window)
+            rows = run_separately(
+                soak_on_spark, folder / "spark", args.spark_batches, args.rows, args.window
+            )
             tables[f"{args.spark_batches:,} batches on Spark"] = rows
-            found += measures("on Spark", rows, ON_SPARK | FILES | WORKERS)
+            measures += list_growth_measures("on Spark", rows, ON_SPARK | FILES | WORKERS)
             early, late = (median(r[RESUMED] for r in some) for some in (rows[1:4], rows[-3:]))
             what = f"on Spark: {RESUMED}, last three / second to fourth"
-            found.append(Measure(what, late / early, 1.3, 1.1, True))
+            measures.append(Measure(what, late / early, 1.3, 1.1, True))
     shown = {title: pd.DataFrame(rows).round(2) for title, rows in tables.items()}
-    leave(args, shown, found)
+    write_figures(args, shown, measures)
 
 
 if __name__ == "__main__":

@@ -18,15 +18,15 @@ from pathlib import Path
 
 import pandas as pd
 from _common import (
-    STORES,
+    STORE_NAMES,
     Measure,
-    arguments,
-    both,
-    leave,
-    scratch,
-    seconds,
-    steady,
-    stream,
+    find_warm_median,
+    make_scratch_folder,
+    parse_arguments,
+    read_batch_seconds,
+    read_stream,
+    write_figures,
+    write_two_streams,
 )
 from _plain_spark import PlainSpark
 from braid import HashPartition
@@ -35,15 +35,15 @@ from braid.stream_join import StreamJoin
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-ASKED = {
+RATIO_LIMITS = {
     10**6: {"Spark, in memory": (4, 8), "Spark, RocksDB": (7, 12)},
 }
 """Required ratio and aimed ratio, by rows of a stream. The ratios of other numbers are reported."""
 
 
-def join_of_two(spark: SparkSession, folder: Path, window: int) -> DataFrame:
+def join_two_streams(spark: SparkSession, folder: Path, window: int) -> DataFrame:
     """Return Spark's own stream-stream join."""
-    a, b = (stream(spark, folder / s).withWatermark("ts", "0 seconds").alias(s) for s in "ab")
+    a, b = (read_stream(spark, folder / s).withWatermark("ts", "0 seconds").alias(s) for s in "ab")
     near = (
         f"a.k = b.k AND a.ts > b.ts - INTERVAL {window} SECONDS AND a.ts < b.ts + INTERVAL "
         f"{window} SECONDS"
@@ -51,7 +51,7 @@ def join_of_two(spark: SparkSession, folder: Path, window: int) -> DataFrame:
     return a.join(b, F.expr(near)).select(F.struct("a.*").alias("a"), F.struct("b.*").alias("b"))
 
 
-def braid(
+def run_braid(
     spark: SparkSession,
     folder: Path,
     window: int,
@@ -60,7 +60,7 @@ def braid(
     executor: str = "auto",
 ) -> tuple[list[float], int]:
     join = StreamJoin(
-        {s: stream(spark, folder / s) for s in "ab"},
+        {s: read_stream(spark, folder / s) for s in "ab"},
         "a.k = b.k",
         HashPartition(hosts),
         time="ts",
@@ -69,10 +69,10 @@ def braid(
     )
     run = join.start(folder / name, availableNow=True)
     run.awaitTermination()
-    return seconds(run), run.results().count()
+    return read_batch_seconds(run), run.results().count()
 
 
-def all_engines(
+def run_engines(
     spark: SparkSession, rival: PlainSpark, folder: Path, args: Namespace, limits: dict[str, int]
 ) -> dict[str, tuple[list[float], int]]:
     """Return seconds per batch and the number of results, by engine.
@@ -80,20 +80,26 @@ def all_engines(
     ``limits`` is the number of batches of an engine. Raises AssertionError if Braid has other
     results for the same batches.
     """
-    found = {"Braid": braid(spark, folder, args.window, args.hosts)}
-    for name in STORES:
-        whole = folder if limits[name] >= args.batches else shortened(folder, name, limits[name])
-        if whole != folder:
-            braid(spark, whole, args.window, args.hosts)
-        found[name] = rival.run_join(
-            "spark_builtin.join_of_two", whole, args.window, name, folder / name
+    outcomes = {"Braid": run_braid(spark, folder, args.window, args.hosts)}
+    for name in STORE_NAMES:
+        source = (
+            folder if limits[name] >= args.batches else shorten_input(folder, name, limits[name])
         )
-        theirs, ours = (digest(spark, at / "results") for at in (folder / name, whole / "braid"))
-        assert theirs == ours, f"{name} finds {theirs} (results, sum of hashes), Braid {ours}"
-    return found
+        if source != folder:
+            run_braid(spark, source, args.window, args.hosts)
+        outcomes[name] = rival.run_join(
+            "spark_builtin.join_two_streams", source, args.window, name, folder / name
+        )
+        spark_digest, braid_digest = (
+            digest_results(spark, at / "results") for at in (folder / name, source / "braid")
+        )
+        assert spark_digest == braid_digest, (
+            f"{name} finds {spark_digest} (results, sum of hashes), Braid {braid_digest}"
+        )
+    return outcomes
 
 
-def digest(spark: SparkSession, results: Path) -> tuple[int, Decimal]:
+def digest_results(spark: SparkSession, results: Path) -> tuple[int, Decimal]:
     """Return the number of results and the sum of their hashes, which are equal for equal
     multisets.
     """
@@ -103,7 +109,7 @@ def digest(spark: SparkSession, results: Path) -> tuple[int, Decimal]:
     return row[0], row[1]
 
 
-def shortened(folder: Path, name: str, batches: int) -> Path:
+def shorten_input(folder: Path, name: str, batches: int) -> Path:
     """Return the same input cut off after some batches, as links to its files."""
     short = folder / f"input of {name}"
     for s in "ab":
@@ -113,37 +119,37 @@ def shortened(folder: Path, name: str, batches: int) -> Path:
     return short
 
 
-def compare(args: Namespace, limits: dict[str, int], memory: str, warm: int = 1) -> None:
+def compare_engines(args: Namespace, limits: dict[str, int], memory: str, warm: int = 1) -> None:
     """Measure all engines after ``warm`` more rounds, and write the table and the ratios."""
     spark = session("benchmark", spark_driver_memory=memory)
     few = limits | {"Spark, RocksDB": 2}
     small = Namespace(**vars(args) | {"rows": args.rows // 10})
     rounds = [(small, limits), *[(args, few)] * warm, (args, limits)]
-    with scratch() as folder, PlainSpark(memory) as rival:
+    with make_scratch_folder() as folder, PlainSpark(memory) as rival:
         for number, (size, limited) in enumerate(rounds):
             part = folder / f"round {number}"
             part.mkdir()
-            both(spark, part, size)
-            found = all_engines(spark, rival, part, size, limited)
-    ours = found["Braid"][0]
+            write_two_streams(spark, part, size)
+            outcomes = run_engines(spark, rival, part, size, limited)
+    braid_seconds = outcomes["Braid"][0]
     rows, measures = [], []
-    for name, (times, results) in found.items():
-        ratio = steady(times) / steady(ours[: len(times)])
-        rows.append((name, len(times), results, steady(times), ratio))
-        if name in STORES:
-            required, aim = ASKED.get(args.rows, {}).get(name, (None, None))
+    for name, (times, results) in outcomes.items():
+        ratio = find_warm_median(times) / find_warm_median(braid_seconds[: len(times)])
+        rows.append((name, len(times), results, find_warm_median(times), ratio))
+        if name in STORE_NAMES:
+            required, aim = RATIO_LIMITS.get(args.rows, {}).get(name, (None, None))
             what = f"{args.rows:,} + {args.rows:,} rows, window equi-join: {name} / Braid"
             measures.append(Measure(what, ratio, required, aim))
     columns = ["engine", "batches", "results", "median s/batch", "times Braid"]
     title = f"{args.rows:,} + {args.rows:,} rows in {args.batches} batches, {args.window} s windows"
-    leave(args, {title: pd.DataFrame(rows, columns=columns).round(3)}, measures)
+    write_figures(args, {title: pd.DataFrame(rows, columns=columns).round(3)}, measures)
 
 
 def main() -> None:
-    args = arguments(
+    args = parse_arguments(
         __doc__ or "", {"rows": 100_000}, rows=1_000_000, batches=10, window=60, hosts=2
     )
-    compare(args, dict.fromkeys(STORES, args.batches), "4g")
+    compare_engines(args, dict.fromkeys(STORE_NAMES, args.batches), "4g")
 
 
 if __name__ == "__main__":

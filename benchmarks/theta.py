@@ -20,7 +20,14 @@ from statistics import median
 import duckdb
 import pandas as pd
 import pyarrow.parquet as pq
-from _common import Measure, arguments, both, leave, scratch, stream
+from _common import (
+    Measure,
+    make_scratch_folder,
+    parse_arguments,
+    read_stream,
+    write_figures,
+    write_two_streams,
+)
 from braid import AdaptiveGrid
 from braid.spark_session import session
 from braid.stream_join import JoinRun, StreamJoin
@@ -35,64 +42,66 @@ REWRITTEN = (
 Round = Callable[[int], tuple[float, int]]
 
 
-def at_once(folder: Path, statement: str) -> tuple[float, int]:
+def run_whole_join(folder: Path, statement: str) -> tuple[float, int]:
     """Return seconds and results of DuckDB; ``statement`` joins tables ``{a}`` and ``{b}``."""
     out, began = folder / "duckdb.parquet", time.perf_counter()
     with duckdb.connect() as db:
         a, b = (f"'{folder}/{alias}/*.parquet'" for alias in "ab")
-        found = f"SELECT a, b {statement.format(a=a, b=b)}"
-        db.execute(f"COPY ({found}) TO '{out}'")
+        query = f"SELECT a, b {statement.format(a=a, b=b)}"
+        db.execute(f"COPY ({query}) TO '{out}'")
     return time.perf_counter() - began, pq.read_metadata(out).num_rows
 
 
-def ended(run: JoinRun) -> int:
+def await_results(run: JoinRun) -> int:
     """Return the results of a finished run."""
     run.awaitTermination()
     return int(run.metrics(by="batch")["results"].sum())
 
 
-def as_streams(spark: SparkSession, folder: Path, hosts: int, number: int) -> tuple[float, int]:
+def join_streams(spark: SparkSession, folder: Path, hosts: int, number: int) -> tuple[float, int]:
     """Return seconds from start to end, including Spark's micro-batches, and results."""
     began = time.perf_counter()
-    streams = {s: stream(spark, folder / s) for s in "ab"}
+    streams = {s: read_stream(spark, folder / s) for s in "ab"}
     join = StreamJoin(streams, ON, AdaptiveGrid(hosts), "unbounded")
     run = join.start(folder / f"streams {number}", availableNow=True)
-    results = ended(run)
+    results = await_results(run)
     return time.perf_counter() - began, results
 
 
-def as_tables(folder: Path, hosts: int, batches: int, number: int) -> tuple[float, int]:
+def join_tables(folder: Path, hosts: int, batches: int, number: int) -> tuple[float, int]:
     """Return seconds from reading to the end, and results, of tables without Spark."""
     began = time.perf_counter()
     tables = {s: pq.read_table(folder / s) for s in "ab"}
     join = StreamJoin(tables, ON, AdaptiveGrid(hosts), time="ts")
-    results = ended(join.start(folder / f"tables {number}", batches=batches))
+    results = await_results(join.start(folder / f"tables {number}", batches=batches))
     return time.perf_counter() - began, results
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", {"rows": 20_000}, rows=200_000, batches=10, hosts=4, rounds=3)
+    args = parse_arguments(
+        __doc__ or "", {"rows": 20_000}, rows=200_000, batches=10, hosts=4, rounds=3
+    )
     spark = session("benchmark")
-    with scratch() as folder:
-        both(spark, folder, args)
-        longest, expected = at_once(folder, AS_WRITTEN)
+    with make_scratch_folder() as folder:
+        write_two_streams(spark, folder, args)
+        longest, expected = run_whole_join(folder, AS_WRITTEN)
         ways: dict[str, Round] = {
-            "DuckDB at once, rewritten": lambda n: at_once(folder, REWRITTEN),
-            "Braid, Spark streams": lambda n: as_streams(spark, folder, args.hosts, n),
-            "Braid, tables": lambda n: as_tables(folder, args.hosts, args.batches, n),
+            "DuckDB at once, rewritten": lambda n: run_whole_join(folder, REWRITTEN),
+            "Braid, Spark streams": lambda n: join_streams(spark, folder, args.hosts, n),
+            "Braid, tables": lambda n: join_tables(folder, args.hosts, args.batches, n),
         }
-        found = {name: [way(0)] for name, way in ways.items()}
+        times = {name: [way(0)] for name, way in ways.items()}
         for number in range(1, args.rounds):
             for name, way in ways.items():
-                found[name].append(way(number))
-    counts = {results for rounds in found.values() for _, results in rounds}
+                times[name].append(way(number))
+    counts = {results for rounds in times.values() for _, results in rounds}
     assert counts == {expected}, f"results differ: {counts}, DuckDB {expected}"
-    took = {name: median(s for s, _ in rounds[1:]) for name, rounds in found.items()}
+    took = {name: median(s for s, _ in rounds[1:]) for name, rounds in times.items()}
     least = took["DuckDB at once, rewritten"]
     took = {"DuckDB at once, as written": longest} | took
     rows = [(name, s, expected, least / s) for name, s in took.items()]
     table = pd.DataFrame(rows, columns=["program", "seconds in all", "results", "rewrite: times"])
-    leave(
+    write_figures(
         args,
         {f"2 x {args.rows:,} rows, {ON}, {args.batches} batches": table.round(3)},
         [

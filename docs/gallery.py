@@ -1,4 +1,4 @@
-"""The page of the notebooks by task, and the picture of each: docs/gallery/NAME.webp.
+"""Make the page of the notebooks by task, and the picture of each: docs/gallery/NAME.webp.
 
 .venv/bin/python docs/gallery.py [NAME ...]
 
@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-FOLDER, PICTURES = ROOT / "notebooks/tasks", ROOT / "docs/gallery"
+TASKS, PICTURES = ROOT / "notebooks/tasks", ROOT / "docs/gallery"
 SIZE = (640, 400)
 ON_SPARK = "spark: bool"
 """A parameter with which a notebook joins Spark DataFrames."""
-HEAD = """# Gallery
+PAGE_HEAD = """# Gallery
 
 Twelve tasks, each a notebook: question, data, join, cockpit, a figure, and a check against DuckDB.
 The data are generated with fixed seeds. Copy the cells that you need; `make lab` opens the
@@ -33,16 +33,16 @@ notebooks, and `braid report tasks/NAME -p batches=20` makes a page of one with 
 
 def list_tasks() -> list[str]:
     """Return the names of the notebooks."""
-    return sorted(file.stem for file in FOLDER.glob("*.ipynb"))
+    return sorted(file.stem for file in TASKS.glob("*.ipynb"))
 
 
 def read_cells(name: str) -> list[dict[str, Any]]:
     """Return the cells of a notebook, each with its source as one text."""
-    cells = json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((TASKS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
     return [{**cell, "source": "".join(cell["source"])} for cell in cells]
 
 
-def digest(name: str) -> str:
+def digest_code(name: str) -> str:
     """Return the digest of a notebook's code."""
     code = [cell["source"] for cell in read_cells(name) if cell["cell_type"] == "code"]
     return hashlib.sha256("\n\n".join(code).encode()).hexdigest()
@@ -75,12 +75,12 @@ def _run_cell(source: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
 
 
-def page() -> str:
+def render_page() -> str:
     """Return the page of all notebooks."""
-    return "\n".join([HEAD, *map(_describe, list_tasks())])
+    return "\n".join([PAGE_HEAD, *map(_describe_task, list_tasks())])
 
 
-def _describe(name: str) -> str:
+def _describe_task(name: str) -> str:
     """Return the part of a notebook: its question, its picture and its join."""
     cells = read_cells(name)
     title, _, question = cells[0]["source"].partition("\n")
@@ -95,7 +95,7 @@ def _describe(name: str) -> str:
     )
 
 
-def draw(name: str) -> None:
+def draw_picture(name: str) -> None:
     """Run a notebook and store the picture of its figure."""
     from PIL import Image
     from playwright.sync_api import sync_playwright
@@ -118,10 +118,10 @@ def draw(name: str) -> None:
     PICTURES.mkdir(exist_ok=True)
     target = PICTURES / f"{name}.webp"
     picture = Image.open(io.BytesIO(shot)).convert("RGB")
-    picture.save(target, quality=60, method=6, xmp=digest(name).encode())
+    picture.save(target, quality=60, method=6, xmp=digest_code(name).encode())
     print(f"{target}: {target.stat().st_size / 1e3:.1f} kB")
 
 
 if __name__ == "__main__":
     for task in sys.argv[1:] or list_tasks():
-        draw(task)
+        draw_picture(task)

@@ -1,4 +1,4 @@
-"""Writes docs/grafana.json, a board for what `braid serve` exports.
+"""Write docs/grafana.json, a board for what `braid serve` exports.
 
 .venv/bin/python docs/grafana.py
 """

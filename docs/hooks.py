@@ -1,7 +1,9 @@
-"""Pages that are generated when mkdocs builds this site: those on the start, contributing and
-changes (from the files beside this folder), the concordance, the gallery, the pages of the API, the
-replay of the front page and the picture of the architecture page. Figures of the benchmarks come
-from their page. None is kept in the repository, so none can be out of date.
+"""Generate pages when mkdocs builds this site.
+
+They are: start, contributing and changes (from the files beside this folder), the concordance, the
+gallery, the pages of the API, the replay of the front page, and the simulation of the architecture
+page. Figures of the benchmarks come from their page. None is stored in the repository, so none can
+be out of date.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 
-MEASURE = re.compile(r"\{measure:([^}]+)\}")
+MEASURE_REFERENCE = re.compile(r"\{measure:([^}]+)\}")
 ROOT_PAGES = {
     "start.md": "README.md",
     "contributing.md": "CONTRIBUTING.md",
@@ -33,28 +35,28 @@ SOURCES = {
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the pages of the API into the navigation, and this checkout before any other."""
     sys.path[:0] = [str(ROOT), *map(str, SOURCES.values())]
-    pages: list[Any] = [{name: f"api/{name}.md"} for name in packages()]
+    pages: list[Any] = [{name: f"api/{name}.md"} for name in list_packages()]
     config.nav = [{"API": pages} if entry == {"API": "api/"} else entry for entry in config.nav]
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add what is generated."""
+    """Add the generated pages."""
     from docs import concordance, gallery
 
     for name, source in ROOT_PAGES.items():
-        files.append(File.generated(config, name, content=from_root(source)))
+        files.append(File.generated(config, name, content=read_root_page(source)))
     files.append(File.generated(config, "concordance.md", content=concordance.page()))
-    files.append(File.generated(config, "gallery.md", content=gallery.page()))
-    files.append(File.generated(config, "run.html", content=picture()))
-    files.append(File.generated(config, "replay.html", content=replay()))
-    for name in packages():
-        files.append(File.generated(config, f"api/{name}.md", content=api(name)))
+    files.append(File.generated(config, "gallery.md", content=gallery.render_page()))
+    files.append(File.generated(config, "run.html", content=render_simulation()))
+    files.append(File.generated(config, "replay.html", content=render_replay()))
+    for name in list_packages():
+        files.append(File.generated(config, f"api/{name}.md", content=render_package(name)))
     return files
 
 
-def from_root(source: str) -> str:
-    """A page that lies beside this folder: its links to pages become links in the site."""
+def read_root_page(source: str) -> str:
+    """Return a page beside this folder, with its links to pages as links in the site."""
     text = (ROOT / source).read_text(encoding="utf-8").replace("](docs/", "](")
     for name, other in ROOT_PAGES.items():
         text = text.replace(f"]({other})", f"]({name})")
@@ -63,33 +65,35 @@ def from_root(source: str) -> str:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put measured figures in place: ``{measure:NAME}`` is one of the page on performance."""
-    return MEASURE.sub(lambda match: measures()[" ".join(match[1].split())], markdown)
+    return MEASURE_REFERENCE.sub(
+        lambda match: read_measures()[" ".join(match[1].split())], markdown
+    )
 
 
-def measures() -> dict[str, str]:
-    """The figures of the page on performance, by name."""
+def read_measures() -> dict[str, str]:
+    """Return the figures of the page on performance, by name."""
     rows = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8").splitlines()
     cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
     return {row[0]: row[1] for row in cells if len(row) == 5}
 
 
-def replay() -> str:
-    """The recorded run of the front page, which plays from before its largest change on."""
+def render_replay() -> str:
+    """Return the recorded run of the front page as a page that plays offline."""
     from braid_lab.launches.recorded_runs import recording_path
 
-    return page_of(recording_path("fluct"))
+    return render_run_page(recording_path("fluct"))
 
 
-def page_of(source: Any) -> str:
-    """The page of a run, by our own replay."""
+def render_run_page(source: Any) -> str:
+    """Return the page of a run, which plays offline."""
     from braid_widgets.cockpit.page import save_run_page
 
     with tempfile.TemporaryDirectory() as folder:
         return save_run_page(source, Path(folder) / "run.html").read_text(encoding="utf-8")
 
 
-def packages() -> list[str]:
-    """All packages, each of which has a page of the API."""
+def list_packages() -> list[str]:
+    """Return all packages; each has a page of the API."""
     return [
         ".".join(init.parent.relative_to(source).parts)
         for name, source in SOURCES.items()
@@ -97,18 +101,18 @@ def packages() -> list[str]:
     ]
 
 
-def api(package: str) -> str:
-    """The page of a package: what it says of itself, then its modules in alphabetical order."""
+def render_package(package: str) -> str:
+    """Return the page of a package: its docstring, then its modules in alphabetical order."""
     parts = package.split(".")
     folder = SOURCES[parts[0]].joinpath(*parts)
     modules = [package, *(f"{package}.{f.stem}" for f in sorted(folder.glob("[!_]*.py")))]
     return f"# {package}\n" + "".join(f"\n::: {module}\n" for module in modules)
 
 
-def picture() -> str:
-    """A modelled run of the adaptive grid as a page that plays offline, by our own replay."""
+def render_simulation() -> str:
+    """Return a simulated run of the adaptive grid as a page that plays offline."""
     from braid.papers.theta.grid import AdaptiveGrid
     from braid.simulation.simulator import simulate
 
     batches = [(400, 40 + 160 * b) for b in range(24)]
-    return page_of(simulate(AdaptiveGrid(hosts=16), batches, seed=1))
+    return render_run_page(simulate(AdaptiveGrid(hosts=16), batches, seed=1))

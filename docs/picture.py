@@ -1,6 +1,7 @@
-"""Makes docs/fluct.webp, the picture of the README: a recorded run while its grid of hosts changes,
-by the project's own replay. The recording's digest is in its XMP, so that a test can refuse the
-picture of another.
+"""Make docs/fluct.webp, the picture of the README: a recorded run while its grid of hosts changes.
+
+The project's own replay draws it. The recording's digest is in its XMP, so that a test can refuse
+the picture of another recording.
 
 .venv/bin/python docs/picture.py
 """
@@ -22,13 +23,13 @@ HERE = Path(__file__).parent
 RECORDING = recorded_runs.recording_path("fluct")
 SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu"]
 SIZE = (1180, 760)
-HOLD, LAST = 520, 2500  # milliseconds that a batch, and the last one, is shown
-FIRST = 25  # a batch in the middle of the largest migration: what is seen where nothing plays
-FINAL = 40  # the migration is over; more batches would make the file larger than 0.6 MB
+HOLD_MS, LAST_HOLD_MS = 520, 2500  # milliseconds that a batch, and the last one, is shown
+FIRST_BATCH = 25  # a batch in the middle of the largest migration: what is seen where nothing plays
+LAST_BATCH = 40  # the migration is over; more batches would make the file larger than 0.6 MB
 
 
-def shots(page_file: Path, positions: range) -> list[Image.Image]:
-    """The replay's picture at these batches."""
+def take_screenshots(page_file: Path, positions: range) -> list[Image.Image]:
+    """Return the replay's pictures at these batches."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=SWITCHES
@@ -38,13 +39,13 @@ def shots(page_file: Path, positions: range) -> list[Image.Image]:
         )
         page = context.new_page()
         page.goto(page_file.as_uri())
-        found = [_shot(page, position) for position in positions]
+        images = [_take_screenshot(page, position) for position in positions]
         browser.close()
-    return found
+    return images
 
 
-def _shot(page: Page, position: int) -> Image.Image:
-    """The picture at a batch."""
+def _take_screenshot(page: Page, position: int) -> Image.Image:
+    """Return the picture at a batch."""
     page.get_by_label("position").fill(str(position + 1))
     expect(page.locator(".braid")).to_have_attribute("data-seq", str(position))
     return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
@@ -53,8 +54,8 @@ def _shot(page: Page, position: int) -> Image.Image:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = save_run_page(RECORDING, Path(folder) / "replay.html")
-        frames = shots(page, range(FIRST - 1, FINAL))
-    durations = [HOLD] * (len(frames) - 1) + [LAST]
+        frames = take_screenshots(page, range(FIRST_BATCH - 1, LAST_BATCH))
+    durations = [HOLD_MS] * (len(frames) - 1) + [LAST_HOLD_MS]
     target = HERE / "fluct.webp"
     frames[0].save(
         target,

@@ -1,5 +1,7 @@
-"""Griffe, which reads our docstrings for the API pages, takes all that follows the heading
-"Parameters" for parameters. We write prose there too; it goes before the heading.
+"""Move prose of docstrings before their parameters, for the pages of the API.
+
+Griffe, which reads the docstrings, takes all that follows the heading "Parameters" for parameters.
+This project writes prose there too.
 """
 
 from __future__ import annotations
@@ -14,20 +16,20 @@ _PROSE = re.compile(r"\n\n(?=\S+ \S.*)(?!\S+ : )")
 
 
 class Prose(griffe.Extension):
-    """Puts prose that follows the parameters before them."""
+    """An extension that moves prose from after the parameters to before them."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = reordered(obj.docstring.value)
+            obj.docstring.value = move_parameters_last(obj.docstring.value)
 
 
-def reordered(text: str) -> str:
-    """A docstring with its parameters last."""
-    found = _HEADING.search(text)
-    if found is None:
+def move_parameters_last(text: str) -> str:
+    """Return a docstring with its parameters last."""
+    heading = _HEADING.search(text)
+    if heading is None:
         return text
-    prose = _PROSE.search(text, found.end())
+    prose = _PROSE.search(text, heading.end())
     if prose is None:
         return text
-    parameters, rest = text[found.start() : prose.start()], text[prose.end() :]
-    return f"{text[: found.start()]}{rest}\n\n{parameters}\n"
+    parameters, rest = text[heading.start() : prose.start()], text[prose.end() :]
+    return f"{text[: heading.start()]}{rest}\n\n{parameters}\n"

@@ -11,15 +11,20 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 
 from line_origins import print_package_lines
 from structure_figures import print_structure
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("toolkit/braid", "toolkit/braid_lab", "widgets/braid_widgets")
-"""The folders whose names count; in tests and benchmarks only prose and boolean functions do."""
+"""The folders whose names count together, as those of ``packages``."""
+AREAS = (*PACKAGES, "benchmarks", "tests")
+"""All folders whose names count."""
+_HELPER_RULES = ("stop list: function", "ends in _of")
+"""Rules of names that count in tests, too."""
 _SAYS_NOTHING = """
     told tells telling found kept made came come whole known asked asking said says mine ours own
     again anew beside apart abreast twin somebody weakly did owed reign reaper things nobody
@@ -32,7 +37,7 @@ STATE_PREFIXES = tuple(p for p in BOOLEAN_PREFIXES if p not in ("checks", "needs
 """Prefixes after which a name cannot hold anything but a boolean; others can be verbs."""
 _BOOLEAN_TYPE = re.compile(r"bool( \| None)?|Callable\[.*, bool\]")
 GIVEN_NAMES = frozenset({"main", "awaitTermination", "writable"})
-"""Names of boolean functions that are given by convention, by Spark or by Python."""
+"""Names of functions that are given by convention, by Spark or by Python."""
 _OPENINGS = re.compile(r"(What|Who|Whom|Of|By|That|Where|Those|So)\b")
 _PHRASES = re.compile(
     r"\bso many\b[^.]*\bas\b|\b(is|are) told\b|\bas far as it\b|\bthere is none of\b|\bwho does\b"
@@ -73,19 +78,17 @@ class Finding:
 class Words:
     """Names and findings of some source files."""
 
-    functions: list[str] = field(default_factory=list)
+    functions: dict[str, list[str]] = field(default_factory=dict)
     docstrings: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
-    @property
-    def one_word_share(self) -> float:
-        """Return the share of function names that have one word."""
-        return sum(len(split_words(f)) == 1 for f in self.functions) / max(1, len(self.functions))
+    def one_word_share(self, area: str) -> float:
+        """Return the share of an area's function names that have one word."""
+        return fmean(len(split_words(f)) == 1 for f in self.functions[area])
 
-    @property
-    def mean_words(self) -> float:
-        """Return the mean number of words of a function name."""
-        return sum(len(split_words(f)) for f in self.functions) / max(1, len(self.functions))
+    def mean_words(self, area: str) -> float:
+        """Return the mean number of words of an area's function names."""
+        return fmean(len(split_words(f)) for f in self.functions[area])
 
     def count(self, rule: str) -> int:
         """Return how often a rule is broken."""
@@ -121,7 +124,7 @@ def measure_words(root: Path = ROOT) -> Words:
     """Return the names and findings of all Python sources of the project."""
     found = Words()
     allowed = paper_words(root)
-    for folder in (*PACKAGES, "tests", "benchmarks"):
+    for folder in AREAS:
         for path in sorted((root / folder).rglob("*.py")):
             if "node_modules" not in path.parts:
                 _measure_file(path, root, found, allowed)
@@ -142,10 +145,13 @@ def paper_words(root: Path) -> dict[str, frozenset[str]]:
 def _measure_file(path: Path, root: Path, found: Words, allowed: dict[str, frozenset[str]]) -> None:
     name = str(path.relative_to(root))
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    if name.startswith(PACKAGES):
-        words = next((w for f, w in allowed.items() if f"/{f}/" in name), frozenset[str]())
-        found.functions += [n.name for n in _functions(tree)]
-        found.findings += _check_names(tree, name, STOP_LIST - words)
+    area = "packages" if name.startswith(PACKAGES) else Path(name).parts[0]
+    words = next((w for f, w in allowed.items() if f"/{f}/" in name), frozenset[str]())
+    found.functions.setdefault(area, []).extend(n.name for n in _functions(tree) if _is_chosen(n))
+    broken = _check_names(tree, name, STOP_LIST - words)
+    if area == "tests":  # where only helpers count
+        broken = (replace(f, rule=f"tests: {f.rule}") for f in broken if f.rule in _HELPER_RULES)
+    found.findings += broken
     found.findings += _check_questions(tree, name)
     found.findings += _check_prose(tree, name, found.docstrings)
 
@@ -158,6 +164,12 @@ def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
 
 def _is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
+
+
+def _is_chosen(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a name is free to choose: not given, not that of a test or of a fixture."""
+    is_fixture = any("fixture" in ast.unparse(each) for each in node.decorator_list)
+    return not (is_fixture or node.name.startswith("test_") or node.name in GIVEN_NAMES)
 
 
 def _check_names(tree: ast.Module, path: str, stops: frozenset[str]) -> Iterator[Finding]:
@@ -355,7 +367,9 @@ def check_subject(subject: str) -> str:
 def main() -> None:
     """Print the figures."""
     words = measure_words()
-    print(f"one-word function names {words.one_word_share:.3f}, mean words {words.mean_words:.2f}")
+    for area, names in words.functions.items():
+        share, mean = words.one_word_share(area), words.mean_words(area)
+        print(f"{area}: {len(names)} functions, {share:.3f} of one word, mean words {mean:.2f}")
     limits = tomllib.loads((ROOT / "tests/unit/names_ratchet.toml").read_text(encoding="utf-8"))
     for rule in sorted({*limits["names"], *(f.rule for f in words.findings)}):
         print(f"{rule}: {words.count(rule)}")

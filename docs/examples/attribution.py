@@ -10,13 +10,15 @@ from braid import StreamJoin
 NOON = datetime(2026, 1, 5, 12)
 
 
-def at(minutes: list[float]) -> pa.Array:
+def make_times(minutes: list[float]) -> pa.Array:
     """Return times after noon."""
     return pa.array([NOON + timedelta(minutes=m) for m in minutes], pa.timestamp("us"))
 
 
-impressions = pa.table({"ad": [1, 2, 1, 3], "user": list("AABC"), "ts": at([0, 5, 10, 200])})
-clicks = pa.table({"ad": [1, 2, 1], "user": list("ABA"), "ts": at([12, 20, 95])})
+impressions = pa.table(
+    {"ad": [1, 2, 1, 3], "user": list("AABC"), "ts": make_times([0, 5, 10, 200])}
+)
+clicks = pa.table({"ad": [1, 2, 1], "user": list("ABA"), "ts": make_times([12, 20, 95])})
 
 with TemporaryDirectory() as folder:
     join = StreamJoin(

@@ -12,7 +12,7 @@ from braid.core.plan import Block, Hop, Path, Plan, Route
 
 @dataclass(frozen=True)
 class InTurn(Placement):
-    """Batch b lies on host b mod J; new tuples visit what lies elsewhere, stream after stream.
+    """Placement of batch b on host b mod J; new tuples visit the other hosts, stream after stream.
 
     Serves any condition and any number of streams. Raises ValueError for hosts < 1.
     """
@@ -25,24 +25,24 @@ class InTurn(Placement):
         check_hosts(self.hosts)
 
     def plan_batch(self, facts: Facts, state: None) -> Plan:
-        known = list(facts.blocks)
+        stored = list(facts.blocks)
         routes = []
         for stream in range(len(facts.streams)):
             where = (facts.batch % self.hosts,)
             block = Block(
                 facts.next_id + stream, stream, (0, self.key_space_size), facts.batch, where
             )
-            routes.append(Route(block, _paths(block, known, len(facts.streams))))
-            known.append(block)  # fresh blocks of later streams meet it, and it does not meet them
+            routes.append(Route(block, _list_paths(block, stored, len(facts.streams))))
+            stored.append(block)  # fresh blocks of later streams meet it, and it does not meet them
         return Plan(tuple(routes))
 
 
-def _paths(block: Block, known: Sequence[Block], streams: int) -> tuple[Path, ...]:
-    """One path: a hop for each other stream, with its blocks by the host that they lie on."""
+def _list_paths(block: Block, stored: Sequence[Block], streams: int) -> tuple[Path, ...]:
+    """Return one path: a hop for each other stream, with its blocks by their host."""
     hops = []
     for other in range(streams):
         probes: dict[int, tuple[int, ...]] = {}
-        for b in known:
+        for b in stored:
             if b.stream == other:
                 probes[b.hosts[0]] = (*probes.get(b.hosts[0], ()), b.id)
         if other != block.stream:

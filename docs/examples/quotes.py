@@ -10,17 +10,19 @@ from braid import StreamJoin
 NOON = datetime(2026, 1, 5, 12)
 
 
-def at(seconds: list[float]) -> pa.Array:
+def make_times(seconds: list[float]) -> pa.Array:
     """Return times after noon."""
     return pa.array([NOON + timedelta(seconds=s) for s in seconds], pa.timestamp("us"))
 
 
-trades = pa.table({"sym": ["AB", "CD", "AB"], "size": [100, 20, 70], "ts": at([1.0, 2.5, 9.0])})
+trades = pa.table(
+    {"sym": ["AB", "CD", "AB"], "size": [100, 20, 70], "ts": make_times([1.0, 2.5, 9.0])}
+)
 quotes = pa.table(
     {
         "sym": ["AB", "AB", "CD", "AB"],
         "bid": [9.9, 10.1, 50.0, 10.2],
-        "ts": at([0.2, 0.8, 2.5, 3.0]),
+        "ts": make_times([0.2, 0.8, 2.5, 3.0]),
     }
 )
 

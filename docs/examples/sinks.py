@@ -27,8 +27,8 @@ def into_duckdb(results: pa.Table, batch: int, path: str) -> None:
     """Write a batch as Arrow, without a row of Python."""
     with duckdb.connect(path) as connection:
         connection.execute(f"{DELIVERED}; {PAYMENTS}; BEGIN")
-        known = connection.execute("SELECT 1 FROM delivered WHERE batch = ?", [batch])
-        if known.fetchone() is None:
+        delivered = connection.execute("SELECT 1 FROM delivered WHERE batch = ?", [batch])
+        if delivered.fetchone() is None:
             connection.execute("INSERT INTO delivered VALUES (?)", [batch])
             connection.execute("INSERT INTO paid SELECT o.id, p.amount FROM results")
         connection.execute("COMMIT")

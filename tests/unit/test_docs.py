@@ -241,9 +241,11 @@ def test_the_readme_is_short_and_compares_as_the_front_page_does() -> None:
 def test_prose_after_parameters_goes_before_them() -> None:
     parameters = "Parameters\n----------\na\n    The first.\n\n    More.\nb, c : int\n    Others."
     text = f"What.\n\n{parameters}\n\nRaises ValueError.\n"
-    assert prose.reordered(text).strip() == f"What.\n\nRaises ValueError.\n\n\n{parameters}"
-    assert prose.reordered(parameters) == parameters
-    assert prose.reordered("What. No parameters here.") == "What. No parameters here."
+    assert (
+        prose.move_parameters_last(text).strip() == f"What.\n\nRaises ValueError.\n\n\n{parameters}"
+    )
+    assert prose.move_parameters_last(parameters) == parameters
+    assert prose.move_parameters_last("What. No parameters here.") == "What. No parameters here."
 
 
 def test_the_example_of_the_documentation_works_as_it_stands(

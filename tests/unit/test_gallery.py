@@ -38,12 +38,12 @@ def test_each_notebook_has_a_question_parameters_and_few_cells() -> None:
 
 
 def test_the_page_has_each_task_with_the_picture_of_its_present_code() -> None:
-    page = gallery.page()
+    page = gallery.render_page()
     for name in gallery.list_tasks():
         picture = gallery.PICTURES / f"{name}.webp"
         assert f"(gallery/{name}.webp)" in page and picture.stat().st_size < 20_000
         stored = Image.open(picture).info["xmp"].decode()
-        assert stored == gallery.digest(name), f"draw it again: docs/gallery.py {name}"
+        assert stored == gallery.digest_code(name), f"draw it again: docs/gallery.py {name}"
 
 
 def test_a_report_draws_figures_of_plotly_with_one_copy_of_its_library() -> None:

@@ -31,8 +31,8 @@ def test_each_folder_is_forced_once_and_has_something_new(
     for _ in range(2):
         forced.clear()
         written.clear()
-        assert SOAK["bare"](folder, sparks, names=5) > 0
-        assert len(forced) == len({*forced}) == SOAK["FOLDERS"] + sparks
+        assert SOAK["time_bare_commit"](folder, sparks, name_count=5) > 0
+        assert len(forced) == len({*forced}) == SOAK["SYNCED_FOLDERS"] + sparks
         assert written == [".bare", *["file"] * sparks]
         left = [f for f in folder.parent.rglob("*") if f.is_file()]
         assert {f.parent.name for f in left} == {".bare-results"} and len(left) == 5, "others go"
@@ -41,8 +41,8 @@ def test_each_folder_is_forced_once_and_has_something_new(
 def test_no_file_gets_more_names_than_a_file_system_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(SOAK["fill"].__globals__, "LINKS", 3)
+    monkeypatch.setitem(SOAK["fill_results_folder"].__globals__, "MOST_LINKS", 3)
     for names in (2, 3, 4, 10, 11):
-        files = [*SOAK["fill"](tmp_path / "commits", names).iterdir()]
+        files = [*SOAK["fill_results_folder"](tmp_path / "commits", names).iterdir()]
         assert len(files) == names
         assert max(file.stat().st_nlink for file in files) == min(names, 3)
