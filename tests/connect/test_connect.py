@@ -213,24 +213,26 @@ def test_a_stream_is_joined_with_a_static_frame_from_another_landing(
         run.results_stream()
 
 
-def test_a_micro_batch_is_landed_once_and_a_part_of_one_is_replaced(
-    spark: Any, tmp_path: Path
+def test_a_micro_batch_is_landed_once_and_a_part_of_one_is_ignored(
+    spark: Any, server: ConnectServer, tmp_path: Path
 ) -> None:
     land = make_landing_function(str(tmp_path), "sum(8)")
-    whole, other = spark.range(5), spark.range(7)
+    next_query = server.connect()
+    whole, other = spark.range(5), next_query.range(7)
 
-    def read_landed() -> tuple[int, tuple[int, int]]:
-        landed = pq.read_table(tmp_path / "batches/000000").num_rows
-        return landed, tuple(read_marker(spark, str(tmp_path), 0))
+    def read_landed() -> tuple[int, int, int]:
+        rows, size, attempt = read_marker(spark, str(tmp_path), 0)
+        return pq.read_table(tmp_path / f"batches/000000/{attempt}").num_rows, rows, size
 
     assert read_marker(spark, str(tmp_path), 0) is None
     land(whole, 0)
-    assert read_landed() == (5, (5, 40))
+    assert read_landed() == (5, 5, 40)
     land(other, 0)  # the server repeats a micro-batch that it has not recorded
-    assert read_landed() == (5, (5, 40))
+    assert read_landed() == (5, 5, 40)
     (tmp_path / "done").rename(tmp_path / "lost")  # the server died while it wrote the rows
     land(other, 0)
-    assert read_landed() == (7, (7, 56))
+    assert read_landed() == (7, 7, 56)
+    next_query.stop()
 
 
 def find_files(folder: Path, kind: str) -> list[Path]:

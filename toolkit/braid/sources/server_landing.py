@@ -124,12 +124,13 @@ class ServerLanding:
         Raises DamagedRunError if some are missing, ValueError if they take more than ``memory``.
         """
         check_size(f"micro-batch {number} of the streams", marker["bytes"] or 0, memory)
-        landed = self._session.read.schema(self._schema).parquet(self._find_rows(number))
+        folder = f"{self._find_batch(number)}/{marker['attempt']}"
+        landed = self._session.read.schema(self._schema).parquet(folder)
         rows = _load_files(landed.toArrow)
         count = 0 if rows is None else rows.num_rows
         if rows is None or count != marker["rows"]:
             raise DamagedRunError(
-                f"{self._find_rows(number)} has {count:,} rows, {marker['rows']:,} were landed; "
+                f"{folder} has {count:,} rows, {marker['rows']:,} were landed; "
                 "restore it, or use a new folder"
             )
         return {
@@ -140,13 +141,13 @@ class ServerLanding:
     def clear_batch(self, number: int) -> None:
         """Replace the rows of a committed micro-batch by none: a session cannot delete files."""
         nothing = self._session.sql(f"SELECT 0 AS {_STREAM} LIMIT 0")
-        nothing.write.mode("overwrite").parquet(self._find_rows(number))
+        nothing.write.mode("overwrite").parquet(self._find_batch(number))
 
     def stop_query(self) -> None:
         """Stop the server's query."""
         self._query.stop()
 
-    def _find_rows(self, number: int) -> str:
+    def _find_batch(self, number: int) -> str:
         return f"{self.folder}/batches/{number:06d}"
 
     def _read_marker(self, number: int) -> Any:
