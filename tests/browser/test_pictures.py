@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
+from braid.core.run_events import BatchCommitted
+from braid.core.touch_events import HostLost
+from braid.run_touches import list_touches
 from braid_lab.launches import recorded_runs
 from braid_widgets.base.player import read_bundle
-from braid_widgets.cockpit.run_touches import list_touches
 from braid_widgets.cockpit.view import Cockpit
 from playwright.sync_api import Browser, Page, expect
 
@@ -38,6 +40,54 @@ MODEL = """async ([source, values]) => {
   widget.render({ model: window.model, el: document.body });
 }"""
 """Makes a widget draw into the page, with a kernel that only listens."""
+
+
+def test_a_host_of_an_active_run_is_lost_with_the_keys_and_outlined_in_the_map(empty: Page) -> None:
+    recorded = recorded_runs.recorded_events("eq5-Dynamic-z1")
+    commits = [k for k, event in enumerate(recorded) if isinstance(event, BatchCommitted)]
+    *before, last = recorded[: commits[-1] + 1]
+    events = [*before, HostLost(last.batch, 0, 4, 40, 800, {1: 30}, 10), last]
+    made = Cockpit(events)
+    run = SimpleNamespace(lose=None, adjustable_settings={"epsilon": 1.0, "interval": 0.5})
+    page = {**made.page, "state": "live", "touches": list_touches(run, last)}
+    empty.set_viewport_size({"width": 1400, "height": 860})
+    empty.set_content(f"<style>{Cockpit._css}</style>")
+    empty.evaluate(MODEL, [read_bundle("cockpit"), {"page": page, "palette": made.palette}])
+    expect(empty.locator(".braid-why")).to_contain_text("Host 0 loses its 40 rows")
+    assert empty.evaluate(COUNT_RED) > 50
+    empty.locator(".braid-map").press("Enter")
+    side, drawer = empty.locator(".braid-side"), empty.locator(".braid-drawer")
+    held = last.host_metrics[0].stored_tuples
+    expect(side).to_contain_text(f"its {held:,} rows are copied from other hosts, or read")
+    side.get_by_role("button", name="Lose this host").press("Enter")
+    empty.locator(".braid-cockpit").press("c")
+    for label, bad, good in (
+        ("Set growth before a new grid", "1.5", "0.25"),
+        ("Set seconds between batches", "-1", "2"),
+    ):
+        field, apply = drawer.get_by_label(label).first, drawer.get_by_role("button", name=label)
+        field.fill(bad)
+        expect(apply).to_be_disabled()
+        field.fill(good)
+        field.press("Enter")
+    sent = empty.evaluate("window.sent.map(({ touch }) => touch).filter(Boolean)")
+    assert [(touch["name"], touch["selected"], touch["value"]) for touch in sent] == [
+        ("lose", "host:0", ""),
+        ("epsilon", "", "0.25"),
+        ("interval", "", "2"),
+    ]
+
+
+COUNT_RED = """() => {
+  const canvas = document.querySelector(".braid-map canvas");
+  const { width, height } = canvas;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+  let red = 0;
+  for (let k = 0; k < data.length; k += 4)
+    if (data[k] === 0xb3 && data[k + 1] === 0x26 && data[k + 2] === 0x1e) red += 1;
+  return red;
+}"""
+"""Counts the pixels of the map in the color of a fault."""
 
 
 def test_slices_of_an_active_run_are_split_and_merged_with_the_keys(empty: Page) -> None:

@@ -21,6 +21,7 @@ from braid.core.irregular_rows import IrregularRowsWritten
 from braid.core.placement import Placement
 from braid.core.run_events import BatchCommitted
 from braid.core.step_counts import StepCounts
+from braid.core.touch_events import HostLost
 from braid.errors import SparkResultLimitExceeded
 from braid.execution.executors import Executor, make_executor
 from braid.execution.spark_executor import SparkExecutor
@@ -335,13 +336,15 @@ def rows_of(join: StreamJoin, way: str) -> str:
 def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> None:
     """The executor changes during the run, on a batch's own thread and on another.
 
-    Blocks written by one executor are merged with those of the other.
+    Blocks written by one executor are merged with those of the other. Before each batch a host
+    loses its state.
     """
     streams, on = tables("ab", 150, seed=17, batches=8), "a.k = b.k AND a.ts < b.ts"
     zone, begun = spark.conf.get("spark.sql.session.timeZone"), threading.Event()
 
     def turn(results: Any, batch: int) -> None:
         begun.wait()
+        run.lose(batch % 5)
         if batch == 3:
             run.pause()
         else:
@@ -366,6 +369,10 @@ def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> 
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(zone))
     assert ways(run) == ["spark", "process"] * 4
+    commits = {e.batch: e.executor for e in run.events() if isinstance(e, BatchCommitted)}
+    lost = [e for e in run.events() if isinstance(e, HostLost) and e.tuples]
+    assert {commits[e.batch] for e in lost} == {"spark", "process"}
+    assert all(e.stored_tuples == e.tuples for e in lost), "each block is on one host"
 
 
 @pytest.mark.parametrize("turns", [True, False], ids=["turns", "too large"])

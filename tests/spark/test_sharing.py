@@ -15,6 +15,7 @@ import pytest
 from braid.answer_check import check_answers
 from braid.answer_report import QueryReports
 from braid.core.run_events import BatchCommitted, BatchQueryResults, QueryAdded
+from braid.core.touch_events import HostLost
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.run_events import ChainChanged
 from braid.shared.shared_join import SharedJoin, SharedRun
@@ -248,6 +249,7 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
     again = SharedJoin.resume(tmp_path / "run", frames(spark, STREAMS))
     assert [q.name for q in again.queries] == ["trend", "uneven", "alarm", "latest"]
     wait_until(lambda: again.isPaused, "more batches")
+    again.lose(0)
     again.merge_slices("150 seconds")
     again.remove("uneven")
     again.rebalance("memory")
@@ -285,6 +287,7 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
     assert structs(again.results("latest")) == {p: n for p, n in new.items() if p[1] is not None}
     reasons = [e.reason for e in again.events() if isinstance(e, ChainChanged)]
     assert {"memory", "split", "merged"} <= set(reasons)
+    assert [e.stored_tuples > 0 for e in again.events() if isinstance(e, HostLost)] == [True]
 
 
 def data_batches(run: SharedRun) -> list[int]:

@@ -9,7 +9,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from braid.core import batch_history, batch_report, clock_events, event_jsonl, run_events
+from braid.core import (
+    batch_history,
+    batch_report,
+    clock_events,
+    event_jsonl,
+    run_events,
+    touch_events,
+)
 from braid.core.answer_events import TuplesAnswered
 from braid.core.comparison_watch import ManyComparisons
 from braid.core.irregular_rows import IrregularFile, IrregularRowsWritten
@@ -87,6 +94,8 @@ ALL: list[Any] = [
         2, "trend", 1, {"a": 60, "b": 30}, {"a": "v > 3", "b": None}, {"a": 17, "b": None}
     ),
     run_events.QueryRemoved(5, "trend"),
+    touch_events.SettingChanged(6, "epsilon", 1.0, 0.25),
+    touch_events.HostLost(7, 3, 2, 40, 800, {0: 25, 1: 5}, 10),
     shedding.SheddingPlanned(
         3,
         "selective",

@@ -482,7 +482,7 @@ def test_join_orders_follow_the_measured_selectivities():
         (lambda: Ring(0), "hosts is 0"),
         (
             lambda: Ring(3, "static"),
-            "form is 'static'; it must be one of 'basic', 'interleaved', 'dynamic'",
+            "form is 'static'; it must be one of basic, interleaved, dynamic",
         ),
         (lambda: Ring(3, slicing="size"), "slicing is 'size'"),
         (lambda: Ring(3, relocation="fast"), "relocation is 'fast'"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from braid import Centralized
+from braid import Centralized, run_touches
 from braid.core.query import Query
 from braid.core.run_events import BatchCommitted, QueryAdded, RunStarted
 from braid.papers.slices import chain as chains
@@ -20,7 +20,6 @@ from braid_lab.slices.cost import unfiltered_statistics
 from braid_widgets.base import progress
 from braid_widgets.base.query_table import QueryRow, QueryTable
 from braid_widgets.base.run_view import fold_events
-from braid_widgets.cockpit import run_touches
 from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.slices import merge_graph
 from braid_widgets.slices.chain_panel import SOURCES, ChainPanel

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from braid import run_touches
 from braid.hub import hub_metrics, operator_moves
 from braid.hub.hub import QueryHub
 from braid.papers.reuse.deployment import DeployedQuery, add_query
@@ -19,7 +20,6 @@ from braid.papers.reuse.reuse_lattice import ReuseLattice
 from braid_lab.reuse import airport_day
 from braid_lab.reuse import claims as paper
 from braid_lab.reuse.lattice_trace import LEVELS, trace_search
-from braid_widgets.cockpit import run_touches
 from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.cockpit.watch import watch
 from braid_widgets.reuse.console import Console

@@ -13,13 +13,10 @@ from braid.core.event_jsonl import log_events
 from braid.core.query_waiting import list_waiting_by_query
 from braid.core.run_events import BatchCommitted, PlacementChosen, RunStarted
 from braid.core.stream_clocks import describe_watermarks, to_times
-from braid.empty_batch_run import EmptyBatchRun
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor, make_executor
 from braid.explain import Explanation, explain_join
-from braid.join_config import JoinConfig
 from braid.kernels.join_spec import JoinSpec
-from braid.papers.shedding.budget import Budget
 from braid.run_lifecycle import RunProgress
 from braid.run_metrics import metrics_table
 from braid.run_views import can_view, watch
@@ -29,20 +26,16 @@ from braid.sources.batch_drivers import BatchDriver, BatchThread
 from braid.sources.stream_source import AnalyzedJoin
 from braid.storage.event_log import EventLog
 from braid.storage.run_store import RunStore
+from braid.touched_run import TouchedRun
 from braid.util.durations import to_datetime
 from braid.util.html_table import render_html_table
-from braid.util.json_codec import from_plain, to_plain
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class EngineRun(EmptyBatchRun):
+class EngineRun(TouchedRun):
     """A running or ended join, independent of the source of its tuples."""
-
-    config: JoinConfig
-    _engine: Engine
-    _settings: Mapping[str, Any]
 
     def __init__(
         self,
@@ -79,7 +72,7 @@ class EngineRun(EmptyBatchRun):
             timeless=config.timeless_streams,
             idle=config.idle_microseconds,
         )
-        self._restore_budget()
+        self._restore_touches()
         self._sink = None if give is None else BatchSink(give, store, self._read_batch_results)
         self._engine.make_empty_batch = self._make_empty_batch
         if is_closed:  # the process died before foreachBatch had the last batches
@@ -122,13 +115,6 @@ class EngineRun(EmptyBatchRun):
         """Return, by stream, the micro-batch with its last tuple; None: it is endless."""
         last = self._settings["last_batches"]
         return tuple(last.get(alias) for alias in self.config.streams)
-
-    def _restore_budget(self) -> None:
-        """Restore the budget that an earlier process of this run was adjusted to."""
-        shed, stored = self.config.shed, self._settings.get("shedding_budget")
-        if shed is not None and stored is not None:
-            budget = from_plain(stored, Budget, "the stored budget")
-            self._engine.amend_shedder(lambda state: shed.with_budget(state, budget))
 
     def _open_input(self) -> tuple[JoinSpec, Any]:
         """Return the settings that stay the same for all batches, and the union of the streams."""
@@ -226,36 +212,6 @@ class EngineRun(EmptyBatchRun):
         chosen = self._make_executor(way)
         with self._turn:
             self._engine.executor = chosen
-
-    def adjust(
-        self,
-        fraction: float | None = None,
-        pairs: float | None = None,
-        seconds: float | None = None,
-        speed: float | None = None,
-    ) -> None:
-        """Change the budget of load shedding from the next batch on.
-
-        Give one of the four, as for Shed.
-
-        The budget is written to the run's folder at once and applies after a resume.
-
-        Raises ValueError if the run sheds no load, an amount is out of range, or not exactly one is
-        given. Raises RuntimeError if the run has ended.
-        """
-        if (shed := self.config.shed) is None:
-            raise ValueError("the run sheds no load; start it with shed=, as Shed(seconds=1)")
-        if fraction is pairs is seconds is speed is None:
-            raise ValueError("no budget is given; it is one of fraction, pairs, seconds, speed")
-        budget = Budget.from_options(fraction, pairs, seconds, speed)
-        if budget.kind == "speed" and not self.config.event_time_columns:
-            raise ValueError("speed needs event time, and this run has none")
-        with self._turn:
-            if self._outcome:
-                raise RuntimeError("the run has ended; its budget cannot be adjusted")
-            self._settings = {**self._settings, "shedding_budget": to_plain(budget)}
-            self.store.create_run(self._settings)
-            self._engine.amend_shedder(lambda state: shed.with_budget(state, budget))
 
     def estimate_results(self) -> pd.DataFrame:
         """Return estimates of the full join's results, for a run that sheds load.

@@ -48,6 +48,7 @@ EVENT_MODULES = (
     "braid.core.answer_events",
     "braid.core.irregular_rows",
     "braid.core.run_events",
+    "braid.core.touch_events",
     "braid.papers.diffusion.run_events",
     "braid.papers.hotkeys.run_events",
     "braid.papers.hypercube.run_events",

@@ -219,3 +219,13 @@ class BatchWork:
     def combined_plan(self) -> Plan:
         """Compaction and the placement's plan as one plan."""
         return combine_plans(self.compaction, self.plan)
+
+    def find_source_bytes(self, stored: Mapping[int, Block]) -> dict[int, int]:
+        """Return the bytes of the blocks that derivations read, including derived blocks.
+
+        ``stored``: blocks of the state before the batch.
+        """
+        derivations = self.combined_plan.derivations
+        blocks = {**stored, **{d.block.id: d.block for d in derivations}}
+        sources = (s for d in derivations for s in d.source_blocks)
+        return {s: blocks[s].size_bytes for s in sources if s in blocks}

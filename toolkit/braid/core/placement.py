@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from inspect import isabstract
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -59,6 +59,8 @@ class Placement(ABC):
     """The form of the cover rule that its plans obey."""
     label: ClassVar[str]
     """Display name. Default: the class name."""
+    adjustable_settings: ClassVar[tuple[str, ...]] = ()
+    """Settings that ``change_setting`` changes in an active run."""
     shares_queries: ClassVar[bool] = False
     """Whether it serves the queries of a shared join, and so reads ``Facts.queries``."""
 
@@ -107,6 +109,26 @@ class Placement(ABC):
         Raises ValueError if it does not support the condition.
         """
         return self
+
+    def change_setting(self, name: str, value: Any, batch: int) -> Placement:
+        """Return the placement that an active run has from ``batch`` on, with another setting.
+
+        Raises ValueError for a setting that stays the same in a run, or an invalid value.
+        """
+        if name not in self.adjustable_settings:
+            others = ", ".join(self.adjustable_settings)
+            raise ValueError(
+                f"{type(self).__name__} keeps its {name} in an active run"
+                + (f"; it changes {others}" if others else "")
+            )
+        return self._replace_setting(name, value, batch)
+
+    def _replace_setting(self, name: str, value: Any, batch: int) -> Placement:
+        return replace(self, **{name: value})  # type: ignore[type-var]
+
+    def read_setting(self, name: str, state: Any) -> Any:
+        """Return the value of an adjustable setting. ``state`` is that of the last plan."""
+        return getattr(self, name)
 
     def initial_state(self, streams: int) -> Any:
         """Return the state before the first batch.

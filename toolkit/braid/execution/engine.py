@@ -30,6 +30,7 @@ from braid.execution.early_answers import make_early_batch
 from braid.execution.early_rows import list_early_rows
 from braid.execution.executor_choice import ExecutionResult
 from braid.execution.executors import Executor
+from braid.execution.pending_touches import PendingTouches
 from braid.kernels.join_spec import BatchSpec, JoinSpec
 from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.storage.log_entries import FileRef
@@ -93,6 +94,7 @@ class Engine:
         self.shedder, self.clock = shedder, clock or current_environment().read_clock
         self.make_empty_batch: Callable[[], Any] = dict  # a task takes tuples by stream
         self._nothing: Any = None
+        self.touches = PendingTouches()
         self.committing = self.last_commit = self.last_delivery = 0.0
         self.alone = replace(spec, fsync=store.force)
         self.placement, self.store = placement, store
@@ -213,15 +215,20 @@ class Engine:
     ) -> None:
         began = self.clock()
         self.store.checkpoint.start_sync()
+        run = self._execute_without_tuples
+        touched = self.touches.apply_to_state(self.spec, self.placement, self.state, run)
+        self.store.check_reported_files(touched.report)
+        self.state = touched.state
         work = batch_step.plan_batch(self.rules, self.state)
         planned = self.clock()
         done, outcome = self._execute_batch(frame, self._make_batch_spec(work))
         if self.spec.kind.is_early:
             outcome = self._add_early_answers(work, done, outcome)
         executed = self.clock()
+        touched.add_work(outcome)
         self._note_turn_seconds(outcome, executed - began + self.committing + self.last_commit)
         after = batch_step.commit_batch(self.rules, self.state, work, outcome, epoch, seen())
-        after = self._name_irregular_rows(after, work, outcome)
+        after = touched.add_events(self._name_irregular_rows(after, work, outcome))
         snapshot = self.store.states.write_state(after.state)
         ended = self.clock()
         self.committing = ended - executed
@@ -243,6 +250,11 @@ class Engine:
         results = {name: outcome.files[name] for name in outcome.results}
         self._commit_batch(after, snapshot, results, seconds, took)
 
+    def _execute_without_tuples(self, batch: BatchSpec) -> Sequence[TaskReport]:
+        if self._nothing is None:
+            self._nothing = self.make_empty_batch()
+        return self.executor.execute_batch(self._nothing, batch).reports
+
     def _execute_batch(self, frame: Any, batch: BatchSpec) -> tuple[ExecutionResult, BatchReport]:
         """Execute a batch and merge the reports of its tasks."""
         done = self.executor.execute_batch(frame, batch)
@@ -261,10 +273,7 @@ class Engine:
         keys = self.placement.key_space(work.plan.state)
         if (batch := make_early_batch(self.spec, after, keys)) is None:
             return outcome
-        if self._nothing is None:
-            self._nothing = self.make_empty_batch()
-        reports = self.executor.execute_batch(self._nothing, batch).reports
-        merged = merge_reports([*done.reports, *reports], self.streams)
+        merged = merge_reports([*done.reports, *self._execute_without_tuples(batch)], self.streams)
         self.store.check_reported_files(merged)
         return replace(merged, matched=outcome.matched, files=outcome.files | merged.files)
 
@@ -308,7 +317,7 @@ class Engine:
             bitmaps=self.bitmaps and replace(self.bitmaps, horizons=work.query_horizons),
             query_lows={bit: each.low for bit, each in self.state.query_releases.items()},
             shedding=work.plan.shedding,
-            block_sizes=self._derivation_source_bytes(work),
+            block_sizes=work.find_source_bytes(self.state.blocks),
             files=self.state.block_files,
             settles=work.settles,
             findings=work.findings,
@@ -323,17 +332,6 @@ class Engine:
             low=self.state.releases.low,
             next_low=work.release_state.low,
         )
-
-    def _derivation_source_bytes(self, work: BatchWork) -> dict[int, int]:
-        """Return the bytes of the blocks that derivations read, including derived blocks."""
-        derived = {d.block.id: d.block for d in work.combined_plan.derivations}
-        blocks = {**self.state.blocks, **derived}
-        return {
-            s: blocks[s].size_bytes
-            for d in work.combined_plan.derivations
-            for s in d.source_blocks
-            if s in blocks
-        }
 
     def _commit_batch(
         self,
@@ -362,6 +360,11 @@ class Engine:
         self.last_commit = self.clock() - began  # without a checkpoint, which is rare
         self.store.log_events(happened)
 
+    def set_placement(self, placement: Placement) -> None:
+        """Plan with other settings of the placement from the next batch on."""
+        self.placement = placement
+        self.set_queries(self.state.queries)
+
     def amend_shedder(self, amend: Callable[[Any], Any]) -> None:
         """Change the state of the shedder. The new state is committed with the next batch."""
         self.state = replace(self.state, shedder_state=amend(self.state.shedder_state))
@@ -389,10 +392,8 @@ class Engine:
         low = self.rules.find_state_watermarks(old)[RIGHT]
         state = change_state(old, queries, policy, rewritten, keys, low)
         after = batch_step.commit_amendment(self.rules, old, state, outcome)
-        snapshot, total = (
-            self.store.states.write_state(state),
-            current_environment().read_clock() - began,
-        )
+        snapshot = self.store.states.write_state(state)
+        total = current_environment().read_clock() - began
         seconds = split_batch_seconds(total, source=0.0, planning=0.0, kernels=0.0, commit=0.0)
         self._commit_batch(BatchStep(state, (*happened, *after.events)), snapshot, {}, seconds, {})
         self.set_queries(queries)

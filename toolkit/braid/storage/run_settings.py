@@ -74,6 +74,8 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     expires: bool = False
     chosen_placement: ChosenPlacement | None = None
     shedding_budget: dict[str, Any] | None = None
+    changed_placement: dict[str, Any] | None = None
+    changed_interval: Annotated[float, Meta(ge=0)] | None = None
     match: dict[str, Any] | None = None
     input: str = ""
     fingerprints: dict[str, tuple[_Natural, _Sum]] = {}

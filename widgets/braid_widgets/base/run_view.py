@@ -11,6 +11,7 @@ import numpy as np
 from braid.core.batch_history import LiveBlocks
 from braid.core.plan import Block, ReplicaCopy
 from braid.core.run_events import BatchCommitted, BatchPlanned, EventsTrimmed, RunEnded, RunStarted
+from braid.core.touch_events import SettingChanged
 from braid.papers.theta.run_events import (
     MappingChanged,
     MigrationAdvanced,
@@ -85,6 +86,9 @@ class RunView:
         self.start, self.end = event, None
         for axis in (0, 1):
             self.join_matrix.split_axis(axis, (0, event.key_space_size))
+
+    def _change_setting(self, event: SettingChanged) -> None:
+        self.start = self.start and event.apply_to_start(self.start)
 
     def _apply_trim(self, event: EventsTrimmed) -> None:
         self.first_retained_batch = event.batch + 1
@@ -244,6 +248,7 @@ _HANDLERS: dict[type, Callable[[RunView, Any], None]] = {
     MigrationEnded: RunView._end_migration,
     BatchCommitted: RunView._apply_commit,
     RunEnded: RunView._record_end,
+    SettingChanged: RunView._change_setting,
 }
 
 

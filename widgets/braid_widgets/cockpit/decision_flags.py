@@ -11,6 +11,7 @@ from braid.core.run_events import (
     QueryRemoved,
     RunEnded,
 )
+from braid.core.touch_events import HostLost, SettingChanged
 from braid.papers.diffusion.run_events import MasterSwitched
 from braid.papers.psp.run_events import RingResized
 from braid.papers.reuse.hub_events import (
@@ -36,6 +37,7 @@ class Annotation(TypedDict):
     - ``text``: the decisions and their reasons, as one sentence.
     - ``kind``: "change", "query", "fault" or "minor".
     - ``rows``: rows that move because of it.
+    - ``lost``: hosts that lose their state.
     """
 
     batch: int
@@ -44,6 +46,7 @@ class Annotation(TypedDict):
     text: str
     kind: str
     rows: int
+    lost: list[int]
 
 
 class FlagCollector:
@@ -76,6 +79,7 @@ class FlagCollector:
                 "text": describe_batch_decisions(decided[0].batch, decided),
                 "kind": kind,
                 "rows": sum(e.tuples_to_copy for e in started),
+                "lost": [e.host for e in self._batch_events if isinstance(e, HostLost)],
             }
             self.flags.append(flag)
             self._open |= {e.group: flag for e in started}
@@ -120,6 +124,10 @@ def _make_label(event: Any) -> tuple[str, str] | None:
             return "query", _shorten(f"- {event.name}")
         case OperatorMoved():
             return "change", _shorten(f"{event.operator} → {event.target_node}")
+        case HostLost():
+            return "fault", f"host {event.host} lost"
+        case SettingChanged():
+            return "change", _shorten(f"{event.name} {event.after:g}")
         case NodeFailed():
             return "fault", _shorten(f"{event.node} fails")
         case NodeRestored():

@@ -15,6 +15,7 @@ from braid.core.run_events import (
     RunEnded,
     RunStarted,
 )
+from braid.run_touches import Touch
 from braid.util.durations import UNITS, format_duration
 
 from braid_widgets.base.block_map import BlockMapFrame
@@ -29,7 +30,6 @@ from braid_widgets.cockpit.answer_flow import AnswerCollector, AnswerFlow
 from braid_widgets.cockpit.condition_flow import BatchFlow, make_flow
 from braid_widgets.cockpit.decision_flags import Annotation, FlagCollector
 from braid_widgets.cockpit.key_figures import SheddingTotals, strip_figures
-from braid_widgets.cockpit.run_touches import Touch
 from braid_widgets.cockpit.tracks import TimelineFrame, make_timeline
 from braid_widgets.cockpit.verdict import Verdict, VerdictTracker
 from braid_widgets.diffusion.segment_map import SegmentsFrame

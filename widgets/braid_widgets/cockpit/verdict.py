@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any, TypedDict
 
 from braid.core.run_events import BatchCommitted, RunStarted
+from braid.core.touch_events import SettingChanged
 
 RECENT = 10
 """Number of latest batches whose median decides."""
@@ -55,6 +56,8 @@ class VerdictTracker:
         if isinstance(event, RunStarted):
             self.__init__()  # type: ignore[misc]
             self._interval = event.interval_seconds
+        if isinstance(event, SettingChanged) and event.name == "interval":
+            self._interval = event.after or None
         if isinstance(event, BatchCommitted) and "total" in event.seconds_by_phase:
             self._add_batch(event.seconds_by_phase["total"], event.previous_commit_seconds)
 

@@ -11,6 +11,7 @@ from typing import Any
 import anywidget
 import traitlets
 from braid.core.run_events import RunEnded, RunStarted, count_event_numbers
+from braid.run_touches import apply_touch, list_touches
 from braid.util.error_summary import summarize_error
 from IPython.display import HTML, display
 
@@ -21,7 +22,7 @@ from braid_widgets.base.player import read_bundle, thin
 from braid_widgets.base.run_view import HISTORY, RunView
 from braid_widgets.base.static_fallback import StaticFallback
 from braid_widgets.base.time_left import TimeLeftEstimator
-from braid_widgets.cockpit import block_details, run_touches
+from braid_widgets.cockpit import block_details
 from braid_widgets.cockpit.frames import (
     BatchFrame,
     CockpitPage,
@@ -236,7 +237,7 @@ class Cockpit(anywidget.AnyWidget):
         try:
             if self._showing is None or not self._is_following_run:
                 raise RuntimeError("no run is active that could be changed; launch one")
-            text = run_touches.apply_touch(self._showing.run, request)
+            text = apply_touch(self._showing.run, request)
         except Exception as error:
             text = summarize_error(error)
         self.send({"touched": text})
@@ -383,8 +384,7 @@ class LiveUpdater:
         if (start := self.track.scene.start) is not None and not self.track.offers:
             self.track.offers = self.cockpit.what_if_placements(start)
         is_open = state in ("live", "paused")
-        last = self.track.scene.last
-        self.track.touches = run_touches.list_touches(self.run, last) if is_open else []
+        self.track.touches = list_touches(self.run, self.track.scene.last) if is_open else []
         rest = self.track.page_fields(
             state, self._estimate_seconds_left(), self.pace.seconds_since_batch()
         )

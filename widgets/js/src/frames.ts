@@ -558,7 +558,8 @@ export interface HostRows {
  * The decisions taken in a batch (from 1). - `end`: the last batch of what began, such as a
  * migration; null if nothing lasts. - `short`: a label of at most 16 characters; empty for a minor
  * decision. - `text`: the decisions and their reasons, as one sentence. - `kind`: "change",
- * "query", "fault" or "minor". - `rows`: rows that move because of it.
+ * "query", "fault" or "minor". - `rows`: rows that move because of it. - `lost`: hosts that lose
+ * their state.
  */
 export interface Annotation {
   batch: number;
@@ -567,6 +568,7 @@ export interface Annotation {
   text: string;
   kind: string;
   rows: number;
+  lost: number[];
 }
 
 /**
@@ -574,7 +576,8 @@ export interface Annotation {
  * button. - `target`: the kind of selection that it concerns, such as "slice"; empty for the whole
  * run. - `kind`: "press", "text", "number" or "choice". - `value`: the initial value; `choices`: of
  * a choice; `low`, `high`: of a number. - `cost`: what it costs, and when it acts. In that of a
- * number, "{n}" stands for the value times `unit_cost`.
+ * number, "{n}" stands for the value times `unit_cost`; in that of a host, for the rows that the
+ * host holds.
  */
 export interface Touch {
   name: string;

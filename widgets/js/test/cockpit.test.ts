@@ -107,7 +107,7 @@ test("what a host did is said with its unit, and of all hosts the sum", () => {
 
 test("a recording opens at the decision that moves most rows", () => {
   const flag = (batch: number, rows: number) => {
-    return { batch, end: null, short: "", text: "", kind: "change", rows };
+    return { batch, end: null, short: "", text: "", kind: "change", rows, lost: [] };
   };
   const batches = [1, 2, 3, 4, 5, 6];
   const flags = [flag(2, 10), flag(4, 90), flag(5, 20)];

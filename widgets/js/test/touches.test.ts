@@ -18,6 +18,7 @@ const budget: Touch = {
 
 test("a change says its cost for the value that is typed", () => {
   assert.equal(costOf(budget, "0.25"), "about 2,250 pairs");
+  assert.equal(costOf({ ...budget, target: "host" }, "", 1750), "about 1,750 pairs");
 });
 
 test("a value out of range is refused in a sentence, and nothing else is", () => {

@@ -51,12 +51,7 @@ from braid.papers.psp.slice_table import (
     plan_relocation,
     rotate_head,
 )
-
-_CHOICES = {
-    "form": ("basic", "interleaved", "dynamic"),
-    "slicing": ("time", "count"),
-    "relocation": ("passive", "aggressive"),
-}
+from braid.util.validation import check_choice
 
 _FADING = 0.75
 """Weight of the earlier mean when a batch's load is added.
@@ -134,6 +129,7 @@ class Ring(Placement):
 
     State = RingState
     label = "PSP (ring of state slices)"
+    adjustable_settings = ("hosts",)
 
     hosts: int
     form: Literal["basic", "interleaved", "dynamic"] = "dynamic"
@@ -147,11 +143,9 @@ class Ring(Placement):
 
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
-        for name, accepted in _CHOICES.items():
-            if (value := getattr(self, name)) not in accepted:
-                raise ValueError(
-                    f"{name} is {value!r}; it must be one of {', '.join(map(repr, accepted))}"
-                )
+        check_choice(self.form, "form", ("basic", "interleaved", "dynamic"))
+        check_choice(self.slicing, "slicing", ("time", "count"))
+        check_choice(self.relocation, "relocation", ("passive", "aggressive"))
         if self.max_tuples_in_flight is not None and (
             self.form != "interleaved" or self.max_tuples_in_flight < 1
         ):
@@ -163,6 +157,13 @@ class Ring(Placement):
         object.__setattr__(self, "max_hosts", self.max_hosts or most)
         self._check_growth()
         self._check_rings()
+
+    def _replace_setting(self, name: str, value: Any, batch: int) -> Placement:
+        resize, most = {**dict(self.resize), max(1, batch): value}, max(self.max_hosts, value)
+        return replace(self, resize=tuple(sorted(resize.items())), max_hosts=most)
+
+    def read_setting(self, name: str, state: RingState) -> int:
+        return state.nodes
 
     def _check_growth(self) -> None:
         batches = [batch for batch, _ in self.resize]

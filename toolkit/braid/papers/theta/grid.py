@@ -166,6 +166,7 @@ class AdaptiveGrid(Placement):
 
     State = GridState
     label = "Dynamic (adaptive grid)"
+    adjustable_settings = ("epsilon",)
 
     hosts: int
     epsilon: float = 1.0

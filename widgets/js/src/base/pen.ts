@@ -92,8 +92,14 @@ export class Pen {
     this.targets = [...from.targets];
   }
 
+  /** Offers a part to be selected; one that has failed is outlined. */
   target(box: Box, name: string, text: string): void {
     this.targets.push({ box, name, text });
+    const { failed, pulse: alpha } = this.theme;
+    if (!failed.has(name)) return;
+    const [wide, tall] = [box.wide - 5, box.tall - 5]; // inside, as neighbours are painted later
+    const inner = { x: box.x + 2.5, y: box.y + 2.5, wide, tall };
+    this.box(inner, { stroke: this.theme.shade("bad"), width: 3, round: 3, alpha });
   }
 
   box({ x, y, wide, tall }: Box, style: BoxStyle): void {

@@ -33,6 +33,9 @@ export type Shade =
   | "phase-commit";
 
 export class Theme {
+  /** What can be selected and has failed in the batch, and how visible its outline is. */
+  failed = new Set<string>();
+  pulse = 1;
   private readonly probe: HTMLElement;
   private colours = new Map<string, string>();
   private loads: string[] = [];

@@ -36,6 +36,7 @@ export class Cockpit {
   private readonly pane: HTMLElement;
   private readonly tip: HTMLElement;
   private readonly map: MapPane;
+  private readonly theme: Theme;
   private readonly drawer: Drawer;
   private readonly play: HTMLButtonElement;
   private readonly where: HTMLElement;
@@ -62,6 +63,7 @@ export class Cockpit {
     root.dataset.lmSuppressShortcuts = "true";
     root.tabIndex = 0;
     const theme = new Theme(root);
+    this.theme = theme;
     const shell = add(root, "div", "braid-shell");
     this.header = new Header(add(shell, "header", "braid-head"));
     const here = () => this.frame?.batch ?? 0;
@@ -253,6 +255,9 @@ export class Cockpit {
     const frame = this.frame;
     if (!frame) return;
     const before = this.page.frames[this.position - 1]?.state_map;
+    const flags = this.page.annotations.filter(({ batch }) => batch === frame.batch);
+    this.theme.failed = new Set(flags.flatMap(({ lost }) => lost.map((host) => `host:${host}`)));
+    this.theme.pulse = Math.abs(Math.cos(3 * Math.PI * this.time));
     this.map.show(frame.state_map, before, this.time, this.selected);
   }
 

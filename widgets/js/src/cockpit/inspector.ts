@@ -89,7 +89,8 @@ export class Inspector {
     if (host !== undefined) this.showHost(page, frame, Number(host), detail);
     else if (detail) this.showDetail(detail, selected);
     else this.showAll(page, frame);
-    this.touches.show(selected ? page.touches : [], selected);
+    const held = page.hosts.values.at(-1)?.[0]?.[Number(host)] ?? 0;
+    this.touches.show(selected ? page.touches : [], selected, held);
     this.rest.replaceChildren();
     this.showCondition(page, frame);
     this.showSeconds(page, frame.batch);

@@ -19,9 +19,9 @@ export function refusal({ kind, low, high }: Touch, text: string): string {
   return `${text.trim() || "nothing"} is given; it is a number from ${low} to ${high}`;
 }
 
-/** What a change to a value costs, in words. */
-export function costOf({ cost, unit_cost: each }: Touch, text: string): string {
-  return cost.replace("{n}", count(Math.round(Number(text) * each)));
+/** What a change to a value costs, in words; that of a host costs the rows that it holds. */
+export function costOf({ cost, target, unit_cost: each }: Touch, text: string, held = 0): string {
+  return cost.replace("{n}", count(target === "host" ? held : Math.round(Number(text) * each)));
 }
 
 export class Touches {
@@ -31,6 +31,7 @@ export class Touches {
   private key = "";
   private tell: (() => void)[] = [];
   private touches: Touch[] = [];
+  private held = 0;
 
   constructor(box: HTMLElement, act: (touched: Touched) => void) {
     this.box = add(box, "div", "braid-touches");
@@ -40,7 +41,8 @@ export class Touches {
   }
 
   /** Offers the changes of a selection, "" for the run; what is typed stays from batch to batch. */
-  show(touches: Touch[], selected: string): void {
+  show(touches: Touch[], selected: string, held = 0): void {
+    this.held = held;
     const kind = selected.split(":", 1)[0];
     this.touches = touches.filter(({ target }) => target === kind);
     const key = [selected, ...this.touches.map(({ name }) => name)].join("|");
@@ -71,7 +73,7 @@ export class Touches {
     const tell = () => {
       const now = this.touches[k] ?? touch;
       const wrong = refusal(now, value());
-      cost.textContent = wrong || costOf(now, value());
+      cost.textContent = wrong || costOf(now, value(), this.held);
       cost.classList.toggle("braid-worse", wrong !== "");
       apply.disabled = wrong !== "";
     };

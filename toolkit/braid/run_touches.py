@@ -11,6 +11,14 @@ ACTS = "acts with the next batch"
 CHAINS = {"least state": "memory", "fewest comparisons": "cpu", "the cheaper of both": "auto"}
 """Choices of the chain of a shared run (Mem-Opt, CPU-Opt) and their values of ``rebalance``."""
 
+LABELS = {
+    "interval": "Set seconds between batches",
+    "epsilon": "Set growth before a new grid",
+    "hosts": "Set nodes of the ring",
+}
+RANGES = {"interval": (0.0, 60.0), "epsilon": (0.01, 1.0), "hosts": (1, 64)}
+"""Least and greatest value of a setting in the cockpit, by its argument of ``adjust``."""
+
 HUB_CALLS = {"fail": "fail_node", "restore": "restore_node", "withdraw": "withdraw"}
 """Methods of a hub that take the name of what is selected, by the change that calls them."""
 
@@ -23,7 +31,7 @@ class Touch(TypedDict):
     - ``kind``: "press", "text", "number" or "choice".
     - ``value``: the initial value; ``choices``: of a choice; ``low``, ``high``: of a number.
     - ``cost``: what it costs, and when it acts. In that of a number, "{n}" stands for the value
-      times ``unit_cost``.
+      times ``unit_cost``; in that of a host, for the rows that the host holds.
     """
 
     name: str
@@ -44,6 +52,22 @@ def list_touches(run: Any, last: BatchCommitted | None) -> list[Touch]:
     touches += _list_hub_touches() if hasattr(run, "fail_node") else []
     if getattr(getattr(run, "config", None), "shed", None) is not None:
         touches.append(_make_budget_touch(last))
+    return touches + (_list_join_touches(run, last) if hasattr(run, "lose") else [])
+
+
+def _list_join_touches(run: Any, last: BatchCommitted | None) -> list[Touch]:
+    lose = "its {n} rows are copied from other hosts, or read from storage; " + ACTS
+    stored = sum(host.stored_tuples for host in last.host_metrics) if last else 0
+    costs = {
+        "interval": f"nothing moves; a batch waits at least as long for the next; {ACTS}",
+        "epsilon": f"a new grid moves some of the {stored:,} rows; {ACTS}",
+        "hosts": f"slices of the {stored:,} rows move to other nodes; {ACTS}",
+    }
+    touches = [_make_touch("lose", "Lose this host", "host", "press", lose)]
+    for name, value in run.adjustable_settings.items():
+        touch = _make_touch(name, LABELS[name], "", "number", costs[name])
+        low, high = RANGES[name]
+        touches.append({**touch, "value": f"{value:g}", "low": low, "high": high})
     return touches
 
 
@@ -109,6 +133,10 @@ def apply_touch(run: Any, request: Mapping[str, Any]) -> str:
         run.adjust(fraction=_read_number(value))
     elif name == "rebalance":
         run.rebalance(CHAINS.get(value, value))
+    elif name in RANGES:
+        run.adjust(**{name: _read_setting(name, value)})
+    elif name == "lose":
+        run.lose(int(selected.partition(":")[2]))
     elif name in HUB_CALLS:
         getattr(run, HUB_CALLS[name])(selected.partition(":")[2])
     else:
@@ -121,6 +149,16 @@ def _read_number(text: str) -> float:
         return float(text)
     except ValueError:
         raise ValueError(f"the share is {text!r}; it is a number above 0 and at most 1") from None
+
+
+def _read_setting(name: str, text: str) -> float:
+    """Return the value of a setting; nodes are whole."""
+    try:
+        return int(text) if name == "hosts" else float(text)
+    except ValueError:
+        kind = "whole number" if name == "hosts" else "number"
+        low, high = RANGES[name]
+        raise ValueError(f"{name} is {text!r}; it is a {kind} from {low:g} to {high:g}") from None
 
 
 def _change_slice(run: Any, name: str, selected: str, age: str) -> None:

@@ -1,0 +1,154 @@
+"""TouchedRun: a running join that its user changes between batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from braid.core.placement import Placement, check_hosts
+from braid.core.touch_events import SettingChanged
+from braid.empty_batch_run import EmptyBatchRun
+from braid.execution.engine import Engine
+from braid.join_config import LONGEST_PACE, JoinConfig
+from braid.papers.shedding.budget import Budget
+from braid.sources.stream_source import AnalyzedJoin
+from braid.util.json_codec import from_plain, to_plain
+from braid.util.validation import check_int, check_seconds
+
+
+class TouchedRun(EmptyBatchRun):
+    """A run whose budget, trigger and hosts change between batches. The attributes are set before
+    batches start.
+    """
+
+    config: JoinConfig
+    _join: AnalyzedJoin
+    _engine: Engine
+    _settings: Mapping[str, Any]
+
+    def _restore_touches(self) -> None:
+        """Restore the budget and the placement that an earlier process of this run was set to."""
+        shed, budget = self.config.shed, self._settings.get("shedding_budget")
+        if shed is not None and budget is not None:
+            stored = from_plain(budget, Budget, "the stored budget")
+            self._engine.amend_shedder(lambda state: shed.with_budget(state, stored))
+        if (settings := self._settings.get("changed_placement")) is not None:
+            self._engine.set_placement(type(self._engine.placement).from_settings(settings))
+        if (interval := self._settings.get("changed_interval")) is not None:
+            self._pace = interval
+
+    def adjust(
+        self,
+        fraction: float | None = None,
+        pairs: float | None = None,
+        seconds: float | None = None,
+        speed: float | None = None,
+        *,
+        epsilon: float | None = None,
+        hosts: int | None = None,
+        interval: float | None = None,
+    ) -> None:
+        """Change one setting from the next batch on.
+
+        It is written to the run's folder at once and applies after a resume. ``SettingChanged``
+        reports a change of the last three, SheddingPlanned one of the budget.
+
+        Parameters
+        ----------
+        fraction, pairs, seconds, speed
+            The budget of load shedding, as for Shed.
+        epsilon
+            Growth after which an adaptive grid considers another mapping; see AdaptiveGrid.
+        hosts
+            Nodes of a Ring, at most its ``max_hosts``.
+        interval
+            Minimum seconds from the start of a batch to the start of the next.
+
+        Raises ValueError if the run has no such setting, a value is out of range, or not exactly
+        one is given. Raises RuntimeError if the run has ended.
+        """
+        budget = {"fraction": fraction, "pairs": pairs, "seconds": seconds, "speed": speed}
+        others = {"epsilon": epsilon, "hosts": hosts, "interval": interval}
+        given = {k: v for k, v in others.items() if v is not None}
+        if not given:
+            self._change_budget(budget)
+        elif len(given) > 1 or any(v is not None for v in budget.values()):
+            raise ValueError(
+                f"adjust changes one setting at a time; got {', '.join(given)} and more"
+            )
+        elif interval is not None:
+            self._change_interval(interval)
+        else:
+            self._change_placement(*given.items())
+
+    @property
+    def adjustable_settings(self) -> dict[str, float]:
+        """The values of what ``adjust`` changes here, without a budget."""
+        placement, state = self._engine.placement, self._engine.state.placement_state
+        names = placement.adjustable_settings
+        return {name: placement.read_setting(name, state) for name in names} | {
+            "interval": self._pace
+        }
+
+    def _change_budget(self, given: Mapping[str, float | None]) -> None:
+        if (shed := self.config.shed) is None:
+            raise ValueError("the run sheds no load; start it with shed=, as Shed(seconds=1)")
+        if all(amount is None for amount in given.values()):
+            raise ValueError("no budget is given; it is one of fraction, pairs, seconds, speed")
+        budget = Budget.from_options(**given)
+        if budget.kind == "speed" and not self.config.event_time_columns:
+            raise ValueError("speed needs event time, and this run has none")
+        with self._turn:
+            self._store_change("shedding_budget", to_plain(budget))
+            self._engine.amend_shedder(lambda state: shed.with_budget(state, budget))
+
+    def _change_interval(self, interval: float) -> None:
+        interval = check_seconds(interval, "interval", LONGEST_PACE)
+        with self._turn:
+            self._store_change("changed_interval", interval)
+            self._report_change("interval", self._pace, interval)
+            self._pace = interval
+
+    def _change_placement(self, setting: tuple[str, Any]) -> None:
+        name, value = setting
+        if name == "hosts":
+            check_hosts(value)
+        with self._turn:
+            before = self._engine.placement
+            state = self._engine.state
+            placement = before.change_setting(name, value, state.batch + 1)
+            self._store_change("changed_placement", _list_settings(placement))
+            now = before.read_setting(name, state.placement_state)
+            self._report_change(name, now, value)
+            self._engine.set_placement(placement)
+
+    def _store_change(self, name: str, value: Any) -> None:
+        """Write a changed setting to the run's folder. Raises RuntimeError if the run has ended."""
+        if self._outcome:
+            raise RuntimeError("the run has ended; its settings cannot be adjusted")
+        self._settings = {**self._settings, name: value}
+        self.store.create_run(self._settings)
+
+    def _report_change(self, name: str, before: Any, after: Any) -> None:
+        touches = self._engine.touches
+        touches.changed_settings += (SettingChanged(0, name, before, after),)
+
+    def lose(self, host: int) -> None:
+        """Let a host lose its state before the next batch, to see how a join recovers.
+
+        A replacement takes its number and its place. It copies the blocks that other hosts hold,
+        too, and reads the others from their committed files, so all results are still found exactly
+        once. ``HostLost`` reports it. No process is ended. A run that ends before the next batch
+        loses nothing.
+
+        Raises ValueError for an unknown host, RuntimeError if the run has ended.
+        """
+        check_int(host, "host", 0, self._engine.placement.max_hosts - 1)
+        with self._turn:
+            if self._outcome:
+                raise RuntimeError("the run has ended; its hosts hold nothing to lose")
+            self._engine.touches.lost_hosts |= {host}
+
+
+def _list_settings(placement: Placement) -> dict[str, Any]:
+    return {name: to_plain(getattr(placement, name)) for name in placement.setting_names()}
