@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import braid
-from braid import Centralized, StreamJoin
+from braid import AdaptiveGrid, Centralized, StreamJoin
+from braid.storage.integrity import check_run, repair_run
 from pyspark.sql import SparkSession
-from spark.test_watermarks import NEAR, live
+from spark.test_watermarks import NEAR, STREAMS, live
 from unit.test_why import CAUSES, ON, make_orders
 
 
@@ -39,7 +40,7 @@ def test_tuples_of_a_stream_that_are_gone_are_unknown(spark: SparkSession, tmp_p
     assert "fault" not in {judged.verdict for judged in answer.pairs}
     never = run.why({"a": "id = 100000", "b": "true"})
     assert (never.verdict, never.is_certain) == ("unknown", False)
-    assert "other tuples of a stream that does not end are not kept" in str(never)
+    assert 'does not end are not kept, and start(trace="7 days") keeps them' in str(never)
     partners = {row.b for row in run.results().selectExpr("b.id AS b").collect()}
     lonely = ", ".join(str(id) for id in range(150) if id not in partners)
     alone = run.why({"b": f"id IN ({lonely})"}, limit=100)
@@ -47,3 +48,32 @@ def test_tuples_of_a_stream_that_are_gone_are_unknown(spark: SparkSession, tmp_p
     ends = {(judged.verdict, step.outcome) for judged in alone.pairs for step in judged.steps}
     assert ("unknown", "unknown") in ends and ("condition", "none") not in ends
     assert not alone.is_certain
+
+
+def test_tuples_of_a_traced_stream_are_known_when_they_are_gone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    streams = {a: live(spark, tmp_path, a).withWatermark("ts", "1 minute") for a in "ab"}
+    join, path = StreamJoin(streams, NEAR, AdaptiveGrid(hosts=4)), tmp_path / "run"
+    run = join.start(path, availableNow=True, trace="1 day", durability="process")
+    assert run.awaitTermination()
+    never = run.why({"a": "id = 100000", "b": "true"})
+    assert (never.verdict, never.is_certain) == ("never arrived", True)
+    keyed = STREAMS["a"].num_rows - STREAMS["a"]["k"].null_count
+    assert f"no tuple of a with id = 100000 is among the {keyed} of batches 1 to 5, wi" in str(
+        never
+    )
+    answer = run.why({"a": "true", "b": "true"}, limit=100)
+    assert len(answer.pairs) == 10_000 and answer.is_certain
+    verdicts = {judged.verdict for judged in answer.pairs}
+    assert verdicts <= {"found", "condition", "window", "late", "untimed"}, verdicts
+    assert sum(pair.verdict == "found" for pair in answer.pairs) > 0
+    assert check_run(path)[0] == []
+    assert len([*path.glob("trace/*.parquet")]) == 10
+    (file,) = path.glob("trace/000000-*-0.parquet")
+    file.write_bytes(file.read_bytes()[:-1])
+    assert [fault for fault in check_run(path)[0] if file.name in fault]
+    run.stop()
+    assert [text for text in repair_run(path) if file.name in text]
+    assert check_run(path)[0] == [] and not file.exists()
+    assert run.why({"a": "id = 100000", "b": "true"}).verdict == "unknown"

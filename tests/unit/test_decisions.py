@@ -19,6 +19,7 @@ from braid.core.run_events import (
     EventsTrimmed,
     RunStarted,
 )
+from braid.core.trace_rows import TraceWritten
 from braid.papers.diffusion.run_events import JoinOrder, PathChosen, SegmentLengthTuned
 from braid.papers.psp.run_events import TailMoved
 from braid.papers.reuse.hub_events import HubBatchCommitted, HubStarted
@@ -46,6 +47,7 @@ BOOKKEEPING = {
     HubStarted,
     HubBatchCommitted,
     IrregularRowsWritten,
+    TraceWritten,
     TuplesAnswered,
 }
 """Kinds of events that record an action; another event has the decision."""

@@ -23,6 +23,7 @@ from braid.core.irregular_rows import IrregularFile, IrregularRowsWritten
 from braid.core.plan import Block, Derivation, Hop, ReplicaCopy, Route
 from braid.core.run_state import FileChecksum
 from braid.core.shedding_plan import ItemYield
+from braid.core.trace_rows import TraceFile, TraceWritten
 from braid.errors import DamagedRunError
 from braid.papers.diffusion import run_events as diffusion
 from braid.papers.hotkeys import run_events as hotkeys
@@ -158,6 +159,7 @@ ALL: list[Any] = [
     ),
     ManyComparisons(5, "f(a.s, b.s)", "all pairs", 2_000_000, 7),
     TuplesAnswered(5, (7, 0), (3, 0), (12, 0)),
+    TraceWritten(7, (TraceFile("a.parquet", FileChecksum(9, 4), 1, 3),), 5, 2),
     IrregularRowsWritten(
         5, (IrregularFile("000005-0-8f3a01bc-1.parquet", FileChecksum(2_000, 77)),)
     ),

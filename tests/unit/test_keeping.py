@@ -219,6 +219,8 @@ def test_what_is_no_time_and_no_size_is_refused(tmp_path: Path, keep: Any) -> No
     assert not (tmp_path / "run").exists()
     with pytest.raises(ValueError, match="is a bucket; leave it out there"):
         StreamJoin(STREAMS, ON, Scatter()).start("memory:///x", keep="1 day")
+    with pytest.raises(ValueError, match="trace is 'soon'; it must be a span as '30 days', or a"):
+        StreamJoin(STREAMS, ON, Scatter()).start(tmp_path / "run", trace="soon")
 
 
 def test_a_sink_that_comes_too_late_is_refused(tmp_path: Path) -> None:

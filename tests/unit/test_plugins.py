@@ -80,7 +80,7 @@ def test_the_table_has_every_module_of_events() -> None:
         f"braid.core.{name}"
         for name in (
             *("run_events", "comparison_watch", "irregular_rows", "answer_events"),
-            *("clock_events", "touch_events"),
+            *("clock_events", "touch_events", "trace_rows"),
         )
     }
     assert {*_defined(Event).values()} | core == set(plugins.EVENT_MODULES)

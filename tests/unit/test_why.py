@@ -13,10 +13,14 @@ from braid import StreamJoin
 from braid.cli import main
 from braid.core.join_kinds import parse_kind
 from braid.core.pair_verdicts import PairFacts, PartFacts, RunFacts, TupleFacts, judge_pair
+from braid.core.run_state import FileChecksum
+from braid.core.trace_rows import TraceFile, TraceWritten
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
 from braid.result_explanation import Why
+from braid.storage.result_retention import parse_retention
 from braid.storage.run_store import RunStore
+from braid.storage.trace_files import drop_expired_traces
 from kind_runs import draw_case
 from oracle import PLACEMENTS
 
@@ -312,3 +316,21 @@ def test_a_tuple_alone_is_compared_with_the_one_that_comes_closest(
         assert compared[2].startswith(part[2])
         assert ("NULL never matches, <=> compares it" in compared[2]) == (part[1] == "NULL")
     assert "nearest" not in str(run.why({"o": "id = 1"}))
+
+
+@pytest.mark.parametrize(
+    ("limit", "now", "first"),
+    [("1 GB", 50, 0), ("20 B", 50, 3), ("29 B", 50, 3), ("30 B", 50, 2), ("1 B", 50, 4)]
+    + [("10 seconds", 40, 3), ("10 seconds", 41, 4), ("10 seconds", 400, 4)],
+)
+def test_whole_batches_of_a_trace_are_dropped_oldest_first(
+    limit: str, now: int, first: int
+) -> None:
+    written = [
+        TraceWritten(n, (TraceFile(f"{n}", FileChecksum(10, 0), 0, 1),), 10 * n * SECOND, 0)
+        for n in range(5)
+    ]
+    parsed = parse_retention(limit, "trace")
+    assert parsed is not None
+    kept = drop_expired_traces(written, parsed, now * SECOND)
+    assert [event.batch for event in kept] == [*range(first, 5)]

@@ -157,6 +157,8 @@ class PairSearch:
             batches = display_batch_range(0, self.stored.state.epoch)
             where = (self._settings.get("where") or {}).get(alias)
             only = f", of those for which {where} is true" if where else ""
+            if alias in self.stored.traced_streams:
+                only += ", without those that have NULL where that leaves no partner"
             return (
                 "never arrived",
                 f"no tuple of {alias} with {text} is among the {count:,} of {batches}{only}",
@@ -165,7 +167,8 @@ class PairSearch:
         return (
             "unknown",
             f"no tuple of {alias} with {text} is among the {count:,} that are held, late or in "
-            f"results{since}; other tuples of a stream that does not end are not kept",
+            f"results{since}; other tuples of a stream that does not end are not kept, and "
+            f'start(trace="7 days") keeps them',
         )
 
     # Combinations

@@ -47,6 +47,7 @@ EVENT_MODULES = (
     "braid.core.comparison_watch",
     "braid.core.answer_events",
     "braid.core.irregular_rows",
+    "braid.core.trace_rows",
     "braid.core.run_events",
     "braid.core.touch_events",
     "braid.papers.diffusion.run_events",

@@ -9,6 +9,7 @@ from braid.core.horizon import is_timed
 from braid.errors import DamagedRunError
 from braid.sources.stream_source import AnalyzedJoin, ReplaySource
 from braid.storage.integrity import repair_hint
+from braid.storage.result_retention import parse_retention
 from braid.storage.run_settings import check_settings
 from braid.storage.run_store import RunStore
 from braid.util.batch_numbers import display_batch
@@ -51,18 +52,25 @@ def stored_settings(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any]
     return settings if settings.get("ready") else None
 
 
-def check_bucket_use(store: RunStore, keep: Any, is_delivered_afar: bool) -> None:
-    """Raise ValueError for arguments that a run in a bucket does not take.
+def set_limits(store: RunStore, keep: Any, trace: Any, is_delivered_afar: bool) -> None:
+    """Set the limits of retained results and of the trace.
+
+    Raises ValueError if one is invalid, and for arguments that a run in a bucket does not take.
 
     ``is_delivered_afar``: whether results go to ``foreachBatch`` and tasks run on other machines.
     """
-    if store.url and keep is not None:
-        raise ValueError(f"keep is {keep!r}, but {store.url} is a bucket; leave it out there")
+    for name, given in (("keep", keep), ("trace", trace)):
+        if store.url and given is not None:
+            raise ValueError(
+                f"{name} is {given!r}, but {store.url} is a bucket; leave it out there"
+            )
     if store.url and is_delivered_afar:
         raise ValueError(
             "foreachBatch gives results of a run in a bucket on this machine, and Spark's workers "
             "are on others; read the bucket there, or ask a session whose master is local[*]"
         )
+    store.checkpointer.keep = parse_retention(keep)
+    store.trace.limit = parse_retention(trace, "trace")
 
 
 def take_over_unready(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -6,8 +6,9 @@
 | ``blocks/`` | tuples that are held now |
 | ``late/`` | late, untimed and early tuples, by micro-batch |
 | ``results/`` | tuples that are members of results |
+| ``trace/`` | all tuples of streaming sources, by batch, of a run that is started with ``trace=`` |
 
-The last three are for streaming sources, whose tuples are not all kept.
+The last four are for streaming sources, whose tuples are not all kept without a trace.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
 from braid.answer_check_input import FILE, StoredInput
@@ -28,7 +28,7 @@ from braid.core.join_kinds import parse_kind
 from braid.core.run_events import BatchPlanned
 from braid.core.run_state import ReplicaAddress, RunState
 from braid.storage.block_files import read_parquet
-from braid.storage.block_readers import open_replica
+from braid.storage.block_readers import read_replica_tuples
 from braid.storage.run_files import result_file_batch
 from braid.storage.run_store import RunStore
 
@@ -63,6 +63,8 @@ class StoredTuples:
         self.columns: dict[str, list[str]] = {}
         self.complete_streams: set[str] = set()
         """The aliases whose tuples are all there, also those that came long ago."""
+        self.traced_streams: set[str] = set()
+        """Those that are complete by their trace, but for tuples that can have no partner."""
         self.late_types: dict[str, pa.DataType] = {}
         """By alias, the type of late tuples, if there are some."""
         span = () if served is None else (served.first, served.end)
@@ -148,14 +150,18 @@ class StoredTuples:
         return f"CAST({packed} AS {kind})" if kind else packed
 
     def _read_held_tuples(self, stream: int, alias: str) -> str:
-        """Return SQL for a stream's held, irregular and joined tuples, each value once."""
-        parts = []
-        if held := self._read_held_blocks(stream):
+        """Return SQL for a stream's traced, held, irregular and joined tuples, each value once."""
+        paths, is_traced = self._find_trace(stream)
+        parts = [f"SELECT * FROM read_parquet({format_text_list(paths)})"] if paths else []
+        if is_traced:
+            self.complete_streams.add(alias)
+            self.traced_streams.add(alias)
+        elif held := self._read_held_blocks(stream):
             self.database.register(f"__held_{stream}", pa.Table.from_batches(held))
             parts.append(f"SELECT * FROM __held_{stream}")
         if alias in self.late_types:
             parts.append(f'SELECT "row".*, batch AS {BATCH} FROM late_{stream}')
-        if alias in self.result_types:
+        if alias in self.result_types and not is_traced:
             name = quote_text(alias)
             parts.append(
                 f"SELECT DISTINCT {name}.*, NULL AS {BATCH} FROM results WHERE {name} IS NOT NULL"
@@ -169,18 +175,29 @@ class StoredTuples:
         rows = " UNION ALL BY NAME ".join(f"(SELECT {names} FROM ({part}))" for part in parts)
         return f"SELECT * EXCLUDE ({BATCH}), max({BATCH}) AS {BATCH} FROM ({rows}) GROUP BY ALL"
 
+    def _find_trace(self, stream: int) -> tuple[list[str], bool]:
+        """Return the files of a stream's trace, and whether they have all of its tuples."""
+        files = [file for file in self.store.trace.list_committed() if file.stream == stream]
+        paths = ((file, self.store.trace.find_file(file)) for file in files)
+        present = [(file.rows, str(path)) for file, path in paths if path is not None]
+        rows = sum(count for count, _ in present)
+        return [path for _, path in present], bool(files) and rows == self.state.received[stream]
+
     def _read_held_blocks(self, stream: int) -> list[pa.RecordBatch]:
         """Return the held tuples of a stream, each once although several hosts hold it."""
-        addresses: dict[tuple[Any, ...], list[ReplicaAddress]] = {}
-        births: dict[tuple[Any, ...], int | None] = {}
+        births: dict[ReplicaAddress, int | None] = {}
         fresh = self._list_unmerged_blocks()
         for (id, _), address in self.state.replica_addresses.items():
             block = self.state.blocks[id]
             if block.stream == stream:
-                part = (address.file, address.record_batch, address.rows)
-                addresses.setdefault(part, []).append(address)
-                births[part] = block.batch if id in fresh else None
-        return [self._read_segment(several, births[part]) for part, several in addresses.items()]
+                births[address] = block.batch if id in fresh else None
+        folder, files = self.store.blocks.folder, self.state.block_files
+        return [
+            rows.append_column(
+                BATCH, pa.repeat(pa.scalar(births[address], pa.int64()), rows.num_rows)
+            )
+            for address, rows in read_replica_tuples(folder, births, files).items()
+        ]
 
     def _list_unmerged_blocks(self) -> set[int]:
         """Return the blocks whose tuples came in one batch, as far as events are kept."""
@@ -193,21 +210,6 @@ class StoredTuples:
                         fresh.add(derivation.block.id)
                 fresh.update(route.block.id for route in event.routes if route.is_fresh)
         return fresh
-
-    def _read_segment(
-        self, addresses: Sequence[ReplicaAddress], birth: int | None
-    ) -> pa.RecordBatch:
-        rows = [self._open_replica(address) for address in addresses]
-        at = np.unique(np.concatenate([each.row_positions() for each in rows]))
-        taken = rows[0].batch.take(pa.array(at))
-        names = [name for name in taken.schema.names if not name.startswith("__")]
-        return taken.select(names).append_column(
-            BATCH, pa.repeat(pa.scalar(birth, pa.int64()), len(at))
-        )
-
-    def _open_replica(self, address: ReplicaAddress) -> Any:
-        path = self.store.blocks.folder / address.file
-        return open_replica(str(path), address, self.state.block_files[address.file])
 
     def find_late_tuples(self, stream: int, alias: str, chosen: str) -> dict[int, int | None]:
         """Return by how many microseconds chosen tuples of a stream were late, by number.

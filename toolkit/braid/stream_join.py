@@ -27,11 +27,11 @@ from braid.join_config import (
 from braid.join_run import JoinRun
 from braid.papers.shedding.shed import Shed
 from braid.run_folder_setup import (
-    check_bucket_use,
     check_resumable,
     prepare_run,
     read_settings,
     refuse_closed_run,
+    set_limits,
     stored_settings,
     take_over_unready,
 )
@@ -41,7 +41,6 @@ from braid.sources.stream_source import AnalyzedJoin, StreamSource
 from braid.state_forecast import check_bounded, find_narrow_windows, find_other_watermarks
 from braid.storage.durable_files import Durability
 from braid.storage.remote_medium import is_object_store_url
-from braid.storage.result_retention import parse_retention
 from braid.storage.run_store import RunStore, open_store
 from braid.time_arguments import Time
 from braid.util.durations import Span
@@ -279,11 +278,10 @@ class StreamJoin:
         foreachBatch: Give | None = None,
         keep: Span | None = None,
         landing: str | None = None,
+        trace: Span | None = None,
         **trigger: Any,
     ) -> JoinRun:
-        """Start a run of this join in ``path``, or continue the run that it holds.
-
-        Returns at once, like DataStreamWriter.start().
+        """Start a run of this join in ``path``, or continue the run there. Returns at once.
 
         Parameters
         ----------
@@ -299,17 +297,19 @@ class StreamJoin:
             What a commit survives: "power", a power failure, or "process", the end of the process
             only, which saves some milliseconds a batch. Default: "power".
         foreachBatch
-            Function that is called with the results and number of each committed batch, in order
-            and without gaps. Results are a DataFrame, valid until the function returns, or an Arrow
-            table. The number is recorded after that. After a crash the function is called again
-            with the same number and rows; for exactly once, ignore a number that was processed. The
-            run waits for it and fails with it. A resumed run first delivers remaining batches.
+            Function that gets the results and number of each committed batch, in order and without
+            gaps. Results are a DataFrame, valid until it returns, or an Arrow table. The number is
+            recorded after that. After a crash it gets the same number and rows again; for exactly
+            once, ignore a number that was processed. The run waits for it and fails with it.
         keep
-            How long results are kept, as "30 days", or their maximum total size, as "10 GB".
-            Default: None, forever. Results of 500 batches are removed at once, oldest first, but
-            never before ``foreachBatch`` has them. Events of these batches are trimmed, too.
+            How long results are kept, as "30 days", or their maximum size, as "10 GB". Default:
+            forever. Those of 500 batches are removed at once, oldest first, with their events, but
+            never before ``foreachBatch`` has them.
         landing
             Where a server of Spark Connect lands streams. Default: in ``path`` if it is local.
+        trace
+            How long the tuples of streams that do not end are kept for ``why``, or their size, as
+            "5 GB". Default: None, those that are held only.
         trigger
             Spark's trigger of streams: ``processingTime="1 second"``, ``availableNow=True``.
 
@@ -319,8 +319,7 @@ class StreamJoin:
         """
         give = delivering(foreachBatch)
         store = open_store(path if is_object_store_url(path) else check_folder(path), durability)
-        store.checkpointer.keep = parse_retention(keep)
-        check_bucket_use(store, keep, give is not None and self.source.has_remote_hosts())
+        set_limits(store, keep, trace, give is not None and self.source.has_remote_hosts())
         check_seconds(pace, "pace", LONGEST_PACE)
         trigger = self.source.parse_trigger(trigger)
         self.source.set_landing(landing, store)

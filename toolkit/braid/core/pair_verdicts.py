@@ -260,7 +260,7 @@ def _find_obstacles(pair: PairFacts, run: RunFacts) -> Iterator[tuple[str, Step]
         yield "not served", Step("query", "not served", pair.unserved)
     for alias in incomplete:
         if alias in pair.forgetful:
-            reason = "no tuple that is kept fulfils the condition with it; others may have done so"
+            reason = "no tuple that is kept fulfils the condition; start(trace=...) keeps others"
             yield "unknown", Step(alias, "unknown", reason)
             yield from (("unknown", step) for step in _describe_nearest(pair))
     for part in pair.parts:

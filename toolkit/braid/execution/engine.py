@@ -31,6 +31,7 @@ from braid.execution.early_rows import list_early_rows
 from braid.execution.executor_choice import ExecutionResult
 from braid.execution.executors import Executor
 from braid.execution.pending_touches import PendingTouches
+from braid.execution.traced_rows import add_trace
 from braid.kernels.join_spec import BatchSpec, JoinSpec
 from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.storage.log_entries import FileRef
@@ -229,6 +230,7 @@ class Engine:
         self._note_turn_seconds(outcome, executed - began + self.committing + self.last_commit)
         after = batch_step.commit_batch(self.rules, self.state, work, outcome, epoch, seen())
         after = touched.add_events(self._name_irregular_rows(after, work, outcome))
+        after = add_trace(after, self.store, work, outcome, self.last_epochs)
         snapshot = self.store.states.write_state(after.state)
         ended = self.clock()
         self.committing = ended - executed
@@ -289,9 +291,8 @@ class Engine:
         files += [self.store.irregular.write_early_rows(state.batch, *rows) for rows in early]
         if not files:
             return after
-        *happened, committed = after.events
         written = IrregularRowsWritten(state.batch, tuple(files))
-        return after._replace(events=(*happened, written, committed))
+        return after._replace(events=(*after.events[:-1], written, after.events[-1]))
 
     def _note_turn_seconds(self, outcome: BatchReport, turn: float) -> None:
         """Record the seconds of this batch and of the last commit for load shedding."""

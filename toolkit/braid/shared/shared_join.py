@@ -166,6 +166,7 @@ class SharedJoin(StreamJoin):
         foreachBatch: Give | None = None,
         keep: Span | None = None,
         landing: str | None = None,
+        trace: Span | None = None,
         **trigger: Any,
     ) -> SharedRun:
         """Start a shared run in the folder ``path``, or continue the one in it.
@@ -188,7 +189,8 @@ class SharedJoin(StreamJoin):
             self._set_slice_overhead(
                 measure_slice_overhead() if self._overhead is None else self._overhead
             )
-        run = super().start(path, batches, pace, durability, foreachBatch, keep, landing, **trigger)
+        given = durability, foreachBatch, keep, landing, trace
+        run = super().start(path, batches, pace, *given, **trigger)
         assert isinstance(run, SharedRun)
         return run
 

@@ -7,10 +7,12 @@ wrote.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from braid.core.run_state import FileChecksum, ReplicaAddress
@@ -137,6 +139,29 @@ def open_replica(path: str, address: ReplicaAddress, checksum: FileChecksum) -> 
     Raises DamagedRunError if the file does not match its checksum.
     """
     return open_block_file(path, checksum).read_block(address)
+
+
+def read_replica_tuples(
+    folder: Path, addresses: Iterable[ReplicaAddress], files: Mapping[str, FileChecksum]
+) -> dict[ReplicaAddress, pa.RecordBatch]:
+    """Return the tuples of blocks, each once although several hosts have it.
+
+    They are by the first address of each block: ``addresses`` of the same rows of a segment.
+    """
+    parts: dict[tuple[Any, ...], list[ReplicaAddress]] = {}
+    for address in addresses:
+        parts.setdefault((address.file, address.record_batch, address.rows), []).append(address)
+    return {several[0]: _read_tuples(folder, several, files) for several in parts.values()}
+
+
+def _read_tuples(
+    folder: Path, addresses: Sequence[ReplicaAddress], files: Mapping[str, FileChecksum]
+) -> pa.RecordBatch:
+    """Return the columns of the tuples at several addresses of the same rows."""
+    rows = [open_replica(f"{folder / a.file}", a, files[a.file]) for a in addresses]
+    at = np.unique(np.concatenate([each.row_positions() for each in rows]))
+    taken = rows[0].batch.take(pa.array(at))
+    return taken.select([name for name in taken.schema.names if not name.startswith("__")])
 
 
 def remove_block_files(files: Collection[Path]) -> None:

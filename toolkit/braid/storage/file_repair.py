@@ -44,6 +44,7 @@ def find_repairable(store: RunStore) -> list[RepairableFile]:
         ]
         repairable += [*_find_damaged_results(store), *_find_damaged_sink_logs(store)]
         repairable.extend(_find_damaged_irregular_rows(store))
+        repairable.extend(_find_damaged_traces(store))
     except ValueError:  # log or results/ are damaged, so nothing can be rebuilt from them
         repairable = []
     return [*repairable, *_find_damaged_progress(store)]
@@ -101,6 +102,17 @@ def _find_damaged_irregular_rows(store: RunStore) -> Iterator[RepairableFile]:
                 f"late/{file.name}",
                 "which cannot be rebuilt: run.late() leaves out its rows, and no result needs them",
                 partial(store.irregular.give_up_file, file),
+            )
+
+
+def _find_damaged_traces(store: RunStore) -> Iterator[RepairableFile]:
+    """Yield damaged files of the trace, which can only be removed. No result depends on them."""
+    for file in store.trace.list_committed():
+        if _is_damaged(partial(store.trace.find_file, file)):
+            yield RepairableFile(
+                f"trace/{file.name}",
+                "which cannot be rebuilt: `why` does not know its tuples, and no result needs them",
+                partial(store.trace.remove_file, file),
             )
 
 

@@ -165,8 +165,8 @@ def _list_run_faults(
 ) -> Iterator[str]:
     """Yield a sentence for each fault of a run. ``with_state``: also of its state and blocks.
 
-    Checked in order: log, events, results, Spark's sink log, irregular rows, state and blocks, sink
-    progress, input, checkpoint.
+    Checked in order: log, events, results, Spark's sink log, irregular rows, trace, state and
+    blocks, sink progress, input, checkpoint.
     """
     yield from _list_check_error(store.log.read_new_entries)
     yield from _list_check_error(store.archive.check_file)
@@ -180,6 +180,9 @@ def _list_run_faults(
     irregular = _result_or_error(lambda: [*store.irregular.list_committed()])
     for file in [] if isinstance(irregular, ValueError) else irregular:
         yield from _list_check_error(partial(store.irregular.find_file, file))
+    trace = _result_or_error(lambda: [*store.trace.list_committed()])
+    for part in [] if isinstance(trace, ValueError) else trace:
+        yield from _list_check_error(partial(store.trace.find_file, part))
     for commit in store.log.commits[-1:] if with_state else ():
         state = _result_or_error(partial(store.states.read_state, commit))
         if not isinstance(state, RunState):

@@ -21,8 +21,10 @@ class RetentionPolicy(NamedTuple):
     max_bytes: int | None = None
 
 
-def parse_retention(given: Any) -> RetentionPolicy | None:
-    """Parse a duration or a size; None: all results are retained. Raises ValueError if invalid.
+def parse_retention(given: Any, name: str = "keep") -> RetentionPolicy | None:
+    """Parse a duration or a size; None: there is no limit. Raises ValueError if invalid.
+
+    ``name``: of the argument.
 
     >>> parse_retention("1 day")
     RetentionPolicy(max_age=86400000000, max_bytes=None)
@@ -33,11 +35,11 @@ def parse_retention(given: Any) -> RetentionPolicy | None:
         return None
     try:
         if isinstance(given, str) and _SIZE.fullmatch(given):
-            return RetentionPolicy(max_bytes=parse_memory_limit(given, "keep"))
-        return RetentionPolicy(max_age=parse_duration(given, "keep"))
+            return RetentionPolicy(max_bytes=parse_memory_limit(given, name))
+        return RetentionPolicy(max_age=parse_duration(given, name))
     except ValueError:
         raise ValueError(
-            f"keep is {format_value(given)}; it must be a span as '30 days', or a size as '10 GB'"
+            f"{name} is {format_value(given)}; it must be a span as '30 days', or a size as '10 GB'"
         ) from None
 
 

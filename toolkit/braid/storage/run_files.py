@@ -15,6 +15,7 @@ Layout of the folder::
     results/_spark_metadata/     Spark's log of these files (see spark_sink_log)
     compacted/*.parquet          results of many batches in few files (see result_compactor)
     late/*.parquet               late, untimed and early rows of committed batches
+    trace/*.parquet              tuples of streaming sources, if they are traced (see trace_files)
     commits/000012.json          the log (see manifest_log): a batch, its results and events;
                                  linking the file into place is the commit
     commits/state-000012-*.json  live blocks, addresses of their replicas, placement state

@@ -40,6 +40,7 @@ from braid.storage.sink_progress import SinkProgress
 from braid.storage.spark_checkpoint import SparkCheckpoint
 from braid.storage.state_files import BlockFolder, StateFiles
 from braid.storage.static_input_copy import InputSnapshot
+from braid.storage.trace_files import TraceFiles
 from braid.util.file_system import current_file_system
 
 _OPENING = "opening.jsonl"
@@ -83,6 +84,7 @@ class RunStore:
         self.results = CommittedResults(self.log, self.published, self.compactor)
         self.sink_progress = SinkProgress(medium)
         self.irregular = IrregularFiles(self.log, self.archive)
+        self.trace = TraceFiles(self.log, self.archive)
         named = self.results, self.compactor, self.sink_progress, self.irregular
         self.checkpointer = LogCheckpointer(self.log, self.archive, *named)
         medium.fence = self.log.check_fence
@@ -211,8 +213,7 @@ class RunStore:
     def sweep(self) -> None:
         """Remove temporary files of drivers that were killed before they renamed them."""
         results = self.published.new, self.published.sink_log.folder
-        late = self.irregular.folder
-        folders = (self.path, self.log.folder, *results, self.input.folder, late)
+        folders = self.path, self.log.folder, *results, self.input.folder, self.irregular.folder
         durable_files.remove_temporary_files(folders, self.check_driver)
         self.log.reload_log()
 
@@ -273,8 +274,8 @@ class RunStore:
         with self.results.reading:
             self.lock.check_held()
             if self.force:
-                folders = self.blocks.folder, self.published.new, self.log.folder
-                for folder in (*folders, *self.irregular.list_folders()):
+                rows = *self.irregular.list_folders(), *self.trace.list_folders()
+                for folder in (self.blocks.folder, self.published.new, self.log.folder, *rows):
                     durable_files.fsync_path(folder)
             self.checkpoint.finish_sync()
             self._append_entry(snapshot, named, lines)
@@ -309,6 +310,7 @@ class RunStore:
         self.archive.append_events(happened)
         self.checkpointer.write_if_due()
         self.irregular.remove_expired(self.log.first_retained_batch)
+        self.trace.remove_expired(self.log.first_retained_batch)
 
     def finish_commit(self) -> None:
         """Wait for removals after the last batch, and leave its results linked in results/ only."""
@@ -332,6 +334,7 @@ class RunStore:
         named = self.states.list_live_blocks() | self.states.block_files.keys()
         remove_unnamed_files([self.blocks.folder, self.log.folder], named, self.check_driver)
         self.irregular.remove_unnamed()
+        self.trace.remove_unnamed()
         durable_files.remove_temporary_files([self.log.folder], self.check_driver)
 
     def _remove_unnamed_objects(self, remote: RemoteMedium) -> None:
