@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import braid
 import pyarrow as pa
 import pytest
-from braid import StreamJoin
+from braid import AdaptiveGrid, StreamJoin
 from braid.cli import main
 from braid.core.join_kinds import parse_kind
 from braid.core.pair_verdicts import PairFacts, PartFacts, RunFacts, TupleFacts, judge_pair
@@ -199,9 +200,19 @@ def explain_with_condition(run: Any, on: str, rows: Any) -> Why:
         return answer
 
 
+def test_a_tuple_of_a_grid_is_in_a_block_of_its_hosts_or_in_one_of_several(tmp_path: Path) -> None:
+    run = run_orders(tmp_path, placement=AdaptiveGrid(hosts=8))
+    held = run.why({"o": "id = 7"}, blocks=True)
+    hosts = r"o id 7: block \d+ of o, keys \[\d+, \d+\), of batch 4, on hosts [0-7](, [0-7])+$"
+    assert re.search(hosts, str(held), re.MULTILINE)
+    gone = run.why({"o": "id = 1"}, blocks=True)
+    assert "o id 1: no block holds it now; it came in one of 2 blocks" in gone.blocks
+
+
 @pytest.mark.parametrize("first", [0, 100])
 def test_no_pair_of_a_sound_run_is_a_fault(tmp_path: Path, first: int) -> None:
     """Every combination of random runs of all kinds: none is missing without a reason."""
+    pairs = 0
     for seed in range(first, first + 5):
         case, path = (
             draw_case(seed, ("inner", "left", "full", "semi", "anti")),
@@ -211,6 +222,8 @@ def test_no_pair_of_a_sound_run_is_a_fault(tmp_path: Path, first: int) -> None:
             case.make_join().start(path, batches="batch", durability="process").awaitTermination()
         answer = braid.why(path, {"a": "true", "b": "true"}, limit=40)
         assert "fault" not in {pair.verdict for pair in answer.pairs}, (seed, str(answer))
+        pairs += len(answer.pairs)
+    assert pairs > 1_000
 
 
 def test_a_pair_that_should_be_there_and_one_that_should_not_are_faults() -> None:
@@ -287,6 +300,11 @@ def test_the_command_prints_text_or_json(
     assert "p.amount < o.total  false  120 and 100: misses by 20" in capsys.readouterr().out
     assert main(["why", str(tmp_path / "run"), *rows, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "condition"
+    found = ["--row", "o", "id = 1", "--row", "p", "amount = 80 AND order_id = 1"]
+    assert main(["why", str(tmp_path / "run"), *found, "--blocks"]) == 0
+    shown = capsys.readouterr().out
+    assert "o id 1: block 0 of o, keys [0, 1), of batch 1, on hosts 0 until batch 5" in shown
+    assert "  met in batch 2: block 3 probed block 0 on host 0\n" in shown
     assert main(["why", str(tmp_path / "run"), "--row", "q", "id = 2"]) == 2
     assert capsys.readouterr().err == "braid: there is no stream 'q'; the run joins o, p\n"
 

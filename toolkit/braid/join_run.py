@@ -195,7 +195,13 @@ class JoinRun(EngineRun):
 
         return bundle(self.store.url or self.store.path, file, data, last)
 
-    def why(self, rows: Mapping[str, Selector], limit: int = 20, query: str | None = None) -> Why:
+    def why(
+        self,
+        rows: Mapping[str, Selector],
+        limit: int = 20,
+        query: str | None = None,
+        blocks: bool = False,
+    ) -> Why:
         """Return why tuples are joined in this run, or are not, as ``braid.why`` does.
 
         Spark's session evaluates the parts of the condition that DuckDB cannot.
@@ -203,7 +209,7 @@ class JoinRun(EngineRun):
         from braid.result_explanation import explain_rows
 
         where = self.store.url or self.store.path
-        return explain_rows(where, rows, limit, self._find_session(), query)
+        return explain_rows(where, rows, limit, self._find_session(), query, blocks)
 
     def _find_session(self) -> SparkSession | None:
         return self._spark

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import duckdb
@@ -13,10 +14,12 @@ from braid.answer_check_kinds import has_pending_pairs
 from braid.answer_check_text import quote_text
 from braid.condition_part_values import ConditionParts
 from braid.core.join_kinds import INNER, parse_kind
+from braid.core.narrative import describe_block_place, explain_meeting
 from braid.core.pair_verdicts import PairFacts, PartFacts, RunFacts, TupleFacts
 from braid.core.reserved_columns import CHANGE_TYPE
 from braid.core.run_events import BatchCommitted
 from braid.row_selectors import RowSelector, Selector, parse_selector
+from braid.run_inspector import load_run
 from braid.stored_tuples import BATCH, NUMBER, STRUCT, TIME, StoredTuples
 from braid.time_arguments import UNBOUNDED
 from braid.util.batch_numbers import display_batch_range
@@ -231,6 +234,24 @@ class PairSearch:
                 self._find_nearest_partner(members, numbers, absent),
                 self._find_unserved_reason(facts),
             )
+
+    def describe_blocks(self, tuples: Sequence[TupleFacts]) -> list[str]:
+        """Return which blocks have some tuples, and where each two of these blocks met."""
+        run, lines, ids = load_run(self.stored.store.url or self.stored.store.path), [], []
+        for fact in tuples:
+            stream, chosen = self._aliases.index(fact.alias), self._name_chosen_table(fact.alias)
+            number = self.tuples[fact.alias].index(fact)
+            block = self.stored.find_blocks(stream, fact.alias, chosen).get(number)
+            several = run.list_fresh_blocks(fact.batch, stream) if block is None else [block]
+            if len(several) == 1:
+                ids += several
+                lines.append(describe_block_place(run, fact.label, *several))
+            else:
+                blocks = f"; it came in one of {len(several)} blocks" if several else ""
+                lines.append(f"{fact.label}: no block holds it now{blocks}")
+        for pair in combinations(ids, 2):
+            lines += explain_meeting(run, *pair).splitlines()[1:]
+        return lines
 
     def _find_nearest_partner(
         self, members: Sequence[str], numbers: Sequence[int], absent: Sequence[str]

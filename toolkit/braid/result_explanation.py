@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ class Why:
     - ``seen``: tuples that were chosen, by alias.
     - ``searched``: where tuples were looked for.
     - ``missing``: by alias, why no tuple was chosen.
+    - ``blocks``: which blocks hold the tuples of the nearest combination, and where they met.
     """
 
     verdict: str
@@ -46,6 +47,7 @@ class Why:
     seen: Mapping[str, int]
     searched: str
     missing: Mapping[str, str]
+    blocks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         chosen = ", ".join(f"{count:,} of {alias}" for alias, count in self.seen.items())
@@ -58,7 +60,7 @@ class Why:
         if self.missing:
             return [*self.missing.values()]
         lines = [] if len(self.pairs) == 1 else [self._count_verdicts()]
-        return lines + _describe_nearest_pair(self.pairs[0])
+        return [*lines, *_describe_nearest_pair(self.pairs[0]), *self.blocks]
 
     def _count_verdicts(self) -> str:
         counts = Counter(pair.verdict for pair in self.pairs)
@@ -94,7 +96,11 @@ def _format_step(step: Step, width: int) -> str:
 
 
 def why(
-    path: str | Path, rows: Mapping[str, Selector], limit: int = 20, query: str | None = None
+    path: str | Path,
+    rows: Mapping[str, Selector],
+    limit: int = 20,
+    query: str | None = None,
+    blocks: bool = False,
 ) -> Why:
     """Return why tuples of the run at ``path`` are joined, or are not.
 
@@ -109,11 +115,14 @@ def why(
         Greatest number of tuples of each stream, in order of arrival. Default: 20.
     query
         Name of the query whose results are meant, of a shared run; of others there is none.
+    blocks
+        Whether to say which blocks hold the tuples of the nearest combination, on which hosts, and
+        where they met.
 
     Raises ValueError for an unknown alias, column or query, a condition over several streams,
     invalid SQL, a folder without a committed batch, and for hubs.
     """
-    return explain_rows(path, rows, limit, query=query)
+    return explain_rows(path, rows, limit, query=query, blocks=blocks)
 
 
 def explain_rows(
@@ -122,6 +131,7 @@ def explain_rows(
     limit: int,
     spark: Any = None,
     query: str | None = None,
+    blocks: bool = False,
 ) -> Why:
     """Return the same.
 
@@ -139,7 +149,7 @@ def explain_rows(
         served = find_served_query(store, settings, query)
         of_query = settings if served is None else _restrict_settings(served)
         try:
-            return _explain_state(store, of_query, state, served, rows, limit, spark)
+            return _explain_state(store, of_query, state, served, rows, limit, spark, blocks)
         except (DamagedRunError, FileNotFoundError):
             after = store.last_state()
             if after is None or after.batch == state.batch:
@@ -162,12 +172,17 @@ def _explain_state(
     rows: Mapping[str, Selector],
     limit: int,
     spark: Any,
+    blocks: bool,
 ) -> Why:
     store.fetch_all()
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
         stored = StoredTuples(database, store, settings, state, served)
-        return _explain_chosen_pairs(PairSearch(stored, rows, limit, spark))
+        search = PairSearch(stored, rows, limit, spark)
+        answer = _explain_chosen_pairs(search)
+        if not blocks or not answer.pairs:
+            return answer
+        return replace(answer, blocks=(*search.describe_blocks(answer.pairs[0].tuples),))
 
 
 def _check_aliases(rows: Any, aliases: Sequence[str]) -> None:

@@ -36,6 +36,7 @@ def _add_why_command(commands: Any) -> None:
         "--limit", metavar="N", type=int, default=20, help="rows of each stream (default: 20)"
     )
     why.add_argument("--query", metavar="NAME", help="the query of a shared run")
+    why.add_argument("--blocks", action="store_true", help="say which blocks and hosts have them")
     why.add_argument("--json", action="store_true", help="as a JSON object")
     why.set_defaults(command=_explain_rows)
 
@@ -143,7 +144,7 @@ def _report_dead_runs(options: argparse.Namespace) -> int:
 def _explain_rows(options: argparse.Namespace) -> int:
     from braid.result_explanation import why
 
-    answer = why(options.run, dict(options.row), options.limit, options.query)
+    answer = why(options.run, dict(options.row), options.limit, options.query, options.blocks)
     print(answer.to_json() if options.json else answer)
     return 0
 

@@ -199,6 +199,31 @@ class StoredTuples:
             for address, rows in read_replica_tuples(folder, births, files).items()
         ]
 
+    def find_blocks(self, stream: int, alias: str, chosen: str) -> dict[int, int]:
+        """Return the block that holds a chosen tuple of a stream now, by number.
+
+        ``chosen``: a table with ``__n`` and ``__struct``.
+        """
+        ids = {
+            address: id
+            for (id, _), address in self.state.replica_addresses.items()
+            if self.state.blocks[id].stream == stream
+        }
+        folder, files = self.store.blocks.folder, self.state.block_files
+        parts = [
+            rows.append_column(BATCH, pa.repeat(pa.scalar(ids[address], pa.int64()), rows.num_rows))
+            for address, rows in read_replica_tuples(folder, ids, files).items()
+        ]
+        if not parts:
+            return {}
+        self.database.register(f"__blocks_{stream}", pa.Table.from_batches(parts))
+        rows = self.database.execute(
+            f"SELECT c.{NUMBER}, max(b.{BATCH}) FROM {chosen} c JOIN (SELECT {BATCH}, "
+            f"{self._pack_struct(alias)} AS row FROM __blocks_{stream}) b ON c.{STRUCT} "
+            "IS NOT DISTINCT FROM b.row GROUP BY ALL"
+        ).fetchall()
+        return dict(rows)
+
     def _list_unmerged_blocks(self) -> set[int]:
         """Return the blocks whose tuples came in one batch, as far as events are kept."""
         fresh: set[int] = set()

@@ -107,6 +107,13 @@ class EventIndex:
         self.blocks[block.id] = block
         self.created_in.setdefault(block.id, batch)
 
+    def list_fresh_blocks(self, batch: int | None, stream: int) -> list[int]:
+        """Return the blocks in which the tuples of a stream came in a batch; None: unknown."""
+        plan = None if batch is None else self.plans_by_batch.get(batch)
+        routes = () if plan is None else plan.routes
+        fresh = [r.block.id for r in routes if r.is_fresh and r.block.stream == stream]
+        return [id for id in fresh if self.blocks[id].rows] or fresh
+
     @property
     def stream_names(self) -> tuple[str, ...]:
         """The names of the streams."""

@@ -146,6 +146,15 @@ def describe_block_history(run: EventIndex, id: int) -> str:
     return "\n".join(lines)
 
 
+def describe_block_place(run: EventIndex, label: str, id: int) -> str:
+    """Return which block has a tuple, and on which hosts it is or was. ``label``: the tuple."""
+    block = run.find_block(id)
+    text = plan_sentences.describe_block(block, run.stream_names)
+    gone = run.dropped_in.get(id)
+    until = "" if gone is None else f" until batch {display_batch(gone)}"
+    return f"{label}: block {id} of {text}, on hosts {', '.join(map(str, block.hosts))}{until}"
+
+
 def explain_meeting(run: EventIndex, a: int, b: int) -> str:
     """Return why the tuples of two blocks met, or why not. Raises ValueError for an unknown id."""
     one, two = run.find_block(a), run.find_block(b)
