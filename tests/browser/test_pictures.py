@@ -9,10 +9,12 @@ import pytest
 from braid.core.run_events import BatchCommitted
 from braid.core.touch_events import HostLost
 from braid.run_touches import list_touches
+from braid.simulation.simulator import simulate
 from braid_lab.launches import recorded_runs
 from braid_widgets.base.player import read_bundle
 from braid_widgets.cockpit.view import Cockpit
 from playwright.sync_api import Browser, Page, expect
+from scatter import Scatter
 
 
 @pytest.fixture
@@ -76,6 +78,22 @@ def test_a_host_of_an_active_run_is_lost_with_the_keys_and_outlined_in_the_map(e
         ("epsilon", "", "0.25"),
         ("interval", "", "2"),
     ]
+
+
+def test_a_host_is_selected_and_lost_where_blocks_are_drawn(empty: Page) -> None:
+    *before, last, _ = simulate(Scatter(3), [(3, 2, 4)] * 2, streams=("a", "b", "c"))
+    made = Cockpit([*before, HostLost(last.batch, 1, 4, 40, 800, {0: 30}, 10), last])
+    touches = list_touches(SimpleNamespace(lose=None, adjustable_settings={}), last)
+    values = {"page": {**made.page, "state": "live", "touches": touches}, "palette": made.palette}
+    empty.set_content(f"<style>{Cockpit._css}</style>")
+    empty.evaluate(MODEL, [read_bundle("cockpit"), values])
+    row = empty.locator("[data-target='host:1']")
+    expect(row).to_have_class("failed")
+    row.locator("text").click()
+    expect(row).to_have_class("failed here")
+    empty.locator(".braid-side").get_by_role("button", name="Lose this host").click()
+    (sent,) = empty.evaluate("window.sent.map(({ touch }) => touch).filter(Boolean)")
+    assert sent["selected"] == "host:1"
 
 
 COUNT_RED = """() => {

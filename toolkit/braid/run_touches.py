@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from braid.core.run_events import BatchCommitted
 
-ACTS = "acts with the next batch"
+ACTS, ACTS_LATER = "acts with the next batch", "acts within two batches"
 CHAINS = {"least state": "memory", "fewest comparisons": "cpu", "the cheaper of both": "auto"}
 """Choices of the chain of a shared run (Mem-Opt, CPU-Opt) and their values of ``rebalance``."""
 
@@ -61,7 +61,7 @@ def _list_join_touches(run: Any, last: BatchCommitted | None) -> list[Touch]:
     costs = {
         "interval": f"nothing moves; a batch waits at least as long for the next; {ACTS}",
         "epsilon": f"a new grid moves some of the {stored:,} rows; {ACTS}",
-        "hosts": f"slices of the {stored:,} rows move to other nodes; {ACTS}",
+        "hosts": f"slices of the {stored:,} rows move to other nodes; {ACTS_LATER}",
     }
     touches = [_make_touch("lose", "Lose this host", "host", "press", lose)]
     for name, value in run.adjustable_settings.items():
@@ -141,7 +141,7 @@ def apply_touch(run: Any, request: Mapping[str, Any]) -> str:
         getattr(run, HUB_CALLS[name])(selected.partition(":")[2])
     else:
         _change_slice(run, name, selected, value)
-    return f"Asked for; it {ACTS}."
+    return f"Asked for; it {ACTS_LATER if name == 'hosts' else ACTS}."
 
 
 def _read_number(text: str) -> float:

@@ -33,9 +33,24 @@ class TouchedRun(EmptyBatchRun):
             stored = from_plain(budget, Budget, "the stored budget")
             self._engine.amend_shedder(lambda state: shed.with_budget(state, stored))
         if (settings := self._settings.get("changed_placement")) is not None:
-            self._engine.set_placement(type(self._engine.placement).from_settings(settings))
+            before = self._engine.placement
+            self._engine.set_placement(type(before).from_settings(settings))
+            for name in before.adjustable_settings:
+                after = getattr(self._engine.placement, name)
+                self._report_restored(name, getattr(before, name), after)
         if (interval := self._settings.get("changed_interval")) is not None:
+            self._report_restored("interval", self._pace, interval)
             self._pace = interval
+
+    def _report_restored(self, name: str, first: Any, now: Any) -> None:
+        """Report a restored setting if the process that set it ended before the next batch.
+
+        ``first``: its value at the start of the run.
+        """
+        changes = self.store.events.events_of_type(SettingChanged)
+        reported = [e.after for e in changes if e.name == name] or [first]
+        if now not in (first, reported[-1]):
+            self._report_change(name, reported[-1], now)
 
     def adjust(
         self,

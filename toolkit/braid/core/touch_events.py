@@ -19,6 +19,7 @@ class SettingChanged(Event):
     """
 
     level = INFO
+    retention_key = ("name",)
 
     batch: int
     name: str

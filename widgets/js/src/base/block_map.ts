@@ -20,6 +20,8 @@ export function draw(box: HTMLElement, frame: BlockMapFrame, palette: Palette): 
   const long = WIDE - LEFT - RIGHT;
   const colour = (stream: number) => cycled(palette.streams, stream);
   const most = Math.max(1, ...frame.blocks.rows);
+  const hosts = Array.from({ length: frame.hosts }, (_, host) => frame.stored[host] ?? 0);
+  const groups = hosts.map((rows, host) => addHost(svg, host, rows, row));
   for (const { block, host, stream, first, last, rows } of records(frame.blocks)) {
     const shape = {
       x: LEFT + first * long,
@@ -30,15 +32,25 @@ export function draw(box: HTMLElement, frame: BlockMapFrame, palette: Palette): 
       "fill-opacity": 0.3 + 0.7 * Math.sqrt(rows / most),
     };
     const words = `block ${block}: ${count(rows)} tuples of ${frame.streams[stream]} on host ${host}`;
-    titled(make(svg, "rect", shape), words);
+    titled(make(groups[host] ?? svg, "rect", shape), words);
   }
-  for (let host = 0; host < frame.hosts; host++) drawHost(svg, frame, host, row, long);
+  groups.forEach((group, host) => {
+    drawHost(group, frame, host, row, long);
+  });
   const [old = "", young = ""] = frame.ends;
   make(svg, "text", { x: LEFT, y: floor + 16, class: "muted" }, `← ${old}`);
   const end = { x: LEFT + long, y: floor + 16, class: "muted", "text-anchor": "end" };
   make(svg, "text", end, `${young} →`);
   const entries = frame.streams.map((text, stream) => ({ text, colour: colour(stream) }));
   legend(svg, entries, WIDE - 42, TOP + 12, 18);
+}
+
+/** The row of a host, which can be selected: the blocks that it holds come into it. */
+function addHost(svg: Element, host: number, rows: number, row: number): Element {
+  const group = make(svg, "g", { "data-target": `host:${host}` });
+  group.dataset.text = `Host ${host}: ${count(rows)} rows`;
+  make(group, "rect", { x: 2, y: TOP + host * row - 1.5, width: WIDE - 87, height: row });
+  return group;
 }
 
 /** A host's number, and at the right what it stores, on the scale of all. */

@@ -335,7 +335,8 @@ export class Cockpit {
   private under(event: MouseEvent) {
     for (const { element, targets } of this.map.targets) {
       const { left, top } = element.getBoundingClientRect();
-      if (event.target === element) return hit(targets, event.clientX - left, event.clientY - top);
+      if (!element.contains(event.target as Node)) continue;
+      return hit(targets, event.clientX - left, event.clientY - top);
     }
     return undefined;
   }

@@ -29,20 +29,32 @@ interface View<Frame> {
   close(): void;
 }
 
+/** What an element of a drawing selects. It is as large as the element, wherever that is. */
+const targetOf = ({ dataset: { target = "", text = "" } }: SVGElement): Target => {
+  const far = Number.MAX_SAFE_INTEGER;
+  return { name: target, text, box: { x: -far, y: -far, wide: 2 * far, tall: 2 * far } };
+};
+
 type Draw<Frame> = (box: HTMLElement, frame: Frame, palette: Palette, glide: number) => void;
 
 /** A map that is drawn once for each batch. */
 const drawn =
   <Frame>(draw: Draw<Frame>) =>
-  (pane: HTMLElement, _: Theme, palette: Palette): View<Frame> => {
+  (pane: HTMLElement, theme: Theme, palette: Palette): View<Frame> => {
     const box = add(pane, "div", "braid-drawn");
     let shown: Frame | undefined;
+    const named = () => [...box.querySelectorAll<SVGElement>("[data-target]")];
     return {
-      targets: [],
-      draw: (frame, _before, time) => {
-        if (frame === shown) return;
+      get targets() {
+        return named().map((element) => ({ element, targets: [targetOf(element)] }));
+      },
+      draw: (frame, _before, time, selected) => {
+        if (frame !== shown) draw(box, frame, palette, time < 1 ? 400 : 0);
         shown = frame;
-        draw(box, frame, palette, time < 1 ? 400 : 0);
+        for (const { dataset, classList } of named()) {
+          classList.toggle("here", dataset.target === selected);
+          classList.toggle("failed", theme.failed.has(dataset.target ?? ""));
+        }
       },
       close: () => box.replaceChildren(),
     };
