@@ -8,15 +8,15 @@ from braid.core.run_state import FileChecksum
 from braid.join_run import JoinRun
 from braid.storage.object_store import open_object_store
 from braid.storage.run_store import open_store
-from object_store_driver import WANTED, join
+from object_store_driver import WANTED, make_join
 from oracle import describe_difference, result_ids
 
 
-def start(url: str, **more: Any) -> JoinRun:
-    return join().start(url, batches="batch", **more)
+def start_run(url: str, **more: Any) -> JoinRun:
+    return make_join().start(url, batches="batch", **more)
 
 
-def ends_equal(run: JoinRun) -> None:
+def check_end(run: JoinRun) -> None:
     assert run.awaitTermination()
     assert describe_difference(result_ids(run.results()), WANTED) == ""
 

@@ -77,7 +77,7 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def fsync(_: int) -> None:
+def skip_fsync(_: int) -> None:
     """Do nothing, because no test cuts the power.
 
     Tests of durability watch the calls themselves. All others need not wait for a disk that two
@@ -85,7 +85,7 @@ def fsync(_: int) -> None:
     """
 
 
-os.fsync = fsync  # type: ignore[assignment]
+os.fsync = skip_fsync  # type: ignore[assignment]
 
 HERE = Path(__file__).parent
 FOLDERS = ("spark", "browser", "notebooks", "connect", "unit")
@@ -154,16 +154,16 @@ def tell_stuck(stderr: int, test: str) -> None:
             subprocess.run(["jstack", "-l", str(child.pid)], stdout=stderr, stderr=stderr)
 
 
-def folder_of(item: pytest.Item) -> str:
+def find_folder(item: pytest.Item) -> str:
     inside = item.path.is_relative_to(HERE)  # otherwise a doctest
     return item.path.relative_to(HERE).parts[0] if inside else "unit"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: (FOLDERS.index(folder_of(item)), item.path.stem not in SLOW))
+    items.sort(key=lambda item: (FOLDERS.index(find_folder(item)), item.path.stem not in SLOW))
     for item in items:
-        item.add_marker(folder_of(item))
-        if folder_of(item) == "browser" and os.environ.get("BRAID_NO_BROWSER"):
+        item.add_marker(find_folder(item))
+        if find_folder(item) == "browser" and os.environ.get("BRAID_NO_BROWSER"):
             item.add_marker(pytest.mark.skip(reason="BRAID_NO_BROWSER is set"))
 
 
@@ -243,9 +243,9 @@ def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int
     """Yield the folder of the Jupyter spec of forked kernels, and the process they are forked
     from.
     """
-    from forked_kernels import forking
+    from forked_kernels import fork_kernels
 
-    with forking(folder := tmp_path_factory.mktemp("kernels")) as process:
+    with fork_kernels(folder := tmp_path_factory.mktemp("kernels")) as process:
         yield folder, process.pid
 
 

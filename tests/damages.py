@@ -13,23 +13,23 @@ def flip_a_bit(file: Path, rng: random.Random) -> None:
     file.write_bytes(body)
 
 
-def cut(file: Path, rng: random.Random) -> None:
+def truncate_file(file: Path, rng: random.Random) -> None:
     file.write_bytes(file.read_bytes()[: rng.randrange(file.stat().st_size)])
 
 
-def zero(file: Path, rng: random.Random) -> None:
+def zero_file(file: Path, rng: random.Random) -> None:
     file.write_bytes(bytes(file.stat().st_size))
 
 
-def remove(file: Path, rng: random.Random) -> None:
+def remove_file(file: Path, rng: random.Random) -> None:
     file.unlink()
 
 
 DAMAGES: Mapping[str, Callable[[Path, random.Random], None]] = {
     "flip": flip_a_bit,
-    "cut": cut,
-    "zero": zero,
-    "remove": remove,
+    "cut": truncate_file,
+    "zero": zero_file,
+    "remove": remove_file,
 }
 
 

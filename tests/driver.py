@@ -26,7 +26,7 @@ from braid.spark_session import session
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
 from input_splitting import hooked_splitter
-from oracle import frames, tables, wait_until
+from oracle import create_frames, make_tables, wait_until
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from scatter import Scatter
@@ -39,7 +39,7 @@ SPECULATING = {
 """Settings that start a second attempt of a task after one second."""
 ON = "abs(a.n - b.n) <= 30 AND b.k <> a.k"
 WINDOWS = {"a": 300, "b": 250}
-STREAMS = tables("ab", {"a": 300, "b": 400}, seed=31, batches=8)
+STREAMS = make_tables("ab", {"a": 300, "b": 400}, seed=31, batches=8)
 
 
 class Run(msgspec.Struct):
@@ -74,14 +74,14 @@ class Run(msgspec.Struct):
     def begin(self, spark: SparkSession) -> Any:
         if self.verb == "hub":
             return hub_cases.hub_blocked_before_commit(spark, self.folder)
-        streams = frames(spark, STREAMS)
+        streams = create_frames(spark, STREAMS)
         if self.verb == "resume":
             return StreamJoin.resume(self.folder, streams, executor=self.way)
-        join = joined(streams, self.fraction, self.way, **self.more)
+        join = make_join(streams, self.fraction, self.way, **self.more)
         return join.start(self.folder, batches="batch")
 
 
-def joined(
+def make_join(
     streams: Any, fraction: float | None = None, way: str = "auto", **more: Any
 ) -> StreamJoin:
     """Return the join that all drivers run."""
@@ -92,23 +92,23 @@ def joined(
     )
 
 
-def hold(runs: list[Run]) -> None:
+def hold_commits(runs: list[Run]) -> None:
     commit, held = RunStore.commit_batch, {run.folder: run for run in runs if run.held is not None}
 
-    def holding(store: RunStore, number: int, *given: Any) -> None:
+    def hold_commit(store: RunStore, number: int, *given: Any) -> None:
         run = held.get(str(store.path))
         if run is not None and number == run.held:
             run.mark.touch()
             threading.Event().wait()
         commit(store, number, *given)
 
-    RunStore.commit_batch = holding  # type: ignore[method-assign]
+    RunStore.commit_batch = hold_commit  # type: ignore[method-assign]
 
 
 def hold_input(runs: list[Run]) -> AbstractContextManager[None]:
     held = {run.folder: run for run in runs if run.cuts is not None}
 
-    def before(folder: Path, number: int) -> None:
+    def wait_at_batch(folder: Path, number: int) -> None:
         run = held.get(str(folder.parent))
         if run is not None and number == run.cuts:
             wait_until(
@@ -118,17 +118,17 @@ def hold_input(runs: list[Run]) -> AbstractContextManager[None]:
             run.mark.touch()
             threading.Event().wait()
 
-    return hooked_splitter(before)
+    return hooked_splitter(wait_at_batch)
 
 
-def stall(one: Run) -> None:
+def stall_task(one: Run) -> None:
     """Make the first attempt of a task in batch ``stalls`` of a run wait after writing all its
     files.
     """
     mark = one.stalled
 
-    def stalling(stage: Callable[[BatchSpec], Stage], batch: BatchSpec) -> Stage:
-        def run(given: Iterable[Any]) -> Iterator[Any]:
+    def stall_stage(stage: Callable[[BatchSpec], Stage], batch: BatchSpec) -> Stage:
+        def run_stage(given: Iterable[Any]) -> Iterator[Any]:
             done = [*whole(given)]
             task = TaskContext.get()
             if task is not None and not task.partitionId() and not task.attemptNumber():
@@ -137,22 +137,22 @@ def stall(one: Run) -> None:
             yield from done
 
         whole = stage(batch)
-        return run if (batch.spec.folder, batch.batch) == (one.folder, one.stalls) else whole
+        return run_stage if (batch.spec.folder, batch.batch) == (one.folder, one.stalls) else whole
 
     for name in ("single_stage", "join_stage"):
-        setattr(engine, name, partial(stalling, getattr(engine, name)))
+        setattr(engine, name, partial(stall_stage, getattr(engine, name)))
 
 
 def main(told: str, master: str = "") -> None:
     runs = msgspec.json.decode(told, type=list[Run])
-    hold(runs)
+    hold_commits(runs)
     alike = {"spark_executor_extraJavaOptions": os.environ.get("SPARK_DAEMON_JAVA_OPTS", "")}
     if master:
         alike |= SPECULATING
         engine._SHORT = -1.0  # run small batches as Spark stages too
     for run in runs:
         if run.stalls is not None:
-            stall(run)
+            stall_task(run)
     spark = session(cores=2, master=master or None, **alike)
     waiting = [run for run in runs if {run.held, run.cuts} != {None} or run.verb == "hub"]
     with hold_input(runs):

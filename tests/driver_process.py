@@ -12,7 +12,7 @@ import msgspec
 from oracle import wait_until
 
 
-def parents() -> dict[int, int]:
+def list_parents() -> dict[int, int]:
     """Return the parent of every live process, from /proc, without zombies."""
     found = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
@@ -25,14 +25,14 @@ def parents() -> dict[int, int]:
     return found
 
 
-def descendants(pid: int) -> set[int]:
-    tree, family = parents(), {pid}
+def list_descendants(pid: int) -> set[int]:
+    tree, family = list_parents(), {pid}
     while more := {p for p, parent in tree.items() if parent in family} - family:
         family |= more
     return family - {pid}
 
 
-def launch(log: Path, *runs: driver.Run, master: str = "") -> subprocess.Popen[bytes]:
+def launch_driver(log: Path, *runs: driver.Run, master: str = "") -> subprocess.Popen[bytes]:
     """Start a driver of these runs in a separate process, with its output in a file."""
     program = Path(driver.__file__)
     root = program.parent.parent
@@ -46,11 +46,11 @@ def launch(log: Path, *runs: driver.Run, master: str = "") -> subprocess.Popen[b
         )
 
 
-def kill(process: subprocess.Popen[bytes], log: Path) -> None:
+def kill_driver(process: subprocess.Popen[bytes], log: Path) -> None:
     """Kill the driver with signal 9; its JVM and workers then end by themselves."""
-    family = descendants(process.pid)
+    family = list_descendants(process.pid)
     assert process.poll() is None, f"the driver ended before it could be killed: {log.read_text()}"
     process.kill()
     process.wait()
     assert len(family) >= 2
-    wait_until(lambda: not family & parents().keys(), "end of the JVM that lost its driver")
+    wait_until(lambda: not family & list_parents().keys(), "end of the JVM that lost its driver")

@@ -9,13 +9,13 @@ import duckdb
 
 
 @cache
-def _database() -> duckdb.DuckDBPyConnection:
-    atexit.register(_database.cache_clear)  # otherwise it is reported as a leak
+def _open_database() -> duckdb.DuckDBPyConnection:
+    atexit.register(_open_database.cache_clear)  # otherwise it is reported as a leak
     found = duckdb.connect()
     found.execute("SET GLOBAL TimeZone = 'UTC'")  # for every later cursor
     return found
 
 
-def duck() -> duckdb.DuckDBPyConnection:
+def connect_duckdb() -> duckdb.DuckDBPyConnection:
     """Return a separate connection in UTC, with its own registered tables."""
-    return _database().cursor()
+    return _open_database().cursor()

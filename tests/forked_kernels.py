@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 
-def connect() -> socket.socket:
+def open_socket() -> socket.socket:
     return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 def stand_for(asked: str, *arguments: str) -> None:
     """Request a kernel with this process's environment, folder and streams, and end with it."""
-    with connect() as kernel:
+    with open_socket() as kernel:
         kernel.connect(asked)
         told = json.dumps([dict(os.environ), os.getcwd(), arguments]).encode()
         socket.send_fds(kernel, [told], [0, 1, 2])
@@ -38,12 +38,12 @@ def stand_for(asked: str, *arguments: str) -> None:
         kernel.recv(1)
 
 
-def serve(number: str) -> None:
+def serve_kernels(number: str) -> None:
     import select
 
     sys.path.pop(0)  # the folder of this file
     with socket.socket(fileno=int(number)) as listening:
-        imported()
+        import_modules()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the requester waits for its kernel
         while sys.stdin not in (ready := select.select([listening, sys.stdin], [], [])[0]):
             assert ready
@@ -57,7 +57,7 @@ def serve(number: str) -> None:
     os._exit(0)  # finalizing the imported modules takes a second
 
 
-def imported() -> None:
+def import_modules() -> None:
     """Import everything that notebooks import, and more."""
     import gc
     from importlib import import_module
@@ -96,16 +96,16 @@ def become_kernel(asked: socket.socket) -> None:
     os.chdir(folder)
     asked.send(str(os.getpid()).encode())
 
-    def end() -> None:
+    def end_group() -> None:
         asked.recv(1)
         os.killpg(0, signal.SIGKILL)
 
-    threading.Thread(target=end, daemon=True).start()
+    threading.Thread(target=end_group, daemon=True).start()
     launch_new_instance([*arguments, "--IPKernelApp.parent_handle=1"])
 
 
 @contextmanager
-def forking(folder: Path) -> Iterator[Popen[bytes]]:
+def fork_kernels(folder: Path) -> Iterator[Popen[bytes]]:
     """Yield the process that kernels are forked from.
 
     Their spec is in this folder; JUPYTER_PATH must name it.
@@ -117,7 +117,7 @@ def forking(folder: Path) -> Iterator[Popen[bytes]]:
     secret = {"supported_encryption": ["curve"]}
     told = dict(argv=command, display_name="Python 3", language="python", metadata=secret)
     (spec / "kernel.json").write_text(json.dumps(told))
-    with connect() as listening:
+    with open_socket() as listening:
         listening.bind(str(folder / "asked"))
         listening.listen()
         number = listening.fileno()
@@ -132,4 +132,4 @@ def forking(folder: Path) -> Iterator[Popen[bytes]]:
 
 
 if __name__ == "__main__":
-    (serve if len(sys.argv) == 2 else stand_for)(*sys.argv[1:])
+    (serve_kernels if len(sys.argv) == 2 else stand_for)(*sys.argv[1:])

@@ -27,8 +27,8 @@ from braid.storage.hub_files import read_hub_state
 from braid.storage.run_store import RunStore
 from braid.storage.static_input_copy import InputSnapshot
 from braid.util.durations import UNITS
-from duck import duck
-from input_splitting import cut
+from duck import connect_duckdb
+from input_splitting import split_input
 
 if TYPE_CHECKING:
     from braid.hub.hub_run import HubRun
@@ -68,11 +68,11 @@ NETWORK = Network(
 AT = {"flights": "F", "checkins": "C", "baggage": "B"}
 
 
-def tables(seed: int) -> dict[str, pa.Table]:
+def make_hub_tables(seed: int) -> dict[str, pa.Table]:
     """Return tuples whose event time advances by a minute per batch."""
     rng = random.Random(seed)
 
-    def made(stream: str, count: int) -> pa.Table:
+    def make_table(stream: str, count: int) -> pa.Table:
         rows = []
         for id in range(count):
             at = int(rng.random() * BATCHES * 60 * SECOND)
@@ -94,13 +94,13 @@ def tables(seed: int) -> dict[str, pa.Table]:
         return pa.Table.from_pylist(rows, schema)
 
     return {
-        "flights": made("flights", 120),
-        "checkins": made("checkins", 160),
-        "baggage": made("baggage", 90),
+        "flights": make_table("flights", 120),
+        "checkins": make_table("checkins", 160),
+        "baggage": make_table("baggage", 90),
     }
 
 
-def expected(
+def expect_rows(
     data: Mapping[str, pa.Table],
     sql: str,
     first: int = 0,
@@ -115,7 +115,7 @@ def expected(
     than ``complete``. For a query with a SLIDE it has the matches at its ticks.
     """
     query = parse_stream_query(sql, SCHEMAS, "ts")
-    db = duck()
+    db = connect_duckdb()
     for name, rows in data.items():
         db.register(name, rows)
     aliases = query.aliases
@@ -198,7 +198,7 @@ def _at_every_tick(
     )
 
 
-def frames(spark: SparkSession, data: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
+def create_frames(spark: SparkSession, data: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
     """Return the tuples as static frames, with the column that numbers their batches."""
     return {
         s: spark.createDataFrame(rows.to_pandas()).selectExpr(
@@ -248,7 +248,7 @@ class SteppedHub:
     ) -> None:
         if not (folder / "input").exists():
             ArrowReplay(data, dict.fromkeys(data, "ts"), "batch").write_input(folder / "input")
-            cut(folder / "input")
+            split_input(folder / "input")
         copied = InputSnapshot(folder / "input")
         schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
         reader = ArrowStreamReader(schemas, "ts", copied, BATCHES)
@@ -340,15 +340,15 @@ def run_scripted_hub(
 
     joined = HubRun._join_batch
 
-    def scripted(run: HubRun, frame: Any, epoch: int) -> None:
+    def run_script(run: HubRun, frame: Any, epoch: int) -> None:
         if epoch == 0 and run.state.epoch < 0 and -1 in script:
             script.pop(-1)(run)
         joined(run, frame, epoch)
         if epoch in script:
             script.pop(epoch)(run)
 
-    monkeypatch.setattr(HubRun, "_join_batch", scripted)
-    run = QueryHub(frames(spark, data), "ts", **settings).start(path, batches="batch")
+    monkeypatch.setattr(HubRun, "_join_batch", run_script)
+    run = QueryHub(create_frames(spark, data), "ts", **settings).start(path, batches="batch")
     run.awaitTermination()
     return run
 
@@ -362,13 +362,13 @@ def hub_blocked_before_commit(spark: SparkSession, folder: str) -> HubRun:
 
     append, joined = HubLog.append_state, HubRun._join_batch
 
-    def holding(log: HubLog, state: HubState, happened: Any) -> None:
+    def hold_commit(log: HubLog, state: HubState, happened: Any) -> None:
         if any(q.name == "cut off" for q in state.queries):
             Path(f"{folder}.held").touch()
             threading.Event().wait()
         append(log, state, happened)
 
-    def scripted(run: HubRun, frame: Any, epoch: int) -> None:
+    def run_script(run: HubRun, frame: Any, epoch: int) -> None:
         if epoch == 0:
             run.submit(WIDE, "wide")
             run.submit(THREE, "three")
@@ -376,5 +376,5 @@ def hub_blocked_before_commit(spark: SparkSession, folder: str) -> HubRun:
         if epoch == 1:
             run.submit(LONG, "cut off")
 
-    HubLog.append_state, HubRun._join_batch = holding, scripted  # type: ignore[method-assign]
-    return QueryHub(frames(spark, tables(5)), "ts").start(folder, batches="batch")
+    HubLog.append_state, HubRun._join_batch = hold_commit, run_script  # type: ignore[method-assign]
+    return QueryHub(create_frames(spark, make_hub_tables(5)), "ts").start(folder, batches="batch")

@@ -54,8 +54,8 @@ class KindQuery:
             f"{s} [RANGE {'UNBOUNDED' if w is None else f'{w} SECONDS'}] {s[0]}"
             for s, w in zip(SIDES, self.windows, strict=True)
         )
-        on = ["f.num = c.flight", *_bounds(self.on)] + ["f.x <> c.x"] * self.differs
-        where = _bounds(self.where)
+        on = ["f.num = c.flight", *_format_bounds(self.on)] + ["f.x <> c.x"] * self.differs
+        where = _format_bounds(self.where)
         select = "f.id" if self.how in ("semi", "anti") else "f.id, c.id AS c"
         if self.is_nested:
             test = "EXISTS" if self.how == "semi" else "NOT EXISTS"
@@ -80,7 +80,7 @@ class KindQuery:
         )
 
 
-def _bounds(below: tuple[int | None, int | None]) -> list[str]:
+def _format_bounds(below: tuple[int | None, int | None]) -> list[str]:
     return [f"{s[0]}.x < {n}" for s, n in zip(SIDES, below, strict=True) if n is not None]
 
 

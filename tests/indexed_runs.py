@@ -18,7 +18,7 @@ Ids = Counter[tuple[int, ...]]
 
 
 def make_table(draw: random.Random, rows: int, spread: int = 6) -> pa.Table:
-    def column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    def make_column(values: list[Any], kind: pa.DataType) -> pa.Array:
         return pa.array([draw.choice([None, *values]) for _ in range(rows)], kind)
 
     numbers = [*range(spread)]
@@ -26,17 +26,17 @@ def make_table(draw: random.Random, rows: int, spread: int = 6) -> pa.Table:
     return pa.table(
         {
             "id": pa.array(range(rows)),
-            "k": column(numbers, pa.int64()),
-            "v": column(numbers, pa.int32()),
-            "w": column(numbers, pa.int32()),
-            "f": column(floats, pa.float64()),
-            "s": column(["", "a", "ab", "b", "ä"], pa.string()),
-            "t": column([n * 1_000_000 for n in numbers], pa.timestamp("us")),
+            "k": make_column(numbers, pa.int64()),
+            "v": make_column(numbers, pa.int32()),
+            "w": make_column(numbers, pa.int32()),
+            "f": make_column(floats, pa.float64()),
+            "s": make_column(["", "a", "ab", "b", "ä"], pa.string()),
+            "t": make_column([n * 1_000_000 for n in numbers], pa.timestamp("us")),
         }
     )
 
 
-def run(folder: Path, on: str, *streams: pa.Table, **more: Any) -> tuple[Ids, int]:
+def run_indexed(folder: Path, on: str, *streams: pa.Table, **more: Any) -> tuple[Ids, int]:
     """Return the results and the number of pairs compared."""
     names = dict(zip("abc", streams, strict=False))
     done = StreamJoin(names, on, check=True, **more).start(str(folder / "run"), batches=4)

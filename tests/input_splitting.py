@@ -23,14 +23,14 @@ def hooked_splitter(before: Callable[[Path, int], None]) -> Iterator[None]:
     """
     real, begun = StagedStream.write_micro_batch, set[tuple[Path, int]]()
 
-    def cut(stream: StagedStream, number: int, force: bool) -> FileChecksum:
+    def write_hooked(stream: StagedStream, number: int, force: bool) -> FileChecksum:
         if (turn := (stream.folder.parent, number)) not in begun:
             begun.add(turn)
             before(*turn)
         return real(stream, number, force)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StagedStream, "write_micro_batch", cut)
+        patch.setattr(StagedStream, "write_micro_batch", write_hooked)
         yield
 
 
@@ -50,23 +50,23 @@ class SplitterGate:
         """Block the splitting inside the ``with`` block."""
         real = InputSnapshot.request_stop
 
-        def leave(copied: InputSnapshot) -> None:
+        def release_and_stop(copied: InputSnapshot) -> None:
             real(copied)
             self.gone.set()
 
         with hooked_splitter(self), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(InputSnapshot, "request_stop", leave)
+            patch.setattr(InputSnapshot, "request_stop", release_and_stop)
             yield
 
 
-def failing(number: int) -> Callable[[Path, int], None]:
+def fail_at(number: int) -> Callable[[Path, int], None]:
     """Return a hook that raises "disk full" at a micro-batch."""
 
-    def fail(folder: Path, at: int) -> None:
+    def raise_disk_full(folder: Path, at: int) -> None:
         if at == number:
             raise OSError(28, "No space left on device")
 
-    return fail
+    return raise_disk_full
 
 
 def stage_streams(folder: Path, streams: Mapping[str, pa.Table]) -> None:
@@ -77,7 +77,7 @@ def stage_streams(folder: Path, streams: Mapping[str, pa.Table]) -> None:
         write_stream(rows.drop_columns(["batch"]), numbers, count, folder, alias)
 
 
-def cut(folder: Path) -> InputSnapshot:
+def split_input(folder: Path) -> InputSnapshot:
     """Write everything to a folder, as files of micro-batches."""
     copied = InputSnapshot(folder)
     copied.write_checksums(False)
@@ -85,7 +85,7 @@ def cut(folder: Path) -> InputSnapshot:
     return copied
 
 
-def left(run: Path) -> dict[str, Any]:
+def list_input(run: Path) -> dict[str, Any]:
     """Return the contents of a run's input: whole streams, and the numbers of split files by
     stream.
     """
@@ -98,6 +98,6 @@ def left(run: Path) -> dict[str, Any]:
     return {"whole": sorted(f.stem for f in folder.glob("*.arrow")), "cut": cut}
 
 
-def threads() -> list[str]:
+def list_threads() -> list[str]:
     """Return the names of splitting threads."""
     return [t.name for t in threading.enumerate() if t.name == "braid-input"]

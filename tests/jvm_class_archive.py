@@ -17,12 +17,14 @@ def main(file: str) -> None:
     import driver
     from braid.spark_session import session
     from braid.stream_join import StreamJoin
-    from oracle import frames
+    from oracle import create_frames
     from scatter import Scatter
 
     spark = session(cores=2)
     with tempfile.TemporaryDirectory() as folder:
-        join = StreamJoin(frames(spark, driver.STREAMS), driver.ON, Scatter(), executor="spark")
+        join = StreamJoin(
+            create_frames(spark, driver.STREAMS), driver.ON, Scatter(), executor="spark"
+        )
         run = join.start(folder, batches=2)
         run.awaitTermination()
         run.results().count()

@@ -38,7 +38,7 @@ def check_kept(seed: int, folder: Path) -> None:
     streams = {alias: make_stream_table(tuples, stream) for stream, alias in enumerate("abc")}
     delivered: list[tuple[int, tuple[int | None, ...]]] = []
 
-    def give(results: pa.Table, batch: int) -> None:
+    def collect_rows(results: pa.Table, batch: int) -> None:
         for row in results.to_pylist():
             delivered.append((batch, tuple(s and s["id"] for s in row.values())))
 
@@ -47,7 +47,7 @@ def check_kept(seed: int, folder: Path) -> None:
     patched = patch("braid.arrow_join.make_executor", lambda way: AlternatingExecutor())
     with patched if draw.random() < 0.6 else nullcontext():
         join = StreamJoin(streams, ON, placement, span, "ts", check=True, how=how)
-        run = join.start(folder, batches="batch", durability="process", foreachBatch=give)
+        run = join.start(folder, batches="batch", durability="process", foreachBatch=collect_rows)
     run.awaitTermination()
     model = run_join(
         [t._replace(meets=_can_meet(t)) for t in tuples], _make_rules(tuples, preserved, window)
@@ -69,11 +69,11 @@ def _can_meet(t: Tuple) -> bool:
 
 
 def _make_rules(tuples: list[Tuple], preserved: tuple[int, ...], window: int | None) -> JoinRules:
-    def holds(a: Tuple, b: Tuple, c: Tuple) -> bool:
+    def can_join(a: Tuple, b: Tuple, c: Tuple) -> bool:
         keys = Counter(t.values["k"] for t in (a, b, c))
         return len(keys) == 1 and bool(a.values["n"] <= c.values["n"])
 
     span = None if window is None else window * SECOND
     ends = tuple(max([t.batch for t in tuples if t.stream == s], default=-1) for s in range(3))
     rules: dict[str, Any] = {"how": preserved, "ahead": 86_400 * SECOND, "ends": ends}
-    return JoinRules(holds, reach_of_windows([span] * 3), **rules)
+    return JoinRules(can_join, reach_of_windows([span] * 3), **rules)

@@ -48,20 +48,20 @@ def _has(*names: str) -> Callable[[Mapping[str, Any]], bool]:
     return lambda values: all(values[name] is not None for name in names)
 
 
-def _equal(a: Tuple, b: Tuple) -> bool:
+def _match_keys(a: Tuple, b: Tuple) -> bool:
     return bool(a.values["k"] == b.values["k"])
 
 
 CONDITIONS = (
-    Condition("a.k = b.k", _equal, (_has("k"), _has("k"))),
+    Condition("a.k = b.k", _match_keys, (_has("k"), _has("k"))),
     Condition(
         "a.k = b.k AND a.n > 2",
-        _equal,
+        _match_keys,
         (lambda v: _has("k", "n")(v) and v["n"] > 2, _has("k")),
     ),
     Condition(
         "a.k = b.k AND b.n > 2 AND a.n < 9",
-        _equal,
+        _match_keys,
         (lambda v: _has("k", "n")(v) and v["n"] < 9, lambda v: _has("k", "n")(v) and v["n"] > 2),
     ),
     Condition(
@@ -78,7 +78,7 @@ CONDITIONS = (
     ),
     Condition(
         "a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL 5 SECONDS AND a.ts + INTERVAL 20 SECONDS",
-        _equal,
+        _match_keys,
         (_has("k"), _has("k")),
         ((0, 20), (5, 0)),
     ),
@@ -87,7 +87,7 @@ CONDITIONS = (
         lambda a, b: (
             _has("n")(a.values)
             and _has("n")(b.values)
-            and _equal(a, b)
+            and _match_keys(a, b)
             and (a.values["n"] + b.values["n"]) % 3 == 0
         ),
         (_has("k"), _has("k")),
@@ -188,13 +188,13 @@ class KindCase:
         """Return the bounds of event times in microseconds."""
         windows = [(self.windows or {}).get(alias) for alias in "ab"]
 
-        def bound(i: int, j: int) -> int | None:
+        def find_bound(i: int, j: int) -> int | None:
             implied = self.condition.reach[i][j]
             given = None if windows[i] is None else windows[i] * SECOND - 1
             limits = [given, None if implied is None else implied * SECOND]
             return min((limit for limit in limits if limit is not None), default=None)
 
-        return ((0, bound(0, 1)), (bound(1, 0), 0))
+        return ((0, find_bound(0, 1)), (find_bound(1, 0), 0))
 
 
 def draw_case(seed: int, hows: tuple[str, ...] = ("left", "right", "full", "anti")) -> KindCase:
@@ -268,7 +268,7 @@ def run_case(
     delivered: dict[int, list[tuple[Any, ...]]] = {}
     left = set(case.failing)
 
-    def give(results: Any, batch: int) -> None:
+    def collect_rows(results: Any, batch: int) -> None:
         rows = results.toArrow() if streams else results
         delivered[batch] = [*map(partial(_list_ids, case.how), rows.to_pylist())]
         if batch in left:
@@ -278,7 +278,7 @@ def run_case(
     for _ in range(len(case.failing) + 1):
         with case.choose_executor():
             run = case.make_join(streams, executor).start(
-                folder, batches="batch", durability="process", foreachBatch=give
+                folder, batches="batch", durability="process", foreachBatch=collect_rows
             )
         try:
             run.awaitTermination()

@@ -61,17 +61,19 @@ class LocalRun:
         """
         RunStore(folder).create_run({})
         happened: list[Any] = []
-        engine = self._engine(placement, folder, happened)
-        rows = replace_column(self.rows, "__key", pa.array(self._key(placement).astype(np.int32)))
+        engine = self._make_engine(placement, folder, happened)
+        rows = replace_column(
+            self.rows, "__key", pa.array(self._route_rows(placement).astype(np.int32))
+        )
         for b in range(self.batch.max(initial=0) + 1):
             chosen = rows.take(pa.array(np.flatnonzero(self.batch == b)))
             engine.run_batch(pa.Table.from_batches([chosen]), b)
             if b in stops:
-                engine = self._engine(placement, folder, happened)
+                engine = self._make_engine(placement, folder, happened)
         engine.drain(lambda: pa.Table.from_batches([rows.slice(0, 0)]), lambda: False)
-        return self._found(engine.store), happened
+        return self._read_ids(engine.store), happened
 
-    def _key(self, placement: Placement) -> np.ndarray:
+    def _route_rows(self, placement: Placement) -> np.ndarray:
         """Return the routing key of each tuple."""
         keys_per_value = placement.keys_per_value
         values = placement.key_space_size // keys_per_value
@@ -80,7 +82,7 @@ class LocalRun:
             return key
         return key * keys_per_value + self.hashed["tuple"] % keys_per_value
 
-    def _engine(self, placement: Placement, folder: Path, happened: list[Any]) -> Engine:
+    def _make_engine(self, placement: Placement, folder: Path, happened: list[Any]) -> Engine:
         join = self.join
         columns = tuple(tuple(c for c in f.columns if c != "batch") for f in join.streams.values())
         store, frames = RunStore(folder), {a: f.drop("batch") for a, f in join.streams.items()}
@@ -106,7 +108,7 @@ class LocalRun:
         streams = range(len(self.join.streams))
         return tuple(int(self.batch[stream == s].max(initial=-1)) for s in streams)
 
-    def _found(self, store: RunStore) -> Ids:
+    def _read_ids(self, store: RunStore) -> Ids:
         found = Ids()
         for file in store.results.result_files():
             table = read_parquet(file)

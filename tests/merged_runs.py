@@ -17,12 +17,12 @@ from braid.storage import durable_files, log_checkpointer, result_compactor, spa
 from braid.storage.block_files import read_parquet
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
-from oracle import Ids, expected, killed_before, result_ids, tables
+from oracle import Ids, compute_expected, killed_before, make_tables, result_ids
 from scatter import Scatter
 
 ON = "a.k = b.k"
-STREAMS = tables("ab", 60, seed=97, batches=12)
-WANTED = expected(STREAMS, ON)
+STREAMS = make_tables("ab", 60, seed=97, batches=12)
+WANTED = compute_expected(STREAMS, ON)
 
 
 def whole_run(folder: Path) -> Path:
@@ -34,17 +34,17 @@ def whole_run(folder: Path) -> Path:
     return folder
 
 
-def read(files: list[str]) -> Ids:
+def read_ids(files: list[str]) -> Ids:
     return sum((result_ids(read_parquet(file)) for file in files), Ids())
 
 
-def of_batches(run: Path, first: int, end: int) -> list[str]:
+def list_batch_files(run: Path, first: int, end: int) -> list[str]:
     """Return the files as written by tasks."""
     names = [f for f in sorted(run.glob("results/*.parquet")) if first <= int(f.name[:6]) < end]
     return [str(f) for f in names]
 
 
-def merged(run: Path) -> list[str]:
+def list_merged(run: Path) -> list[str]:
     return sorted(f.name for f in (run / "compacted").iterdir())
 
 
@@ -65,33 +65,33 @@ def killed_at(step: int) -> Iterator[list[str]]:
     """
     done = list[str]()
 
-    def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def operation(*given: Any, **named: Any) -> Any:
+    def wrap_operation(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def run_operation(*given: Any, **named: Any) -> Any:
             if done or name == "merge":
                 done.append("commit" if name == "link" and is_entry(given[1]) else name)
                 if len(done) > step:
                     raise Killed("killed")
             return real(*given, **named)
 
-        return operation
+        return run_operation
 
     with pytest.MonkeyPatch.context() as patch:
         real = result_compactor.ResultCompactor.compact
-        patch.setattr(result_compactor.ResultCompactor, "compact", counted("merge", real))
+        patch.setattr(result_compactor.ResultCompactor, "compact", wrap_operation("merge", real))
         for name in ("link", "replace", "fsync", "mkdir"):
-            patch.setattr(os, name, counted(name, getattr(os, name)))
-        patch.setattr(os, "unlink", counted("unlink", os.unlink))
+            patch.setattr(os, name, wrap_operation(name, getattr(os, name)))
+        patch.setattr(os, "unlink", wrap_operation("unlink", os.unlink))
         patch.setattr(
-            pq.ParquetWriter, "write_table", counted("write", pq.ParquetWriter.write_table)
+            pq.ParquetWriter, "write_table", wrap_operation("write", pq.ParquetWriter.write_table)
         )
         yield done
 
 
-def before(folder: Path, batch: int, **more: Any) -> dict[str, pa.Table]:
+def kill_before_commit(folder: Path, batch: int, **more: Any) -> dict[str, pa.Table]:
     """Create a run with two more batches that was killed before the commit of one; return its
     streams.
     """
-    streams = tables("ab", 40, seed=98, batches=batch + 2)
+    streams = make_tables("ab", 40, seed=98, batches=batch + 2)
     with killed_before(batch):
         run = StreamJoin(streams, ON, Scatter()).start(folder, batches="batch", **more)
         with pytest.raises(OSError, match="killed"):
@@ -99,7 +99,7 @@ def before(folder: Path, batch: int, **more: Any) -> dict[str, pa.Table]:
     return streams
 
 
-def add(store: RunStore, batch: int) -> None:
+def add_batch(store: RunStore, batch: int) -> None:
     """Commit a batch with one result file."""
     name = f"{batch:06d}-0-0000cafe.parquet"
     pq.write_table(pa.table({"batch": [batch]}), store.published.new / name)
@@ -108,7 +108,7 @@ def add(store: RunStore, batch: int) -> None:
     store.log_events([])
 
 
-def log_of(run: Path) -> list[str]:
+def read_sink_log(run: Path) -> list[str]:
     """Return the files in Spark's log, as Spark reads it."""
     logs = {int(f.name.partition(".")[0]): f for f in run.glob("results/_spark_metadata/[0-9]*")}
     last = max((n for n, f in logs.items() if f.suffix), default=0)

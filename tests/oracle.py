@@ -30,15 +30,15 @@ from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.probe import BlockJoiner
 from braid.storage.run_store import RunStore
 from braid.stream_join import JoinRun, StreamJoin
-from duck import duck
-from placement_checks import examples
+from duck import connect_duckdb
+from placement_checks import list_examples
 from pyspark.sql import DataFrame, SparkSession
 
 Ids = Counter[tuple[int, ...]]
 
 PLACEMENTS: dict[str, Placement] = {
     name: p
-    for name, p in examples().items()
+    for name, p in list_examples().items()
     if p.delivery_guarantee == "exactly once" and not p.shares_queries
 }
 """Every lossless placement of a StreamJoin, by its repr."""
@@ -48,7 +48,7 @@ EPOCH = datetime(2024, 3, 1, tzinfo=UTC)
 _WORDS = ("", "a", "b", "ab", "abc", "ba", "é", "Zoë", "日本", "a b")
 
 
-def tables(
+def make_tables(
     aliases: str, rows: int | Mapping[str, int], seed: int, batches: int = 5
 ) -> dict[str, pa.Table]:
     """Return random streams in ``batches`` micro-batches, with numbers, text, dates, NULL and NaN.
@@ -58,11 +58,12 @@ def tables(
     """
     sizes = rows if isinstance(rows, Mapping) else dict.fromkeys(aliases, rows)
     return {
-        a: table(np.random.default_rng([seed, i]), sizes[a], batches) for i, a in enumerate(aliases)
+        a: make_table(np.random.default_rng([seed, i]), sizes[a], batches)
+        for i, a in enumerate(aliases)
     }
 
 
-def table(draw: np.random.Generator, rows: int, batches: int) -> pa.Table:
+def make_table(draw: np.random.Generator, rows: int, batches: int) -> pa.Table:
     batch = np.sort(draw.integers(0, batches, rows))
     seconds = batch * 60 + draw.integers(0, 60, rows)
     real = draw.choice([0.0, -0.0, 0.5, 1.25, 1e9, -1e9, np.nan, *draw.normal(0, 3, 40)], rows)
@@ -73,36 +74,36 @@ def table(draw: np.random.Generator, rows: int, batches: int) -> pa.Table:
             "ts": pa.array(
                 [EPOCH + timedelta(seconds=int(s)) for s in seconds], pa.timestamp("us", tz="UTC")
             ),
-            "k": _some(draw, draw.integers(0, 40, rows).tolist(), pa.int32()),
-            "n": _some(draw, draw.integers(-500, 500, rows).tolist(), pa.int64()),
-            "f": _some(draw, real.tolist(), pa.float64()),
-            "s": _some(draw, draw.choice(_WORDS, rows).tolist(), pa.string()),
-            "d": _some(
+            "k": _draw_nulls(draw, draw.integers(0, 40, rows).tolist(), pa.int32()),
+            "n": _draw_nulls(draw, draw.integers(-500, 500, rows).tolist(), pa.int64()),
+            "f": _draw_nulls(draw, real.tolist(), pa.float64()),
+            "s": _draw_nulls(draw, draw.choice(_WORDS, rows).tolist(), pa.string()),
+            "d": _draw_nulls(
                 draw,
                 [EPOCH.date() + timedelta(days=int(x)) for x in draw.integers(0, 60, rows)],
                 pa.date32(),
             ),
-            "m": _some(
+            "m": _draw_nulls(
                 draw,
                 [Decimal(int(x)).scaleb(-2) for x in draw.integers(-3000, 3000, rows)],
                 pa.decimal128(10, 2),
             ),
-            "flag": _some(draw, (draw.random(rows) < 0.5).tolist(), pa.bool_()),
+            "flag": _draw_nulls(draw, (draw.random(rows) < 0.5).tolist(), pa.bool_()),
         }
     )
 
 
-def _some(draw: np.random.Generator, values: list[Any], kind: pa.DataType) -> pa.Array:
+def _draw_nulls(draw: np.random.Generator, values: list[Any], kind: pa.DataType) -> pa.Array:
     """Return the values with one in twelve replaced by NULL."""
     gone = draw.random(len(values)) < 1 / 12
     return pa.array([None if g else v for g, v in zip(gone, values, strict=True)], kind)
 
 
-def frames(spark: SparkSession, streams: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
+def create_frames(spark: SparkSession, streams: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
     return {alias: spark.createDataFrame(rows) for alias, rows in streams.items()}
 
 
-def expected(
+def compute_expected(
     streams: Mapping[str, pa.Table], on: str, windows: Mapping[str, int] | None = None
 ) -> Ids:
     """Return the join computed by DuckDB.
@@ -112,7 +113,7 @@ def expected(
     latest = f"greatest({', '.join(f'epoch_us({a}.ts)' for a in streams)})"
     live = [f"{latest} - epoch_us({a}.ts) < {1_000_000 * w}" for a, w in (windows or {}).items()]
     where = " AND ".join([f"({sqlglot.transpile(on, read='spark', write='duckdb')[0]})", *live])
-    with duck() as db:
+    with connect_duckdb() as db:
         for alias, rows in streams.items():
             db.register(alias, rows)
         ids = ", ".join(f"{a}.id" for a in streams)
@@ -133,13 +134,13 @@ def killed_before(batch: int) -> Iterator[None]:
     """Make a run fail with "killed" right before the commit of a batch."""
     real = RunStore.commit_batch
 
-    def commit(store: RunStore, number: int, *given: Any) -> None:
+    def fail_or_commit(store: RunStore, number: int, *given: Any) -> None:
         if number == batch:
             raise OSError("killed")
         real(store, number, *given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RunStore, "commit_batch", commit)
+        patch.setattr(RunStore, "commit_batch", fail_or_commit)
         yield
 
 
@@ -174,13 +175,13 @@ def paused_after_two(start: Callable[[], JoinRun]) -> JoinRun:
     """Start the run, pause it after two committed batches and return it."""
     real = JoinRun._publish_events
 
-    def publish(run: JoinRun, happened: list[Any]) -> None:
+    def publish_and_pause(run: JoinRun, happened: list[Any]) -> None:
         real(run, happened)
         if run.status["batch"] == 2:
             run.pause()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JoinRun, "_publish_events", publish)
+        patch.setattr(JoinRun, "_publish_events", publish_and_pause)
         run = start()
         wait_until(lambda: run.isPaused and not run._batch_thread, "pause after two batches")
     return run

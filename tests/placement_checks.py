@@ -48,7 +48,7 @@ WINDOWS = (2 * BATCH, 7 * BATCH, 10**6)
 """Windows of the queries of shared joins. The last is longer than any run, so nothing expires."""
 
 
-def named(placement):
+def describe_placement(placement):
     """Return a placement with the settings that differ from their defaults."""
     given = [
         f"{f.name}={value!r}"
@@ -58,15 +58,15 @@ def named(placement):
     return f"{type(placement).__name__}({', '.join(given)})"
 
 
-def examples(kinds=None):
+def list_examples(kinds=None):
     """Return instances of these classes, or of all registered ones, by their repr."""
     known = registered_placements().values() if kinds is None else kinds
-    return {named(p): p for kind in known for p in kind.example_instances()}
+    return {describe_placement(p): p for kind in known for p in kind.example_instances()}
 
 
 def check_placement(kind):
     """Run all generic checks of one placement class."""
-    for placement in examples([kind]).values():
+    for placement in list_examples([kind]).values():
         served = [n for n in (2, 3, 4) if placement.supports_streams(n)]
         assert served, "it joins neither two, three nor four streams"
         for streams in served:
@@ -82,7 +82,7 @@ def check_placement(kind):
 def check_releases(placement, counts, draw):
     """Check that an as-of join releases each left tuple once, beside all that may be partners."""
     cluster = AsOfCluster(placement)
-    batches = arrivals(counts, placement.key_space_size, draw, placement.keys_per_value)
+    batches = draw_arrivals(counts, placement.key_space_size, draw, placement.keys_per_value)
     for batch in batches:
         cluster.run(batch)
     cluster.close()
@@ -108,10 +108,10 @@ def check_start(placement, streams=2):
 def check_meetings(placement, counts, draw):
     """Run tuples in batches of these ``counts`` by stream; return the cluster that they ran on."""
     streams = len(counts[0])
-    batches = arrivals(counts, placement.key_space_size, draw, placement.keys_per_value)
+    batches = draw_arrivals(counts, placement.key_space_size, draw, placement.keys_per_value)
     cluster, all_due = (
         all_meetings(placement, batches, streams),
-        expected(batches, streams, placement),
+        expect_groups(batches, streams, placement),
     )
     if placement.delivery_guarantee == "exactly once":
         assert dict(cluster.met) == dict(all_due)
@@ -135,7 +135,9 @@ def check_answers(placement, counts, draw):
     kind = JoinKind("keep", tuple(range(streams)), tuple(range(streams)), writes_unmatched=True)
     for window in (None, 4 * BATCH):
         cluster = Cluster(placement, streams, kind, window)
-        for batch in arrivals(counts, placement.key_space_size, draw, placement.keys_per_value):
+        for batch in draw_arrivals(
+            counts, placement.key_space_size, draw, placement.keys_per_value
+        ):
             cluster.run(batch)
         cluster.drain()
         assert window is None or cluster.answered, "no tuple is answered before the end"
@@ -174,8 +176,8 @@ class Cluster:
 
     def run(self, arrivals):
         """Run one batch of new tuples."""
-        work = self._plan()
-        answers = self._answer(work)
+        work = self._plan_checked()
+        answers = self._answer_due(work)
         plan = work.combined_plan
         space = self.placement.key_space(work.plan.state)
         self.came |= {t[1]: t for t in arrivals}
@@ -191,15 +193,15 @@ class Cluster:
         for block, hosts in plan.drops.items():
             for h in hosts:
                 del self.stored[block, h]
-        fresh = self._store(plan, arrivals)
-        self._probe(plan, fresh)
-        self._commit(work, arrivals, answers)
+        fresh = self._store_fresh(plan, arrivals)
+        self._probe_routes(plan, fresh)
+        self._commit_work(work, arrivals, answers)
 
     def plan_once(self):
         """Return the work of the next batch."""
         return batch_step.plan_batch(self.rules, self.now)
 
-    def _plan(self):
+    def _plan_checked(self):
         work = self.plan_once()
         assert type(self.state) is self.placement.State
         saved = state_from_json(state_to_json(self.now), self.placement.State)
@@ -210,7 +212,7 @@ class Cluster:
         assert again == work, "a restart would plan otherwise"
         return work
 
-    def _answer(self, work):
+    def _answer_due(self, work):
         """Answer the tuples that are due. Return their numbers by stream."""
         counts = {}
         for settle in work.settles:
@@ -222,7 +224,7 @@ class Cluster:
             counts[settle.stream] = counts.get(settle.stream, AnswerCount()).add_counts(more)
         return counts
 
-    def _store(self, plan, arrivals):
+    def _store_fresh(self, plan, arrivals):
         fresh = {}
         for route in (r for r in plan.routes if r.is_fresh):
             b = route.block
@@ -244,15 +246,15 @@ class Cluster:
         )
         return fresh
 
-    def _probe(self, plan, fresh):
+    def _probe_routes(self, plan, fresh):
         self.settled += sum(not r.is_fresh for r in plan.routes)
         for route in plan.routes:
             at = fresh if route.is_fresh else self.stored
             for path in route.paths:
                 for host in path[0].blocks_by_host:
-                    self._follow([(t,) for t in at[route.block.id, host]], path, host)
+                    self._follow_path([(t,) for t in at[route.block.id, host]], path, host)
 
-    def _follow(self, partials, path, host):
+    def _follow_path(self, partials, path, host):
         hop, rest = path[0], path[1:]
         found = [
             p + (t,)
@@ -261,9 +263,9 @@ class Cluster:
             for p in partials
         ]
         if not rest:
-            self._meet(found)
+            self._note_meetings(found)
         for next_host in rest[0].blocks_by_host if rest else ():
-            self._follow(found, rest, next_host)
+            self._follow_path(found, rest, next_host)
 
     def list_partners(self, block, host):
         """Return the tuples of a replica that a probe may meet."""
@@ -279,10 +281,10 @@ class Cluster:
         """Return the numbers of tuples that were combined, stream by stream."""
         return tuple([t[1] for t in sorted(group)])
 
-    def _meet(self, found):
+    def _note_meetings(self, found):
         self.met.update([self.numbers(g) for g in found if self.alike(g)])
 
-    def _sizes(self, work):
+    def _measure_blocks(self, work):
         """Return sizes by block that the batch created and that has tuples."""
         made = {d.block.id for d in work.combined_plan.derivations}
         made |= {r.block.id for r in work.plan.routes if r.is_fresh}
@@ -293,8 +295,8 @@ class Cluster:
                 sizes[block] = BlockSize(len(tuples), 10 * len(tuples), (min(times), max(times)))
         return sizes
 
-    def _commit(self, work, arrivals, answers):
-        report = self._report(work, arrivals, answers)
+    def _commit_work(self, work, arrivals, answers):
+        report = self._make_report(work, arrivals, answers)
         self.now, (*_, committed) = batch_step.commit_batch(
             self.rules, self.now, work, report, self.epoch
         )
@@ -312,9 +314,9 @@ class Cluster:
         self.missed += committed.missed_combinations
         self.events += work.plan.events
 
-    def _report(self, work, arrivals, answers):
+    def _make_report(self, work, arrivals, answers):
         keys = self._count_values(arrivals)
-        return BatchReport(self._sizes(work), answers=answers, key_counts=keys)
+        return BatchReport(self._measure_blocks(work), answers=answers, key_counts=keys)
 
     def _count_values(self, arrivals):
         """Return the tuples of frequent values by stream, if values have several keys."""
@@ -355,8 +357,8 @@ class AsOfCluster(Cluster):
         )
         self.released = Counter()
 
-    def _plan(self):
-        work = super()._plan()
+    def _plan_checked(self):
+        work = super()._plan_checked()
         stored = {t for (b, _), mine in self.stored.items() for t in mine if t[0] == 1}
         for release in work.releases:
             since = float("-inf") if release.since is None else release.since
@@ -398,7 +400,7 @@ def check_counts(given: Sequence[int], filtered: Sequence[int], e: BatchCommitte
         assert 0 <= late <= taken and 0 <= ahead <= taken
 
 
-def arrivals(counts, keys, draw, keys_per_value=1):
+def draw_arrivals(counts, keys, draw, keys_per_value=1):
     """Return tuples with drawn routing keys and event times, batch by batch.
 
     If values have several parts, half of the tuples have one value, another one in the second half.
@@ -422,13 +424,13 @@ def may_match(group, placement):
     """Return whether tuples can match as they arrived; with hashed values, those of one value."""
     if placement.routing_key_source == "equalities":
         numbers = {}
-        each = (n for t in group for n in _numbers(placement, len(group), t[0], t[2]))
+        each = (n for t in group for n in _number_dimensions(placement, len(group), t[0], t[2]))
         return all(numbers.setdefault(d, number) == number for d, number in each)
     return len({t[2] // placement.keys_per_value for t in group}) == 1
 
 
 @lru_cache(maxsize=1 << 12)
-def _numbers(placement, streams, stream, key):
+def _number_dimensions(placement, streams, stream, key):
     """Return the dimensions of a stream, each with a tuple's number in it."""
     boxes = placement.key_space(placement.initial_state(streams)).boxes
     weights = boxes.digit_weights(stream)
@@ -438,7 +440,7 @@ def _numbers(placement, streams, stream, key):
     ]
 
 
-def expected(batches, streams, placement):
+def expect_groups(batches, streams, placement):
     """Return all groups of tuples that can match, one of each stream, by number."""
     by_stream = [[t for batch in batches for t in batch if t[0] == s] for s in range(streams)]
     if placement.routing_key_source == "tuple":

@@ -18,11 +18,11 @@ from braid.core.join_kinds import parse_kind
 from braid.core.stream_clocks import TimeSpread
 from models.clocks import reach_of_windows
 from models.kinds import JoinRules, Tuple, run_join
-from placement_checks import Cluster, arrivals, examples, may_match
+from placement_checks import Cluster, draw_arrivals, list_examples, may_match
 
 PLACEMENTS = [
     p
-    for p in examples().values()
+    for p in list_examples().values()
     if p.delivery_guarantee == "exactly once" and not p.shares_queries
 ]
 KINDS = ("left", "right", "full", "anti", "semi")
@@ -96,7 +96,7 @@ def draw_planned_case(seed: int) -> PlannedCase:
         fast = batch % streams if draw.random() < 0.5 else None
         counts.append(tuple(draw.randint(0, most if s == fast else 2) for s in range(streams)))
     keys = placement.key_space_size
-    batches = arrivals(counts, keys, draw, placement.keys_per_value)
+    batches = draw_arrivals(counts, keys, draw, placement.keys_per_value)
     is_late = draw.random() < 0.5
     jumps = (0, 0, 0, 0, -1, -25, 40) if is_late else (0,)
     batches = [
@@ -152,8 +152,8 @@ class KindCluster(Cluster):
             self.run([])
         raise AssertionError("the run does not come to an end")
 
-    def _plan(self):
-        work = super()._plan() if self._is_restarted() else self.plan_once()
+    def _plan_checked(self):
+        work = super()._plan_checked() if self._is_restarted() else self.plan_once()
         self.work, self.new = work, set()
         self.fresh_blocks = {r.block.id for r in work.plan.routes if r.is_fresh}
         return work
@@ -161,7 +161,7 @@ class KindCluster(Cluster):
     def _is_restarted(self):
         return self.now.batch + 1 in self.case.restarts
 
-    def _answer(self, work):
+    def _answer_due(self, work):
         batch, kind = self.now.batch + 1, self.rules.kind
         counts = {}
         for settle in work.settles:
@@ -185,11 +185,11 @@ class KindCluster(Cluster):
             return (t[1],)
         return tuple(t[1] if s == t[0] else None for s in range(self.streams))
 
-    def _probe(self, plan, fresh):
+    def _probe_routes(self, plan, fresh):
         for route in plan.routes:
             self.is_settling = not route.is_fresh
             self.has_settled |= self.is_settling
-            super()._probe(replace(plan, routes=(route,)), fresh)
+            super()._probe_routes(replace(plan, routes=(route,)), fresh)
 
     def list_partners(self, block, host):
         if block in self.fresh_blocks:
@@ -203,7 +203,7 @@ class KindCluster(Cluster):
         horizon = self.work.horizons[t[0]]
         return horizon is not None and t[3] < horizon
 
-    def _meet(self, found):
+    def _note_meetings(self, found):
         for group in found:
             came = [self.came[t[1]] for t in sorted(group)]
             if any(self.is_settling and t[1] in self.answered for t in group):
@@ -222,8 +222,8 @@ class KindCluster(Cluster):
             if i != j
         )
 
-    def _sizes(self, work):
-        sizes = super()._sizes(work)
+    def _measure_blocks(self, work):
+        sizes = super()._measure_blocks(work)
         for (block, _), tuples in self.stored.items():
             if block in self.fresh_blocks and tuples:
                 times = tuple(sorted(t[3] for t in tuples))
@@ -231,8 +231,8 @@ class KindCluster(Cluster):
                 sizes[block] = BlockSize(*size[:3], 0, TimeSpread(times[-8:], times, times))
         return sizes
 
-    def _report(self, work, arrivals, answers):
-        report = super()._report(work, arrivals, answers)
+    def _make_report(self, work, arrivals, answers):
+        report = super()._make_report(work, arrivals, answers)
         self.matched |= self.new
         self.found = self.new
         births, groups = list_block_births(self.now.answers, work.combined_plan), {}

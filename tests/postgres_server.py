@@ -31,17 +31,17 @@ def run_postgres() -> Iterator[str]:
     if user:
         shutil.chown(home, user)
 
-    def call(program: str, *arguments: str) -> None:
+    def call_program(program: str, *arguments: str) -> None:
         subprocess.run(
             [programs / program, "-D", home / "data", *arguments],
             user=user, cwd=home, check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
 
     try:
-        call("initdb", "-U", "braid", "-A", "trust", "--no-sync", "--no-instructions", "-N")
+        call_program("initdb", "-U", "braid", "-A", "trust", "--no-sync", "--no-instructions", "-N")
         options = f"-k {home} -c listen_addresses='' -c fsync=off"
-        call("pg_ctl", "start", "-w", "-s", "-o", options, "-l", str(home / "log"))
+        call_program("pg_ctl", "start", "-w", "-s", "-o", options, "-l", str(home / "log"))
         yield f"host={home} user=braid dbname=postgres"
-        call("pg_ctl", "stop", "-s", "-m", "immediate")
+        call_program("pg_ctl", "stop", "-s", "-m", "immediate")
     finally:
         shutil.rmtree(home, ignore_errors=True)

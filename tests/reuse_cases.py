@@ -63,7 +63,7 @@ STREAMS = tuple("abcdefghij")
 OPAQUE = OpaqueCondition("f(z)", ("z",))
 
 
-def selection_of(rng: random.Random) -> Selection:
+def draw_selection(rng: random.Random) -> Selection:
     if rng.random() < 0.3:
         return EVERYTHING
     boxes = []
@@ -83,7 +83,7 @@ def selection_of(rng: random.Random) -> Selection:
     return Selection.make(boxes)
 
 
-def definition_of(
+def draw_definition(
     rng: random.Random, streams: tuple[str, ...] = STREAMS, most: int = 4
 ) -> Definition:
     """Return a query over 2 or more streams linked in a chain, with one key for all of them."""
@@ -95,13 +95,13 @@ def definition_of(
     return Definition.make(
         {s: rng.choice([1, 2, 5]) * MINUTE for s in chosen},
         joins,
-        {s: selection_of(rng) for s in chosen},
+        {s: draw_selection(rng) for s in chosen},
         {s: rng.sample(COLUMNS, rng.randint(1, 3)) for s in chosen},
         [] if rng.random() < 0.7 else [rng.choice([1, 2, 3]) * MINUTE],
     )
 
 
-def rates_of(seed: int = 0) -> Rates:
+def draw_rates(seed: int = 0) -> Rates:
     rng = random.Random(seed)
     known = {
         s: StreamRate(
@@ -117,7 +117,7 @@ def rates_of(seed: int = 0) -> Rates:
     return Rates(known, pairs)
 
 
-def small_network(rng: random.Random, nodes: int) -> Network:
+def draw_network(rng: random.Random, nodes: int) -> Network:
     """Return a connected network of sites."""
     names = [f"n{i}" for i in range(nodes)]
     links = [(names[rng.randrange(i)], names[i], rng.uniform(1, 20)) for i in range(1, nodes)]
@@ -125,23 +125,23 @@ def small_network(rng: random.Random, nodes: int) -> Network:
     return Network(tuple(Node(n, "site") for n in names), tuple(links))
 
 
-def setting(seed: int, nodes: int) -> tuple[random.Random, CostModel, Deployment]:
+def draw_setting(seed: int, nodes: int) -> tuple[random.Random, CostModel, Deployment]:
     """Return a network with rates and without deployed operators."""
     rng = random.Random(seed)
-    network = small_network(rng, nodes)
+    network = draw_network(rng, nodes)
     names = [n.name for n in network.nodes]
     return (
         rng,
-        CostModel(network, rates_of(seed)),
+        CostModel(network, draw_rates(seed)),
         Deployment({s: rng.choice(names) for s in STREAMS}),
     )
 
 
-def asked(rng: random.Random, name: str, network: Network, most: int = 4) -> DeployedQuery:
-    return DeployedQuery(name, definition_of(rng, most=most), rng.choice(network.nodes).name)
+def draw_query(rng: random.Random, name: str, network: Network, most: int = 4) -> DeployedQuery:
+    return DeployedQuery(name, draw_definition(rng, most=most), rng.choice(network.nodes).name)
 
 
-def consistent(deployment: Deployment) -> None:
+def check_consistency(deployment: Deployment) -> None:
     """Check every demand: its inputs are held upstream, and a query or operator needs it."""
     asked_for: dict[tuple[int, int], int] = {}
     for o in deployment.topological_order():

@@ -40,12 +40,14 @@ class Scatter(Placement):
                 )
                 mine.append(block)
                 routes.append(
-                    Route(block, self._paths(block, [*live, *fresh], len(facts.streams), draw))
+                    Route(block, self._draw_paths(block, [*live, *fresh], len(facts.streams), draw))
                 )
             fresh += mine
         return Plan(routes=tuple(routes), state=state)
 
-    def _paths(self, block: Block, known: list[Block], streams: int, draw: random.Random) -> Any:
+    def _draw_paths(
+        self, block: Block, known: list[Block], streams: int, draw: random.Random
+    ) -> Any:
         others = [s for s in range(streams) if s != block.stream]
         draw.shuffle(others)
         path = []

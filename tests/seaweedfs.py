@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 _PARTS = ("master", "volume", "filer", "s3")
 
 
-def _ports(count: int) -> list[int]:
+def _find_ports(count: int) -> list[int]:
     held = [socket.socket() for _ in range(count)]
     for one in held:
         one.bind(("127.0.0.1", 0))
@@ -29,7 +29,7 @@ def _ports(count: int) -> list[int]:
 @contextmanager
 def seaweedfs_store(bucket: str = "runs") -> Iterator[dict[str, str]]:
     """Yield the environment that addresses a store with a bucket."""
-    ports = _ports(2 * len(_PARTS))
+    ports = _find_ports(2 * len(_PARTS))
     each = [f"-{part}.port={port}" for part, port in zip(_PARTS, ports, strict=False)]
     each += [f"-{p}.port.grpc={port}" for p, port in zip(_PARTS, ports[len(_PARTS) :], strict=True)]
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "log", "wb") as log:
@@ -46,7 +46,7 @@ def seaweedfs_store(bucket: str = "runs") -> Iterator[dict[str, str]]:
         )
         try:
             url = f"http://127.0.0.1:{ports[3]}"
-            _await(f"{url}/{bucket}", process, Path(folder) / "log")
+            _await_answer(f"{url}/{bucket}", process, Path(folder) / "log")
             yield {
                 "AWS_ENDPOINT": url,
                 "AWS_ALLOW_HTTP": "true",
@@ -59,7 +59,7 @@ def seaweedfs_store(bucket: str = "runs") -> Iterator[dict[str, str]]:
             process.wait()
 
 
-def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def _await_answer(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     """Wait until the bucket can be created and an object can be put."""
     end = time.monotonic() + 60
     for wanted in (url, f"{url}/first"):

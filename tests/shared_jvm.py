@@ -59,7 +59,7 @@ class Jvm:
 
 
 @contextmanager
-def warm() -> Iterator[Jvm]:
+def start_jvm() -> Iterator[Jvm]:
     """Yield a JVM with the settings of Braid's own sessions."""
     settings = SparkConf(loadDefaults=False).setAll([(k, SETTINGS[k]) for k in LAUNCHED])
     gateway = launch_jvm(settings)
@@ -67,10 +67,10 @@ def warm() -> Iterator[Jvm]:
         yield Jvm(gateway)
     finally:
         gateway.shutdown()
-        end(gateway.proc)
+        end_process(gateway.proc)
 
 
-def end(process: Popen[bytes], within: float = 30.0) -> None:
+def end_process(process: Popen[bytes], within: float = 30.0) -> None:
     """End an unused JVM.
 
     After ``within`` seconds it is killed and TimeoutExpired raised.

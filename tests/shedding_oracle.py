@@ -49,7 +49,7 @@ def expected_weights(happened: list[Any], tuples: Mapping[int, list[Any]], full:
     holds: dict[int, dict[str, np.ndarray]] = {}
     found: Weights = {}
     for e in (e for e in happened if isinstance(e, BatchPlanned)):
-        _derive(holds, e)
+        _derive_blocks(holds, e)
         for route in (r for r in e.routes if r.is_fresh):
             lo, hi = route.block.key_range
             mine = tuples[route.block.stream]
@@ -57,14 +57,14 @@ def expected_weights(happened: list[Any], tuples: Mapping[int, list[Any]], full:
             if len(rows.get(ROUTING, ())):
                 inside = (rows[ROUTING] >= lo) & (rows[ROUTING] < hi)
                 holds[route.block.id] = {c: v[inside] for c, v in rows.items()}
-        for a, b, weight in _pairs(e, harvests[e.batch], holds):
+        for a, b, weight in _list_pairs(e, harvests[e.batch], holds):
             if full[a, b]:
                 assert (a, b) not in found, f"pair {(a, b)} is due twice"
                 found[a, b] = weight
     return found
 
 
-def _derive(holds: dict[int, dict[str, np.ndarray]], e: BatchPlanned) -> None:
+def _derive_blocks(holds: dict[int, dict[str, np.ndarray]], e: BatchPlanned) -> None:
     for d in e.derivations:
         parts = [holds[s] for s in d.source_blocks if s in holds]
         if not parts:
@@ -74,7 +74,7 @@ def _derive(holds: dict[int, dict[str, np.ndarray]], e: BatchPlanned) -> None:
         holds[d.block.id] = {c: v[inside] for c, v in whole.items()}
 
 
-def _pairs(
+def _list_pairs(
     e: BatchPlanned, harvest: SheddingPlanned, holds: Mapping[int, Any]
 ) -> Iterator[tuple[int, int, float]]:
     """Return (id of the first stream, of the second, weight) of all selected pairs."""
@@ -87,7 +87,7 @@ def _pairs(
             pi = np.ones(len(mine["id"]))
             if route.is_fresh:
                 by_type = np.array(shares[k, 1 - k, harvest.basic_window_by_block[b]])
-                pi = by_type[_types(mine, harvest.types, k)]
+                pi = by_type[_read_types(mine, harvest.types, k)]
                 if expected := harvest.expected_tuples.get(route.block.id, 0.0):
                     pi = pi * min(1.0, expected / len(pi))
             drawn = draw_numbers(mine[DRAW].astype(np.uint64), b) < pi
@@ -96,7 +96,7 @@ def _pairs(
                     yield (t, u, 1 / share) if k == 0 else (u, t, 1 / share)
 
 
-def _types(rows: Mapping[str, np.ndarray], types: Any, stream: int) -> np.ndarray:
+def _read_types(rows: Mapping[str, np.ndarray], types: Any, stream: int) -> np.ndarray:
     known = types[stream] if types else ()
     if len(known) < 2:
         return np.zeros(len(rows["id"]), int)

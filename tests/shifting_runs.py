@@ -23,7 +23,7 @@ from braid.core.placement import Placement
 from braid.papers.hotkeys.run_events import SpreadChanged
 from braid.papers.hypercube.run_events import SharesChosen
 from braid.stream_join import StreamJoin
-from oracle import describe_difference, expected, killed_before, result_ids
+from oracle import compute_expected, describe_difference, killed_before, result_ids
 from stages import AlternatingExecutor
 
 CUBES = {
@@ -140,7 +140,7 @@ def check_case(case: ShiftingCase, folder: Path) -> int:
         run.awaitTermination()
     if case.how == "inner":
         streams = case.make_streams()
-        found, right = result_ids(run.results()), expected(streams, case.on, case.windows)
+        found, right = result_ids(run.results()), compute_expected(streams, case.on, case.windows)
         assert not (wrong := describe_difference(found, right)), wrong
     report = check_answers(folder)
     assert report.is_right, str(report)

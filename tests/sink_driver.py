@@ -43,13 +43,13 @@ def _run_and_die(folder: Path, name: str, target: str) -> None:
     file = "sink_postgres" if name == "into_postgres" else "sinks"
     sink = run_path(str(ROOT / f"docs/examples/{file}.py"))[name]
 
-    def die(results: pa.Table, batch: int) -> None:
+    def die_after_write(results: pa.Table, batch: int) -> None:
         is_inside = batch == 2 and name == "into_postgres"
         sink(DeadlyRows() if is_inside else results, batch, target)
         if batch == 2:
             os._exit(9)
 
-    run_join(folder, die)
+    run_join(folder, die_after_write)
 
 
 if __name__ == "__main__":

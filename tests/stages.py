@@ -46,7 +46,7 @@ class InProcessStages:
         )
         if batch.spec.partitions == 1:
             with _without_spark(0), patch.object(spark_executor, "split_by_stream", _by_stream):
-                return _executed([*spark_executor.single_stage(batch)(came)])
+                return _make_result([*spark_executor.single_stage(batch)(came)])
         with _without_spark(0), patch.object(spark_executor, "split_by_stream", _by_stream):
             shipped = [*spark_executor.route_stage(batch)(came)]
         for number in range(spark_executor.count_stages(batch)):
@@ -58,9 +58,9 @@ class InProcessStages:
             done = []
             for p in range(batch.spec.partitions):
                 with _without_spark(p):
-                    done += stage(mine for b in shipped for mine in _of(b, p))
+                    done += stage(mine for b in shipped for mine in _select_partition(b, p))
             shipped = done
-        return _executed(shipped)
+        return _make_result(shipped)
 
 
 class AlternatingExecutor:
@@ -77,7 +77,7 @@ class AlternatingExecutor:
         return done
 
 
-def _of(shipped: pa.RecordBatch, partition: int) -> list[pa.RecordBatch]:
+def _select_partition(shipped: pa.RecordBatch, partition: int) -> list[pa.RecordBatch]:
     """Return the rows of a partition, if there are any."""
     mine = shipped.column("partition").to_numpy() == partition
     if mine.all():
@@ -85,7 +85,7 @@ def _of(shipped: pa.RecordBatch, partition: int) -> list[pa.RecordBatch]:
     return [shipped.filter(pa.array(mine))] if mine.any() else []
 
 
-def _executed(shipped: list[pa.RecordBatch]) -> ExecutionResult:
+def _make_result(shipped: list[pa.RecordBatch]) -> ExecutionResult:
     bodies = [body for b in shipped for body in b.column("body").to_pylist()]
     return ExecutionResult(
         [*map(report_from_json, bodies)], ExecutorChoice("spark", "as asked for")

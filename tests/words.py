@@ -99,7 +99,7 @@ class Words:
         broken = {
             (f.path, f.line)
             for f in self.findings
-            if f.rule.startswith("prose") and folder_of(f.path) == folder
+            if f.rule.startswith("prose") and find_folder(f.path) == folder
         }
         return len(broken) / max(1, self.docstrings.get(folder, 0))
 
@@ -114,7 +114,7 @@ def split_words(name: str) -> list[str]:
     return [w.lower() for w in spaced.split("_") if w]
 
 
-def folder_of(path: str) -> str:
+def find_folder(path: str) -> str:
     """Return the folder for which prose is counted, as ``toolkit/braid/core``."""
     parts = Path(path).parts
     return "/".join(parts[:-1][:3])
@@ -246,7 +246,7 @@ def _check_prose(tree: ast.Module, path: str, counts: dict[str, int]) -> Iterato
             continue
         if not (text := ast.get_docstring(node)):
             continue
-        folder = folder_of(path)
+        folder = find_folder(path)
         counts[folder] = counts.get(folder, 0) + 1
         line = node.body[0].lineno
         for rule in broken_prose_rules(text):

@@ -235,11 +235,11 @@ def opened(lab: Lab, kept: BrowserContext) -> Iterator[Callable[..., Notebook]]:
     page = kept.new_page() if fresh else kept.pages[0]
     notebook = Notebook(page)
 
-    def told(message: ConsoleMessage) -> None:
+    def note_console_error(message: ConsoleMessage) -> None:
         if message.type == "error":
             notebook.errors.append(f"{message.location} {message.text}")
 
-    def failed(error: Error) -> None:
+    def note_page_error(error: Error) -> None:
         if str(error) != LATE:
             notebook.errors.append(str(error))
 
@@ -251,11 +251,11 @@ def opened(lab: Lab, kept: BrowserContext) -> Iterator[Callable[..., Notebook]]:
             page.evaluate(OPEN, f"notebooks/{name}")
         return notebook
 
-    page.on("console", told)
-    page.on("pageerror", failed)
+    page.on("console", note_console_error)
+    page.on("pageerror", note_page_error)
     yield open_notebook
-    page.remove_listener("console", told)
-    page.remove_listener("pageerror", failed)
+    page.remove_listener("console", note_console_error)
+    page.remove_listener("pageerror", note_page_error)
     if notebook.errors or page.evaluate(RELOADED):
         page.close()
     else:

@@ -18,7 +18,7 @@ from fuzz.campaign import Campaign, Finding, Report
 from fuzz.cases import Case, encode, load, save
 from fuzz.hub_campaign import StatementCampaign
 from fuzz.query_campaign import check_plans, find_wrong_answers
-from fuzz.replay import outcomes_of
+from fuzz.replay import list_outcomes
 
 FOUND = Path("runs/fuzz")
 """Folders of the cases found, by kind of case."""
@@ -97,7 +97,7 @@ def _run_queries(given: argparse.Namespace) -> int:
 def _replay(path: Path, spark: Any) -> int:
     case = load(path)
     wrong = False
-    for route, sentence in outcomes_of(case, spark).items():
+    for route, sentence in list_outcomes(case, spark).items():
         print(f"{route}: {sentence or 'right'}")
         wrong |= bool(sentence)
     return int(wrong)

@@ -38,11 +38,11 @@ from fuzz.spark_values import (
     is_same,
     negate,
     negate_truth,
-    order_of,
+    order_values,
     power,
     remainder,
     round_half_up,
-    whole,
+    round_to_whole,
 )
 
 Row = Mapping[str, Mapping[str, Typed]]
@@ -100,21 +100,21 @@ def _literal(text: str) -> Typed:
 # What is not evaluated where what stands before it decides.
 
 
-def _known(tree: Tree) -> bool | None:
+def _fold_constant(tree: Tree) -> bool | None:
     """Return the truth of a condition that Spark's optimizer replaces by a constant; else None."""
     name, *operands = tree
     if name == "lit":
         return {"true": True, "false": False}.get(operands[0])
     if name in ("and", "or"):
-        sides, deciding = [*map(_known, operands)], name == "or"
+        sides, deciding = [*map(_fold_constant, operands)], name == "or"
         if deciding in sides:
             return deciding
         return None if None in sides else not deciding
     if name in ("not", "bang"):
-        inner = _known(operands[0])
+        inner = _fold_constant(operands[0])
         return None if inner is None else not inner
-    if name in ("if", "case") and (chosen := _known(operands[0])) is not None:
-        return _known(operands[1 if chosen else 2])
+    if name in ("if", "case") and (chosen := _fold_constant(operands[0])) is not None:
+        return _fold_constant(operands[1 if chosen else 2])
     return None
 
 
@@ -133,7 +133,7 @@ def _after_null(left: Tree, right: Tree, row: Row) -> bool | None:
 
 
 def _both(operands: list[Tree], row: Row) -> Typed:
-    if _known(operands[1]) is False:
+    if _fold_constant(operands[1]) is False:
         return Typed("boolean", False)
     left = evaluate(operands[0], row).value
     if left is False:
@@ -143,7 +143,7 @@ def _both(operands: list[Tree], row: Row) -> Typed:
 
 
 def _either(operands: list[Tree], row: Row) -> Typed:
-    if _known(operands[1]) is True:
+    if _fold_constant(operands[1]) is True:
         return Typed("boolean", True)
     left = evaluate(operands[0], row).value
     if left is True:
@@ -186,7 +186,7 @@ def _extreme(sign: int) -> Callable[[Typed, Typed], Typed]:
         kind, x, y = bring_together(a, b)
         if x is None or y is None:
             return Typed(kind, y if x is None else x)
-        return Typed(kind, x if order_of(x, y) * sign >= 0 else y)
+        return Typed(kind, x if order_values(x, y) * sign >= 0 else y)
 
     return rule
 
@@ -298,8 +298,8 @@ _RULES: dict[str, Callable[..., Typed]] = {
     **dict.fromkeys(("negate", "negate_real", "negate_decimal"), negate),
     **dict.fromkeys(("abs", "abs_real", "abs_decimal"), absolute),
     "plus": lambda a: a,
-    "ceil": whole(math.ceil),
-    "floor": whole(math.floor),
+    "ceil": round_to_whole(math.ceil),
+    "floor": round_to_whole(math.floor),
     "round": round_half_up,
     "bit_and": bitwise(lambda x, y: x & y),
     "bit_or": bitwise(lambda x, y: x | y),
@@ -373,7 +373,7 @@ def _value(tree: Tree, row: Row) -> bool | EvaluationError | None:
         return error
 
 
-def truth_of(
+def combine_truths(
     found: list[list[bool | EvaluationError | None]], keys: list[tuple[int, ...]]
 ) -> Truth:
     """Return the truth that follows from the value of each conjunct for each row."""
@@ -456,7 +456,7 @@ def brute_force(case: Case) -> Truth:
             keys.append(key)
     except (Unsupported, TypeError, AttributeError):  # what is shrunk may be of wrong types
         return UNKNOWN
-    return truth_of(found, keys)
+    return combine_truths(found, keys)
 
 
 def _read(value: Any, kind: str) -> Any:

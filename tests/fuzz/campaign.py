@@ -137,7 +137,7 @@ class Campaign:
             known = [p for p in places if given[p].answer.kind != "refused"]
             given += self._by_spark_kernels(plain, places, known)
         for place in range(number % _RUN_EACH, count, _RUN_EACH):
-            given += self._whole(cases[place], place, number * PER_ROUND + place)
+            given += self._run_whole(cases[place], place, number * PER_ROUND + place)
         if self.oracle is not None:
             answered = sorted({g.place for g in given if g.answer.kind != "refused"})
             self.oracle.prepare(plain[0].streams, [plain[p].on for p in answered])
@@ -158,7 +158,7 @@ class Campaign:
             for place, answer in zip(places, found, strict=True)
         ]
 
-    def _whole(self, case: Case, place: int, number: int) -> list[_Given]:
+    def _run_whole(self, case: Case, place: int, number: int) -> list[_Given]:
         """Answer a condition by whole runs, with its windows."""
         case = self._place_by_value(case, number)
         named: dict[str, Route] = {"table run": routes.table_run}

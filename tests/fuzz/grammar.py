@@ -62,11 +62,11 @@ def subtrees(tree: Tree) -> Iterator[Tree]:
     return (o for o in tree[1:] if isinstance(o, list))
 
 
-def columns_of(tree: Tree) -> set[tuple[str, str]]:
+def list_columns(tree: Tree) -> set[tuple[str, str]]:
     """Return the columns that a condition reads, as (alias, name)."""
     if tree[0] == "col":
         return {(tree[1], tree[2])}
-    return set().union(*map(columns_of, subtrees(tree)))
+    return set().union(*map(list_columns, subtrees(tree)))
 
 
 class ExpressionMaker:

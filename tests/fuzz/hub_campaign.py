@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from duck import duck
+from duck import connect_duckdb
 from hub_cases import BATCHES, SteppedHub
 
 from fuzz.cases import StatementCase
-from fuzz.outcomes import answer_of, kind_of_sentence
+from fuzz.outcomes import kind_of_sentence, to_answer
 from fuzz.statements import random_statement, streams
 
 
 def answer_in_duckdb(case: StatementCase) -> Counter[tuple[Any, ...]]:
     """Return the right answer of a statement that has one."""
     assert case.truth is not None
-    with duck() as db:
+    with connect_duckdb() as db:
         for name, rows in streams(case.seed).items():
             db.register(name, rows.drop_columns(["batch"]))
         return Counter(db.execute(case.truth).fetchall())
@@ -47,7 +47,7 @@ def wrong_answers(
                 hub.submit(case.statement, f"q{place}")
                 taken.append(place)
             except Exception as error:
-                found = answer_of(error, False)
+                found = to_answer(error, False)
                 counts[
                     found.kind if found.kind != "refused" else kind_of_sentence(found.sentence)
                 ] += 1

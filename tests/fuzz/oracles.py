@@ -23,11 +23,11 @@ from braid.condition.column_names import parse_condition, resolve_columns
 from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.sql_types import BOOLEAN, sql_type_of_arrow
 from braid.errors import UnsupportedExpressionError
-from duck import duck
+from duck import connect_duckdb
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from fuzz.brute_force import truth_of
+from fuzz.brute_force import combine_truths
 from fuzz.cases import Case, Stream, table
 from fuzz.guarded import guard_expressions, parse_expression
 from fuzz.outcomes import UNKNOWN, Truth
@@ -84,7 +84,7 @@ class SparkOracle:
         errors = (value for value in found if isinstance(value, EvaluationError))
         if (error := next(errors, None)) is not None:
             return error
-        return self._truth_of([found], case)
+        return self._combine_columns([found], case)
 
     def with_errors(self, case: Case) -> Truth:
         """Return the truth from each conjunct on each row. Some of them raise an error.
@@ -99,15 +99,15 @@ class SparkOracle:
         known = [column for column in columns if column is not None]
         if len(known) < len(columns):
             return UNKNOWN
-        found = self._truth_of(known, case)
+        found = self._combine_columns(known, case)
         if not found.must_fail or not _CONSTANT.search(case.on):
             return found
         folded = self.by_query(case)
         return found if folded.may_fail else replace(folded, may_fail=True)
 
-    def _truth_of(self, columns: list[list[Outcome]], case: Case) -> Truth:
+    def _combine_columns(self, columns: list[list[Outcome]], case: Case) -> Truth:
         rows = [list(values) for values in zip(*columns, strict=True)]
-        return truth_of(rows, self._cross(_Held(case.streams))[1])
+        return combine_truths(rows, self._cross(_Held(case.streams))[1])
 
     def _evaluated(self, case: Case) -> list[Outcome] | None:
         """Return the value of a condition on each row; None if Spark's analyzer rejects it."""
@@ -136,7 +136,7 @@ class SparkOracle:
         """
         if not trees:
             return []
-        made = self._asked(held, trees)
+        made = self._evaluate_trees(held, trees)
         if made is not None:
             return made
         if len(trees) == 1:
@@ -144,7 +144,9 @@ class SparkOracle:
         middle = len(trees) // 2
         return [*self._columns(held, trees[:middle]), *self._columns(held, trees[middle:])]
 
-    def _asked(self, held: _Held, trees: Sequence[Any]) -> list[list[Outcome] | None] | None:
+    def _evaluate_trees(
+        self, held: _Held, trees: Sequence[Any]
+    ) -> list[list[Outcome] | None] | None:
         """Return the values of expressions by one plan; None if Spark rejects them together."""
         try:
             frame = self._relation(held)._jdf.select(guard_expressions(self.spark, trees))
@@ -237,7 +239,7 @@ def compiled_truth(case: Case) -> Truth:
     if kind != BOOLEAN:
         return UNKNOWN
     ids = ", ".join(f"{a}.id" for a in tables)
-    with duck() as db:
+    with connect_duckdb() as db:
         for alias, rows in tables.items():
             db.register(alias, rows)
         try:

@@ -50,7 +50,7 @@ _UNCLEAR = (
 )
 
 
-def answer_of(error: BaseException, has_started: bool) -> Answer:
+def to_answer(error: BaseException, has_started: bool) -> Answer:
     """Return an exception as an answer.
 
     Braid refuses by ValueError, in one line, before it starts.

@@ -10,7 +10,7 @@ from fuzz.cases import Case, StatementCase
 from fuzz.outcomes import Answer
 
 
-def outcomes_of(case: Case | StatementCase, spark: Any = None) -> dict[str, str]:
+def list_outcomes(case: Case | StatementCase, spark: Any = None) -> dict[str, str]:
     """Return the fault of each route's answer in a line, empty if it has none."""
     if isinstance(case, StatementCase):
         from fuzz.hub_campaign import wrong_answers

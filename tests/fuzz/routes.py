@@ -34,7 +34,7 @@ from fuzz.cases import AUTO, Case, table
 from fuzz.column_types import to_arrow
 from fuzz.guarded import guard_expressions, parse_expression
 from fuzz.kinds import kind_arguments, read_ids
-from fuzz.outcomes import Answer, Ids, answer_of
+from fuzz.outcomes import Answer, Ids, to_answer
 
 _TIMED = "ts"
 
@@ -92,7 +92,7 @@ def table_kernels(case: Case) -> Answer:
             blocks.append(_block(whole, predicate, place))
         return Answer("rows", _met(predicate, blocks))
     except Exception as error:
-        return answer_of(error, has_started)
+        return to_answer(error, has_started)
 
 
 def _block(rows: pa.Table, predicate: Predicate, place: int) -> BlockRows:
@@ -139,7 +139,7 @@ def table_run(case: Case) -> Answer:
             found = run.results(net=case.emit == "early")
             fault = find_unexplained(run)
         except Exception as error:
-            return answer_of(error, has_started)
+            return to_answer(error, has_started)
     if wrong := fault or changed_rows(tables, found):
         return Answer("crashed", sentence=wrong)
     return Answer("rows", read_ids(found, case))
@@ -244,12 +244,12 @@ class SparkKernels:
                     on, self.frames, [None] * len(self.frames), self.analyser
                 )
             except Exception as error:
-                found[number] = answer_of(error, False)
+                found[number] = to_answer(error, False)
         columns = [self._computed(place, parsed) for place in range(len(self.frames))]
         for number, predicate in parsed.items():
             failed = [c[number] for c in columns if isinstance(c[number], Exception)]
             found[number] = (
-                answer_of(failed[0], True) if failed else self._joined(predicate, number, columns)
+                to_answer(failed[0], True) if failed else self._joined(predicate, number, columns)
             )
         return [found[n] for n in range(len(conditions))]
 
@@ -269,7 +269,7 @@ class SparkKernels:
                 blocks.append(_block(rows, predicate, place))
             return Answer("rows", _met(predicate, blocks))
         except Exception as error:
-            return answer_of(error, True)
+            return to_answer(error, True)
 
     def _computed(self, place: int, parsed: Mapping[int, Predicate]) -> dict[int, Any]:
         """Return, for each condition, the columns that Spark computes of a stream, or its error."""
@@ -287,7 +287,7 @@ class SparkKernels:
         while waiting:
             numbers = waiting.pop()
             try:
-                found |= self._asked(frame, {n: wanted[n] for n in numbers})
+                found |= self._evaluate_columns(frame, {n: wanted[n] for n in numbers})
             except Exception as error:
                 middle = len(numbers) // 2
                 if len(numbers) == 1:
@@ -296,7 +296,9 @@ class SparkKernels:
                     waiting += [numbers[:middle], numbers[middle:]]
         return found
 
-    def _asked(self, frame: Any, wanted: Mapping[int, Mapping[str, str]]) -> dict[int, Any]:
+    def _evaluate_columns(
+        self, frame: Any, wanted: Mapping[int, Mapping[str, str]]
+    ) -> dict[int, Any]:
         from pyspark.sql import DataFrame
 
         names = [(n, name) for n, columns in wanted.items() for name in columns]
@@ -331,7 +333,7 @@ def process_run(spark: Any, case: Case) -> Answer:
             found, _ = LocalRun(join).run(join.placement, Path(folder))
             return Answer("rows", found)
         except Exception as error:
-            return answer_of(error, has_started)
+            return to_answer(error, has_started)
 
 
 def spark_run(spark: Any, case: Case, executor: str = "auto") -> Answer:
@@ -344,7 +346,7 @@ def spark_run(spark: Any, case: Case, executor: str = "auto") -> Answer:
             run.awaitTermination()
             found = run.results().toArrow()
         except Exception as error:
-            return answer_of(error, has_started)
+            return to_answer(error, has_started)
         finally:
             with contextlib.suppress(UnboundLocalError):
                 run.stop()

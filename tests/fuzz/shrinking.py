@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from fuzz.cases import Case, Stream
-from fuzz.grammar import columns_of, count_nodes, reduced, write_tree
+from fuzz.grammar import count_nodes, list_columns, reduced, write_tree
 
 
 @dataclass
@@ -86,7 +86,7 @@ def _without_row(stream: Stream, place: int) -> Stream:
 def _without_columns(case: Case) -> Iterator[Case]:
     """Yield the case with only the columns that are read; nothing if it has no others."""
     assert case.tree is not None
-    read = columns_of(case.tree)
+    read = list_columns(case.tree)
     streams = {}
     for alias, stream in case.streams.items():
         keep = [p for p, name in enumerate(stream.columns) if (alias, name) in read]

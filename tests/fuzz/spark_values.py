@@ -148,7 +148,7 @@ def absolute(a: Typed) -> Typed:
     return a if a.value is None else fitted(a.type, abs(a.value))
 
 
-def whole(compute: Callable[[float], int]) -> Callable[[Typed], Typed]:
+def round_to_whole(compute: Callable[[float], int]) -> Callable[[Typed], Typed]:
     """ceil or floor of a real."""
 
     def rule(a: Typed) -> Typed:
@@ -205,9 +205,9 @@ def bitwise(compute: Callable[[int, int], int]) -> Callable[[Typed, Typed], Type
 # Comparisons: NaN equals itself and is the largest, NULL is unknown.
 
 
-def order_of(x: Any, y: Any) -> int:
+def order_values(x: Any, y: Any) -> int:
     if isinstance(x, dict):  # Spark compares the fields of structs by position
-        return order_of([*x.values()], [*y.values()])
+        return order_values([*x.values()], [*y.values()])
     if isinstance(x, list):
         orders = (_order_of_items(*pair) for pair in zip(x, y, strict=False))
         return next((order for order in orders if order), int(len(x) > len(y)) - (len(x) < len(y)))
@@ -224,13 +224,13 @@ def _order_of_items(x: Any, y: Any) -> int:
     """Return the order of elements, for which NULL is a value: the smallest."""
     if x is None or y is None:
         return int(x is not None) - int(y is not None)
-    return order_of(x, y)
+    return order_values(x, y)
 
 
 def compare(a: Typed, b: Typed) -> int | None:
     """Return -1, 0 or 1; None if one is NULL."""
     _, x, y = bring_together(a, b)
-    return None if x is None or y is None else order_of(x, y)
+    return None if x is None or y is None else order_values(x, y)
 
 
 def comparison(holds: Callable[[int], bool]) -> Callable[[Typed, Typed], Typed]:

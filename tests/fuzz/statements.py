@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import pyarrow as pa
-from hub_cases import BATCHES, SECOND, TYPES, tables
+from hub_cases import BATCHES, SECOND, TYPES, make_hub_tables
 
 from fuzz.cases import StatementCase
 
@@ -72,7 +72,7 @@ NUMBERS = {"f": ("num", "id"), "c": ("seats", "flight"), "b": ("area",)}
 @lru_cache(16)
 def streams(seed: int) -> dict[str, pa.Table]:
     """Return the tuples that statements read."""
-    return tables(seed)
+    return make_hub_tables(seed)
 
 
 @dataclass

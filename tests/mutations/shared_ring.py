@@ -39,9 +39,9 @@ def equations() -> Tries:
 
 def deployment() -> Tries:
     """Return a run in this process of two queries; the one with the longer window selects."""
-    from unit.test_bitmaps import Counted, made
+    from unit.test_bitmaps import Counted, make_queries
 
-    selective = made((12, 12), (32, 32), where=((None, None), ("v = 9", "v = 9")))
+    selective = make_queries((12, 12), (32, 32), where=((None, None), ("v = 9", "v = 9")))
     with TemporaryDirectory() as folder:
         run = Counted(Path(folder) / "run", selective, 3, streams=2).fed(seconds(56))
     ratios = shared_ring_experiments.compute_imbalance(
@@ -68,17 +68,17 @@ def fed(queries: tuple[Query, ...], hosts: int = 1, batches: int = 12) -> Iterat
 
 def rotated() -> tuple[Query, ...]:
     """Return three queries on three streams, each with another longest window."""
-    from unit.test_bitmaps import made
+    from unit.test_bitmaps import make_queries
 
     where = (("v < 3", None, None), (None, "v = 9", None), (None,) * 3)
-    return made((6, 12, 20), (20, 6, 12), (12, 20, 6), where=where)
+    return make_queries((6, 12, 20), (20, 6, 12), (12, 20, 6), where=where)
 
 
 def selective() -> tuple[Query, ...]:
     """Return two queries on two streams; the one with the longer window selects."""
-    from unit.test_bitmaps import made
+    from unit.test_bitmaps import make_queries
 
-    return made((6, 6), (60, 60), where=((None, None), ("v < 3", "v < 3")))
+    return make_queries((6, 6), (60, 60), where=((None, None), ("v < 3", "v < 3")))
 
 
 def answered(
@@ -106,10 +106,10 @@ def answers() -> Tries:
 
 def on_a_chain() -> Tries:
     """Return Part I, section 4.2: two streams on one host."""
-    from unit.test_bitmaps import made
+    from unit.test_bitmaps import make_queries
 
     def found() -> pd.DataFrame:
-        told, _ = answered(made((6, 6), (20, 20), where=((None, None), ("v < 3", None))), 1)
+        told, _ = answered(make_queries((6, 6), (20, 20), where=((None, None), ("v < 3", None))), 1)
         rows = [(told.actual[n].total(), told.actual[n] == told.expected[n]) for n in told.expected]
         table = pd.DataFrame(rows, columns=["results", "the same"])
         return table.replace({"the same": {True: "yes", False: "no"}})
@@ -157,12 +157,14 @@ def intermediate() -> Tries:
     Their selections leave many intermediate results that no query wants; so do windows whose ranks
     differ by stream.
     """
-    from unit.test_bitmaps import made
+    from unit.test_bitmaps import make_queries
 
     selecting = [(text,) * 3 for text in ("v < 3", "v >= 5", "v >= 5")]
     return [
-        lambda: paper.fewest_probes_claim(apart(made(*[(60,) * 3] * 3, where=(*selecting,)), 20)),
-        lambda: paper.fewest_pairs_claim(apart(made((4, 4, 20), (20, 4, 4), (4, 20, 4)))),
+        lambda: paper.fewest_probes_claim(
+            apart(make_queries(*[(60,) * 3] * 3, where=(*selecting,)), 20)
+        ),
+        lambda: paper.fewest_pairs_claim(apart(make_queries((4, 4, 20), (20, 4, 4), (4, 20, 4)))),
     ]
 
 

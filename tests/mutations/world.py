@@ -53,11 +53,11 @@ def _unchecked_within(owner: Any, name: str, first: bool = False) -> Iterator[No
     def method(self: Any, *given: Any, **named: Any) -> Any:
         if first:
             self.log.check_fence()
-        depth.mine().value += 1
+        depth.find_own().value += 1
         try:
             return real(self, *given, **named)
         finally:
-            depth.mine().value -= 1
+            depth.find_own().value -= 1
 
     def checked(log: ManifestLog) -> None:
         if not depth.value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from shared_jvm import Jvm, warm
+from shared_jvm import Jvm, start_jvm
 
 
 @pytest.fixture(scope="package")
@@ -13,7 +13,7 @@ def jvm() -> Iterator[Jvm]:
     """The JVM with the Spark of all reports. In JupyterLab (test_lab.py) a kernel starts its
     own.
     """
-    with warm() as jvm:
+    with start_jvm() as jvm:
         yield jvm
 
 

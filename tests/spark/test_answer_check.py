@@ -10,7 +10,7 @@ from braid.core.run_state import VERSION
 from braid.storage import durable_files
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
-from oracle import expected, frames, tables
+from oracle import compute_expected, create_frames, make_tables
 from pyspark.sql import SparkSession
 
 
@@ -21,9 +21,9 @@ def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_answers_with_functions_that_spark_alone_knows(spark: SparkSession, tmp_path: Path) -> None:
-    streams, on = tables("ab", 200, seed=9), "a.n < b.n AND soundex(a.s) = soundex(b.s)"
+    streams, on = make_tables("ab", 200, seed=9), "a.n < b.n AND soundex(a.s) = soundex(b.s)"
     windows = {"a": "150 seconds", "b": "110 seconds"}
-    join = StreamJoin(frames(spark, streams), on, windows=windows, time="ts")
+    join = StreamJoin(create_frames(spark, streams), on, windows=windows, time="ts")
     join.start(tmp_path / "run", batches="batch").awaitTermination()
     report = check_answers(tmp_path / "run")
     assert report.oracle == "Spark" and report.is_right and report.results > 0
@@ -42,8 +42,8 @@ def test_answers_with_functions_that_spark_alone_knows(spark: SparkSession, tmp_
 
 
 def test_a_stream_that_does_not_end_keeps_no_input(spark: SparkSession, tmp_path: Path) -> None:
-    stored = tables("ab", 50, seed=2)
-    for alias, frame in frames(spark, stored).items():
+    stored = make_tables("ab", 50, seed=2)
+    for alias, frame in create_frames(spark, stored).items():
         frame.drop("batch").write.parquet(str(tmp_path / alias))
     endless = {
         a: spark.readStream.schema(spark.read.parquet(str(tmp_path / a)).schema).parquet(
@@ -54,6 +54,6 @@ def test_a_stream_that_does_not_end_keeps_no_input(spark: SparkSession, tmp_path
     join = StreamJoin(endless, "a.k = b.k", windows="unbounded")
     run = join.start(tmp_path / "run", availableNow=True)
     run.awaitTermination()
-    assert run.results().count() == expected(stored, "a.k = b.k").total()
+    assert run.results().count() == compute_expected(stored, "a.k = b.k").total()
     with pytest.raises(ValueError, match="stream a does not end and its input is not kept"):
         check_answers(tmp_path / "run")

@@ -17,10 +17,10 @@ from braid.papers.theta.grid import StaticGrid
 from braid.stream_join import StreamJoin
 from models.asof import AsOfAnswer, AsOfRules, run_asof
 from models.kinds import Tuple
-from oracle import frames, tables
+from oracle import create_frames, make_tables
 from pyspark.sql import DataFrame, SparkSession
 
-STREAMS = tables("ab", {"a": 120, "b": 160}, seed=43, batches=5)
+STREAMS = make_tables("ab", {"a": 120, "b": 160}, seed=43, batches=5)
 SECOND, DAY = 1_000_000, 86_400_000_000
 RULES = AsOfRules(
     "latest",
@@ -110,7 +110,7 @@ def test_streams_take_their_partners_as_the_watermark_passes(
 
 
 def test_static_frames_find_their_latest_partner(spark: SparkSession, tmp_path: Path) -> None:
-    streams = frames(spark, STREAMS)
+    streams = create_frames(spark, STREAMS)
     given: dict[str, Any] = {"time": "ts", "ties": "id", "executor": "spark", "partitions": 2}
     join = StreamJoin(streams, "a.k = b.k", StaticGrid(4), match="latest", **given)
     run = join.start(tmp_path / "run", batches="batch")

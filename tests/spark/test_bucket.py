@@ -17,7 +17,7 @@ from braid.execution.spark_executor import SparkExecutor
 from braid.sources.spark_streams import SparkStreams
 from braid.storage.object_store import open_object_store
 from braid.storage.remote_medium import RemoteMedium
-from oracle import committed_ids, describe_difference, frames, wait_until
+from oracle import committed_ids, create_frames, describe_difference, wait_until
 from pyspark.sql import DataFrame, SparkSession
 from scatter import Scatter
 
@@ -27,7 +27,10 @@ def test_static_streams_go_on_from_a_bucket(spark: SparkSession, seaweed: str) -
 
     Spark restarts its micro-batches, and committed ones are skipped.
     """
-    url, streams = f"{seaweed}/{uuid.uuid4().hex}", frames(spark, object_store_driver.STREAMS)
+    url, streams = (
+        f"{seaweed}/{uuid.uuid4().hex}",
+        create_frames(spark, object_store_driver.STREAMS),
+    )
     join = StreamJoin(streams, object_store_driver.ON, Scatter(), check=True, executor="spark")
     run = join.start(url, batches="batch", pace=0.2)
     wait_until(lambda: run.status["batch"] >= 2, "two batches", 120)
@@ -133,7 +136,7 @@ def test_what_spark_cannot_run_in_a_bucket_is_refused(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"memory:///{uuid.uuid4().hex}"
-    streams = frames(spark, object_store_driver.STREAMS)
+    streams = create_frames(spark, object_store_driver.STREAMS)
     with pytest.raises(ValueError, match="in the memory of this process, which Spark's workers"):
         StreamJoin(streams, object_store_driver.ON, Scatter()).start(url)
     endless = spark.readStream.format("rate").load().withColumnsRenamed({"value": "k"})

@@ -9,7 +9,7 @@ import pytest
 from braid import AdaptiveGrid
 from braid.answer_check import check_answers
 from braid.stream_join import StreamJoin
-from oracle import frames, killed_before
+from oracle import create_frames, killed_before
 from pyspark.sql import DataFrame, SparkSession
 from unit.test_changes import (
     BATCHES,
@@ -33,7 +33,7 @@ def test_both_executors_and_a_stream_of_results_give_the_same_net(
 ) -> None:
     """The run begins by tasks, is killed, and goes on in this process. A second join reads it."""
     streams = draw_streams("ab", 5, 20)
-    given = frames(spark, make_tables(streams))
+    given = create_frames(spark, make_tables(streams))
     join = StreamJoin(
         given, ON["ab"], AdaptiveGrid(hosts=2), changes=CHANGES, executor="spark", check=True
     )

@@ -8,8 +8,8 @@ import driver
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
 from braid_lab.launches.local_cluster import LocalCluster
-from driver_process import launch
-from oracle import committed_ids, describe_difference, expected, frames, wait_until
+from driver_process import launch_driver
+from oracle import committed_ids, compute_expected, create_frames, describe_difference, wait_until
 from pyspark.sql import SparkSession
 
 
@@ -33,7 +33,7 @@ def test_a_worker_is_killed_and_a_task_is_done_twice(spark: SparkSession, tmp_pa
 
     with (
         LocalCluster(1, has_own_hosts=True) as cluster,
-        launch(log, run, master=cluster.url) as process,
+        launch_driver(log, run, master=cluster.url) as process,
     ):
         try:
             writes(1)
@@ -49,11 +49,11 @@ def test_a_worker_is_killed_and_a_task_is_done_twice(spark: SparkSession, tmp_pa
     assert {f.name for f in store.published.results.glob("*.parquet")} == {
         Path(f).name for f in store.results.result_files()
     }
-    again = StreamJoin.resume(folder, frames(spark, driver.STREAMS))
+    again = StreamJoin.resume(folder, create_frames(spark, driver.STREAMS))
     again.awaitTermination()
     assert (
         describe_difference(
-            committed_ids(again), expected(driver.STREAMS, driver.ON, driver.WINDOWS)
+            committed_ids(again), compute_expected(driver.STREAMS, driver.ON, driver.WINDOWS)
         )
         == ""
     )

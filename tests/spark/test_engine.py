@@ -21,21 +21,21 @@ from oracle import (
     EPOCH,
     PLACEMENTS,
     committed_ids,
+    compute_expected,
+    create_frames,
     describe_difference,
-    expected,
-    frames,
-    tables,
+    make_tables,
     wait_until,
 )
-from placement_checks import named
+from placement_checks import describe_placement
 from pyspark.sql import SparkSession
 from scatter import Scatter
 
 CHECKSUMS = "spark.sql.shuffle.orderIndependentChecksum.enabled"
 NONE: dict[str, int] = {}
-TWO = tables("ab", {"a": 300, "b": 400}, seed=1)
-FEW = tables("ab", {"a": 150, "b": 200}, seed=1)
-THREE = tables("abc", 120, seed=2)
+TWO = make_tables("ab", {"a": 300, "b": 400}, seed=1)
+FEW = make_tables("ab", {"a": 150, "b": 200}, seed=1)
+THREE = make_tables("abc", 120, seed=2)
 
 # test_predicate.py tests the conditions themselves; here, one of each kind runs through the whole
 # engine.
@@ -74,7 +74,7 @@ def make(
     **more: Any,
 ) -> StreamJoin:
     return StreamJoin(
-        frames(spark, streams),
+        create_frames(spark, streams),
         on,
         placement,
         spans(windows),
@@ -105,7 +105,9 @@ def migrations(happened: list[Any]) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(
-    ("streams", "on", "windows", "placement"), ON_SPARK, ids=[named(c[-1]) for c in ON_SPARK]
+    ("streams", "on", "windows", "placement"),
+    ON_SPARK,
+    ids=[describe_placement(c[-1]) for c in ON_SPARK],
 )
 def test_streams(
     spark: SparkSession,
@@ -118,7 +120,7 @@ def test_streams(
     run = ended(
         make(spark, streams, on, windows, placement).start(tmp_path / "run", batches="batch")
     )
-    want = expected(streams, on, windows)
+    want = compute_expected(streams, on, windows)
     assert describe_difference(committed_ids(run), want) == ""
     assert run.metrics().groupby("batch")["results"].sum().sum() == want.total()
 
@@ -142,7 +144,7 @@ def test_all_placements_give_the_same_results(
     continues from the third batch on.
     """
     streams, on, windows = CONDITIONS[number]
-    want = expected(streams, on, windows)
+    want = compute_expected(streams, on, windows)
     join = make(spark, streams, on, windows, Centralized())
     run = LocalRun(join)
     wrong = {}
@@ -163,7 +165,7 @@ def test_all_placements_give_the_same_results(
     assert len(wrong) >= (12 if len(streams) == 2 else 5) and not any(wrong.values()), wrong
 
 
-FLUCTUATING = tables("ab", {"a": 900, "b": 700}, seed=5, batches=12)
+FLUCTUATING = make_tables("ab", {"a": 900, "b": 700}, seed=5, batches=12)
 
 
 def swing(streams: dict[str, pa.Table]) -> dict[str, pa.Table]:
@@ -205,7 +207,7 @@ def test_migrations_lose_and_double_nothing(
     got, happened = LocalRun(make(spark, streams, on, windows, placement)).run(
         placement, tmp_path / "run", tuple(range(0, 12, 2))
     )
-    assert describe_difference(got, expected(streams, on, windows)) == ""
+    assert describe_difference(got, compute_expected(streams, on, windows)) == ""
     kinds = [kind for _, kind in migrations(happened)]
     assert kinds.count("Started") == kinds.count("Ended") > 1
     assert "Advanced" in kinds
@@ -228,7 +230,7 @@ def test_a_migration_that_is_stopped_and_resumed(spark: SparkSession, tmp_path: 
     wait_until(lambda: run.status["batch"] >= 9 or not run.isActive, "batch 9")
     run.stop()
     run = ended(StreamJoin.resume(tmp_path / "run", join.streams))
-    assert describe_difference(committed_ids(run), expected(streams, on, windows)) == ""
+    assert describe_difference(committed_ids(run), compute_expected(streams, on, windows)) == ""
     kinds = [kind for _, kind in migrations(run.events())]
     assert kinds.count("Started") == kinds.count("Ended") > 1
     settings = [
@@ -249,7 +251,7 @@ def test_late_tuples(spark: SparkSession, tmp_path: Path) -> None:
             [b + 3 * (i % 10 == 0) for i, b in enumerate(rows["batch"].to_pylist())], pa.int32()
         )
         streams[alias] = rows.set_column(rows.schema.get_field_index("batch"), "batch", batch)
-    want = expected(streams, on, windows)
+    want = compute_expected(streams, on, windows)
     results, late = {}, {}
     for name, placement, lateness in (
         ("scatter", Scatter(), "4 minutes"),

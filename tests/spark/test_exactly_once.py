@@ -14,7 +14,7 @@ from braid.errors import DamagedRunError
 from braid.execution import spark_executor as executor
 from braid.storage.run_store import RunStore
 from braid.stream_join import JoinRun, StreamJoin
-from oracle import committed_ids, describe_difference, expected, frames, tables
+from oracle import committed_ids, compute_expected, create_frames, describe_difference, make_tables
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from scatter import Scatter
@@ -29,8 +29,8 @@ def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark considers batch 1 failed and repeats it in the resumed run, which has it already."""
-    streams, on = tables("ab", 150, seed=51, batches=3), "a.k = b.k"
-    join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)
+    streams, on = make_tables("ab", 150, seed=51, batches=3), "a.k = b.k"
+    join = StreamJoin(create_frames(spark, streams), on, Scatter(), partitions=2, check=True)
     with monkeypatch.context() as patch:
         real = RunStore.remove_old_files
 
@@ -45,7 +45,7 @@ def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
             run.awaitTermination()
     assert RunStore(tmp_path / "run").log.committed_batches() == [0, 1]
     run = ended(StreamJoin.resume(tmp_path / "run", join.streams))
-    assert describe_difference(committed_ids(run), expected(streams, on)) == ""
+    assert describe_difference(committed_ids(run), compute_expected(streams, on)) == ""
     assert sum(run.metrics()["results"]) == committed_ids(run).total()
     shutil.rmtree(
         tmp_path / "run" / "checkpoint"
@@ -62,12 +62,12 @@ def test_python_workers_killed_in_the_middle_of_their_tasks(
     """Each task of two stages stops after writing its files; its worker is killed and Spark retries
     it.
     """
-    streams, on = tables("abc", 60, seed=41, batches=2), "a.k = b.k AND b.k = c.k"
+    streams, on = make_tables("abc", 60, seed=41, batches=2), "a.k = b.k AND b.k = c.k"
     monkeypatch.setattr(executor, "choose_partitions", lambda announced, work, most: most)
     for stage in ("join_stage", "hop_stage"):
         monkeypatch.setattr(executor, stage, stopped(getattr(executor, stage), tmp_path / stage))
     join = StreamJoin(
-        frames(spark, streams), on, Scatter(), partitions=2, check=True, executor="spark"
+        create_frames(spark, streams), on, Scatter(), partitions=2, check=True, executor="spark"
     )
     run, killed = join.start(tmp_path / "run", batches="batch"), set()
     while run.isActive:
@@ -76,7 +76,7 @@ def test_python_workers_killed_in_the_middle_of_their_tasks(
             killed.add(mark)
         run.awaitTermination(0.02)
     assert len(killed) == 2 * 2 * 2, "stages, batches, tasks"
-    assert describe_difference(committed_ids(run), expected(streams, on)) == ""
+    assert describe_difference(committed_ids(run), compute_expected(streams, on)) == ""
     assert run.metrics()["results"].sum() == run.results().count()
 
 

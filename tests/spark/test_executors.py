@@ -32,14 +32,14 @@ from braid.papers.hypercube.run_events import SharesChosen
 from braid.stream_join import JoinRun, StreamJoin
 from oracle import (
     committed_ids,
+    compute_expected,
+    create_frames,
     describe_difference,
-    expected,
-    frames,
     list_files,
-    tables,
+    make_tables,
     wait_until,
 )
-from placement_checks import check_counts, named
+from placement_checks import check_counts, describe_placement
 from pyspark.sql import SparkSession
 from scatter import Scatter
 
@@ -142,7 +142,9 @@ PLACEMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("placement", "turns"), PLACEMENTS, ids=[named(p) for p, _ in PLACEMENTS])
+@pytest.mark.parametrize(
+    ("placement", "turns"), PLACEMENTS, ids=[describe_placement(p) for p, _ in PLACEMENTS]
+)
 def test_the_way_of_a_batch_changes_nothing(
     spark: SparkSession,
     tmp_path: Path,
@@ -157,9 +159,9 @@ def test_the_way_of_a_batch_changes_nothing(
     stream has another name for its event time. HotKeys changes at any cost.
     """
     monkeypatch.setattr("braid.papers.hotkeys.value_work.PAIR", 10.0)
-    streams, windows = tables("ab", 150, seed=71, batches=4), {"a": 130, "b": 70}
+    streams, windows = make_tables("ab", 150, seed=71, batches=4), {"a": 130, "b": 70}
     streams = {alias: with_wrong_times(rows) for alias, rows in streams.items()}
-    given = frames(spark, streams)
+    given = create_frames(spark, streams)
     join = StreamJoin(
         given | {"b": given["b"].withColumnRenamed("ts", "came at")},
         ON,
@@ -170,7 +172,7 @@ def test_the_way_of_a_batch_changes_nothing(
         partitions=2,
         check=True,
     )
-    want, first = expected(streams, ON, windows), None
+    want, first = compute_expected(streams, ON, windows), None
     whole = (
         ("stages", "one", "process")
         if isinstance(placement, Scatter | AdaptiveGrid)
@@ -197,10 +199,10 @@ def test_a_hypercube_joins_on_spark_as_in_this_process(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark SQL makes the routing keys, of NaN, -0.0 and text; batches run by tasks and threads."""
-    streams, on = tables("abc", {"a": 200, "b": 60, "c": 60}, seed=72, batches=4), CHAIN
-    want = expected(streams, on)
+    streams, on = make_tables("abc", {"a": 200, "b": 60, "c": 60}, seed=72, batches=4), CHAIN
+    want = compute_expected(streams, on)
     join = StreamJoin(
-        frames(spark, streams), on, HyperCube(4, threshold=1.0), partitions=2, check=True
+        create_frames(spark, streams), on, HyperCube(4, threshold=1.0), partitions=2, check=True
     )
     run = ran(join, tmp_path / "run", way("stages process"), monkeypatch)
     assert want and describe_difference(committed_ids(run), want) == ""
@@ -254,12 +256,12 @@ def ways(run: JoinRun) -> list[str]:
 def test_small_batches_stay_in_this_process_and_say_why(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    streams, on = tables("ab", 80, seed=15, batches=3), "a.k = b.k"
-    run = StreamJoin(frames(spark, streams), on, Scatter(), check=True).start(
+    streams, on = make_tables("ab", 80, seed=15, batches=3), "a.k = b.k"
+    run = StreamJoin(create_frames(spark, streams), on, Scatter(), check=True).start(
         tmp_path / "run", batches="batch"
     )
     run.awaitTermination()
-    assert describe_difference(committed_ids(run), expected(streams, on)) == ""
+    assert describe_difference(committed_ids(run), compute_expected(streams, on)) == ""
     assert ways(run) == ["process"] * 3
     told = [e for e in run.events() if isinstance(e, BatchCommitted)]
     assert all("s in this process" in e.executor_reason and e.announced_bytes > 0 for e in told)
@@ -271,15 +273,23 @@ def test_what_is_too_large_for_the_driver_goes_to_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
     """If the source does not announce its size, collecting stops at the limit."""
-    streams, on = tables("ab", {"a": 200, "b": 3000}, seed=16, batches=3), "a.k = b.k AND a.n < b.n"
+    streams, on = (
+        make_tables("ab", {"a": 200, "b": 3000}, seed=16, batches=3),
+        "a.k = b.k AND a.n < b.n",
+    )
     join = StreamJoin(
-        frames(spark, streams), on, Scatter(), partitions=2, check=True, driver_memory="60 kB"
+        create_frames(spark, streams),
+        on,
+        Scatter(),
+        partitions=2,
+        check=True,
+        driver_memory="60 kB",
     )
     if not told:
         monkeypatch.setattr("braid.execution.spark_to_arrow.announced_bytes", lambda frame: 0)
     run = join.start(tmp_path / "run", batches="batch")
     run.awaitTermination()
-    assert describe_difference(committed_ids(run), expected(streams, on)) == ""
+    assert describe_difference(committed_ids(run), compute_expected(streams, on)) == ""
     assert ways(run) == ["spark"] * 3
     last = [e for e in run.events() if isinstance(e, BatchCommitted)][-1]
     assert "the driver may hold 60 kB" in last.executor_reason
@@ -323,11 +333,11 @@ def test_what_spark_does_not_hand_over_goes_to_spark(
     assert "the driver may hold 3.15 MB" in second.executor_reason, (
         "learned, so that it is not tried again"
     )
-    bound = rows_of(join, "auto")
+    bound = explain_executor(join, "auto")
     assert "over 786 kB of tuples always by Spark (the driver may hold 3.15 MB)" in bound
 
 
-def rows_of(join: StreamJoin, way: str) -> str:
+def explain_executor(join: StreamJoin, way: str) -> str:
     """Return the rows of a join's explanation about its executor."""
     changed = replace(join._join, config=replace(join.config, executor=way))
     return next(how for what, _, how in explain_join(changed).rows if what == "executor")
@@ -339,7 +349,7 @@ def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> 
     Blocks written by one executor are merged with those of the other. Before each batch a host
     loses its state.
     """
-    streams, on = tables("ab", 150, seed=17, batches=8), "a.k = b.k AND a.ts < b.ts"
+    streams, on = make_tables("ab", 150, seed=17, batches=8), "a.k = b.k AND a.ts < b.ts"
     zone, begun = spark.conf.get("spark.sql.session.timeZone"), threading.Event()
 
     def turn(results: Any, batch: int) -> None:
@@ -353,7 +363,7 @@ def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> 
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
         join = StreamJoin(
-            frames(spark, streams), on, Scatter(), partitions=2, check=True, executor="spark"
+            create_frames(spark, streams), on, Scatter(), partitions=2, check=True, executor="spark"
         )
         run = join.start(tmp_path / "run", batches="batch", foreachBatch=turn)
         begun.set()
@@ -365,7 +375,7 @@ def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> 
         run.set_executor("spark")
         run.unpause()
         run.awaitTermination()
-        assert describe_difference(committed_ids(run), expected(streams, on)) == ""
+        assert describe_difference(committed_ids(run), compute_expected(streams, on)) == ""
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(zone))
     assert ways(run) == ["spark", "process"] * 4
@@ -383,10 +393,10 @@ def test_a_shared_join_goes_either_way(
 
     test_sharing.py has the case that all batches run in this process.
     """
-    streams, on = tables("ab", 200, seed=18, batches=5), "a.k = b.k"
+    streams, on = make_tables("ab", 200, seed=18, batches=5), "a.k = b.k"
     memory = None if turns else "20 kB"
     join = SharedJoin(
-        frames(spark, streams), on, "ts", "memory", hosts=2, partitions=2, check=True,
+        create_frames(spark, streams), on, "ts", "memory", hosts=2, partitions=2, check=True,
         driver_memory=memory,
     )  # fmt: skip
     join.add("short", "40 seconds", {"a": "a.n > 0"})
@@ -402,12 +412,12 @@ def test_a_shared_join_goes_either_way(
     for name, (windows, condition) in asked.items():
         ids = run.results(name).select("a.id", "b.id").toArrow()
         got = Counter(zip(*(c.to_pylist() for c in ids.columns), strict=True))
-        assert describe_difference(got, expected(streams, condition, windows)) == ""
+        assert describe_difference(got, compute_expected(streams, condition, windows)) == ""
     assert set(ways(run)) == ({"process", "spark"} if turns else {"spark"})
 
 
 def test_an_unknown_executor_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    streams = frames(spark, tables("ab", 5, seed=1))
+    streams = create_frames(spark, make_tables("ab", 5, seed=1))
     with pytest.raises(
         ValueError, match="executor is 'dask'; it must be one of auto, process, spark"
     ):
@@ -426,11 +436,11 @@ def test_tasks_search_stored_orders_as_threads_do(
     spark: SparkSession, tmp_path: Path, on: str, placement: Placement
 ) -> None:
     """Blocks with and without ranks are stored, merged and cut; a run changes executors."""
-    streams = tables("ab", 200, seed=21, batches=4)
-    join = StreamJoin(frames(spark, streams), on, placement, partitions=2, check=True)
+    streams = make_tables("ab", 200, seed=21, batches=4)
+    join = StreamJoin(create_frames(spark, streams), on, placement, partitions=2, check=True)
     with pytest.MonkeyPatch.context() as patch:
         chosen = Turning(SparkExecutor(), ThreadExecutor(2))
         patch.setattr("braid.engine_run.make_executor", lambda *_: chosen)
         run = join.start(tmp_path / "run", batches="batch")
         run.awaitTermination()
-    assert describe_difference(committed_ids(run), expected(streams, on)) == ""
+    assert describe_difference(committed_ids(run), compute_expected(streams, on)) == ""

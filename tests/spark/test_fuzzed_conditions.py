@@ -15,7 +15,7 @@ from fuzz.cases import CORPUS, Case, load
 from fuzz.grammar import random_case, random_stream, random_streams
 from fuzz.oracles import SparkOracle
 from fuzz.outcomes import Truth
-from fuzz.replay import outcomes_of
+from fuzz.replay import list_outcomes
 from oracle import PLACEMENTS, killed_before, result_ids
 from pyspark.sql import SparkSession
 
@@ -31,7 +31,7 @@ def test_conditions_of_a_fixed_seed_are_answered_rightly(spark: SparkSession) ->
     "name", [p.stem for p in sorted(CORPUS.glob("*.json")) if isinstance(load(p), Case)]
 )
 def test_a_case_that_was_found_is_answered_rightly(spark: SparkSession, name: str) -> None:
-    wrong = {r: w for r, w in outcomes_of(load(CORPUS / f"{name}.json"), spark).items() if w}
+    wrong = {r: w for r, w in list_outcomes(load(CORPUS / f"{name}.json"), spark).items() if w}
     assert not wrong
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 from braid.hub.hub import HubRun, QueryHub
-from duck import duck
+from duck import connect_duckdb
 from hub_cases import (
     AT,
     BATCHES,
@@ -28,12 +28,12 @@ from hub_cases import (
     TICKED,
     WIDE,
     count_rows,
+    create_frames,
     end_of_ticks,
-    expected,
-    frames,
+    expect_rows,
+    make_hub_tables,
     query_rows,
     run_scripted_hub,
-    tables,
 )
 from pyspark.sql import DataFrame, SparkSession
 from unit.test_hub_kinds import ASOF, KINDS, count_plain_rows
@@ -42,7 +42,7 @@ from unit.test_hub_kinds import ASOF, KINDS, count_plain_rows
 def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = tables(1)
+    data = make_hub_tables(1)
     asked = {"wide": WIDE, "long": LONG, "ticked": TICKED, "grouped": GROUPED, "enough": ENOUGH}
 
     def submit(run: HubRun) -> None:
@@ -54,9 +54,9 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
     matches = {name: q.reuse_kind for name, q in run.queries.items()}
     assert matches == dict.fromkeys(asked, "holds") | {"wide": "new", "long": "relaxed"}
     for name, sql in asked.items():
-        truth = expected(data, sql, until=end_of_ticks(data, sql))
+        truth = expect_rows(data, sql, until=end_of_ticks(data, sql))
         assert truth and query_rows(run, name) == truth, name
-    ticked = expected(data, TICKED, until=end_of_ticks(data, TICKED))
+    ticked = expect_rows(data, TICKED, until=end_of_ticks(data, TICKED))
     last = max(row[0] for row in ticked)
     here = [n for row, n in ticked.items() if row[0] == last]
     assert len(run.query("ticked").current_answer()) == sum(here)
@@ -69,7 +69,7 @@ LOUD = WIDE + " AND upper(f.carrier) = 'A' AND lower(c.status) <> 'b'"
 def test_on_a_network_queries_come_and_go_and_what_was_told_stays(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = tables(2)
+    data = make_hub_tables(2)
 
     def second(run: HubRun) -> None:
         run.submit(LOUD, "loud", sink="S2")
@@ -93,12 +93,12 @@ def test_on_a_network_queries_come_and_go_and_what_was_told_stays(
     asked = {"wide": WIDE, "loud": LOUD, "long": LONG, "late": THREE, "wide again": WIDE}
     for name, sql in asked.items():
         query, found = run.query(name), query_rows(run, name)
-        whole = expected(data, sql, *spans[name])
-        sure = expected(data, sql, *spans[name], complete=query.complete_since)
+        whole = expect_rows(data, sql, *spans[name])
+        sure = expect_rows(data, sql, *spans[name], complete=query.complete_since)
         assert not found - whole, f"{name} was told what is not so"
         assert not sure - found, f"{name} lacks what is complete"
     for name in ("wide", "loud"):
-        assert query_rows(run, name) == expected(data, asked[name], *spans[name]), name
+        assert query_rows(run, name) == expect_rows(data, asked[name], *spans[name]), name
     assert set(run.queries) == {"loud", "long", "wide again"} and run.state.failed_nodes == ["N4"]
     flows = run.network_flows()
     rows = flows[flows["consumer"] == "loud"]["rows"].sum()
@@ -108,7 +108,7 @@ def test_on_a_network_queries_come_and_go_and_what_was_told_stays(
 def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = tables(4)
+    data = make_hub_tables(4)
     bad = {
         "SELECT f.id FROM "
         + FC.format(f=1, c=1)
@@ -133,12 +133,12 @@ def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
     run = run_scripted_hub(spark, first, tmp_path / "hub", {-1: submit}, monkeypatch)
     with pytest.raises(RuntimeError, match="the hub has ended"):
         run.submit(NARROW)
-    hub = QueryHub(frames(spark, data), "ts")
+    hub = QueryHub(create_frames(spark, data), "ts")
     with pytest.raises(ValueError, match="column 'f.nope' in the query is unknown"):
         hub.start(tmp_path / "given", "batch", [WIDE, [*bad][-1]])
     given = hub.start(tmp_path / "given", "batch", {"wide": WIDE, "narrow": NARROW})
     given.awaitTermination()
-    assert query_rows(given, "narrow") == expected(data, NARROW)
+    assert query_rows(given, "narrow") == expect_rows(data, NARROW)
     did = given.metrics()
     assert set(did["operator"]) == {0} and did["results"].sum() > 0
     assert len(given.seconds) == BATCHES
@@ -147,7 +147,7 @@ def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
 
 
 def test_answers_are_delivered_batch_by_batch(spark: SparkSession, tmp_path: Path) -> None:
-    data = tables(32)
+    data = make_hub_tables(32)
     delivered: dict[int, Counter[Any]] = {}
 
     def count_answers(answers: Mapping[int, DataFrame], batch: int) -> None:
@@ -155,7 +155,7 @@ def test_answers_are_delivered_batch_by_batch(spark: SparkSession, tmp_path: Pat
             delivered[id] = delivered.get(id, Counter()) + count_rows(rows.toArrow())
 
     queries = {"wide": WIDE, "ticked": TICKED, "counted": COUNTED}
-    run = QueryHub(frames(spark, data), "ts").start(
+    run = QueryHub(create_frames(spark, data), "ts").start(
         tmp_path, batches="batch", queries=queries, foreachBatch=count_answers
     )
     assert run.awaitTermination()
@@ -166,7 +166,7 @@ def test_answers_are_delivered_batch_by_batch(spark: SparkSession, tmp_path: Pat
 def test_joins_of_every_kind_have_the_rows_of_their_statements(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = tables(3)
+    data = make_hub_tables(3)
     statements = {**KINDS, **ASOF}
     kinds = [*KINDS][:10:3] + [*KINDS][12:20:4] + [*ASOF][3:4]
     asked = {f"q{n}": sql for n, sql in enumerate(kinds)}
@@ -178,7 +178,7 @@ def test_joins_of_every_kind_have_the_rows_of_their_statements(
         monkeypatch,
     )
     assert run.exception() is None
-    with duck() as db:
+    with connect_duckdb() as db:
         for name, rows in data.items():
             db.register(name, rows.drop_columns(["batch"]))
         for name, sql in asked.items():

@@ -17,7 +17,7 @@ import pytest
 from braid.hub.hub import HubRun, QueryHub
 from braid.papers.reuse.hub_events import HistoryLost, HubBatchCommitted
 from damages import DAMAGES, list_files
-from hub_cases import WIDE, expected, frames, query_rows, tables
+from hub_cases import WIDE, create_frames, expect_rows, make_hub_tables, query_rows
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import NumberFormatException, StreamingQueryException
 from pyspark.sql import SparkSession
@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 BATCHES = 3
 DATA = {
     stream: rows.filter(pc.less(rows["batch"], BATCHES)).slice(0, 40)
-    for stream, rows in tables(1).items()
+    for stream, rows in make_hub_tables(1).items()
     if stream != "baggage"
 }
 EVERY = WIDE.replace("[RANGE 90 SECONDS]", "[RANGE 90 SECONDS SLIDE 60 SECONDS]")
@@ -33,7 +33,7 @@ ASKED = {"wide": WIDE, "every": EVERY}
 
 
 def start_hub(spark: SparkSession, folder: Path, **more: Any) -> HubRun:
-    return QueryHub(frames(spark, DATA), "ts").start(folder, "batch", **more)
+    return QueryHub(create_frames(spark, DATA), "ts").start(folder, "batch", **more)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def list_samples(folder: Path) -> list[tuple[Path, str]]:
 def test_a_hub_on_spark_with_a_damaged_file_is_right_or_says_so(
     spark: SparkSession, halfway: Path, tmp_path: Path
 ) -> None:
-    truth = {name: expected(DATA, sql, until=10**15) for name, sql in ASKED.items()}
+    truth = {name: expect_rows(DATA, sql, until=10**15) for name, sql in ASKED.items()}
     assert all(truth.values())
     verdicts, rng = Counter[str](), random.Random(5)
     kept = shutil.copytree(halfway, tmp_path / "kept")

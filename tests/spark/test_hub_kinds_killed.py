@@ -9,7 +9,7 @@ import pytest
 from braid.hub.hub import HubRun, QueryHub
 from hub_cases import query_rows
 from hub_kind_runs import make_tables
-from oracle import frames
+from oracle import create_frames
 from pyspark.sql import SparkSession
 from unit.test_hub_kind_runs import ASOF, NEARBY, dying_after, make_query
 
@@ -24,7 +24,7 @@ ASKED = {
 
 def start_hub(folder: Path, spark: SparkSession | None = None) -> HubRun:
     tables = make_tables(NEARBY)
-    streams = tables if spark is None else frames(spark, tables)
+    streams = tables if spark is None else create_frames(spark, tables)
     return QueryHub(streams, "ts").start(folder, batches="batch", queries=ASKED)
 
 

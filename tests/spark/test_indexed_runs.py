@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from braid.stream_join import StreamJoin
 from indexed_runs import make_table
-from oracle import describe_difference, frames, result_ids
+from oracle import create_frames, describe_difference, result_ids
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from scatter import Scatter
@@ -29,7 +29,7 @@ from scatter import Scatter
 def test_a_run_by_indexes_equals_sparks_join(
     spark: SparkSession, tmp_path: Path, on: str, executor: str
 ) -> None:
-    streams = frames(spark, {a: make_table(Random(a), 40) for a in "ab"})
+    streams = create_frames(spark, {a: make_table(Random(a), 40) for a in "ab"})
     join = StreamJoin(streams, on, Scatter(), partitions=2, check=True, executor=executor)
     run = join.start(str(tmp_path / "run"), batches=2)
     assert run.awaitTermination()

@@ -17,15 +17,15 @@ from braid.storage.integrity import check_run
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
 from driver import Run
-from driver_process import kill, launch
+from driver_process import kill_driver, launch_driver
 from hub_cases import LONG, THREE, WIDE, query_rows
-from input_splitting import left
+from input_splitting import list_input
 from oracle import (
     Ids,
     committed_ids,
+    compute_expected,
+    create_frames,
     describe_difference,
-    expected,
-    frames,
     result_weights,
     wait_until,
 )
@@ -52,7 +52,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = ("spark", "turns", "shed", "hub", "cut")
     spark, turns, shed, hub, cut = (folder / name for name in names)
     stalling = Run(str(spark), "start", stalls=2)
-    process = launch(
+    process = launch_driver(
         log,
         Run(str(turns), "start", 4, "process"),
         Run(str(shed), "start", 4, "spark", 0.4),
@@ -64,7 +64,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         wait_until(lambda: stalling.stalled.exists() or process.poll(), "task to stall", 300)
     finally:
-        kill(process, log)
+        kill_driver(process, log)
     assert RunStore(spark).log.committed_batches() == [0, 1]
     assert [*RunStore(spark).blocks.folder.glob("000002-*")]
     assert (
@@ -73,18 +73,18 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         == [0, 1, 2, 3]
     )
     assert RunStore(cut).log.committed_batches() == [0, 1, 2]
-    assert left(cut) == {"whole": ["a", "b"], "cut": {"a": [0, 1, 2], "b": [0, 1, 2]}}
+    assert list_input(cut) == {"whole": ["a", "b"], "cut": {"a": [0, 1, 2], "b": [0, 1, 2]}}
 
     again = [Run(str(spark), "resume", 4), Run(str(turns), "resume", 6)]
     for run in again:
         run.mark.unlink(missing_ok=True)
-    process = launch(log, *again)
+    process = launch_driver(log, *again)
     try:
         wait_until(
             lambda: all(r.mark.exists() for r in again) or process.poll(), "moment to be held", 300
         )
     finally:
-        kill(process, log)
+        kill_driver(process, log)
     assert RunStore(turns).log.committed_batches() == [*range(6)]
     return folder
 
@@ -94,11 +94,13 @@ def test_a_driver_of_a_join_of_another_kind_is_killed(
     spark: SparkSession, tmp_path: Path, killed: Path, name: str
 ) -> None:
     """Results are those of an undisturbed run, without Spark."""
-    whole = driver.joined(driver.STREAMS, **KINDS[name]).start(tmp_path / "whole", batches="batch")
+    whole = driver.make_join(driver.STREAMS, **KINDS[name]).start(
+        tmp_path / "whole", batches="batch"
+    )
     assert whole.awaitTermination()
     store = RunStore(killed / name)
     assert store.log.committed_batches() == [0, 1, 2, 3]
-    run = StreamJoin.resume(store.path, frames(spark, driver.STREAMS))
+    run = StreamJoin.resume(store.path, create_frames(spark, driver.STREAMS))
     assert run.awaitTermination() and check_run(store.path)[0] == []
     rows = [count_pairs(run.results().toArrow()), count_pairs(whole.results())]
     assert rows[0] == rows[1] and any(b is None for _, b in rows[0]) == (name == "left")
@@ -109,7 +111,7 @@ def count_pairs(rows: pa.Table) -> Counter[tuple[int, int | None]]:
 
 
 def truth() -> Ids:
-    return expected(driver.STREAMS, driver.ON, driver.WINDOWS)
+    return compute_expected(driver.STREAMS, driver.ON, driver.WINDOWS)
 
 
 def test_a_driver_killed_twice(spark: SparkSession, killed: Path) -> None:
@@ -118,7 +120,7 @@ def test_a_driver_killed_twice(spark: SparkSession, killed: Path) -> None:
     assert store.log.committed_batches() == [0, 1, 2, 3]
     assert list(store.published.new.glob("000004-*"))
     assert not list(store.published.results.glob("000004-*"))
-    run = StreamJoin.resume(store.path, frames(spark, driver.STREAMS))
+    run = StreamJoin.resume(store.path, create_frames(spark, driver.STREAMS))
     run.awaitTermination()
     assert store.log.committed_batches() == list(range(8))
     assert describe_difference(committed_ids(run), truth()) == ""
@@ -129,7 +131,7 @@ def test_a_driver_killed_twice(spark: SparkSession, killed: Path) -> None:
 
 def test_killed_on_threads_and_resumed_on_spark(spark: SparkSession, killed: Path) -> None:
     store = RunStore(killed / "turns")
-    run = StreamJoin.resume(store.path, frames(spark, driver.STREAMS), executor="process")
+    run = StreamJoin.resume(store.path, create_frames(spark, driver.STREAMS), executor="process")
     run.awaitTermination()
     assert store.log.committed_batches() == list(range(8))
     ways = [e.executor for e in run.events() if isinstance(e, BatchCommitted)]
@@ -138,19 +140,19 @@ def test_killed_on_threads_and_resumed_on_spark(spark: SparkSession, killed: Pat
 
 
 def test_killed_while_its_input_is_written(spark: SparkSession, killed: Path) -> None:
-    run = StreamJoin.resume(killed / "cut", frames(spark, driver.STREAMS))
+    run = StreamJoin.resume(killed / "cut", create_frames(spark, driver.STREAMS))
     run.awaitTermination()
     assert run.store.log.committed_batches() == list(range(8))
     assert describe_difference(committed_ids(run), truth()) == ""
-    assert left(run.store.path)["whole"] == [] and check_run(run.store.path)[0] == []
+    assert list_input(run.store.path)["whole"] == [] and check_run(run.store.path)[0] == []
 
 
 def test_a_driver_that_sheds_load_is_killed(
     spark: SparkSession, tmp_path: Path, killed: Path
 ) -> None:
     """Results and weights are those of an undisturbed run."""
-    streams = frames(spark, driver.STREAMS)
-    whole = driver.joined(streams, fraction=0.4).start(tmp_path / "whole", batches="batch")
+    streams = create_frames(spark, driver.STREAMS)
+    whole = driver.make_join(streams, fraction=0.4).start(tmp_path / "whole", batches="batch")
     run = StreamJoin.resume(killed / "shed", streams)
     run.awaitTermination()
     whole.awaitTermination()
@@ -162,12 +164,12 @@ def test_a_driver_that_sheds_load_is_killed(
 def test_a_hub_is_killed_in_the_middle_of_a_submission(
     spark: SparkSession, killed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = hub_cases.tables(5)
+    data = hub_cases.make_hub_tables(5)
     script = {3: lambda r: [r.submit(LONG, "again")]}
     run = hub_cases.run_scripted_hub(spark, data, killed / "hub", script, monkeypatch)
     assert set(run.queries) == {"wide", "three", "again"}, "what was not committed is not there"
     for name, sql in (("wide", WIDE), ("three", THREE)):
-        assert query_rows(run, name) == hub_cases.expected(data, sql), name
-    again, most = run.query("again"), hub_cases.expected(data, LONG, 4)
-    sure = hub_cases.expected(data, LONG, 4, complete=again.complete_since)
+        assert query_rows(run, name) == hub_cases.expect_rows(data, sql), name
+    again, most = run.query("again"), hub_cases.expect_rows(data, LONG, 4)
+    sure = hub_cases.expect_rows(data, LONG, 4, complete=again.complete_since)
     assert not sure - query_rows(run, "again") and not query_rows(run, "again") - most

@@ -12,7 +12,7 @@ from braid.execution import spark_executor
 from braid.papers.theta.grid import StaticGrid
 from braid.stream_join import StreamJoin
 from kind_runs import check_early_case, draw_case
-from oracle import frames, tables
+from oracle import create_frames, make_tables
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -25,16 +25,16 @@ def test_changes_of_early_answers_and_their_net_are_those_of_the_model(
     case = draw_case(1003)
     first = tuple(t for t in case.tuples if t.batch < 4)
     case = replace(case, tuples=first, failing=frozenset())
-    streams = frames(spark, case.list_tables())
+    streams = create_frames(spark, case.list_tables())
     check_early_case(case, tmp_path / "run", streams=streams, executor="spark")
 
 
-STREAMS = tables("abc", 120, seed=71, batches=4)
+STREAMS = make_tables("abc", 120, seed=71, batches=4)
 ON = "a.k = b.k AND a.n < b.n"
 
 
 def make_frames(spark: SparkSession) -> dict[str, DataFrame]:
-    return {alias: frame.drop("batch") for alias, frame in frames(spark, STREAMS).items()}
+    return {alias: frame.drop("batch") for alias, frame in create_frames(spark, STREAMS).items()}
 
 
 def join_by_spark(streams: Mapping[str, DataFrame], how: str) -> DataFrame:

@@ -18,11 +18,11 @@ def test_what_launches_need_is_made_ready_by_a_small_join(
 ) -> None:
     runs, launched = [], live_runs._launch_in_new_folder
 
-    def kept(*given: Any) -> Any:
+    def launch_and_note(*given: Any) -> Any:
         runs.append(launched(*given))
         return runs[-1]
 
-    monkeypatch.setattr(live_runs, "_launch_in_new_folder", kept)
+    monkeypatch.setattr(live_runs, "_launch_in_new_folder", launch_and_note)
     monkeypatch.setattr(live_runs, "new_run_folder", lambda name: tmp_path / name)
     live_runs.warm_up(SimpleNamespace(can_launch=lambda: False))  # a run was launched meanwhile
     (run,) = runs

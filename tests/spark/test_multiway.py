@@ -30,14 +30,14 @@ from oracle import (
     PLACEMENTS,
     Ids,
     committed_ids,
+    compute_expected,
+    create_frames,
     describe_difference,
-    expected,
-    frames,
     kernel_join,
-    tables,
+    make_tables,
     wait_until,
 )
-from placement_checks import named
+from placement_checks import describe_placement
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -113,7 +113,7 @@ def condition(arrivals: Arrivals, keying: str) -> str:
 def truth(streams: int, windows: str, on: str) -> Ids:
     arrivals = given(streams, windows)
     spans = dict(zip(arrivals.stream_aliases, arrivals.windows, strict=True))
-    return expected(arrivals.make_tables(), on, spans)
+    return compute_expected(arrivals.make_tables(), on, spans)
 
 
 JOINS = [(streams, "unequal") for streams in RATES] + [(3, "equal")]
@@ -150,7 +150,7 @@ def test_every_placement(spark: SparkSession, tmp_path: Path, streams: int, wind
         Coordinated(5, segment_batches=2),
         Ring(3, form="basic"),
     ],
-    ids=named,
+    ids=describe_placement,
 )
 def test_a_run_that_is_stopped_and_resumed(
     spark: SparkSession, tmp_path: Path, placement: Placement
@@ -237,7 +237,7 @@ def test_selectivity_in_the_engine(spark: SparkSession, tmp_path: Path) -> None:
     """With selectivity 0 nothing matches, with 1 every group within its windows."""
     for sigma in (0.0, 1.0):
         arrivals = Arrivals((1.0, 1.5, 1.0), 12.0, 4.0, (6.0, 5.0, 7.0), sigma, seed=3)
-        want = expected(arrivals.make_tables(), "true", {"r": 6, "s": 5, "t": 7})
+        want = compute_expected(arrivals.make_tables(), "true", {"r": 6, "s": 5, "t": 7})
         got, _ = LocalRun(prepared(arrivals.make_workload(spark), Ring(3))).run(
             Ring(3), tmp_path / str(sigma)
         )
@@ -285,24 +285,24 @@ def doubles(rows: pa.Table) -> pa.Table:
 
 @pytest.mark.parametrize("on", CLOSE)
 def test_conditions_on_vectors(spark: SparkSession, on: str) -> None:
-    streams = with_vectors(tables("ab", {"a": 200, "b": 240}, seed=8))
+    streams = with_vectors(make_tables("ab", {"a": 200, "b": 240}, seed=8))
     text = on.lower()
     for ours, theirs in DUCKDB.items():
         text = text.replace(ours, theirs)
-    want = expected({a: doubles(rows) for a, rows in streams.items()}, text)
+    want = compute_expected({a: doubles(rows) for a, rows in streams.items()}, text)
     assert want
     assert (
         describe_difference(
-            kernel_join(StreamJoin(frames(spark, streams), on, Centralized())), want
+            kernel_join(StreamJoin(create_frames(spark, streams), on, Centralized())), want
         )
         == ""
     )
 
 
 def test_vectors_in_doubles_are_refused_in_one_sentence(spark: SparkSession) -> None:
-    streams = {a: doubles(rows) for a, rows in with_vectors(tables("ab", 5, seed=8)).items()}
+    streams = {a: doubles(rows) for a, rows in with_vectors(make_tables("ab", 5, seed=8)).items()}
     with pytest.raises(PredicateError, match='requires the "ARRAY<FLOAT>" type'):
-        StreamJoin(frames(spark, streams), CLOSE[0], Centralized())
+        StreamJoin(create_frames(spark, streams), CLOSE[0], Centralized())
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_vectors_match_where_they_show_the_same(
     same = " AND ".join(
         f"{a}.scene = {b}.scene" for a, b in zip(aliases, aliases[1:], strict=False)
     )
-    want = expected(streams, same, dict.fromkeys(streams, 12))
+    want = compute_expected(streams, same, dict.fromkeys(streams, 12))
     assert want.total() > 20
     assert {len(v) for rows in streams.values() for v in rows["v"].to_pylist()} == {
         vectors.COSTS[cost]
@@ -344,7 +344,7 @@ def test_flights_against_duckdb(spark: SparkSession, tmp_path: Path) -> None:
         for a, f in join.streams.items()
     }
     streams = {a: f.toArrow() for a, f in late.items()}
-    want = expected(streams, flights.ON, {"d": 3600, "a": 8 * 3600, "w": 3600})
+    want = compute_expected(streams, flights.ON, {"d": 3600, "a": 8 * 3600, "w": 3600})
     assert want.total() > 50
     run = ended(start(replace(join, streams=late), Aligned(4, sample_batches=3), tmp_path / "run"))
     assert describe_difference(committed_ids(run), want) == ""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from braid.execution.spark_executor import SHIPPED, choose_partitions
 from braid.stream_join import StreamJoin
-from oracle import frames, tables
+from oracle import create_frames, make_tables
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 from scatter import Scatter
@@ -18,7 +18,7 @@ from scatter import Scatter
 
 def test_a_small_batch_is_one_task(spark: SparkSession, tmp_path: Path) -> None:
     """Nothing is shuffled: the job of a batch has one stage of one task."""
-    streams = frames(spark, tables("ab", 80, seed=6, batches=3))
+    streams = create_frames(spark, make_tables("ab", 80, seed=6, batches=3))
     join = StreamJoin(streams, "a.k = b.k", Scatter(), partitions=2, executor="spark")
     tracker, jobs = spark.sparkContext.statusTracker(), list[tuple[int, ...]]()
     whole = DataFrame.collect

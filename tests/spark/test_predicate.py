@@ -16,7 +16,7 @@ from braid.condition.predicate import Predicate
 from braid.core.reserved_columns import TIME
 from braid.kernels.block_builder import build_block
 from braid.kernels.host_block_rows import BlockRows
-from oracle import Ids, describe_difference, frames, kernel_pairs, tables
+from oracle import Ids, create_frames, describe_difference, kernel_pairs, make_tables
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -151,7 +151,7 @@ scan | a.n = b.n OR current_date() < a.d
 scan | isnan(a.f) AND isnan(b.f) OR a.n = b.n
 index | NOT (a.n < b.n) AND a.n < b.n + 5
 """.strip().splitlines()
-STREAMS = tables("ab", {"a": 300, "b": 350}, seed=11)
+STREAMS = make_tables("ab", {"a": 300, "b": 350}, seed=11)
 
 
 TEXTS = [line.split(" | ", 1)[1] for line in CONDITIONS]
@@ -160,7 +160,7 @@ Block = dict[str, pa.Array]
 
 @pytest.fixture(scope="module")
 def given(spark: SparkSession) -> dict[str, DataFrame]:
-    return frames(spark, STREAMS)
+    return create_frames(spark, STREAMS)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from braid.condition.residuals import ResidualBuilder
 from braid.condition.spark_type_checker import SparkAnalyzer
 from braid.condition.sql_types import INT
 from braid.errors import PredicateError
-from oracle import tables
+from oracle import make_tables
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -110,7 +110,7 @@ def streams() -> Mapping[str, pa.Table]:
     columns.
     """
     found = {}
-    for k, (alias, rows) in enumerate(tables("ab", ROWS, seed=17).items()):
+    for k, (alias, rows) in enumerate(make_tables("ab", ROWS, seed=17).items()):
         draw = np.random.default_rng(k)
         lists = [[int(x), None][: 1 + i % 2] for i, x in enumerate(draw.integers(0, 9, len(rows)))]
         more = {

@@ -16,18 +16,26 @@ from braid.storage.published_results import PublishedResults
 from braid.storage.run_medium import LocalMedium
 from braid.storage.run_store import RunStore
 from braid.stream_join import JoinRun, StreamJoin
-from duck import duck
-from oracle import Ids, committed_ids, describe_difference, expected, frames, tables, wait_until
+from duck import connect_duckdb
+from oracle import (
+    Ids,
+    committed_ids,
+    compute_expected,
+    create_frames,
+    describe_difference,
+    make_tables,
+    wait_until,
+)
 from pyspark.sql import DataFrame, SparkSession
 from scatter import Scatter
 
 ON = "a.k = b.k AND a.n < b.n"
-STREAMS = tables("ab", 120, seed=61, batches=9)
+STREAMS = make_tables("ab", 120, seed=61, batches=9)
 
 
 def upstream(spark: SparkSession, **settings: Any) -> StreamJoin:
     return StreamJoin(
-        frames(spark, STREAMS), ON, Scatter(), partitions=2, executor="process", **settings
+        create_frames(spark, STREAMS), ON, Scatter(), partitions=2, executor="process", **settings
     )
 
 
@@ -40,7 +48,7 @@ def ended(run: JoinRun) -> JoinRun:
     return run
 
 
-def folder_of(run: JoinRun) -> str:
+def find_results_folder(run: JoinRun) -> str:
     return str(run.store.published.results)
 
 
@@ -66,9 +74,9 @@ def test_asked_batch_by_batch_every_result_comes_once(
     assert describe_difference(sum(given.values(), Ids()), got) == ""
     assert run.results_since(batch)[0].count() == 0
     assert run.results_since(batch)[1] == batch
-    assert describe_difference(got, expected(STREAMS, ON)) == ""
+    assert describe_difference(got, compute_expected(STREAMS, ON)) == ""
     assert describe_difference(ids(run.results().collect()), got) == ""
-    merged = folder_of(run).replace("results", "compacted")
+    merged = find_results_folder(run).replace("results", "compacted")
     files = [*map(str, sorted(Path(merged).iterdir()))]
     assert len(files) == 2 and files == run.store.results.result_files()[:2], "of six batches"
     assert {unquote(f).removeprefix("file://") for f in run.results().inputFiles()} > set(files)
@@ -82,7 +90,9 @@ def test_asked_batch_by_batch_every_result_comes_once(
 
 def since(run: JoinRun, batch: int) -> list[Any]:
     """Return the results of the batches from one on, from the files written by tasks."""
-    names = [f for f in Path(folder_of(run)).glob("*.parquet") if int(f.name[:6]) >= batch]
+    names = [
+        f for f in Path(find_results_folder(run)).glob("*.parquet") if int(f.name[:6]) >= batch
+    ]
     return pq.read_table([*map(str, names)]).to_pylist()
 
 
@@ -119,15 +129,17 @@ def test_readers_of_plain_files_see_committed_batches(spark: SparkSession, tmp_p
     """
     run = upstream(spark).start(tmp_path / "run", batches="batch")
     ended(run)
-    want = expected(STREAMS, ON)
+    want = compute_expected(STREAMS, ON)
     (run.store.published.new / "000009-0-half.parquet").write_bytes(b"PAR1")
-    with duck() as db:
+    with connect_duckdb() as db:
         rows = db.execute(
-            f"SELECT a.id, b.id FROM read_parquet('{folder_of(run)}/*.parquet')"
+            f"SELECT a.id, b.id FROM read_parquet('{find_results_folder(run)}/*.parquet')"
         ).fetchall()
     assert describe_difference(Counter(rows), want) == ""
-    assert describe_difference(ids(pq.read_table(folder_of(run)).to_pylist()), want) == ""
-    assert describe_difference(ids(spark.read.parquet(folder_of(run)).collect()), want) == ""
+    assert describe_difference(ids(pq.read_table(find_results_folder(run)).to_pylist()), want) == ""
+    assert (
+        describe_difference(ids(spark.read.parquet(find_results_folder(run)).collect()), want) == ""
+    )
 
 
 def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
@@ -157,7 +169,7 @@ def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
     def read() -> DataFrame:
         schema = run.results().schema
         stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 3)
-        frame = stream.parquet(folder_of(run))
+        frame = stream.parquet(find_results_folder(run))
         writer = frame.writeStream.format("parquet").option("checkpointLocation", f"{table}.c")
         writer.trigger(availableNow=True).start(str(table)).awaitTermination()
         return spark.read.parquet(str(table))
@@ -168,9 +180,9 @@ def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
         for b in range(8)
     }
     assert describe_difference(before, sum((want[b] for b in range(7)), Ids())) == ""
-    run = ended(StreamJoin.resume(folder, frames(spark, STREAMS)))
-    assert describe_difference(ids(read().collect()), expected(STREAMS, ON)) == ""
-    assert describe_difference(committed_ids(run), expected(STREAMS, ON)) == ""
+    run = ended(StreamJoin.resume(folder, create_frames(spark, STREAMS)))
+    assert describe_difference(ids(read().collect()), compute_expected(STREAMS, ON)) == ""
+    assert describe_difference(committed_ids(run), compute_expected(STREAMS, ON)) == ""
 
 
 @pytest.mark.parametrize("flat", [False, True])
@@ -181,7 +193,7 @@ def test_joins_feed_joins(
 
     The second join fails in the middle and is resumed, while the first one continues.
     """
-    third = tables("c", 150, seed=62, batches=9)
+    third = make_tables("c", 150, seed=62, batches=9)
     windows = {"a": "200 seconds", "b": "150 seconds"}
     first = upstream(spark, windows=windows, time="ts").start(tmp_path / "one", batches="batch")
     spans = {"ab": "240 seconds", "c": "90 seconds"}
@@ -219,7 +231,7 @@ def test_joins_feed_joins(
 
 def both(c: pa.Table) -> Ids:
     """Return both joins computed by DuckDB in one query."""
-    with duck() as db:
+    with connect_duckdb() as db:
         for alias, rows in {**STREAMS, "c": c}.items():
             db.register(alias, rows)
         return Counter(
@@ -256,10 +268,12 @@ def test_runs_that_have_ended_and_that_nobody_holds_are_gone(
     """Spark's gateway keeps objects that it called; its last one or two calls may still refer to
     them.
     """
-    few = tables("ab", 6, seed=62, batches=1)
+    few = make_tables("ab", 6, seed=62, batches=1)
     gone = []
     for n in range(4):
-        join = StreamJoin(frames(spark, few), ON, Scatter(), partitions=1, executor="process")
+        join = StreamJoin(
+            create_frames(spark, few), ON, Scatter(), partitions=1, executor="process"
+        )
         gone.append(weakref.ref(ended(join.start(tmp_path / str(n), batches=1))))
     gc.collect()
     assert gone[0]() is None

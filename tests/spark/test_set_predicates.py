@@ -14,7 +14,7 @@ from braid.condition.access_paths import CommonElements
 from braid.kernels.block_builder import build_block
 from braid.kernels.host_block_rows import BlockRows
 from braid.stream_join import StreamJoin
-from input_splitting import cut
+from input_splitting import split_input
 from oracle import Ids, describe_difference, kernel_join, kernel_pairs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -139,7 +139,7 @@ def test_tables_are_joined_on_sets_without_spark(
     on = line.split(" | ", 1)[1]
     join = StreamJoin(tables, on, Centralized())
     join._join.make_replay(1).write_input(tmp_path)
-    copied = cut(tmp_path)
+    copied = split_input(tmp_path)
     feed, *_ = join.source.union_streams(join._join, {a: t.schema for a, t in tables.items()})
     parts = [p for _, (p,) in sorted(feed.read_batch(copied, 0).items())]
     a, b = (

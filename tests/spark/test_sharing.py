@@ -19,13 +19,20 @@ from braid.core.touch_events import HostLost
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.run_events import ChainChanged
 from braid.shared.shared_join import SharedJoin, SharedRun
-from duck import duck
-from oracle import Ids, describe_difference, expected, frames, tables, wait_until
+from duck import connect_duckdb
+from oracle import (
+    Ids,
+    compute_expected,
+    create_frames,
+    describe_difference,
+    make_tables,
+    wait_until,
+)
 from pyspark.sql import DataFrame, SparkSession
 from unit.test_answer_check import with_query
 
 ON = "a.k = b.k"
-STREAMS = tables("ab", {"a": 700, "b": 600}, seed=3, batches=8)
+STREAMS = make_tables("ab", {"a": 700, "b": 600}, seed=3, batches=8)
 Asked = dict[str, tuple[dict[str, int], dict[str, str]]]
 QUERIES: Asked = {
     "alarm": ({"a": 60, "b": 60}, {}),
@@ -50,7 +57,7 @@ def ids(results: DataFrame) -> Ids:
 
 def truth(name: str, streams: dict[str, pa.Table] = STREAMS) -> Ids:
     windows, where = QUERIES[name]
-    return expected(streams, " AND ".join([ON, *where.values()]), windows)
+    return compute_expected(streams, " AND ".join([ON, *where.values()]), windows)
 
 
 def since(batch: int) -> Ids:
@@ -72,7 +79,7 @@ def since(batch: int) -> Ids:
 def test_every_query_gets_its_own_results(
     spark: SparkSession, tmp_path: Path, chain: Any, hosts: int
 ) -> None:
-    streams, own = frames(spark, STREAMS), {"a": "ts", "b": "came at"}
+    streams, own = create_frames(spark, STREAMS), {"a": "ts", "b": "came at"}
     streams["b"] = streams["b"].withColumnRenamed("ts", own["b"])
     run = shared(streams, QUERIES, chain=chain, hosts=hosts, time=own).start(
         tmp_path / "run", batches="batch"
@@ -102,7 +109,7 @@ def truth_of_kind(how: str, seconds: int, selection: str) -> Counter[tuple[int |
     ids = "a.id" if how in ("semi", "anti") else "a.id, b.id"
     late = f"abs(epoch(a.ts) - epoch(b.ts)) < {seconds}"
     source = f"(SELECT * FROM a WHERE {selection}) a {how} JOIN b ON {ON} AND {late}"
-    with duck() as db:
+    with connect_duckdb() as db:
         for alias, rows in STREAMS.items():
             db.register(alias, rows)
         return Counter(db.sql(f"SELECT {ids} FROM {source}").fetchall())
@@ -112,7 +119,7 @@ def truth_of_latest(seconds: int) -> Counter[tuple[int | None, ...]]:
     """Return each tuple of ``a`` with its latest partner, or with None, from DuckDB."""
     near = f"b.ts <= a.ts AND epoch(a.ts) - epoch(b.ts) <= {seconds}"
     first = "QUALIFY row_number() OVER (PARTITION BY a.id ORDER BY b.ts DESC, b.id DESC) = 1"
-    with duck() as db:
+    with connect_duckdb() as db:
         for alias, rows in STREAMS.items():
             db.register(alias, rows)
         joined = f"SELECT a.id, b.id FROM a LEFT JOIN b ON {ON} AND {near} {first}"
@@ -131,7 +138,13 @@ def test_queries_of_every_kind_get_their_own_rows(
 ) -> None:
     """Tuples have NULL keys. A run that is stopped and resumed answers the same."""
     join = SharedJoin(
-        frames(spark, STREAMS), ON, "ts", hosts=hosts, partitions=2, check=True, executor=executor
+        create_frames(spark, STREAMS),
+        ON,
+        "ts",
+        hosts=hosts,
+        partitions=2,
+        check=True,
+        executor=executor,
     )
     for seconds, where in ((60, "a.n > 100"), (300, "true")):
         for how in KINDS:
@@ -150,7 +163,9 @@ def test_queries_of_every_kind_get_their_own_rows(
     run = join.start(path, batches="batch", foreachBatch=take)
     wait_until(lambda: run.status["batch"] >= 3, "the fourth batch")
     run.stop()
-    run = SharedJoin.resume(path, frames(spark, STREAMS), executor=executor, foreachBatch=take)
+    run = SharedJoin.resume(
+        path, create_frames(spark, STREAMS), executor=executor, foreachBatch=take
+    )
     assert run.awaitTermination()
     for seconds, where in ((60, "a.n > 100"), (300, "true")):
         for how in KINDS:
@@ -193,7 +208,7 @@ def check_reasons_by_query(run: SharedRun, report: QueryReports, limit: int) -> 
 
 
 def test_a_query_of_a_kind_is_refused_where_it_cannot_be_answered(spark: SparkSession) -> None:
-    streams = frames(spark, tables("abc", 5, 1))
+    streams = create_frames(spark, make_tables("abc", 5, 1))
     three = SharedJoin(streams, "a.k = b.k AND b.k = c.k", "ts")
     with pytest.raises(ValueError, match="this join is of 3 streams; queries .* are inner joins"):
         three.add("kept", "5 seconds", how={"a": "keep"})
@@ -206,14 +221,16 @@ def test_a_query_of_a_kind_is_refused_where_it_cannot_be_answered(spark: SparkSe
     "on", ["a.k = b.k AND a.n > b.n - 40 AND a.n < b.n + 40", "a.k = b.k OR a.n = b.n"]
 )
 def test_queries_share_every_kind_of_index(spark: SparkSession, tmp_path: Path, on: str) -> None:
-    join = SharedJoin(frames(spark, STREAMS), on, time="ts", partitions=2, check=True)
+    join = SharedJoin(create_frames(spark, STREAMS), on, time="ts", partitions=2, check=True)
     windows = {"short": {"a": 60, "b": 60}, "long": {"a": 300, "b": 200}}
     for name, seconds in windows.items():
         join.add(name, {a: f"{w} seconds" for a, w in seconds.items()})
     run = join.start(tmp_path / "run", batches="batch")
     run.awaitTermination()
     for name, seconds in windows.items():
-        assert not describe_difference(ids(run.results(name)), expected(STREAMS, on, seconds))
+        assert not describe_difference(
+            ids(run.results(name)), compute_expected(STREAMS, on, seconds)
+        )
 
 
 @pytest.fixture
@@ -236,7 +253,7 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
 ) -> None:
     first = {n: QUERIES[n] for n in ("trend", "uneven")}
     held["run"] = 2
-    run = shared(frames(spark, STREAMS), first, chain="memory").start(
+    run = shared(create_frames(spark, STREAMS), first, chain="memory").start(
         tmp_path / "run", batches="batch"
     )
     wait_until(lambda: run.isPaused, "second batch")
@@ -246,7 +263,7 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
     run.split_slice("150 seconds", stream="a")
     run.stop()
     held["run"] = 4
-    again = SharedJoin.resume(tmp_path / "run", frames(spark, STREAMS))
+    again = SharedJoin.resume(tmp_path / "run", create_frames(spark, STREAMS))
     assert [q.name for q in again.queries] == ["trend", "uneven", "alarm", "latest"]
     wait_until(lambda: again.isPaused, "more batches")
     again.lose(0)
@@ -344,7 +361,7 @@ def data_batches(run: SharedRun) -> list[int]:
 def test_a_query_that_does_not_fit_is_refused(
     spark: SparkSession, query: dict[str, Any], said: str
 ) -> None:
-    join = shared(frames(spark, STREAMS), {})
+    join = shared(create_frames(spark, STREAMS), {})
     with pytest.raises(ValueError, match=said) as refused:
         join.add("new", **query)
     assert "\n" not in str(refused.value)
@@ -356,13 +373,13 @@ def test_a_query_that_does_not_fit_is_refused(
 
 
 def test_a_query_on_the_same_condition_is_taken_however_it_is_written(spark: SparkSession) -> None:
-    join = SharedJoin(frames(spark, STREAMS), "a.k = b.k AND a.n < b.n", time="ts")
+    join = SharedJoin(create_frames(spark, STREAMS), "a.k = b.k AND a.n < b.n", time="ts")
     join.add("same", "1 minute", on="(A.n<b.n) and b.k=a.k", streams=["b", "a"])
     assert [q.name for q in join.queries] == ["same"]
 
 
 def test_what_cannot_run_is_refused_before_it_starts(spark: SparkSession, tmp_path: Path) -> None:
-    streams = frames(spark, STREAMS)
+    streams = create_frames(spark, STREAMS)
     with pytest.raises(ValueError, match="no query has been added"):
         shared(streams, {}).start(tmp_path / "run")
     with pytest.raises(ValueError, match="has no event-time column"):
@@ -380,8 +397,8 @@ def test_what_cannot_run_is_refused_before_it_starts(spark: SparkSession, tmp_pa
 def test_a_run_that_has_ended_refuses_changes_and_keeps_its_results(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    small = tables("ab", 60, seed=4, batches=2)
-    run = shared(frames(spark, small), {"alarm": QUERIES["alarm"]}).start(
+    small = make_tables("ab", 60, seed=4, batches=2)
+    run = shared(create_frames(spark, small), {"alarm": QUERIES["alarm"]}).start(
         tmp_path / "run", batches="batch"
     )
     run.awaitTermination()
@@ -400,7 +417,7 @@ def test_selections_on_columns_of_any_name_and_kind(
 
     Selections are given at the start and on a running join.
     """
-    given = {a: frame.where("batch < 4") for a, frame in frames(spark, STREAMS).items()}
+    given = {a: frame.where("batch < 4") for a, frame in create_frames(spark, STREAMS).items()}
     odd = given["a"].selectExpr(
         "*",
         "struct(n AS x, struct(flag AS deep) AS y) AS st",
@@ -432,9 +449,10 @@ def test_selections_on_columns_of_any_name_and_kind(
     streams = {a: STREAMS[a].filter(pa.compute.less(STREAMS[a]["batch"], 4)) for a in "ab"}
     windows = {"a": 90, "b": 90}
     assert not describe_difference(
-        ids(run.results("field")), expected(streams, f"{ON} AND a.n > 100 AND a.flag", windows)
+        ids(run.results("field")),
+        compute_expected(streams, f"{ON} AND a.n > 100 AND a.flag", windows),
     )
-    above = expected(streams, f"{ON} AND a.n > 100", windows)
+    above = compute_expected(streams, f"{ON} AND a.n > 100", windows)
     for name in ("host", "space"):
         found = ids(run.results(name))
         assert found and not found - above
@@ -445,9 +463,9 @@ def test_nothing_but_what_is_never_selected(spark: SparkSession, tmp_path: Path)
     """Spark finds both selections false before it runs; batches continue, and event time
     advances.
     """
-    small = tables("ab", 60, seed=4, batches=2)
+    small = make_tables("ab", 60, seed=4, batches=2)
     never: Asked = {"never": ({"a": 60, "b": 60}, {"a": "1 = 0", "b": "b.n = NULL"})}
-    run = shared(frames(spark, small), never).start(tmp_path / "run", batches="batch")
+    run = shared(create_frames(spark, small), never).start(tmp_path / "run", batches="batch")
     run.awaitTermination()
     assert [e.received_tuples for e in run.events() if isinstance(e, BatchCommitted)] == [
         (0, 0)
@@ -458,7 +476,7 @@ def test_nothing_but_what_is_never_selected(spark: SparkSession, tmp_path: Path)
 def test_spark_looks_at_all_selections_of_a_stream_at_once(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    joins = [shared(frames(spark, STREAMS), {}) for _ in range(2)]
+    joins = [shared(create_frames(spark, STREAMS), {}) for _ in range(2)]
     kind, looked = type(joins[0].streams["a"]), list[Any]()
     whole = kind.filter
     monkeypatch.setattr(kind, "filter", lambda frame, on: looked.append(on) or whole(frame, on))
@@ -475,10 +493,10 @@ def test_spark_looks_at_all_selections_of_a_stream_at_once(
 
 def test_many_queries_read_their_source_once(spark: SparkSession, tmp_path: Path) -> None:
     """Spark counts the rows that its scans read; rows of a batch read twice would count twice."""
-    streams = {a: frame.where("batch < 4") for a, frame in frames(spark, STREAMS).items()}
+    streams = {a: frame.where("batch < 4") for a, frame in create_frames(spark, STREAMS).items()}
     rows = {a: frame.count() for a, frame in streams.items()}
     tuples = {a: table.filter(pc.field("batch") < 4) for a, table in STREAMS.items()}
-    eighty = expected(tuples, f"{ON} AND a.n > 80", {"a": 80, "b": 80})
+    eighty = compute_expected(tuples, f"{ON} AND a.n > 80", {"a": 80, "b": 80})
     assert eighty
 
     def read(query: Any) -> int:
@@ -514,7 +532,7 @@ def test_results_of_each_query_are_delivered_once(spark: SparkSession, tmp_path:
             raise OSError("no room")
 
     failed: list[int] = []
-    streams = frames(spark, STREAMS)
+    streams = create_frames(spark, STREAMS)
     first = {name: QUERIES[name] for name in ("alarm", "trend")}
     run = shared(streams, first).start(tmp_path, batches="batch", foreachBatch=keep_ids)
     with pytest.raises(RuntimeError, match="foreachBatch failed on batch 2: OSError: no room"):

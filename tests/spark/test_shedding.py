@@ -11,7 +11,7 @@ from braid.core.reserved_columns import DRAW
 from braid.core.run_events import BatchShed
 from braid.sources.spark_streams import shedding_columns
 from braid.stream_join import StreamJoin
-from oracle import committed_ids, expected, frames, result_weights, tables
+from oracle import committed_ids, compute_expected, create_frames, make_tables, result_weights
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from scatter import Scatter
@@ -23,15 +23,15 @@ WINDOWS = {"a": 150, "b": 110}
 def join(spark: SparkSession, streams: Any, shed: Shed | None, **more: Any) -> StreamJoin:
     windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}
     settings: Any = dict(windows=windows, time="ts", partitions=2, check=True) | more
-    return StreamJoin(frames(spark, streams), ON, Scatter(), shed=shed, **settings)
+    return StreamJoin(create_frames(spark, streams), ON, Scatter(), shed=shed, **settings)
 
 
 def test_both_executors_find_the_same(spark: SparkSession, tmp_path: Path) -> None:
     """Results are a weighted subset of the full join; estimates give their number, in total and by
     group.
     """
-    streams = tables("ab", 200, seed=5, batches=4)
-    full = expected(streams, ON, WINDOWS)
+    streams = make_tables("ab", 200, seed=5, batches=4)
+    full = compute_expected(streams, ON, WINDOWS)
     kept = {}
     for way in ("spark", "process"):
         shed = Shed(fraction=0.5, utility={"a": "CASE WHEN a.flag THEN 5 ELSE 1 END"})
@@ -49,16 +49,21 @@ def test_both_executors_find_the_same(spark: SparkSession, tmp_path: Path) -> No
 
 def test_a_shared_join_sheds_load(spark: SparkSession, tmp_path: Path) -> None:
     """Each query gets a subset of its own results; with a fraction of 1 it gets all."""
-    streams = tables("ab", 120, seed=6, batches=3)
+    streams = make_tables("ab", 120, seed=6, batches=3)
     for fraction in (1.0, 0.5):
         shared = SharedJoin(
-            frames(spark, streams), ON, "ts", "memory", check=True, shed=Shed(fraction=fraction)
+            create_frames(spark, streams),
+            ON,
+            "ts",
+            "memory",
+            check=True,
+            shed=Shed(fraction=fraction),
         )
         shared.add("short", "60 seconds")
         shared.add("long", "150 seconds", where={"a": "a.n > 0"})
         run = shared.start(tmp_path / f"{fraction}", batches="batch")
         run.awaitTermination()
-        short = expected(streams, ON, {"a": 60, "b": 60})
+        short = compute_expected(streams, ON, {"a": 60, "b": 60})
         rows = run.results("short")
         ids = rows.select(rows["a"]["id"].alias("a"), rows["b"]["id"].alias("b")).collect()
         got = {(r["a"], r["b"]) for r in ids}
@@ -69,12 +74,12 @@ def test_a_shared_join_sheds_load(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_results_as_a_stream_have_weights(spark: SparkSession, tmp_path: Path) -> None:
-    streams = tables("ab", 60, seed=7, batches=2)
+    streams = make_tables("ab", 60, seed=7, batches=2)
     run = join(spark, streams, Shed(fraction=0.5)).start(tmp_path / "run", batches="batch")
     run.awaitTermination()
     assert run.results_stream().columns[-1] == "weight"
     assert run.results().columns == ["a", "b", "weight"]
-    assert committed_ids(run) <= expected(streams, ON, WINDOWS)
+    assert committed_ids(run) <= compute_expected(streams, ON, WINDOWS)
 
 
 def test_tuples_that_differ_are_drawn_apart(spark: SparkSession) -> None:

@@ -13,11 +13,11 @@ from braid.errors import DamagedRunError
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.stream_join import JoinRun, StreamJoin
-from oracle import committed_ids, describe_difference, expected, tables, wait_until
+from oracle import committed_ids, compute_expected, describe_difference, make_tables, wait_until
 from pyspark.sql import DataFrame, SparkSession
 from scatter import Scatter
 
-STREAMS = tables("ab", {"a": 200, "b": 300}, seed=21, batches=6)
+STREAMS = make_tables("ab", {"a": 200, "b": 300}, seed=21, batches=6)
 
 
 def put(folder: Path, alias: str, first: int, last: int) -> None:
@@ -70,7 +70,7 @@ def test_files_that_come_while_the_run_goes_on(spark: SparkSession, tmp_path: Pa
     again.awaitTermination()
     assert again.status["tuples"] == len(known)
     assert len(committed(again)) >= 6
-    assert describe_difference(committed_ids(again), expected(STREAMS, on, windows)) == ""
+    assert describe_difference(committed_ids(again), compute_expected(STREAMS, on, windows)) == ""
 
 
 def test_a_static_stream_beside_a_live_one(spark: SparkSession, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_static_stream_beside_a_live_one(spark: SparkSession, tmp_path: Path) 
     run.awaitTermination()
     assert run.status["batches"] is None
     assert len(committed(run)) == 6
-    assert describe_difference(committed_ids(run), expected(STREAMS, "a.k = b.k")) == ""
+    assert describe_difference(committed_ids(run), compute_expected(STREAMS, "a.k = b.k")) == ""
 
 
 def test_the_rate_source_stopped_and_resumed(spark: SparkSession, tmp_path: Path) -> None:
@@ -167,4 +167,4 @@ def test_a_file_that_is_gone_once_it_was_listed(
         spark.conf.unset("spark.sql.files.ignoreMissingFiles")
     rows = {a: t.filter([b < 3 for b in t["batch"].to_pylist()]) for a, t in STREAMS.items()}
     rows["b"] = rows["b"].filter([b != 1 for b in rows["b"]["batch"].to_pylist()])
-    assert describe_difference(committed_ids(run), expected(rows, "a.k = b.k")) == ""
+    assert describe_difference(committed_ids(run), compute_expected(rows, "a.k = b.k")) == ""

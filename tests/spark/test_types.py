@@ -22,8 +22,16 @@ from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.sources import static_replay
 from braid.stream_join import JoinRun, StreamJoin
-from input_splitting import cut
-from oracle import EPOCH, committed_ids, describe_difference, expected, frames, kernel_join, tables
+from input_splitting import split_input
+from oracle import (
+    EPOCH,
+    committed_ids,
+    compute_expected,
+    create_frames,
+    describe_difference,
+    kernel_join,
+    make_tables,
+)
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -154,7 +162,7 @@ def test_static_streams_are_written_alike_here_and_by_spark(
     }
     assert replays["spark"].tables is None and replays["here"].tables is not None
     counts = {way: replay.write_input(tmp_path / way) for way, replay in replays.items()}
-    copies = {way: cut(tmp_path / way) for way in ways}
+    copies = {way: split_input(tmp_path / way) for way in ways}
     assert {each.batches for each in counts.values()} == {4 if batches == "n" else 3}
     for alias, frame in frames.items():
         stream = frame.drop("n") if batches == "n" else frame
@@ -285,12 +293,12 @@ def test_empty_batches_do_what_is_due(spark: SparkSession, tmp_path: Path) -> No
     """Blocks of batches 0 to 3 are merged in batch 4, which is empty like 5 to 7 and the last
     one.
     """
-    streams = tables("ab", 60, seed=8, batches=5)
+    streams = make_tables("ab", 60, seed=8, batches=5)
     for alias, rows in streams.items():
         batch = pa.array([{4: 8}.get(b, b) for b in rows["batch"].to_pylist()], pa.int32())
         streams[alias] = rows.set_column(rows.schema.get_field_index("batch"), "batch", batch)
     on = "a.k = b.k"
-    run = StreamJoin(frames(spark, streams), on, Centralized(), check=True).start(
+    run = StreamJoin(create_frames(spark, streams), on, Centralized(), check=True).start(
         tmp_path / "run", batches="batch"
     )
     run.awaitTermination()
@@ -298,16 +306,17 @@ def test_empty_batches_do_what_is_due(spark: SparkSession, tmp_path: Path) -> No
     assert [sum(e.received_tuples) > 0 for e in committed] == [True] * 4 + [False] * 4 + [True]
     assert len(committed[4].dropped_block_ids) == 8
     assert sum(committed[4].live_tuples) == sum(committed[3].live_tuples)
-    assert describe_difference(committed_ids(run), expected(streams, on)) == ""
+    assert describe_difference(committed_ids(run), compute_expected(streams, on)) == ""
 
 
 @pytest.mark.parametrize("empty", ["b", "ab"])
 def test_empty_streams(spark: SparkSession, tmp_path: Path, empty: str) -> None:
     streams = {
-        a: rows.slice(0, 0) if a in empty else rows for a, rows in tables("ab", 40, seed=8).items()
+        a: rows.slice(0, 0) if a in empty else rows
+        for a, rows in make_tables("ab", 40, seed=8).items()
     }
     join = StreamJoin(
-        frames(spark, streams), "a.k = b.k", AdaptiveGrid(4), {"a": "1 minute"}, time="ts"
+        create_frames(spark, streams), "a.k = b.k", AdaptiveGrid(4), {"a": "1 minute"}, time="ts"
     )
     run: JoinRun = join.start(tmp_path / "run", batches=3)
     run.awaitTermination()

@@ -18,13 +18,20 @@ from braid.papers.baselines.hash_partition import HashPartition
 from braid.shared.shared_join import SharedJoin
 from braid.state_forecast import check_bounded
 from braid.stream_join import StreamJoin
-from oracle import committed_ids, describe_difference, expected, frames, tables, wait_until
+from oracle import (
+    committed_ids,
+    compute_expected,
+    create_frames,
+    describe_difference,
+    make_tables,
+    wait_until,
+)
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from unit.test_irregular_rows import NEAR as IRREGULAR
 from unit.test_irregular_rows import STREAM, find_expected
 
-STREAMS = tables("ab", {"a": 150, "b": 150}, seed=41, batches=5)
+STREAMS = make_tables("ab", {"a": 150, "b": 150}, seed=41, batches=5)
 NEAR = "a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL 20 SECONDS AND a.ts + INTERVAL 30 SECONDS"
 MINUTE = 60_000_000
 
@@ -51,7 +58,7 @@ def test_event_time_and_lateness_are_those_of_the_watermark(
     assert join._join.effective_windows == (30_000_001, 20_000_001)
     run = join.start(tmp_path / "run", availableNow=True)
     assert run.awaitTermination()
-    assert describe_difference(committed_ids(run), expected(STREAMS, NEAR)) == ""
+    assert describe_difference(committed_ids(run), compute_expected(STREAMS, NEAR)) == ""
     live_tuples = [e.live_tuples for e in run.events() if isinstance(e, BatchCommitted)]
     assert sum(live_tuples[-1]) < 300
     again = StreamJoin.resume(tmp_path / "run", streams, availableNow=True)
@@ -115,24 +122,24 @@ def test_unbounded_state_is_asked_for(
         join.start(tmp_path / "run", availableNow=True)
     assert str(refused.value).startswith(message)
     assert not (tmp_path / "run").exists()
-    check_bounded(StreamJoin(frames(spark, STREAMS), on, Centralized(), **more)._join)  # type: ignore[arg-type]
+    check_bounded(StreamJoin(create_frames(spark, STREAMS), on, Centralized(), **more)._join)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("executor", ["process", "spark"])
 def test_a_stream_is_not_held_once_the_static_one_has_ended(
     spark: SparkSession, tmp_path: Path, executor: str
 ) -> None:
-    streams = {"a": live(spark, tmp_path, "a"), "b": frames(spark, STREAMS)["b"]}
+    streams = {"a": live(spark, tmp_path, "a"), "b": create_frames(spark, STREAMS)["b"]}
     join = StreamJoin(streams, "a.k = b.k", HashPartition(2), check=True, executor=executor)
     run = join.start(tmp_path / "run", batches=2, availableNow=True)
     assert run.awaitTermination()
-    assert describe_difference(committed_ids(run), expected(STREAMS, "a.k = b.k")) == ""
+    assert describe_difference(committed_ids(run), compute_expected(STREAMS, "a.k = b.k")) == ""
     a, b = [e for e in run.events() if isinstance(e, BatchCommitted)][-1].live_tuples
     assert a < 100 and b == sum(k is not None for k in STREAMS["b"]["k"].to_pylist())
     assert run._engine.state.ended == (False, True)
     run.close()
     assert run._engine.state.ended == (True, True) and not run._engine.state.blocks
-    assert describe_difference(committed_ids(run), expected(STREAMS, "a.k = b.k")) == ""
+    assert describe_difference(committed_ids(run), compute_expected(STREAMS, "a.k = b.k")) == ""
     with pytest.raises(ValueError, match="was closed after batch .*, so it takes no more tuples"):
         join.start(tmp_path / "run", batches=2, availableNow=True)
 
@@ -141,11 +148,11 @@ def test_a_stream_is_not_held_once_the_static_one_has_ended(
 def test_a_static_stream_without_event_time_comes_whole_in_the_first_batch(
     spark: SparkSession, tmp_path: Path, executor: str
 ) -> None:
-    streams = {"a": live(spark, tmp_path, "a"), "b": frames(spark, STREAMS)["b"].drop("ts")}
+    streams = {"a": live(spark, tmp_path, "a"), "b": create_frames(spark, STREAMS)["b"].drop("ts")}
     join = StreamJoin(streams, "a.k = b.k", HashPartition(2), time={"a": "ts"}, executor=executor)
     run = join.start(tmp_path / "run", availableNow=True)
     assert run.awaitTermination()
-    assert describe_difference(committed_ids(run), expected(STREAMS, "a.k = b.k")) == ""
+    assert describe_difference(committed_ids(run), compute_expected(STREAMS, "a.k = b.k")) == ""
     received = [e.received_tuples[1] for e in run.events() if isinstance(e, BatchCommitted)]
     assert received[0] > 0 and not any(received[1:])
     last = [e for e in run.events() if isinstance(e, BatchCommitted)][-1]
@@ -154,13 +161,13 @@ def test_a_static_stream_without_event_time_comes_whole_in_the_first_batch(
 
 def test_a_filter_of_a_stream_comes_before_the_join(spark: SparkSession, tmp_path: Path) -> None:
     """It filters a streaming and a replayed stream, and also applies after a resume."""
-    streams = {"a": live(spark, tmp_path, "a"), "b": frames(spark, STREAMS)["b"]}
+    streams = {"a": live(spark, tmp_path, "a"), "b": create_frames(spark, STREAMS)["b"]}
     where = {"a": "a.id % 3 = 0", "b": "k > 1"}
     join = StreamJoin(streams, "a.k = b.k", Centralized(), where=where)
     run = join.start(tmp_path / "run", batches=2, availableNow=True)
     assert run.awaitTermination()
     on = "a.k = b.k AND a.id % 3 = 0 AND b.k > 1"
-    assert describe_difference(committed_ids(run), expected(STREAMS, on)) == ""
+    assert describe_difference(committed_ids(run), compute_expected(STREAMS, on)) == ""
     kept = sum(id % 3 == 0 for id in STREAMS["a"]["id"].to_pylist())
     assert run._engine.state.received[0] <= kept
     again = StreamJoin.resume(tmp_path / "run", streams, availableNow=True)
@@ -218,6 +225,6 @@ def test_an_unmatched_tuple_of_a_silent_stream_is_answered(
     run.close()
     rows = run.results()
     pairs = rows.where("b is not null").select("a.id", F.col("b.id").alias("b")).collect()
-    assert describe_difference(Counter(map(tuple, pairs)), expected(STREAMS, NEAR)) == ""
+    assert describe_difference(Counter(map(tuple, pairs)), compute_expected(STREAMS, NEAR)) == ""
     assert rows.where("b is null").count() > before
     assert rows.select("a.id").distinct().count() == STREAMS["a"].num_rows

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from braid.stream_join import StreamJoin
-from oracle import committed_ids, frames
+from oracle import committed_ids, create_frames
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from scatter import Scatter
@@ -37,7 +37,7 @@ def streams(spark: SparkSession) -> Iterator[dict[str, DataFrame]]:
             ],
         }
     )
-    yield frames(spark, {"a": rows, "b": rows})
+    yield create_frames(spark, {"a": rows, "b": rows})
     spark.conf.set("spark.sql.session.timeZone", str(zone))
 
 

@@ -30,7 +30,7 @@ from braid.papers.theta.run_events import (
 from braid_widgets.base.run_view import RunView, fold_events
 
 
-def started(
+def make_start(
     batches: int | None = 3,
     placement: str = "AdaptiveGrid",
     hosts: int = 2,
@@ -39,7 +39,7 @@ def started(
     return RunStarted(("r", "s"), "r.x < s.y", {}, placement, {}, hosts, hosts, batches, clock)
 
 
-def committed(
+def make_commit(
     batch: int,
     received: Sequence[int],
     total: Sequence[int],
@@ -68,7 +68,7 @@ def committed(
     )
 
 
-def route(
+def make_route(
     block: Block,
     *paths: Mapping[int, tuple[int, ...]],
     fresh: bool = True,
@@ -85,23 +85,28 @@ LATE_S0, LATE_S1 = Block(4, 1, (0, 1), 1, (0,), 2, 18), Block(5, 1, (1, 2), 1, (
 R0_BOTH, R1_BOTH = R0.with_hosts((0, 1)), R1.with_hosts((0, 1))
 
 MIGRATION: list[Any] = [
-    started(),
+    make_start(),
     BatchPlanned(
         0,
-        (route(R0), route(R1), route(S0, {0: (0,), 1: (1,)}), route(S1, {0: (0,), 1: (1,)})),
+        (
+            make_route(R0),
+            make_route(R1),
+            make_route(S0, {0: (0,), 1: (1,)}),
+            make_route(S1, {0: (0,), 1: (1,)}),
+        ),
     ),
     MappingChanged(0, 0, (2, 1), (2, 1), (Cell(0, 0, 0), Cell(1, 1, 0)), (0, 0)),
-    committed(0, [4, 6], [4, 6], [R0, R1, S0, S1], stored=[8, 8]),
+    make_commit(0, [4, 6], [4, 6], [R0, R1, S0, S1], stored=[8, 8]),
     BatchPlanned(
         1,
-        (route(LATE_S0, {0: (0,)}, owed=[1]), route(LATE_S1, {1: (0, 1)})),
+        (make_route(LATE_S0, {0: (0,)}, owed=[1]), make_route(LATE_S1, {1: (0, 1)})),
         (Derivation(R0_BOTH, (0,), {1: 0}),),
         {2: (1,), 3: (0,)},
     ),
     MappingChanged(1, 0, (2, 1), (1, 2), (Cell(0, 0, 0), Cell(1, 0, 1)), (4, 10)),
     MigrationStarted(1, 0, 4, 6),
     MigrationAdvanced(1, 0, (ReplicaCopy(0, 0, 1),), 2, 2),
-    committed(
+    make_commit(
         1,
         [0, 4],
         [4, 10],
@@ -110,27 +115,27 @@ MIGRATION: list[Any] = [
         moved=[0, 2],
     ),
     BatchPlanned(
-        2, (route(R1_BOTH, {0: (4,)}, fresh=False),), (Derivation(R1_BOTH, (1,), {0: 1}),)
+        2, (make_route(R1_BOTH, {0: (4,)}, fresh=False),), (Derivation(R1_BOTH, (1,), {0: 1}),)
     ),
     MigrationAdvanced(2, 0, (ReplicaCopy(1, 1, 0),), 2, 0),
     MigrationEnded(2, 0),
-    committed(2, [0, 0], [4, 10], [R1_BOTH], stored=[9, 9], moved=[2, 0]),
+    make_commit(2, [0, 0], [4, 10], [R1_BOTH], stored=[9, 9], moved=[2, 0]),
     RunEnded(2, "completed"),
 ]
 
 
-def rows(columns):
+def list_rows(columns):
     """Return the columns of a frame as tuples."""
     return list(zip(*columns.values(), strict=True))
 
 
-def scenes(events: Sequence[Any]) -> list[RunView]:
+def list_scenes(events: Sequence[Any]) -> list[RunView]:
     """Return the view state after each batch; the last one has also ended."""
     ends = [k + 1 for k, e in enumerate(events) if isinstance(e, BatchCommitted)]
     return [fold_events(events[:end]) for end in (*ends[:-1], len(events))]
 
 
-def kept(events: Sequence[Any], batch: int) -> list[Any]:
+def list_retained(events: Sequence[Any], batch: int) -> list[Any]:
     """Return the events of a shared run after a batch (from 0), with those retained from before.
 
     Retained are the run's start, its queries, and the last chain of each stream.

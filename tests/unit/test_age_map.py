@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from braid.core.event_jsonl import read_events
 from braid_widgets.cockpit.page import recorded_page
-from unit.scripted import rows
+from unit.scripted import list_rows
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 
@@ -39,7 +39,7 @@ def test_results_of_a_query_are_those_of_the_events(run: Any) -> None:
         ]
         for found in of_batch:
             totals.update(found)
-        shown = {q[0]: (q[2], q[3]) for q in rows(frame["state_map"]["ages"]["queries"])}
+        shown = {q[0]: (q[2], q[3]) for q in list_rows(frame["state_map"]["ages"]["queries"])}
         for row in tracks[-1]["series"] if of_batch else ():
             value = row["values"][row["batch"].index(frame["batch"])]
             assert value == shown[row["name"].removeprefix("query:")][1]
@@ -64,10 +64,12 @@ def test_slices_hold_all_rows_in_the_order_of_their_ages(run: Any) -> None:
         ends |= {c["stream"]: c["slice_ends"] for c in chains if c["batch"] + 1 == frame["batch"]}
         for track in (t for t in tracks if t["name"] == "rows in windows"):
             series = [row["values"][row["batch"].index(frame["batch"])] for row in track["series"]]
-            assert series == [sum(live), *live] and len({p[1] for p in rows(view["pieces"])}) == 1
+            assert (
+                series == [sum(live), *live] and len({p[1] for p in list_rows(view["pieces"])}) == 1
+            )
         assert view["rows"] == live and view["scale_max"] == max(view["pieces"]["rows"])
         for stream, held in enumerate(live):
-            own = [p for p in rows(view["pieces"]) if p[0] == stream]
+            own = [p for p in list_rows(view["pieces"]) if p[0] == stream]
             assert sum(p[5] for p in own) == held
             assert [p[2] for p in own] == [0, *(p[3] for p in own[:-1])], "no gap, young first"
             assert set(ends[stream]) <= {p[3] for p in own}
@@ -75,5 +77,5 @@ def test_slices_hold_all_rows_in_the_order_of_their_ages(run: Any) -> None:
 
 def test_the_query_with_the_shortest_window_comes_first(run: Any) -> None:
     frames, *_ = run
-    longest = [max(q[1]) for q in rows(frames[-1]["state_map"]["ages"]["queries"])]
+    longest = [max(q[1]) for q in list_rows(frames[-1]["state_map"]["ages"]["queries"])]
     assert longest == sorted(longest) and len(longest) >= 3

@@ -31,12 +31,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 
-def told(run, kind):
+def select_events(run, kind):
     return [e for e in run if isinstance(e, kind)]
 
 
-def results(run):
-    return sum(e.results for e in told(run, BatchCommitted))
+def count_results(run):
+    return sum(e.results for e in select_events(run, BatchCommitted))
 
 
 def poisson(batches, *rates, seed=0):
@@ -45,7 +45,7 @@ def poisson(batches, *rates, seed=0):
 
 def extra(run, since):
     """Return the tuples received beyond one copy of each, per batch."""
-    late = told(run, BatchCommitted)[since:]
+    late = select_events(run, BatchCommitted)[since:]
     return sum(e.total_host_metrics.received_tuples - sum(e.received_tuples) for e in late) / len(
         late
     )
@@ -71,7 +71,9 @@ def runs(draw):
 @settings(max_examples=40, deadline=None)
 def test_every_combination_is_met_once_whatever_comes(run):
     placement, batches, windows = run
-    assert len(told(simulate(placement, batches, windows=windows), BatchPlanned)) == len(batches)
+    assert len(select_events(simulate(placement, batches, windows=windows), BatchPlanned)) == len(
+        batches
+    )
 
 
 @given(st.randoms(use_true_random=False), st.integers(2, 3), st.integers(2, 7), st.integers(1, 9))
@@ -92,11 +94,11 @@ def test_a_slower_event_time_is_caught_up_with_by_copies():
     """
     seconds = [1] * 40 + [0.25] * 110
     run = simulate(Aligned(7, 5, adaptive=False), [(4, 4)] * 150, windows=(10, 10), seconds=seconds)
-    copied = {e.batch: e.copied_tuples for e in told(run, SegmentPlaced) if e.batch >= 20}
+    copied = {e.batch: e.copied_tuples for e in select_events(run, SegmentPlaced) if e.batch >= 20}
     assert not any(n for batch, n in copied.items() if batch <= 40 or batch >= 100)
     assert sum(copied.values()) > 0
-    assert results(run) == 0 and sum(
-        e.total_host_metrics.migrated_tuples for e in told(run, BatchCommitted)[20:]
+    assert count_results(run) == 0 and sum(
+        e.total_host_metrics.migrated_tuples for e in select_events(run, BatchCommitted)[20:]
     ) == sum(copied.values())
 
 
@@ -135,9 +137,9 @@ def test_a_block_that_was_just_merged_is_not_copied_the_old_segment_goes_on():
 def test_full_history(windows, master):
     """A slave without a window is on every host; a master without one is never replaced."""
     run = simulate(Aligned(4, master=master), [(3,) * len(windows)] * 20, windows=windows)
-    switched = told(run, MasterSwitched)
+    switched = select_events(run, MasterSwitched)
     assert not (switched and windows[master] is None)
-    last = told(run, BatchPlanned)[-1]
+    last = select_events(run, BatchPlanned)[-1]
     for b in (r.block for r in last.routes):
         if windows[b.stream] is None and b.stream != master:
             assert b.hosts == (0, 1, 2, 3)
@@ -149,7 +151,7 @@ def test_on_steady_streams_nothing_is_copied_after_warm_up(windows, length):
     run = simulate(
         Aligned(16, length, adaptive=False), poisson(60, *[5] * len(windows)), windows=windows
     )
-    placed = told(run, SegmentPlaced)
+    placed = select_events(run, SegmentPlaced)
     warm = max(windows)
     assert not any(e.copied_tuples for e in placed if e.batch > 2 * warm) and all(
         e.is_planned for e in placed if e.batch > warm
@@ -168,15 +170,19 @@ def test_segments_are_disjoint_and_slaves_overlap_as_in_figure_3(master):
     run = simulate(
         Aligned(50, 2, adaptive=False, master=master), [(1, 1, 1)] * 40, windows=(3, 3, 3)
     )
-    host = {batch: e.host for e in told(run, SegmentPlaced) for batch in (e.batch, e.batch + 1)}
-    for e in told(run, BatchPlanned)[10:30]:
+    host = {
+        batch: e.host for e in select_events(run, SegmentPlaced) for batch in (e.batch, e.batch + 1)
+    }
+    for e in select_events(run, BatchPlanned)[10:30]:
         for b in (r.block for r in e.routes):
             span = range(e.batch - 3, e.batch + 5) if b.stream != master else [e.batch]
             assert b.hosts == tuple(sorted({host[t] for t in span}))
 
 
 def test_nothing_hops():
-    for e in told(simulate(Aligned(9, 2), poisson(60, 4, 2, 9), windows=(5, 5, 5)), BatchPlanned):
+    for e in select_events(
+        simulate(Aligned(9, 2), poisson(60, 4, 2, 9), windows=(5, 5, 5)), BatchPlanned
+    ):
         for r in e.routes:
             assert all(
                 len({h for hop in path for h in hop.blocks_by_host}) == 1 for path in r.paths
@@ -239,14 +245,16 @@ def test_the_master_follows_the_rates(windows):
     batches = poisson(70, 30, 4, *[4] * others) + poisson(80, 4, 30, *[4] * others)
     placement = Aligned(40, master=1, sample_batches=1000)
     run = simulate(placement, batches, windows=windows)
-    first, *_, last = told(run, MasterSwitched)
+    first, *_, last = select_events(run, MasterSwitched)
     assert (first.previous_master, first.master, last.master) == (1, 0, 1) and 70 < last.batch < 100
-    assert all(e.costs[1] < e.costs[0] for e in told(run, MasterSwitched))
+    assert all(e.costs[1] < e.costs[0] for e in select_events(run, MasterSwitched))
     fixed = simulate(Aligned(40, adaptive=False, master=0), batches, windows=windows)
     assert extra(run, 125) < 0.6 * extra(fixed, 125)
-    switched = {e.batch for e in told(run, MasterSwitched)}
+    switched = {e.batch for e in select_events(run, MasterSwitched)}
     assert not any(
-        e.copied_tuples for e in told(run, SegmentPlaced) if e.batch in switched and e.batch > 40
+        e.copied_tuples
+        for e in select_events(run, SegmentPlaced)
+        if e.batch in switched and e.batch > 40
     )
 
 
@@ -284,9 +292,11 @@ def test_marked_tuples_go_to_the_last_old_host_for_as_long_as_the_paper_says():
     run = simulate(
         Aligned(60, sample_batches=1000, master=0), [(9, 1)] * 30 + [(1, 40)] * 60, windows=windows
     )
-    (switch,) = told(run, MasterSwitched)
+    (switch,) = select_events(run, MasterSwitched)
     sent = {
-        (e.batch, r.block.stream): r.block.hosts for e in told(run, BatchPlanned) for r in e.routes
+        (e.batch, r.block.stream): r.block.hosts
+        for e in select_events(run, BatchPlanned)
+        for r in e.routes
     }
     late = range(switch.batch, switch.batch + 20)
     star = [[b for b in late if switch.host in sent[b, stream]] for stream in (0, 1)]
@@ -299,8 +309,8 @@ def test_atr_unoptimized_does_not_adapt():
         poisson(60, 30, 3, 3) + poisson(90, 3, 3, 30),
         windows=(9, 9, 9),
     )
-    assert not told(run, MasterSwitched) and not told(run, SegmentLengthTuned)
-    assert {(e.master_stream, e.batches) for e in told(run, SegmentPlaced)} == {(0, 3)}
+    assert not select_events(run, MasterSwitched) and not select_events(run, SegmentLengthTuned)
+    assert {(e.master_stream, e.batches) for e in select_events(run, SegmentPlaced)} == {(0, 3)}
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 4))
@@ -342,17 +352,17 @@ def test_tuning_evens_out_the_load():
     run = simulate(
         Aligned(20, 8, step_batches=4), poisson(300, 5, 5, 5), windows=(12, 12, 12), selectivity=0.1
     )
-    assert [(e.previous_batches, e.batches) for e in told(run, SegmentLengthTuned)] == [
+    assert [(e.previous_batches, e.batches) for e in select_events(run, SegmentLengthTuned)] == [
         (8, 12),
         (12, 4),
     ]
-    peaks = [max(h.probes for h in e.host_metrics) for e in told(run, BatchCommitted)]
+    peaks = [max(h.probes for h in e.host_metrics) for e in select_events(run, BatchCommitted)]
     assert sum(peaks[-60:]) < 0.9 * sum(peaks[20:80])
 
 
 def test_faster_hosts_get_more_segments():
     cluster = ((750.0, 1000.0, 550.0),) * 3 + ((750.0, 4000.0, 550.0),) * 3
-    placed = told(
+    placed = select_events(
         simulate(
             Aligned(6, adaptive=False, host_capacities=cluster), [(6, 6)] * 200, windows=(6, 6)
         ),
@@ -440,7 +450,9 @@ def test_pace():
 
 def test_events_survive_a_file(tmp_path):
     run = simulate(Aligned(20, 8, step_batches=4), [(20, 1)] * 20 + [(1, 20)] * 60, windows=(3, 3))
-    assert all(told(run, kind) for kind in (SegmentPlaced, MasterSwitched, SegmentLengthTuned))
+    assert all(
+        select_events(run, kind) for kind in (SegmentPlaced, MasterSwitched, SegmentLengthTuned)
+    )
     write_events(tmp_path / "run.jsonl", run)
     assert event_jsonl.read_events(tmp_path / "run.jsonl") == run
 
@@ -449,7 +461,7 @@ def lost(hosts, streams):
     """Return the share of all combinations that semantics-unaware routing never makes."""
     batches = poisson(60, *[6] * streams, seed=hosts)
     run = simulate(SemanticsUnaware(hosts), batches, windows=[10] * streams, selectivity=1.0)
-    return 1 - results(run) / results(
+    return 1 - count_results(run) / count_results(
         simulate(Centralized(), batches, windows=[10] * streams, selectivity=1.0)
     )
 
@@ -464,7 +476,7 @@ def test_routing_without_semantics_loses_results(streams):
 
 
 def test_routing_without_semantics_copies_nothing_and_balances():
-    run = told(
+    run = select_events(
         simulate(SemanticsUnaware(5, segment_batches=2), [(6, 6, 6)] * 60, windows=(10, 10, 10)),
         BatchCommitted,
     )

@@ -25,7 +25,7 @@ from fuzz.cases import CORPUS, load
 from fuzz.cases import Case as FuzzedCase
 from fuzz.grammar import random_case, random_streams
 from fuzz.routes import timed
-from oracle import expected, tables, wait_until
+from oracle import compute_expected, make_tables, wait_until
 
 WINDOWS = {"a": 150, "b": 110, "c": 130}
 
@@ -41,13 +41,13 @@ class Case:
 
     def run(self, folder: Path, rows: int = 300) -> int:
         """Return the number of results of the whole join."""
-        streams = tables(self.streams, rows, seed=7)
+        streams = make_tables(self.streams, rows, seed=7)
         windows = {a: WINDOWS[a] for a in streams} if self.windowed else {}
         spans = {a: f"{seconds} seconds" for a, seconds in windows.items()} or None
         join = StreamJoin(streams, self.on, windows=spans, time="ts", **(self.settings or {}))
         join.start(folder, batches="batch").awaitTermination()
         kept = {a: t.drop_columns(["batch"]) for a, t in streams.items()}
-        return expected(kept, self.on, windows).total()
+        return compute_expected(kept, self.on, windows).total()
 
 
 CASES = {
@@ -244,7 +244,7 @@ def test_no_condition_of_the_fuzzer_raises_a_false_alarm(tmp_path: Path) -> None
 
 def test_late_tuples_are_counted_apart(tmp_path: Path) -> None:
     """Partners of b's tuples of minute 0 that arrive in batch 3 may have expired."""
-    first, second = tables("ab", 200, seed=3, batches=4).values()
+    first, second = make_tables("ab", 200, seed=3, batches=4).values()
     late = second["batch"].to_numpy().copy()
     late[:20] = 3
     moved = second.set_column(1, "batch", pa.array(late, pa.int32()))
@@ -264,13 +264,13 @@ def test_a_run_that_sheds_load_may_miss_rows(tmp_path: Path) -> None:
 
 
 def test_a_stopped_run_is_checked_as_far_as_it_came(tmp_path: Path) -> None:
-    streams = tables("ab", 300, seed=7)
+    streams = make_tables("ab", 300, seed=7)
     join = StreamJoin(streams, "a.k = b.k", time="ts")
     run = join.start(tmp_path / "run", batches="batch", pace=30)
     wait_until(lambda: run.status["batch"], "first batch")
     run.stop()
     report = check_answers(tmp_path / "run")
-    assert report.is_right and 0 < report.results < expected(streams, "a.k = b.k").total()
+    assert report.is_right and 0 < report.results < compute_expected(streams, "a.k = b.k").total()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 import pytest
 from braid_lab.workloads.poisson_arrivals import EPOCH, MODULUS, Arrivals, draw_rates
-from duck import duck
+from duck import connect_duckdb
 
 
 def is_near(found: float, mean: float) -> bool:
@@ -18,7 +18,7 @@ def is_near(found: float, mean: float) -> bool:
 
 def joined(given: Arrivals) -> int:
     """Return the results by DuckDB over full history."""
-    with duck() as db:
+    with connect_duckdb() as db:
         for alias, table in given.make_tables().items():
             db.register(alias, table)
         return db.execute(

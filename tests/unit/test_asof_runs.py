@@ -21,12 +21,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from models.asof import AsOfAnswer, AsOfRules, run_asof
 from models.kinds import Tuple
-from placement_checks import examples
+from placement_checks import list_examples
 from stages import AlternatingExecutor
 
 PLACEMENTS = [
     p
-    for p in examples().values()
+    for p in list_examples().values()
     if p.supports_streams(2) and p.delivery_guarantee == "exactly once" and not p.shares_queries
 ]
 FIELDS = ("id", "k", "x", "v", "ts", "batch")

@@ -123,7 +123,7 @@ def search_in_turn(
     return answers
 
 
-def rows_of(orders: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[list[Row]]:
+def draw_row_lists(orders: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[list[Row]]:
     return st.lists(st.tuples(st.integers(0, 2), orders, st.integers(0, 4)), max_size=most)
 
 
@@ -142,8 +142,8 @@ def test_the_best_rows_of_several_blocks_are_those_of_brute_force(
 ) -> None:
     order: st.SearchStrategy[Any] = st.integers(-20, 20)
     order = order.map(float) if kind == "float" else order
-    left = data.draw(rows_of(order, 12))
-    blocks = data.draw(st.lists(rows_of(order, 40), min_size=1, max_size=4))
+    left = data.draw(draw_row_lists(order, 12))
+    blocks = data.draw(st.lists(draw_row_lists(order, 40), min_size=1, max_size=4))
     right = [row for block in blocks for row in block]
     expected = [find_model(row, right, rule, residual) for row in left]
     assert search(left, blocks, rule, residual) == expected
@@ -154,7 +154,7 @@ def test_the_best_rows_of_several_blocks_are_those_of_brute_force(
 @given(data=st.data(), rule=RULES)
 def test_orders_may_be_any_64_bit_integers(data: st.DataObject, rule: MatchRule) -> None:
     order = st.one_of(st.sampled_from([*WIDE, WIDE[0] + 1, -1, 0]), st.integers(*WIDE))
-    left, right = data.draw(rows_of(order, 6)), data.draw(rows_of(order, 12))
+    left, right = data.draw(draw_row_lists(order, 6)), data.draw(draw_row_lists(order, 12))
     expected = [find_model(row, right, rule, False) for row in left]
     assert search(left, [right], rule, False) == expected
 

@@ -17,10 +17,10 @@ from braid.storage.run_store import RunStore
 from braid.storage.static_input_copy import InputSnapshot
 from braid.stream_join import StreamJoin
 from input_splitting import stage_streams
-from oracle import describe_difference, expected, result_ids, tables
+from oracle import compute_expected, describe_difference, make_tables, result_ids
 from scatter import Scatter
 
-STREAMS = tables("ab", 60, seed=91, batches=4)
+STREAMS = make_tables("ab", 60, seed=91, batches=4)
 
 
 def test_entries_that_come_while_the_log_is_read_are_not_a_gap(
@@ -108,7 +108,9 @@ def test_a_result_that_another_driver_moves_meanwhile_is_not_missing(
     monkeypatch.setattr(PublishedResults, "committed_path", path)
     run = join.start(tmp_path, batches="batch")
     assert run.awaitTermination()
-    assert describe_difference(result_ids(run.results()), expected(STREAMS, "a.k = b.k")) == ""
+    assert (
+        describe_difference(result_ids(run.results()), compute_expected(STREAMS, "a.k = b.k")) == ""
+    )
 
 
 def test_what_is_rolled_up_before_a_driver_takes_over_stays(
@@ -151,7 +153,9 @@ def test_a_run_that_another_driver_makes_ready_meanwhile_keeps_its_input(
     run = join.start(tmp_path, batches="batch")
     assert run.awaitTermination()
     assert len(before) == 3 and {f: f.read_bytes() for f in before} == before
-    assert describe_difference(result_ids(run.results()), expected(STREAMS, "a.k = b.k")) == ""
+    assert (
+        describe_difference(result_ids(run.results()), compute_expected(STREAMS, "a.k = b.k")) == ""
+    )
 
 
 def test_columns_are_not_read_from_a_file_that_is_damaged(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ windows = st.integers(1, 12)
 
 
 @st.composite
-def bitmaps_of(draw: Any, streams: int = 3) -> tuple[tuple[Query, ...], QueryBitmaps]:
+def draw_bitmaps(draw: Any, streams: int = 3) -> tuple[tuple[Query, ...], QueryBitmaps]:
     bits = draw(
         st.lists(st.sampled_from((0, 1, 2, 5, MOST - 1)), min_size=1, max_size=5, unique=True)
     )
@@ -157,7 +157,7 @@ def brute(queries: tuple[Query, ...], group: dict[int, tuple[int, int]]) -> int:
     return sum(1 << q.bitmap_position for q in queries if serves(q, group))
 
 
-@given(bitmaps_of(), partials((0, 1, 2)))
+@given(draw_bitmaps(), partials((0, 1, 2)))
 def test_the_product_of_bitmaps_is_who_is_served_by_definition(given_: Any, found: PartialMatches):
     queries, bitmaps = given_
     assert bitmaps.result_bitmaps(found).tolist() == [
@@ -165,7 +165,7 @@ def test_the_product_of_bitmaps_is_who_is_served_by_definition(given_: Any, foun
     ]
 
 
-@given(bitmaps_of(), partials((0, 1, 2)))
+@given(draw_bitmaps(), partials((0, 1, 2)))
 def test_looking_at_each_age_gives_the_same_as_at_the_ages_of_a_block(
     given_: Any, found: PartialMatches
 ):
@@ -179,7 +179,7 @@ def test_looking_at_each_age_gives_the_same_as_at_the_ages_of_a_block(
     assert bitmaps.result_bitmaps(found).tolist() == one_by_one.tolist()
 
 
-@given(bitmaps_of(), st.integers(0, 2), st.integers(0, 14), st.integers(0, 14))
+@given(draw_bitmaps(), st.integers(0, 2), st.integers(0, 14), st.integers(0, 14))
 def test_what_is_said_of_a_range_of_ages_holds_for_each_of_them(
     given_: Any, stream: int, a: int, b: int
 ):
@@ -191,7 +191,7 @@ def test_what_is_said_of_a_range_of_ages_holds_for_each_of_them(
 
 
 @given(
-    bitmaps_of(),
+    draw_bitmaps(),
     partials((0, 1)),
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2**MOST - 1)), min_size=1, max_size=4),
 )
@@ -248,7 +248,7 @@ class Counted(Shared):
         return self
 
 
-def made(
+def make_queries(
     *windows: tuple[int, ...], where: tuple[tuple[str | None, ...], ...] = ()
 ) -> tuple[Query, ...]:
     found: tuple[Query, ...] = ()
@@ -277,7 +277,7 @@ def alone(q: Query) -> tuple[Query, ...]:
 
 
 def test_theorem_10_the_state_of_a_ring_is_that_of_the_largest_query(tmp_path: Path, hosts: int):
-    queries = made((8, 8, 8), (16, 16, 16), (40, 40, 40))
+    queries = make_queries((8, 8, 8), (16, 16, 16), (40, 40, 40))
     shared = Counted(tmp_path / "shared", queries, hosts).fed(some_batches())
     largest = Counted(tmp_path / "largest", alone(queries[-1]), 1).fed(some_batches())
     ours, theirs = ([sum(e.live_tuples) for e in run.commits] for run in (shared, largest))
@@ -290,11 +290,11 @@ def test_theorem_10_the_state_of_a_ring_is_that_of_the_largest_query(tmp_path: P
 
 def test_theorem_12_selections_in_the_ring_keep_out_what_no_query_wants(tmp_path: Path, hosts: int):
     where = ((None,) * 3, ("v < 3", None, None), ("v = 9", "v >= 5", None))
-    queries = made((24, 24, 24), (80, 80, 80), (160, 160, 160), where=where)
+    queries = make_queries((24, 24, 24), (80, 80, 80), (160, 160, 160), where=where)
     batches = some_batches(60, keys=20)  # the stored state does not depend on the join
     shared = Counted(tmp_path / "shared", queries, hosts).fed(batches)
     shared.check_state()
-    up = Counted(tmp_path / "up", made(*(q.windows for q in queries)), hosts).fed(batches)
+    up = Counted(tmp_path / "up", make_queries(*(q.windows for q in queries)), hosts).fed(batches)
     of_use = sum(
         is_wanted(queries, s, t, shared.clock)
         for s, came in enumerate(shared.came)
@@ -320,7 +320,7 @@ OPPOSITE = ((12, 4, 40), (12, 40, 4))
 def test_theorem_13_intermediate_results_are_not_probed_where_no_query_wants_them(
     tmp_path: Path, hosts: int
 ):
-    queries = made(*OPPOSITE)
+    queries = make_queries(*OPPOSITE)
     shared = Counted(tmp_path / "shared", queries, hosts).fed(some_batches())
     one = alone(Query("both", longest_windows(queries), (None,) * 3))
     largest = Counted(tmp_path / "largest", one, hosts).fed(some_batches())
@@ -335,7 +335,7 @@ def test_theorem_13_every_intermediate_result_serves_a_query_and_is_made_once(
     tmp_path: Path, hosts: int
 ):
     where = ((None,) * 3, ("v < 3", None, None), (None, "v >= 5", None), ("v = 9", None, "v < 3"))
-    queries = made((6, 6, 6), (20, 12, 20), (12, 20, 40), (40, 40, 20), where=where)
+    queries = make_queries((6, 6, 6), (20, 12, 20), (12, 20, 40), (40, 40, 20), where=where)
     found: Counter[frozenset[tuple[int, int]]] = Counter()
     idle: list[Any] = []
 
@@ -359,7 +359,7 @@ def test_theorem_13_every_intermediate_result_serves_a_query_and_is_made_once(
 
 def test_every_result_and_every_mark_of_the_state_serves_a_query(tmp_path: Path, hosts: int):
     """Theorem 11: no result is found that the router would discard."""
-    queries = made(
+    queries = make_queries(
         (6, 12, 20),
         (20, 6, 12),
         (12, 20, 6),
@@ -373,7 +373,7 @@ def test_every_result_and_every_mark_of_the_state_serves_a_query(tmp_path: Path,
 
 def test_which_host_holds_a_slice_does_not_change_what_is_compared(tmp_path: Path):
     """Section 18.2: deployment is orthogonal to the logical plan."""
-    queries = made(
+    queries = make_queries(
         (6, 12, 20),
         (20, 6, 12),
         (12, 20, 6),
@@ -387,7 +387,7 @@ def test_which_host_holds_a_slice_does_not_change_what_is_compared(tmp_path: Pat
 
 
 def test_a_rare_selection_on_one_stream_does_not_keep_the_state_of_another(tmp_path: Path):
-    queries = made((20, 20), where=(("v = 9", None),))
+    queries = make_queries((20, 20), where=(("v = 9", None),))
     draw = random.Random(0)
     batches = [
         [(s, draw.randrange(2), 9 if s == 0 and n == 0 else draw.randrange(9), 1) for s in (0, 1)]

@@ -29,9 +29,9 @@ from braid.storage.log_entries import DriverIdentity
 from braid.storage.object_store import ObjectStore, open_object_store
 from braid.storage.run_medium import LocalMedium
 from braid.storage.run_store import open_store
-from buckets import check_no_leftovers, ends_equal, start
+from buckets import check_end, check_no_leftovers, start_run
 from object_store_driver import STREAMS
-from oracle import describe_difference, expected, result_ids, tables, wait_until
+from oracle import compute_expected, describe_difference, make_tables, result_ids, wait_until
 from world.machine import URL, Machine, kill_before
 
 
@@ -81,8 +81,8 @@ def test_batches_are_delivered_once(url: str) -> None:
         given.append(batch)
 
     with pytest.raises(RuntimeError, match="killed"):
-        start(url, foreachBatch=give).awaitTermination()
-    ends_equal(StreamJoin.resume(url, STREAMS, foreachBatch=give))
+        start_run(url, foreachBatch=give).awaitTermination()
+    check_end(StreamJoin.resume(url, STREAMS, foreachBatch=give))
     assert given == [0, 1, -1, 2, 3]
 
 
@@ -96,12 +96,12 @@ def test_what_was_brought_goes(url: str, tmp_path: Path, monkeypatch: pytest.Mon
     def give(results: pa.Table, batch: int) -> None:
         here[batch] = len([*tmp_path.glob("braid-run-cache-*/**/*.parquet")])
 
-    run = start(url, foreachBatch=give)
+    run = start_run(url, foreachBatch=give)
     assert run.awaitTermination()
     names = open_object_store(url).list_objects("results")
     assert here == {n: sum(f"/{n:06d}-" in name for name in names) for n in range(4)}
     assert sum(here.values()) == len(names) > max(here.values()) > 0
-    ends_equal(run)
+    check_end(run)
     inspect_run(url)
     del run
 
@@ -110,13 +110,13 @@ def test_what_was_brought_goes(url: str, tmp_path: Path, monkeypatch: pytest.Mon
         return not [*tmp_path.glob("braid-run-cache-*")]
 
     wait_until(has_ended, "end of the local caches")
-    ends_equal(StreamJoin.resume(url, STREAMS))
+    check_end(StreamJoin.resume(url, STREAMS))
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_an_older_state_is_not_needed(url: str, at_once: int) -> None:
     """Only the last one is."""
-    assert start(url).awaitTermination()
+    assert start_run(url).awaitTermination()
     states = sorted(
         name for name in open_object_store(url).list_objects("commits") if "state-" in name
     )
@@ -126,7 +126,7 @@ def test_an_older_state_is_not_needed(url: str, at_once: int) -> None:
         with pytest.raises(DamagedRunError, match=rf"{states[1]} is missing"):
             StreamJoin.resume(url, STREAMS)
     else:
-        ends_equal(StreamJoin.resume(url, STREAMS))
+        check_end(StreamJoin.resume(url, STREAMS))
 
 
 def test_of_several_that_put_a_new_object_one_does(there: ObjectStore) -> None:
@@ -150,7 +150,7 @@ def test_a_store_that_ignores_the_condition_is_refused(
     with pytest.raises(
         ValueError, match=r"overwrites an object that exists in spite of If-None-Match"
     ):
-        start(url)
+        start_run(url)
     assert open_object_store(url).list_objects() == {}
 
 
@@ -163,7 +163,7 @@ def test_a_store_that_ignores_the_condition_is_refused(
     ],
 )
 def test_what_is_no_bucket_is_refused(path: str, sentence: str) -> None:
-    for begin in (start, lambda path: StreamJoin.resume(path, STREAMS), inspect_run, check_run):
+    for begin in (start_run, lambda path: StreamJoin.resume(path, STREAMS), inspect_run, check_run):
         with pytest.raises(ValueError, match=sentence) as said:
             begin(path)
         assert "\n" not in str(said.value)
@@ -174,12 +174,12 @@ def test_a_bucket_of_something_else_is_refused(url: str) -> None:
         StreamJoin.resume(url, STREAMS)
     open_object_store(url).put_object("thesis.tex", b"")
     with pytest.raises(ValueError, match=r"holds files but no run of Braid, as thesis.tex"):
-        start(url)
+        start_run(url)
     assert [*open_object_store(url).list_objects()] == ["thesis.tex"]
 
 
 def test_a_run_of_another_query_is_refused(url: str) -> None:
-    ends_equal(start(url))
+    check_end(start_run(url))
     with pytest.raises(ValueError, match=f"{url} holds a run of another query: on is"):
         StreamJoin(STREAMS, "a.k < b.k", object_store_driver.Scatter(), check=True).start(url)
 
@@ -194,8 +194,8 @@ def test_what_a_folder_alone_can_do_says_so(url: str) -> None:
 
 
 def test_a_run_is_looked_into_from_elsewhere(url: str) -> None:
-    run = start(url)
-    ends_equal(run)
+    run = start_run(url)
+    check_end(run)
     assert run.health().committed_batches == 4 and run.health().state == "completed"
     assert url in repr(run) and url in run._repr_html_()
     assert "batches 1 to 4 committed: 53 of a and 55 of b in" in inspect_run(url)
@@ -235,12 +235,12 @@ def test_workers_have_folders_of_their_own(
         fetch(there, name, path)
 
     monkeypatch.setattr(ThreadExecutor, "execute_batch", elsewhere)
-    run = start(url, pace=0.02)
+    run = start_run(url, pace=0.02)
     wait_until(lambda: run.status["batch"] >= 2, "two batches")
     run.stop()
     task_file_access._make_process_folder.cache_clear()  # workers of an earlier run
     monkeypatch.setattr(ObjectStore, "download", counted)
-    ends_equal(StreamJoin.resume(url, STREAMS))
+    check_end(StreamJoin.resume(url, STREAMS))
     blocks = [name for name in brought if name.startswith("blocks/")]
     assert len(blocks) == len({*blocks}) and (blocks or run.status["batch"] == 4)
 
@@ -275,17 +275,17 @@ def test_what_a_worker_has_put_elsewhere_is_not_committed(
 
     monkeypatch.setattr(ThreadExecutor, "execute_batch", elsewhere)
     with pytest.raises(RuntimeError, match=r"has written results/000002.* all workers must share"):
-        start(url).awaitTermination()
+        start_run(url).awaitTermination()
     monkeypatch.setattr(ThreadExecutor, "execute_batch", real)
-    ends_equal(StreamJoin.resume(url, STREAMS))
+    check_end(StreamJoin.resume(url, STREAMS))
 
 
 def test_local_runs_know_no_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They do not even import the library that opens one."""
     for name in ("obstore", "obstore.exceptions", "obstore.store"):
         monkeypatch.setitem(sys.modules, name, None)
-    run = start(str(tmp_path / "run"))
-    ends_equal(run)
+    run = start_run(str(tmp_path / "run"))
+    check_end(run)
     assert type(run.store.medium) is LocalMedium
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'braid-joins\[cloud\]' brings it"):
         ObjectStore("s3://bucket/run")
@@ -297,19 +297,21 @@ def test_a_long_run_is_rolled_up_in_its_mirror_alone(
     """The bucket keeps every entry, and bundles of them."""
     monkeypatch.setattr("braid.storage.log_checkpointer._EVERY", 3)
     monkeypatch.setattr(entry_bundles, "_TOGETHER", 5)
-    streams = tables("ab", 60, seed=91, batches=12)
+    streams = make_tables("ab", 60, seed=91, batches=12)
     run = StreamJoin(
         streams, object_store_driver.ON, object_store_driver.Scatter(), check=True
     ).start(url, batches="batch")
     assert run.awaitTermination() and run.store.log.checkpoint is not None
-    assert len(entries_of(url)) == 13 and bundles_of(url) == [
+    assert len(list_entries(url)) == 13 and list_bundles(url) == [
         "entries-000000-000004.jsonl",
         "entries-000005-000009.jsonl",
     ]
     again = StreamJoin.resume(url, streams)
     assert again.awaitTermination()
     assert (
-        describe_difference(result_ids(again.results()), expected(streams, object_store_driver.ON))
+        describe_difference(
+            result_ids(again.results()), compute_expected(streams, object_store_driver.ON)
+        )
         == ""
     )
     rows = [again.results_since(n)[0].num_rows for n in (0, 9)]
@@ -317,11 +319,11 @@ def test_a_long_run_is_rolled_up_in_its_mirror_alone(
     check_no_leftovers(url)
 
 
-def entries_of(url: str) -> list[str]:
+def list_entries(url: str) -> list[str]:
     return [n for n in open_object_store(url).list_objects("commits") if n.startswith("commits/0")]
 
 
-def bundles_of(url: str) -> list[str]:
+def list_bundles(url: str) -> list[str]:
     return sorted(
         n.split("/")[1] for n in open_object_store(url).list_objects("commits") if "/entries-" in n
     )
@@ -333,7 +335,7 @@ def test_to_open_takes_a_request_for_many_entries(
 ) -> None:
     """Or one for each if their bundle is missing or incomplete; the next driver writes it."""
     monkeypatch.setattr(entry_bundles, "_TOGETHER", 5)
-    streams = tables("ab", 60, seed=91, batches=12)
+    streams = make_tables("ab", 60, seed=91, batches=12)
     how = StreamJoin(streams, object_store_driver.ON, object_store_driver.Scatter(), check=True)
     machine, name = Machine(), "commits/entries-000005-000009.jsonl"
 
@@ -358,11 +360,11 @@ def test_to_open_takes_a_request_for_many_entries(
         assert again.awaitTermination()
         assert (
             describe_difference(
-                result_ids(again.results()), expected(streams, object_store_driver.ON)
+                result_ids(again.results()), compute_expected(streams, object_store_driver.ON)
             )
             == ""
         )
-        bundles = bundles_of(URL)
+        bundles = list_bundles(URL)
         assert bundles == ["entries-000000-000004.jsonl", "entries-000005-000009.jsonl"]
         for bundle in bundles if lost != "damaged" else []:
             first = int(bundle.split("-")[1])
@@ -391,8 +393,8 @@ def test_a_bundle_that_is_refused_fails_no_commit(
     store.create_run({})
     for n in range(1, 5):
         store._append_entry(driver=DriverIdentity.from_environment())
-        assert len(entries_of(url)) == n
-        assert len(bundles_of(url)) == (2 if n == 4 else 0)
+        assert len(list_entries(url)) == n
+        assert len(list_bundles(url)) == (2 if n == 4 else 0)
         assert len(caplog.records) == min(n - 1, 2)
     assert "entries-000000-000001.jsonl: the store is busy; the run goes on" in caplog.text
     assert [r.levelname for r in caplog.records] == ["WARNING"] * 2

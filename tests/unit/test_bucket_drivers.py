@@ -17,8 +17,8 @@ from braid.errors import DamagedRunError, FencedError
 from braid.join_run import JoinRun
 from braid.storage.object_store import ObjectStore, open_object_store
 from braid.storage.run_store import RunStore, open_store
-from buckets import check_bucket, check_no_leftovers, ends_equal, opened_files, start
-from object_store_driver import STREAMS, join
+from buckets import check_bucket, check_end, check_no_leftovers, opened_files, start_run
+from object_store_driver import STREAMS, make_join
 from oracle import wait_until
 from world.machine import URL, Machine, kill_before
 
@@ -33,7 +33,7 @@ def broken_off(machine: Machine, at: int) -> int:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JoinRun, "_publish_events", publish)
-        kill_before(machine, lambda: start(URL).awaitTermination(), at)
+        kill_before(machine, lambda: start_run(URL).awaitTermination(), at)
     return max(seen)
 
 
@@ -44,7 +44,7 @@ def test_wherever_a_driver_is_killed_nothing_is_lost_or_doubled() -> None:
     """
     machine = Machine()
     with machine.simulated():
-        ends_equal(start(URL))
+        check_end(start_run(URL))
     asked = machine.requests
     one, two = (asked.index(f"put commits/00000{entry}.json") for entry in (3, 4))
     assert two - one >= 6
@@ -58,7 +58,7 @@ def test_wherever_a_driver_is_killed_nothing_is_lost_or_doubled() -> None:
             assert last < 0 or (
                 found.read_settings() is not None and found.log.committed_batches()[-1] >= last
             )
-            ends_equal(start(URL))
+            check_end(start_run(URL))
             check_no_leftovers(URL)
     assert lasts == {-1, 0, 1, 2, 3}
 
@@ -86,7 +86,7 @@ def test_of_two_drivers_the_later_goes_on_and_the_other_stops(
         "acquire_run",
         lambda m, real=RunStore.acquire_run: (first.append(m), real(m)),
     )
-    one = start(url)
+    one = start_run(url)
     assert held.wait(60)
     two = StreamJoin.resume(url, STREAMS)
     if batch:
@@ -94,9 +94,9 @@ def test_of_two_drivers_the_later_goes_on_and_the_other_stops(
     go.set()
     with pytest.raises(FencedError, match=f"has taken over the run in {url}; this driver stops"):
         one.awaitTermination()
-    ends_equal(two)
+    check_end(two)
     check_bucket(url)
-    ends_equal(StreamJoin.resume(url, STREAMS))
+    check_end(StreamJoin.resume(url, STREAMS))
     check_no_leftovers(url)
 
 
@@ -117,10 +117,10 @@ def test_one_that_misses_a_block_says_who_has_the_run_if_another_has(
         real(mirror, outcome)
 
     monkeypatch.setattr(RunStore, "check_reported_files", present)
-    one = start(url)
+    one = start_run(url)
     assert held.wait(60)
     for _ in range(others):
-        ends_equal(StreamJoin.resume(url, STREAMS))
+        check_end(StreamJoin.resume(url, STREAMS))
     go.set()
     with pytest.raises(
         FencedError if others else DamagedRunError, match="taken over" if others else "miss"
@@ -132,7 +132,7 @@ def test_a_driver_takes_over_from_one_that_goes_on_committing(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch is committed between its reading of the log and its own entry."""
-    one = start(url, pace=0.2)
+    one = start_run(url, pace=0.2)
     one.pause()
     real, left = RunStore._fetch_committed, [3]
 
@@ -147,7 +147,7 @@ def test_a_driver_takes_over_from_one_that_goes_on_committing(
 
     monkeypatch.setattr(RunStore, "_fetch_committed", pull)
     two = StreamJoin.resume(url, STREAMS)
-    ends_equal(two)
+    check_end(two)
     one.unpause()
     if one.status["batch"] < 4:
         with pytest.raises(FencedError):
@@ -159,7 +159,7 @@ def test_one_that_was_taken_over_while_it_cleaned_removes_nothing(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has listed the files, and wakes when another driver has committed."""
-    ends_equal(start(url))
+    check_end(start_run(url))
     before, stray = open_object_store(url).list_objects(), "blocks/000009-0-0000dead-0.arrow"
     open_object_store(url).put_object(stray, b"")
     slow = open_store(url)
@@ -179,7 +179,7 @@ def test_one_that_was_taken_over_while_it_cleaned_removes_nothing(
     with pytest.raises(FencedError):
         slow.remove_unnamed_files()
     assert stray in open_object_store(url).list_objects()
-    ends_equal(StreamJoin.resume(url, STREAMS))
+    check_end(StreamJoin.resume(url, STREAMS))
     assert (
         stray not in open_object_store(url).list_objects()
         and before.keys() < open_object_store(url).list_objects().keys()
@@ -195,13 +195,13 @@ def test_of_two_drivers_that_begin_a_run_one_does(
     def create(mirror: RunStore, query: dict[str, Any]) -> None:
         if query["ready"]:
             monkeypatch.setattr(RunStore, "create_run", real)
-            ends_equal(start(url))
+            check_end(start_run(url))
         real(mirror, query)
 
     monkeypatch.setattr(RunStore, "create_run", create)
     with pytest.raises(RuntimeError, match="another driver has begun the run in memory:///"):
-        join().start(url, batches=3)
-    ends_equal(start(url))
+        make_join().start(url, batches=3)
+    check_end(start_run(url))
     assert len({n.split("/")[1] for n in open_object_store(url).list_objects("input")}) == 1
 
 
@@ -218,7 +218,7 @@ def test_a_lost_answer_is_no_other_driver(
             real(there, name, body, new)
 
     monkeypatch.setattr(ObjectStore, "put_object", put)
-    ends_equal(start(url))
+    check_end(start_run(url))
 
 
 def test_a_driver_is_killed_and_another_machine_goes_on(seaweed: str, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_a_driver_is_killed_and_another_machine_goes_on(seaweed: str, tmp_path: 
             run.awaitTermination()
         except FencedError as lost:
             assert "has taken over the run in" in str(lost)
-    ends_equal(two)
+    check_end(two)
     assert opened_files(url) == [(f"results/{n}", s) for n, s in _named(two)]
     check_bucket(url)
 

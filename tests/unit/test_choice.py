@@ -27,7 +27,7 @@ from braid.util.machine import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.scripted import committed
+from unit.scripted import make_commit
 
 MB = 10**6
 HERE = Parallelism(threads=2, slots=2, is_local=True, memory=COPIES * 100 * MB)
@@ -153,14 +153,14 @@ def test_no_batch_over_the_bound_comes_here_and_the_choice_is_a_function(
 
 def test_batches_tell_what_they_took_unless_they_had_no_tuples_or_no_way() -> None:
     told = replace(
-        committed(3, (1, 1), (1, 1)),
+        make_commit(3, (1, 1), (1, 1)),
         received_bytes=(5, 6),
         executor="process",
         announced_bytes=4,
         seconds_by_phase={"total": 2.0},
     )
     assert recent_timings(
-        [told, committed(4, (1, 1), (2, 2)), replace(told, received_bytes=(0, 0))]
+        [told, make_commit(4, (1, 1), (2, 2)), replace(told, received_bytes=(0, 0))]
     ) == [BatchTiming("process", 11, 4, 2.0, 0.0, told.total_host_metrics.seconds, 0, "")]
     shed = replace(told, source_bytes=90, task_count=2, parallelism=HERE.describe)
     assert recent_timings([shed])[0][1:] == (

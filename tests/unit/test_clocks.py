@@ -156,7 +156,7 @@ def pairs(run: JoinRun) -> Counter[tuple[int, int]]:
     return Counter((row["a"]["id"], row["b"]["id"]) for row in rows.to_pylist())
 
 
-def jumps_of(run: JoinRun) -> list[ClockJumped]:
+def list_jumps(run: JoinRun) -> list[ClockJumped]:
     return [e for e in run.events() if isinstance(e, ClockJumped)]
 
 
@@ -165,7 +165,7 @@ def test_one_timestamp_of_the_year_2999_loses_no_result(tmp_path: Path) -> None:
     a[2].append(WRONG)
     run = run_join(tmp_path, a, b)
     assert pairs(run) == Counter((n + (n > 1), n) for n in range(12))
-    assert run.status["ahead"] == {"a": 1} and run.status["late"] == {} and not jumps_of(run)
+    assert run.status["ahead"] == {"a": 1} and run.status["late"] == {} and not list_jumps(run)
     assert "(1 of a ahead)" in repr(run) and "; 1 of a ahead" in str(read_health(tmp_path))
     assert [e.ahead for e in run.events() if isinstance(e, BatchCommitted)][2] == (1, 0)
 
@@ -177,7 +177,7 @@ def test_seven_wrong_timestamps_of_each_stream_lose_no_result(tmp_path: Path, br
         a[2 + n // 2].append(WRONG + timedelta(days=9 * n))
         b[3 + n].append(WRONG - timedelta(days=9 * n + 3))
     run = run_join(tmp_path, a, b)
-    assert pairs(run).total() == 12 and not jumps_of(run)
+    assert pairs(run).total() == 12 and not list_jumps(run)
     assert run.status["ahead"] == {"a": broken, "b": broken}
 
 
@@ -187,7 +187,7 @@ def test_wrong_first_rows_lose_no_result(tmp_path: Path) -> None:
     a[0] = [WRONG, WRONG, *a[0]]
     b[0] = [datetime(1970, 1, 1, tzinfo=UTC), *b[0], WRONG]
     run = run_join(tmp_path, a, b)
-    assert pairs(run).total() == 12 * 25 + 2 and not jumps_of(run), "the wrong ones meet, too"
+    assert pairs(run).total() == 12 * 25 + 2 and not list_jumps(run), "the wrong ones meet, too"
 
 
 def test_eight_wrong_timestamps_move_the_clock_and_that_is_said(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_eight_wrong_timestamps_move_the_clock_and_that_is_said(tmp_path: Path) 
     a[2] += [WRONG] * 5
     a[4] += [WRONG] * 3
     run = run_join(tmp_path, a, b)
-    (jump,) = jumps_of(run)
+    (jump,) = list_jumps(run)
     seen = START + timedelta(hours=2)
     assert jump == ClockJumped(4, "a", micros(seen), micros(WRONG), 8)
     assert pairs(run).total() < 12 and run.status["late"] == {"a": 8}
@@ -206,10 +206,10 @@ def test_eight_wrong_timestamps_move_the_clock_and_that_is_said(tmp_path: Path) 
 def test_a_first_row_far_ahead_of_the_other_stream_is_said(tmp_path: Path) -> None:
     a, b = regular(12, 0), regular(12, 2)
     a[0] = [WRONG]
-    (jump,) = jumps_of(run_join(tmp_path / "first", a, b))
+    (jump,) = list_jumps(run_join(tmp_path / "first", a, b))
     assert jump == ClockJumped(0, "a", None, micros(WRONG), 1)
     b[0] = []
-    (jump,) = jumps_of(run_join(tmp_path / "second", a, b))
+    (jump,) = list_jumps(run_join(tmp_path / "second", a, b))
     assert (jump.batch, jump.stream, jump.support) == (1, "a", 2)
 
 
@@ -217,7 +217,7 @@ def test_a_weekend_without_data_is_no_jump_until_eight_tuples_agree(tmp_path: Pa
     a, b = regular(3, 0, 4), regular(3, 2, 4)
     later = [[t + timedelta(days=3) for t in batch if t] for batch in regular(4, 0, 4)]
     run = run_join(tmp_path, [*a, *later], [*b, *later])
-    assert [(j.batch, j.stream) for j in jumps_of(run)] == [(4, "a"), (4, "b")]
+    assert [(j.batch, j.stream) for j in list_jumps(run)] == [(4, "a"), (4, "b")]
     assert run.status["late"] == {} and pairs(run).total() == 7 * 16
 
 
@@ -225,7 +225,7 @@ def test_sparse_streams_are_no_jumps(tmp_path: Path) -> None:
     """A batch that covers a month advances day by day."""
     days = [[START + timedelta(hours=20 * (40 * n + i)) for i in range(40)] for n in range(6)]
     run = run_join(tmp_path, days, days)
-    assert not jumps_of(run) and pairs(run).total() == 240 and run.status["ahead"] == {}
+    assert not list_jumps(run) and pairs(run).total() == 240 and run.status["ahead"] == {}
 
 
 def test_tuples_without_event_time_are_counted_by_stream(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def common(x: Any, y: Any) -> tuple[Any, Any]:
     return x, y
 
 
-def says(sign: str, x: Any, y: Any) -> bool:
+def is_true_in_spark(sign: str, x: Any, y: Any) -> bool:
     """Return Spark's value of a comparison."""
     if x is None or y is None:
         return sign == "<=>" and x is y
@@ -98,7 +98,7 @@ def says(sign: str, x: Any, y: Any) -> bool:
     return SIGNS[sign](order(left), order(right))
 
 
-def found(on: str, **streams: pa.Table) -> Counter[Any]:
+def find_pairs(on: str, **streams: pa.Table) -> Counter[Any]:
     """Return the pairs that the kernels find by the links, filters and residuals of a condition."""
     analyser, blocks = ArrowAnalyzer(streams), []
     predicate = parse_predicate(on, streams, (None, None), analyser)
@@ -138,7 +138,7 @@ def test_a_comparison_says_the_same_however_it_is_spelt(
 ) -> None:
     (x, one), (y, other) = (drawn(draw, kind) for kind in kinds)
     streams = {"a": rows("x", x, one), "b": rows("y", y, other)}
-    wanted = pairs(x, y, lambda p, q: says(sign, p, q))
+    wanted = pairs(x, y, lambda p, q: is_true_in_spark(sign, p, q))
     spellings = [f"a.x {sign} b.y", f"b.y {TURNED[sign]} a.x", f"NOT NOT a.x {sign} b.y"]
     if sign in OPPOSITE:
         spellings += [
@@ -146,7 +146,7 @@ def test_a_comparison_says_the_same_however_it_is_spelt(
             f"NOT b.y {TURNED.get(OPPOSITE[sign], '<>')} a.x",
         ]
     for on in spellings:
-        assert found(on, **streams) == wanted, on
+        assert find_pairs(on, **streams) == wanted, on
 
 
 @given(
@@ -160,9 +160,9 @@ def test_negated_numbers_are_compared_as_they_are(
     """The negation of NaN is NaN, and still the largest."""
     (x, one), (y, other) = (drawn(draw, kind) for kind in kinds)
     streams = {"a": rows("x", x, one), "b": rows("y", y, other)}
-    wanted = pairs(x, y, lambda p, q: says(sign, negated(p), negated(q)))
+    wanted = pairs(x, y, lambda p, q: is_true_in_spark(sign, negated(p), negated(q)))
     for on in (f"-a.x {sign} -b.y", f"-b.y {TURNED[sign]} -a.x"):
-        assert found(on, **streams) == wanted, on
+        assert find_pairs(on, **streams) == wanted, on
 
 
 @given(st.data(), st.sampled_from(sorted(MOVED)), st.sampled_from(sorted(SIGNS)))
@@ -180,9 +180,9 @@ def test_what_is_added_up_is_compared_as_it_is_calculated(
                 if ("a.x" in s and p is None) or ("b.y" in s and q is None)
             ]
             return sign == "<=>" and len(missing) == 2
-        return says(sign, *MOVED[text](p, q))
+        return is_true_in_spark(sign, *MOVED[text](p, q))
 
-    assert found(text.format(sign), **streams) == pairs(x, y, holds), text.format(sign)
+    assert find_pairs(text.format(sign), **streams) == pairs(x, y, holds), text.format(sign)
 
 
 def negated(x: Any) -> Any:

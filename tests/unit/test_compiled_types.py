@@ -43,10 +43,10 @@ def texts(draw: random.Random) -> Iterator[tuple[str, str]]:
         yield name, write_tree([*tree, *(maker.operand(what, shared, 0, ["a"]) for what in takes)])
 
 
-def name_of(kind: SqlType) -> str:
+def name_type(kind: SqlType) -> str:
     """DuckDB's name of a type, as DESCRIBE prints it."""
     if kind.name.startswith("array<"):
-        return f"{name_of(SqlType.parse(kind.name[6:-1]))}[]"
+        return f"{name_type(SqlType.parse(kind.name[6:-1]))}[]"
     return duckdb_type_name(BIGINT if kind == INTERVAL else kind).replace(" ", "")
 
 
@@ -71,7 +71,7 @@ def test_duckdb_computes_every_operator_in_the_type_that_the_compiler_names() ->
             except (PredicateError, UnsupportedExpressionError):
                 continue
             compared.add(name)
-            if kind != VOID and (found := described(db, sql)) != name_of(kind):
-                wrong[name, name_of(kind), found] = text
+            if kind != VOID and (found := described(db, sql)) != name_type(kind):
+                wrong[name, name_type(kind), found] = text
     assert not wrong
     assert len(compared) > 100, "operators and functions that the compiler takes"

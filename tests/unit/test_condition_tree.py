@@ -20,7 +20,7 @@ from braid.run_inspector import inspect_run
 from braid.stream_join import StreamJoin
 from braid_widgets.cockpit.condition_flow import FlowPart
 from braid_widgets.cockpit.page import recorded_page
-from unit.scripted import rows as records
+from unit.scripted import list_rows as records
 
 RANDOM = np.random.default_rng(5)
 ON = (

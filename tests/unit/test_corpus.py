@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from fuzz.cases import CORPUS, load
-from fuzz.replay import outcomes_of
+from fuzz.replay import list_outcomes
 
 pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.json")), ids=lambda path: path.stem)
 def test_a_case_that_was_found_is_answered_rightly(path: Path) -> None:
-    wrong = {route: told for route, told in outcomes_of(load(path)).items() if told}
+    wrong = {route: told for route, told in list_outcomes(load(path)).items() if told}
     assert not wrong

@@ -17,7 +17,7 @@ DIFFUSION = dict(
 )  # fmt: skip
 
 
-def came(name: str) -> int:
+def count_tuples(name: str) -> int:
     """Return the number of tuples of a recorded run."""
     return sum(
         sum(e.received_tuples)
@@ -28,15 +28,19 @@ def came(name: str) -> int:
 
 @pytest.mark.parametrize("name", ["fluct", "eq5-Dynamic-z0"])
 def test_a_theta_join_takes_in_what_the_recorded_one_did(name):
-    assert run_estimates.estimate_theta(SETTINGS[name]).rows == pytest.approx(came(name), rel=0.1)
+    assert run_estimates.estimate_theta(SETTINGS[name]).rows == pytest.approx(
+        count_tuples(name), rel=0.1
+    )
 
 
 def test_shared_joins_take_in_what_the_recorded_ones_did():
     assert run_estimates.estimate_slices(SHARED["slices"], 0).rows == pytest.approx(
-        came("slices"), rel=0.15
+        count_tuples("slices"), rel=0.15
     )
     ring = run_estimates.estimate_dashboards({**SHARED["shared_ring"], "pace": 0.0})
-    assert ring.rows == pytest.approx(came("shared_ring"), rel=0.25), "February has fewer flights"
+    assert ring.rows == pytest.approx(count_tuples("shared_ring"), rel=0.25), (
+        "February has fewer flights"
+    )
 
 
 def test_streams_of_drawn_rates_and_of_a_ring_are_as_many_as_asked_for():

@@ -22,12 +22,12 @@ from braid.storage.integrity import check_run, repair_run
 from braid.storage.log_entries import Manifest
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
-from oracle import describe_difference, expected, killed_before, result_ids, tables
+from oracle import compute_expected, describe_difference, killed_before, make_tables, result_ids
 from scatter import Scatter
 
 ON = "a.k = b.k"
-STREAMS = tables("ab", 40, seed=93, batches=4)
-WANTED = expected(STREAMS, ON)
+STREAMS = make_tables("ab", 40, seed=93, batches=4)
+WANTED = compute_expected(STREAMS, ON)
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from braid_widgets.cockpit.decision_sentences import (
     collect_decisions,
     describe_batch_decisions,
 )
-from placement_checks import SWING, check_meetings, examples
+from placement_checks import SWING, check_meetings, list_examples
 from unit.test_events import ALL
 
 BOOKKEEPING = {
@@ -53,7 +53,7 @@ BOOKKEEPING = {
 """Kinds of events that record an action; another event has the decision."""
 SWINGING = [(900, 100)] * 4 + [(50, 900)] * 20
 
-PLACEMENTS = examples()
+PLACEMENTS = list_examples()
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=list(PLACEMENTS))

@@ -14,7 +14,7 @@ from braid import Centralized
 from braid.core.run_events import BatchCommitted, RunStarted
 from braid.join_run import JoinRun
 from braid.stream_join import StreamJoin
-from oracle import EPOCH, PLACEMENTS, Ids, expected, killed_before, result_ids
+from oracle import EPOCH, PLACEMENTS, Ids, compute_expected, killed_before, result_ids
 
 BATCHES, LATENESS = 8, 4
 TWO = "a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL '3' SECOND AND a.ts + INTERVAL '6' SECOND"
@@ -81,7 +81,7 @@ def test_results_are_those_of_full_history(
 ) -> None:
     streams = make_streams(aliases, seed)
     run = make_join(streams, on).start(tmp_path / "run", "batch", durability="process")
-    assert finish(run) == expected(streams, on)
+    assert finish(run) == compute_expected(streams, on)
 
 
 @pytest.mark.parametrize("name", [n for n, p in PLACEMENTS.items() if p.supports_streams(2)])
@@ -91,7 +91,7 @@ def test_every_placement_takes_a_window_of_a_microsecond(name: str, tmp_path: Pa
     on = "a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '5' SECOND"
     join = make_join(streams, on, placement=PLACEMENTS[name])
     run = join.start(tmp_path / "run", "batch", durability="process")
-    assert finish(run) == expected(streams, on)
+    assert finish(run) == compute_expected(streams, on)
 
 
 @pytest.mark.parametrize("name", PLACEMENTS)
@@ -107,7 +107,7 @@ def test_every_placement_has_them_also_after_a_restart(name: str, tmp_path: Path
         with pytest.raises(OSError, match="killed"):
             run.awaitTermination()
     run = StreamJoin.resume(folder, streams, durability="process")
-    assert finish(run) == expected(streams, on)
+    assert finish(run) == compute_expected(streams, on)
     assert any(
         count < table.num_rows
         for count, table in zip(count_held(run), streams.values(), strict=True)
@@ -138,7 +138,7 @@ def test_an_unbounded_stream_keeps_its_full_history(tmp_path: Path) -> None:
     streams = make_streams("ab", 3)
     join = make_join(streams, TWO, windows={"a": "unbounded"})
     run = join.start(tmp_path / "run", "batch", durability="process")
-    assert finish(run) == expected(streams, TWO)
+    assert finish(run) == compute_expected(streams, TWO)
     assert count_held(run)[0] == streams["a"].num_rows
     assert count_held(run)[1] < streams["b"].num_rows
     again = StreamJoin.resume(tmp_path / "run", streams)
@@ -151,7 +151,7 @@ def test_windows_and_condition_bound_together(tmp_path: Path) -> None:
     join = make_join(streams, "a.k = b.k AND b.ts >= a.ts", windows={"a": "4 s"})
     assert join._join.expiry_bounds == ((0, 3_999_999), (0, 0))
     run = join.start(tmp_path / "run", "batch", durability="process")
-    assert finish(run) == expected(streams, join.on, {"a": 4})
+    assert finish(run) == compute_expected(streams, join.on, {"a": 4})
 
 
 def test_windows_that_the_condition_excludes_are_refused() -> None:
@@ -171,4 +171,4 @@ def test_a_tuple_without_event_time_has_no_result_and_is_counted(tmp_path: Path)
     )
     on = "a.k = b.k AND coalesce(b.ts = a.ts, false)"
     run = make_join(streams, on).start(tmp_path / "run", "batch", durability="process")
-    assert finish(run) == expected(streams, on)
+    assert finish(run) == compute_expected(streams, on)

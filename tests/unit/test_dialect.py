@@ -23,7 +23,7 @@ DOES = {
 }
 
 
-def again(text: str) -> str:
+def rewrite_text(text: str) -> str:
     """Return the text after parsing and writing."""
     tree = sqlglot.parse_one(text, dialect=SparkSql)
     return tree.sql(dialect=SparkSql, normalize_functions=False)
@@ -77,7 +77,7 @@ def test_operators_go_in_sparks_order_which_is_pythons(first: str, rest: list[An
     ],
 )
 def test_what_is_read_is_written_as_it_was(text: str, written: str) -> None:
-    assert again(text) == written == again(written)
+    assert rewrite_text(text) == written == rewrite_text(written)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_is_read_is_written_as_it_was(text: str, written: str) -> None:
 def test_a_comparison_beside_like_in_or_between_needs_parentheses(text: str) -> None:
     """Spark reads ``a = b`` as the left side of BETWEEN, and ``p = q`` as the pattern."""
     with pytest.raises(sqlglot.ParseError, match="need parentheses"):
-        again(text)
+        rewrite_text(text)
 
 
 def test_an_element_of_an_array_is_no_array_of_its_number() -> None:
@@ -104,4 +104,4 @@ def test_an_element_of_an_array_is_no_array_of_its_number() -> None:
         "b = (n IN (1))",
         "a < b AND c IN (d)",
     ):
-        assert again(text) == text
+        assert rewrite_text(text) == text

@@ -13,12 +13,12 @@ from braid import Centralized, Shed, StaticGrid
 from braid.condition.access_paths import Disjunction, EditDistance, TextPrefix
 from braid.errors import EvaluationFailure
 from braid.stream_join import StreamJoin
-from oracle import PLACEMENTS, expected, killed_before, result_ids, tables
+from oracle import PLACEMENTS, compute_expected, killed_before, make_tables, result_ids
 
 BATCHES = 8
 STREAMS = {
     alias: rows.append_column("digits", rows["n"].cast(pa.string()))
-    for alias, rows in tables("ab", {"a": 150, "b": 200}, seed=5, batches=BATCHES).items()
+    for alias, rows in make_tables("ab", {"a": 150, "b": 200}, seed=5, batches=BATCHES).items()
 }
 TWO = {
     name: placement
@@ -45,7 +45,7 @@ def test_placements_find_what_duckdb_finds(on: str, name: str, tmp_path: Path) -
     join = StreamJoin(STREAMS, on, TWO[name], check=True)
     path = join.predicate.next_step(frozenset({0}), 1).access_path
     assert isinstance(path, (Disjunction, EditDistance, TextPrefix))
-    assert run_join(join, tmp_path) == expected(STREAMS, on)
+    assert run_join(join, tmp_path) == compute_expected(STREAMS, on)
 
 
 @pytest.mark.parametrize("on", CONDITIONS[1:4])
@@ -53,7 +53,7 @@ def test_windows_find_what_duckdb_finds(on: str, tmp_path: Path) -> None:
     windows = {"a": 90, "b": 150}
     limits = {a: f"{w} seconds" for a, w in windows.items()}
     join = StreamJoin(STREAMS, on, StaticGrid(4), limits, "ts", check=True)
-    assert run_join(join, tmp_path) == expected(STREAMS, on, windows)
+    assert run_join(join, tmp_path) == compute_expected(STREAMS, on, windows)
 
 
 def test_a_resumed_run_finds_the_rest(tmp_path: Path) -> None:
@@ -66,14 +66,14 @@ def test_a_resumed_run_finds_the_rest(tmp_path: Path) -> None:
             run.awaitTermination()
     run = StreamJoin.resume(tmp_path / "run", STREAMS)
     assert run.awaitTermination()
-    assert result_ids(run.results()) == expected(STREAMS, on)
+    assert result_ids(run.results()) == compute_expected(STREAMS, on)
 
 
 def test_a_run_that_sheds_load_samples_the_same_pairs(tmp_path: Path) -> None:
     on = CONDITIONS[0]
     limits = {"a": "90 seconds", "b": "150 seconds"}
     join = StreamJoin(STREAMS, on, Centralized(), limits, "ts", shed=Shed(fraction=0.5))
-    full, shed = expected(STREAMS, on, {"a": 90, "b": 150}), run_join(join, tmp_path)
+    full, shed = compute_expected(STREAMS, on, {"a": 90, "b": 150}), run_join(join, tmp_path)
     assert set(shed) < set(full) and max(shed.values()) == 1
     assert len(shed) > len(full) / 4
 
@@ -106,7 +106,7 @@ def test_a_useless_conjunct_keeps_the_index_of_an_or(
         run = StreamJoin(streams, on, Centralized()).start(tmp_path / f"{number}", batches=3)
         assert run.awaitTermination()
         found = result_ids(run.results())
-        assert found == expected(streams, f"({either})")
+        assert found == compute_expected(streams, f"({either})")
         assert run.metrics(by="batch")["compared_pairs"].sum() <= 3 * (found.total() + 1200)
 
 
@@ -117,7 +117,7 @@ def test_windows_keep_the_index_of_an_or(tmp_path: Path) -> None:
     run = join.start(tmp_path, batches=3)
     assert run.awaitTermination()
     found = result_ids(run.results())
-    assert found == expected(streams, on, {"a": 3600, "b": 3600})
+    assert found == compute_expected(streams, on, {"a": 3600, "b": 3600})
     assert run.metrics(by="batch")["compared_pairs"].sum() <= 3 * (found.total() + 1200)
 
 

@@ -32,7 +32,7 @@ from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.stream_join import StreamJoin
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from indexed_runs import make_table, nested_loops, run
+from indexed_runs import make_table, nested_loops, run_indexed
 from oracle import result_ids
 from sqlglot import exp
 
@@ -311,7 +311,7 @@ INDEXED = [
 def test_a_condition_with_or_is_found_by_indexes(tmp_path: Path, on: str) -> None:
     draw = random.Random(on)
     streams = [make_table(draw, rows) for rows in (60, 50)]
-    found, compared = run(tmp_path, on, *streams)
+    found, compared = run_indexed(tmp_path, on, *streams)
     assert found == nested_loops(on, *streams)
     assert compared < 60 * 50
 
@@ -327,7 +327,7 @@ def test_a_condition_with_or_is_found_by_indexes(tmp_path: Path, on: str) -> Non
 )
 def test_other_conditions_with_or_stay_residuals(tmp_path: Path, on: str) -> None:
     streams = [make_table(random.Random(on), 20) for _ in "ab"]
-    assert run(tmp_path, on, *streams) == (nested_loops(on, *streams), 20 * 20)
+    assert run_indexed(tmp_path, on, *streams) == (nested_loops(on, *streams), 20 * 20)
 
 
 _MAY_FAIL = "a.k * 2 = b.k may fail, and Spark may not evaluate it for every pair"
@@ -375,7 +375,7 @@ def test_branches_also_have_the_other_index_conditions(tmp_path: Path) -> None:
 
     on = "a.k = b.k AND (a.v = b.v OR a.t BETWEEN b.t - 5 AND b.t + 5)"
     streams = table(), table()
-    results, compared = run(tmp_path, on, *streams)
+    results, compared = run_indexed(tmp_path, on, *streams)
     assert results == nested_loops(on, *streams)
     assert compared < 1.2 * len(results)
 
@@ -393,7 +393,7 @@ def test_a_window_does_not_replace_the_branches_unless_they_are_as_wide() -> Non
 def test_in_a_join_of_three_streams_an_or_works_in_its_hop(tmp_path: Path) -> None:
     streams = [make_table(random.Random(n), 12) for n in range(3)]
     on = "(a.k = b.k OR a.v = b.v) AND (b.k = c.v OR b.s = c.s)"
-    assert run(tmp_path, on, *streams)[0] == nested_loops(on, *streams)
+    assert run_indexed(tmp_path, on, *streams)[0] == nested_loops(on, *streams)
     schemas = {alias: rows.schema for alias, rows in zip("abc", streams, strict=True)}
     assert len(parse_predicate(on, schemas, (None,) * 3).disjunctions) == 2
     over_three = parse_predicate("a.k = b.k OR a.v = c.v", schemas, (None,) * 3)
@@ -420,9 +420,9 @@ def test_a_condition_equals_its_cases(tmp_path_factory: Any, draw: random.Random
     cases = [f"({p} AND {q})", f"({p} AND NOT {q})", f"({p} AND ({q}) IS NULL)"]
     order = draw.choice([*permutations(cases)])
     streams = [make_table(random.Random(draw.getrandbits(16)), 30) for _ in "ab"]
-    truth, compared = run(tmp_path_factory.mktemp("p"), p, *streams)
+    truth, compared = run_indexed(tmp_path_factory.mktemp("p"), p, *streams)
     for parts in (order, (*order, order[0])):
-        found, more = run(tmp_path_factory.mktemp("q"), " OR ".join(parts), *streams)
+        found, more = run_indexed(tmp_path_factory.mktemp("q"), " OR ".join(parts), *streams)
         assert found == truth
         assert more <= 3 * compared
 
@@ -435,7 +435,7 @@ def test_two_equalities_compare_little_more_than_the_results(tmp_path: Path) -> 
         columns = {n: pa.array(draw.integers(0, rows, rows), mask=missing) for n in "kv"}
         return pa.table({"id": np.arange(rows), **columns})
 
-    found, compared = run(tmp_path, "a.k = b.k OR a.v = b.v", table(), table())
+    found, compared = run_indexed(tmp_path, "a.k = b.k OR a.v = b.v", table(), table())
     assert compared == len(found) < 2 * rows
 
 
@@ -446,12 +446,14 @@ def test_a_sum_in_a_branch_fails_where_spark_computes_it(tmp_path: Path, on: str
         return pa.table({"id": pa.array(range(len(k)), pa.int64()), **numbers})
 
     with pytest.raises(EvaluationFailure, match=r"ARITHMETIC_OVERFLOW in a\.v \+ 1 \(int\)"):
-        run(tmp_path, on, rows([1, 2], [MOST, 0]), rows([3, 3], [0, 0]))
+        run_indexed(tmp_path, on, rows([1, 2], [MOST, 0]), rows([3, 3], [0, 0]))
     # Not computed if an earlier branch decides, or for no pair.
     if on.startswith("a.k"):
-        found, _ = run(tmp_path / "decided", on, rows([3, 4], [MOST, 0]), rows([3, 3], [0, 0]))
+        found, _ = run_indexed(
+            tmp_path / "decided", on, rows([3, 4], [MOST, 0]), rows([3, 3], [0, 0])
+        )
         assert found == Counter({(0, 0): 1, (0, 1): 1, (1, 0): 1, (1, 1): 1})
-    assert not run(tmp_path / "empty", on, rows([1], [MOST]), rows([], []))[0]
+    assert not run_indexed(tmp_path / "empty", on, rows([1], [MOST]), rows([], []))[0]
 
 
 @pytest.mark.parametrize("more", ["", "a.k = b.k AND "])
@@ -468,9 +470,9 @@ def test_a_sum_beside_an_or_fails_although_no_branch_finds_its_pair(
 
     a, b = rows(MOST, -MOST, 1), rows(5, 5, 2)
     with pytest.raises(EvaluationFailure, match=r"ARITHMETIC_OVERFLOW in a\.v \+ b\.v \(int\)"):
-        run(tmp_path / "fails", on, a, b)
+        run_indexed(tmp_path / "fails", on, a, b)
     other = a.set_column(2, "w", pa.array([0, *[1] * 19], pa.int32()))
-    assert run(tmp_path / "holds", on, other, b)[0].total() == 19 * 20
+    assert run_indexed(tmp_path / "holds", on, other, b)[0].total() == 19 * 20
 
 
 def test_a_run_says_what_finds_the_branches() -> None:

@@ -22,12 +22,12 @@ from braid.storage.run_lock import RunLock
 from braid.storage.run_medium import LocalMedium
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
-from oracle import describe_difference, expected, paused_after_two, result_ids, tables
+from oracle import compute_expected, describe_difference, make_tables, paused_after_two, result_ids
 from scatter import Scatter
 
 ON = "a.k = b.k"
-STREAMS = tables("ab", 60, seed=95, batches=5)
-WANTED = expected(STREAMS, ON)
+STREAMS = make_tables("ab", 60, seed=95, batches=5)
+WANTED = compute_expected(STREAMS, ON)
 
 
 def start(folder: Path, **more: Any) -> JoinRun:

@@ -27,15 +27,15 @@ from braid.storage.spark_checkpoint import SparkCheckpoint
 from braid.storage.static_input_copy import InputSnapshot
 from braid.stream_join import StreamJoin
 from input_splitting import stage_streams
-from oracle import describe_difference, expected, result_ids, tables
+from oracle import compute_expected, describe_difference, make_tables, result_ids
 from scatter import Scatter
 from world.cuts import CUTS, Cuts, PowerCut
 from world.machine import Machine
 
 RUN = Path("/run")
 ON = "a.k = b.k"
-STREAMS = tables("ab", 60, seed=91, batches=4)
-WANTED = expected(STREAMS, ON)
+STREAMS = make_tables("ab", 60, seed=91, batches=4)
+WANTED = compute_expected(STREAMS, ON)
 
 
 def start(folder: Path, **more: Any) -> JoinRun:

@@ -27,7 +27,7 @@ def _subclasses(kind: type) -> Iterator[type]:
         yield from _subclasses(sub)
 
 
-def _ours() -> set[type]:
+def _list_own_errors() -> set[type]:
     return {
         kind
         for kind in _subclasses(BaseException)
@@ -37,13 +37,15 @@ def _ours() -> set[type]:
 
 def test_every_exception_is_a_braid_error() -> None:
     _import_all()
-    assert len(_ours()) > 15
-    assert not {kind for kind in _ours() if not issubclass(kind, (errors.BraidError, Warning))}
+    assert len(_list_own_errors()) > 15
+    assert not {
+        kind for kind in _list_own_errors() if not issubclass(kind, (errors.BraidError, Warning))
+    }
 
 
 def test_the_exceptions_of_braid_are_defined_in_one_module() -> None:
     _import_all()
-    places = {k.__module__ for k in _ours() if k.__module__.startswith("braid.")}
+    places = {k.__module__ for k in _list_own_errors() if k.__module__.startswith("braid.")}
     assert places == {"braid.errors"}
 
 

@@ -24,7 +24,7 @@ COMPILER = DuckDBCompiler(
 TRUTHS = [dict(zip("abc", t, strict=True)) for t in product((True, False, None), repeat=3)]
 
 
-def told(sql: str, rows: list[dict[str, object]]) -> list[bool | None]:
+def evaluate_condition(sql: str, rows: list[dict[str, object]]) -> list[bool | None]:
     kinds = dict.fromkeys("abc", pa.bool_()) | {"n": pa.int32(), "k": pa.int32()}
     kinds |= {"m": pa.int64(), "t": pa.string()}
     tuples = pa.Table.from_pylist(rows, pa.schema(kinds.items()))
@@ -44,17 +44,17 @@ def test_what_is_looked_at_in_turn_says_what_sql_says(how: str) -> None:
     assert (
         "CASE" in COMPILER.compile_text(turned)[0] and "CASE" not in COMPILER.compile_text(plain)[0]
     )
-    assert told(turned, rows) == told(plain, rows)
+    assert evaluate_condition(turned, rows) == evaluate_condition(plain, rows)
 
 
 def test_what_is_decided_does_not_fail_and_what_is_not_does() -> None:
     rows = [{"n": 1, "m": 5}, {"n": 2_000_000_000, "m": None}]
-    assert told("n < 9 AND n + n < 9", rows) == [True, False]
-    assert told("n > 9 OR n + n > 9", rows) == [False, True]
-    assert told("n < 9 AND m > 3 AND n + n < 9", rows) == [True, False]
+    assert evaluate_condition("n < 9 AND n + n < 9", rows) == [True, False]
+    assert evaluate_condition("n > 9 OR n + n > 9", rows) == [False, True]
+    assert evaluate_condition("n < 9 AND m > 3 AND n + n < 9", rows) == [True, False]
     for sql in ("m > 3 AND n + n < 9", "n + n < 9 AND n < 9", "m <= 3 OR n + n < 9"):
         with pytest.raises(duckdb.Error, match="Overflow"):
-            told(sql, rows)
+            evaluate_condition(sql, rows)
 
 
 MANY = [
@@ -74,13 +74,21 @@ MANY = [
 @pytest.mark.parametrize("how", ["{}", "NOT {}"])
 def test_between_and_in_are_looked_at_in_turn(short: str, long: str, how: str) -> None:
     assert "CASE" in COMPILER.compile_text(short)[0]
-    assert told(how.format(f"({short})"), MANY) == told(how.format(f"({long})"), MANY)
+    assert evaluate_condition(how.format(f"({short})"), MANY) == evaluate_condition(
+        how.format(f"({long})"), MANY
+    )
     rows = [{"n": 1, "k": 0}, {"n": 2_000_000_000, "k": 2_100_000_000}]
-    assert told(how.format("(n BETWEEN k AND n + n)"), rows) == [how == "{}", how != "{}"]
-    assert told(how.format("(n IN (2000000000, n + n))"), rows) == [how != "{}", how == "{}"]
+    assert evaluate_condition(how.format("(n BETWEEN k AND n + n)"), rows) == [
+        how == "{}",
+        how != "{}",
+    ]
+    assert evaluate_condition(how.format("(n IN (2000000000, n + n))"), rows) == [
+        how != "{}",
+        how == "{}",
+    ]
     for sql in ("n BETWEEN 1 AND n + n", "n IN (5, n + n)"):
         with pytest.raises(duckdb.Error, match="Overflow"):
-            told(sql, rows)
+            evaluate_condition(sql, rows)
     for plain in ("n BETWEEN k AND m", "n IN (1, k, m)"):
         assert "CASE" not in COMPILER.compile_text(plain)[0]
 
@@ -88,13 +96,13 @@ def test_between_and_in_are_looked_at_in_turn(short: str, long: str, how: str) -
 def test_what_is_compared_with_nothing_is_not_computed() -> None:
     """As in Spark: if the left side of a comparison is NULL, its right side is not evaluated."""
     rows = [{"n": None, "k": 2_000_000_000}, {"n": 5, "k": 1}]
-    assert told("n < k + k", rows) == [None, False]
-    assert told("NOT n >= k + k", rows) == [None, False]
-    assert told("n IN (k + k, k + 4)", rows) == [None, True]
-    assert told("n BETWEEN k + k AND k + 9", rows) == [None, True]
+    assert evaluate_condition("n < k + k", rows) == [None, False]
+    assert evaluate_condition("NOT n >= k + k", rows) == [None, False]
+    assert evaluate_condition("n IN (k + k, k + 4)", rows) == [None, True]
+    assert evaluate_condition("n BETWEEN k + k AND k + 9", rows) == [None, True]
     for sql in ("k + k > n", "n <=> k + k"):
         with pytest.raises(duckdb.Error, match="Overflow"):
-            told(sql, rows)
+            evaluate_condition(sql, rows)
     for plain in ("n < k", "k + k < n", "n <=> k + k"):
         assert "CASE" not in COMPILER.compile_text(plain)[0]
     pair = DuckDBCompiler({("a", "n"): INT, ("b", "k"): INT})
@@ -105,7 +113,7 @@ def test_what_is_compared_with_nothing_is_not_computed() -> None:
 def test_a_count_of_characters_may_be_too_large(part: str) -> None:
     """It is cast to INT, in Spark too; the count of a literal is exact."""
     rows = [{"m": 1, "t": "x"}, {"m": 5_000_000_000, "t": "x"}]
-    assert told(f"m < 9 AND {part.format('m')} = 'x'", rows) == [True, False]
+    assert evaluate_condition(f"m < 9 AND {part.format('m')} = 'x'", rows) == [True, False]
     for count, turned in ((1, False), ((1 << 31) - 1, False), (1 << 31, True)):
         made = COMPILER.compile_text(f"m < 9 AND {part.format(count)} = 'x'")[0]
         assert made.startswith("(CASE") == turned

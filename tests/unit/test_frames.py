@@ -242,11 +242,11 @@ def test_a_column_is_carried_as_it_is_or_refused(tmp_path: Path, kind: str, colu
     assert not isinstance(run, str), run
     came = run.results()["a"].combine_chunks().flatten()
     order = np.argsort(came[0])
-    expected = values_of(kind, column)
+    expected = read_values(kind, column)
     assert texts(came[1].take(pa.array(order)).to_pylist()) == texts(expected)
 
 
-def values_of(kind: str, column: str) -> list[Any]:
+def read_values(kind: str, column: str) -> list[Any]:
     """Return the values in Python, read by an independent method."""
     values = COLUMNS[kind][0][column]
     if kind == "pandas" and values.dtype == object:
@@ -300,7 +300,7 @@ def test_a_column_is_a_key_or_refused(tmp_path: Path, kind: str, column: str) ->
         assert "has nanoseconds" in run and f"use {column}.dt.floor('us')" in run
     if isinstance(run, str):
         return
-    values = texts(values_of(kind, column))
+    values = texts(read_values(kind, column))
     zero = [value.replace("-0.0", "0.0") for value in values]
     pairs = [(i, j) for i in range(ROWS) for j in range(ROWS) if zero[i] == zero[j] != "None"]
     found = run.results().to_pylist()
@@ -319,7 +319,7 @@ def test_a_column_is_an_event_time_or_refused(tmp_path: Path, kind: str, column:
         assert "has nanoseconds" in run and f"use {column}.dt.floor('us')" in run
     if isinstance(run, str):
         return
-    timed = [i for i, value in enumerate(values_of(kind, column)) if value is not None]
+    timed = [i for i, value in enumerate(read_values(kind, column)) if value is not None]
     late = {0, 3} if column == "day" else set()
     assert {row["a"]["id"] for row in run.results().to_pylist()} | late == {*timed} | late
 

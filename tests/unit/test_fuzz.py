@@ -31,7 +31,7 @@ from fuzz.grammar import (
 )
 from fuzz.hub_campaign import StatementCampaign, wrong_answers
 from fuzz.operators import ANY_CLASSES, LENGTHENING, OPERATORS
-from fuzz.outcomes import Answer, Truth, answer_of, judge
+from fuzz.outcomes import Answer, Truth, judge, to_answer
 from fuzz.routes import table_kernels, table_run
 from fuzz.shrinking import shrink
 from fuzz.statements import random_statement
@@ -223,12 +223,12 @@ def test_an_answer_is_judged_by_what_spark_may_do() -> None:
     assert judge(rows, Truth(Counter([(0, 0)]))) == ""
     assert "1 too many" in judge(rows, Truth(Counter()))
     assert judge(rows, none) == "it has results where Spark fails"
-    failed = answer_of(OSError("overflow"), True)
+    failed = to_answer(OSError("overflow"), True)
     assert judge(failed, none) == ""
     assert "where Spark does not" in judge(failed, Truth(Counter()))
-    assert judge(answer_of(ValueError("no"), False), none) == ""
-    assert "unclear" in judge(answer_of(ValueError("no\nway"), False), none)
-    assert "unclear" in judge(answer_of(KeyError("x"), True), none)
+    assert judge(to_answer(ValueError("no"), False), none) == ""
+    assert "unclear" in judge(to_answer(ValueError("no\nway"), False), none)
+    assert "unclear" in judge(to_answer(KeyError("x"), True), none)
 
 
 def test_a_wrong_case_is_shrunk_to_what_is_wrong_with_it(monkeypatch: pytest.MonkeyPatch) -> None:

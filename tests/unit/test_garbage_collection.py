@@ -12,7 +12,7 @@ from braid import Centralized
 from braid.core import batch_step
 from braid.stream_join import StreamJoin
 from braid.util.garbage_collection import pause_garbage_collection
-from oracle import tables
+from oracle import make_tables
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ def test_a_run_plans_and_commits_in_a_pause_and_ends_it(
             return real(*given)  # type: ignore[operator]
 
         monkeypatch.setattr(batch_step, name, watch)
-    run = StreamJoin(tables("ab", 20, 2), "a.k = b.k", Centralized()).start(tmp_path / "run")
+    run = StreamJoin(make_tables("ab", 20, 2), "a.k = b.k", Centralized()).start(tmp_path / "run")
     run.awaitTermination()
     assert states == {("plan_compaction", False), ("make_commit_event", False)}
     assert gc.isenabled()

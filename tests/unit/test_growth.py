@@ -29,12 +29,12 @@ from braid.stream_join import StreamJoin
 from braid.util.clock_and_threads import WorkerThreads, replace_workers
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import describe_difference, expected, result_ids, tables
+from oracle import compute_expected, describe_difference, make_tables, result_ids
 from scatter import Scatter
 
 ON = "a.k = b.k"
-STREAMS = tables("ab", 60, seed=97, batches=12)
-WANTED = expected(STREAMS, ON)
+STREAMS = make_tables("ab", 60, seed=97, batches=12)
+WANTED = compute_expected(STREAMS, ON)
 
 
 def entries(folder: Path) -> list[int]:

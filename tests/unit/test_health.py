@@ -15,11 +15,11 @@ from braid.hub.hub import HubRun, QueryHub
 from braid.stream_join import StreamJoin
 from braid.util.clock_and_threads import current_environment
 from braid.util.file_system import current_file_system
-from oracle import killed_before, paused_after_two, tables, wait_until
+from oracle import killed_before, make_tables, paused_after_two, wait_until
 from prometheus_client.parser import text_string_to_metric_families
 from scatter import Scatter
 
-STREAMS = tables("ab", 60, seed=95, batches=5)
+STREAMS = make_tables("ab", 60, seed=95, batches=5)
 JOIN = StreamJoin(STREAMS, "a.k = b.k", Scatter())
 
 

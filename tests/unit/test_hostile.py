@@ -85,7 +85,7 @@ def hub() -> list[Any]:
     """The events of a hub that answers a query."""
     with TemporaryDirectory() as folder:
         driven = hub_cases.SteppedHub(
-            Path(folder) / "hub", hub_cases.tables(1), hub_cases.NETWORK, hub_cases.AT
+            Path(folder) / "hub", hub_cases.make_hub_tables(1), hub_cases.NETWORK, hub_cases.AT
         )
         driven.submit(hub_cases.WIDE, "wide", "S1")
         driven.step()
@@ -184,7 +184,7 @@ TAKEN: dict[str, Callable[[list[Any]], Any]] = {
 """First parameters of views, and how they are made from a recording."""
 
 
-def html_of(made: Any) -> Iterator[str]:
+def list_html(made: Any) -> Iterator[str]:
     """Return all HTML representations of an object."""
     if isinstance(made, Chart):
         yield made.to_html(first=False)
@@ -234,7 +234,7 @@ def test_every_view_shows_text_as_text(view: str, tmp_path: Path) -> None:
             made = make(TAKEN[takes](told), *saved)
         except Exception:  # the view does not show this run, or refuses its text
             continue
-        for html in html_of(made):
+        for html in list_html(made):
             assert hurts(html) == []
         if (shown := shown + 1) == 4:
             return
@@ -278,7 +278,7 @@ def test_what_shows_itself_in_notebooks_shows_text_as_text(tmp_path: Path) -> No
     join = StreamJoin({"a": rows, "b": rows}, f"a.x = b.x AND a.x <> length({HURT!r})", Odd())
     run = join.start(tmp_path / HURT.replace("/", "|"), batches=1)
     run.awaitTermination()
-    answering = QueryHub(hub_cases.tables(1), "ts").start(
+    answering = QueryHub(hub_cases.make_hub_tables(1), "ts").start(
         tmp_path / "hub", "batch", {HURT: hub_cases.WIDE}
     )
     answering.awaitTermination()

@@ -41,7 +41,7 @@ from braid_widgets.cockpit.decision_sentences import collect_decisions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
-from oracle import describe_difference, expected, result_ids, run_with_equal_plans
+from oracle import compute_expected, describe_difference, result_ids, run_with_equal_plans
 from placement_checks import check_answers, check_meetings, check_releases
 
 EAGER = HotKeys(4, every=1, target=1.01, values=8)
@@ -337,7 +337,7 @@ def test_a_join_is_killed_in_every_batch_and_goes_on(tmp_path: Path) -> None:
     streams, on = skewed_streams(320, 11), "a.k = b.k AND a.n < b.n"
     join = StreamJoin(streams, on, HotKeys(4, every=1, rate=0.5), check=True)
     run = run_with_equal_plans(join, streams, tmp_path, 11)
-    assert describe_difference(result_ids(run.results()), expected(streams, on)) == ""
+    assert describe_difference(result_ids(run.results()), compute_expected(streams, on)) == ""
     spreads = [{v.value for v in e.spread} for e in spread_changes(list(run.events()))]
     assert any(after - before for before, after in pairwise(spreads)), "no value is promoted"
     assert any(before - after for before, after in pairwise(spreads)), "no value goes home"

@@ -50,18 +50,18 @@ from hub_cases import (
     WIDE,
     SteppedHub,
     end_of_ticks,
-    expected,
+    expect_rows,
+    make_hub_tables,
     query_rows,
     random_query,
     stored_state,
-    tables,
 )
 
 pytestmark = pytest.mark.unit
 
 
 def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: Path) -> None:
-    data = tables(1)
+    data = make_hub_tables(1)
     asked = {
         "wide": WIDE, "narrow": NARROW, "cross": CROSS, "long": LONG, "three": THREE,
         "ticked": TICKED, "grouped": GROUPED, "counted": COUNTED, "enough": ENOUGH,
@@ -77,14 +77,14 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: P
         "wide": "new", "long": "relaxed", "three": "new"
     }  # fmt: skip
     for name, sql in asked.items():
-        truth = expected(data, sql, until=end_of_ticks(data, sql))
+        truth = expect_rows(data, sql, until=end_of_ticks(data, sql))
         assert truth and query_rows(run, name) == truth, name
     end = end_of_ticks(data, COUNTED)
-    assert any(row[1:] == (0, None) for row in expected(data, COUNTED, until=end)), "of no rows"
+    assert any(row[1:] == (0, None) for row in expect_rows(data, COUNTED, until=end)), "of no rows"
 
 
 def test_a_hub_has_the_status_of_a_run(tmp_path: Path) -> None:
-    data = tables(1)
+    data = make_hub_tables(1)
     run = QueryHub(data, "ts").start(tmp_path / "hub", "batch", {"wide": WIDE}, pace=3600)
     while run.isActive and not run.seconds:
         threading.Event().wait(0.002)
@@ -104,7 +104,7 @@ def test_of_queries_from_the_start_all_are_there_or_none(
     Or the start is killed after one of them.
     """
     nodes = (*NETWORK.nodes, Node("S9", "sink", (9.0, 9.0)))
-    hub = QueryHub(tables(1), "ts", network=Network(nodes, NETWORK.links), at=AT)
+    hub = QueryHub(make_hub_tables(1), "ts", network=Network(nodes, NETWORK.links), at=AT)
     asked = {name: {"sql": sql, "sink": "S1"} for name, sql in (("one", WIDE), ("two", NARROW))}
     if killed:
         submit, calls = QueryRegistry.register_query, count()
@@ -122,19 +122,21 @@ def test_of_queries_from_the_start_all_are_there_or_none(
         months = "CASE WHEN f.num IS NULL THEN INTERVAL 1 MONTH ELSE INTERVAL 2 MONTHS END"
         odd += f"f.num = c.flight AND coalesce(f.ts, c.ts) + {months} >= c.ts"
         with pytest.raises(ValueError, match="not known to mean the same"):
-            QueryHub(tables(1), "ts", reuse="separate").start(tmp_path / "odd", queries=[WIDE, odd])
+            QueryHub(make_hub_tables(1), "ts", reuse="separate").start(
+                tmp_path / "odd", queries=[WIDE, odd]
+            )
         assert not stored_state(tmp_path / "odd").queries
     run = hub.start(tmp_path / "hub", "batch", asked)
     run.awaitTermination()
     assert set(run.queries) == set(asked)
     for name, query in asked.items():
-        assert query_rows(run, name) == expected(tables(1), query["sql"])
+        assert query_rows(run, name) == expect_rows(make_hub_tables(1), query["sql"])
 
 
 def test_a_hub_that_fails_waits_for_what_it_removes_and_can_be_started_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, asked, real = tables(1), {"wide": WIDE, "three": THREE}, hub_batch_loop.run_batch
+    data, asked, real = make_hub_tables(1), {"wide": WIDE, "three": THREE}, hub_batch_loop.run_batch
 
     def fails(registry: Any, source: Any, epoch: int) -> None:
         if epoch == BATCHES - 1:
@@ -151,7 +153,7 @@ def test_a_hub_that_fails_waits_for_what_it_removes_and_can_be_started_at_once(
     again = QueryHub(data, "ts").start(tmp_path / "hub", "batch")
     again.awaitTermination()
     for name, sql in asked.items():
-        assert query_rows(again, name) == expected(data, sql), name
+        assert query_rows(again, name) == expect_rows(data, sql), name
 
 
 @contextmanager
@@ -203,7 +205,7 @@ class Script:
     def __init__(
         self, seed: int, folder: Path, monkeypatch: Any, network: bool, reuse: Any = "relaxed"
     ) -> None:
-        self.rng, self.data = random.Random(seed), tables(seed)
+        self.rng, self.data = random.Random(seed), make_hub_tables(seed)
         self.folder, self.monkeypatch = folder, monkeypatch
         self.settings: dict[str, Any] = dict(reuse=reuse)
         self.settings |= dict(network=NETWORK, at=AT) if network else {}
@@ -309,7 +311,9 @@ class Script:
             until = end_of_ticks(self.data, sql) if served.end_epoch is None else served.end_time
             found = self.hub.answered(name)
             data = self.data | ({"flights": safe(self.data["flights"])} if sql == ARRIVES else {})
-            truth = partial(expected, data, sql, first, end, since=served.start_time, until=until)
+            truth = partial(
+                expect_rows, data, sql, first, end, since=served.start_time, until=until
+            )
             rows += sum(found.values())
             if not any(served.complete_since.values()):
                 assert found == truth(), (name, sql)
@@ -343,7 +347,7 @@ def test_whatever_may_be_reused_the_answers_are_the_same(
 def test_what_is_asked_between_a_crash_and_the_batch_that_it_hit_misses_no_tick(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = tables(3)
+    data = make_hub_tables(3)
     hub = SteppedHub(tmp_path / "hub", data)
     hub.submit(WIDE, "wide")
     hub.submit(THREE, "three")
@@ -359,10 +363,10 @@ def test_what_is_asked_between_a_crash_and_the_batch_that_it_hit_misses_no_tick(
     hub.registry.withdraw_query("wide")
     while hub.registry.ledger.epoch < BATCHES - 1:
         hub.step()
-    assert hub.answered("wide") == expected(data, WIDE, 0, 1)
-    assert hub.answered("narrow") == expected(data, NARROW, 1)
+    assert hub.answered("wide") == expect_rows(data, WIDE, 0, 1)
+    assert hub.answered("narrow") == expect_rows(data, NARROW, 1)
     end = end_of_ticks(data, TICKED)
-    truth = expected(data, TICKED, since=ticked.start_time, until=end)
+    truth = expect_rows(data, TICKED, since=ticked.start_time, until=end)
     assert hub.answered("ticked") == truth
 
 
@@ -373,7 +377,7 @@ def test_a_column_alone_is_renamed_like_any_other() -> None:
 def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, real = tables(6), OperatorInstance.run_batch
+    data, real = make_hub_tables(6), OperatorInstance.run_batch
     hub = SteppedHub(tmp_path / "hub", data, NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
     hub.submit(THREE, "three", "S2")
@@ -397,13 +401,13 @@ def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
     for _ in range(BATCHES):
         done.clear()
         hub.step()
-    assert hub.answered("wide") == expected(data, WIDE)
-    assert hub.answered("three") == expected(data, THREE)
-    assert hub.answered("other") == expected(data, other)
+    assert hub.answered("wide") == expect_rows(data, WIDE)
+    assert hub.answered("three") == expect_rows(data, THREE)
+    assert hub.answered("other") == expect_rows(data, other)
 
 
 def test_a_lifetime_ends_a_query_and_history_answers_late_ones(tmp_path: Path) -> None:
-    data = tables(7)
+    data = make_hub_tables(7)
     hub = SteppedHub(tmp_path / "hub", data, history=300 * SECOND)
     hub.submit(WIDE, "short", lifetime="2 minutes")
     for _ in range(4):
@@ -415,18 +419,18 @@ def test_a_lifetime_ends_a_query_and_history_answers_late_ones(tmp_path: Path) -
     longer = hub.submit(LONG.replace("200", "900"), "longer")
     while hub.registry.ledger.epoch < BATCHES - 1:
         hub.step()
-    assert hub.answered("late") == expected(data, LONG, 4)
+    assert hub.answered("late") == expect_rows(data, LONG, 4)
     found, sql = hub.answered("longer"), LONG.replace("200", "900")
-    assert not found - expected(data, sql, 4)
-    assert not expected(data, sql, 4, complete=longer.complete_since) - found
+    assert not found - expect_rows(data, sql, 4)
+    assert not expect_rows(data, sql, 4, complete=longer.complete_since) - found
     short = hub.registry.last_query("short")
     assert short.end_reason == "its lifetime of 2 min is over" and short.end_epoch is not None
-    assert hub.answered("short") == expected(data, WIDE, 0, short.end_epoch)
+    assert hub.answered("short") == expect_rows(data, WIDE, 0, short.end_epoch)
     assert 2 < short.end_epoch < 4
 
 
 def test_history_is_let_go_when_no_query_needs_it(tmp_path: Path) -> None:
-    hub = SteppedHub(tmp_path / "hub", tables(8))
+    hub = SteppedHub(tmp_path / "hub", make_hub_tables(8))
     hub.submit(WIDE, "wide")
     for _ in range(BATCHES):
         hub.step()
@@ -459,27 +463,27 @@ def odd(data: dict[str, pa.Table], how: str) -> dict[str, pa.Table]:
         later = 2 if how == "lagging" else rng.choice((0, 0, 1))
         return row | {"batch": min(BATCHES - 1, row["batch"] + later)}
 
-    def made(rows: pa.Table) -> pa.Table:
+    def change_rows(rows: pa.Table) -> pa.Table:
         found = (changed(row) for row in rows.to_pylist())
         here = [row for row in found if how != "ties" or row["batch"] not in (2, 3)]
         return pa.Table.from_pylist(here, rows.schema)
 
     streams = data if how == "ties" else ["checkins"]
-    return {**data, **{s: made(data[s]) for s in streams}}
+    return {**data, **{s: change_rows(data[s]) for s in streams}}
 
 
 @pytest.mark.parametrize("how", ["late", "lagging", "silent", "ties"])
 def test_streams_that_are_late_lag_or_are_silent_are_answered_as_duckdb_does(
     how: str, tmp_path: Path
 ) -> None:
-    data = odd(tables(7), how)
+    data = odd(make_hub_tables(7), how)
     late = "2 minutes" if how == "late" else "0 seconds"
     asked = {"wide": dict(sql=WIDE, sink="S1"), "three": dict(sql=THREE, sink="S2")}
     hub = QueryHub(data, "ts", network=NETWORK, at=AT, lateness=late)
     run = hub.start(tmp_path / "hub", "batch", asked)
     run.awaitTermination()
     for name, query in asked.items():
-        truth = expected(data, query["sql"])
+        truth = expect_rows(data, query["sql"])
         assert truth and query_rows(run, name) == truth, name
     if how == "lagging":
         reads = [i for o in run.deployment.operators.values() for i in o.inputs]
@@ -500,7 +504,7 @@ def test_streams_that_are_late_lag_or_are_silent_are_answered_as_duckdb_does(
 def test_odd_arguments_are_refused_before_anything_is_written(
     tmp_path: Path, given: dict[str, Any], said: str
 ) -> None:
-    hub = QueryHub(tables(5), "ts")
+    hub = QueryHub(make_hub_tables(5), "ts")
     with pytest.raises(ValueError, match=said):
         hub.start(tmp_path / "hub", **given)
     assert not (tmp_path / "hub").exists()
@@ -520,7 +524,7 @@ def test_a_hub_of_another_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_hub_whose_keys_were_made_otherwise_is_refused(tmp_path: Path) -> None:
-    data = tables(1)
+    data = make_hub_tables(1)
     QueryHub(data, "ts").start(tmp_path, "batch", [WIDE]).awaitTermination()
     (file,) = (tmp_path / "operators").glob("*/run.json")
     query = RunStore(file.parent).read_settings()

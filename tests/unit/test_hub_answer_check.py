@@ -16,7 +16,7 @@ from braid.cli import main
 from braid.hub.hub import QueryHub
 from braid.storage import committed_results
 from braid.storage.run_store import RunStore
-from hub_cases import AT, BATCHES, NETWORK, NODES, THREE, TICKED, WIDE, SteppedHub, tables
+from hub_cases import AT, BATCHES, NETWORK, NODES, THREE, TICKED, WIDE, SteppedHub, make_hub_tables
 from hub_kind_runs import SIDES, KindScenario
 
 pytestmark = pytest.mark.unit
@@ -50,7 +50,7 @@ DAMAGES = {"three": "removed", "right": "added", "semi": "removed", "asof left":
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a hub that has answered all queries."""
     folder = tmp_path_factory.mktemp("hub") / "run"
-    run = QueryHub(tables(11), "ts", lateness="10 minutes").start(
+    run = QueryHub(make_hub_tables(11), "ts", lateness="10 minutes").start(
         folder, batches="batch", queries=ASKED | REFUSED
     )
     assert run.awaitTermination()
@@ -135,7 +135,7 @@ def test_the_answers_of_a_network_whose_node_fails_are_right(
 ) -> None:
     from braid.hub.operator_moves import fail_node
 
-    hub = SteppedHub(make_folder(tmp_path, *AT), tables(3), NETWORK, AT)
+    hub = SteppedHub(make_folder(tmp_path, *AT), make_hub_tables(3), NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
     hub.step()
     hub.submit(THREE, "three", "S2")

@@ -15,7 +15,7 @@ from braid.health import read_health
 from braid.hub.hub import HubRun, QueryHub
 from braid.hub.hub_log import HubLog
 from braid.papers.reuse.hub_events import HubBatchCommitted
-from hub_cases import BATCHES, GROUPED, count_rows, query_rows, tables
+from hub_cases import BATCHES, GROUPED, count_rows, make_hub_tables, query_rows
 from oracle import wait_until
 
 pytestmark = pytest.mark.unit
@@ -28,7 +28,7 @@ ASKED = {
     "full": f"SELECT f.id, c.id AS c FROM {SIDES[0]} FULL JOIN {SIDES[1]} {ON} AND f.carrier <> c.status",
     "ticks": GROUPED,
 }
-DATA = tables(11)
+DATA = make_hub_tables(11)
 LAST = 2
 
 

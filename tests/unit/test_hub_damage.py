@@ -20,12 +20,22 @@ from braid.papers.reuse.hub_events import HistoryLost, HubBatchCommitted, HubSta
 from braid.storage import event_log
 from braid.storage.integrity import check_run, repair_run
 from braid.util.batch_numbers import read_batch_number
-from damages import DAMAGES, flip_a_bit, list_files, remove
-from hub_cases import BATCHES, LONG, THREE, TICKED, WIDE, end_of_ticks, expected, query_rows, tables
+from damages import DAMAGES, flip_a_bit, list_files, remove_file
+from hub_cases import (
+    BATCHES,
+    LONG,
+    THREE,
+    TICKED,
+    WIDE,
+    end_of_ticks,
+    expect_rows,
+    make_hub_tables,
+    query_rows,
+)
 
 pytestmark = pytest.mark.unit
 
-DATA = tables(1)
+DATA = make_hub_tables(1)
 ASKED = {"wide": WIDE, "three": THREE, "ticked": TICKED}
 LATE = LONG.replace("f.terminal = 'C'", "c.seats > 0")
 """A query that no operator answers: one is built from history."""
@@ -61,7 +71,7 @@ def halfway(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def expect_answer(name: str) -> Counter[Any]:
-    return expected(DATA, ASKED[name], until=end_of_ticks(DATA, ASKED[name]))
+    return expect_rows(DATA, ASKED[name], until=end_of_ticks(DATA, ASKED[name]))
 
 
 def assert_right_answers(run: HubRun) -> None:
@@ -77,8 +87,8 @@ def assert_right_late_answer(run: HubRun) -> str:
     submitted = [e for e in run.events() if isinstance(e, QuerySubmitted) and e.name == "late"]
     first, complete = submitted[0].epoch + 1, run.query("late").complete_since
     found = query_rows(run, "late")
-    assert not found - expected(DATA, LATE, first)
-    assert not expected(DATA, LATE, first, complete=complete) - found
+    assert not found - expect_rows(DATA, LATE, first)
+    assert not expect_rows(DATA, LATE, first, complete=complete) - found
     lost = [e for e in run.events() if isinstance(e, HistoryLost)]
     assert bool(lost) == any(t is not None for t in complete.values())
     assert all("is missing" in e.reason or "is damaged" in e.reason for e in lost)
@@ -263,7 +273,7 @@ def test_lost_history_is_said_of_a_query_whose_operator_is_built_anew(
     folder = tmp_path / "hub"
     shutil.copytree(halfway, folder)
     for file in (folder / "history").glob("*-flights-*.parquet"):
-        remove(file, random.Random(0))
+        remove_file(file, random.Random(0))
     longer = WIDE.replace("90 SECONDS", "100 SECONDS")
 
     def submit(run: HubRun) -> dict[str, int | None]:
@@ -276,7 +286,7 @@ def test_lost_history_is_said_of_a_query_whose_operator_is_built_anew(
     run.awaitTermination()
     found = query_rows(run, "wide")
     assert not found - expect_answer("wide")
-    assert not expected(DATA, WIDE, complete=complete) - found
+    assert not expect_rows(DATA, WIDE, complete=complete) - found
 
 
 def test_what_killed_drivers_were_about_to_name_goes(halfway: Path, tmp_path: Path) -> None:
@@ -386,7 +396,7 @@ def test_ticks_of_a_hub_that_was_stopped_are_those_that_are_final(
     shutil.copytree(halfway, folder)
     run = take_one_batch(folder, lambda run: run)
     until = run._registry.event_time_progress(["flights", "checkins"])
-    assert query_rows(run, "ticked") == expected(DATA, TICKED, until=until)
+    assert query_rows(run, "ticked") == expect_rows(DATA, TICKED, until=until)
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,11 @@ from hub_cases import (
     TICKED,
     WIDE,
     count_rows,
+    make_hub_tables,
     query_rows,
-    tables,
 )
 
-DATA = tables(31)
+DATA = make_hub_tables(31)
 QUERIES = {"wide": WIDE, "ticked": TICKED, "grouped": GROUPED, "counted": COUNTED, "none": ENOUGH}
 
 

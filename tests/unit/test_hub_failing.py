@@ -33,8 +33,8 @@ from hub_cases import (
     WIDE,
     SteppedHub,
     end_of_ticks,
-    expected,
-    tables,
+    expect_rows,
+    make_hub_tables,
 )
 
 pytestmark = pytest.mark.unit
@@ -50,7 +50,7 @@ SELECTS = WIDE.replace("SELECT ", "SELECT unix_micros(f.ts) * 50000000000 AS lar
 def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
     reuse: Any, network: bool, tmp_path: Path
 ) -> None:
-    data, at = tables(6), ("S1" if network else None)
+    data, at = make_hub_tables(6), ("S1" if network else None)
     where = (NETWORK, AT) if network else (None, None)
     hub = SteppedHub(tmp_path / "hub", data, *where, reuse)
     asked = dict(wide=WIDE, arrives=ARRIVES, meets=MEETS, three=THREE, selects=SELECTS)
@@ -58,8 +58,8 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
         hub.submit(sql, name, at)
     while hub.registry.ledger.epoch < BATCHES - 1:
         hub.step()
-    assert hub.answered("wide") == expected(data, WIDE)
-    assert hub.answered("three") == expected(data, THREE)
+    assert hub.answered("wide") == expect_rows(data, WIDE)
+    assert hub.answered("three") == expect_rows(data, THREE)
     arrives, meets, selects = map(hub.registry.last_query, ("arrives", "meets", "selects"))
     assert arrives.end_epoch == 3 and re.match(
         r"it failed in batch 4: .*[Oo]verflow", arrives.end_reason
@@ -77,7 +77,7 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
     assert ended == {q.name: q.end_reason for q in (arrives, meets, selects)}
     early = {k: t.filter(pc.less(t["batch"], 3)) for k, t in data.items()}
     for name in ("arrives", "selects"):
-        assert hub.answered(name) == expected(early, asked[name], 0, 3), name
+        assert hub.answered(name) == expect_rows(early, asked[name], 0, 3), name
     if network or reuse == "separate":  # otherwise an existing operator would answer it
         with pytest.raises(
             QueryError, match="the query fails on tuples received so far: .*verflow"
@@ -94,7 +94,7 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
 def test_windows_without_end_and_columns_of_one_name_are_told_as_duckdb_tells_them(
     tmp_path: Path,
 ) -> None:
-    data = tables(6)
+    data = make_hub_tables(6)
     ever = WIDE.replace("90 SECONDS", "UNBOUNDED")
     alike = WIDE.replace("c.id AS c", "c.id, f.carrier, 1 AS id")
     every = WIDE.replace("f.id, c.id AS c", "*")
@@ -105,8 +105,8 @@ def test_windows_without_end_and_columns_of_one_name_are_told_as_duckdb_tells_th
     for _ in range(BATCHES):
         hub.step()
     for name, sql in dict(ever=ever, alike=alike).items():
-        assert hub.answered(name) == expected(data, sql), name
-    assert hub.answered("first") == expected(data, first, until=end_of_ticks(data, first))
+        assert hub.answered(name) == expect_rows(data, sql), name
+    assert hub.answered("first") == expect_rows(data, first, until=end_of_ticks(data, first))
     told = {
         n: answer_query(hub.registry, hub.registry.last_query(n))
         for n in ("alike", "first", "every")
@@ -114,11 +114,11 @@ def test_windows_without_end_and_columns_of_one_name_are_told_as_duckdb_tells_th
     assert told["alike"].column_names == ["id", "id", "carrier", "id"]
     assert told["first"].column_names == ["tick", "id", "id"]
     assert told["every"].column_names == [*TYPES["flights"], *TYPES["checkins"]]
-    assert told["every"].num_rows == expected(data, WIDE).total()
+    assert told["every"].num_rows == expect_rows(data, WIDE).total()
 
 
 def test_what_fails_when_it_is_read_says_so_in_a_sentence(tmp_path: Path) -> None:
-    hub = SteppedHub(tmp_path / "hub", tables(6))
+    hub = SteppedHub(tmp_path / "hub", make_hub_tables(6))
     large = GROUPED.replace("max(c.seats)", "2000000000 * max(c.seats)")
     hub.submit(large, "large")
     hub.submit(TICKED, "ticked")
@@ -133,7 +133,7 @@ def test_what_fails_when_it_is_read_says_so_in_a_sentence(tmp_path: Path) -> Non
 def test_a_query_with_a_slide_that_fails_on_a_match_ends_in_its_batch(
     network: bool, tmp_path: Path
 ) -> None:
-    data, at = tables(6), ("S1" if network else None)
+    data, at = make_hub_tables(6), ("S1" if network else None)
     hub = SteppedHub(tmp_path / "hub", data, *((NETWORK, AT) if network else (None, None)))
     large = "unix_micros(f.ts) * 50000000000"
     asked = {
@@ -152,14 +152,14 @@ def test_a_query_with_a_slide_that_fails_on_a_match_ends_in_its_batch(
             r"it failed in batch 4: .*[Oo]verflow", query.end_reason
         )
         early = {k: t.filter(pc.less(t["batch"], 3)) for k, t in data.items()}
-        assert hub.answered(name) == expected(early, sql, until=query.end_time), name
+        assert hub.answered(name) == expect_rows(early, sql, until=query.end_time), name
         assert hub.answered(name).total() > 10
     assert [q.name for q in hub.registry.ledger.serving_queries] == ["ticked", "never"]
     assert hub.answered("never") == Counter(), "no match of it holds at a tick"
 
 
 def test_what_the_left_side_decides_does_not_fail_for_the_right_one(tmp_path: Path) -> None:
-    data, large = tables(6), "(f.num + c.seats) * 500000000 > 1"
+    data, large = make_hub_tables(6), "(f.num + c.seats) * 500000000 > 1"
     few = f"f.num + c.seats < 3 AND {large}"
     many = f"f.num + c.seats >= 3 OR {large}"
     hub = SteppedHub(tmp_path / "hub", data)
@@ -173,12 +173,12 @@ def test_what_the_left_side_decides_does_not_fail_for_the_right_one(tmp_path: Pa
     assert {(few, many) for n, few, many, *_ in found} == {(n in (1, 2), n > 0) for n in range(11)}
     assert all((few, many) == (n in (1, 2), n > 0) for n, few, many, *_ in found)
     ids = Counter({row[3:]: times for row, times in found.items()})
-    assert ids == expected(data, WIDE)
+    assert ids == expect_rows(data, WIDE)
     assert hub.answered("passes") == Counter({r[3:]: t for r, t in found.items() if r[2]})
 
 
 def test_where_spark_does_not_fail_nothing_is_looked_at(tmp_path: Path) -> None:
-    hub = SteppedHub(tmp_path / "hub", tables(6))
+    hub = SteppedHub(tmp_path / "hub", make_hub_tables(6))
     for ansi, found in ((True, True), (False, False)):
         hub.registry.reader.ansi = ansi
         asking = QueryReader(hub.registry.reader, True)
@@ -238,7 +238,7 @@ def test_what_a_time_zone_matters_to_is_left_to_spark_unless_it_is_utc(
 def test_a_fault_that_is_no_querys_stops_the_hub(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub = SteppedHub(tmp_path / "hub", tables(6))
+    hub = SteppedHub(tmp_path / "hub", make_hub_tables(6))
     hub.submit(WIDE, "wide")
 
     def broken(*_: Any) -> Any:

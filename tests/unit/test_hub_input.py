@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.hub.hub import HubRun, QueryHub
-from hub_cases import WIDE, query_rows, tables
+from hub_cases import WIDE, make_hub_tables, query_rows
 
 pytestmark = pytest.mark.unit
 
-DATA = tables(1)
+DATA = make_hub_tables(1)
 
 
 def start_hub(folder: Path, data: dict[str, pa.Table], batches: Any = "batch") -> HubRun:

@@ -190,9 +190,9 @@ def test_a_query_that_comes_late_answers_the_tuples_that_are_not_final(tmp_path:
 
 
 def test_a_network_and_endless_streams_refuse_what_they_cannot_answer(tmp_path: Path) -> None:
-    from hub_cases import AT, NETWORK, tables
+    from hub_cases import AT, NETWORK, make_hub_tables
 
-    hub = SteppedHub(tmp_path, tables(1), NETWORK, AT)
+    hub = SteppedHub(tmp_path, make_hub_tables(1), NETWORK, AT)
     sql = "SELECT f.id FROM flights [RANGE 10 SECONDS] f ANTI JOIN checkins [RANGE 10 SECONDS] c ON f.num = c.flight"
     with pytest.raises(QueryError, match="this hub is on a network, where operators are inner"):
         hub.submit(sql, at="S1")

@@ -217,7 +217,7 @@ def test_the_table_has_sixty_statements() -> None:
 def test_an_inner_join_is_answered_as_one(sql: str) -> None:
     """The parsed parts, joined by DuckDB, are the join of the statement's condition."""
     query = parse_stream_query(sql, SCHEMAS, "ts")
-    tables = hub_cases.tables(3)
+    tables = hub_cases.make_hub_tables(3)
     with duckdb.connect() as db:
         for name in ("flights", "checkins"):
             db.register(name, tables[name])
@@ -232,7 +232,7 @@ def test_a_join_of_any_kind_has_the_rows_of_its_statement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_all_plans(monkeypatch)
-    data = hub_cases.tables(3)
+    data = hub_cases.make_hub_tables(3)
     hub = hub_cases.SteppedHub(tmp_path, data)
     statements = {**KINDS, **ASOF}
     for number, sql in enumerate(statements):

@@ -26,10 +26,10 @@ from hub_cases import (
     NARROW,
     WIDE,
     SteppedHub,
-    expected,
+    expect_rows,
+    make_hub_tables,
     query_rows,
     stored_state,
-    tables,
 )
 from world.cuts import CHANGES, PowerCut
 from world.files import Files
@@ -37,7 +37,7 @@ from world.machine import Machine, overtake
 
 pytestmark = pytest.mark.unit
 
-RUN, DATA = Path("/run"), tables(1)
+RUN, DATA = Path("/run"), make_hub_tables(1)
 BATCH = 4
 """The batch in which drivers are killed or fall asleep."""
 
@@ -61,9 +61,9 @@ def run_hub(folder: Path, **more: Any) -> HubRun:
 def assert_right(folder: Path) -> None:
     """Check a hub that goes on: its answers, its events, and its files."""
     run = run_hub(folder)
-    assert query_rows(run, "wide") == expected(DATA, WIDE)
+    assert query_rows(run, "wide") == expect_rows(DATA, WIDE)
     if any(q.name == "longer" for q in run.state.queries):
-        assert query_rows(run, "longer") == expected(DATA, LONGER, BATCH)
+        assert query_rows(run, "longer") == expect_rows(DATA, LONGER, BATCH)
     assert [e.epoch for e in run.events() if isinstance(e, HubBatchCommitted)] == [*range(BATCHES)]
     assert check_run(folder)[0] == []
 
@@ -226,7 +226,7 @@ def test_the_second_of_two_drivers_that_append_an_entry_is_refused(tmp_path: Pat
             act()
     step_to(two, BATCHES - 1)
     assert [q.name for q in two.registry.ledger.queries] == ["wide"]
-    assert two.answered("wide") == expected(DATA, WIDE)
+    assert two.answered("wide") == expect_rows(DATA, WIDE)
 
 
 def test_an_operator_ahead_of_its_pin_goes_back_to_it(
@@ -246,7 +246,7 @@ def test_an_operator_ahead_of_its_pin_goes_back_to_it(
     again = SteppedHub(tmp_path, DATA)
     assert again.registry.ledger.operators == pins
     assert open_operator(tmp_path, pin).log.committed_batches()[-1] == pin.batch
-    assert step_to(again, BATCHES - 1).answered("wide") == expected(DATA, WIDE)
+    assert step_to(again, BATCHES - 1).answered("wide") == expect_rows(DATA, WIDE)
 
 
 def _interrupt() -> None:
@@ -257,7 +257,7 @@ def test_an_operator_of_another_hub_is_not_taken_for_the_one_that_a_pin_names(
     tmp_path: Path,
 ) -> None:
     """Its log is intact, and its tuples are others."""
-    hubs = [SteppedHub(tmp_path / f"{seed}", tables(seed)) for seed in (1, 2)]
+    hubs = [SteppedHub(tmp_path / f"{seed}", make_hub_tables(seed)) for seed in (1, 2)]
     folders = []
     for hub in hubs:
         hub.submit(WIDE, "wide")
@@ -266,7 +266,7 @@ def test_an_operator_of_another_hub_is_not_taken_for_the_one_that_a_pin_names(
         folders.append(hub.registry.path / "operators" / pin.folder)
     shutil.rmtree(folders[0])
     shutil.copytree(folders[1], folders[0])
-    asked = [hubs[0].answered, lambda _: SteppedHub(tmp_path / "1", tables(1))]
+    asked = [hubs[0].answered, lambda _: SteppedHub(tmp_path / "1", make_hub_tables(1))]
     for ask in asked:
         refused = _catch(ask, "wide")
         assert isinstance(refused, DamagedRunError), "an answer of other tuples"
@@ -315,7 +315,9 @@ def test_nothing_is_removed_unless_the_last_entry_verifies(tmp_path: Path) -> No
         SteppedHub(tmp_path, DATA)
     assert before <= {*list_files(tmp_path)}, "files were removed"
     state.write_bytes(body)
-    assert step_to(SteppedHub(tmp_path, DATA), BATCHES - 1).answered("wide") == expected(DATA, WIDE)
+    assert step_to(SteppedHub(tmp_path, DATA), BATCHES - 1).answered("wide") == expect_rows(
+        DATA, WIDE
+    )
 
 
 @pytest.mark.parametrize("back", [1, None])
@@ -327,7 +329,7 @@ def test_a_hub_goes_back_by_a_commit_or_to_its_beginning(tmp_path: Path, back: i
     repair_run(tmp_path, -1 if back is None else last - back)
     again = run_hub(tmp_path, queries={"wide": WIDE, "long": LONG})
     for name, sql in (("wide", WIDE), ("long", LONG)):
-        assert query_rows(again, name) == expected(DATA, sql), name
+        assert query_rows(again, name) == expect_rows(DATA, sql), name
     assert check_run(tmp_path)[0] == []
 
 
@@ -376,7 +378,7 @@ def test_the_log_of_a_hub_is_put_into_checkpoints(
     assert again.registry.log.store.events.read_since(
         0
     ) == hub.registry.log.store.events.read_since(0)
-    assert step_to(again, BATCHES - 1).answered("wide") == expected(DATA, WIDE)
+    assert step_to(again, BATCHES - 1).answered("wide") == expect_rows(DATA, WIDE)
     assert len([*(tmp_path / "commits").glob("[0-9]*.json")]) < BATCHES + 4
     assert len([*(tmp_path / "commits").glob("state-*.json")]) == 2
 
@@ -424,4 +426,4 @@ def test_a_hub_whose_entry_may_not_be_on_disk_is_started_again(
         with pytest.raises(RuntimeError, match="was appended, but may not be on disk; start again"):
             act()
     again = SteppedHub(tmp_path, DATA)
-    assert step_to(again, BATCHES - 1).answered("wide") == expected(DATA, WIDE)
+    assert step_to(again, BATCHES - 1).answered("wide") == expect_rows(DATA, WIDE)

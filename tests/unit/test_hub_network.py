@@ -31,10 +31,10 @@ from hub_cases import (
     THREE,
     WIDE,
     SteppedHub,
-    expected,
+    expect_rows,
+    make_hub_tables,
     query_rows,
     random_query,
-    tables,
 )
 
 pytestmark = pytest.mark.unit
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.unit
 def test_on_a_network_a_hub_comes_to_rest_between_batches_and_answers_stay(
     seed: int, tmp_path: Path
 ) -> None:
-    rng, data = random.Random(seed), tables(seed)
+    rng, data = random.Random(seed), make_hub_tables(seed)
     hub = SteppedHub(tmp_path / "hub", data, NETWORK, AT)
     asked = {}
     for i in range(5):
@@ -72,11 +72,11 @@ def test_on_a_network_a_hub_comes_to_rest_between_batches_and_answers_stay(
     while hub.registry.ledger.epoch < BATCHES - 1:
         hub.step()
     for name, sql in asked.items():
-        assert hub.answered(name) == expected(data, sql), name
+        assert hub.answered(name) == expect_rows(data, sql), name
 
 
 def test_an_operator_that_was_moved_stays_until_all_is_planned_anew(tmp_path: Path) -> None:
-    data = tables(3)
+    data = make_hub_tables(3)
     hub = SteppedHub(tmp_path / "hub", data, NETWORK, AT)
     hub.submit(WIDE, "wide", "S2")
     hub.submit(NARROW, "narrow", "S1")
@@ -98,13 +98,13 @@ def test_an_operator_that_was_moved_stays_until_all_is_planned_anew(tmp_path: Pa
     assert "N4" not in {o.node for o in hub.registry.current_deployment.operators.values()}
     while hub.registry.ledger.epoch < BATCHES - 1:
         hub.step()
-    assert hub.answered("wide") == expected(data, WIDE)
+    assert hub.answered("wide") == expect_rows(data, WIDE)
 
 
 def test_what_is_looked_at_takes_its_share_of_the_time_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub = SteppedHub(tmp_path / "hub", tables(3), NETWORK, AT)
+    hub = SteppedHub(tmp_path / "hub", make_hub_tables(3), NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
     hub.submit(LONG, "long", "S2")
     times = iter(range(0, 1000, 2))
@@ -120,7 +120,7 @@ def test_what_is_looked_at_takes_its_share_of_the_time_and_no_more(
 
 
 def test_at_one_site_nothing_is_looked_at_again(tmp_path: Path) -> None:
-    hub = SteppedHub(tmp_path / "hub", tables(2))
+    hub = SteppedHub(tmp_path / "hub", make_hub_tables(2))
     hub.submit(WIDE, "wide")
     assert hub.registry.reoptimizer.is_settled
 
@@ -128,7 +128,7 @@ def test_at_one_site_nothing_is_looked_at_again(tmp_path: Path) -> None:
 def test_what_cannot_be_built_from_the_tuples_that_came_stays_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = tables(3)
+    data = make_hub_tables(3)
     hub = SteppedHub(tmp_path / "hub", data, NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
     hub.submit(LONG, "long", "S2")
@@ -152,7 +152,7 @@ def test_what_cannot_be_built_from_the_tuples_that_came_stays_as_it_is(
 def test_flows_are_counted_where_they_go_and_modelled_beside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = tables(9)
+    data = make_hub_tables(9)
     monkeypatch.setattr(Reoptimizer, "review_next", lambda *_: None)
     run = QueryHub(data, "ts", network=NETWORK, at=AT).start(
         tmp_path / "hub",
@@ -160,11 +160,13 @@ def test_flows_are_counted_where_they_go_and_modelled_beside(
         {"wide": dict(sql=WIDE, sink="S1"), "three": dict(sql=THREE, sink="S2")},
     )
     run.awaitTermination()
-    assert query_rows(run, "wide") == expected(data, WIDE)
-    assert query_rows(run, "three") == expected(data, THREE)
+    assert query_rows(run, "wide") == expect_rows(data, WIDE)
+    assert query_rows(run, "three") == expect_rows(data, THREE)
     flows, told = run.network_flows(), run.metrics()
     for name, sql in (("wide", WIDE), ("three", THREE)):
-        assert flows[flows["consumer"] == name]["rows"].sum() == expected(data, sql).total(), name
+        assert flows[flows["consumer"] == name]["rows"].sum() == expect_rows(data, sql).total(), (
+            name
+        )
     received = told[told["batch"] > 0].groupby("operator")["received_tuples"].sum()
     for operator, tuples in received.items():
         came = flows[(flows["consumer"] == str(operator)) & (flows["batch"] >= 0)]
@@ -185,7 +187,7 @@ def counted_and_modelled(folder: Path, reuse: Any) -> dict[str, tuple[float, flo
     Counts are per second of event time; the model is that at the end. The first batch, with empty
     windows, is left out.
     """
-    hub = SteppedHub(folder, tables(9), NETWORK, AT, reuse)
+    hub = SteppedHub(folder, make_hub_tables(9), NETWORK, AT, reuse)
     for i, (sql, at) in enumerate(zip((WIDE, NARROW, LONG, THREE, CROSS), "12221", strict=True)):
         hub.submit(sql, f"q{i}", f"S{at}")
     while hub.registry.ledger.epoch < BATCHES - 1:
@@ -250,7 +252,7 @@ def test_the_papers_queries_are_deployed_as_figure_1_has_them(tmp_path: Path) ->
 
 
 def test_what_cannot_be_asked_of_a_network_is_refused_and_changes_nothing(tmp_path: Path) -> None:
-    hub = SteppedHub(tmp_path / "hub", tables(4), NETWORK, AT)
+    hub = SteppedHub(tmp_path / "hub", make_hub_tables(4), NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
     before = hub.registry.ledger
     registry, here = hub.registry, next(iter(hub.registry.current_deployment.operators))
@@ -274,12 +276,12 @@ def test_what_cannot_be_asked_of_a_network_is_refused_and_changes_nothing(tmp_pa
         registry.ledger == before
         and not operator_moves.replan_queries(registry, dry=True).is_adopted
     )
-    alone = SteppedHub(tmp_path / "alone", tables(4))
+    alone = SteppedHub(tmp_path / "alone", make_hub_tables(4))
     with pytest.raises(ValueError, match="this hub has one site, no network"):
         alone.submit(WIDE, "wide", "S1")
     with pytest.raises(ValueError, match="this hub has one site; nodes are those of"):
         operator_moves.fail_node(alone.registry, "N1")
     with pytest.raises(ValueError, match="stream flights comes from no known node"):
-        QueryHub(tables(4), "ts", network=NETWORK)
+        QueryHub(make_hub_tables(4), "ts", network=NETWORK)
     with pytest.raises(ValueError, match="that needs network="):
-        QueryHub(tables(4), "ts", at=AT)
+        QueryHub(make_hub_tables(4), "ts", at=AT)

@@ -21,10 +21,10 @@ from hub_cases import (
     TICKED,
     WIDE,
     end_of_ticks,
-    expected,
+    expect_rows,
+    make_hub_tables,
     query_rows,
     stored_state,
-    tables,
 )
 from world.cuts import Cuts
 from world.machine import Machine
@@ -32,7 +32,7 @@ from world.machine import Machine
 pytestmark = pytest.mark.unit
 
 RUN = Path("/run")
-DATA = tables(1)
+DATA = make_hub_tables(1)
 ASKED = {"wide": WIDE, "three": THREE, "ticked": TICKED}
 
 
@@ -51,7 +51,7 @@ def assert_whole(folder: Path, seen: int) -> None:
             durable_files.check_file(folder / "history" / file.name, file.checksum)
     run = run_hub(folder)
     for name, sql in ASKED.items():
-        assert query_rows(run, name) == expected(DATA, sql, until=end_of_ticks(DATA, sql)), name
+        assert query_rows(run, name) == expect_rows(DATA, sql, until=end_of_ticks(DATA, sql)), name
     events = run.events()
     assert [e.epoch for e in events if isinstance(e, HubBatchCommitted)] == [*range(BATCHES)]
     assert not any(isinstance(e, HistoryLost) for e in events)

@@ -13,13 +13,13 @@ from braid.papers.reuse.deployment_changes import HORIZON
 from braid.papers.reuse.planner import Planner, PlanningService
 from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.reoptimization import Item, ReviewQueue
-from reuse_cases import MINUTE, joined, setting
+from reuse_cases import MINUTE, draw_setting, joined
 
 pytestmark = pytest.mark.unit
 SECOND = 1_000_000
 
 
-def asked(name: str, streams: str, sink: str) -> DeployedQuery:
+def make_query(name: str, streams: str, sink: str) -> DeployedQuery:
     x, y = streams
     joins = [joined(x, "k", y, "k")]
     return DeployedQuery(
@@ -50,11 +50,11 @@ class Hub:
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
-    _, model, deployment = setting(0, 6)
+    _, model, deployment = draw_setting(0, 6)
     hub = Hub(PlanningService(Planner(model), deployment))
     sink = model.network.nodes[0].name
     for name, streams in (("q0", "ab"), ("q1", "de")):
-        hub.service.submit_query(asked(name, streams, sink))
+        hub.service.submit_query(make_query(name, streams, sink))
 
     def look(planner: Planner, old: Deployment, item: Item, *_: Any) -> Deployment:
         hub.looked.append(item)
@@ -92,11 +92,11 @@ def test_all_is_looked_at_when_time_has_doubled_though_something_changed_as_well
 
 
 def test_a_name_that_is_used_again_is_looked_at() -> None:
-    _, model, deployment = setting(0, 6)
+    _, model, deployment = draw_setting(0, 6)
     service, seen = PlanningService(Planner(model), deployment), ReviewQueue()
     sink = model.network.nodes[0].name
-    service.submit_query(asked("q0", "ab", sink))
-    service.submit_query(asked("q1", "ab", sink))
+    service.submit_query(make_query("q0", "ab", sink))
+    service.submit_query(make_query("q1", "ab", sink))
     for item in seen.due_items(model, service.deployment):
         seen.mark_reviewed(item)
     both = service.deployment

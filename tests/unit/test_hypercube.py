@@ -31,8 +31,8 @@ from braid.papers.hypercube.shares import (
 )
 from braid.simulation.simulator import simulate
 from braid.stream_join import StreamJoin
-from oracle import describe_difference, expected, result_ids, run_with_equal_plans
-from placement_checks import Cluster, arrivals, check_meetings
+from oracle import compute_expected, describe_difference, result_ids, run_with_equal_plans
+from placement_checks import Cluster, check_meetings, draw_arrivals
 from shifting_runs import CUBES
 from stages import AlternatingExecutor
 
@@ -76,7 +76,7 @@ def test_all_tuples_are_answered_once_while_the_shares_change() -> None:
     for window in (None, 40):
         cluster = Cluster(placement, 3, kind, window)
         counts = [(6, 1, 1)] * 4 + [(1, 1, 6)] * 6
-        for batch in arrivals(counts, placement.key_space_size, random.Random(1)):
+        for batch in draw_arrivals(counts, placement.key_space_size, random.Random(1)):
             cluster.run(batch)
         cluster.end()
         assert cluster.answered == Counter(dict.fromkeys(cluster.came, 1))
@@ -222,7 +222,7 @@ def test_results_equal_brute_force_by_both_executors(
     join = StreamJoin(streams, on, HyperCube(8, threshold=1.0), partitions=2, check=True)
     run = join.start(tmp_path / "run", batches="batch")
     assert run.awaitTermination()
-    want = expected(streams, on)
+    want = compute_expected(streams, on)
     assert want and describe_difference(result_ids(run.results()), want) == ""
     assert len(changes(run.events())) > 1
 
@@ -232,7 +232,7 @@ def test_a_run_that_is_killed_in_every_batch_goes_on(tmp_path: Path) -> None:
     streams = make_streams("abc", 60, 7)
     join = StreamJoin(streams, ON, HyperCube(8, threshold=1.0), check=True)
     run = run_with_equal_plans(join, streams, tmp_path, 7)
-    assert describe_difference(result_ids(run.results()), expected(streams, ON)) == ""
+    assert describe_difference(result_ids(run.results()), compute_expected(streams, ON)) == ""
     assert len(changes(run.events())) > 1
 
 

@@ -19,12 +19,26 @@ from braid.storage.integrity import check_run
 from braid.storage.run_store import RunStore
 from braid.storage.static_input_copy import InputSnapshot
 from braid.stream_join import StreamJoin
-from input_splitting import SplitterGate, failing, hooked_splitter, left, stage_streams, threads
-from oracle import describe_difference, expected, killed_before, result_ids, tables, wait_until
+from input_splitting import (
+    SplitterGate,
+    fail_at,
+    hooked_splitter,
+    list_input,
+    list_threads,
+    stage_streams,
+)
+from oracle import (
+    compute_expected,
+    describe_difference,
+    killed_before,
+    make_tables,
+    result_ids,
+    wait_until,
+)
 from scatter import Scatter
 
 ON, LAST = "a.k = b.k", 4
-STREAMS = tables("ab", 60, seed=17, batches=LAST + 1)
+STREAMS = make_tables("ab", 60, seed=17, batches=LAST + 1)
 ALL = {"whole": [], "cut": {a: [*range(LAST + 1)] for a in "ab"}}
 
 
@@ -71,8 +85,8 @@ def test_a_run_of_tables_keeps_its_input_in_the_files_that_it_began_with(tmp_pat
     before = {f.name: (f.stat().st_ino, f.read_bytes()) for f in tmp_path.glob("input/**/*")}
     assert before.keys() == {"a.arrow", "b.arrow", "files.json"}
     run = StreamJoin.resume(tmp_path, STREAMS, durability="process")
-    assert run.awaitTermination() and threads() == []
-    assert describe_difference(result_ids(run.results()), expected(STREAMS, ON)) == ""
+    assert run.awaitTermination() and list_threads() == []
+    assert describe_difference(result_ids(run.results()), compute_expected(STREAMS, ON)) == ""
     assert before == {
         f.name: (f.stat().st_ino, f.read_bytes()) for f in tmp_path.glob("input/**/*")
     }
@@ -119,7 +133,7 @@ def split_rest(folder: Path) -> None:
     copied = InputSnapshot(folder / "input")
     copied.split_all(force=False)
     copied.check_files(deep=True)
-    assert left(folder) == ALL
+    assert list_input(folder) == ALL
 
 
 def test_a_micro_batch_is_there_before_those_after_it_are_split(tmp_path: Path) -> None:
@@ -127,12 +141,12 @@ def test_a_micro_batch_is_there_before_those_after_it_are_split(tmp_path: Path) 
     with hold.on():
         copied.start_splitting(0, force=False)
         copied.wait_for_batch(0)
-        assert left(tmp_path) == {"whole": ["a", "b"], "cut": {"a": [0], "b": [0]}}
+        assert list_input(tmp_path) == {"whole": ["a", "b"], "cut": {"a": [0], "b": [0]}}
         copied.check_files(0, deep=True)
         hold.gone.set()
         copied.wait_until_split()
     copied.stop()
-    assert left(tmp_path) == ALL and threads() == []
+    assert list_input(tmp_path) == ALL and list_threads() == []
 
 
 def test_splitting_that_is_killed_at_any_moment_is_done_again(
@@ -158,8 +172,12 @@ def test_splitting_that_is_killed_at_any_moment_is_done_again(
     with hooked_splitter(copy):
         copied.split_all(force=False)
     monkeypatch.undo()
-    assert [len(left(c)["cut"]["a"]) for c in copies] == [*range(LAST + 1), LAST + 1, LAST + 1]
-    assert all(left(c)["whole"] == ["a", "b"] for c in copies)
+    assert [len(list_input(c)["cut"]["a"]) for c in copies] == [
+        *range(LAST + 1),
+        LAST + 1,
+        LAST + 1,
+    ]
+    assert all(list_input(c)["whole"] == ["a", "b"] for c in copies)
     undisturbed = (tmp_path / "run" / "input" / "files.json").read_bytes()
     for folder in copies[1:-1]:
         (folder / "input" / "a" / ".000001.parquet.0000dead").write_bytes(b"half")
@@ -176,15 +194,17 @@ def test_splitting_is_stopped(tmp_path: Path) -> None:
         wait_until(hold.reached.is_set, "third micro-batch")
         copied.request_stop()
         copied.stop()
-    assert threads() == [] and left(tmp_path)["whole"] == ["a", "b"]
-    assert left(tmp_path)["cut"]["b"] in ([0, 1], [0, 1, 2]), "it ends with the file that is due"
+    assert list_threads() == [] and list_input(tmp_path)["whole"] == ["a", "b"]
+    assert list_input(tmp_path)["cut"]["b"] in ([0, 1], [0, 1, 2]), (
+        "it ends with the file that is due"
+    )
     split_rest(tmp_path)
 
 
 def test_input_that_cannot_be_split_is_an_error(tmp_path: Path) -> None:
     copied = staged(tmp_path)
     said = r"^the run's input could not be written: \[Errno 28\] No space left on device$"
-    with hooked_splitter(failing(2)):
+    with hooked_splitter(fail_at(2)):
         copied.start_splitting(0, force=False)
         with pytest.raises(RuntimeError, match=said):
             copied.wait_until_split()

@@ -16,19 +16,19 @@ from braid.storage.log_entries import CompactedResults
 from braid.storage.result_retention import RetentionPolicy, count_expired_groups
 from braid.storage.run_store import RunStore
 from braid.stream_join import JoinRun, StreamJoin
-from duck import duck
+from duck import connect_duckdb
 from merged_runs import (
     ON,
     STREAMS,
     WANTED,
     Killed,
-    add,
-    before,
+    add_batch,
+    kill_before_commit,
     killed_at,
-    log_of,
-    merged,
-    of_batches,
-    read,
+    list_batch_files,
+    list_merged,
+    read_ids,
+    read_sink_log,
 )
 from oracle import describe_difference, result_ids
 from scatter import Scatter
@@ -44,7 +44,7 @@ def test_what_another_process_has_dropped_is_not_lost(
     store.create_run({})
     store.log_opening_events()
     for batch in range(9):
-        add(store, batch)
+        add_batch(store, batch)
         if batch == 4:
             readers += [RunStore(store.path), RunStore(store.path)]
             for reader in readers:
@@ -81,7 +81,7 @@ def test_a_roll_up_counts_where_the_entries_after_it_are_there(tmp_path: Path) -
     store.log_opening_events()
     first = b""
     for batch in range(12):
-        add(store, batch)
+        add_batch(store, batch)
         if len(files := sorted(tmp_path.glob("commits/checkpoint-*"))) == 1:
             name, first = files[0], files[0].read_bytes()
     assert len(files) == 2 and name not in files
@@ -98,13 +98,13 @@ def kept_from(run: Path, first: int) -> None:
     """Check that readers see the batches from one on, and all of them."""
     names = sorted(f.name for f in run.glob("results/*.parquet"))
     assert names and min(int(name[:6]) for name in names) >= first
-    wanted = read(of_batches(run, first, 99))
-    assert log_of(run) == names
-    assert describe_difference(read(RunStore(run).results.result_files()), wanted) == ""
-    with duck() as db:
+    wanted = read_ids(list_batch_files(run, first, 99))
+    assert read_sink_log(run) == names
+    assert describe_difference(read_ids(RunStore(run).results.result_files()), wanted) == ""
+    with connect_duckdb() as db:
         found = db.execute(f"SELECT a.id, b.id FROM '{run}/results/*.parquet'").fetchall()
         assert describe_difference(Counter(found), wanted) == ""
-    assert all(int(name[:6]) >= first for name in merged(run))
+    assert all(int(name[:6]) >= first for name in list_merged(run))
     assert check_run(run)[0] == []
 
 
@@ -190,7 +190,7 @@ def test_the_oldest_go_first(keep: RetentionPolicy, now: int, later: int, gone: 
 
 def test_killed_at_any_step_of_dropping_the_rest_is_whole(tmp_path: Path) -> None:
     how: dict[str, Any] = {"keep": "1 B", "durability": "process"}
-    streams = before(tmp_path / "before", 7, **how)
+    streams = kill_before_commit(tmp_path / "before", 7, **how)
     done, step = list[str](), 0
     while "commit" not in done[:step]:
         folder = Path(shutil.copytree(tmp_path / "before", tmp_path / str(step)))
@@ -200,9 +200,9 @@ def test_killed_at_any_step_of_dropping_the_rest_is_whole(tmp_path: Path) -> Non
         store.log.read_new_entries()
         assert store.log.first_retained_batch in (0, 3)
         last = store.log.committed_batches()[-1]
-        found = read(store.results.result_files(None, last))
-        assert found == read(of_batches(folder, store.log.first_retained_batch, last))
-        named = {*log_of(folder)}
+        found = read_ids(store.results.result_files(None, last))
+        assert found == read_ids(list_batch_files(folder, store.log.first_retained_batch, last))
+        named = {*read_sink_log(folder)}
         assert named <= {f.name for f in folder.glob("results/*")}, "none that is gone"
         again = StreamJoin.resume(folder, streams, durability="process")
         assert again.awaitTermination()

@@ -53,13 +53,13 @@ from braid_widgets.cockpit.decision_sentences import collect_decisions
 from braid_widgets.cockpit.page import recorded_page
 from hypothesis import given
 from hypothesis import strategies as st
-from merged_runs import Killed, before, killed_at
+from merged_runs import Killed, kill_before_commit, killed_at
 from msgspec import structs
-from oracle import tables
+from oracle import make_tables
 from scatter import Scatter
 
 ON = "a.k = b.k"
-STREAMS = tables("ab", 60, seed=97, batches=12)
+STREAMS = make_tables("ab", 60, seed=97, batches=12)
 HOW: dict[str, Any] = {"keep": "1 B", "durability": "process"}
 START = RunStarted(("a", "b"), ON, {}, "Scatter", {}, 2, 8, None)
 
@@ -78,7 +78,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "all", folder / "some"
 
 
-def told(folder: Path) -> list[Any]:
+def read_folder_events(folder: Path) -> list[Any]:
     return EventTail(folder).read_new()
 
 
@@ -100,7 +100,7 @@ def assert_summed(dropped: EventsTrimmed, gone: list[Any]) -> None:
 
 
 def test_events_go_with_the_results_of_their_batches(pair: tuple[Path, Path]) -> None:
-    whole, some = map(told, pair)
+    whole, some = map(read_folder_events, pair)
     start, dropped, *rest = some
     assert isinstance(start, RunStarted) and isinstance(dropped, EventsTrimmed)
     assert isinstance(rest[-1], RunEnded) and committed(rest) == [*range(dropped.batch + 1, 12)]
@@ -125,7 +125,7 @@ def test_events_go_with_the_results_of_their_batches(pair: tuple[Path, Path]) ->
 
 def test_a_run_that_goes_on_tells_what_is_kept(pair: tuple[Path, Path], tmp_path: Path) -> None:
     """Events keep their numbers, for a reader that has followed the run and for others."""
-    whole = told(pair[0])
+    whole = read_folder_events(pair[0])
     run = StreamJoin.resume(Path(shutil.copytree(pair[1], tmp_path / "run")), STREAMS)
     assert run.awaitTermination()
     start, dropped, *rest = run.events()
@@ -183,7 +183,7 @@ def _without_seconds(text: str) -> str:
 
 
 def test_readers_say_from_which_batch_on_there_are_events(pair: tuple[Path, Path]) -> None:
-    since = told(pair[1])[1].batch + 1
+    since = read_folder_events(pair[1])[1].batch + 1
     says = f"events are kept from batch {since + 1} on"
     assert says in inspect_run(pair[1]) and says not in inspect_run(pair[0])
     assert inspect_run(pair[1]).splitlines()[2] == inspect_run(pair[0]).splitlines()[2], (
@@ -195,14 +195,16 @@ def test_readers_say_from_which_batch_on_there_are_events(pair: tuple[Path, Path
         inspect_run(pair[1], batch=2)
     old = min(b.id for b in load_run(pair[1]).dropped.live_blocks)  # type: ignore[union-attr]
     assert f"  {says}; it was there then" in inspect_run(pair[1], block=old)
-    shown = recorded_page(told(pair[1]))
+    shown = recorded_page(read_folder_events(pair[1]))
     assert f"events are kept from batch {since + 1} on" in shown["note"]
-    last, same = shown["frames"][-1], recorded_page(told(pair[0]))["frames"][-1]
+    last, same = shown["frames"][-1], recorded_page(read_folder_events(pair[0]))["frames"][-1]
     assert (last["title"], last["state_map"]) == (same["title"], same["state_map"])
     assert len(shown["frames"]) == 12 - since
-    assert host_details(told(pair[1]), 0, 12) == host_details(told(pair[0]), 0, 12)
+    assert host_details(read_folder_events(pair[1]), 0, 12) == host_details(
+        read_folder_events(pair[0]), 0, 12
+    )
     with pytest.raises(ValueError, match=f"events are kept from batch {since + 1} on, not of ba"):
-        host_details(told(pair[1]), 0, 1)
+        host_details(read_folder_events(pair[1]), 0, 1)
     assert (
         read_health(pair[1]).committed_batches == 12 and read_health(pair[1]).state == "completed"
     )
@@ -218,7 +220,7 @@ def test_what_was_decided_before_is_not_told_again() -> None:
 
 def test_killed_at_any_step_events_are_whole(tmp_path: Path) -> None:
     """Readers see the old or the new file, and the run continues from either."""
-    streams = before(tmp_path / "before", 10, **HOW)
+    streams = kill_before_commit(tmp_path / "before", 10, **HOW)
     done, step, seen = list[str](), 0, set[int]()
     while "commit" not in done[:step]:
         folder = Path(shutil.copytree(tmp_path / "before", tmp_path / str(step)))
@@ -226,14 +228,14 @@ def test_killed_at_any_step_events_are_whole(tmp_path: Path) -> None:
             StreamJoin.resume(folder, streams, **HOW).awaitTermination()
         if "commit" in done[:step]:
             break  # old files were removed later this time: batch 11 is still there
-        batches = committed(told(folder))
+        batches = committed(read_folder_events(folder))
         assert batches == [*range(batches[0], batches[-1] + 1)] and batches[-1] in (9, 10)
         seen.add(batches[0])
         assert committed(RunStore(folder).archive.committed_events()) == batches
         again = StreamJoin.resume(folder, streams, durability="process")
         assert again.awaitTermination() and check_run(folder)[0] == []
         kept = committed(again.events())
-        assert kept == committed(told(folder)) == [*range(kept[0], 12)]
+        assert kept == committed(read_folder_events(folder)) == [*range(kept[0], 12)]
         assert batches[0] <= kept[0] <= again.first_retained_batch, "none that is needed goes"
         step += 1
     assert seen == {3, 6}
@@ -246,7 +248,7 @@ def test_the_roll_up_before_stands_in(pair: tuple[Path, Path], tmp_path: Path) -
         RunStore(folder).archive.committed_events() == RunStore(pair[1]).archive.committed_events()
     )
     run = StreamJoin.resume(folder, STREAMS, **HOW)
-    assert run.awaitTermination() and run.events()[1:-1] == told(pair[1])[1:-1]
+    assert run.awaitTermination() and run.events()[1:-1] == read_folder_events(pair[1])[1:-1]
 
 
 @pytest.mark.parametrize("line", [0, 1])
@@ -299,7 +301,7 @@ def test_the_file_stays_small_however_long_a_run_is(
         store.log_events(happened)
         sizes.append(store.events.path.stat().st_size)
     assert max(sizes[150:]) < 1.1 * max(sizes[50:150]) < 0.5 * store.events.size_bytes
-    kept = committed(told(store.path))
+    kept = committed(read_folder_events(store.path))
     assert kept == [*range(kept[0], 300)] and 0 < kept[0] <= store.log.first_retained_batch
     assert (
         count_event_numbers(store.events.read_since(0)) == store.events.event_count == 1 + 5 * 300
@@ -370,16 +372,16 @@ def test_a_shared_run_gives_what_is_kept_of_a_query(tmp_path: Path) -> None:
         store.log_events(happened)
     run = shared(store)
 
-    def asked(name: str, **more: Any) -> list[tuple[int, list[int]]]:
+    def list_batches(name: str, **more: Any) -> list[tuple[int, list[int]]]:
         found = run._list_query_files(name, **more)
         return [(bit, pq.read_table(files)["batch"].to_pylist()) for bit, files in found]
 
     kept = run.first_retained_batch
     assert kept == 6
     for merged in (True, False):
-        assert asked("a", merged=merged) == [(0, [*range(kept, 12)])]
-        assert asked("c", merged=merged) == [(2, [9, 10, 11])]
-    assert asked("a", since=7, end=9) == [(0, [7, 8])]
+        assert list_batches("a", merged=merged) == [(0, [*range(kept, 12)])]
+        assert list_batches("c", merged=merged) == [(2, [9, 10, 11])]
+    assert list_batches("a", since=7, end=9) == [(0, [7, 8])]
     with pytest.raises(
         ValueError, match=r"'b' was served only before batch 6; none of its results"
     ):

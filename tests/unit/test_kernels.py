@@ -340,12 +340,12 @@ def test_gathered_blocks_find_and_count_what_each_finds(
     due = Meetings(np.arange(len(blocks))[None, :], len(blocks))
     partial = PartialMatches({0: (a, a.row_positions())})
     probes = [ProbeInput(partial, together, False, count, meetings=due)]
-    found: Counter[tuple[int, ...]] = Counter()
+    probe_blocks: Counter[tuple[int, ...]] = Counter()
     for _, f in BlockJoiner(p, (None, None)).probe_blocks(probes, 1):
         ids = zip(*(f.column_values(s, "id").tolist() for s in range(2)), strict=True)
-        found.update(here := Counter(ids))
+        probe_blocks.update(here := Counter(ids))
         assert due.count_matches(f, 1).sum() == here.total()
-    assert found == sum(each, Counter())
+    assert probe_blocks == sum(each, Counter())
     if is_single:  # several ranges are checked or searched, which depends on the rows
         assert count.compared_pairs.tolist() == [int(np.sum(c.compared_pairs)) for c in counts]
 
@@ -464,13 +464,13 @@ UNFIXED = [
 ]
 
 
-def bytes_of(value: Any, kind: pa.DataType) -> int:
+def count_value_bytes(value: Any, kind: pa.DataType) -> int:
     if pa.types.is_struct(kind):
-        return sum(bytes_of(value.get(f.name), f.type) for f in kind)
+        return sum(count_value_bytes(value.get(f.name), f.type) for f in kind)
     if pa.types.is_map(kind):
         return sum(1 + len(key.encode()) + kind.item_type.bit_width // 8 for key, _ in value)
     if pa.types.is_list(kind):
-        return sum(1 + bytes_of(each, kind.value_type) for each in value or ())
+        return sum(1 + count_value_bytes(each, kind.value_type) for each in value or ())
     if pa.types.is_string(kind):
         return len((value or "").encode())
     return len(value or b"") if pa.types.is_binary(kind) else kind.bit_width // 8
@@ -486,7 +486,7 @@ def test_lengths_are_those_of_the_values_wherever_their_array_begins(
     first = data.draw(st.integers(0, len(values) - 1))
     whole = pa.record_batch({"k": np.arange(len(values)), "x": pa.array(values, kind)})
     assert variable_width_columns(whole.schema) == ["x"]
-    rows, want = BlockRows(whole.slice(first)), [bytes_of(v, kind) for v in values[first:]]
+    rows, want = BlockRows(whole.slice(first)), [count_value_bytes(v, kind) for v in values[first:]]
     at = np.arange(len(want))[::-1]
     assert rows.value_bytes("x", at).tolist() == want[::-1]
     assert rows.max_value_bytes("x") == max(want)

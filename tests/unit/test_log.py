@@ -8,7 +8,7 @@ import pytest
 from braid.core.event_jsonl import log_events
 from braid.core.run_events import RunEnded
 from braid.papers.theta.run_events import MigrationEnded, MigrationStarted
-from unit.scripted import committed
+from unit.scripted import make_commit
 
 
 def test_changes_are_information_and_a_failure_is_an_error(
@@ -32,9 +32,9 @@ def test_changes_are_information_and_a_failure_is_an_error(
 
 def test_batches_are_for_debugging_only(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "braid"):
-        log_events([committed(0, (3, 2), (3, 2))])
+        log_events([make_commit(0, (3, 2), (3, 2))])
     assert not caplog.records
     with caplog.at_level(logging.DEBUG, "braid"):
-        log_events([committed(0, (3, 2), (3, 2))])
+        log_events([make_commit(0, (3, 2), (3, 2))])
     assert caplog.records[0].levelname == "DEBUG"
     assert caplog.records[0].message.startswith("BatchCommitted: batch 0, ")

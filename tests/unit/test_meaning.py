@@ -81,7 +81,7 @@ def test_not_like_is_the_negation_in_processes_too(
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 
 
-def asked(streams: dict[str, pa.Table], sql: str, folder: Path) -> Counter[Any]:
+def answer_query(streams: dict[str, pa.Table], sql: str, folder: Path) -> Counter[Any]:
     """Return the rows of a hub's answer to a query."""
     run = QueryHub(streams, "ts").start(folder, 2, {"it": sql})
     run.awaitTermination()
@@ -111,4 +111,4 @@ def test_a_hub_knows_not_like_between_streams_in_filters_and_in_what_it_selects(
         for k, p in enumerate(PATTERNS)
         if s is not None and p is not None and not is_like(s, p) and s[:1] != "x"
     )
-    assert wanted and asked(streams, sql, tmp_path) == wanted
+    assert wanted and answer_query(streams, sql, tmp_path) == wanted

@@ -19,35 +19,37 @@ from braid.storage.run_files import result_file_sort_key
 from braid.storage.run_medium import LocalMedium
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
-from duck import duck
+from duck import connect_duckdb
 from merged_runs import (
     ON,
     STREAMS,
     WANTED,
     Killed,
-    before,
+    kill_before_commit,
     killed_at,
-    merged,
-    of_batches,
-    read,
+    list_batch_files,
+    list_merged,
+    read_ids,
 )
-from oracle import describe_difference, expected, result_ids
+from oracle import compute_expected, describe_difference, result_ids
 
 pytestmark = pytest.mark.usefixtures("often")
 
 
 def test_merged_results_are_those_of_their_batches(run: Path) -> None:
-    assert merged(run) == [f"{n:06d}-{n + 2:06d}.parquet" for n in (0, 3, 6)]
+    assert list_merged(run) == [f"{n:06d}-{n + 2:06d}.parquet" for n in (0, 3, 6)]
     store = RunStore(run)
-    assert len(store.results.result_files()) < len(of_batches(run, 0, 12))
+    assert len(store.results.result_files()) < len(list_batch_files(run, 0, 12))
     for first in range(12):
         for end in range(first, 13):
-            wanted = read(of_batches(run, first, end))
-            assert read(store.results.result_files(first, end)) == wanted
+            wanted = read_ids(list_batch_files(run, first, end))
+            assert read_ids(store.results.result_files(first, end)) == wanted
             one_by_one = store.results.result_files(first, end, merged=False)
-            assert one_by_one == of_batches(run, first, end) and read(one_by_one) == wanted
+            assert (
+                one_by_one == list_batch_files(run, first, end) and read_ids(one_by_one) == wanted
+            )
     for n in (0, 3, 6):
-        rows = pa.concat_tables([pq.read_table(f) for f in of_batches(run, n, n + 3)])
+        rows = pa.concat_tables([pq.read_table(f) for f in list_batch_files(run, n, n + 3)])
         found = pq.read_table(run / "compacted" / f"{n:06d}-{n + 2:06d}.parquet")
         assert repr(found.to_pylist()) == repr(rows.to_pylist()), "batch after batch"
     resumed = StreamJoin.resume(run, STREAMS)
@@ -56,8 +58,11 @@ def test_merged_results_are_those_of_their_batches(run: Path) -> None:
 
 
 def test_others_read_either_folder(run: Path) -> None:
-    with duck() as db:
-        for folder, wanted in (("results", WANTED), ("compacted", read(of_batches(run, 0, 9)))):
+    with connect_duckdb() as db:
+        for folder, wanted in (
+            ("results", WANTED),
+            ("compacted", read_ids(list_batch_files(run, 0, 9))),
+        ):
             found = db.execute(f"SELECT a.id, b.id FROM '{run}/{folder}/*.parquet'").fetchall()
             assert describe_difference(Counter(found), wanted) == ""
             assert describe_difference(result_ids(pq.read_table(run / folder)), wanted) == ""
@@ -69,11 +74,11 @@ def test_names_of_merged_files_are_not_kept(run: Path) -> None:
     assert store.log.committed_batches() == [*range(12)]
     assert [kept.batch for kept in store.log.commits] == [9, 10, 11]
     rolled = sorted(run.glob("commits/checkpoint-*"))[-1].read_text()
-    assert not [name for name in of_batches(run, 0, 9) if Path(name).name in rolled]
+    assert not [name for name in list_batch_files(run, 0, 9) if Path(name).name in rolled]
 
 
 def rewritten(run: Path) -> dict[str, int]:
-    return {f: (run / "compacted" / f).stat().st_nlink for f in merged(run)}
+    return {f: (run / "compacted" / f).stat().st_nlink for f in list_merged(run)}
 
 
 @pytest.mark.parametrize("why", ["large", "other columns"])
@@ -93,7 +98,7 @@ def test_what_is_large_or_of_other_columns_is_linked(
         seals = {name: durable_files.checksum_file(store.published.new / name, False)}
         store.commit_batch(batch, snapshot, seals, [])
         store.log_events([])
-    assert merged(store.path) == [f"{n:06d}-0-0000cafe.parquet" for n in range(3)]
+    assert list_merged(store.path) == [f"{n:06d}-0-0000cafe.parquet" for n in range(3)]
     assert set(rewritten(store.path).values()) == {2}
     found = [
         pq.read_table(f)["batch"][0].as_py() for f in RunStore(store.path).results.result_files()
@@ -103,7 +108,7 @@ def test_what_is_large_or_of_other_columns_is_linked(
     assert not [*store.published.new.iterdir()]
     again = RunStore(store.path)
     again.remove_unnamed_files()
-    assert merged(store.path) == [f"{n:06d}-0-0000cafe.parquet" for n in range(3)]
+    assert list_merged(store.path) == [f"{n:06d}-0-0000cafe.parquet" for n in range(3)]
 
 
 def test_killed_at_any_step_of_merging_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
@@ -111,39 +116,39 @@ def test_killed_at_any_step_of_merging_nothing_is_lost_or_doubled(tmp_path: Path
 
     Resumed, it ends like an undisturbed one.
     """
-    streams = before(tmp_path / "before", 4)
-    wanted, done, step = expected(streams, ON), list[str](), 0
+    streams = kill_before_commit(tmp_path / "before", 4)
+    wanted, done, step = compute_expected(streams, ON), list[str](), 0
     while "commit" not in done[:step]:  # the commit after the roll-up
         folder = Path(shutil.copytree(tmp_path / "before", tmp_path / str(step)))
         with killed_at(step) as done, pytest.raises(Killed):
             StreamJoin.resume(folder, streams).awaitTermination()
         seen = [*folder.glob("compacted/*.parquet")]
         assert [f.name for f in seen] in ([], ["000000-000002.parquet"])
-        assert not seen or read([*map(str, seen)]) == read(of_batches(folder, 0, 3))
+        assert not seen or read_ids([*map(str, seen)]) == read_ids(list_batch_files(folder, 0, 3))
         last = RunStore(folder).log.committed_batches()[-1]
-        assert read(RunStore(folder).results.result_files(0, last)) == read(
-            of_batches(folder, 0, last)
+        assert read_ids(RunStore(folder).results.result_files(0, last)) == read_ids(
+            list_batch_files(folder, 0, last)
         )
         again = StreamJoin.resume(folder, streams, durability="process")
         assert again.awaitTermination()
         assert describe_difference(result_ids(again.results()), wanted) == ""
-        assert merged(folder) == ["000000-000002.parquet"]
-        assert describe_difference(read(of_batches(folder, 0, 6)), wanted) == ""
+        assert list_merged(folder) == ["000000-000002.parquet"]
+        assert describe_difference(read_ids(list_batch_files(folder, 0, 6)), wanted) == ""
         assert not [*folder.glob("staging/*")]
         step += 1
     assert step > 10 and {"write", "replace", "fsync", "mkdir"} < set(done)
 
 
 def test_a_roll_up_that_is_damaged_makes_the_same_files_again(run: Path) -> None:
-    before = {name: (run / "compacted" / name).read_bytes() for name in merged(run)}
+    before = {name: (run / "compacted" / name).read_bytes() for name in list_merged(run)}
     rolled = sorted(run.glob("commits/checkpoint-*"))
     rolled[-1].write_bytes(b"")
     store = RunStore(run)
     store.remove_unnamed_files()
-    assert merged(run) == sorted(before)[:2]
+    assert list_merged(run) == sorted(before)[:2]
     store.log_opening_events()
     store.checkpointer.write_checkpoint()
-    assert {name: (run / "compacted" / name).read_bytes() for name in merged(run)} == before
+    assert {name: (run / "compacted" / name).read_bytes() for name in list_merged(run)} == before
 
 
 def test_names_without_a_number_of_a_task_come_first() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from braid.stream_join import StreamJoin
 from fuzz.cases import Case, Stream, Tree
-from fuzz.grammar import columns_of, random_case, random_schemas, random_stream, write_tree
+from fuzz.grammar import list_columns, random_case, random_schemas, random_stream, write_tree
 from fuzz.outcomes import Answer, Ids
 from fuzz.routes import table_kernels, table_run, within_windows
 from fuzz.routes import timed as as_table
@@ -56,7 +56,7 @@ def on_all_columns(draw: random.Random, batches: int = 3) -> Case:
 def needed(case: Case) -> Case:
     """Return the case without columns that its condition does not read."""
     assert case.tree is not None
-    read = columns_of(case.tree)
+    read = list_columns(case.tree)
     streams = {}
     for alias, stream in case.streams.items():
         keep = [(n, name) for n, name in enumerate(stream.columns) if (alias, name) in read]
@@ -74,7 +74,7 @@ def with_stream(case: Case, alias: str, stream: Stream) -> Case:
     return replace(case, streams={**case.streams, alias: stream})
 
 
-def found(case: Case, run: Callable[[Case], Answer] = table_run) -> Ids:
+def run_case(case: Case, run: Callable[[Case], Answer] = table_run) -> Ids:
     """Return the results of a run, which must succeed."""
     answer = run(case)
     assert answer.kind == "rows", answer.sentence
@@ -101,7 +101,7 @@ def test_other_names_of_streams_change_nothing(draw: random.Random) -> None:
     assert case.tree is not None
     other = spelt(case, renamed(case.tree, names))
     other = replace(other, streams={names[a]: s for a, s in case.streams.items()})
-    assert found(other) == found(case)
+    assert run_case(other) == run_case(case)
 
 
 @FEW
@@ -109,7 +109,7 @@ def test_other_names_of_streams_change_nothing(draw: random.Random) -> None:
 def test_swapped_sides_swap_the_results(draw: random.Random) -> None:
     case = drawn(draw)
     other = replace(case, streams=dict(reversed(case.streams.items())))
-    assert Counter({key[::-1]: n for key, n in found(other).items()}) == found(case)
+    assert Counter({key[::-1]: n for key, n in run_case(other).items()}) == run_case(case)
 
 
 @FEW
@@ -119,9 +119,9 @@ def test_a_condition_and_true_and_its_double_negation_are_the_condition(
 ) -> None:
     case = drawn(draw)
     assert case.tree is not None
-    truth = found(case)
-    assert found(spelt(case, ["and", case.tree, ["lit", "true"]])) == truth
-    assert found(spelt(case, ["not", ["not", case.tree]]), table_kernels) == truth
+    truth = run_case(case)
+    assert run_case(spelt(case, ["and", case.tree, ["lit", "true"]])) == truth
+    assert run_case(spelt(case, ["not", ["not", case.tree]]), table_kernels) == truth
 
 
 NUMBERS = ("i", "l", "k", "f", "g", "m", "h")
@@ -159,7 +159,7 @@ def test_a_condition_is_its_three_parts_by_what_another_says(draw: random.Random
     parts: list[Tree] = [["and", c, q] for q in (p, ["not", p], ["is_null", p])]
     answers = [table_kernels(spelt(case, part)) for part in parts]
     assume(all(a.kind == "rows" for a in answers))
-    assert sum((a.rows for a in answers), Counter()) == found(case, table_kernels)
+    assert sum((a.rows for a in answers), Counter()) == run_case(case, table_kernels)
 
 
 @FEW
@@ -170,7 +170,7 @@ def test_batches_that_are_cut_otherwise_change_nothing(draw: random.Random) -> N
     for alias, stream in case.streams.items():
         batches = sorted(draw.randrange(5) for _ in stream.rows)
         other = with_stream(other, alias, replace(stream, batches=batches))
-    assert found(other) == found(case)
+    assert run_case(other) == run_case(case)
 
 
 @FEW
@@ -186,8 +186,8 @@ def test_rows_in_another_order_within_a_batch_change_nothing(draw: random.Random
         batches=[stream.batches[n] for n in order],
         times=[stream.times[n] for n in order],
     )
-    rows = found(with_stream(case, "b", moved))
-    assert Counter({(a, order[b]): n for (a, b), n in rows.items()}) == found(case)
+    rows = run_case(with_stream(case, "b", moved))
+    assert Counter({(a, order[b]): n for (a, b), n in rows.items()}) == run_case(case)
 
 
 @FEW
@@ -200,7 +200,7 @@ def test_another_column_changes_nothing(draw: random.Random) -> None:
         columns={"another": "string", **stream.columns, "last": "array<int>"},
         rows=[[draw.choice(("x", None)), *row, [1, None]] for row in stream.rows],
     )
-    assert found(with_stream(case, "a", wider)) == found(case)
+    assert run_case(with_stream(case, "a", wider)) == run_case(case)
 
 
 @FEW
@@ -208,7 +208,7 @@ def test_another_column_changes_nothing(draw: random.Random) -> None:
 def test_another_placement_changes_nothing(draw: random.Random) -> None:
     case = replace(drawn(draw), windows={"a": MINUTE + 5})
     names = [n for n, p in PLACEMENTS.items() if p.routing_key_source == "tuple" and _takes_two(p)]
-    assert found(replace(case, placement=draw.choice(names))) == found(case)
+    assert run_case(replace(case, placement=draw.choice(names))) == run_case(case)
 
 
 def _takes_two(placement: Any) -> bool:
@@ -226,7 +226,7 @@ def test_event_times_that_are_all_shifted_change_nothing(draw: random.Random, by
     streams = {
         a: replace(s, times=[t + by for t in s.times or ()]) for a, s in case.streams.items()
     }
-    assert found(replace(case, streams=streams)) == found(case)
+    assert run_case(replace(case, streams=streams)) == run_case(case)
 
 
 @FEW
@@ -237,9 +237,9 @@ def test_rows_that_are_doubled_on_one_side_double_the_results(draw: random.Rando
     count = len(stream.rows)
     twice = replace(stream, rows=stream.rows * 2, batches=stream.batches * 2)
     rows: Ids = Counter()
-    for (a, b), n in found(with_stream(case, "a", twice)).items():
+    for (a, b), n in run_case(with_stream(case, "a", twice)).items():
         rows[a % count, b] += n
-    assert rows == Counter({key: 2 * n for key, n in found(case).items()})
+    assert rows == Counter({key: 2 * n for key, n in run_case(case).items()})
 
 
 @FEW
@@ -250,14 +250,14 @@ def test_a_shorter_window_finds_what_its_filter_leaves_of_a_longer_one(
     case = drawn(draw)
     longer = replace(case, windows={"a": 3 * MINUTE, "b": 2 * MINUTE})
     shorter = replace(case, windows={"a": draw.choice((1, 3, MINUTE, 2 * MINUTE)), "b": MINUTE})
-    assert found(shorter) == within_windows(shorter, found(longer))
+    assert run_case(shorter) == within_windows(shorter, run_case(longer))
 
 
 @FEW
 @given(DRAWN)
 def test_a_run_that_is_killed_and_resumed_finds_the_same(draw: random.Random) -> None:
     case = replace(drawn(draw, batches=4), windows={"b": MINUTE})
-    assert found(case, resumed) == found(case)
+    assert run_case(case, resumed) == run_case(case)
 
 
 def resumed(case: Case) -> Answer:

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from braid.core.horizon import close_reach, find_horizons, find_late_limit
 from braid.core.stream_clocks import StreamClock, TimeSpread, advance_clock
-from duck import duck
+from duck import connect_duckdb
 from hypothesis import given
 from hypothesis import strategies as st
 from models import clocks
@@ -49,7 +49,7 @@ def draw_tuples(draw: random.Random, streams: int, batches: int, rate: int) -> l
 def join_by_sql(tuples: list[Tuple], how: str, window: int | None) -> Counter[Any]:
     near = "" if window is None else f" AND abs(a.t - b.t) < {window}"
     ids = "a.id" if how in ("semi", "anti") else "a.id, b.id"
-    with duck() as db:
+    with connect_duckdb() as db:
         for stream, name in enumerate("ab"):
             rows = [[t.id, t.time, *t.values.values()] for t in tuples if t.stream == stream]
             frame = pd.DataFrame(rows, columns=["id", "t", "k", "x"], dtype="Int64")

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from words import PAGES, ROOT, Words, check_subject, folder_of, measure_pages, measure_words
+from words import PAGES, ROOT, Words, check_subject, find_folder, measure_pages, measure_words
 
 LIMITS = tomllib.loads((Path(__file__).parent / "names_ratchet.toml").read_text())
 
@@ -40,7 +40,7 @@ def test_every_rule_has_a_limit() -> None:
 def test_docstrings_that_break_a_rule_only_become_fewer(folder: str) -> None:
     words, most = measured(), LIMITS["prose"].get(folder, LIMITS["prose"]["new folder"])
     broken = [
-        f for f in words.findings if f.rule.startswith("prose") and folder_of(f.path) == folder
+        f for f in words.findings if f.rule.startswith("prose") and find_folder(f.path) == folder
     ]
     assert words.prose_share(folder) <= most, "\n".join(map(str, broken))
 

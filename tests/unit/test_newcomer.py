@@ -14,7 +14,7 @@ from braid_lab.diffusion import experiments as diffusion_experiments
 from braid_lab.launches.launching import make_placement
 from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.theta.panel import ThetaPanel
-from placement_checks import check_placement, examples
+from placement_checks import check_placement, list_examples
 from unit.scripted import MIGRATION
 
 FILE = """
@@ -70,7 +70,7 @@ def written(tmp_path, monkeypatch):
 
 def test_a_new_placement_is_in_the_generic_checks(written):
     kind = written(SOUND)
-    assert "Newcomer(hosts=4)" in examples()
+    assert "Newcomer(hosts=4)" in list_examples()
     check_placement(kind)
 
 

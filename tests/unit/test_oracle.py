@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from oracle import Ids, describe_difference, expected, tables
+from oracle import Ids, compute_expected, describe_difference, make_tables
 
 Row = dict[str, Any]
 CASES: list[tuple[str, str, dict[str, int], Callable[..., Any]]] = [
@@ -67,10 +67,10 @@ def brute(
 def test_duckdb_agrees_with_loops(
     aliases: str, on: str, windows: dict[str, int], holds: Callable[..., Any]
 ) -> None:
-    streams = tables(aliases, 25 if len(aliases) > 2 else 80, seed=4)
+    streams = make_tables(aliases, 25 if len(aliases) > 2 else 80, seed=4)
     want = brute(streams, on, windows, holds)
     assert want
-    assert describe_difference(expected(streams, on, windows), want) == ""
+    assert describe_difference(compute_expected(streams, on, windows), want) == ""
 
 
 def test_a_difference_is_told() -> None:

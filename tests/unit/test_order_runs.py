@@ -12,11 +12,11 @@ import pytest
 from braid import Centralized, Shed, StaticGrid
 from braid.condition.access_paths import OrderSearch
 from braid.stream_join import StreamJoin
-from oracle import PLACEMENTS, expected, result_ids, tables
+from oracle import PLACEMENTS, compute_expected, make_tables, result_ids
 
 BATCHES = 12
-STREAMS = tables("ab", {"a": 300, "b": 400}, seed=3, batches=BATCHES)
-THREE = tables("abc", 90, seed=4, batches=4)
+STREAMS = make_tables("ab", {"a": 300, "b": 400}, seed=3, batches=BATCHES)
+THREE = make_tables("abc", 90, seed=4, batches=4)
 TWO = {
     name: placement
     for name, placement in PLACEMENTS.items()
@@ -42,7 +42,7 @@ def run_join(join: StreamJoin, folder: Path) -> Counter[tuple[int, ...]]:
 def test_every_placement_finds_what_duckdb_finds(on: str, name: str, tmp_path: Path) -> None:
     join = StreamJoin(STREAMS, on, TWO[name], check=True)
     assert isinstance(join.predicate.next_step(frozenset({0}), 1).access_path, OrderSearch)
-    assert run_join(join, tmp_path) == expected(STREAMS, on)
+    assert run_join(join, tmp_path) == compute_expected(STREAMS, on)
 
 
 @pytest.mark.parametrize("on", CONDITIONS[:3])
@@ -51,7 +51,7 @@ def test_windows_and_ranges_find_what_duckdb_finds(on: str, tmp_path: Path) -> N
     join = StreamJoin(
         STREAMS, on, StaticGrid(4), {a: f"{w} seconds" for a, w in windows.items()}, "ts"
     )
-    assert run_join(join, tmp_path) == expected(STREAMS, on, windows)
+    assert run_join(join, tmp_path) == compute_expected(STREAMS, on, windows)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_windows_and_ranges_find_what_duckdb_finds(on: str, tmp_path: Path) -> N
     ],
 )
 def test_hops_of_three_streams_find_what_duckdb_finds(on: str, tmp_path: Path) -> None:
-    assert run_join(StreamJoin(THREE, on, Centralized()), tmp_path) == expected(THREE, on)
+    assert run_join(StreamJoin(THREE, on, Centralized()), tmp_path) == compute_expected(THREE, on)
 
 
 def test_a_run_that_sheds_load_samples_the_same_pairs(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_run_that_sheds_load_samples_the_same_pairs(tmp_path: Path) -> None:
         "ts",
         shed=Shed(fraction=0.5),
     )
-    full, shed = expected(STREAMS, on, {"a": 90, "b": 150}), run_join(join, tmp_path)
+    full, shed = compute_expected(STREAMS, on, {"a": 90, "b": 150}), run_join(join, tmp_path)
     assert set(shed) < set(full) and max(shed.values()) == 1
     assert len(shed) > len(full) / 4
 
@@ -101,7 +101,7 @@ def test_conditions_that_mean_the_same_compare_as_many_pairs(on: str, tmp_path: 
         compared.append(int(run.metrics(by="batch")["compared_pairs"].sum()))
     if "a.f = a.f" not in on and "a.k" not in on:  # both drop rows with NULL
         assert results[0] == results[1]
-    assert results[1] == expected(STREAMS, on)
+    assert results[1] == compute_expected(STREAMS, on)
     assert compared[1] <= 3 * compared[0]
 
 

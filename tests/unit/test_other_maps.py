@@ -18,7 +18,7 @@ from braid_lab.hotkeys.experiments import SkewSetting, run_skewed_join
 from braid_lab.hypercube.experiments import ChainSetting, run_chain_join
 from braid_lab.shedding import runs as shedding_runs
 from braid_widgets.cockpit.page import recorded_page
-from unit.scripted import rows
+from unit.scripted import list_rows
 
 
 def frames(events: list[Any], name: str) -> list[Any]:
@@ -42,7 +42,7 @@ def test_shares_and_results_of_a_shed_batch_are_those_of_the_events(shed: list[A
         strict=True,
     )
     for plan, counted, commit, view in told:
-        assert [(i[0], i[1], i[2]) for i in rows(view["items"])] == [i[:3] for i in plan.items]
+        assert [(i[0], i[1], i[2]) for i in list_rows(view["items"])] == [i[:3] for i in plan.items]
         pairs = sum(i.pairs for i in plan.items)
         if not pairs:
             assert (view["work"], view["recall"]) == (1, 1)
@@ -55,7 +55,7 @@ def test_shares_and_results_of_a_shed_batch_are_those_of_the_events(shed: list[A
             sum(i.pairs * i.shares[0] * i.expected_matches for i in plan.items) / worth, abs=1e-3
         )
         assert view["work"] <= view["recall"] + 1e-3 or not view["is_learned"]
-        for bar, item in zip(rows(view["items"]), plan.items, strict=True):
+        for bar, item in zip(list_rows(view["items"]), plan.items, strict=True):
             assert bar[3:] == pytest.approx(
                 (item.pairs, 1000 * item.expected_matches, item.shares[0]), rel=1e-3, abs=1e-3
             )
@@ -102,7 +102,7 @@ def test_frequent_values_and_their_hosts_are_those_of_the_events(skewed: list[An
     for view, commit in zip(frames(skewed, "hotkeys"), commits, strict=True):
         due = [e for e in changes if e.batch <= commit.batch][-1:]
         spread = due[0].spread if due else ()
-        assert {v: set(hosts) for v, _, hosts in rows(view["values"])} == {
+        assert {v: set(hosts) for v, _, hosts in list_rows(view["values"])} == {
             v.value: set(v.hosts) for v in spread
         }
         assert view["values"]["share"] == pytest.approx([v.share for v in spread], abs=1e-4)
@@ -123,8 +123,8 @@ def test_a_row_is_stored_on_the_cells_along_what_its_stream_lacks(cube: list[Any
     plans = of_kind(cube, BatchPlanned)
     assert len(of_kind(cube, SharesChosen)) >= 2
     for view, plan in zip(frames(cube, "hypercube"), plans, strict=True):
-        cells = rows(view["cells"])
-        dimensions = rows(view["dimensions"])
+        cells = list_rows(view["cells"])
+        dimensions = list_rows(view["dimensions"])
         parts: dict[int, set[frozenset[int]]] = {0: set(), 1: set(), 2: set()}
         for host, own in cells:
             for stream, sets in parts.items():
@@ -145,6 +145,6 @@ def test_rows_and_copies_of_a_hypercube_are_those_of_the_events(cube: list[Any])
         due = [e for e in changes if e.batch <= commit.batch][-1]
         assert view["copies"] == pytest.approx(due.copies, abs=0.01)
         assert view["before"] == list(due.previous_shares)
-        assert [d[1] for d in rows(view["dimensions"])] == list(due.shares)
+        assert [d[1] for d in list_rows(view["dimensions"])] == list(due.shares)
         assert view["stored"] == [h.stored_tuples for h in commit.host_metrics]
         assert view["rows"] == list(commit.live_tuples)

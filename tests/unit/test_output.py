@@ -25,7 +25,7 @@ def output(folder: Path) -> PublishedResults:
     return PublishedResults(LocalMedium(folder, "process"))
 
 
-def made(folder: Path) -> PublishedResults:
+def make_output(folder: Path) -> PublishedResults:
     folder.mkdir()
     out = output(folder)
     out.make_folders()
@@ -78,7 +78,7 @@ def upto(batch: int) -> list[str]:
 
 
 def test_each_committed_file_is_seen_once_and_others_are_not(tmp_path: Path) -> None:
-    out = made(tmp_path / "run")
+    out = make_output(tmp_path / "run")
     for batch in range(35):
         names = written(out, batch)
         (out.new / f"{batch:06d}-9-0000dead.parquet").touch()
@@ -88,7 +88,7 @@ def test_each_committed_file_is_seen_once_and_others_are_not(tmp_path: Path) -> 
 
 def test_a_batch_that_another_driver_has_published_is_seen_once(tmp_path: Path) -> None:
     """The driver that committed it continues after another one has recovered the folder."""
-    out = made(tmp_path / "run")
+    out = make_output(tmp_path / "run")
     for batch in range(3):
         out.publish_batch(batch, written(out, batch))
     names = written(out, 3)
@@ -99,14 +99,14 @@ def test_a_batch_that_another_driver_has_published_is_seen_once(tmp_path: Path) 
 
 
 def test_a_committed_file_that_is_nowhere_is_not_published(tmp_path: Path) -> None:
-    out = made(tmp_path / "run")
+    out = make_output(tmp_path / "run")
     with pytest.raises(FileNotFoundError):
         out.publish_batch(0, ["000000-0-0000dead.parquet"])
 
 
 def test_the_log_stays_in_proportion(tmp_path: Path) -> None:
     """Total bytes written and bytes present, as the run grows from 100 batches to 450."""
-    out, written_bytes, real = made(tmp_path / "run"), [0], SparkSinkLog._put_entry
+    out, written_bytes, real = make_output(tmp_path / "run"), [0], SparkSinkLog._put_entry
 
     def put(log: SparkSinkLog, file: Path, lines: list[str]) -> None:
         real(log, file, lines)
@@ -136,7 +136,7 @@ def test_files_of_later_batches_have_later_times(tmp_path: Path) -> None:
     """Spark's file source orders files by their times; a clock that stands still must not mix
     batches.
     """
-    out = made(tmp_path / "run")
+    out = make_output(tmp_path / "run")
     for batch in range(12):
         out.publish_batch(batch, written(out, batch))
     lines = [json.loads(s) for s in (out.sink_log.folder / "9.compact").read_text().split("\n")[1:]]
@@ -175,7 +175,7 @@ def other(out: PublishedResults) -> None:
 def test_of_merged_batches_names_are_looked_at_only_where_something_is_amiss(
     tmp_path: Path,
 ) -> None:
-    out, asked = made(tmp_path / "run"), list[int]()
+    out, asked = make_output(tmp_path / "run"), list[int]()
     for batch in range(450):
         out.publish_batch(batch, written(out, batch))
     sizes = [sum(map(len, BATCHES[n : n + 84])) for n in range(0, 420, 84)]
@@ -224,7 +224,7 @@ def test_a_crash_at_any_step_of_publishing_is_made_good(
     other.
     """
     for steps in range(20):
-        out = made(tmp_path / f"{steps}")
+        out = make_output(tmp_path / f"{steps}")
         for earlier in range(batch):
             out.publish_batch(earlier, written(out, earlier))
         names = written(out, batch)
@@ -251,7 +251,7 @@ def test_a_crash_at_any_step_of_publishing_is_made_good(
 
 def test_what_no_batch_names_is_removed(tmp_path: Path) -> None:
     """Tasks of an uncommitted batch left a file, and a killed rename of the log another."""
-    out = made(tmp_path / "run")
+    out = make_output(tmp_path / "run")
     out.publish_batch(0, [])
     out.publish_batch(1, written(out, 1))
     written(out, 2)
@@ -265,7 +265,7 @@ def test_what_no_batch_names_is_removed(tmp_path: Path) -> None:
 
 def test_what_is_written_late_removes_nothing_later(tmp_path: Path) -> None:
     """A driver slept before it logged a batch with which all lines are written."""
-    out = made(tmp_path / "run")
+    out = make_output(tmp_path / "run")
     for batch in range(13):
         out.publish_batch(batch, written(out, batch))
     before = {f.name: f.read_bytes() for f in out.sink_log.folder.iterdir()}
@@ -274,7 +274,7 @@ def test_what_is_written_late_removes_nothing_later(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_moved_is_named_anew(tmp_path: Path) -> None:
-    out = made(tmp_path / "run")
+    out = make_output(tmp_path / "run")
     for batch in range(13):
         out.publish_batch(batch, written(out, batch))
     (tmp_path / "run").rename(tmp_path / "elsewhere")
@@ -302,7 +302,7 @@ DAMAGES = (cut, other_file, no_time)
 @pytest.mark.parametrize("way", DAMAGES)
 def test_batches_are_not_dropped_by_a_log_that_is_damaged(tmp_path: Path, way: Any) -> None:
     """One sentence reports it, nothing changes, and the resumed run repairs the log."""
-    out = made(tmp_path / "run")
+    out = make_output(tmp_path / "run")
     for batch in range(25):
         out.publish_batch(batch, written(out, batch))
     file = out.sink_log.folder / "19.compact"
@@ -328,7 +328,7 @@ def test_of_the_log_the_last_line_is_whole_when_a_run_goes_on(
     tmp_path: Path, way: Any, batches: int
 ) -> None:
     """It has the time after which the files of the next batch are dated."""
-    out = made(tmp_path / "run")
+    out = make_output(tmp_path / "run")
     for batch in range(batches):
         out.publish_batch(batch, written(out, batch))
     file = max(out.sink_log.folder.iterdir(), key=lambda f: int(f.stem))
@@ -349,7 +349,7 @@ def test_of_the_log_the_last_line_is_whole_when_a_run_goes_on(
 @pytest.mark.parametrize("way", DAMAGES)
 def test_lines_that_are_written_again_are_whole(tmp_path: Path, way: Any) -> None:
     """A damaged line is not copied, and the others keep the sizes of their files."""
-    out = made(tmp_path / "run")
+    out = make_output(tmp_path / "run")
     for batch in range(19):
         out.publish_batch(batch, written(out, batch))
     file, sizes = out.sink_log.folder / "9.compact", out.sink_log.logged_sizes()

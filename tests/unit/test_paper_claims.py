@@ -91,15 +91,17 @@ def test_each_claim_about_the_rivals_of_the_ring_can_fail(
 
 
 def test_state_that_does_not_grow_breaks_the_claim_of_15_1() -> None:
-    def kept(left: list[float]) -> pd.DataFrame:
+    def make_states(left: list[float]) -> pd.DataFrame:
         rows = [(n, 10.0, 0, 5.0, x, 30.0) for n, x in zip((4, 8), left, strict=True)]
         names = ["nodes", "segment", "seed", "live_modelled", "left_modelled", "formula_modelled"]
         return pd.DataFrame(rows, columns=names)
 
-    assert scheme_comparison.atr_state_growth_claim(kept([10.0, 20.0])).holds == "under reading"
-    assert scheme_comparison.atr_state_growth_claim(kept([10.0, 12.0])).holds == "no"
-    assert scheme_comparison.atr_memory_formula_claim(kept([10.0, 20.0])).holds == "no"
-    assert scheme_comparison.atr_memory_formula_claim(kept([25.0, 30.0])).holds == "yes"
+    assert (
+        scheme_comparison.atr_state_growth_claim(make_states([10.0, 20.0])).holds == "under reading"
+    )
+    assert scheme_comparison.atr_state_growth_claim(make_states([10.0, 12.0])).holds == "no"
+    assert scheme_comparison.atr_memory_formula_claim(make_states([10.0, 20.0])).holds == "no"
+    assert scheme_comparison.atr_memory_formula_claim(make_states([25.0, 30.0])).holds == "yes"
 
 
 def test_more_nodes_that_process_less_at_once_break_the_claim_of_16_3() -> None:

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from placement_checks import (
     SWING,
     Cluster,
-    arrivals,
     check_answers,
     check_meetings,
     check_releases,
     check_start,
-    examples,
-    named,
+    describe_placement,
+    draw_arrivals,
+    list_examples,
 )
 
-PLACEMENTS = examples()
+PLACEMENTS = list_examples()
 MANY_STREAMS = [p for p in PLACEMENTS.values() if p.supports_streams(3)]
 TWO_STREAMS = [p for p in PLACEMENTS.values() if not p.supports_streams(3)]
 
@@ -35,7 +35,9 @@ WHOLE = [
 ]
 
 OF_PAIRS = [p for p in PLACEMENTS.values() if p.supports_streams(2)]
-every_placement = pytest.mark.parametrize("placement", OF_PAIRS, ids=map(named, OF_PAIRS))
+every_placement = pytest.mark.parametrize(
+    "placement", OF_PAIRS, ids=map(describe_placement, OF_PAIRS)
+)
 
 burst = st.sampled_from([(0, 0), (3, 0), (0, 3), (2, 2), (9, 0), (0, 9), (30, 1), (1, 30)])
 
@@ -47,7 +49,7 @@ def test_every_pair_meets_exactly_once(placement, counts, draw):
     check_meetings(placement, counts, draw)
 
 
-@pytest.mark.parametrize("placement", MANY_STREAMS, ids=map(named, MANY_STREAMS))
+@pytest.mark.parametrize("placement", MANY_STREAMS, ids=map(describe_placement, MANY_STREAMS))
 @given(
     counts=st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=5),
     draw=st.randoms(use_true_random=False),
@@ -66,7 +68,7 @@ def test_swinging_streams_with_migrations(placement):
         assert cluster.settled, "no tuple arrived in the middle of a migration"
 
 
-@pytest.mark.parametrize("placement", WHOLE, ids=map(named, WHOLE))
+@pytest.mark.parametrize("placement", WHOLE, ids=map(describe_placement, WHOLE))
 def test_an_as_of_join_releases_each_tuple_once_beside_all_its_partners(placement):
     check_releases(placement, SWING, random.Random(11))
 
@@ -94,14 +96,14 @@ def test_the_controller_counts_every_tuple_once_though_blocks_are_merged():
     """
     placement = AdaptiveGrid(1)
     cluster = Cluster(placement, 2)
-    for batch in arrivals([(3, 2)] * 30, placement.key_space_size, random.Random(0)):
+    for batch in draw_arrivals([(3, 2)] * 30, placement.key_space_size, random.Random(0)):
         before = list(cluster.now.received)
         cluster.run(batch)
         r, s, dr, ds = cluster.state.groups[0].tuple_counts
         assert [r + dr, s + ds] == before
 
 
-@pytest.mark.parametrize("placement", TWO_STREAMS, ids=map(named, TWO_STREAMS))
+@pytest.mark.parametrize("placement", TWO_STREAMS, ids=map(describe_placement, TWO_STREAMS))
 def test_two_stream_placements_refuse_three(placement):
     with pytest.raises(ValueError, match="two streams.* got 3$"):
         placement.initial_state(3)

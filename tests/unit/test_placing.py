@@ -19,7 +19,7 @@ from braid.simulation.placement_comparison import (
 )
 from braid.sources.arrow_streams import ArrowStreams
 from braid.stream_join import StreamJoin
-from oracle import describe_difference, expected, result_ids, tables
+from oracle import compute_expected, describe_difference, make_tables, result_ids
 
 NONE = (None, None)
 
@@ -92,14 +92,14 @@ def test_equalities_on_different_columns_take_a_hypercube_on_several_machines(
 def test_a_chain_is_joined_by_the_hypercube_that_is_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    streams, on = tables("abc", 60, seed=92, batches=3), "a.k = b.k AND b.n = c.n"
+    streams, on = make_tables("abc", 60, seed=92, batches=3), "a.k = b.k AND b.n = c.n"
     monkeypatch.setattr("braid.sources.arrow_streams.available_cores", lambda: 4)
     monkeypatch.setattr(ArrowStreams, "has_remote_hosts", lambda source: True)
     join = StreamJoin(streams, on, check=True)
     assert join.placement == HyperCube(4, ((0, 1), (1, 2)))
     run = join.start(tmp_path, batches="batch")
     run.awaitTermination()
-    assert describe_difference(result_ids(run.results()), expected(streams, on)) == ""
+    assert describe_difference(result_ids(run.results()), compute_expected(streams, on)) == ""
 
 
 @pytest.mark.parametrize("streams", [2, 3, 5])
@@ -116,7 +116,7 @@ def test_there_is_one_for_every_join(streams: int, hosts: int, equality: bool) -
 def test_a_join_without_a_placement_says_why_and_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    streams, on = tables("ab", 150, seed=91, batches=4), "a.k = b.k AND a.n < b.n"
+    streams, on = make_tables("ab", 150, seed=91, batches=4), "a.k = b.k AND a.n < b.n"
     monkeypatch.setattr("braid.sources.arrow_streams.available_cores", lambda: 3)
     monkeypatch.setattr(ArrowStreams, "has_remote_hosts", lambda source: True)
     monkeypatch.setattr(ArrowStreams, "most_frequent_share", lambda source, predicate: 0.0)
@@ -126,7 +126,7 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
     assert len(why) == 1 and why[0].startswith("HotKeys for 2 streams, 3 hosts")
     run = join.start(tmp_path, batches="batch")
     run.awaitTermination()
-    assert describe_difference(result_ids(run.results()), expected(streams, on)) == ""
+    assert describe_difference(result_ids(run.results()), compute_expected(streams, on)) == ""
     monkeypatch.setattr("braid.sources.arrow_streams.available_cores", lambda: 2)
     for start in (
         lambda: StreamJoin(streams, on, check=True).start(tmp_path),

@@ -32,7 +32,7 @@ from braid.papers.baselines.hash_partition import HashPartition
 from braid.storage.block_files import read_parquet
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
-from oracle import PLACEMENTS, expected, result_ids, tables
+from oracle import PLACEMENTS, compute_expected, make_tables, result_ids
 from shared_kind_runs import run_random_queries
 
 EQUAL = "a.k = b.k"
@@ -77,7 +77,7 @@ def _run(
 ) -> tuple[Counter[Any], list[Any], list[Any]]:
     """Return the results, the plans, and what each host has done in each batch."""
     rows = ROWS.get(on, dict.fromkeys("ab", 60))
-    streams = tables("".join(rows), rows, 4)
+    streams = make_tables("".join(rows), rows, 4)
     waits = windows and {alias: f"{w} seconds" for alias, w in windows.items()}
     join = StreamJoin(streams, on, placement, waits, time="ts", check=True, **more)
     run = join.start(folder, batches="batch")
@@ -88,7 +88,7 @@ def _run(
     how = more.get("how", "inner")
     ids = Counter(map(str, run.results().to_pylist())) if how != "inner" else Counter()
     if how == "inner":
-        assert (found := result_ids(run.results())) == expected(streams, on, windows)
+        assert (found := result_ids(run.results())) == compute_expected(streams, on, windows)
         ids = Counter(map(str, found.elements()))
     return ids, [e for e in events if isinstance(e, BatchPlanned)], work
 

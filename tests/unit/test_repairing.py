@@ -26,11 +26,11 @@ from merged_runs import (
     STREAMS,
     WANTED,
     Killed,
-    add,
-    log_of,
-    merged,
-    of_batches,
-    read,
+    add_batch,
+    list_batch_files,
+    list_merged,
+    read_ids,
+    read_sink_log,
 )
 from oracle import Ids, describe_difference, result_ids
 
@@ -40,9 +40,9 @@ pytestmark = pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("gone", ["compacted", "results"])
 def test_damage_in_merged_results_is_found(run: Path, gone: str) -> None:
     file = (
-        run / "compacted" / merged(run)[1]
+        run / "compacted" / list_merged(run)[1]
         if gone == "compacted"
-        else Path(of_batches(run, 3, 6)[0])
+        else Path(list_batch_files(run, 3, 6)[0])
     )
     body = bytearray(file.read_bytes())
     body[len(body) // 3] ^= 1
@@ -50,8 +50,10 @@ def test_damage_in_merged_results_is_found(run: Path, gone: str) -> None:
     assert str(file) in check_run(run)[0][0] and "is damaged" in check_run(run)[0][0]
     file.unlink()
     if gone == "results":
-        (run / "compacted" / merged(run)[1]).unlink()
-    sentence = f"{file} is missing" if gone == "compacted" else f"{merged(run)[0][:3]}.* is missing"
+        (run / "compacted" / list_merged(run)[1]).unlink()
+    sentence = (
+        f"{file} is missing" if gone == "compacted" else f"{list_merged(run)[0][:3]}.* is missing"
+    )
     with pytest.raises(DamagedRunError, match=sentence):
         StreamJoin.resume(run, STREAMS)
 
@@ -61,7 +63,7 @@ def test_a_file_that_is_lost_has_its_rows_in_merged(
     run: Path, lost: slice, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The run continues, a repair restores the file, and Spark's log has its size."""
-    files = of_batches(run, 3, 6)
+    files = list_batch_files(run, 3, 6)
     rows = [result_ids(pq.read_table(file)) for file in files]
     gone = [Path(file) for file in files[lost]]
     for file in gone:
@@ -75,7 +77,7 @@ def test_a_file_that_is_lost_has_its_rows_in_merged(
         f"results lacks {len(gone)} files of the batches 3 to 5, as {gone[0].name}; compacted/ has"
     )
     assert [told in message for message in caplog.messages] == [True]
-    assert log_of(run) == sorted(f.name for f in [*run.glob("results/*.parquet"), *gone])
+    assert read_sink_log(run) == sorted(f.name for f in [*run.glob("results/*.parquet"), *gone])
     with pytest.raises(
         DamagedRunError, match=f"{gone[0].name} is missing; compacted/ has its rows, and `br"
     ):
@@ -90,7 +92,7 @@ def test_a_file_that_is_lost_has_its_rows_in_merged(
         ours = [k for k, file in enumerate(files) if int(Path(file).name[:6]) == batch]
         wanted = sum((rows[k] for k in ours), Ids())
         found = RunStore(run).results.result_files(batch, batch + 1, merged=False)
-        assert found == [files[k] for k in ours] and read(found) == wanted
+        assert found == [files[k] for k in ours] and read_ids(found) == wanted
     sizes = {f.name: f.stat().st_size for f in run.glob("results/*.parquet")}
     for log in run.glob("results/_spark_metadata/[0-9]*"):
         for line in map(json.loads, spark_sink_log._read_lines(log)):
@@ -109,11 +111,11 @@ def test_a_file_that_is_linked_comes_back(run: Path, monkeypatch: pytest.MonkeyP
     store.remove_unnamed_files()
     store.log_opening_events()
     store.checkpointer.write_checkpoint()
-    file = Path(of_batches(run, 6, 9)[1])
+    file = Path(list_batch_files(run, 6, 9)[1])
     body, batch = file.read_bytes(), int(file.name[:6])
-    rows = read(of_batches(run, batch, batch + 1))
+    rows = read_ids(list_batch_files(run, batch, batch + 1))
     file.unlink()
-    assert read(RunStore(run).results.result_files(batch, batch + 1, merged=False)) == rows
+    assert read_ids(RunStore(run).results.result_files(batch, batch + 1, merged=False)) == rows
     assert describe_difference(result_ids(StreamJoin.resume(run, STREAMS).results()), WANTED) == ""
     assert repair_run(run) == [f"results/{file.name}, from compacted/, where it is too"]
     assert file.read_bytes() == body and check_run(run)[0] == []
@@ -121,7 +123,7 @@ def test_a_file_that_is_linked_comes_back(run: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_file_that_is_lost_while_results_are_read_is_named(run: Path) -> None:
     store = RunStore(run)
-    file = Path(of_batches(run, 3, 6)[0])
+    file = Path(list_batch_files(run, 3, 6)[0])
     batch = int(file.name[:6])
     assert str(file) in store.results.result_files(batch, batch + 1, merged=False)
     file.unlink()
@@ -136,7 +138,7 @@ def test_a_file_that_goes_while_it_is_looked_at_is_named(
 ) -> None:
     """Another process may drop results at that moment."""
     store, real = RunStore(run), CommittedResults.check_published_file
-    file = Path(of_batches(run, 3, 6)[0])
+    file = Path(list_batch_files(run, 3, 6)[0])
     batch = int(file.name[:6])
 
     def going(results: CommittedResults, name: str, deep: bool = False) -> None:
@@ -165,7 +167,7 @@ def test_a_repair_that_is_killed_has_told_sizes_first(
 
     A damaged line of the log names no file, and stops no repair.
     """
-    file = Path(of_batches(run, 3, 6)[1])
+    file = Path(list_batch_files(run, 3, 6)[1])
     file.unlink()
     compact = run / "results" / "_spark_metadata" / "9.compact"
     compact.write_text(compact.read_text() + '\n{"path":')
@@ -199,7 +201,7 @@ def damage(compact: Path, number: int) -> None:
 
 def test_a_damaged_line_of_sparks_log_is_told_and_repaired(run: Path) -> None:
     """The other lines keep the sizes of their files."""
-    compact, file = run / "results/_spark_metadata/9.compact", Path(of_batches(run, 3, 6)[1])
+    compact, file = run / "results/_spark_metadata/9.compact", Path(list_batch_files(run, 3, 6)[1])
     before = compact.read_text()
     damage(compact, 2)
     (fault,) = check_run(run)[0]
@@ -212,10 +214,10 @@ def test_a_damaged_line_of_sparks_log_is_told_and_repaired(run: Path) -> None:
     file.write_bytes(body)
     (made,) = repair_run(run)
     assert made.startswith("results/_spark_metadata/9.compact, from the names of the files in resu")
-    assert check_run(run)[0] == [] and log_of(run) == [
+    assert check_run(run)[0] == [] and read_sink_log(run) == [
         f.name for f in sorted(run.glob("results/*.p*"))
     ]
-    assert sizes_of(compact.read_text()) == sizes_of(before)
+    assert read_sizes(compact.read_text()) == read_sizes(before)
 
 
 def test_sparks_log_is_read_once_however_many_files_are_wrong(
@@ -228,7 +230,7 @@ def test_sparks_log_is_read_once_however_many_files_are_wrong(
         "_read_logged_entries",
         lambda log: reads.append(1) or real(log),
     )
-    wrong = of_batches(run, 0, 9)
+    wrong = list_batch_files(run, 0, 9)
     for file in wrong:
         pq.write_table(pa.concat_tables([pq.read_table(file)] * 9), file, write_page_checksum=True)
     assert len(check_run(run)[0]) == len(wrong) > 5 and len(reads) == 1
@@ -239,7 +241,7 @@ def test_sparks_log_is_read_once_however_many_files_are_wrong(
     assert store.published.sink_log.logged_sizes()[name] == size != before and len(reads) == 3
 
 
-def sizes_of(log: str) -> dict[str, int]:
+def read_sizes(log: str) -> dict[str, int]:
     return {Path(each["path"]).name: each["size"] for each in map(json.loads, log.split("\n")[1:])}
 
 
@@ -248,7 +250,7 @@ def test_a_log_that_is_written_anew_names_no_foreign_file(run: Path, same_name: 
     """The foreign file replaces a result, with the name and size of an intact line."""
     damage(run / "results/_spark_metadata/9.compact", 2)
     (run / "results/_spark_metadata/10").unlink()
-    file = Path(of_batches(run, 3, 6)[1])
+    file = Path(list_batch_files(run, 3, 6)[1])
     batch, size, rows = int(file.name[:6]), file.stat().st_size, pq.read_table(file)
     other = file if same_name else file.with_name(f"{file.name[:9]}0badcafe.parquet")
     file.unlink()
@@ -274,15 +276,17 @@ def test_a_damaged_line_of_sparks_log_ends_no_run(
     store.create_run({})
     store.log_opening_events()
     for batch in range(22):
-        add(store, batch)
+        add_batch(store, batch)
         if batch == 12:
             damage(store.published.sink_log.folder / "9.compact", 4)
             store.checkpointer.keep = keep
     assert [("9.compact is damaged" in m, "done now" in m) for m in caplog.messages] == [(1, 1)]
     assert (store.log.first_retained_batch > 12) == (keep is not None)
-    assert log_of(store.path) == [f.name for f in sorted(store.published.results.glob("*.parquet"))]
+    assert read_sink_log(store.path) == [
+        f.name for f in sorted(store.published.results.glob("*.parquet"))
+    ]
     assert (
-        len(log_of(store.path)) == 22 - store.log.first_retained_batch
+        len(read_sink_log(store.path)) == 22 - store.log.first_retained_batch
         and not store.published.sink_log.damaged_files()
     )
 
@@ -294,7 +298,7 @@ def test_a_foreign_file_is_taken_for_no_result(run: Path, same_name: bool) -> No
     A reader of that batch gets an error, and a repair restores the original. Results as a whole are
     read from compacted/.
     """
-    file = Path(of_batches(run, 3, 6)[1])
+    file = Path(list_batch_files(run, 3, 6)[1])
     batch, rows = int(file.name[:6]), pq.read_table(file)
     other = file if same_name else file.with_name(f"{file.name[:9]}0badcafe.parquet")
     file.unlink()
@@ -319,7 +323,7 @@ def test_a_foreign_file_is_taken_for_no_result(run: Path, same_name: bool) -> No
     assert (
         again.awaitTermination() and describe_difference(result_ids(again.results()), WANTED) == ""
     )
-    assert other.exists() == same_name and log_of(run) == [
+    assert other.exists() == same_name and read_sink_log(run) == [
         f.name for f in sorted(run.glob("results/*.parquet"))
     ]
 
@@ -354,7 +358,7 @@ def test_a_cut_of_the_power_leaves_no_file_that_its_log_says_to_be_smaller(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The entry of Spark's log is on disk before the restored file."""
-    file = Path(of_batches(run, 3, 6)[1])
+    file = Path(list_batch_files(run, 3, 6)[1])
     file.unlink()
     monkeypatch.setattr(result_compactor, "_try_write_tables", try_write_otherwise)
     disk, log = RecordingFileSystem(), f"{run}/results/_spark_metadata"
@@ -406,7 +410,7 @@ def test_a_merged_file_is_made_anew(
 
 def test_a_merged_file_whose_rows_are_gone_is_not(run: Path) -> None:
     (run / "compacted" / "000003-000005.parquet").unlink()
-    file = Path(of_batches(run, 3, 6)[0])
+    file = Path(list_batch_files(run, 3, 6)[0])
     body = bytearray(file.read_bytes())
     body[len(body) // 3] ^= 1
     file.write_bytes(body)

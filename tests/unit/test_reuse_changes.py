@@ -19,7 +19,7 @@ from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Planner
 from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.result_rates import Rates, StreamRate
-from reuse_cases import MINUTE, consistent, joined
+from reuse_cases import MINUTE, check_consistency, joined
 
 pytestmark = pytest.mark.unit
 
@@ -56,7 +56,7 @@ def test_what_somebody_has_put_somewhere_stays_when_another_node_fails() -> None
     after = replan_after_failure(
         Planner(CostModel(network.without_nodes("B"), rates)), before, ["B"]
     )
-    consistent(after)
+    check_consistency(after)
     assert put(after) == put(before) and "B" not in {o.node for o in after.operators.values()}
     ((there, _),) = put(before)
     assert after.operators[there] is before.operators[there], "its state is not lost"

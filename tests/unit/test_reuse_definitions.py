@@ -35,10 +35,10 @@ from hypothesis import strategies as st
 from reuse_cases import (
     MINUTE,
     OPAQUE,
-    definition_of,
+    draw_definition,
+    draw_selection,
     figure1_queries,
     joined,
-    selection_of,
     where,
 )
 
@@ -210,13 +210,13 @@ def test_the_base_conditions_are_streams_joins_and_groups() -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_a_relaxation_is_minimal_idempotent_and_of_no_order(seed: int) -> None:
     rng = random.Random(seed)
-    first = definition_of(rng)
+    first = draw_definition(rng)
     others = []
     for _ in range(3):
-        d = definition_of(rng)
+        d = draw_definition(rng)
         others.append(
             Definition(
-                first.streams, first.joins, tuple(selection_of(rng) for _ in first.streams),
+                first.streams, first.joins, tuple(draw_selection(rng) for _ in first.streams),
                 tuple(rng.choice([1, 3]) * MINUTE for _ in first.streams),
                 tuple(frozenset(rng.sample("kxyz", 2)) for _ in first.streams), d.slides,
             )

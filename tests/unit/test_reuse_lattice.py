@@ -12,18 +12,18 @@ from braid.papers.reuse.reuse_lattice import ALL, LatticeEntry, ReuseLattice
 from braid.papers.reuse.selections import make_interval
 from braid_lab.reuse.lattice_trace import trace_search
 from braid_lab.reuse.reference import linear_search
-from reuse_cases import MINUTE, definition_of, joined, selection_of, where
+from reuse_cases import MINUTE, draw_definition, draw_selection, joined, where
 
 pytestmark = pytest.mark.unit
 
 
-def offer_of(rng: random.Random, id: int, streams: tuple[str, ...]) -> LatticeEntry:
-    first = definition_of(rng, streams)
+def draw_offer(rng: random.Random, id: int, streams: tuple[str, ...]) -> LatticeEntry:
+    first = draw_definition(rng, streams)
     demands = [first]
     for _ in range(rng.randrange(3)):
         demands.append(
             Definition(
-                first.streams, first.joins, tuple(selection_of(rng) for _ in first.streams),
+                first.streams, first.joins, tuple(draw_selection(rng) for _ in first.streams),
                 first.windows, first.columns, rng.choice([frozenset(), first.slides]),
             )
         )  # fmt: skip
@@ -41,13 +41,13 @@ def test_the_lattice_finds_what_a_scan_finds(seed: int) -> None:
             lattice.remove_entry(gone)
             del known[gone]
         else:
-            offer = offer_of(rng, rng.randrange(60), streams)
+            offer = draw_offer(rng, rng.randrange(60), streams)
             known[offer.id] = offer
             lattice.insert_entry(offer)
         wanted = (
-            definition_of(rng, streams)
+            draw_definition(rng, streams)
             if rng.random() < 0.5
-            else offer_of(rng, 0, streams).demands[0]
+            else draw_offer(rng, 0, streams).demands[0]
         )
         if known and rng.random() < 0.6:
             wanted = rng.choice(rng.choice(list(known.values())).demands)
@@ -103,7 +103,7 @@ def test_a_query_inside_a_union_of_demands_but_in_none_is_relaxed() -> None:
 
 def test_the_nid_of_a_node_is_that_of_its_operators() -> None:
     rng = random.Random(5)
-    first = definition_of(rng, ("a", "b"), 2)
+    first = draw_definition(rng, ("a", "b"), 2)
     lattice = ReuseLattice(
         [LatticeEntry(i, first, (first,), nid) for i, nid in enumerate((0b0001, 0b0010, 0b1000))]
     )
@@ -121,9 +121,9 @@ def test_the_nid_of_a_node_is_that_of_its_operators() -> None:
 def test_a_search_for_what_serves_is_much_quicker_than_a_scan() -> None:
     rng = random.Random(1)
     offers = [
-        LatticeEntry(i, d, (d,)) for i, d in enumerate(definition_of(rng) for _ in range(1500))
+        LatticeEntry(i, d, (d,)) for i, d in enumerate(draw_definition(rng) for _ in range(1500))
     ]
-    lattice, wanted = ReuseLattice(offers), [definition_of(rng) for _ in range(20)]
+    lattice, wanted = ReuseLattice(offers), [draw_definition(rng) for _ in range(20)]
     began = time.process_time()
     found = [lattice.find_reusable_operators(w) for w in wanted]
     middle = time.process_time()

@@ -18,7 +18,7 @@ from braid.papers.reuse.network import ONE_SITE, Network, Node
 from braid_lab.reuse.join_work import processed_tuples_per_second
 from braid_lab.reuse.total_cost import integrate_cost
 from braid_lab.workloads.networks import make_figure_1, make_network, transit_stub
-from reuse_cases import asked, rates_of, setting, small_network
+from reuse_cases import draw_network, draw_query, draw_rates, draw_setting
 
 pytestmark = pytest.mark.unit
 
@@ -51,7 +51,7 @@ def test_paths_are_the_shortest_and_go_through_no_source_and_no_sink() -> None:
 
 def test_a_small_network_s_latencies_are_those_of_all_simple_paths() -> None:
     for seed in range(5):
-        network = small_network(random.Random(seed), 6)
+        network = draw_network(random.Random(seed), 6)
         both = [(pair, ms) for a, b, ms in network.links for pair in ((a, b), (b, a))]
         near = {pair: ms for pair, ms in sorted(both, key=lambda k: -k[1])}
 
@@ -128,9 +128,9 @@ def test_a_network_goes_through_plain_data() -> None:
 
 
 def test_network_usage_is_the_sum_over_links_of_what_is_on_them() -> None:
-    rng, model, deployment = setting(4, 6)
+    rng, model, deployment = draw_setting(4, 6)
     for i in range(4):
-        query = asked(rng, f"q{i}", model.network)
+        query = draw_query(rng, f"q{i}", model.network)
         nodes = [n.name for n in model.network.nodes]
         streams = query.definition.streams
         deployment = add_query(
@@ -164,26 +164,28 @@ def test_costs_add_up_over_time() -> None:
 
 
 def test_rates_follow_windows_selections_and_slides() -> None:
-    rates = rates_of(1)
-    _, model, deployment = setting(1, 3)
+    rates = draw_rates(1)
+    _, model, deployment = draw_setting(1, 3)
     from braid.papers.reuse.query_definition import Definition
     from braid.papers.reuse.selections import make_value_set
     from reuse_cases import MINUTE, joined, where
 
-    def asked_of(window: int, slides: tuple[int, ...] = (), **on) -> Definition:
+    def make_definition(window: int, slides: tuple[int, ...] = (), **on) -> Definition:
         return Definition.make(
             {"a": window, "b": window}, [joined("a", "k", "b", "k")], on, {"a": ["k"]}, slides
         )
 
-    plain = asked_of(MINUTE)
+    plain = make_definition(MINUTE)
     a, b = rates.stream_rate("a").tuples_per_second, rates.stream_rate("b").tuples_per_second
     pairs = rates.selectivity["a.k = b.k"]
     assert rates.result_rate(plain) == pytest.approx(2 * a * b * 60 * pairs)
-    assert rates.result_rate(asked_of(2 * MINUTE)) == pytest.approx(2 * rates.result_rate(plain))
-    assert rates.result_rate(asked_of(MINUTE, a=where(x=make_value_set(1)))) < rates.result_rate(
-        plain
+    assert rates.result_rate(make_definition(2 * MINUTE)) == pytest.approx(
+        2 * rates.result_rate(plain)
     )
-    assert rates.result_rate(asked_of(MINUTE, (5 * MINUTE,))) == pytest.approx(
+    assert rates.result_rate(
+        make_definition(MINUTE, a=where(x=make_value_set(1)))
+    ) < rates.result_rate(plain)
+    assert rates.result_rate(make_definition(MINUTE, (5 * MINUTE,))) == pytest.approx(
         rates.result_rate(plain) / 2 / 5
     )
     assert rates.result_byte_rate(plain) == rates.result_rate(plain) * (

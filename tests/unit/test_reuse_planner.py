@@ -40,12 +40,12 @@ from braid_lab.reuse.rival_planners import (
 from braid_lab.workloads.networks import make_figure_1, transit_stub
 from reuse_cases import (
     STREAMS,
-    asked,
-    consistent,
-    definition_of,
+    check_consistency,
+    draw_definition,
+    draw_query,
+    draw_rates,
+    draw_setting,
     figure1_queries,
-    rates_of,
-    setting,
 )
 
 pytestmark = pytest.mark.unit
@@ -79,12 +79,12 @@ def everything(
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_planner_is_as_good_as_trying_everything(seed: int) -> None:
-    rng, model, deployment = setting(seed, 3)
+    rng, model, deployment = draw_setting(seed, 3)
     streams = STREAMS[:4]
     planner = Planner(model)
     names = [n.name for n in model.network.nodes]
     for i in range(6):
-        query = DeployedQuery(f"q{i}", definition_of(rng, streams, 3), rng.choice(names))
+        query = DeployedQuery(f"q{i}", draw_definition(rng, streams, 3), rng.choice(names))
         before = model.total_cost(deployment)
         tried = [
             model.total_cost(add_query(deployment, query, tree)) - before
@@ -99,8 +99,8 @@ def test_the_planner_is_as_good_as_trying_everything(seed: int) -> None:
 @pytest.mark.parametrize("streams", [3, 4])
 def test_without_anything_to_reuse_it_equals_all_trees_and_places(streams: int) -> None:
     for seed in range(3):
-        rng, model, deployment = setting(seed, 6 if streams == 3 else 3)
-        query = asked(rng, "q", model.network, streams)
+        rng, model, deployment = draw_setting(seed, 6 if streams == 3 else 3)
+        query = draw_query(rng, "q", model.network, streams)
         names = [n.name for n in model.network.nodes]
         leaves = stream_leaves(model, deployment, query.definition)
         costs = [
@@ -116,10 +116,10 @@ def test_without_anything_to_reuse_it_equals_all_trees_and_places(streams: int) 
 
 def test_an_operator_more_makes_no_plan_dearer_and_relaxed_is_the_best() -> None:
     for seed in range(6):
-        rng, model, deployment = setting(seed, 8)
+        rng, model, deployment = draw_setting(seed, 8)
         planners = {r: Planner(model, r) for r in REUSES}
         for i in range(25):
-            query = asked(rng, f"q{i}", model.network)
+            query = draw_query(rng, f"q{i}", model.network)
             costs = {r: p.plan_query(deployment, query).cost for r, p in planners.items()}
             assert costs["relaxed"] <= costs["contained"] + 1e-9
             assert costs["contained"] <= costs["exact"] + 1e-9
@@ -130,8 +130,8 @@ def test_an_operator_more_makes_no_plan_dearer_and_relaxed_is_the_best() -> None
 
 
 def test_names_of_nodes_change_nothing() -> None:
-    rng, model, deployment = setting(3, 7)
-    query = asked(rng, "q", model.network)
+    rng, model, deployment = draw_setting(3, 7)
+    query = draw_query(rng, "q", model.network)
     names = [n.name for n in model.network.nodes]
     new = dict(zip(names, random.Random(1).sample(names, len(names)), strict=True))
     turned = Network(
@@ -151,7 +151,7 @@ def test_names_of_nodes_change_nothing() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_what_queries_leave_behind_is_nothing(seed: int) -> None:
-    rng, model, deployment = setting(seed, 6)
+    rng, model, deployment = draw_setting(seed, 6)
     service = PlanningService(Planner(model), deployment)
     here: list[DeployedQuery] = []
     for i in range(40):
@@ -159,9 +159,9 @@ def test_what_queries_leave_behind_is_nothing(seed: int) -> None:
             gone = here.pop(rng.randrange(len(here)))
             service.withdraw_query(gone.name)
         else:
-            here.append(asked(rng, f"q{i}", model.network))
+            here.append(draw_query(rng, f"q{i}", model.network))
             service.submit_query(here[-1])
-        consistent(service.deployment)
+        check_consistency(service.deployment)
         names = {q.name for q in here}
         assert set(service.deployment.queries) == names
     for query in here:
@@ -171,10 +171,10 @@ def test_what_queries_leave_behind_is_nothing(seed: int) -> None:
 
 @pytest.mark.parametrize("reuse", REUSES)
 def test_a_plan_costs_the_same_whether_it_tells_the_others_or_not(reuse: Reuse) -> None:
-    rng, model, deployment = setting(5, 8)
+    rng, model, deployment = draw_setting(5, 8)
     service = PlanningService(Planner(model, reuse), deployment)
     for i in range(40):
-        new, plan = asked(rng, f"q{i}", model.network), service.planner.plan_query
+        new, plan = draw_query(rng, f"q{i}", model.network), service.planner.plan_query
         quick = plan(service.deployment, new, tell=False)
         told = plan(service.deployment, new)
         assert quick.cost == told.cost and not quick.alternatives
@@ -214,11 +214,11 @@ def test_hierarchies_have_clusters_of_at_most_so_many_and_one_top() -> None:
 
 def test_the_rivals_make_valid_plans_that_are_no_better_than_the_exact_one() -> None:
     network = transit_stub(seed=2)
-    model, rng = CostModel(network, rates_of(2)), random.Random(2)
+    model, rng = CostModel(network, draw_rates(2)), random.Random(2)
     names = [n.name for n in network.nodes]
     deployment = Deployment({s: rng.choice(names) for s in STREAMS})
     for i in range(12):
-        query = DeployedQuery(f"q{i}", definition_of(rng, most=5), rng.choice(names))
+        query = DeployedQuery(f"q{i}", draw_definition(rng, most=5), rng.choice(names))
         leaves, sink = (
             stream_leaves(model, deployment, query.definition),
             network.find_node_index(query.sink),
@@ -238,7 +238,7 @@ def test_the_rivals_make_valid_plans_that_are_no_better_than_the_exact_one() -> 
         }
         for name, tree in plans.items():
             found = add_query(deployment, query, tree)
-            consistent(found)
+            check_consistency(found)
             assert (
                 found.operators[found.queries[query.name].operator].definition == query.definition
             ), name
@@ -247,8 +247,8 @@ def test_the_rivals_make_valid_plans_that_are_no_better_than_the_exact_one() -> 
 
 
 def test_lifetimes_that_are_known_count_what_an_operator_must_live_longer() -> None:
-    rng, model, deployment = setting(1, 4)
-    query = asked(rng, "q", model.network)
+    rng, model, deployment = draw_setting(1, 4)
+    query = draw_query(rng, "q", model.network)
     planner = Planner(model)
     first = replace(query, ends_at=100)
     deployment = add_query(deployment, first, planner.plan_query(deployment, first).tree)
@@ -264,7 +264,7 @@ def test_lifetimes_that_are_known_count_what_an_operator_must_live_longer() -> N
 def test_an_operator_is_not_relaxed_when_one_that_it_reads_is_full_and_must_be_relaxed() -> None:
     network, q = make_figure_1(), figure1_queries()[0]
     at = {s: s.upper() for s in q.streams}
-    model = CostModel(network, Rates({s: rates_of().stream_rate("a") for s in at}))
+    model = CostModel(network, Rates({s: draw_rates().stream_rate("a") for s in at}))
     first, second = q.streams[:2], q.streams[2:]
     low = NewOperator(first, "N1", tuple(map(StreamLeaf, first)))
     tree = NewOperator(q.streams, "N3", (low, *map(StreamLeaf, second)))
@@ -303,7 +303,7 @@ def test_what_cannot_be_planned_is_refused_in_a_sentence() -> None:
     network = make_figure_1().without_nodes("N3")
     q1, q2 = figure1_queries()
     at = {s: s.upper() for s in q1.streams}
-    planner = Planner(CostModel(network, Rates({s: rates_of().stream_rate("a") for s in at})))
+    planner = Planner(CostModel(network, Rates({s: draw_rates().stream_rate("a") for s in at})))
     with pytest.raises(
         PlanningError, match="there is no path from BAGGAGE, where baggage comes from, to SINK3"
     ):
@@ -317,10 +317,10 @@ def test_what_cannot_be_planned_is_refused_in_a_sentence() -> None:
 def test_rates_remember_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Queries come and go; evicted rates are computed again, with the same value."""
     monkeypatch.setattr(rates_module, "_MOST", 8)
-    rng, known = random.Random(5), rates_of()
-    wanted = [definition_of(rng) for _ in range(60)]
+    rng, known = random.Random(5), draw_rates()
+    wanted = [draw_definition(rng) for _ in range(60)]
     for definition in wanted * 2:
-        assert known.result_byte_rate(definition) == rates_of().result_byte_rate(definition)
+        assert known.result_byte_rate(definition) == draw_rates().result_byte_rate(definition)
         for kept in (known._tuples, known._masks, known._boxes, known._joint, known._widths):
             assert len(kept) <= 8
     assert len(set(wanted)) > 30

@@ -21,12 +21,12 @@ from braid.papers.reuse.reoptimization import best_replan
 from braid_lab.reuse.reference import Arrival, Match, isolated_results, query_results
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reuse_cases import MINUTE, STREAMS, definition_of, setting
+from reuse_cases import MINUTE, STREAMS, draw_definition, draw_setting
 
 pytestmark = pytest.mark.unit
 
 
-def told(matches: list[Match]) -> Counter:
+def count_matches(matches: list[Match]) -> Counter:
     return Counter(
         tuple((s, a.id, tuple(sorted(a.values.items()))) for s, a in sorted(m.items()))
         for m in matches
@@ -68,7 +68,7 @@ def changed(rng: random.Random, service: PlanningService) -> Deployment:
 @settings(max_examples=40)  # of seven added queries, with all their joins
 @given(seed=st.integers(0, 10**6))
 def test_every_query_is_told_what_it_is_told_alone(reuse: Reuse, seed: int) -> None:
-    rng, model, _ = setting(seed, 6)
+    rng, model, _ = draw_setting(seed, 6)
     streams = STREAMS[:4]
     names = [n.name for n in model.network.nodes]
     deployment = Deployment({s: rng.choice(names[:2]) for s in streams})
@@ -85,11 +85,13 @@ def test_every_query_is_told_what_it_is_told_alone(reuse: Reuse, seed: int) -> N
     }
     service = PlanningService(Planner(model, reuse), deployment)
     for i in range(7):
-        asked = DeployedQuery(f"q{i}", definition_of(rng, streams, 3), rng.choice(names[2:4]))
+        asked = DeployedQuery(f"q{i}", draw_definition(rng, streams, 3), rng.choice(names[2:4]))
         service.submit_query(asked)
         if rng.random() < 0.3:
             service.withdraw_query(rng.choice(list(service.deployment.queries)))
         service.deployment = changed(rng, service)
         found = query_results(service.deployment, arrivals)
         for name, query in service.deployment.queries.items():
-            assert told(found[name]) == told(isolated_results(query, arrivals)), name
+            assert count_matches(found[name]) == count_matches(isolated_results(query, arrivals)), (
+                name
+            )

@@ -35,8 +35,8 @@ from braid.papers.reuse.reoptimization import (
 from braid.papers.reuse.result_rates import Rates, StreamRate
 from braid_lab.reuse.experiments import reoptimization_costs
 from braid_lab.reuse.scenario import make_scenario
-from reuse_cases import MINUTE, consistent, definition_of, joined, setting
-from reuse_cases import asked as any_query
+from reuse_cases import MINUTE, check_consistency, draw_definition, draw_setting, joined
+from reuse_cases import draw_query as any_query
 
 pytestmark = pytest.mark.unit
 
@@ -77,7 +77,7 @@ def test_an_operator_that_another_can_stand_in_for_goes(minutes: int) -> None:
     after = review_item(planner, both, 0)
     assert [(o.id, o.node) for o in after.operators.values()] == [(1, "M")]
     assert model.total_cost(after) < model.total_cost(both) and list(after.queries) == ["q1", "q2"]
-    consistent(after)
+    check_consistency(after)
     assert review_item(planner, after, 0) is after and review_item(planner, after, "gone") is after
     assert review_until_stable(planner, both) == after
 
@@ -87,7 +87,7 @@ def test_a_query_goes_where_it_is_cheaper_now() -> None:
     both = placed(placed(empty, query("q1", "T1"), "A"), query("q2", "T2"), "M")
     after = review_item(Planner(model), both, "q1")
     assert after.queries["q1"].operator == 1 and 0 not in after.operators
-    consistent(after)
+    check_consistency(after)
 
 
 def test_what_somebody_has_put_somewhere_stays_until_all_is_planned_anew() -> None:
@@ -128,7 +128,7 @@ def test_nothing_changes_that_does_not_save_in_time_what_it_sends() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_an_operator_settles_where_the_whole_costs_least(seed: int) -> None:
-    rng, model, deployment = setting(seed, 6)
+    rng, model, deployment = draw_setting(seed, 6)
     service = PlanningService(Planner(model), deployment)
     for i in range(8):
         service.submit_query(any_query(rng, f"q{i}", model.network))
@@ -158,7 +158,7 @@ def test_a_move_is_weighed_against_the_state_that_it_sends() -> None:
 
 
 def test_without_reuse_all_is_at_rest_from_the_start() -> None:
-    rng, model, deployment = setting(1, 6)
+    rng, model, deployment = draw_setting(1, 6)
     service = PlanningService(Planner(model, "separate"), deployment)
     for i in range(6):
         service.submit_query(any_query(rng, f"q{i}", model.network))
@@ -172,7 +172,7 @@ def test_at_rest_every_query_is_served_and_less_is_sent() -> None:
         service.submit_query(q)
     before, planner = service.deployment, service.planner
     after = review_until_stable(planner, before)
-    consistent(after)
+    check_consistency(after)
     assert list(after.queries) == [q.name for q in whole.queries]
     for q in whole.queries:
         assert (after.queries[q.name].definition, after.queries[q.name].sink) == (
@@ -185,21 +185,21 @@ def test_at_rest_every_query_is_served_and_less_is_sent() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_not_looked_at_again_would_not_have_changed(seed: int) -> None:
-    rng, model, deployment = setting(seed, 8)
+    rng, model, deployment = draw_setting(seed, 8)
     service = PlanningService(Planner(model), deployment)
     for i in range(30):
         service.submit_query(any_query(rng, f"q{i}", model.network))
     after = review_until_stable(service.planner, service.deployment, lasts=math.inf)
-    consistent(after)
+    check_consistency(after)
     for item in review_items(model, after):
         assert review_item(service.planner, after, item, lasts=math.inf) is after
 
 
 def test_only_what_a_change_is_near_to_is_looked_at_again() -> None:
-    rng, model, deployment = setting(0, 6)
+    rng, model, deployment = draw_setting(0, 6)
     service, looks = PlanningService(Planner(model), deployment), ReviewQueue()
     for i, streams in enumerate(("abc", "ab", "de")):
-        definition = definition_of(rng, tuple(streams), len(streams))
+        definition = draw_definition(rng, tuple(streams), len(streams))
         service.submit_query(DeployedQuery(f"q{i}", definition, model.network.nodes[0].name))
     before = service.deployment
     for item in looks.due_items(model, before):
@@ -215,14 +215,14 @@ def test_only_what_a_change_is_near_to_is_looked_at_again() -> None:
 
 
 def test_what_comes_out_as_it_was_is_the_same_object() -> None:
-    rng, model, deployment = setting(2, 6)
+    rng, model, deployment = draw_setting(2, 6)
     service = PlanningService(Planner(model), deployment)
     for i in range(12):
         service.submit_query(any_query(rng, f"q{i}", model.network))
     before = service.deployment
     for name in before.queries:
         after = keep_operator_ids(before, replan_in_order(service.planner, before, [name]))
-        consistent(after)
+        check_consistency(after)
         saved = model.total_cost(before) - model.total_cost(after)
         assert model.cost_saving(before, after) == pytest.approx(saved, abs=1e-6)
         for id in before.operators.keys() & after.operators.keys():

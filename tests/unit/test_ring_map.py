@@ -13,7 +13,7 @@ from braid.core.run_events import BatchCommitted, EventsTrimmed
 from braid.papers.psp.run_events import SliceTableChanged, StateRelocated
 from braid.simulation.simulator import simulate
 from braid_widgets.cockpit.page import recorded_page
-from unit.scripted import rows
+from unit.scripted import list_rows
 
 
 def run(**settings: Any) -> list[Any]:
@@ -48,7 +48,7 @@ def test_slices_heads_and_moves_are_those_of_the_events(form: str) -> None:
     tables = [e for e in events if isinstance(e, SliceTableChanged)]
     moved = [e for e in events if isinstance(e, StateRelocated)]
     for k, view in enumerate(rings(events)):
-        slices = {(s, node): held for s, node, held, *_ in rows(view["slices"])}
+        slices = {(s, node): held for s, node, held, *_ in list_rows(view["slices"])}
         held = held_rows(commits[: k + 1])
         assert {place: n for place, n in slices.items() if n} == dict(held)
         assert view["scale_max"] == max(held.values()) and view["rows"] == list(
@@ -56,13 +56,13 @@ def test_slices_heads_and_moves_are_those_of_the_events(form: str) -> None:
         )
         last = {e.stream: e.nodes for e in tables if e.batch <= k}
         assert view["heads"] == [last[s][0] for s in range(3)]
-        places = {(s, node): p for s, node, _, p, _ in rows(view["slices"])}
+        places = {(s, node): p for s, node, _, p, _ in list_rows(view["slices"])}
         assert all(
             places[s, node] == p for s, nodes in last.items() for p, node in enumerate(nodes)
         )
         of_batch = [e for e in moved if e.batch == k]
-        assert sum(m[3] for m in rows(view["moves"])) == sum(e.moved_tuples for e in of_batch)
-        assert {m[:3] for m in map(tuple, rows(view["moves"]))} == {
+        assert sum(m[3] for m in list_rows(view["moves"])) == sum(e.moved_tuples for e in of_batch)
+        assert {m[:3] for m in map(tuple, list_rows(view["moves"]))} == {
             (e.stream, move.source, move.target) for e in of_batch for move in e.moves
         }
 

@@ -22,7 +22,7 @@ if len(sys.argv) > 2:
 """
 
 
-def made(root: Path, *more: str) -> tuple[Path, int]:
+def run_program(root: Path, *more: str) -> tuple[Path, int]:
     home = str(Path(braid.__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(root), *more],
@@ -37,12 +37,12 @@ def test_a_folder_goes_with_its_process_or_with_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "braid-mine").mkdir()
-    left, code = made(tmp_path, "killed")
+    left, code = run_program(tmp_path, "killed")
     assert code == -signal.SIGKILL and left.is_dir() and left.parent == tmp_path
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     here = temp_dirs.make_temp_dir("runs")
     assert not left.exists(), "of a process that was killed"
-    gone, code = made(tmp_path)
+    gone, code = run_program(tmp_path)
     assert code == 0 and not gone.exists(), "of a process that has ended"
     assert here.is_dir() and (tmp_path / "braid-mine").is_dir(), "in use, and not ours"
     assert here.stat().st_mode & 0o777 == 0o700

@@ -9,7 +9,7 @@ from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.diffusion.run_events import PathChosen, SegmentPlaced
 from braid.simulation.simulator import simulate
 from braid_widgets.cockpit.page import recorded_page
-from unit.scripted import rows
+from unit.scripted import list_rows
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def test_each_batch_lies_in_the_segment_that_was_placed_last(events: list[object
     for frame in frames:
         view, batch = frame["state_map"]["segments"], frame["batch"]
         due = [e for e in placed if e.batch + 1 <= batch][-1]
-        stream, host, first, last, copied = rows(view["segments"])[-1]
+        stream, host, first, last, copied = list_rows(view["segments"])[-1]
         assert (stream, host, first) == (due.master_stream, due.host, due.batch + 1)
         assert copied == due.copied_tuples and last <= batch
         assert view["last"] == batch and view["first"] >= batch - 23
@@ -33,7 +33,7 @@ def test_each_batch_lies_in_the_segment_that_was_placed_last(events: list[object
 
 def test_segments_follow_each_other_without_overlap(events: list[object]) -> None:
     for frame in recorded_page(events)["frames"]:
-        spans = [s[2:4] for s in rows(frame["state_map"]["segments"]["segments"])]
+        spans = [s[2:4] for s in list_rows(frame["state_map"]["segments"]["segments"])]
         assert all(a[1] < b[0] for a, b in zip(spans, spans[1:], strict=False))
 
 
@@ -58,7 +58,7 @@ def test_a_path_has_the_hosts_and_the_costs_of_the_events(routed: list[object]) 
         view, batch = frame["state_map"]["segments"], frame["batch"]
         newest = {e.stream: e for e in chosen if e.batch < batch}
         assert view["latest"] == max(newest.values(), key=lambda e: (e.batch, e.block)).stream
-        hops = {(h[0], h[1], h[2], h[3], h[4], h[5]) for h in rows(view["hops"])}
+        hops = {(h[0], h[1], h[2], h[3], h[4], h[5]) for h in list_rows(view["hops"])}
         assert hops == {
             (stream, p, k, hop.stream, host, len(ids))
             for stream, e in newest.items()
@@ -66,7 +66,7 @@ def test_a_path_has_the_hosts_and_the_costs_of_the_events(routed: list[object]) 
             for k, hop in enumerate(path)
             for host, ids in hop.blocks_by_host.items()
         }
-        costs = [o[2] for o in rows(view["orders"])]
+        costs = [o[2] for o in list_rows(view["orders"])]
         counted = [o.estimated_overhead for _, e in sorted(newest.items()) for o in e.join_orders]
         assert costs == pytest.approx(counted, rel=1e-3)
 
@@ -74,7 +74,7 @@ def test_a_path_has_the_hosts_and_the_costs_of_the_events(routed: list[object]) 
 def test_segments_of_all_streams_are_on_the_hosts_of_their_blocks(routed: list[object]) -> None:
     planned = [e for e in routed if isinstance(e, BatchPlanned)]
     frame = recorded_page(routed)["frames"][-1]
-    segments = rows(frame["state_map"]["segments"]["segments"])
+    segments = list_rows(frame["state_map"]["segments"]["segments"])
     for plan in planned[frame["state_map"]["segments"]["first"] - 1 :]:
         for route in plan.routes:
             if route.is_fresh:

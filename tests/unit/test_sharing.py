@@ -207,7 +207,7 @@ class Shared:
         q, first, _, since = self.served[name][-1]
         self.served[name][-1] = (q, first, self.engine.state.batch, since)
 
-    def found(self, q: Query, first: int, end: int | None) -> Codes:
+    def read_results(self, q: Query, first: int, end: int | None) -> Codes:
         """Return the results of a query in some batches."""
         parts = [np.empty(0, np.int64)]
         for file in self.engine.store.results.result_files(first, end):
@@ -250,7 +250,7 @@ class Shared:
 
     def check(self) -> None:
         for q, first, end, since in (span for spans in self.served.values() for span in spans):
-            found, (must, may) = self.found(q, first, end), self.truth(q, first, end, since)
+            found, (must, may) = self.read_results(q, first, end), self.truth(q, first, end, since)
             once, times = np.unique(found, return_counts=True)
             lost, extra = np.setdiff1d(must, once), np.setdiff1d(once, may)
             assert not lost.size, f"{q} lost {decoded(lost, self.streams)}"

@@ -26,9 +26,9 @@ from braid.papers.shedding.budget import Budget
 from braid.papers.shedding.shed import ShedState
 from hypothesis import given
 from hypothesis import strategies as st
-from placement_checks import SWING, Cluster, arrivals, check_meetings, examples
+from placement_checks import SWING, Cluster, check_meetings, draw_arrivals, list_examples
 
-PLACEMENTS = examples()
+PLACEMENTS = list_examples()
 every_placement = pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=list(PLACEMENTS))
 LESS = [tuple(min(n, 6) for n in c) for c in SWING[::2]]
 
@@ -56,7 +56,7 @@ class ShedCluster(Cluster):
         self.selected, self.due, self.yields = Counter(), 0, {}
         self.fresh_now, self.shed_pairs = {}, 0.0
 
-    def _plan(self):
+    def _plan_checked(self):
         work = batch_step.plan_batch(self.rules, self.now)
         assert batch_step.plan_batch(self.rules, self.now) == work
         self.harvest = work.plan.shedding
@@ -67,7 +67,7 @@ class ShedCluster(Cluster):
         expected = self.harvest.expected_tuples.get(block, 0.0)
         return pi * (min(1.0, expected / max(1, rows)) if expected else 1.0)
 
-    def _probe(self, plan, fresh):
+    def _probe_routes(self, plan, fresh):
         self.yields = {}
         self._select(plan, fresh)
         for route in plan.routes:
@@ -91,9 +91,9 @@ class ShedCluster(Cluster):
                 self.yields[item] = (y[0] + len(drawn) * len(there), y[1] + found)
             pairs = [(t, u) for u in there for t in drawn]
             if not rest:
-                self._meet(pairs)
+                self._note_meetings(pairs)
             for following in rest[0].blocks_by_host if rest else ():
-                self._follow(pairs, rest, following)
+                self._follow_path(pairs, rest, following)
 
     def _select(self, plan, fresh):
         """Select pairs by blocks' contents alone.
@@ -155,8 +155,8 @@ class ShedCluster(Cluster):
                     self.numbers(p) for b in met for p in product(holds[route.block.id], holds[b])
                 )
 
-    def _commit(self, work, arrivals, answers):
-        sizes = self._sizes(work)
+    def _commit_work(self, work, arrivals, answers):
+        sizes = self._measure_blocks(work)
         came = SheddingOutcome(
             tuple(
                 ItemYield(*item, (float(n),), (float(f),), (float(f),), 0.0)
@@ -178,7 +178,7 @@ class ShedCluster(Cluster):
 
 def run(placement, shed, counts, seed=7):
     draw, keys = random.Random(seed), placement.key_space_size
-    batches = arrivals(counts, keys, draw, placement.keys_per_value)
+    batches = draw_arrivals(counts, keys, draw, placement.keys_per_value)
     cluster = ShedCluster(placement, len(counts[0]), shed)
     for batch in batches:
         cluster.run(batch)
@@ -247,7 +247,7 @@ def test_whatever_is_adjusted_and_whenever_it_stops(name, first, batches, seed):
     """Streams are silent now and then, the budget changes, and the run is resumed from its file."""
     placement, shed = PLACEMENTS[name], Shed(**{first.kind: first.amount})
     cluster = ShedCluster(placement, 2, shed)
-    come = arrivals(
+    come = draw_arrivals(
         [counts for counts, _, _ in batches], placement.key_space_size, random.Random(seed)
     )
     for tuples, (_, budget, stops) in zip(come, batches, strict=True):

@@ -35,15 +35,15 @@ from braid.papers.shedding.run_events import SheddingPlanned
 from braid.simulation.simulator import simulate
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
-from input_splitting import cut
-from oracle import PLACEMENTS, Ids, describe_difference, expected, list_files, tables
+from input_splitting import split_input
+from oracle import PLACEMENTS, Ids, compute_expected, describe_difference, list_files, make_tables
 from shedding_oracle import arrived_tuples, expected_weights
 
 ON = "abs(a.n - b.n) <= 60"
 WINDOWS = {"a": 150, "b": 110}
 BATCHES = 6
-STREAMS = tables("ab", {"a": 260, "b": 320}, seed=91, batches=BATCHES)
-FULL = expected(STREAMS, ON, WINDOWS)
+STREAMS = make_tables("ab", {"a": 260, "b": 320}, seed=91, batches=BATCHES)
+FULL = compute_expected(STREAMS, ON, WINDOWS)
 
 
 def join(placement: Any, shed: Shed | None, streams: Any = STREAMS, **more: Any) -> StreamJoin:
@@ -111,7 +111,7 @@ def test_tuples_that_come_in_meet_all_that_came_in(method, tmp_path):
     Half of the tuples have half of the results, not a quarter.
     """
     on = "a.k = b.k"
-    full, counts, inside = expected(STREAMS, on, WINDOWS), [], 0
+    full, counts, inside = compute_expected(STREAMS, on, WINDOWS), [], 0
     for seed in range(8):
         shed = Shed(fraction=0.25, method=method)
         made = join(Centralized(), shed, on=on, seed=seed)
@@ -213,7 +213,7 @@ def test_where_all_take_part_tuples_have_no_draws(harvest, drawn, tmp_path):
     streams = {a: rows.slice(0, 260).drop_columns(["batch"]) for a, rows in STREAMS.items()}
     made = join(Centralized(), Shed(fraction=1), streams)
     made._join.make_replay(1).write_input(tmp_path)
-    copied = cut(tmp_path)
+    copied = split_input(tmp_path)
     feed = made.source.union_streams(made._join, {a: rows.schema for a, rows in streams.items()})[0]
     found, whole = feed.read_batch(copied, 0, harvest), feed.read_batch(copied, 0)
     for stream, parts in found.items():
@@ -228,7 +228,7 @@ def test_where_all_take_part_tuples_have_no_draws(harvest, drawn, tmp_path):
 def test_columns_of_many_blocks_need_not_be_copied_together(on, fraction, tmp_path, monkeypatch):
     """The few candidates of each block are processed separately, beside those of others."""
     monkeypatch.setattr(probe_pools, "SMALL", 0)
-    found, whole = {}, expected(STREAMS, on, WINDOWS)
+    found, whole = {}, compute_expected(STREAMS, on, WINDOWS)
     for long in (0, 1 << 30):
         monkeypatch.setattr("braid.kernels.probe._LONG", long)
         shed = Shed(fraction=fraction, method="uniform")
@@ -283,7 +283,7 @@ def test_nulls_and_the_ends_of_lists_tell_tuples_apart(tmp_path):
     whole = pa.concat_tables([rows, turned])
     made = StreamJoin({"a": whole, "b": whole}, "a.k <=> b.k", Centralized(), shed=Shed(fraction=1))
     made._join.make_replay(1).write_input(tmp_path)
-    copied = cut(tmp_path)
+    copied = split_input(tmp_path)
     feed = made.source.union_streams(made._join, {"a": whole.schema, "b": whole.schema})[0]
     drawn = [n for part in feed.read_batch(copied, 0)[0] for n in part[DRAW].to_pylist()]
     assert len(drawn) == whole.num_rows == len(set(drawn))
@@ -348,8 +348,8 @@ def test_estimates_are_unbiased_and_their_errors_are_right(tmp_path):
     """Over many seeds the mean estimate is the truth, and 95 % intervals contain it about as
     often.
     """
-    streams = tables("ab", 100, seed=5, batches=4)
-    full = expected(streams, ON, WINDOWS).total()
+    streams = make_tables("ab", 100, seed=5, batches=4)
+    full = compute_expected(streams, ON, WINDOWS).total()
     inside, found = 0, []
     for seed in range(40):
         made = join(Centralized(), Shed(fraction=0.3), streams, seed=seed, check=False)
@@ -448,9 +448,9 @@ def test_an_adjusted_budget_outlives_a_driver_that_committed_nothing_more(tmp_pa
 
 
 def test_three_streams_lose_at_the_first_hop_only(tmp_path):
-    streams = tables("abc", 60, seed=8, batches=4)
+    streams = make_tables("abc", 60, seed=8, batches=4)
     on = "abs(a.n - b.n) <= 120 AND abs(b.n - c.n) <= 120"
-    full, estimates, errors = expected(streams, on), [], []
+    full, estimates, errors = compute_expected(streams, on), [], []
     for seed in range(8):
         made = StreamJoin(streams, on, Ring(3), shed=Shed(fraction=0.5), check=True, seed=seed)
         run = ran(made, tmp_path / f"{seed}")

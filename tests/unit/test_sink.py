@@ -21,12 +21,12 @@ from braid.storage.integrity import check_run, repair_run
 from braid.storage.run_store import RunStore
 from braid.storage.sink_progress import SinkProgress
 from braid.stream_join import JoinRun, StreamJoin
-from oracle import Ids, describe_difference, expected, result_ids, tables
+from oracle import Ids, compute_expected, describe_difference, make_tables, result_ids
 from scatter import Scatter
 
 ON = "a.k = b.k"
-STREAMS = tables("ab", 60, seed=71, batches=6)
-WANTED = expected(STREAMS, ON)
+STREAMS = make_tables("ab", 60, seed=71, batches=6)
+WANTED = compute_expected(STREAMS, ON)
 Give = Callable[[pa.Table, int], Any]
 
 

@@ -16,7 +16,7 @@ from braid.condition.parser import parse_predicate
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.squared_distances import find_squared_distance
 from braid.errors import EvaluationFailure
-from indexed_runs import nested_loops, run
+from indexed_runs import nested_loops, run_indexed
 
 pytestmark = pytest.mark.unit
 ROWS = 60
@@ -58,16 +58,16 @@ CONDITIONS = {
 @pytest.mark.parametrize("on", CONDITIONS)
 def test_points_within_a_circle_are_found_by_a_box(tmp_path: Path, on: str) -> None:
     streams = points(1), points(2)
-    results, compared = run(tmp_path, on, *streams)
+    results, compared = run_indexed(tmp_path, on, *streams)
     assert results == nested_loops(on, *streams)
     assert (compared < ROWS * ROWS / 2) is CONDITIONS[on]
 
 
 def test_whole_numbers_are_found_by_powers_only(tmp_path: Path) -> None:
     streams = points(3, pa.int32()), points(4, pa.int32())
-    results, compared = run(tmp_path / "power", f"{POWERS} <= 2", *streams)
+    results, compared = run_indexed(tmp_path / "power", f"{POWERS} <= 2", *streams)
     assert results == nested_loops(f"{POWERS} <= 2", *streams) and compared < ROWS * ROWS / 2
-    again, compared = run(tmp_path / "product", f"{PRODUCTS} <= 2", *streams)
+    again, compared = run_indexed(tmp_path / "product", f"{PRODUCTS} <= 2", *streams)
     assert again == results and compared > ROWS * ROWS / 2  # a product may overflow in Spark
 
 
@@ -75,7 +75,7 @@ def test_a_difference_that_overflows_fails(tmp_path: Path) -> None:
     most = 2**31 - 1
     a, b = (pa.table({"id": [0], "x": pa.array([x], pa.int32())}) for x in (most, -most))
     with pytest.raises(EvaluationFailure, match=r"ARITHMETIC_OVERFLOW in a\.x - b\.x \(int\)"):
-        run(tmp_path, "power(a.x - b.x, 2) <= 4", a, b)
+        run_indexed(tmp_path, "power(a.x - b.x, 2) <= 4", a, b)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_square_that_underflows_is_within_a_radius_of_0(
 ) -> None:
     values = [0.0, 1e-25, -3e-25, 1e-200, 1.0]
     rows = pa.table({"id": range(len(values)), "x": pa.array(values, kind)})
-    results, _ = run(tmp_path, "(a.x - b.x) * (a.x - b.x) <= 0", rows, rows)
+    results, _ = run_indexed(tmp_path, "(a.x - b.x) * (a.x - b.x) <= 0", rows, rows)
     with np.errstate(under="ignore"):
         apart = np.subtract.outer(*[rows["x"].to_numpy()] * 2)
         expected = Counter(zip(*np.argwhere(apart * apart <= 0).T.tolist(), strict=True))

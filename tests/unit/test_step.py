@@ -30,7 +30,7 @@ from braid.core.run_state import ReplicaAddress
 from braid.errors import CoverageError
 from braid.simulation.simulator import simulate
 from msgspec import structs
-from unit.test_bitmaps import Counted, made
+from unit.test_bitmaps import Counted, make_queries
 
 
 def tens(count: int, streams: int) -> list[list[tuple[int, int, int, int]]]:
@@ -61,7 +61,7 @@ def plain(events: list[Event]) -> list[Event]:
 
 @pytest.mark.parametrize("hosts", [1, 3])
 def test_a_chain_is_simulated_as_the_engine_runs_it(tmp_path: Path, hosts: int) -> None:
-    queries = made((20, 20), (60, 60), (160, 160))
+    queries = make_queries((20, 20), (60, 60), (160, 160))
     run = Counted(tmp_path, queries, hosts, streams=2).fed(tens(40, 2))
     modelled = simulate(
         Chain("memory", hosts=hosts),
@@ -165,7 +165,7 @@ def test_with_full_history_ages_double() -> None:
 
 def test_matches_of_all_ages_are_those_of_the_steps_here_and_in_the_engine(tmp_path: Path) -> None:
     """Windows are 160: a block of a batch of 10 covers one sixteenth of it."""
-    run = Counted(tmp_path, made((160, 160)), 1, streams=2).fed(tens(24, 2))
+    run = Counted(tmp_path, make_queries((160, 160)), 1, streams=2).fed(tens(24, 2))
     state = run.engine.state
     work = batch_step.plan_batch(run.engine.rules, state)
     by_age = work.facts.match_counts_by_age

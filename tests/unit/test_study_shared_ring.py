@@ -17,7 +17,7 @@ from braid.core.run_events import BatchCommitted
 from braid_lab.shared_ring import experiments as study
 from braid_lab.workloads.base import Workload
 from braid_lab.workloads.dashboards import SharedWorkload
-from unit.test_bitmaps import Counted, made, some_batches
+from unit.test_bitmaps import Counted, make_queries, some_batches
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 QUERIES = (
@@ -93,7 +93,7 @@ def test_of_use_is_what_some_query_has_in_its_window_as_a_batch_ends(oracle: stu
 
 
 def test_balance_and_shares_add_up_to_what_is_stored(tmp_path: Path):
-    run = Counted(tmp_path / "run", made((8, 8), (24, 24)), 3, streams=2).fed(
+    run = Counted(tmp_path / "run", make_queries((8, 8), (24, 24)), 3, streams=2).fed(
         some_batches(20, streams=2)
     )
     commits = [e for e in run.events if isinstance(e, BatchCommitted)]
@@ -124,7 +124,7 @@ def test_equal_stretches_of_age_put_more_on_one_host_than_the_run_does(tmp_path:
 
     A block of a batch is as old as its batch, one second each.
     """
-    selective = made((12, 12), (32, 32), where=((None, None), ("v = 9", "v = 9")))
+    selective = make_queries((12, 12), (32, 32), where=((None, None), ("v = 9", "v = 9")))
     run = Counted(tmp_path / "run", selective, 3, streams=2).fed(some_batches(48, streams=2))
     even, counted = study.even_balance(run.events), study.balance_by_batch(run.events)
     assert even["batch"].tolist() == counted["batch"].tolist() and even["ratio"].between(1, 3).all()

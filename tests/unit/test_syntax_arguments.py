@@ -117,7 +117,7 @@ SCHEMA = pa.schema(
 )
 
 
-def tree_of(text: str) -> exp.Expr:
+def parse_text(text: str) -> exp.Expr:
     return sqlglot.parse_one(text, dialect=SparkSql)
 
 
@@ -175,8 +175,8 @@ def test_tables_refuse_it_in_a_sentence_that_names_the_word(on: str) -> None:
 
 @pytest.mark.parametrize("on", TEXTS)
 def test_it_is_written_again_as_it_was(on: str) -> None:
-    assert to_sql(tree_of(on)) == sqlglot.parse_one(on, dialect="spark").sql("spark")
-    assert tree_of(to_sql(tree_of(on))) == tree_of(on)
+    assert to_sql(parse_text(on)) == sqlglot.parse_one(on, dialect="spark").sql("spark")
+    assert parse_text(to_sql(parse_text(on))) == parse_text(on)
 
 
 def test_what_is_known_to_be_written_as_it_was() -> None:
@@ -186,9 +186,9 @@ def test_what_is_known_to_be_written_as_it_was() -> None:
         "a.s NOT LIKE ANY ('x')",
         "a.p.f = 1",
     ):
-        assert has_supported_syntax(tree_of(on)), on
+        assert has_supported_syntax(parse_text(on)), on
     for on in ("a.s COLLATE UTF8_LCASE = 'x'", "overlay(a.s PLACING 'X' FROM 2) = ''"):
-        assert not has_supported_syntax(tree_of(on)), on
+        assert not has_supported_syntax(parse_text(on)), on
 
 
 class Noted(dict[str, Any]):
@@ -226,7 +226,7 @@ def test_the_compiler_asks_for_every_argument_that_is_listed_as_read() -> None:
     noted = set[tuple[type, str]]()
     columns = {(a, f.name): sql_type_of_arrow(f.type) for a in "ab" for f in SCHEMA}
     for text in re.split("[;\n]", COMPILED.strip()):
-        tree = tree_of(text)
+        tree = parse_text(text)
         for node in list(tree.walk()):
             node.args = Noted(type(node), node.args, noted)
         DuckDBCompiler(columns).compile_expression(tree)

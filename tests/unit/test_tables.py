@@ -42,12 +42,12 @@ from braid.storage.state_files import StateFiles
 from braid.stream_join import StreamJoin
 from oracle import (
     PLACEMENTS,
+    compute_expected,
     describe_difference,
-    expected,
     killed_before,
     list_files,
+    make_tables,
     result_ids,
-    tables,
 )
 from scatter import Scatter
 from stages import AlternatingExecutor, InProcessStages
@@ -82,13 +82,15 @@ class Clock:
 
 @pytest.mark.parametrize("name", [n for n, p in PLACEMENTS.items() if p.supports_streams(2)])
 def test_tables_are_joined_as_streams_are(tmp_path: Path, name: str) -> None:
-    streams, windows = tables("ab", 200, seed=81, batches=5), {"a": 130, "b": 70}
+    streams, windows = make_tables("ab", 200, seed=81, batches=5), {"a": 130, "b": 70}
     spans = {a: f"{w} seconds" for a, w in windows.items()}
     join = StreamJoin(
         streams, ON, PLACEMENTS[name], spans, time="ts", lateness="1 minute", check=True
     )
     run = ended(join.start(tmp_path / "run", batches="batch"))
-    assert describe_difference(result_ids(run.results()), expected(streams, ON, windows)) == ""
+    assert (
+        describe_difference(result_ids(run.results()), compute_expected(streams, ON, windows)) == ""
+    )
     assert run.metrics()["results"].sum() == run.results().num_rows
 
 
@@ -118,7 +120,7 @@ def distance(s: str, t: str) -> int:
 def test_each_stream_may_have_its_own_event_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Any
 ) -> None:
-    streams = tables("ab", 200, seed=82, batches=5)
+    streams = make_tables("ab", 200, seed=82, batches=5)
     names = [n if n != "ts" else "came at" for n in streams["b"].column_names]
     given = streams | {
         "b": streams["b"].rename_columns(names).to_pandas(types_mapper=pd.ArrowDtype)
@@ -128,7 +130,9 @@ def test_each_stream_may_have_its_own_event_time(
     join = StreamJoin(given, ON, AdaptiveGrid(4), "100 s", times, lateness="1 day", check=True)
     run = ended(join.start(tmp_path / "run", batches=6))
     assert (
-        describe_difference(result_ids(run.results()), expected(streams, ON, {"a": 100, "b": 100}))
+        describe_difference(
+            result_ids(run.results()), compute_expected(streams, ON, {"a": 100, "b": 100})
+        )
         == ""
     )
     ended(StreamJoin.resume(tmp_path / "run", given))
@@ -140,9 +144,9 @@ def test_every_placement_by_the_stages_of_spark_and_by_turns(
 ) -> None:
     """Bytes that travel between tasks equal the objects that threads share."""
     aliases, wrong = "abc"[:streams], {}
-    given = tables(aliases, 40 if streams == 3 else 90, seed=89, batches=4)
+    given = make_tables(aliases, 40 if streams == 3 else 90, seed=89, batches=4)
     on = " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise(aliases)) + " AND a.n < b.n + 200"
-    want = expected(given, on)
+    want = compute_expected(given, on)
     for name, placement in PLACEMENTS.items():
         if placement.supports_streams(streams):
             for way in (InProcessStages, AlternatingExecutor):
@@ -188,7 +192,7 @@ join.start(folder, batches="batch").awaitTermination()
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_between_files(tmp_path: Path, point: str) -> None:
     """Leftover files are removed or completed."""
-    streams, folder = tables("ab", 200, seed=90, batches=6), tmp_path / "run"
+    streams, folder = make_tables("ab", 200, seed=90, batches=6), tmp_path / "run"
     kind, name, committed = POINTS[point]
     module, _, kind = kind.rpartition(".")
     killed = subprocess.run(
@@ -203,7 +207,9 @@ def test_killed_between_files(tmp_path: Path, point: str) -> None:
     if point == "results":
         assert [*store.blocks.folder.glob("000003-*")], "block files that no manifest names"
     run = ended(StreamJoin.resume(folder, streams))
-    assert describe_difference(result_ids(run.results()), expected(streams, "a.k = b.k")) == ""
+    assert (
+        describe_difference(result_ids(run.results()), compute_expected(streams, "a.k = b.k")) == ""
+    )
     assert store.log.committed_batches() == [*range(6)]
     states = [store.states.read_state(kept) for kept in store.log.commits[-2:]]
     assert list_files(store.blocks.folder) == {
@@ -218,9 +224,12 @@ def test_killed_between_files(tmp_path: Path, point: str) -> None:
 
 
 def test_three_tables_with_partial_results_between_hosts(tmp_path: Path) -> None:
-    streams, on = tables("abc", 70, seed=82, batches=3), "a.k = b.k AND b.k = c.k AND a.n < c.n"
+    streams, on = (
+        make_tables("abc", 70, seed=82, batches=3),
+        "a.k = b.k AND b.k = c.k AND a.n < c.n",
+    )
     run = ended(StreamJoin(streams, on, Scatter(), check=True).start(tmp_path / "run", batches=4))
-    assert describe_difference(result_ids(run.results()), expected(streams, on)) == ""
+    assert describe_difference(result_ids(run.results()), compute_expected(streams, on)) == ""
 
 
 @pytest.mark.parametrize("batches", [1, 3, "batch"])
@@ -489,7 +498,7 @@ def test_structs_are_compared_and_decimals_of_256_bits_are_taken(tmp_path: Path)
 
 
 def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
-    streams, on = tables("ab", 90, seed=83, batches=6), "a.k = b.k AND a.s = b.s"
+    streams, on = make_tables("ab", 90, seed=83, batches=6), "a.k = b.k AND a.s = b.s"
     with killed_before(3):
         run = StreamJoin(streams, on, Scatter(), check=True).start(tmp_path, batches="batch")
         with pytest.raises(OSError, match="killed"):
@@ -498,17 +507,22 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     run = ended(StreamJoin.resume(tmp_path, streams))
     rest, end = run.results_since(batch)
     assert (batch, end) == (3, 6)
-    assert describe_difference(result_ids(first) + result_ids(rest), expected(streams, on)) == ""
+    assert (
+        describe_difference(result_ids(first) + result_ids(rest), compute_expected(streams, on))
+        == ""
+    )
 
 
 def test_a_run_of_tables_may_be_stopped(tmp_path: Path) -> None:
-    streams = tables("ab", 60, seed=84, batches=6)
+    streams = make_tables("ab", 60, seed=84, batches=6)
     run = StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path, batches="batch", pace=30)
     run.stop()
     assert not run.isActive
     assert run.status["state"] == "stopped"
     run = ended(StreamJoin.resume(tmp_path, streams))
-    assert describe_difference(result_ids(run.results()), expected(streams, "a.k = b.k")) == ""
+    assert (
+        describe_difference(result_ids(run.results()), compute_expected(streams, "a.k = b.k")) == ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -526,7 +540,7 @@ def test_a_run_of_tables_may_be_stopped(tmp_path: Path) -> None:
 )
 def test_what_may_mean_another_thing_is_refused(tmp_path: Path, on: str, said: str) -> None:
     with pytest.raises(PredicateError, match=said):
-        StreamJoin(tables("ab", 5, seed=1), on, Scatter())
+        StreamJoin(make_tables("ab", 5, seed=1), on, Scatter())
     assert list_files(tmp_path) == set()
 
 
@@ -573,13 +587,16 @@ def test_small_batches_of_much_work_are_shared_by_threads(
 ) -> None:
     """The first batch shows the amount of work."""
     monkeypatch.setattr(thread_executor, "available_cores", lambda: 2)
-    streams = tables("ab", 60, seed=86, batches=3)
+    streams = make_tables("ab", 60, seed=86, batches=3)
     for short, tasks in ((1e-9, [1, 2, 2]), (60.0, [1, 1, 1])):
         monkeypatch.setattr(thread_executor, "_SHORT", short)
         join = StreamJoin(streams, "a.n < b.n", Scatter(), check=True)
         run = ended(join.start(tmp_path / str(short), batches="batch"))
         assert [e.task_count for e in run.events() if isinstance(e, BatchCommitted)] == tasks
-        assert describe_difference(result_ids(run.results()), expected(streams, "a.n < b.n")) == ""
+        assert (
+            describe_difference(result_ids(run.results()), compute_expected(streams, "a.n < b.n"))
+            == ""
+        )
 
 
 @pytest.mark.parametrize("way", [ThreadExecutor, InProcessStages])
@@ -613,7 +630,7 @@ def test_what_a_commit_took_is_told_with_the_next_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     clock.slows(monkeypatch, RunStore, "remove_old_files", 0.5)
-    streams = tables("ab", 60, seed=87, batches=3)
+    streams = make_tables("ab", 60, seed=87, batches=3)
     run = ended(StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path, batches="batch"))
     spent = run.metrics(by="batch")
     assert list(spent["previous_commit_seconds"]) == [0, 0.5, 0.5]
@@ -622,7 +639,7 @@ def test_what_a_commit_took_is_told_with_the_next_batch(
 
 def test_block_files_that_are_gone_are_let_go(tmp_path: Path) -> None:
     """During the run, and at its end."""
-    streams, held = tables("ab", 200, seed=88, batches=8), list[set[str]]()
+    streams, held = make_tables("ab", 200, seed=88, batches=8), list[set[str]]()
     join = StreamJoin(
         streams, "a.k = b.k", Scatter(), {"a": "40 seconds", "b": "40 seconds"}, time="ts"
     )
@@ -652,7 +669,7 @@ def mapped(folder: Path) -> set[str]:
 
 
 def test_what_needs_spark_is_refused(tmp_path: Path) -> None:
-    streams = tables("ab", 5, seed=1)
+    streams = make_tables("ab", 5, seed=1)
     with pytest.raises(ValueError, match="driver_memory is '1 GB', but the streams are tables"):
         StreamJoin(streams, "a.k = b.k", Scatter(), driver_memory="1 GB")
     with pytest.raises(ValueError, match="executor is 'spark', but the streams are tables"):
@@ -703,7 +720,7 @@ def test_the_state_of_tables_is_counted_from_their_event_times_and_windows() -> 
 def test_a_run_routed_by_another_duckdb_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    streams = tables("ab", 20, seed=84, batches=2)
+    streams = make_tables("ab", 20, seed=84, batches=2)
     ended(StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path / "run", batches=2))
     monkeypatch.setattr("duckdb.__version__", "0.0.1")
     with pytest.raises(ValueError, match=r"routed by DuckDB \d.*routed by DuckDB 0\.0\.1"):
@@ -724,7 +741,7 @@ def test_the_seconds_of_a_batch_are_split_by_part(
     for part, (owner, name) in slow.items():
         with monkeypatch.context() as patch:
             clock.slows(patch, owner, name, 0.25)
-            join = StreamJoin(tables("ab", 40, seed=83), "a.k = b.k", Scatter(), partitions=2)
+            join = StreamJoin(make_tables("ab", 40, seed=83), "a.k = b.k", Scatter(), partitions=2)
             run = ended(join.start(tmp_path / part, batches=2, durability="process"))
         spent, column = run.metrics(by="batch"), PHASE_COLUMNS[part]
         phases = [PHASE_COLUMNS[p] for p in PHASES]
@@ -734,7 +751,7 @@ def test_the_seconds_of_a_batch_are_split_by_part(
 
 
 def test_metrics_are_by_host_or_by_batch(tmp_path: Path) -> None:
-    join = StreamJoin(tables("ab", 40, seed=84), "a.k = b.k", Scatter(pieces=3))
+    join = StreamJoin(make_tables("ab", 40, seed=84), "a.k = b.k", Scatter(pieces=3))
     run = ended(join.start(tmp_path / "run", batches=2))
     hosts, batches = run.metrics(), run.metrics(by="batch")
     assert list(batches["results"]) == list(hosts.groupby("batch")["results"].sum())

@@ -24,7 +24,7 @@ from braid.kernels.text_hashes import Letters
 from braid.stream_join import StreamJoin
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from indexed_runs import Ids, run
+from indexed_runs import Ids, run_indexed
 
 pytestmark = pytest.mark.unit
 RESIDUAL = ResidualPredicate("true", frozenset({0, 1}), ())
@@ -200,7 +200,7 @@ CONDITIONS = {
 def test_texts_are_found_by_an_index(tmp_path: Path, on: str) -> None:
     letters, holds = CONDITIONS[on]
     streams = make_texts(1, letters, 70), make_texts(2, letters, 60)
-    results, compared = run(tmp_path, on, *streams)
+    results, compared = run_indexed(tmp_path, on, *streams)
     assert results == loop_over_pairs(*streams, holds)
     assert compared < 70 * 60 / 1.5
 
@@ -242,7 +242,7 @@ def test_other_conditions_on_texts_have_no_index_of_texts(on: str) -> None:
 def test_a_pattern_that_spark_refuses_fails_for_texts_without_its_prefix(tmp_path: Path) -> None:
     a, b = (pa.table({"id": [0], "s": [text]}) for text in ("xyz", "ab\\c"))
     with pytest.raises(EvaluationFailure, match="INVALID_FORMAT"):
-        run(tmp_path, "a.s LIKE concat(b.s, '%')", a, b)
+        run_indexed(tmp_path, "a.s LIKE concat(b.s, '%')", a, b)
 
 
 def test_few_pairs_of_many_texts_are_compared(tmp_path: Path) -> None:
@@ -250,10 +250,10 @@ def test_few_pairs_of_many_texts_are_compared(tmp_path: Path) -> None:
     texts = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=12)) for _ in range(rows)]
     edited = [text[:5] + "!" + text[6:] for text in texts]
     a, b = (pa.table({"id": range(rows), "s": column}) for column in (texts, edited))
-    results, compared = run(tmp_path / "edits", "levenshtein(a.s, b.s) <= 2", a, b)
+    results, compared = run_indexed(tmp_path / "edits", "levenshtein(a.s, b.s) <= 2", a, b)
     assert len(results) == rows and compared < 1.5 * rows
     short = pa.table({"id": range(rows), "s": [text[:7] for text in texts]})
-    results, compared = run(tmp_path / "prefix", "startswith(a.s, b.s)", a, short)
+    results, compared = run_indexed(tmp_path / "prefix", "startswith(a.s, b.s)", a, short)
     assert len(results) == compared == rows
 
 

@@ -28,7 +28,7 @@ from braid.stream_join import StreamJoin
 from braid_widgets.cockpit.verdict import judge_pace
 from braid_widgets.cockpit.view import Cockpit
 from kind_runs import check_case, draw_case
-from oracle import describe_difference, expected, result_ids
+from oracle import compute_expected, describe_difference, result_ids
 
 KINDS = ("inner", "left", "full", "anti", "semi", "inner")
 BATCHES = 6
@@ -96,7 +96,7 @@ def run_touched(
     started.set_result(run)
     run.awaitTermination()
     found = result_ids(run.results())
-    right = expected(streams, "a.x = b.x", dict.fromkeys(streams, 60) if windows else {})
+    right = compute_expected(streams, "a.x = b.x", dict.fromkeys(streams, 60) if windows else {})
     assert not (wrong := describe_difference(found, right)), wrong
     return run
 

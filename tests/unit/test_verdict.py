@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.cockpit.verdict import judge_pace
-from unit.scripted import committed, started
+from unit.scripted import make_commit, make_start
 
 
 def timed(*seconds: float, commit: float = 0.0, interval: float | None = 1.0) -> list[object]:
     """Return a run whose batches take these seconds, and their commits ``commit``."""
-    start = replace(started(batches=None), interval_seconds=interval)
+    start = replace(make_start(batches=None), interval_seconds=interval)
     return [
         start,
         *(
             replace(
-                committed(k, [1, 1], [k + 1, k + 1]),
+                make_commit(k, [1, 1], [k + 1, k + 1]),
                 seconds_by_phase={"total": each},
                 previous_commit_seconds=commit if k else 0.0,
             )

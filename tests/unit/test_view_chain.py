@@ -39,7 +39,7 @@ class Recorded(Shared):
         super().__init__(folder, 2, Placement("memory"), queries)
         self.events += [
             RunStarted(("a", "b"), "a.k = b.k", {}, "Chain", {}, 1, 63, None),
-            *(self.told(q, -1) for q in queries),
+            *(self.describe_query(q, -1) for q in queries),
         ]
 
     def open(self, queries=()):
@@ -47,7 +47,7 @@ class Recorded(Shared):
         engine.publish = self.events.extend
         return engine
 
-    def told(self, q, batch):
+    def describe_query(self, q, batch):
         windows, where = (dict(zip("ab", part, strict=True)) for part in (q.windows, q.selections))
         return QueryAdded(batch, q.name, q.bitmap_position, windows, where, {"a": None, "b": None})
 

@@ -7,7 +7,7 @@ from braid.papers.theta.run_events import MappingChanged
 from braid_widgets.base import run_totals
 from braid_widgets.base.run_view import HISTORY, RunView, fold_events
 from braid_widgets.theta import grid_map, matrix
-from unit.scripted import MIGRATION, committed, rows, scenes, started
+from unit.scripted import MIGRATION, list_rows, list_scenes, make_commit, make_start
 
 # The run of scripted.MIGRATION: J = 2 hosts, keys 0..1. R tuples a (key 0) and b (key 1); S tuples
 # c and d.
@@ -18,7 +18,7 @@ from unit.scripted import MIGRATION, committed, rows, scenes, started
 
 
 def test_a_batch_colours_the_cells_by_the_host_that_joined_them():
-    scene = scenes(MIGRATION)[0]
+    scene = list_scenes(MIGRATION)[0]
     assert matrix.matrix_cells(scene) == [
         (0.0, 0.5, 0.0, 1.0, 0, 100, 0),
         (0.5, 1.0, 0.0, 1.0, 1, 100, 0),
@@ -29,7 +29,7 @@ def test_a_batch_colours_the_cells_by_the_host_that_joined_them():
 
 
 def test_a_migration_shows_copies_and_what_is_owed():
-    scene = scenes(MIGRATION)[1]
+    scene = list_scenes(MIGRATION)[1]
     view = grid_map.grid_frame(scene)
     # Fresh S meets only half of R on each host: block 1 (key 1) is not on host 0 yet, block 0 not
     # on host 1.
@@ -38,7 +38,7 @@ def test_a_migration_shows_copies_and_what_is_owed():
     assert by_box[(0.5, 1.0, 0.0, 0.5)] == (1, 60, 1), (
         "2 x 3 pairs met before, 2 x 2 of the fresh block are owed"
     )
-    assert rows(view["copies"]) == [(0, 1, 0, 2)] and view["moved_blocks"] == 1
+    assert list_rows(view["copies"]) == [(0, 1, 0, 2)] and view["moved_blocks"] == 1
     assert scene.pending_pairs == {(4, 1)}
     assert (view["n"], view["m"], view["before"], view["is_moving"]) == (1, 2, [2, 1], True)
     assert (view["load"], view["load_before"]) == (4 / 1 + 10 / 2, 4 / 2 + 10 / 1)
@@ -46,7 +46,7 @@ def test_a_migration_shows_copies_and_what_is_owed():
 
 
 def test_what_is_owed_is_settled_and_the_migration_ends():
-    scene = scenes(MIGRATION)[2]
+    scene = list_scenes(MIGRATION)[2]
     assert not scene.pending_pairs and not scene.migrating
     assert {cell[5] for cell in matrix.matrix_cells(scene)} == {100}
     view = grid_map.grid_frame(scene)
@@ -55,7 +55,7 @@ def test_what_is_owed_is_settled_and_the_migration_ends():
 
 
 def test_blocks_that_are_dropped_leave_the_scene_with_what_they_owe():
-    events = [*MIGRATION[:-3], committed(2, [0, 0], [4, 10], dropped=[1])]
+    events = [*MIGRATION[:-3], make_commit(2, [0, 0], [4, 10], dropped=[1])]
     scene = fold_events(events)
     assert 1 not in scene.blocks and not scene.pending_pairs
 
@@ -68,7 +68,7 @@ def test_a_plan_that_was_not_committed_counts_for_nothing():
 
 
 def test_going_on_after_a_restart_keeps_what_was_there():
-    scene = fold_events([*MIGRATION, MIGRATION[0], committed(3, [1, 0], [5, 10])])
+    scene = fold_events([*MIGRATION, MIGRATION[0], make_commit(3, [1, 0], [5, 10])])
     assert scene.end is None and scene.totals.batches == 4
 
 
@@ -79,18 +79,18 @@ def test_kinds_of_events_that_show_nothing_are_passed_over():
 
 
 def test_memory_is_bounded_however_long_the_run():
-    scene = fold_events([started(batches=None)])
+    scene = fold_events([make_start(batches=None)])
     for k in range(HISTORY + 50):
-        scene.apply_event(committed(k, [1, 1], [k + 1, k + 1]))
+        scene.apply_event(make_commit(k, [1, 1], [k + 1, k + 1]))
     assert len(scene.points) == HISTORY and scene.points[0].batch == 50
     assert scene.totals.batches == HISTORY + 50
 
 
 def test_an_empty_run_has_pictures():
-    for events in ([], [started()], [started(), RunEnded(-1, "failed", "no source")]):
-        scene = scenes(events)[0]
+    for events in ([], [make_start()], [make_start(), RunEnded(-1, "failed", "no source")]):
+        scene = list_scenes(events)[0]
         assert (
-            rows(grid_map.grid_frame(scene)["cells"]) == []
+            list_rows(grid_map.grid_frame(scene)["cells"]) == []
             and grid_map.grid_frame(scene)["stored"] == []
         )
         assert run_totals.totals_rows(scene)
@@ -98,14 +98,14 @@ def test_an_empty_run_has_pictures():
 
 def test_hosts_that_came_by_growth_are_in_use():
     grow = MappingChanged(3, 0, (1, 2), (2, 4), [[h, h // 4, h % 4] for h in range(8)], [4, 10])
-    scene = fold_events([*MIGRATION[:-1], grow, committed(3, [0, 0], [4, 10], hosts=8)])
+    scene = fold_events([*MIGRATION[:-1], grow, make_commit(3, [0, 0], [4, 10], hosts=8)])
     assert scene.points[-1].hosts == 8
     assert len(grid_map.grid_frame(scene)["places"]["host"]) == 8
 
 
 def test_streams_without_a_grid_have_no_places_in_one():
     scene = fold_events(
-        [started(placement="HashPartition", hosts=5), committed(0, [3, 3], [3, 3], hosts=5)]
+        [make_start(placement="HashPartition", hosts=5), make_commit(0, [3, 3], [3, 3], hosts=5)]
     )
     view = grid_map.grid_frame(scene)
     assert (view["n"], view["m"], view["load"]) == (0, 0, None) and view["places"]["host"] == []

@@ -36,8 +36,8 @@ from braid_widgets.reuse.plan_tree import (
     _place_edge_labels,
     plan_tree,
 )
-from hub_cases import AT, NARROW, NETWORK, THREE, WIDE, SteppedHub, tables
-from unit.scripted import rows
+from hub_cases import AT, NARROW, NETWORK, THREE, WIDE, SteppedHub, make_hub_tables
+from unit.scripted import list_rows
 
 pytestmark = pytest.mark.unit
 
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.unit
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> SteppedHub:
     """A hub whose events cover every kind of change."""
-    hub = SteppedHub(tmp_path_factory.mktemp("view") / "hub", tables(2), NETWORK, AT)
+    hub = SteppedHub(tmp_path_factory.mktemp("view") / "hub", make_hub_tables(2), NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
     hub.step()
     hub.submit(THREE, "three", "S2")
@@ -93,10 +93,10 @@ def test_the_links_of_the_map_are_as_counted(hub: SteppedHub) -> None:
         counted = {(r.node_a, r.node_b): r.bytes_measured for r in mine.itertuples()}
         assert moment.links == counted
         sums: Counter[tuple[str, ...]] = Counter()
-        for source, target, _, size in rows(view["flows"]):
+        for source, target, _, size in list_rows(view["flows"]):
             sums[tuple(sorted((source, target)))] += size
         assert sums == counted and view["bytes"] == sum(counted.values())
-    assert len(rows(views[-1]["nodes"])) == len(NETWORK.nodes)
+    assert len(list_rows(views[-1]["nodes"])) == len(NETWORK.nodes)
 
 
 def test_operators_and_queries_of_the_map_are_those_of_the_batch(hub: SteppedHub) -> None:
@@ -106,15 +106,15 @@ def test_operators_and_queries_of_the_map_are_those_of_the_batch(hub: SteppedHub
     for view, commit in zip(views, commits, strict=True):
         held = {m.operator: (m.live_tuples, m.live_bytes) for m in commit.operator_metrics}
         totals.update({m.operator: m.results for m in commit.operator_metrics})
-        shown = {o[0]: o[6:9] for o in rows(view["operators"])}
+        shown = {o[0]: o[6:9] for o in list_rows(view["operators"])}
         assert {id: list(shown[id][1:]) for id in held} == {id: [*v] for id, v in held.items()}
         assert all(shown[id][0] == totals[id] for id in held)
         serving = {f.consumer: int(f.item) for f in commit.flows if not f.consumer.isdigit()}
-        assert {q[0]: q[2] for q in rows(view["queries"])} == serving
-    assert {q[0]: q[1] for q in rows(views[1]["queries"])} == {"wide": "S1", "three": "S2"}
-    assert not any(node[4] for view in views[:2] for node in rows(view["nodes"]))
-    assert [n[0] for n in rows(views[2]["nodes"]) if n[4]] == ["N4"], "it is down"
-    assert [m[2] for m in rows(views[2]["moves"])] == ["N4"]
+        assert {q[0]: q[2] for q in list_rows(view["queries"])} == serving
+    assert {q[0]: q[1] for q in list_rows(views[1]["queries"])} == {"wide": "S1", "three": "S2"}
+    assert not any(node[4] for view in views[:2] for node in list_rows(view["nodes"]))
+    assert [n[0] for n in list_rows(views[2]["nodes"]) if n[4]] == ["N4"], "it is down"
+    assert [m[2] for m in list_rows(views[2]["moves"])] == ["N4"]
 
 
 def test_a_hub_is_shown_as_a_run_with_nodes_as_hosts(hub: SteppedHub) -> None:
@@ -207,7 +207,7 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("braid_widgets.reuse.console.EVERY", 0.05)
-    hub = QueryHub(tables(2), "ts", network=NETWORK, at=AT)
+    hub = QueryHub(make_hub_tables(2), "ts", network=NETWORK, at=AT)
     run = hub.start(tmp_path / "hub", "batch", pace=0.2)
     run.pause()
     console = Console(run, {"wide": WIDE, "narrow": NARROW}, screen := watch(run))
@@ -279,7 +279,9 @@ def test_a_console_that_is_made_anew_closes_the_one_before_and_stops_its_hub(
     monkeypatch.setattr(Console, "_newest", None)
     monkeypatch.setattr("braid_widgets.reuse.console.EVERY", 0.01)
     runs = [
-        QueryHub(tables(2), "ts", network=NETWORK, at=AT).start(tmp_path / name, "batch", pace=30)
+        QueryHub(make_hub_tables(2), "ts", network=NETWORK, at=AT).start(
+            tmp_path / name, "batch", pace=30
+        )
         for name in ("one", "two")
     ]
     first, second = (Console.replace_previous(run, {"wide": WIDE}, watch(run)) for run in runs)
@@ -300,7 +302,7 @@ def test_a_console_that_is_made_anew_closes_the_one_before_and_stops_its_hub(
 
 def test_the_last_change_of_a_hub_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("braid_widgets.reuse.console.EVERY", 3600)
-    run = QueryHub(tables(2), "ts", network=NETWORK, at=AT).start(
+    run = QueryHub(make_hub_tables(2), "ts", network=NETWORK, at=AT).start(
         tmp_path / "hub", "batch", pace=30
     )
     console = Console(run, {}, watch(run))
@@ -315,7 +317,7 @@ def batches(events: list[Any]) -> list[HubBatchCommitted]:
     return [e for e in events if isinstance(e, HubBatchCommitted)]
 
 
-def asked(name: str, alone: float, added: float, others: int = 0) -> QuerySubmitted:
+def make_submission(name: str, alone: float, added: float, others: int = 0) -> QuerySubmitted:
     """Return a query that its own join would answer at the cost ``alone``."""
     considered = (("a new join at N1", alone), ("operator 0 at N1", added))[others:]
     return QuerySubmitted(-1, name, "", "S1", "holds", 0, added, considered, {}, 0.0, 0.0)
@@ -323,9 +325,9 @@ def asked(name: str, alone: float, added: float, others: int = 0) -> QuerySubmit
 
 def test_the_map_says_what_reuse_saves_the_queries() -> None:
     queries = [
-        asked("first", 4e6, 4e6),
-        asked("second", 3e6, 1e6),
-        asked("only here", 0.0, 5e5, others=1),
+        make_submission("first", 4e6, 4e6),
+        make_submission("second", 3e6, 1e6),
+        make_submission("only here", 0.0, 5e5, others=1),
     ]
     assert find_saved_share(queries) == pytest.approx(1 - 5.5e6 / 7.5e6)
     assert find_saved_share([]) is None

@@ -13,10 +13,10 @@ from braid_widgets.base.query_table import QueryRow
 from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.slices import query_details
 from braid_widgets.slices.shared_ring_panel import SharedRingPanel
-from unit.scripted import kept
-from unit.test_bitmaps import Counted, made, some_batches
+from unit.scripted import list_retained
+from unit.test_bitmaps import Counted, make_queries, some_batches
 
-QUERIES = made((20, 8, 40), (40, 40, 8), where=((None,) * 3, ("v < 3", None, None)))
+QUERIES = make_queries((20, 8, 40), (40, 40, 8), where=((None,) * 3, ("v < 3", None, None)))
 HOSTS = 3
 
 
@@ -25,7 +25,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Counted:
     return Counted(tmp_path_factory.mktemp("ring") / "run", QUERIES, HOSTS).fed(some_batches(12))
 
 
-def told(run: Counted) -> list[Any]:
+def list_events(run: Counted) -> list[Any]:
     """Return the events after those that SharedRun emits first."""
     start = RunStarted(("a", "b", "c"), "a.k = b.k", {}, "Chain", {}, HOSTS, 63, 12)
     added = [
@@ -44,7 +44,7 @@ def told(run: Counted) -> list[Any]:
 
 @pytest.fixture
 def events(run: Counted) -> list[Any]:
-    return told(run)
+    return list_events(run)
 
 
 def test_a_query_tells_its_windows_its_slices_with_their_blocks_and_its_results(
@@ -68,7 +68,7 @@ def test_a_query_tells_its_windows_its_slices_with_their_blocks_and_its_results(
 
 
 def test_where_events_are_no_longer_kept_the_batches_since_are_told(events: list[Any]):
-    later = kept(events, 3)
+    later = list_retained(events, 3)
     found = [e.results_by_query["q1"] for e in events if isinstance(e, BatchQueryResults)][4:7]
     results = f"  results: {sum(found):,} since batch 5, {found[-1]:,} of them in this batch"
     told, whole = (

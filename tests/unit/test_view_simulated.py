@@ -21,7 +21,7 @@ from braid_widgets.base.run_view import fold_events
 from braid_widgets.cockpit.frames import FrameCollector
 from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.theta import grid_map, matrix, timeline
-from unit.scripted import rows, scenes
+from unit.scripted import list_rows, list_scenes
 
 SWING = [(0, 900)] * 4 + [(900, 0)] * 12 + [(0, 900)] * 6
 PLACEMENTS = {
@@ -124,7 +124,7 @@ def test_cells_carry_the_hosts_of_the_plan(events):
 
 
 def test_loads_are_those_of_the_blocks(events):
-    for scene in scenes(events):
+    for scene in list_scenes(events):
         held = [0] * len(scene.last.host_metrics)
         for b in scene.blocks.values():
             for h in b.hosts:
@@ -184,9 +184,9 @@ def test_rows_are_copied_from_and_to_the_hosts_that_the_plan_names(hosts):
         if isinstance(e, MigrationAdvanced):
             copies[e.batch] |= {(source, target) for _, source, target in e.copies}
     seen = 0
-    for scene in scenes(events):
+    for scene in list_scenes(events):
         view = grid_map.grid_frame(scene)
-        flights = {(source, target) for source, target, _, _ in rows(view["copies"])}
+        flights = {(source, target) for source, target, _, _ in list_rows(view["copies"])}
         assert flights <= copies[scene.last.batch]
         seen += len(flights)
     assert seen > hosts // 2
@@ -201,7 +201,7 @@ def test_the_ratio_of_the_mapping_is_the_papers():
 
 def test_growth_adds_hosts_to_the_grid():
     events = simulate(PLACEMENTS["growing"], SWING)
-    sizes = [len(grid_map.grid_frame(s)["places"]["host"]) for s in scenes(events)]
+    sizes = [len(grid_map.grid_frame(s)["places"]["host"]) for s in list_scenes(events)]
     assert sizes[0] == 4 and sizes[-1] == 64 and sizes == sorted(sizes)
     changes = [e for e in events if isinstance(e, MappingChanged)]
     assert fold_events(events).grids[0].mapping == changes[-1].mapping
@@ -211,7 +211,7 @@ def test_a_placement_without_tuples_has_pictures():
     events = simulate(AdaptiveGrid(64), [(0, 0)] * 2)
     scene = fold_events(events)
     assert (
-        rows(grid_map.grid_frame(scene)["copies"]) == []
+        list_rows(grid_map.grid_frame(scene)["copies"]) == []
         and grid_map.grid_frame(scene)["scale_max"] == 0
     )
     json.dumps(recorded_page(events), allow_nan=False)

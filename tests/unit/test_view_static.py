@@ -16,22 +16,24 @@ from braid_widgets.base.text_table import TextTable
 from braid_widgets.cockpit.page import page_html, recorded_page, save_run_page
 from braid_widgets.theta import grid_map, matrix, timeline
 from msgspec import structs
-from unit.scripted import MIGRATION, committed, rows, scenes, started
+from unit.scripted import MIGRATION, list_rows, list_scenes, make_commit, make_start
 
 
 def test_the_grid_names_the_place_of_each_host():
-    view = grid_map.grid_frame(scenes(MIGRATION)[0])
-    assert rows(view["places"]) == [(0, 0, 0), (1, 1, 0)] and (view["n"], view["m"]) == (2, 1)
-    assert [(cell[0], cell[1], cell[4]) for cell in matrix.matrix_cells(scenes(MIGRATION)[0])] == [
+    view = grid_map.grid_frame(list_scenes(MIGRATION)[0])
+    assert list_rows(view["places"]) == [(0, 0, 0), (1, 1, 0)] and (view["n"], view["m"]) == (2, 1)
+    assert [
+        (cell[0], cell[1], cell[4]) for cell in matrix.matrix_cells(list_scenes(MIGRATION)[0])
+    ] == [
         (0, 0.5, 0),
         (0.5, 1, 1),
     ]
 
 
 def test_each_host_has_what_it_stores():
-    stored = [grid_map.grid_frame(scene)["stored"] for scene in scenes(MIGRATION)]
+    stored = [grid_map.grid_frame(scene)["stored"] for scene in list_scenes(MIGRATION)]
     assert stored == [[8, 8], [7, 9], [9, 9]]
-    view = grid_map.grid_frame(scenes(MIGRATION)[1])
+    view = grid_map.grid_frame(list_scenes(MIGRATION)[1])
     assert view["scale_max"] == 12, "as much as the old grid would hold"
 
 
@@ -47,7 +49,7 @@ def test_the_time_line_has_the_bound_the_migration_and_measured_rates():
 
 
 def test_a_modelled_run_shows_no_rates_and_every_title_says_so():
-    events = [started(clock="modelled"), *MIGRATION[1:]]
+    events = [make_start(clock="modelled"), *MIGRATION[1:]]
     chart = timeline.timeline_chart(events)
     assert {c.name for c in chart.figure.data} == {"|r| / |s|", "ILF / ILF*"}
     assert "modelled" in chart.figure.layout.title.text
@@ -56,7 +58,7 @@ def test_a_modelled_run_shows_no_rates_and_every_title_says_so():
     assert "modelled" in page["note"] and page["state"] == "modelled"
     assert page["frames"][1]["verdict"]["word"] == "no clock"
     assert "modelled" in run_totals.totals_html(
-        scenes(events)[1]
+        list_scenes(events)[1]
     ) and "modelled" in progress.progress_line(fold_events(events))
     assert not run_totals.totals_table(events)["unit"].eq("seconds").any()
 
@@ -70,7 +72,7 @@ def test_sizes_of_tuples_weigh_in_the_ratio():
         structs.replace(b, size_bytes=b.size_bytes * (3 if b.stream == 0 else 1))
         for b in first.changed_blocks
     ]
-    events[3] = committed(
+    events[3] = make_commit(
         0,
         first.received_tuples,
         first.total_received_tuples,
@@ -125,7 +127,7 @@ def uneven() -> list[Any]:
 
 
 def test_runs_are_compared_side_by_side():
-    plain = [started(placement="HashPartition"), committed(0, [3, 3], [3, 3], stored=[6, 0])]
+    plain = [make_start(placement="HashPartition"), make_commit(0, [3, 3], [3, 3], stored=[6, 0])]
     table = run_comparison.comparison_table({"dynamic": MIGRATION, "SHJ": plain})
     assert table.loc["dynamic", "results"] == 21 and table.loc["SHJ", "most stored on a host"] == 6
     assert table.loc["SHJ", "mean stored per host"] == 3 and pd.isna(
@@ -155,13 +157,13 @@ def test_progress_tells_batches_rate_and_time_left():
     )
     assert progress.progress_line(fold_events([])) == "nothing has started"
     assert (
-        progress.progress_line(fold_events([started(batches=None), *MIGRATION[1:4]]))
+        progress.progress_line(fold_events([make_start(batches=None), *MIGRATION[1:4]]))
         == "batch 1 · 20 tuples/s"
     )
 
 
 def test_batches_without_input_only_finish_a_migration():
-    fed = [started(batches=2), *MIGRATION[1:]]
+    fed = [make_start(batches=2), *MIGRATION[1:]]
     assert (
         progress.progress_line(fold_events(fed[:9]))
         == "batch 2 of 2 (100%) · input done, finishing a migration · 14 tuples/s"
@@ -204,7 +206,7 @@ def test_a_replay_is_one_page_with_all_frames(tmp_path):
 
 
 def test_a_page_cannot_be_broken_by_a_predicate():
-    odd = started()
+    odd = make_start()
     odd = type(odd)(odd.streams, "r.x = '</script><b>'", {}, "AdaptiveGrid", {}, 2, 2, 3)
     assert "</script><b>" not in page_html(recorded_page([odd, *MIGRATION[1:]]))
 

@@ -24,7 +24,7 @@ from braid.core.run_events import RunStarted
 from braid_lab.common.recordings import write_events
 from braid_widgets.cockpit import server
 from braid_widgets.cockpit.page import recorded_page
-from unit.scripted import MIGRATION, committed
+from unit.scripted import MIGRATION, make_commit
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def test_what_is_new_is_given_once(folder, address):
 def test_a_run_without_end_needs_no_more_memory(tmp_path):
     write_events(tmp_path / "events.jsonl", [MIGRATION[0]])
     served = server.ServedRun(tmp_path)
-    many = [committed(k, [1, 1], [k + 1, k + 1]) for k in range(server.HISTORY + 20)]
+    many = [make_commit(k, [1, 1], [k + 1, k + 1]) for k in range(server.HISTORY + 20)]
     write_events(tmp_path / "events.jsonl", many, append=True)
     page = served.page_since()
     assert len(served.frames) == server.HISTORY and page["frames"][-1]["batch"] == len(many)

@@ -21,7 +21,7 @@ from braid_widgets.cockpit.alternative_placement import simulate_alternative
 from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.cockpit.view import Cockpit, LiveUpdater
 from braid_widgets.theta import timeline
-from unit.scripted import MIGRATION, started
+from unit.scripted import MIGRATION, make_start
 
 
 class FakeRun:
@@ -146,7 +146,7 @@ def test_the_state_of_a_run_is_said(monkeypatch):
     run.held = True
     showing_run.send_new(fold_events(MIGRATION[:4]))
     assert [more["state"] for more in told] == ["live", "paused"]
-    assert recorded_page([started(clock="modelled"), *MIGRATION[1:]])["state"] == "modelled"
+    assert recorded_page([make_start(clock="modelled"), *MIGRATION[1:]])["state"] == "modelled"
     assert Cockpit().page["frames"] == []
 
 

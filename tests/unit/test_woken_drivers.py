@@ -25,15 +25,15 @@ from braid.storage.integrity import check_run, repair_run
 from braid.storage.run_files import is_run_file
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
-from oracle import describe_difference, expected, killed_before, result_ids, tables
+from oracle import compute_expected, describe_difference, killed_before, make_tables, result_ids
 from scatter import Scatter
 from world.files import Folder
 from world.machine import URL, Machine, overtake
 from world.sink import TransactionalSink
 
 RUN, ON, BATCHES = Path("/run"), "a.k = b.k", 13
-STREAMS = tables("ab", 56, seed=17, batches=BATCHES)
-WANTED = expected(STREAMS, ON)
+STREAMS = make_tables("ab", 56, seed=17, batches=BATCHES)
+WANTED = compute_expected(STREAMS, ON)
 EVERY = int(os.environ.get("BRAID_SLEEP_EVERY", "0"))
 """A driver sleeps before one in this number of file changes."""
 CHANGES = {

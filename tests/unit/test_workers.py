@@ -14,7 +14,7 @@ import braid
 import pytest
 from braid import spark_session
 from braid.spark_workers import prepare_workers
-from shared_jvm import end
+from shared_jvm import end_process
 
 HOME = str(Path(braid.__file__).parents[1])
 
@@ -92,9 +92,9 @@ def test_what_a_jvm_says_comes_through_but_for_what_each_begins_with(
 
 def test_a_jvm_of_the_tests_that_does_not_end_is_killed() -> None:
     heeds = Popen(["cat"], stdin=PIPE)
-    end(heeds)
+    end_process(heeds)
     assert heeds.returncode == 0
     deaf = Popen(["sleep", "60"], stdin=PIPE)
     with pytest.raises(TimeoutExpired):
-        end(deaf, 0.1)
+        end_process(deaf, 0.1)
     assert deaf.returncode == -SIGKILL

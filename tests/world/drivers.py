@@ -91,9 +91,9 @@ class PerDriver:
         self._name, self._make, self._outside = name, make, make()
 
     def __getattr__(self, attribute: str) -> Any:
-        return getattr(self.mine(), attribute)
+        return getattr(self.find_own(), attribute)
 
-    def mine(self) -> Any:
+    def find_own(self) -> Any:
         """Return the value of the calling driver."""
         if (driver := current()) is None:
             return self._outside

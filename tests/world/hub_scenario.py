@@ -14,7 +14,7 @@ from braid.hub.hub import QueryHub
 from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Reuse
 
-from world.scenario import Row, draw_row, draw_rows, table_of
+from world.scenario import Row, draw_row, draw_rows, make_stream_table
 
 Bag = Counter[tuple[Any, ...]]
 SECOND = 1_000_000
@@ -155,7 +155,7 @@ class HubScenario:
 
     def hub(self) -> QueryHub:
         """Return the hub, ready to be started."""
-        streams = {s: table_of(rows) for s, rows in self.rows.items()}
+        streams = {s: make_stream_table(rows) for s, rows in self.rows.items()}
         return QueryHub(
             streams,
             "ts",
@@ -172,7 +172,7 @@ class HubScenario:
 
     def streams(self) -> dict[str, pa.Table]:
         """Return the streams as tables."""
-        return {s: table_of(rows) for s, rows in self.rows.items()}
+        return {s: make_stream_table(rows) for s, rows in self.rows.items()}
 
     def progress(self, statement: Statement, batch: int) -> int | None:
         """Return the event time that the streams of a query have passed with a batch.

@@ -15,7 +15,7 @@ from braid.storage.manifest_log import OLD
 from braid.storage.run_files import is_run_file
 from braid.storage.run_store import RunStore
 
-from world.sink import Ids, Wrong, ids_of, sum_ids
+from world.sink import Ids, Wrong, count_ids, sum_ids
 
 if TYPE_CHECKING:
     from world.drivers import Driver
@@ -115,7 +115,7 @@ def check_all(world: World, run: Any) -> None:
     """Check the results, the content of the sink and the remaining files."""
     expected = world.scenario.expected()
     since = run.first_retained_batch
-    _check_bag("the results", sum_ids([ids_of(run.results())]), expected, since)
+    _check_bag("the results", sum_ids([count_ids(run.results())]), expected, since)
     _check_untimed(world, run, since)
     if world.scenario.has_sink:
         _check_bag("what the sink has", sum_ids(world.sink.taken), expected, 0)
@@ -170,7 +170,7 @@ def _check_folder(world: World, expected: dict[tuple[int | None, ...], int], sin
     listed = {n for n in disk.list_names(store.published.results) if is_run_file(n)}
     if not _is_flipped(world):  # who reads files without their seals may read anything
         files = [store.published.results / name for name in sorted(listed)]
-        bag = sum_ids(ids_of(read_parquet(file)) for file in files)
+        bag = sum_ids(count_ids(read_parquet(file)) for file in files)
         _check_bag("the files in results/", bag, expected, since)
         logged = _logged(world, store.published.results / "_spark_metadata")
         check_same("Spark's log", logged, listed)

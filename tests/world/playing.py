@@ -36,7 +36,7 @@ def played(
     cores = cores or os.cpu_count() or 1
     if cores == 1:
         with _put(fault):
-            yield from map(_kept, seeds)
+            yield from map(_play_seed, seeds)
         return
     parts = [seeds[at : at + _TOGETHER] for at in range(0, len(seeds), _TOGETHER)]
     with get_context("forkserver").Pool(cores) as pool:
@@ -46,7 +46,7 @@ def played(
 def _part(seeds: Sequence[int], fault: int | None) -> list[Verdict]:
     logging.disable(logging.CRITICAL)
     with _put(fault):
-        return [*map(_kept, seeds)]
+        return [*map(_play_seed, seeds)]
 
 
 def _put(fault: int | None) -> AbstractContextManager[Any]:
@@ -58,7 +58,7 @@ def _put(fault: int | None) -> AbstractContextManager[Any]:
     return WORLD_FAULTS[fault].put()
 
 
-def _kept(seed: int) -> Verdict:
+def _play_seed(seed: int) -> Verdict:
     """Return a verdict, without the trace of a correct world."""
     verdict = play(seed)
     if not verdict.wrong:

@@ -16,7 +16,7 @@ from braid.papers.hypercube.hypercube import HyperCube
 from braid.stream_join import StreamJoin
 from models.asof import AsOfRules, run_asof
 from models.kinds import Tuple
-from placement_checks import examples
+from placement_checks import list_examples
 
 Row = dict[str, int]
 Ids = Counter[tuple[int | None, ...]]
@@ -109,7 +109,7 @@ class Scenario:
     def streams(self) -> dict[str, pa.Table]:
         """Return the streams as tables."""
         return {
-            alias: table_of([*rows, *self.untimed.get(alias, [])], self.deleted.get(alias))
+            alias: make_stream_table([*rows, *self.untimed.get(alias, [])], self.deleted.get(alias))
             for alias, rows in self.rows.items()
         }
 
@@ -180,7 +180,7 @@ class Scenario:
         return self.windows is None or all(latest - row["ts"] < self.windows for row in some)
 
 
-def table_of(rows: list[Row], deleted: list[Row] | None = None) -> pa.Table:
+def make_stream_table(rows: list[Row], deleted: list[Row] | None = None) -> pa.Table:
     """Return the rows of a stream as a table.
 
     ``deleted``: rows of a stream of changes that are deleted later; None: it is none.
@@ -188,7 +188,7 @@ def table_of(rows: list[Row], deleted: list[Row] | None = None) -> pa.Table:
     if deleted is not None:
         rows = [*rows, *deleted]
         signs = pa.array([1] * (len(rows) - len(deleted)) + [-1] * len(deleted), pa.int8())
-        return table_of(rows).append_column("op", signs)
+        return make_stream_table(rows).append_column("op", signs)
     return pa.table(
         {
             "id": pa.array([r["id"] for r in rows], pa.int64()),
@@ -211,7 +211,7 @@ def placements(streams: int, has_equality: bool) -> tuple[Placement, ...]:
     """
     return tuple(
         p
-        for p in examples().values()
+        for p in list_examples().values()
         if type(p).__module__.split(".")[0] in ("braid", "scatter")
         and p.delivery_guarantee == "exactly once"
         and not p.shares_queries

@@ -33,7 +33,7 @@ class TransactionalSink:
 
     def give(self, results: Any, number: int) -> None:
         """Take the results of a batch; do nothing for one that was taken before."""
-        ids = ids_of(results)
+        ids = count_ids(results)
         if self.may_fail("sink begin"):
             raise SinkFailed("the sink could not begin")
         if number > len(self.taken):
@@ -47,7 +47,7 @@ class TransactionalSink:
             raise SinkFailed("the sink committed, and its answer was lost")
 
 
-def ids_of(results: pa.Table) -> Ids:
+def count_ids(results: pa.Table) -> Ids:
     """Return the results as tuples of their rows' ids; those that were taken back count -1."""
     ids = Counter[tuple[int | None, ...]]()
     aliases = [name for name in results.column_names if name != CHANGE_TYPE]
