@@ -160,8 +160,11 @@ def _read_tuples(
     """Return the columns of the tuples at several addresses of the same rows."""
     rows = [open_replica(f"{folder / a.file}", a, files[a.file]) for a in addresses]
     at = np.unique(np.concatenate([each.row_positions() for each in rows]))
-    taken = rows[0].batch.take(pa.array(at))
-    return taken.select([name for name in taken.schema.names if not name.startswith("__")])
+    names = [name for name in rows[0].batch.schema.names if not name.startswith("__")]
+    tuples = rows[0].batch.select(names)
+    if len(at) and at[-1] - at[0] + 1 == len(at):
+        return tuples.slice(int(at[0]), len(at))
+    return tuples.take(pa.array(at))
 
 
 def remove_block_files(files: Collection[Path]) -> None:

@@ -68,7 +68,8 @@ class TraceFiles:
         rows = pa.Table.from_batches(parts)
         number = pa.array(np.full(rows.num_rows, batch, np.int32))
         sink = pa.BufferOutputStream()
-        pq.write_table(rows.append_column(BATCH, number), sink, write_page_checksum=True)
+        # A dictionary of values that are mostly different takes most of the time.
+        pq.write_table(rows.append_column(BATCH, number), sink, use_dictionary=[BATCH])
         body = sink.getvalue().to_pybytes()
         current_file_system().make_folder(self.folder)
         name = f"{batch:06d}-{current_environment().make_token()}-{stream}.parquet"
