@@ -352,3 +352,22 @@ def test_whole_batches_of_a_trace_are_dropped_oldest_first(
     assert parsed is not None
     kept = drop_expired_traces(written, parsed, now * SECOND)
     assert [event.batch for event in kept] == [*range(first, 5)]
+
+
+def test_files_of_a_trace_past_its_limit_or_without_a_commit_are_removed(tmp_path: Path) -> None:
+    run_orders(tmp_path)
+    store, rows = RunStore(tmp_path), pa.record_batch({"id": [1, 2]})
+    small, large = parse_retention("1 B", "trace"), parse_retention("1 GB", "trace")
+    assert small is not None and large is not None
+    written = [store.trace.write_batch(n, {0: [rows], 1: [rows]}, large) for n in range(3)]
+    assert [event.first_batch for event in written] == [0, 0, 0]
+    again = store.trace.write_batch(2, {0: [rows]}, large)
+    assert (again.first_batch, again.files[0].rows) == (0, 2)
+    last = store.trace.write_batch(3, {0: [rows]}, small)
+    assert last.first_batch == 3
+    assert len([*store.trace.folder.iterdir()]) == 8  # they go after the commit
+    store.trace.remove_expired(0)
+    left = {file.name for file in store.trace.folder.iterdir()}
+    assert left == {f.name for f in (*written[2].files, *last.files)}  # an attempt that failed
+    store.trace.remove_unnamed()
+    assert not [*store.trace.folder.iterdir()]
