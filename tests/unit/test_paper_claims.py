@@ -249,7 +249,7 @@ def test_what_the_chain_saves_and_does_not() -> None:
     assert chain.tree_memory_claim(trees).holds == chain.tree_pull_up_claim(trees).holds == "yes"
     twice = trees.assign(ratio_modelled=2 * trees["ratio_modelled"])
     assert chain.tree_memory_claim(twice).holds == chain.tree_pull_up_claim(twice).holds == "no"
-    assert chain.one_state_claim().holds == "yes"
+    assert chain.one_state_claim().holds == chain.tree_example_claim().holds == "yes"
     assert chain_claims.two_slices_claim().holds == "no"
 
 

@@ -15,6 +15,12 @@ def select_phase(runs: pd.DataFrame, phase: str, method: str) -> pd.DataFrame:
     return runs[(runs["phase"] == phase) & (runs["method"] == method)]
 
 
+def compute_output_gain(runs: pd.DataFrame, method: str) -> pd.Series:
+    """Return the gain in results over random dropping, by phase and kappa."""
+    by = runs.groupby(["method", "phase", "kappa"])["recall_counted"].mean()
+    return by[method] / by["drop"] - 1
+
+
 def average_recall(runs: pd.DataFrame, phase: str = "burst") -> pd.DataFrame:
     """Return recall by kappa in a phase, a column for each method."""
     rows = runs[runs["phase"] == phase]
@@ -38,10 +44,10 @@ def compare_joins(gains: pd.DataFrame) -> pd.DataFrame:
 
 
 def compare_frequencies(utility: pd.DataFrame) -> pd.DataFrame:
-    """Return the gain by skew, a column for each kind of frequencies."""
-    return utility.set_index(["skew", "frequencies"])["gain_counted"].unstack()
+    """Return the gain by kappa and skew, a column for each kind of frequencies."""
+    return utility.set_index(["kappa", "skew", "frequencies"])["gain_counted"].unstack()
 
 
-def select_largest_factor(types: pd.DataFrame) -> pd.Series:
-    """Return the gain by the number of types, for the largest factor."""
-    return types[types["factor"] == types["factor"].max()].set_index("types")["gain_counted"]
+def compare_factors(types: pd.DataFrame) -> pd.DataFrame:
+    """Return the gain by the number of types, a column for each factor."""
+    return types.set_index(["types", "factor"])["gain_counted"].unstack()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log, sqrt
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,8 @@ from braid_lab.workloads.set_streams import SetStreams
 
 Floats = npt.NDArray[np.float64]
 CAPACITY = 200_000.0
+SINGLE: dict[str, Any] = dict(theta=1, size=1.0, deviation=0.0, items=5000)
+"""Section 6.1's streams of single values."""
 METHODS = ("drop", "partial", "time", "direction", "selective")
 """Random dropping; rate adaptation alone; with time correlation; and with direction.
 
@@ -211,12 +214,14 @@ def recall_by_basic_windows(
     kappa: float = 0.8,
     rate_: float = 500.0,
     lookup: float = 20.0,
+    cheaper: float = 35.0,
 ) -> pd.DataFrame:
     """Return Fig. 14: recall by the number of basic windows, without an index and with one.
 
-    An index is ordered by time or by identifier. With one, each basic window that is used costs a
-    ``lookup`` (in pairs). Lists by identifier cannot stop within a basic window, so that a part of
-    it costs as much as all.
+    One window is probed: of 20 seconds, or of 200 with an index. That is ordered by time or by
+    identifier, a pair costs a ``cheaper``-th of a comparison, and each basic window that is used
+    costs five times ``lookup`` (in pairs). Lists by identifier cannot stop within a basic window,
+    so that a part of it costs as much as all.
     """
     rows = []
     f = SetStreams(kappa=kappa).match_density(1, 1000)
@@ -225,7 +230,7 @@ def recall_by_basic_windows(
         ranked = np.sort(pieces)[::-1]
         for index, window in (("none", 20.0), ("time", 200.0), ("identifier", 200.0)):
             pairs = rate_ * window / n
-            budget = CAPACITY * (35.0 if index != "none" else 1.0) / rate_
+            budget = CAPACITY * (cheaper if index != "none" else 1.0) / rate_
             cost = pairs + (lookup * 5 if index != "none" else 0.0)
             rows.append((index, n, processed_output(ranked, budget / cost, index != "identifier")))
     return pd.DataFrame(rows, columns=["index", "parts", "recall_modelled"])
@@ -252,10 +257,7 @@ def gain_over_dropping(
     Rows are with an index and without. Probing a hash index takes as long for any part of the
     window, so an indexed equality has r = 1 or nothing to gain.
     """
-    overlap, equal = (
-        SetStreams(kappa=0.6),
-        SetStreams(kappa=0.6, theta=1, size=1.0, deviation=0.0, items=5000),
-    )
+    overlap, equal = SetStreams(kappa=0.6), SetStreams(kappa=0.6, **SINGLE)
     rows = []
     for lam in rates:
         for name, sets, factor, window in (
@@ -267,6 +269,15 @@ def gain_over_dropping(
             rows.append((lam, name, r, compute_recall(sets, r, "selective") / r - 1))
         rows.append((lam, "equality, indexed", 1.0, compute_recall(equal, 1.0, "selective") - 1))
     return pd.DataFrame(rows, columns=["rate", "join", "fraction", "gain_modelled"])
+
+
+OVERLAP = "overlap, kappa = "
+"""Begins the names of overlaps whose items have another skew."""
+
+
+def equality_gain(r: float = 0.02, kappa: float = 0.6) -> float:
+    """Return the gain of the equality in Fig. 15 if its pairs are as dear as the overlap's."""
+    return compute_recall(SetStreams(kappa=kappa, **SINGLE), r, "selective") / r - 1
 
 
 def _compute_utility(

@@ -21,12 +21,17 @@ from braid_lab.shedding import runs as shedding_runs
 if TYPE_CHECKING:
     from braid.join_run import JoinRun
 
-FLIGHTS = "in this process on Arrow tables; two days of flights, r = 0.25, 48 batches"
+FLIGHTS = (
+    "in this process on Arrow tables; two days of flights, r = 0.25, γ = 0.3, basic windows of an "
+    "hour, 48 batches"
+)
 BURST = "selective and no shedding on Spark; 1500 tuples/s, a burst; 12 batches of a second"
 CLAIMS = ClaimRegistry(
     "Gedik 2007",
     {
-        "": f"the policy's drop, uniform and selective, {FLIGHTS}",
+        "section 7": f"the policy's drop, uniform and selective, joined by tags {FLIGHTS}",
+        "section 6.4.1": "the policy's drop, uniform and selective, joined by tail number "
+        f"{FLIGHTS}",
         "section 4": BURST,
         "beyond the paper": f"the policy's drop, uniform, selective and keys, {FLIGHTS}",
     },
@@ -115,16 +120,18 @@ def _compare_by_carrier(chosen: JoinRun, full: JoinRun) -> pd.DataFrame:
 
 
 @CLAIMS.claim(
-    "sections 5.1 and 6",
-    "pairs chosen by age and direction give more results than the same number at random",
+    "section 7",
+    "selective processing gives significantly more results than random dropping",
     is_required=True,
 )
 def selective_shedding_claim(flights: FlightComparison) -> Finding:
-    """Sections 5.1 and 6 on real data: selected pairs give more results than random ones."""
+    """Section 7 on real data, whose streams are not the paper's; also beside random pairs."""
     share = flights.results.set_index(["condition", "method"])["found of all"]["tags"]
     return judge(
         f"of all results {', '.join(f'{m} {v:.0%}' for m, v in share.items())}",
-        share["selective"] > 1.5 * share["uniform"],
+        share["selective"] > 1.5 * max(share["drop"], share["uniform"]),
+        f"on flights, {share['selective']:.0%} of all results for {share['drop']:.0%}, and for "
+        f"{share['uniform']:.0%} by as many pairs at random",
     )
 
 
@@ -153,7 +160,7 @@ def estimate_claim(flights: FlightComparison) -> Finding:
     of = flights.results.set_index(["condition", "method"])
     off = (of["estimated"] - of["in truth"]).abs() / of["error"]
     return judge(
-        ", ".join(f"{m} {v:.1f}" for (_, m), v in off.items()) + " errors off", off.max() <= 3
+        ", ".join(f"{m} {v:.1f}" for (_, m), v in off.items()) + " errors off", off.max() <= 1
     )
 
 

@@ -1,4 +1,4 @@
-"""Fig. 8 to 17 of Gedik 2007 by the real policy, counted on the paper's settings.
+"""Fig. 7 to 17 of Gedik 2007 by the real policy, counted on the paper's settings.
 
 As in section 6.1: windows of 20 seconds, basic windows of one second, gamma = 0.1, and a machine of
 ``CAPACITY`` comparisons a second, from which r follows: 0.02 at 500 tuples/s on two windows. What
@@ -22,7 +22,7 @@ import pandas as pd
 from braid.papers.shedding.shed import Method, Shed
 
 from braid_lab.shedding import experiments
-from braid_lab.shedding.experiments import CAPACITY, METHODS
+from braid_lab.shedding.experiments import CAPACITY, METHODS, OVERLAP, SINGLE
 from braid_lab.shedding.paper_algorithms import newest_output_share
 from braid_lab.shedding.policy_runs import Floats, PolicyBatch, PolicyRun, SetTuples
 from braid_lab.workloads.set_streams import SetStreams, burst_rates
@@ -121,9 +121,17 @@ def burst_runs(
                 )
                 for m in (method, "drop")
             )
-            row = (kappa, max(windows), method, seed, phase.name, float(np.mean(fractions)))
+            row = (
+                kappa,
+                max(windows),
+                method,
+                seed,
+                phase.name,
+                float(np.mean(fractions)),
+                results,
+            )
             rows.append((*row, results / full[at].sum(), gain, free, free / random - 1))
-    names = ["kappa", "window", "method", "seed", "phase", "fraction"]
+    names = ["kappa", "window", "method", "seed", "phase", "fraction", "results_counted"]
     values = ["recall_counted", "gain_counted", "recall_modelled", "gain_modelled"]
     return pd.DataFrame(rows, columns=[*names, *values])
 
@@ -166,10 +174,32 @@ def newest_runs(
 def wider_runs(
     windows: Sequence[float] = (10.0, 20.0, 40.0),
     seeds: Sequence[int] = (0,),
+    kappas: Sequence[float] = (0.4, 0.6, 0.8),
     scale: float = 1.0,
 ) -> pd.DataFrame:
-    """Return Fig. 10: ``newest_runs`` by the window, for kappa = 0.6."""
-    return pd.concat([newest_runs((0.6,), w, seeds, scale) for w in windows], ignore_index=True)
+    """Return Fig. 10: ``newest_runs`` by the window."""
+    return pd.concat([newest_runs(kappas, w, seeds, scale) for w in windows], ignore_index=True)
+
+
+def drop_runs(
+    capacities: Sequence[float] = (CAPACITY / 2, CAPACITY, CAPACITY * 2),
+    rate: float = 50.0,
+    window: float = 125.0,
+    scale: float = 1.0,
+) -> pd.DataFrame:
+    """Return Fig. 7 without an index: the fraction of tuples that the policy drops.
+
+    Batches are of five seconds; the first window of the run is left out.
+    """
+    step, rows = 5.0, []
+    sets = SetStreams((rate * scale,) * 2, 2 * window, step, window)
+    tuples, filled = SetTuples(sets, (window, window)), round(window / step)
+    arrived = sum(len(b.times) for side in tuples.batches for b in side[filled:])
+    for capacity in capacities:
+        shed = make_shed("drop", capacity * step * scale**2, step)
+        kept = sum(b.admitted for b in PolicyRun(tuples, shed).run_batches()[filled:])
+        rows.append((capacity, 1 - kept / arrived))
+    return pd.DataFrame(rows, columns=["capacity", "dropped_counted"])
 
 
 def burst_fractions(kappa: float = 0.6, seed: int = 0, scale: float = 1.0) -> pd.DataFrame:
@@ -225,8 +255,8 @@ STEADY = 60.0
 @lru_cache(maxsize=3)
 def steady_tuples(rate: float, kappa: float, seed: int = 0, equality: bool = False) -> SetTuples:
     """Return tuples at a steady rate of both streams: sets, or single values of 5,000."""
-    single = dict(theta=1, size=1.0, deviation=0.0, items=5000) if equality else {}
-    sets = SetStreams((rate, rate), STEADY, kappa=kappa, seed=seed, **single)  # type: ignore[arg-type]
+    single = SINGLE if equality else {}
+    sets = SetStreams((rate, rate), STEADY, kappa=kappa, seed=seed, **single)
     return SetTuples(sets, (WINDOW, WINDOW))
 
 
@@ -236,22 +266,22 @@ def _sum_steady(done: Sequence[PolicyBatch], of: str = "results") -> float:
 
 def basic_window_runs(
     parts: Sequence[int] = (1, 2, 5, 10, 20),
-    kappa: float = 0.8,
+    kappas: Sequence[float] = (0.4, 0.6, 0.8),
     rate: float = 500.0,
     seeds: Sequence[int] = (0,),
     pairs: float = CAPACITY,
 ) -> pd.DataFrame:
     """Return Fig. 14 without an index: recall by the number of basic windows, by the policy."""
     rows = []
-    for seed in seeds:
+    for kappa, seed in product(kappas, seeds):
         tuples = steady_tuples(rate, kappa, seed)
         full = tuples.count_all()[round(WINDOW) :].sum()
         for n in parts:
             done = PolicyRun(
                 tuples, make_shed("selective", pairs, WINDOW / n), seed=seed
             ).run_batches()
-            rows.append((n, seed, _sum_steady(done) / full))
-    return pd.DataFrame(rows, columns=["parts", "seed", "recall_counted"])
+            rows.append((kappa, n, seed, _sum_steady(done) / full))
+    return pd.DataFrame(rows, columns=["kappa", "parts", "seed", "recall_counted"])
 
 
 def gain_runs(
@@ -262,13 +292,16 @@ def gain_runs(
 ) -> pd.DataFrame:
     """Return Fig. 15: the gain of selective processing over random dropping, by the policy.
 
-    Without an index: overlap, and equality, whose pairs are four times as cheap. With an index, the
-    overlap runs at the r of 200-second windows, on windows of 20 seconds.
+    Without an index: overlap, at the highest rate also for two more skews, and equality, whose
+    pairs are four times as cheap. With an index, the overlap runs at the r of 200-second windows,
+    on windows of 20 seconds.
     """
-    joins = (("overlap", 1.0, False), ("equality", 4.0, True), ("overlap, indexed", 10.5, False))
+    joins = (("overlap", 1.0, False), ("overlap, indexed", 10.5, False), ("equality", 4.0, True))
+    each = [(lam, *join, kappa) for lam, join in product(rates, joins)]
+    each += [(max(rates), f"{OVERLAP}{k:g}", 1.0, False, k) for k in (0.7, 0.8)]
     rows = []
-    for lam, seed, (name, cheaper, equality) in product(rates, seeds, joins):
-        tuples = steady_tuples(scale * lam, kappa, seed, equality)
+    for (lam, name, cheaper, equality, skew), seed in product(each, seeds):
+        tuples = steady_tuples(scale * lam, skew, seed, equality)
         r = min(1.0, cheaper * CAPACITY / (2 * lam * lam * WINDOW))
         chosen, dropped = (
             _sum_steady(
@@ -311,13 +344,16 @@ def _compute_utility_gain(
 def utility_runs(
     skews: Sequence[float] = (0.0, 1.0, 2.0, 3.0),
     rate: float = 500.0,
-    kappa: float = 0.6,
+    kappas: Sequence[float] = (0.4, 0.6, 0.8),
     seeds: Sequence[int] = (0,),
 ) -> pd.DataFrame:
-    """Return Fig. 16: the gain in utility of three types worth 1, 2^-k, 3^-k, by k."""
-    free = experiments.utility_by_skew(skews, LEFT, kappa)
+    """Return Fig. 16: the gain in utility of three types worth 1, 2^-k, 3^-k, by kappa and k."""
+    free = pd.concat(
+        [experiments.utility_by_skew(skews, LEFT, kappa).assign(kappa=kappa) for kappa in kappas],
+        ignore_index=True,
+    )
     rows = []
-    for k in skews:
+    for kappa, k in product(kappas, skews):
         values = np.array([1.0, 2.0**-k, 3.0**-k])
         for _, weights in (("uniform", np.ones(3)), ("inverse", 1 / values), ("direct", values)):
             frequency = weights / weights.sum()
@@ -352,15 +388,9 @@ def beside_free(runs: pd.DataFrame, of: str) -> pd.DataFrame:
     are averaged.
     """
     names = {f"{of}_counted": "as it is", f"{of}_modelled": "if it were free"}
-    others = (
-        "seed",
-        "fraction",
-        "recall_counted",
-        "recall_modelled",
-        "gain_counted",
-        "gain_modelled",
-    )
-    keys = [c for c in runs.columns if c not in others]
+    others = ("seed", "fraction", "results_counted")
+    found = ("recall_counted", "recall_modelled", "gain_counted", "gain_modelled")
+    keys = [c for c in runs.columns if c not in (*others, *found)]
     tall = runs.melt(keys, list(names), var_name="learning", value_name=of)
     tall = tall.groupby([*keys, "learning"], as_index=False, sort=False)[of].mean()
     return tall.replace({"learning": names})

@@ -122,7 +122,8 @@ class SetTuples:
 class PolicyBatch(NamedTuple):
     """One batch of a run: r, pairs considered, results found, their utility, shares of directions.
 
-    ``directions`` are the processed shares of the pairs of tuples of n, and of tuples of m.
+    ``directions`` are the processed shares of the pairs of tuples of n, and of tuples of m;
+    ``admitted`` are the arrived tuples that were not dropped.
     """
 
     fraction: float
@@ -130,6 +131,7 @@ class PolicyBatch(NamedTuple):
     results: float
     utility: float
     directions: tuple[float, float]
+    admitted: int
 
 
 @dataclass
@@ -173,7 +175,8 @@ class PolicyRun:
             report = self._report_batch(work, number)
             state, events = batch_step.commit_batch(rules, state, work, report)
             planned = next(e for e in events if isinstance(e, SheddingPlanned))
-            done.append(_summarize_batch(planned, report))
+            admitted = sum(int(self._admitted[stream, number].sum()) for stream in (0, 1))
+            done.append(_summarize_batch(planned, report, admitted))
         return done
 
     def _report_batch(self, work: BatchWork, number: int) -> BatchReport:
@@ -263,7 +266,7 @@ class PolicyRun:
         return dict(zip(codes.tolist(), counts.tolist(), strict=True))
 
 
-def _summarize_batch(planned: SheddingPlanned, report: BatchReport) -> PolicyBatch:
+def _summarize_batch(planned: SheddingPlanned, report: BatchReport, admitted: int) -> PolicyBatch:
     outcome = report.shedding
     assert outcome is not None
     sides = []
@@ -275,4 +278,4 @@ def _summarize_batch(planned: SheddingPlanned, report: BatchReport) -> PolicyBat
     matches = sum(sum(y.matches) for y in outcome.yields)
     value = sum(sum(y.value) for y in outcome.yields)
     pairs = outcome.considered_pairs
-    return PolicyBatch(planned.fraction, pairs, matches, value, (sides[0], sides[1]))
+    return PolicyBatch(planned.fraction, pairs, matches, value, (sides[0], sides[1]), admitted)

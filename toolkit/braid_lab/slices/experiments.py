@@ -158,7 +158,8 @@ def strategy_counts(
 
     Columns: windows, sigma, join, rate, seed, strategy, state_counted and state_modelled (tuples,
     when the longest window is full), service_counted and service_modelled (results per 1000
-    comparisons). The first query has no selection, the second and third have one. The modelled rate
+    comparisons), compared_counted (comparisons) and passed_counted (tuples, each at every join that
+    it passes). The first query has no selection, the second and third have one. The modelled rate
     is that of full windows, the counted one is of a run that starts with empty states, as in the
     book. ``step`` is a micro-batch of the chain, in seconds.
     """
@@ -168,17 +169,19 @@ def strategy_counts(
         run = ChainExperiment(q, seconds, step, seed)
         for strategy, model in STRATEGIES.items():
             cost, state = model(q), run.stored_tuples(strategy)
-            served = 1e3 * run.tuple_counts.delivered_results / run.comparisons(strategy)
+            compared = run.comparisons(strategy)
             figures = (
                 state,
                 cost.state_tuples,
-                served,
+                1e3 * run.tuple_counts.delivered_results / compared,
                 1e3 * _compute_throughput(q) / cost.comparisons,
+                compared,
+                run.tuple_counts.probing_tuples(plan_joins(q, strategy)),
             )
             rows.append((name, sigma, join, rate, seed, strategy, *figures))
     names = ["windows", "sigma", "join", "rate", "seed", "strategy"]
     counts = ["state_counted", "state_modelled", "service_counted", "service_modelled"]
-    return pd.DataFrame(rows, columns=[*names, *counts])
+    return pd.DataFrame(rows, columns=[*names, *counts, "compared_counted", "passed_counted"])
 
 
 def _compute_throughput(q: SharedLoad) -> float:

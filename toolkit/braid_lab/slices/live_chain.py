@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 CLAIMS = ClaimRegistry(
     "Wang 2008, I",
-    {"": "Chain on Spark, changed while it runs; two days of flights and weather, 48 batches"},
+    {
+        "": "Chain (Mem-Opt) on Spark; two days of flights and weather, 48 batches, four queries: "
+        "one is added, one removed, a slice split and two merged"
+    },
 )
 
 
