@@ -92,6 +92,11 @@ def whole() -> Tries:
     return [paper.one_state_claim]
 
 
+def saved() -> Tries:
+    """Return Eq. 5.2 beside the chain, in one setting."""
+    return [partial(paper.counted_savings_claim, (0.5,))]
+
+
 def merged() -> Tries:
     """Return Fig. 8.3(b) and (c): which slices are merged, by the costs of section 7.2 alone."""
     return [chain_claims.merged_small_windows_claim, chain_claims.merged_ends_claim]
@@ -204,6 +209,13 @@ MUTATIONS = [
             "the chain always has the highest service rate",
             "memory savings range from 20% to 30%",
         ),
+    ),
+    Mutation(
+        "selections are not pushed into the chain of two queries",
+        "braid.papers.slices.chain._Planner._cut_block",
+        lambda cut: lambda self, b, first, target: b,
+        saved,
+        ("the chain itself saves the state of Eq. 5.2",),
     ),
     Mutation(
         "a chain of one slice",

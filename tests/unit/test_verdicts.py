@@ -26,7 +26,7 @@ VERDICTS = json.loads((DOCS / "verdicts.json").read_text(encoding="utf-8"))
 STUDIES = (theta, diffusion, psp, slices, shared_ring, shedding, reuse, hotkeys, hypercube)
 COMPUTED = {
     "Wang 2008, II": r"Theorem 9",
-    "Wang 2008, I": r"Fig\. 5\.|Fig\. 6\.",
+    "Wang 2008, I": r"Fig\. 5\.|Fig\. 6\.|6\.4\.4$|beyond the paper$",
     "Wang 2008, III": r"Eq\. 21\.",
     "Gedik 2007": r"Fig\. [1567]$",
     "Seshadri 2008": r"4\.2, Fig\. 2$",
@@ -38,7 +38,7 @@ RUN = re.compile(r"\d+ (s|batches|queries|types)\b|runs of|computed")
 """How long a run is, or how much it has."""
 RIVALS = re.compile(
     r"\.(competitors|greedy_cover|plan_top_down|plan_exactly|_compute_planned_cost"
-    r"|overhead_range|state_slice_cost|wang_cost_parameters|mean_latency_seconds"
+    r"|wang_cost_parameters|mean_latency_seconds"
     r"|make_query_bitmap)$"
 )
 """Targets outside ``braid`` that are a policy, a rival, a price or an equation of the paper."""
