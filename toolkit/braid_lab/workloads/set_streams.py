@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 _DRAWN = 800
 """Number of sets of each kind from which a density is estimated."""
+_ROWS = 1000
+"""Number of sets that are drawn at a time."""
 
 
 def draw_items(
@@ -33,9 +35,15 @@ def draw_items(
 
     Gumbel's trick: the greatest of log p + noise are a sample without replacement.
     """
-    noise = draw.gumbel(size=(len(sizes), len(popularity)))
-    order = np.argsort(-(np.log(popularity) + noise), axis=1)
-    return [row[:n] for row, n in zip(order, sizes, strict=True)]
+    chances, found = np.log(popularity), []
+    for first in range(0, len(sizes), _ROWS):
+        some = sizes[first : first + _ROWS]
+        scores = chances + draw.gumbel(size=(len(some), len(popularity)))
+        if (some == 1).all():
+            found += list(np.argmax(scores, axis=1)[:, None])
+        else:
+            found += [row[:n] for row, n in zip(np.argsort(-scores, axis=1), some, strict=True)]
+    return found
 
 
 def draw_sizes(
