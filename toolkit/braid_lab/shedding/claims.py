@@ -210,19 +210,19 @@ def printed_gains_claim(recall: pd.DataFrame, finer: pd.DataFrame) -> Finding:
     """Fig. 12: the printed gains, while rates are raised."""
     both = pd.concat([recall, finer])
     phases = [phase for phase in both["phase"].unique() if phase != "all"]
-    found = {
+    gains = {
         (way, phase, kappa): (time[kappa], more[kappa] * (1 + time[kappa] * (way == ALONE)))
         for phase in phases
         for time, more in [compute_added_recall(both, phase)]
         for kappa in time.index
         for way in (ALONE, "direction's of the output with time correlation")
     }
-    distance = {at: max(abs(t - 0.5), abs(more - 0.4)) for at, (t, more) in found.items()}
+    distance = {at: max(abs(t - 0.5), abs(more - 0.4)) for at, (t, more) in gains.items()}
     way, phase, kappa = nearest = min(distance, key=lambda at: distance[at])
-    time, more = found[nearest]
+    time, more = gains[nearest]
     reading = (
         f"at kappa = {kappa:g}, which the paper does not give, and {way}: {time:.0%} and "
-        f"{more:.0%} ({phase}), nearest of {len(found)} choices. At 0.4 to 0.8 time correlation "
+        f"{more:.0%} ({phase}), nearest of {len(gains)} choices. At 0.4 to 0.8 time correlation "
         "adds " + format_values(compute_added_recall(recall)[0].round(2))
     )
     holds = distance[nearest] < ABOUT
@@ -257,15 +257,15 @@ def partial_processing_claim(recall: pd.DataFrame, newest: pd.DataFrame) -> Find
 def skewed_claim(skewed: pd.DataFrame) -> Finding:
     """Fig. 13, theta of 4, over the whole period."""
     recall = average_recall(skewed, "all")
-    found = select_phase(skewed, "all", "partial").groupby("kappa")["results_counted"].mean()
+    results = select_phase(skewed, "all", "partial").groupby("kappa")["results_counted"].mean()
     ahead = recall[["time", "direction"]].div(recall["partial"], axis=0)
     grows = (ahead.diff().iloc[1:] > 0).all(axis=None)
     result = "; ".join(f"{m} over rate alone {format_values(ahead[m])}" for m in ahead)
     return judge(
-        f"{result}; rate alone finds {format_values(found)} (counted)",
-        grows and found.iloc[-1] <= 1.1 * found.iloc[0],
+        f"{result}; rate alone finds {format_values(results)} (counted)",
+        grows and results.iloc[-1] <= 1.1 * results.iloc[0],
         "over the whole period; with most skew rate adaptation alone finds "
-        f"{found.iloc[-1] / found.iloc[0] - 1:+.0%} results",
+        f"{results.iloc[-1] / results.iloc[0]:.0%} of the results that it finds with least",
     )
 
 

@@ -197,8 +197,8 @@ def drop_runs(
     arrived = sum(len(b.times) for side in tuples.batches for b in side[filled:])
     for capacity in capacities:
         shed = make_shed("drop", capacity * step * scale**2, step)
-        kept = sum(b.admitted for b in PolicyRun(tuples, shed).run_batches()[filled:])
-        rows.append((capacity, 1 - kept / arrived))
+        admitted = sum(b.admitted for b in PolicyRun(tuples, shed).run_batches()[filled:])
+        rows.append((capacity, 1 - admitted / arrived))
     return pd.DataFrame(rows, columns=["capacity", "dropped_counted"])
 
 
@@ -389,8 +389,8 @@ def beside_free(runs: pd.DataFrame, of: str) -> pd.DataFrame:
     """
     names = {f"{of}_counted": "as it is", f"{of}_modelled": "if it were free"}
     others = ("seed", "fraction", "results_counted")
-    found = ("recall_counted", "recall_modelled", "gain_counted", "gain_modelled")
-    keys = [c for c in runs.columns if c not in (*others, *found)]
+    measures = ("recall_counted", "recall_modelled", "gain_counted", "gain_modelled")
+    keys = [c for c in runs.columns if c not in (*others, *measures)]
     tall = runs.melt(keys, list(names), var_name="learning", value_name=of)
     tall = tall.groupby([*keys, "learning"], as_index=False, sort=False)[of].mean()
     return tall.replace({"learning": names})

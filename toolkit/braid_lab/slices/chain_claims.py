@@ -245,7 +245,7 @@ def skewed_gain_claim(many: pd.DataFrame) -> Finding:
 
 def _find_merging_overheads(router: str) -> pd.DataFrame:
     """Return, by rate and skewed distribution, the C_sys from which 12 windows are merged."""
-    found = {
+    overheads = {
         name: {
             rate: max(0.0, overhead_range(*[window_distribution(name)] * 2, rate, S_JOIN, look)[1])
             for rate in RATES
@@ -254,7 +254,7 @@ def _find_merging_overheads(router: str) -> pd.DataFrame:
         if name != "uniform"
         for look in [ROUTERS[router]]
     }
-    return pd.DataFrame(found)
+    return pd.DataFrame(overheads)
 
 
 def _format_by_rate(values: pd.Series) -> str:

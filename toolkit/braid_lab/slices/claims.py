@@ -136,11 +136,11 @@ def counted_savings_claim(parts: tuple[float, ...] = (0.1, 0.5, 0.9)) -> Finding
 def _compare_savings(rho: float, sigma: float) -> dict[str, float]:
     """Return how far counted savings of state and comparisons are at most from Eq. 5.2."""
     run = ChainExperiment(SharedLoad(80.0, (30 * rho, 30.0), sigma, 0.1), 75.0, 1.0)
-    told = costs.chain_savings(rho, sigma, 0.1)
+    printed = costs.chain_savings(rho, sigma, 0.1)
     state, work = run.stored_tuples("state-slice"), run.comparisons("state-slice")
     rivals = (
-        ("pull-up", told.memory_pull_up, told.cpu_pull_up),
-        ("partition", told.memory_partition, told.cpu_partition),
+        ("pull-up", printed.memory_pull_up, printed.cpu_pull_up),
+        ("partition", printed.memory_partition, printed.cpu_partition),
     )
     return {
         "state": max(abs(1 - state / run.stored_tuples(r) - saved) for r, saved, _ in rivals),

@@ -35,15 +35,15 @@ def draw_items(
 
     Gumbel's trick: the greatest of log p + noise are a sample without replacement.
     """
-    chances, found = np.log(popularity), []
+    chances, ranks = np.log(popularity), []
     for first in range(0, len(sizes), _ROWS):
         some = sizes[first : first + _ROWS]
         scores = chances + draw.gumbel(size=(len(some), len(popularity)))
         if (some == 1).all():
-            found += list(np.argmax(scores, axis=1)[:, None])
+            ranks += list(np.argmax(scores, axis=1)[:, None])
         else:
-            found += [row[:n] for row, n in zip(np.argsort(-scores, axis=1), some, strict=True)]
-    return found
+            ranks += [row[:n] for row, n in zip(np.argsort(-scores, axis=1), some, strict=True)]
+    return ranks
 
 
 def draw_sizes(
