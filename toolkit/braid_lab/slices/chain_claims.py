@@ -149,13 +149,13 @@ def service_claim(three: pd.DataFrame) -> Finding:
     return judge_reading(f"{gain:.1%} more and better", gain > 0, reading)
 
 
-def _find_overhead_limit(found: pd.DataFrame) -> float:
+def _find_overhead_limit(three: pd.DataFrame) -> float:
     """Return the C_sys from which on some rival has the higher service rate in some setting.
 
     Strategies deliver the same results, so that those with fewer comparisons are better.
     """
-    cost = _pivot_by_strategy(found, "compared")
-    passed = _pivot_by_strategy(found, "passed")
+    cost = _pivot_by_strategy(three, "compared")
+    passed = _pivot_by_strategy(three, "passed")
     limits = [
         (cost[rival] - cost["state-slice"]) / (passed["state-slice"] - passed[rival])
         for rival in RIVALS
@@ -320,14 +320,14 @@ def merged_ends_claim() -> Finding:
     return _judge_merging("small large", "small, between, large", third)
 
 
-def _judge_merging(name: str, said: str, remark: str) -> Finding:
+def _judge_merging(name: str, statement: str, remark: str) -> Finding:
     """Return whether some C_sys merges the slices of a statement of section 8.3, and which.
 
     The planner itself is asked in the middle of the range.
     """
-    low, high = _find_range_beside_uniform("looks up", said)
+    low, high = _find_range_beside_uniform("looks up", statement)
     planned = [
-        _plan_chain(name, rate, c) == printed_chains(name)[said]
+        _plan_chain(name, rate, c) == printed_chains(name)[statement]
         and len(_plan_chain("uniform", rate, c)) == 12
         for rate, c in ((low + high) / 2).items()
         if low[rate] < high[rate]
@@ -340,10 +340,10 @@ def _judge_merging(name: str, said: str, remark: str) -> Finding:
     return judge_reading(result, sum(planned) == len(RATES), reading)
 
 
-def _find_range_beside_uniform(router: str, said: str) -> tuple[pd.Series, pd.Series]:
+def _find_range_beside_uniform(router: str, statement: str) -> tuple[pd.Series, pd.Series]:
     """Return, by rate, the C_sys between which a chain is best and uniform windows stay."""
     ranges = overhead_ranges((12,), routers=ROUTERS).set_index(["router", "said", "rate"])
-    of, most = (ranges.loc[router].loc[k] for k in (said, "every window"))
+    of, most = (ranges.loc[router].loc[k] for k in (statement, "every window"))
     return of["low_modelled"], np.minimum(of["high_modelled"], most["high_modelled"])
 
 
