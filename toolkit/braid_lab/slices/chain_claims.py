@@ -251,9 +251,9 @@ def skewed_gain_claim(many: pd.DataFrame) -> Finding:
 def _find_merging_overheads(router: str) -> pd.Series:
     """Return, by rate, the C_sys from which 12 skewed windows are merged, whichever they are."""
     rows = [
-        (rate, overhead_range(*[window_distribution(name)] * 2, rate, S_JOIN, ROUTERS[router])[1])
-        for name, rate in product(SPREADS, RATES)
-        if name != "uniform"
+        (rate, overhead_range(windows, windows, rate, S_JOIN, ROUTERS[router])[1])
+        for windows in (window_distribution(name) for name in SPREADS if name != "uniform")
+        for rate in RATES
     ]
     return pd.DataFrame(rows, columns=["rate", "limit"]).groupby("rate")["limit"].max().clip(0)
 
