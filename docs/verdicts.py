@@ -17,6 +17,7 @@ from typing import Any
 from braid_lab.reports import notebook_runner
 
 FULL: dict[str, dict[str, Any]] = {
+    "01_adaptive_theta_join": {"ranges": True},
     "02_load_diffusion": {"full": True},
     "03_psp_ring": {"full": True, "ways": "3,5,7,9"},
     "05_shared_ring": {"deploy_batches": 160},

@@ -43,8 +43,8 @@ MUTATIONS = [
         unshared,
         claims,
         (
-            "Tuples of values that appear very frequently",
-            "A lightweight migration of tuples",
+            "records of values that appear very frequently",
+            "a tuple migration strategy",
         ),
         runs=("HotKeys",),
     ),

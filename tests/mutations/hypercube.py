@@ -37,11 +37,15 @@ MUTATIONS = [
         "braid.papers.hypercube.hypercube._Planner._choose_exchange",
         lambda choose: lambda self: (),
         claims,
-        (
-            "Shares by the rates send less",
-            "Other rates need other shares",
-            "Hosts receive the sum over streams",
-        ),
+        ("shares are optimized for a fixed number", "shares follow the rates"),
+        runs=("HyperCube",),
+    ),
+    Mutation(
+        "all shares of one dimension",
+        "braid.papers.hypercube.hypercube.find_best_shares",
+        lambda best: lambda size, dimensions, rates: (1,) * (len(dimensions) - 1) + (size.cells,),
+        claims,
+        ("tuples are replicated by the shares",),
         runs=("HyperCube",),
     ),
     Mutation(
@@ -49,7 +53,7 @@ MUTATIONS = [
         "braid.papers.hypercube.hypercube.move_stored_blocks",
         lambda move: lambda draft, cells, blocks: None,
         claims,
-        ("All placements find the same results of a chain",),
+        ("all placements find as many results",),
         runs=("HyperCube",),
     ),
 ]

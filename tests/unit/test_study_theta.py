@@ -10,7 +10,7 @@ import pytest
 from braid.core.run_events import BatchCommitted
 from braid_lab.launches import recorded_runs
 from braid_lab.theta import claims as theta_claims
-from braid_lab.theta import cluster_model, join_inputs
+from braid_lab.theta import cluster_model, figure_tables, join_inputs
 from braid_lab.theta import figures as theta_figures
 from braid_lab.theta.cluster_model import JOINER, ModelledMachine, simulate_progress
 from braid_lab.theta.join_inputs import JoinInput, count_input
@@ -100,9 +100,13 @@ def test_the_tables_have_every_query_operator_and_skew():
     ends = theta_figures.final_batches(runs)
     assert len(ends) == 2 * (3 + 2 * 3) + 2 * 3 and set(ends["query"]) == set(join_inputs.QUERIES)
     tables = {"runs": runs, "mapping_runs": theta_figures.mapping_curves(16, 3, scale=0.01)}
-    tables |= dict.fromkeys(("scaling_runs", "disk"), theta_figures.weak_scaling((16,), 3, 0.01))
+    tables["scaling_runs"] = theta_figures.weak_scaling((16,), 3, 0.01)
+    tables["disk"] = figure_tables.vary_disk((16,), 3, 0.01)
     tables["fluctuation_runs"] = theta_figures.fluctuation_progress((2,), 16, growth=2)
-    tables["few_overflows"] = theta_figures.overflow_runs(0.01, seeds=3)
+    tables["few_overflows"] = theta_figures.overflow_runs(0.01, (10, 25), seeds=3)
+    tables["hash_ranges"] = figure_tables.vary_key_values(0.01, 3, (10, 25), hosts=16)
+    tables["result_ranges"] = figure_tables.vary_result_seconds(0.01, 3, hosts=16)
+    assert tables["few_overflows"].shape == (2 * 3, 5) and len(tables["hash_ranges"]) == 2 * 2 * 3
     assert all(
         isinstance(t, pd.DataFrame)
         for _, p in theta_figures.figure_curves(tables).values()
@@ -110,7 +114,7 @@ def test_the_tables_have_every_query_operator_and_skew():
     )
     assert len(theta_figures.figure_bars(tables)) == 5
     f = theta_claims.ThetaFigures(times=table, **tables)
-    assert theta_claims.resilient_check(f).holds == theta_claims.load_claim(f).holds == "yes"
+    assert theta_claims.square_check(f).holds == theta_claims.overflow_check(f).holds == "yes"
 
 
 def test_table_2_is_shown_without_what_one_seed_cannot_tell():

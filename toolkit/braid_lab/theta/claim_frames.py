@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from braid_lab.theta.figures import HASHED, MB, final_batches
+from braid_lab.theta.cluster_model import JOINER
+from braid_lab.theta.figures import MB, final_batches
 
 
 @dataclass(frozen=True)
@@ -17,8 +18,10 @@ class ThetaFigures:
 
     ``times`` are of ``table_2``, ``few_overflows`` of ``overflow_runs``, ``runs`` of
     ``performance_runs``, ``mapping_runs`` of ``mapping_curves``, ``scaling_runs`` of
-    ``weak_scaling``, ``disk`` of the same without memory, and ``fluctuation_runs`` of
-    ``fluctuation_progress``.
+    ``weak_scaling``, and ``fluctuation_runs`` of ``fluctuation_progress``. The rest are of
+    ``figure_tables``: ``hash_ranges`` of ``vary_key_values``, ``result_ranges`` of
+    ``vary_result_seconds``, ``disk`` of ``vary_disk``, and ``ratios`` of ``ratio_runs``; None: no
+    fine batches.
     """
 
     times: pd.DataFrame
@@ -28,6 +31,9 @@ class ThetaFigures:
     scaling_runs: pd.DataFrame
     disk: pd.DataFrame
     fluctuation_runs: pd.DataFrame
+    hash_ranges: pd.DataFrame
+    result_ranges: pd.DataFrame
+    ratios: pd.DataFrame | None = None
 
     @cached_property
     def final_rows(self) -> pd.DataFrame:
@@ -48,10 +54,10 @@ class ThetaFigures:
         """Return Table 2: seconds by skew."""
         return self.values_by_skew(query, operator, "seconds_modelled")
 
-    def ratio_by_hash(self, column: str) -> dict[str, pd.Series]:
-        """Return Fig. 5b to 5e: a number of SHJ over Dynamic's, by query; each of HASHED."""
-        dynamic = self.column_by_query("Dynamic", column)
-        return {name: (self.column_by_query(name, column) / dynamic).dropna() for name in HASHED}
+    def mean_by_values(self, column: str) -> pd.Series:
+        """Return a number of SHJ, EQ5 at Z4, by the number of values of its key."""
+        rows = self.hash_ranges[self.hash_ranges["disk"] == JOINER.disk]
+        return rows.groupby("values")[column].mean()
 
     def load_per_percent(self, operator: str) -> float:
         """Return Fig. 5a: MB on the fullest machine for each percent of the input, EQ5."""

@@ -1,6 +1,7 @@
 """The experiments of Elseidy et al. 2014: the ratio's bound and the compared operators.
 
-The bound is Theorem 4.1 and Fig. 5k, the comparison Table 2, Fig. 5a and 5b as runs count them.
+The bound is Theorem 4.1 for micro-batches, the comparison Theorem 4.3 and sections 5.1 and 5.2 as
+runs count them.
 ``dynamics`` has migrations, ``figures`` the modelled cluster.
 
 Loads are counted by runs, on Spark or simulated. ``points`` is the time line of a run, a row for
@@ -20,16 +21,24 @@ from typing import Any
 
 import pandas as pd
 
-from braid_lab.common.claims import Case, ClaimRegistry, Finding, judge, leave_untested
+from braid_lab.common.claims import (
+    Case,
+    ClaimRegistry,
+    Finding,
+    judge,
+    judge_reading,
+    leave_untested,
+)
 from braid_lab.theta.bounds import ratio_bound_if_applicable
 
 PAPER = "Elseidy 2014"
 SETTINGS = {
     "": "EQ5 of TPC-H at scale 0.01 on Spark, 60,000 lines of 100 suppliers (the paper's 10 GB "
     "have 100,000), under HashPartition, StaticGrid, StaticOpt and AdaptiveGrid; 16 hosts, z = 0 "
-    "and 1, 6 batches",
-    "Th. 4.1": "AdaptiveGrid on 16 hosts: a run of 48 batches in which streams swing by "
-    "k = 4, and a simulated one in which R grows from 1.9 to 8 times S, by 4 % of S a batch",
+    "and 1, 6 batches, one seed",
+    "Th. 4.1": "AdaptiveGrid on 16 hosts: Fluct-Join of TPC-H at scale 0.02 on Spark in 48 "
+    "batches, k = 4; and tuples counted without an engine, R grows from 1.9 to 8 times S by 4 % of "
+    "S a batch; one seed",
 }
 CLAIMS = ClaimRegistry(PAPER, SETTINGS)
 
@@ -42,6 +51,8 @@ RIVALS = {
 """The placements of Table 2 by the paper's names, with their registered names."""
 
 MEAN, MOST = "mean stored per host", "most stored on a host"
+LEAST_STORED = 1000
+"""Mean tuples of a host from which chance leaves the busiest one within a tenth of it."""
 
 
 def competitor_name(name: str, skew: float) -> str:
@@ -83,13 +94,13 @@ def ratio_table(points: pd.DataFrame, epsilon: float = 1.0) -> pd.DataFrame:
 
 
 @CLAIMS.claim(
-    "Th. 4.1, Fig. 5k",
-    "ILF/ILF* stays within its bound, 1.25 when batches are small",
+    "Th. 4.1",
+    "ILF/ILF* stays within its bound for micro-batches",
     is_required=True,
     cases=lambda placement="AdaptiveGrid": [{}] if placement == "AdaptiveGrid" else [],
 )
 def ratio_claim(points: pd.DataFrame, epsilon: float = 1.0) -> Finding:
-    """Theorem 4.1 and Fig. 5k: the ratio stays within its bound, batch by batch.
+    """Theorem 4.1: the ratio stays within its bound, batch by batch.
 
     Nothing bounds the ratio of other placements than the adaptive grid.
     """
@@ -105,7 +116,15 @@ def ratio_claim(points: pd.DataFrame, epsilon: float = 1.0) -> Finding:
         if broken.empty
         else f"the ratio exceeds its bound in batches {broken['batch'].tolist()}"
     )
-    return judge(result, broken.empty)
+    return judge_reading(result, broken.empty, MICRO_BATCHES)
+
+
+MICRO_BATCHES = (
+    "the controller sees a batch at a time and acts in the next, so by the same proof the bound is "
+    "(5 + 2β)/(4 + β), β = two batches over the smaller stream at its last checkpoint: 1.25 for "
+    "small batches. Batches of more than a quarter of the smaller stream are left out, as the "
+    "proof needs β ≤ 2"
+)
 
 
 def competitors_at_skew(contest: pd.DataFrame, skew: float) -> pd.DataFrame:
@@ -118,50 +137,39 @@ def _list_skews(skews: Iterable[float]) -> Iterator[Case]:
 
 
 @CLAIMS.claim(
-    "Table 2", "all find the same results, z={skew:g}", is_required=True, cases=_list_skews
+    "Th. 4.3",
+    "the output is complete: as many results as of static placements, z={skew:g}",
+    is_required=True,
+    cases=_list_skews,
 )
 def same_results_claim(contest: pd.DataFrame, skew: float) -> Finding:
-    """Table 2: all placements join the same."""
+    """Theorem 4.3: the adaptive grid finds as many results as the other placements."""
     results = competitors_at_skew(contest, skew)["results"]
     result = ", ".join(f"{name} {count:,.0f}" for name, count in results.items())
     return judge(result, results.nunique() == 1)
 
 
 @CLAIMS.claim(
-    "Fig. 5a, 5b",
-    "Dynamic stores no less than the oracle's grid, z={skew:g}",
-    is_required=True,
-    cases=_list_skews,
-)
-def oracle_claim(contest: pd.DataFrame, skew: float) -> Finding:
-    """Fig. 5a, 5b: nothing stores less than the oracle's grid."""
-    stored = competitors_at_skew(contest, skew)[MEAN]
-    result = f"StaticOpt {stored['StaticOpt']:,.0f}, Dynamic {stored['Dynamic']:,.0f} tuples a host"
-    holds = stored["StaticOpt"] <= stored["Dynamic"] * 1.001
-    return judge(result, holds)
-
-
-@CLAIMS.claim(
-    "Fig. 5a, 5b",
-    "Dynamic ends within 1.25 of the oracle, z={skew:g}",
+    "Section 5.2",
+    "Dynamic behaves roughly the same as StaticOpt: tuples stored, z={skew:g}",
     is_required=True,
     cases=_list_skews,
 )
 def near_oracle_claim(contest: pd.DataFrame, skew: float, batches: int) -> Finding:
-    """Fig. 5a, 5b: Dynamic ends within 1.25 of the oracle."""
+    """Section 5.2: Dynamic ends with the oracle's load; a tenth more counts as roughly the same."""
     stored = competitors_at_skew(contest, skew)[MEAN]
     result = f"{stored['Dynamic'] / stored['StaticOpt']:.3f} times what StaticOpt stores"
-    return _require_second_batch(result, stored["Dynamic"] <= 1.25 * stored["StaticOpt"], batches)
+    return _require_second_batch(result, stored["Dynamic"] <= 1.1 * stored["StaticOpt"], batches)
 
 
 @CLAIMS.claim(
-    "Fig. 5a, 5b",
-    "Dynamic stores less than the square grid, z={skew:g}",
+    "Section 5.2",
+    "StaticMid has a larger input load than Dynamic, z={skew:g}",
     is_required=True,
     cases=_list_skews,
 )
 def square_claim(contest: pd.DataFrame, skew: float, batches: int) -> Finding:
-    """Fig. 5a, 5b: Dynamic stores less than the square grid."""
+    """Section 5.2: StaticMid consistently has larger loads."""
     stored = competitors_at_skew(contest, skew)[MEAN]
     result = (
         f"StaticMid stores {stored['StaticMid'] / stored['Dynamic']:.1f} times what Dynamic does"
@@ -177,20 +185,21 @@ def _require_second_batch(measured: str, holds: bool, batches: int) -> Finding:
 
 
 @CLAIMS.claim(
-    "Table 2",
-    "skew hits SHJ and leaves the grid alone, z={skew:g}",
+    "Section 5.1",
+    "Dynamic partitions data equally among joiners under skew, z={skew:g}",
     is_required=True,
     cases=lambda skews: _list_skews(z for z in skews if z >= 1),
 )
 def skew_claim(contest: pd.DataFrame, skew: float) -> Finding:
-    """Table 2: skew overloads one host of SHJ and does not affect the grid."""
+    """Section 5.1: skew does not affect the grid; a tenth over the mean counts as equal."""
     rows = competitors_at_skew(contest, skew)
     spread = rows[MOST] / rows[MEAN]
     each = ", ".join(f"{name} {s:.2f}" for name, s in spread.items())
-    result = f"busiest host against the mean: {each}"
-    holds = spread["SHJ"] > 2 * spread["Dynamic"]
     reason = (
-        "of 100 suppliers; by the shares of 100,000 at z = 1, the busiest of 16 hosts has 2.1 to "
-        "2.3 times the mean"
+        "tuples stored on the busiest host; section 5.1 calls it resilient to skew, while Table 2 "
+        "prints 192 and 415 s of EQ7 at Z0 and Z4"
     )
-    return judge(result, holds, reason)
+    result = f"busiest host against the mean: {each}"
+    if rows[MEAN]["Dynamic"] < LEAST_STORED:
+        return leave_untested(result, "too few tuples on a host")
+    return judge(result, spread["Dynamic"] <= 1.1, reason)

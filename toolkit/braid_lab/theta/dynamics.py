@@ -21,11 +21,17 @@ from braid_lab.common.claims import ClaimRegistry, Finding, judge, leave_unteste
 from braid_lab.theta.bounds import optimal_ilf
 from braid_lab.theta.compared_operators import PAPER
 
+COUNTED = (
+    "AdaptiveGrid on 16 hosts, tuples counted without an engine, a batch is 4 % of the smaller "
+    "stream; from equal sizes R grows to 8 times S, then S to 8 times R; and R grows from 1.9 to 8 "
+    "times S; one seed"
+)
 CLAIMS = ClaimRegistry(
     PAPER,
     {
-        "": "AdaptiveGrid, tuples counted without an engine: 16 hosts, streams swing "
-        "twice by k = 8, a batch is 4 % of the smaller one; also a run of 48 batches"
+        "Lemma 4.4": COUNTED,
+        "Lemma 4.5": f"{COUNTED}; and Fluct-Join of TPC-H at scale 0.02 on Spark in 48 batches, "
+        "k = 4",
     },
 )
 
@@ -158,7 +164,7 @@ def _count_exchanged_tuples(live: tuple[int, int], before: Mapping, after: Mappi
 
 @CLAIMS.claim(
     "Lemma 4.4",
-    "a migration brings each host |R|/n tuples of the stream whose partitions are joined",
+    "a migration brings a host |R|/n tuples of the stream whose partitions are joined",
     is_required=True,
 )
 def exchange_claim(moves: pd.DataFrame) -> Finding:
@@ -166,7 +172,7 @@ def exchange_claim(moves: pd.DataFrame) -> Finding:
     ratio = (moves["copied"] / moves["lemma"]).agg(["min", "max"])
     result = f"{len(moves)} migrations took in {ratio['min']:.2f} to {ratio['max']:.2f} times that"
     holds = len(moves) > 0 and ratio["max"] <= 1.05
-    return judge(result, holds)
+    return judge(result, holds, "in the mean of hosts")
 
 
 @CLAIMS.claim(

@@ -26,7 +26,7 @@ from braid_lab.theta.cluster_model import (
     ModelledMachine,
     simulate_progress,
 )
-from braid_lab.theta.dynamics import alternating_batches
+from braid_lab.theta.dynamics import FINE, alternating_batches
 from braid_lab.theta.join_inputs import QUERIES, SKEWS, JoinInput, count_input, spread_keys
 
 PRINTED = {
@@ -116,8 +116,9 @@ def table_2(
     """Return Table 2.
 
     Columns: query, operator, skew, seconds_modelled (the mean over seeds), least_modelled and
-    most_modelled (over seeds), overflow (the share of seeds in which a memory is full), printed
-    (seconds). SHJ is shown twice, also under FEW.
+    most_modelled (over seeds), overflow (the share of seeds in which a memory is full), busiest
+    (the fullest machine's tuples over the mean), printed (seconds). SHJ is shown twice, also under
+    FEW.
     """
     names = (*HASHED, "Dynamic", "StaticMid")
     rows = pd.concat(
@@ -126,23 +127,30 @@ def table_2(
             for z in skews
         ]
     )
+    rows["busiest"] = rows["stored_max"] / rows["stored_mean"]
     by = rows.groupby(["query", "operator", "skew"], sort=False)
-    table = (
-        by["seconds_modelled"].agg(["mean", "min", "max"]).assign(overflow=by["overflow"].mean())
-    )
-    table.columns = pd.Index(["seconds_modelled", "least_modelled", "most_modelled", "overflow"])
+    table = by["seconds_modelled"].agg(["mean", "min", "max"])
+    table.columns = pd.Index(["seconds_modelled", "least_modelled", "most_modelled"])
+    table = table.assign(overflow=by["overflow"].mean(), busiest=by["busiest"].mean())
     at = [PRINTED[q, name.split(",")[0]][list(SKEWS).index(z)] for q, name, z in table.index]
     return table.assign(printed=at).reset_index()
 
 
-def overflow_runs(scale: float = 0.1, values: int = FEW_VALUES, seeds: int = 20) -> pd.DataFrame:
-    """Return Table 2's stars of EQ5 under FEW: whether a memory is full, by seed and skew."""
+def overflow_runs(
+    scale: float = 0.1, values: Sequence[int] = (FEW_VALUES,), seeds: int = 20
+) -> pd.DataFrame:
+    """Return Table 2's stars of EQ5 under FEW: whether a memory is full.
+
+    A row for each number of values of the foreign key and each seed, a column for each skew.
+    """
     frames = [
-        final_batches(progress_runs(("EQ5",), z, 16, scale, seeds, 1, (FEW,), values=values))
-        for z in SKEWS
+        final_batches(progress_runs(("EQ5",), z, 16, scale, seeds, 1, (FEW,), values=each)).assign(
+            values=each
+        )
+        for each, z in product(values, SKEWS)
     ]
-    rows = pd.concat(frames)
-    return rows.pivot(index="seed", columns="skew", values="overflow")[list(SKEWS)]
+    full = pd.concat(frames).set_index(["values", "seed", "skew"])["overflow"].unstack("skew")
+    return full[list(SKEWS)]
 
 
 def format_table_2(times: pd.DataFrame) -> pd.DataFrame:
@@ -154,7 +162,8 @@ def format_table_2(times: pd.DataFrame) -> pd.DataFrame:
         "overflow": "memory full, of runs",
         "printed": "seconds (printed)",
     }
-    table = times.assign(overflow=times["overflow"].map("{:.0%}".format)).rename(columns=names)
+    table = times.drop(columns="busiest", errors="ignore").rename(columns=names)
+    table["memory full, of runs"] = times["overflow"].map("{:.0%}".format)
     if (times["least_modelled"] == times["most_modelled"]).all():
         table = table.drop(columns=["least", "most"])
     return table
@@ -169,27 +178,6 @@ def performance_runs(
 ) -> pd.DataFrame:
     """Return Fig. 5a to 5f: the four joins on 64 machines, EQ5 and EQ7 at Z4, band joins at Z0."""
     return progress_runs(QUERIES, "Z4", hosts, scale, seeds, batches, values=values)
-
-
-def all_figures(
-    full: bool = False, scale: float = 0.1, values: int = FEW_VALUES
-) -> dict[str, pd.DataFrame]:
-    """Return all tables, by the fields of ``claims.ThetaFigures``.
-
-    With ``full``: five seeds, all of the paper's machines, and finer batches. ``values`` are those
-    of the foreign key under FEW.
-    """
-    seeds, batches = (5, 40) if full else (1, 16)
-    hosts = (16, 32, 64, 128) if full else (16, 32, 64)
-    return {
-        "times": table_2(scale, seeds, batches=batches, values=values),
-        "few_overflows": overflow_runs(scale, values),
-        "runs": performance_runs(scale, seeds, batches=batches, values=values),
-        "mapping_runs": mapping_curves(batches=batches, scale=scale),
-        "scaling_runs": weak_scaling(hosts, batches, scale),
-        "disk": weak_scaling(hosts, batches, scale, ModelledMachine(memory_mb=0.0)),
-        "fluctuation_runs": fluctuation_progress(),
-    }
 
 
 def mapping_curves(
@@ -253,17 +241,14 @@ def _count_input_tuples(of: JoinInput, times: float) -> float:
 def fluctuation_progress(
     ks: Sequence[float] = (2, 4, 6, 8), hosts: int = 64, growth: float = 64, gb: float = 8.0
 ) -> pd.DataFrame:
-    """Return Fig. 5l: progress of Dynamic on ``alternating_batches`` of every k.
+    """Return Fig. 5l: progress of Dynamic on ``fluctuation_batches`` of every k.
 
-    They continue until a stream has grown at least ``growth`` times. The number of tuples is that
-    of lineitem and orders in ``gb``; all fit in memory. Columns: k, those of ``simulate_progress``,
-    and oracle_seconds: with the best mapping at all times, and no migration.
+    All tuples fit in memory. Columns: k, those of ``simulate_progress``, and oracle_seconds: with
+    the best mapping at all times, and no migration.
     """
     frames = []
     for k in ks:
-        swung = alternating_batches(k, ceil(log(growth, k) - 1e-9))
-        times = gb * 7.5e6 / sum(map(sum, swung))
-        batches = [(round(r * times), round(s * times)) for r, s in swung]
+        batches = fluctuation_batches(k, growth, gb)
         r, s = (sum(side) for side in zip(*batches, strict=True))
         of = JoinInput("Fluct-Join", r, s, min(r, s))
         progress = simulate_progress("Dynamic", of, 1.0, hosts, batches, ROOMY)
@@ -272,6 +257,20 @@ def fluctuation_progress(
         seconds = _receive_at_best(padded, hosts) * ROOMY.tuple_us / 1e6 + results
         frames.append(progress.assign(k=k, oracle_seconds=seconds))
     return pd.concat(frames, ignore_index=True)
+
+
+def fluctuation_batches(
+    k: float, growth: float = 64, gb: float = 8.0, fine: float = FINE
+) -> list[tuple[int, int]]:
+    """Return ``alternating_batches`` until a stream has grown at least ``growth`` times.
+
+    Their tuples are as many as lineitem and orders have in ``gb``. R begins a little smaller than
+    S: when R has doubled, the first mapping is still the best, and serves until R is nearly four
+    times S (the worst case of Lemma 4.3). From equal sizes chance decides that.
+    """
+    swung = alternating_batches(k, ceil(log(growth, k) - 1e-9), (39_800, 40_000), fine)
+    times = gb * 7.5e6 / sum(map(sum, swung))
+    return [(round(r * times), round(s * times)) for r, s in swung]
 
 
 def _receive_at_best(batches: Sequence[tuple[int, int]], hosts: int) -> Floats:
@@ -287,7 +286,7 @@ def _receive_at_best(batches: Sequence[tuple[int, int]], hosts: int) -> Floats:
 def figure_curves(
     tables: Mapping[str, pd.DataFrame],
 ) -> dict[str, tuple[str, dict[str, pd.DataFrame]]]:
-    """Return the curves of Fig. 5 from ``all_figures``.
+    """Return the curves of Fig. 5 from ``figure_tables.all_figures``.
 
     By title: the meaning of x, and by name with unit a table with a row for each x and a column for
     each series.
@@ -296,6 +295,7 @@ def figure_curves(
     eq5 = of[(of["query"] == "EQ5") & (of["seed"] == 0)]
     load = eq5.assign(mb=eq5["stored_max"] * MB)
     mapped, scaled, disk = tables["mapping_runs"], tables["scaling_runs"], tables["disk"]
+    disk = disk[disk["disk"] == JOINER.disk]
     return {
         "Fig. 5a, 5c: EQ5 at Z4 (modelled)": (
             "% of the input",
