@@ -92,6 +92,7 @@ def _judge_half(table: pd.DataFrame, hosts: int, half: int) -> Finding:
     "Abstract",
     "tuples are replicated by the shares of the attributes that their relation lacks",
     is_required=True,
+    setting=f"HyperCube with shares of equal rates, {RUNS}; the last quarter of each half",
 )
 def formula_claim(table: pd.DataFrame, hosts: int) -> Finding:
     """The counted tuples of equal shares against the product of the shares that a stream lacks."""

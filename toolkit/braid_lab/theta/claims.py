@@ -15,14 +15,14 @@ from braid_lab.common.claims import (
     judge,
     judge_reading,
 )
+from braid_lab.theta import claim_settings as settings
 from braid_lab.theta import compared_operators, dynamics, hash_claims
 from braid_lab.theta.claim_frames import ThetaFigures as ThetaFigures
 from braid_lab.theta.claim_frames import nonlinearity
-from braid_lab.theta.claim_settings import OUT_OF_CORE, RESULT_RANGES, SETTINGS
 from braid_lab.theta.figures import FEW, HASHED, TIMED
 from braid_lab.theta.printed import GROWTH
 
-CLAIMS = ClaimRegistry(compared_operators.PAPER, SETTINGS)
+CLAIMS = ClaimRegistry(compared_operators.PAPER)
 """All claims: of one run, of the competitors, and of the modelled cluster."""
 CLAIMS.include_claims(compared_operators.CLAIMS)
 CLAIMS.include_claims(dynamics.CLAIMS)
@@ -30,7 +30,10 @@ CLAIMS.include_claims(hash_claims.CLAIMS)
 
 
 @CLAIMS.claim(
-    "Table 2", "StaticMid is slower than Dynamic at any skew: least ratio", is_required=True
+    "Table 2",
+    "StaticMid is slower than Dynamic at any skew: least ratio",
+    is_required=True,
+    setting=settings.SQUARE,
 )
 def square_check(f: ThetaFigures) -> Finding:
     """Table 2: StaticMid is slower than Dynamic, at any skew."""
@@ -45,6 +48,7 @@ def square_check(f: ThetaFigures) -> Finding:
     "Table 2",
     "on 16 machines EQ5 overflows under StaticMid and never under Dynamic: share of runs",
     is_required=True,
+    setting=settings.FULL_MEMORY,
 )
 def overflow_check(f: ThetaFigures) -> Finding:
     """Table 2: on 16 machines EQ5 overflows under StaticMid, and not under Dynamic."""
@@ -60,6 +64,7 @@ def overflow_check(f: ThetaFigures) -> Finding:
     "Fig. 5a",
     "MB a percent of the input: 14 under StaticMid, 2 under Dynamic",
     is_required=True,
+    setting=settings.GROWTHS,
 )
 def growth_check(f: ThetaFigures) -> Finding:
     """Fig. 5a: the input load grows by a printed number of MB for each percent of the input."""
@@ -73,6 +78,7 @@ def growth_check(f: ThetaFigures) -> Finding:
     "Fig. 5a, 5c",
     "input load and time are linear in the input: greatest distance from the line",
     is_required=True,
+    setting=settings.LINES,
 )
 def linear_check(f: ThetaFigures) -> Finding:
     """Fig. 5a, 5c: input load and time grow linearly; a tenth of the rise counts as none."""
@@ -86,7 +92,12 @@ def linear_check(f: ThetaFigures) -> Finding:
     return judge(result, max(bends.values()) < 0.1, why)
 
 
-@CLAIMS.claim("Fig. 5b", "StaticMid stores about 3 to 7 times what Dynamic does", is_required=True)
+@CLAIMS.claim(
+    "Fig. 5b",
+    "StaticMid stores about 3 to 7 times what Dynamic does",
+    is_required=True,
+    setting=settings.PAIRED,
+)
 def load_claim(f: ThetaFigures) -> Finding:
     """Fig. 5b: StaticMid stores three to seven times as much as Dynamic; within a fifth counts."""
     ratio = f.column_by_query("StaticMid", "stored_mean") / f.column_by_query(
@@ -102,6 +113,7 @@ def load_claim(f: ThetaFigures) -> Finding:
     "Fig. 5b, 5d, 5e",
     "Dynamic behaves roughly the same as StaticOpt: input load and time",
     is_required=True,
+    setting=settings.ORACLE,
 )
 def oracle_check(f: ThetaFigures) -> Finding:
     """Fig. 5b, 5d, 5e: Dynamic is close to the oracle's grid; a tenth counts as close."""
@@ -118,6 +130,7 @@ def oracle_check(f: ThetaFigures) -> Finding:
     "Fig. 5d, 5e",
     "Dynamic has at least twice the throughput of StaticMid, but for BCI",
     is_required=True,
+    setting=settings.PAIRED,
 )
 def throughput_check(f: ThetaFigures) -> Finding:
     """Fig. 5d, 5e: as stated; the same tuples take as many times the seconds."""
@@ -131,7 +144,7 @@ def throughput_check(f: ThetaFigures) -> Finding:
     "Fig. 5d",
     "the gap between StaticMid and Dynamic is small for BCI",
     is_required=True,
-    setting=RESULT_RANGES,
+    setting=settings.RESULT_RANGES,
 )
 def result_bound_check(f: ThetaFigures) -> Finding:
     """Fig. 5d: the gap is small if the join is bound by its results; less than a half counts."""
@@ -145,7 +158,12 @@ def result_bound_check(f: ThetaFigures) -> Finding:
     return judge_reading(result, ratio[ratio.index >= 0.3].between(1, 1.5).all(), why)
 
 
-@CLAIMS.claim("Fig. 5f", "adaptivity adds at most 20 ms to the mean latency", is_required=True)
+@CLAIMS.claim(
+    "Fig. 5f",
+    "adaptivity adds at most 20 ms to the mean latency",
+    is_required=True,
+    setting=settings.PAIRED,
+)
 def latency_check(f: ThetaFigures) -> Finding:
     """Fig. 5f: as stated."""
     more = f.column_by_query("Dynamic", "latency_ms_modelled") - f.column_by_query(
@@ -163,6 +181,7 @@ def latency_check(f: ThetaFigures) -> Finding:
     "Fig. 5g",
     "the gap in input load closes as the best mapping nears the square one",
     is_required=True,
+    setting=settings.MAPPINGS,
 )
 def mappings_check(f: ThetaFigures) -> Finding:
     """Fig. 5g, 5h: the gap closes as the best mapping nears the square."""
@@ -173,7 +192,9 @@ def mappings_check(f: ThetaFigures) -> Finding:
     return judge(format_values(gap), holds)
 
 
-@CLAIMS.claim("Fig. 5h", "the gap in time closes with it", is_required=True)
+@CLAIMS.claim(
+    "Fig. 5h", "the gap in time closes with it", is_required=True, setting=settings.MAPPINGS
+)
 def mapping_times_check(f: ThetaFigures) -> Finding:
     """Fig. 5h: the gap in time closes too; in the square Dynamic is no better."""
     by = f.mapping_runs.pivot(index="optimum", columns="operator", values="seconds_modelled")
@@ -186,6 +207,7 @@ def mapping_times_check(f: ThetaFigures) -> Finding:
     "Fig. 5i, 5j",
     "EQ5 and EQ7 take as long on more machines with as much more data",
     is_required=True,
+    setting=settings.SCALING,
 )
 def scaling_check(f: ThetaFigures) -> Finding:
     """Fig. 5i, 5j: perfect scalability is the same time; up to 15 % more counts as almost."""
@@ -205,6 +227,7 @@ def _compare_with_fewest(rows: pd.DataFrame) -> pd.Series:
     "Fig. 5i",
     "BNCI's input load grows by 42 % from 32 to 64 machines, that of the others by at most 9 %",
     is_required=True,
+    setting=settings.SCALING,
 )
 def replicated_load_check(f: ThetaFigures) -> Finding:
     """Fig. 5i: BNCI's input load, printed as 1.61 and 2.29 million tuples."""
@@ -223,7 +246,7 @@ def replicated_load_check(f: ThetaFigures) -> Finding:
     "Fig. 5i, 5j",
     "out of core the same scaling, an order of magnitude slower",
     is_required=True,
-    setting=OUT_OF_CORE,
+    setting=settings.OUT_OF_CORE,
 )
 def storage_claim(f: ThetaFigures) -> Finding:
     """Fig. 5i, 5j: out of core everything scales alike, an order of magnitude slower."""
@@ -246,6 +269,7 @@ def storage_claim(f: ThetaFigures) -> Finding:
     "Fig. 5k",
     "ILF/ILF* never exceeds 1.25, at all times, under k = 2, 4, 6 and 8",
     is_required=True,
+    setting=settings.FINE_SWINGS,
 )
 def never_exceeded_claim(ratios: pd.DataFrame) -> Finding:
     """Fig. 5k: the ratio in all batches, to the two decimals that are printed."""
@@ -263,6 +287,7 @@ def never_exceeded_claim(ratios: pd.DataFrame) -> Finding:
     "Fig. 5l, Lemma 4.5",
     "all migration costs are amortized: under every k fewer tuples move than are sent",
     is_required=True,
+    setting=settings.SWINGS,
 )
 def amortised_check(f: ThetaFigures) -> Finding:
     """Fig. 5l, Lemma 4.5: under fluctuations migrations cost less than the tuples themselves."""
@@ -283,6 +308,7 @@ def _compute_migration_shares(rows: pd.DataFrame) -> pd.Series:
 @CLAIMS.claim(
     "Fig. 5l",
     "under every k the time is linear, as all migrations are amortized: distance from the line",
+    setting=settings.SWINGS,
 )
 def progress_claim(f: ThetaFigures) -> Finding:
     """Fig. 5l: the curves are as straight as an oracle's, who migrates nothing."""

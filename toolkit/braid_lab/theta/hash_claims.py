@@ -18,13 +18,13 @@ from braid_lab.common.claims import (
     judge,
     judge_reading,
 )
+from braid_lab.theta import claim_settings as settings
 from braid_lab.theta.claim_frames import ThetaFigures as ThetaFigures
-from braid_lab.theta.claim_settings import OVERFLOWS, SETTINGS, VALUE_RANGES
 from braid_lab.theta.compared_operators import PAPER
 from braid_lab.theta.figures import HASHED, MB, TIMED
 from braid_lab.theta.printed import GROWTH
 
-CLAIMS = ClaimRegistry(PAPER, SETTINGS)
+CLAIMS = ClaimRegistry(PAPER)
 BUSIEST = 13
 """Fig. 5b: SHJ has up to so many times the load of the others."""
 
@@ -33,6 +33,7 @@ BUSIEST = 13
     "Section 5.1",
     "as data gets skewed, SHJ distributes it unevenly: fullest machine over the mean",
     is_required=True,
+    setting=settings.UNEVEN,
 )
 def uneven_check(f: ThetaFigures) -> Finding:
     """Section 5.1: SHJ partitions evenly without skew, and poorly with it."""
@@ -45,6 +46,7 @@ def uneven_check(f: ThetaFigures) -> Finding:
     "Table 2",
     "at the greatest skew SHJ is slower than Dynamic: SHJ / Dynamic",
     is_required=True,
+    setting=settings.SKEWED,
 )
 def skewed_hash_check(f: ThetaFigures) -> Finding:
     """Table 2: at the greatest skew SHJ is slower than Dynamic."""
@@ -68,7 +70,11 @@ def _format_both(by_operator: Mapping[str, Mapping[str, float]]) -> str:
     return f"{every}; with few values of the key {few}"
 
 
-@CLAIMS.claim("Table 2", "without skew SHJ takes about half as long as Dynamic: SHJ / Dynamic")
+@CLAIMS.claim(
+    "Table 2",
+    "without skew SHJ takes about half as long as Dynamic: SHJ / Dynamic",
+    setting=settings.UNSKEWED,
+)
 def unskewed_hash_claim(f: ThetaFigures) -> Finding:
     """Table 2: without skew SHJ is faster, because it copies nothing."""
     first = {
@@ -87,7 +93,7 @@ def unskewed_hash_claim(f: ThetaFigures) -> Finding:
 @CLAIMS.claim(
     "Table 2",
     "EQ5 under SHJ overflows to disk from Z2 on: seeds by first overflow",
-    setting=OVERFLOWS,
+    setting=settings.OVERFLOWS,
 )
 def collapse_claim(f: ThetaFigures) -> Finding:
     """Table 2: SHJ runs out of memory from Z2, in EQ5."""
@@ -116,7 +122,11 @@ def _count_first_overflows(full: pd.DataFrame) -> pd.DataFrame:
     return counts.reindex(columns=[*full.columns, "never"], fill_value=0)
 
 
-@CLAIMS.claim("Table 2", "EQ7 under SHJ overflows to disk from Z3 on: share of seeds")
+@CLAIMS.claim(
+    "Table 2",
+    "EQ7 under SHJ overflows to disk from Z3 on: share of seeds",
+    setting=settings.FILTERED,
+)
 def early_collapse_claim(f: ThetaFigures) -> Finding:
     """Table 2: SHJ runs out of memory from Z3, in EQ7."""
     full = {name: f.values_by_skew("EQ7", name, "overflow") for name in HASHED}
@@ -130,7 +140,9 @@ def early_collapse_claim(f: ThetaFigures) -> Finding:
     return judge(_format_both(full), holds, failure=why)
 
 
-@CLAIMS.claim("Fig. 5a", "MB a percent of the input: SHJ more than StaticMid", setting=VALUE_RANGES)
+@CLAIMS.claim(
+    "Fig. 5a", "MB a percent of the input: SHJ more than StaticMid", setting=settings.VALUE_RANGES
+)
 def hash_growth_claim(f: ThetaFigures) -> Finding:
     """Fig. 5a: the input load of SHJ grows most."""
     every, square = (f.load_per_percent(name) for name in ("SHJ", "StaticMid"))
@@ -154,7 +166,9 @@ def _format_ends(by_values: pd.Series) -> str:
 
 
 @CLAIMS.claim(
-    "Fig. 5b", "SHJ loads a machine with up to 13 times what Dynamic does", setting=VALUE_RANGES
+    "Fig. 5b",
+    "SHJ loads a machine with up to 13 times what Dynamic does",
+    setting=settings.VALUE_RANGES,
 )
 def busiest_claim(f: ThetaFigures) -> Finding:
     """Fig. 5b: SHJ is up to 13 times the others."""
@@ -170,7 +184,9 @@ def busiest_claim(f: ThetaFigures) -> Finding:
 
 
 @CLAIMS.claim(
-    "Fig. 5c, 5e", "SHJ takes two orders of magnitude longer than Dynamic", setting=VALUE_RANGES
+    "Fig. 5c, 5e",
+    "SHJ takes two orders of magnitude longer than Dynamic",
+    setting=settings.DISK_RANGES,
 )
 def disk_claim(f: ThetaFigures) -> Finding:
     """Fig. 5c, 5e: SHJ on 64 machines is two orders of magnitude slower."""
