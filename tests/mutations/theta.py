@@ -380,7 +380,7 @@ MUTATIONS = [
         clustered,
         (
             "under every k the time is linear",
-            "input load and time are linear",
+            "input load and time of EQ5 are linear",
             "all migration costs are amortized",
         ),
         runs=("AdaptiveGrid",),
