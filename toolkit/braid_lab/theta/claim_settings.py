@@ -60,5 +60,5 @@ _SWINGS = (
     "AdaptiveGrid on 64 machines, 60 million tuples (8 GB) as counts; streams swing by k = 2, 4, 6 "
     "and 8, R begins with 0.5 % less than S"
 )
-FINE_SWINGS = f"{_SWINGS}; a batch is 0.5 % of the smaller one, 1,903 to 3,723 batches, one seed"
+FINE_SWINGS = f"{_SWINGS}; a batch is 1 % of the smaller one, 952 to 1,864 batches, one seed"
 SWINGS = f"{_SWINGS}; a batch is 4 % of the smaller one, 247 to 469 batches, one seed"
