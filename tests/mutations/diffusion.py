@@ -57,25 +57,18 @@ SCALED = DiffusionSetting(3, 6.0, (8.0, 30.0), seconds=30)
 def scaled() -> Tries:
     """Return all rivals on few hosts, all of them busy."""
     claims = (
+        gu.scale_check,
+        gu.coordinated_scale_claim,
         gu.above_existing_schemes_claim,
         gu.set_covers_check,
-        gu.ctr_sends_claim,
         gu.ctr_sends_check,
-        gu.scale_claim,
+        gu.large_clusters_claim,
     )
-    return of(*claims, outcomes=lambda: {"11, 12": by_hosts(SCALED, (4, 10), study.RIVALS)})
-
-
-def scaled_atr() -> Tries:
-    """Return the same for ATR alone."""
-    return of(gu.scale_check, outcomes=lambda: {"11, 12": by_hosts(SCALED, (4, 10), ("ATR",))})
-
-
-def mastered() -> Tries:
-    """Return streams whose first one, the first master, is by far the slowest."""
-    slow = DiffusionSetting(3, 6.0, (8.0, 30.0), length=3, sample=1000, seconds=60, seed=11)
-    both = ("ATR", "ATR-unoptimized")
-    return of(gu.atr_sends_claim, outcomes=lambda: {"11, 12": by_hosts(slow, (12,), both)})
+    return of(
+        *claims,
+        outcomes=lambda: {"11, 12": by_hosts(SCALED, (4, 10), study.RIVALS)},
+        tuned=lambda: figures.first_lengths(30, 1, (4, 10), (1,), SCALED, made),
+    )
 
 
 def beside(
@@ -90,42 +83,53 @@ def beside(
     return pd.concat(runs)
 
 
+THREE = DiffusionSetting(3, 8.0, (10.0, 20.0), hosts=12, seconds=20)
+
+
 def traded() -> Tries:
     """Return the ends of Fig. 15 and 16, on few hosts that are all busy."""
-    three = DiffusionSetting(3, 8.0, (10.0, 20.0), hosts=12, seconds=20)
-    selective = {v: replace(three, selectivity=v) for v in (0.2, 1.0)}
-    bursting = {t: replace(three, rates=(50.0, 80.0), burst=t) for t in (0.0, 1.0)}
+    selective = {v: replace(THREE, selectivity=v) for v in (0.2, 1.0)}
+    bursting = {t: replace(THREE, rates=(50.0, 80.0), burst=t) for t in (0.0, 1.0)}
 
     def rows() -> dict[str, pd.DataFrame]:
         by_sigma = beside(selective, study.READINGS, frames.HALF, frames.ALL)
         by_burst = beside(bursting, study.READINGS, frames.HALF)
-        return {"15": by_sigma, "16": by_burst}
+        return {"15": by_sigma, "16": by_burst, "16, r_i": by_burst}
 
-    bursts = (trades.bursts_claim, trades.bursts_check)
-    ends = (trades.low_selectivity_claim, trades.high_selectivity_claim, trades.selectivity_claim)
-    claims = (trades.selectivity_gains_check, *bursts, *ends)
-    return of(*claims, outcomes=rows)
+    bursts = (trades.bursts_claim, trades.bursts_check, trades.halved_bursts_claim)
+    ends = (trades.low_selectivity_claim, trades.high_selectivity_claim)
+    return of(*bursts, *ends, outcomes=rows)
+
+
+def traded_by_scans() -> Tries:
+    """Return the ends of Fig. 15 if a probe costs what it scans."""
+    selective = {v: replace(THREE, selectivity=v) for v in (0.2, 1.0)}
+    return of(
+        trades.selectivity_gains_check,
+        outcomes=lambda: {"15": beside(selective, [study.SCANNED], frames.HALF, frames.ALL)},
+    )
 
 
 def crowded() -> Tries:
     """Return Fig. 13: three streams and six, on few hosts that are all busy."""
     busy = DiffusionSetting(3, 10.0, (10.0, 30.0), selectivity=0.15, hosts=15, seconds=8)
     some = {n: replace(busy, streams=n) for n in (3, 6)}
-    either = (trades.few_streams_claim, trades.many_streams_claim)
-    claims = (*either, trades.streams_claim, trades.streams_check)
+    either = (trades.three_streams_claim, trades.many_streams_claim)
+    claims = (*either, trades.last_streams_claim, trades.streams_check)
     return of(*claims, outcomes=lambda: {"13": beside(some, [study.SCANNED], frames.ALL)})
 
 
 def widened() -> Tries:
     """Return Fig. 14: a window four times as long, on few hosts that are all busy."""
     both = {w: DiffusionSetting(3, float(w), (15.0, 30.0), hosts=12, seconds=16) for w in (4, 16)}
-    bounds = frames.TWO, frames.ALL
-    return of(
-        trades.small_windows_claim,
-        trades.large_windows_claim,
-        trades.window_size_claim,
-        outcomes=lambda: {"14": beside(both, [study.VISITED], *bounds)},
-    )
+    bounds = frames.TWO, frames.ROOT, frames.HALF, frames.ALL
+
+    def rows() -> dict[str, pd.DataFrame]:
+        by_window = beside(both, [study.VISITED], frames.TWO, frames.ALL)
+        return {"14": by_window, "14, wait": beside({10: both[16]}, [study.VISITED], *bounds)}
+
+    claims = trades.small_windows_claim, trades.large_windows_claim, trades.waiting_claim
+    return of(*claims, outcomes=rows)
 
 
 def counted() -> Tries:
@@ -139,17 +143,6 @@ def counted() -> Tries:
         partial(gu.routing_claim, figure=n, window=w) for n, w in (("9", 60.0), ("10", 120.0))
     ]
     return of(*claims, routing=times)
-
-
-def kept_streams() -> Tries:
-    """Return Fig. 13 from stored long runs, here those of ``crowded``, with L = J."""
-
-    def rows() -> pd.DataFrame:
-        busy = DiffusionSetting(3, 10.0, (10.0, 30.0), selectivity=0.15, hosts=15, seconds=8)
-        some = {n: replace(busy, streams=n) for n in (3, 6)}
-        return beside(some, [study.SCANNED], frames.ALL).assign(figure="13")
-
-    return [lambda: gu.CLAIMS.test_claims(cached=rows())]
 
 
 def agreed() -> Tries:
@@ -176,22 +169,23 @@ def agreed() -> Tries:
         with patch.object(study, "count_totals", lambda e: e if isinstance(e, dict) else counts(e)):
             return study.compare_with_model(events, few)
 
-    return [lambda: gu.CLAIMS.test_claims(both=both(), window=few.window)]
+    expected = study.make_arrivals(few).count_results()
+    return [lambda: gu.CLAIMS.test_claims(both=both(), window=few.window, expected=expected)]
 
 
 def tried_lengths() -> Tries:
     """Return Fig. 4: its ends and a length between them."""
-    claims = (partial(gu.length_claim, streams=2), gu.too_long_check)
-    return of(*claims, lengths=lambda: figures.segment_length(30, 1, (1, 3, 9), source=made))
+    return of(
+        partial(gu.length_claim, streams=2),
+        lengths=lambda: figures.segment_length(30, 1, (0.5, 2, 9), source=made),
+    )
 
 
 def totals() -> Tries:
     """Return Fig. 7 with a window of 40 seconds."""
-    asked = dict(figure="7", window=60.0)
-    both = (frames.CENTRALIZED, frames.UNAWARE)
-    above = [partial(gu.complete_results_check, rival=k.lower(), **asked) for k in both]
-    complete = partial(gu.more_results_claim, **asked)
-    return of(*above, complete, totals=lambda: {60.0: figures.total_results(40.0, 20)})
+    both = (gu.aligned_results_check, gu.coordinated_results_check)
+    claims = [partial(claim, figure="7", window=60.0) for claim in both]
+    return of(*claims, totals=lambda: {60.0: figures.total_results(40.0, 20)})
 
 
 def covered() -> Tries:
@@ -207,38 +201,10 @@ def written() -> Tries:
 
 
 def searched() -> Tries:
-    """Return the search for the segment length, from five seconds.
-
-    Also Fig. 11 from there, as stored for long runs, from these short ones.
-    """
-    shorter = replace(figures.SEARCHED, sample=10, seconds=240)
-
-    def runs() -> pd.DataFrame:
-        return figures.length_tuning(1, (5,), shorter, made)
-
-    return [
-        *of(gu.tuned_check, tuned=runs),
-        lambda: gu.CLAIMS.test_claims(cached=runs().assign(figure="11, 12")),
-    ]
-
-
-def as_atr(kind: Any) -> Any:
-    """Return CTR that routes as ATR does."""
-    return lambda hosts, length, optimize, copies, host_capacities, cost_parameters, seed: (
-        study.Aligned(
-            hosts,
-            length,
-            optimize,
-            host_capacities=host_capacities,
-            cost_parameters=cost_parameters,
-        )
-    )
-
-
-def unaware(kind: Any) -> Any:
-    """Return ATR that ignores the location of partners."""
-    return lambda hosts, length, *rest, cluster=(), **more: study.SemanticsUnaware(
-        hosts, length, host_capacities=cluster
+    """Return the search for the segment length, from five seconds."""
+    busy = DiffusionSetting(3, 20.0, (10.0, 20.0), sample=10)
+    return of(
+        gu.optimized_check, tuned=lambda: figures.first_lengths(240, 1, (20,), (5,), busy, made)
     )
 
 
@@ -247,60 +213,77 @@ def heaviest(greedy: Any) -> Any:
     return lambda sets, weights, wanted: greedy(sets, [1 / (w + 1e-9) for w in weights], wanted)
 
 
-def nine_batches(kind: Any) -> Any:
-    """Return ATR with segments of nine batches, whatever is requested."""
-    return lambda hosts, length, *rest, **more: kind(hosts, 9, *rest, **more)
+def never_optimize(init: Any) -> Any:
+    """Return CTR whose hosts are drawn at random, whatever is requested."""
+
+    def begin(self: Any) -> None:
+        init(self)
+        object.__setattr__(self, "optimize", False)
+
+    return begin
 
 
-def random_covers(kind: Any) -> Any:
-    """Return CTR whose hosts are drawn at random."""
-    return lambda hosts, length, optimize, *rest, **more: kind(hosts, length, False, *rest, **more)
+LEAST_LOADED = "braid.papers.common.load_balance.LoadBalance.least_loaded_host"
+STORING = "braid.papers.diffusion.coordinated._Planner._choose_storing_hosts"
+
+
+def always_first(choose: Any) -> Any:
+    """Return a choice of the first host for every segment of ATR, and of the baseline."""
+    return lambda self, chosen, last: 0
+
+
+def always_first_copy(choose: Any) -> Any:
+    """Return a choice of the first host alone to store every segment of CTR."""
+    return lambda self, first: (0,)
 
 
 MUTATIONS = [
     Mutation(
-        "ATR sends tuples anywhere",
-        "braid_lab.diffusion.experiments.Aligned",
-        unaware,
+        "all segments on one host",
+        LEAST_LOADED,
+        always_first,
         scaled,
-        ("both above the existing schemes", "throughput grows with J: last / first"),
-        runs=(),
+        ("throughput of ATR grows", "ATR and CTR above the existing schemes"),
     ),
     Mutation(
-        "ATR sends tuples anywhere, of six hosts",
-        "braid_lab.diffusion.experiments.Aligned",
-        unaware,
+        "all segments on one host, of six",
+        LEAST_LOADED,
+        always_first,
         totals,
-        ("ATR and CTR above semantics-unaware", "ATR and CTR above centralized"),
+        ("ATR above semantics-unaware and centralized",),
+    ),
+    Mutation(
+        "CTR stores everything on one host",
+        STORING,
+        always_first_copy,
+        scaled,
+        ("throughput of CTR grows", "ATR and CTR above the existing schemes"),
+    ),
+    Mutation(
+        "CTR stores everything on one host, of six",
+        STORING,
+        always_first_copy,
+        totals,
+        ("CTR above semantics-unaware and centralized",),
     ),
     Mutation(
         "covers of the hosts that have most to do",
-        "braid_lab.diffusion.planning_costs.greedy_cover",
+        "braid.papers.diffusion.coordinated.greedy_cover",
         heaviest,
         covered,
         ("a greedy cover weighs at most", "with a bound on copies the greedy cover"),
     ),
     Mutation(
-        "all segments on one host",
-        "braid.papers.common.load_balance.LoadBalance.least_loaded_host",
-        lambda lightest: lambda self, chosen, last: 0,
-        scaled_atr,
-        ("more hosts, more results (ATR)",),
-    ),
-    Mutation(
-        "covers drawn at random",
-        "braid_lab.diffusion.experiments.Coordinated",
-        random_covers,
+        "CTR never optimizes",
+        "braid.papers.diffusion.coordinated.Coordinated.__post_init__",
+        never_optimize,
         scaled,
-        ("CTR above CTR-unoptimized on up to 40 hosts", "CTR sends less than unoptimized"),
-        runs=(),
-    ),
-    Mutation(
-        "the wrong master",
-        "braid.papers.diffusion.aligned.atr_overhead",
-        lambda overhead: lambda *args: 1 / overhead(*args),
-        mastered,
-        ("ATR sends less than unoptimized",),
+        (
+            "CTR above CTR-unoptimized at every J",
+            "CTR sends much less than unoptimized",
+            "optimizations gain more results with every J",
+        ),
+        runs=("Coordinated",),
     ),
     Mutation(
         "slave tuples go to every host",
@@ -310,39 +293,57 @@ MUTATIONS = [
         ("Eq. 2 counts the copies",),
     ),
     Mutation(
-        "CTR routes as ATR does",
-        "braid_lab.diffusion.experiments.Coordinated",
-        as_atr,
+        "CTR stores everything on one host, by selectivity and bursts",
+        STORING,
+        always_first_copy,
         traded,
-        (
-            "ATR gains on CTR as σ grows",
-            "CTR ahead at low selectivity: CTR",
-            "CTR ahead under bursts",
-            "CTR gains on ATR as θ grows",
-            "ATR ahead at high selectivity",
-        ),
-        runs=(),
+        ("CTR ahead at low selectivity: CTR", "CTR ahead under full bursts"),
     ),
     Mutation(
-        "CTR routes as ATR does, for more streams",
-        "braid_lab.diffusion.experiments.Coordinated",
-        as_atr,
+        "all segments on one host, by selectivity and bursts",
+        LEAST_LOADED,
+        always_first,
+        traded,
+        ("ATR ahead at high selectivity", "CTR gains on ATR from θ = 0 to 1"),
+    ),
+    Mutation(
+        "all segments on one host, if a probe costs what it scans",
+        LEAST_LOADED,
+        always_first,
+        traded_by_scans,
+        ("ATR gains on CTR with every step of σ",),
+    ),
+    Mutation(
+        "CTR stores everything on one host, for more streams",
+        STORING,
+        always_first_copy,
         crowded,
         (
-            "ATR ahead for 3 streams, and not behind for 2",
-            "CTR ahead for the most streams",
+            "CTR ahead for every number of streams",
             "ATR ahead for 3 streams, CTR for the most",
-            "CTR gains on ATR from 3 streams to the most",
+            "CTR gains on ATR with every stream above 3",
         ),
-        runs=(),
     ),
     Mutation(
-        "CTR routes as ATR does, in longer windows",
-        "braid_lab.diffusion.experiments.Coordinated",
-        as_atr,
+        "all segments on one host, for three streams",
+        LEAST_LOADED,
+        always_first,
+        crowded,
+        ("ATR ahead for 3 streams: ",),
+    ),
+    Mutation(
+        "all segments on one host, in short windows",
+        LEAST_LOADED,
+        always_first,
         widened,
-        ("ATR ahead for small windows: CTR", "CTR ahead for large windows"),
-        runs=(),
+        ("ATR ahead for small windows: CTR",),
+    ),
+    Mutation(
+        "CTR stores everything on one host, in longer windows",
+        STORING,
+        always_first_copy,
+        widened,
+        ("CTR ahead for large windows", "CTR ahead for W = 50 s"),
     ),
     Mutation(
         "exact covers for greedy ones, by a clock that counts calls",
@@ -355,14 +356,6 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        "CTR routes as ATR does, in short runs for those that are kept",
-        "braid_lab.diffusion.experiments.Coordinated",
-        as_atr,
-        kept_streams,
-        ("ATR ahead for 3 streams, CTR for 6",),
-        runs=(),
-    ),
-    Mutation(
         "windows that the engine takes for nine times as long, in this process",
         "braid.time_arguments.parse_duration",
         lambda parse: lambda span, *given: 9 * parse(span, *given),
@@ -372,46 +365,30 @@ MUTATIONS = [
             "ATR-unoptimized: replicas stored at the end as modelled",
             "CTR: tuples sent to hosts as modelled",
             "CTR: replicas stored at the end as modelled",
+            "ATR and CTR miss no result",
         ),
     ),
     Mutation(
-        "ATR sends tuples anywhere, in this process",
-        "braid_lab.diffusion.experiments.Aligned",
-        unaware,
-        agreed,
-        ("ATR and CTR find the same",),
-        runs=(),
-    ),
-    Mutation(
         "semantics-unaware routing to one host, in this process",
-        "braid_lab.diffusion.experiments.SemanticsUnaware",
-        lambda kind: lambda *given, **more: study.Centralized(),
+        LEAST_LOADED,
+        always_first,
         agreed,
         ("semantics-unaware routing loses results",),
-        runs=(),
     ),
     Mutation(
         "segments of nine batches, whatever their length",
-        "braid_lab.diffusion.experiments.Aligned",
-        nine_batches,
+        "braid.papers.diffusion.segment_length.LengthSearch.start_at",
+        lambda start: staticmethod(lambda length: start(9)),
         tried_lengths,
-        ("throughput peaks at a length T* between extremes", "too long segments cost"),
-        runs=(),
+        ("throughput peaks at a length T* between extremes",),
     ),
     Mutation(
-        "all segments on one host, of six",
-        "braid.papers.common.load_balance.LoadBalance.least_loaded_host",
-        lambda lightest: lambda self, chosen, last: 0,
-        totals,
-        ("ATR and CTR above centralized",),
-    ),
-    Mutation(
-        "a search that never moves, in short runs, also for those that are kept",
+        "a search that never moves, in short runs",
         "braid.papers.diffusion.segment_length.LengthSearch.next_length",
         lambda decide: (
             lambda self, step: replace(self, max_host_load=0.0, completed_work=0.0, batches=0)
         ),
         searched,
-        ("from a first length that is not the best", "from T0 = 5 s ATR is above ATR-unoptimized"),
+        ("ATR above ATR-unoptimized at every J",),
     ),
 ]

@@ -5,21 +5,24 @@ The frames are those of ``figures`` and ``planning_costs``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
+from braid_lab.common.claims import Finding, Verdict
 from braid_lab.diffusion.experiments import ALIGNED_OR_COORDINATED, READINGS, seed_means
 
 PAPER = "Gu 2007"
 TWO, ROOT, HALF, ALL = (name for name in ALIGNED_OR_COORDINATED if name != "ATR")
-UNOPTIMIZED = "CTR-unoptimized, L = 2"
+PRINTED = "CTR, no bound"
+BOUNDS = (TWO, ROOT, HALF)
+"""CTR of Fig. 11 and 12; CTR-unoptimized has the same bounds."""
 UNAWARE, CENTRALIZED = "Semantics-unaware", "Centralized"
 EVEN = "even: no host has more to do than it can"
-NONE = "for no bound L on copies and neither reading of what a probe costs"
+NONE = "for none of these bounds L on copies and neither reading of what a probe costs"
 QUOTES = {
     "13": '"ATR has better performance for 2-way and 3-way join queries while CTR works better for '
     'larger stream numbers"',
@@ -32,6 +35,37 @@ QUOTES = {
 """What section 5 says of the figures that compare ATR with CTR, word by word."""
 
 
+def is_growing(by: pd.Series) -> bool:
+    """Return whether values grow with every step of x, of which there is one at least."""
+    return len(by) > 1 and bool((by.diff().iloc[1:] > 0).all())
+
+
+Ratios = Mapping[str, pd.Series]
+"""Ratios by x, for each interpretation."""
+Shape = Callable[[pd.Series], object]
+"""A test of whether a ratio, by x, has the shape of a claim."""
+
+
+def judge_readings(ratios: Ratios, shape: Shape, refusal: str, ours: str = "") -> Finding:
+    """Return the finding on ratios; it names the interpretations under which it holds.
+
+    ``refusal`` is the reason if it holds under none. ``ours`` says which choice of this study all
+    of them share: with it, no claim holds unconditionally.
+    """
+    held = [name for name, by in ratios.items() if shape(by)]
+    by_name = (
+        f"{n}: {' to '.join(f'{v:.3g}' for v in ratios[n].iloc[[0, -1]].unique())}"
+        for n in sorted(ratios, key=lambda n: n not in held)
+    )
+    is_general = len(held) == len(ratios) and not ours
+    holds: Verdict = "yes" if is_general else "under reading" if held else "no"
+    some = f"for {len(held)} of {len(ratios)} readings: {'; '.join(held)}"
+    some = "for all readings" if len(held) == len(ratios) else some
+    some = f"{some}; {ours}" if ours else some
+    why = "" if is_general else some if held else refusal
+    return Finding("; ".join(by_name), holds, why)
+
+
 @dataclass(frozen=True)
 class DiffusionFigures:
     """The tidy frames behind the claims.
@@ -40,9 +74,10 @@ class DiffusionFigures:
     - ``totals``: from ``total_results``, by W in seconds.
     - ``routing``: from ``routing_time``, by W in seconds.
     - ``outcomes``: of the other experiments, by the paper's figure ("11, 12", "13", "14", "15",
-      "16"), and "13, Eq. 3" from ``stream_number_per_hop``.
+      "16"), "13, Eq. 3" from ``stream_number_per_hop``, "16, r_i" from ``halved_burstiness``, "14,
+      wait" from ``shorter_waits``, and "13 to 16" from ``printed_coordination``.
     - ``covers``: from ``greedy_cover_ratios``.
-    - ``tuned``: from ``length_tuning``.
+    - ``tuned``: from ``first_lengths``.
     """
 
     lengths: pd.DataFrame
@@ -57,6 +92,26 @@ class DiffusionFigures:
         rows = self.lengths[self.lengths["streams"] == streams]
         return rows.groupby("x")["throughput"].mean()
 
+    def ratios_by_first_length(self, of: str) -> dict[str, pd.Series]:
+        """Return Fig. 11, 12: ATR over ATR-unoptimized by J, for each T0."""
+        tables = {t: seed_means(rows, of) for t, rows in self.tuned.groupby("start")}
+        return {f"T0 = {t:g} s": by["ATR"] / by["ATR-unoptimized"] for t, by in tables.items()}
+
+    def gains_by_hosts(self) -> dict[str, pd.Series]:
+        """Return Fig. 11: results per second that optimizations gain, by J."""
+        by_start = {t: seed_means(rows) for t, rows in self.tuned.groupby("start")}
+        aligned = {
+            f"ATR, T0 = {t:g} s": by["ATR"] - by["ATR-unoptimized"] for t, by in by_start.items()
+        }
+        by = self.throughput_by_hosts
+        return aligned | {name: by[name] - by[_name_unoptimized(name)] for name in BOUNDS}
+
+    def ratios_by_bound(self, by: pd.DataFrame) -> dict[str, pd.Series]:
+        """Return CTR over CTR-unoptimized by J, for each bound L, of the columns of a table."""
+        return {
+            name.removeprefix("CTR, "): by[name] / by[_name_unoptimized(name)] for name in BOUNDS
+        }
+
     @cached_property
     def throughput_by_hosts(self) -> pd.DataFrame:
         """Fig. 11: results per second by J and placement."""
@@ -67,9 +122,10 @@ class DiffusionFigures:
         """Fig. 12: Mbit/s to hosts by J and placement."""
         return seed_means(self.outcomes["11, 12"], "mbits")
 
-    def final_results(self, window: float) -> pd.Series:
-        """Return Fig. 7, 8: results at the end, by placement."""
-        return self.totals[window].groupby("placement", sort=False)["results"].last()
+    def final_results(self, window: float) -> pd.DataFrame:
+        """Return Fig. 7, 8: results at the end, by rates and placement."""
+        by = self.totals[window].groupby(["rates", "placement"], sort=False)["results"].last()
+        return by.unstack()
 
     def throughput_ratio(
         self, number: str, a: str, b: str, reading: str | None = None
@@ -96,3 +152,7 @@ class DiffusionFigures:
             for label in (TWO, ROOT, HALF, ALL)
             if (label, reading) in ran
         }
+
+
+def _name_unoptimized(name: str) -> str:
+    return name.replace("CTR", "CTR-unoptimized")

@@ -21,53 +21,65 @@ from braid_lab.common.claims import (
     judge,
     judge_reading,
 )
-from braid_lab.diffusion import long_runs, tradeoff_claims
+from braid_lab.diffusion import tradeoff_claims
 from braid_lab.diffusion.claim_frames import (
     ALL,
+    BOUNDS,
     CENTRALIZED,
     HALF,
     PAPER,
-    ROOT,
+    PRINTED,
     TWO,
     UNAWARE,
-    UNOPTIMIZED,
+    is_growing,
+    judge_readings,
 )
 from braid_lab.diffusion.claim_frames import DiffusionFigures as DiffusionFigures
-from braid_lab.diffusion.experiments import seed_means
 
-RUNS = "1000 s, five seeds"
+WAITS = "10 s of work may wait"
+RUNS = f"{WAITS}; 1000 s, five seeds"
+JOIN = "four streams of 5 to 20 tuples/s, W = 30 s, σ = 0.1"
 SCALED = (
-    "ATR, CTR (L = 2 and √J) and their rivals (unoptimized CTR with L = 2); four streams of 5 to "
-    "20 tuples/s, W = 30 s, σ = 0.1, T0 = 1 s, 10 to 80 hosts"
+    f"ATR, CTR (L = 2, √J and J/2) and their rivals (unoptimized CTR with the same L); {JOIN}, "
+    "T0 = 1 s, 10 to 80 hosts"
 )
+STARTED = f"ATR and ATR-unoptimized; {JOIN}, T0 = 1 and 5 s, 10 to 80 hosts; {RUNS}"
 WATCHED = (
-    "ATR, CTR (L = 2, J/2 and J), semantics-unaware, centralized; 6 hosts, three streams of 2 to 8 "
-    "tuples/s in place of the videos, σ = 0.1"
+    "ATR, CTR (L = 2, J/2, J and no bound), semantics-unaware, centralized; 6 hosts, three streams "
+    "of 1 to 4, 2 to 8 and 4 to 16 tuples/s in place of the videos, σ = 0.1, T = 1 s"
+)
+PLANNED = (
+    "plans of ATR and CTR (L = 2) in Python, the time of a second's plan for each of its tuples; 6 "
+    "hosts, three streams of 2 to 8 tuples/s, T = 1 s"
+)
+COVERED = (
+    "covers for the first hop of stream 1 in CTR's own plans, every third one; three streams of 5 "
+    "to 20 tuples/s, 30 hosts, W = 30 s, L = √J, J/2 and no bound; 90 s, one seed"
+)
+ON_SPARK = (
+    "ATR-unoptimized, CTR (L = √J) and semantics-unaware on Spark{}; 6 hosts, three streams of 5 "
+    "to 20 tuples/s, W = 4 s, σ = 0.1, T = 2 s; 12 s, one seed"
 )
 SETTINGS = {
     "Fig. 4": f"ATR with fixed T from 0.25 to 9 s, operators of ours, since the paper names "
-    f"neither of its two: 30 hosts, W = 10 s, 2-way with 100 to 200, 3-way with 20 to 40 "
-    f"tuples/s; 10 s of work may wait; {RUNS}",
-    "Fig. 7": f"{WATCHED}, W = 60 s; 1200 s, one seed",
-    "Fig. 7, 8": f"{WATCHED}, W = 60 and 120 s; 1200 s, one seed",
-    "Fig. 8": f"{WATCHED}, W = 120 s; 1200 s, one seed",
-    "Fig. 9": "plans of ATR and CTR (L = 2), measured in Python; 6 hosts, W = 60 s; 1200 s",
-    "Fig. 10": "plans of ATR and CTR (L = 2), measured in Python; 6 hosts, W = 120 s; 1200 s",
+    f"neither of its two: 30 hosts, W = 10 s, σ = 0.1, 2-way with 100 to 200, 3-way with 20 to 40 "
+    f"tuples/s; {RUNS}",
+    "Fig. 7": f"{WATCHED}, W = 60 s; {WAITS}; 1200 s, one seed",
+    "Fig. 7, 8": f"{WATCHED}, W = 60 and 120 s; {WAITS}; 1200 s, one seed",
+    "Fig. 8": f"{WATCHED}, W = 120 s; {WAITS}; 1200 s, one seed",
+    "Fig. 9": f"{PLANNED}, W = 60 s; 1200 s",
+    "Fig. 10": f"{PLANNED}, W = 120 s; 1200 s",
     "Fig. 11": f"{SCALED}; {RUNS}",
     "Fig. 12": f"{SCALED}; {RUNS}",
-    "4.1": "covers of CTR's own plans, every third one; three streams, 30 hosts, W = 30 s, L = √J, "
-    "J/2 and no bound; 60 s",
-    "Eq.": "ATR and CTR (no bound L) with fixed T = 2 s; 40 hosts, three streams, W = 6 s, hosts "
-    "take no time; 40 s",
-    "": "ATR, CTR (L = √J) and semantics-unaware on Spark beside their model; 6 hosts, three "
-    "streams of 5 to 20 tuples/s, W = 4 s; 8 s",
+    "Eq.": "ATR and CTR (no bound L) with fixed T = 1, 2 and 3 s; 40 hosts, three streams of 5 to "
+    "20 tuples/s, W = 6 s, σ = 0.1, hosts take no time; 40 s, one seed",
+    "1": ON_SPARK.format(""),
 }
 CLAIMS = ClaimRegistry(PAPER, SETTINGS)
 """All claims: of the figures, of long runs, and of a run on Spark beside its model."""
 
-LEVEL = '"much lower bandwidth cost" (section 5): level on 80 hosts'
-MANY = 40
-"""Maximum number of hosts with which the L = 2 copies of two segments often share one."""
+MUCH = 0.9
+"""Ratio of what is sent that counts as "much lower": a tenth less."""
 
 
 def _list_ends() -> list[Case]:
@@ -84,67 +96,64 @@ def _list_routing_times() -> list[Case]:
     cases=lambda: [{"streams": 2}, {"streams": 3}],
 )
 def length_claim(f: DiffusionFigures, streams: int) -> Finding:
-    """Fig. 4: throughput peaks at a length T* between the extremes."""
+    """Fig. 4: throughput peaks at a length T*; the shortest and the longest have 1 % less."""
     by = f.throughput_by_length(streams)
-    why = (
-        '"best tradeoff between load balancing granularity and replication overhead" (section 3): '
-        f"T = {by.idxmax():g} s, at an end of those tried, is best"
-    )
-    holds = by.index[0] < by.idxmax() < by.index[-1]
-    return judge(format_values(by / by.max()), holds, failure=why)
-
-
-@CLAIMS.claim(
-    "Fig. 4", "too long segments cost throughput (2-way): the longest / best", is_required=True
-)
-def too_long_check(f: DiffusionFigures) -> Finding:
-    """Fig. 4: too long segments cost throughput (the two-way operator)."""
-    by = f.throughput_by_length(2)
-    return judge(f"{by.iloc[-1] / by.max():.3g}", by.iloc[-1] < by.max())
-
-
-@CLAIMS.claim(
-    "Fig. {figure}", "ATR and CTR above semantics-unaware and centralized", cases=_list_ends
-)
-def more_results_claim(f: DiffusionFigures, figure: str, window: float) -> Finding:
-    """Fig. 7, 8: ATR and CTR have more results than the existing schemes."""
-    end = f.final_results(window)
-    rest = end[["ATR", HALF, ALL]].min()
-    return judge(
-        format_values(end),
-        rest > max(end[UNAWARE], end[CENTRALIZED]),
-        failure='"higher throughput than the other two" (section 5): one host keeps up here',
-    )
+    ratio = by / by.max()
+    reading = "with operators of ours, since the paper names neither of its two"
+    return judge_reading(format_values(ratio), ratio.iloc[[0, -1]].max() < 0.99, reading)
 
 
 @CLAIMS.claim(
     "Fig. {figure}",
-    "ATR and CTR above {rival}",
+    "ATR above semantics-unaware and centralized: ATR / the better, by rates",
     is_required=True,
-    cases=lambda: [
-        {**end, "rival": rival.lower()} for end in _list_ends() for rival in (UNAWARE, CENTRALIZED)
-    ],
+    cases=_list_ends,
 )
-def complete_results_check(f: DiffusionFigures, figure: str, window: float, rival: str) -> Finding:
-    """Fig. 7, 8: semantics-unaware routing loses results; six hosts do more than one."""
+def aligned_results_check(f: DiffusionFigures, figure: str, window: float) -> Finding:
+    """Fig. 7, 8: ATR has more results than the existing schemes, in the end."""
     end = f.final_results(window)
-    least, other = end[["ATR", HALF, ALL]].min(), end[rival.capitalize()]
-    return judge(f"{least:,.0f} results and more against {other:,.0f}", least > other)
+    ratio = end["ATR"] / end[[UNAWARE, CENTRALIZED]].max(axis=1)
+    ratios = {f"{rates} tuples/s": by for rates, by in ratio.groupby(level=0, sort=False)}
+    return judge_readings(ratios, lambda by: by.iloc[0] > 1.01, KEEPS_UP)
 
 
-@CLAIMS.claim("Fig. 7, 8", "ATR ahead at W = 60, CTR at 120: CTR / ATR")
+@CLAIMS.claim(
+    "Fig. {figure}",
+    "CTR above semantics-unaware and centralized: CTR / the better, by L and rates",
+    is_required=True,
+    cases=_list_ends,
+)
+def coordinated_results_check(f: DiffusionFigures, figure: str, window: float) -> Finding:
+    """Fig. 7, 8: CTR has more results than the existing schemes, in the end."""
+    end = f.final_results(window)
+    best = end[[UNAWARE, CENTRALIZED]].max(axis=1)
+    ratios = {
+        f"{name.removeprefix('CTR, ')}, {rates} tuples/s": by
+        for name in (TWO, HALF, ALL, PRINTED)
+        for rates, by in (end[name] / best).groupby(level=0, sort=False)
+    }
+    return judge_readings(ratios, lambda by: by.iloc[0] > 1.01, KEEPS_UP)
+
+
+KEEPS_UP = '"higher throughput than the other two" (section 5): one host keeps up here'
+
+
+@CLAIMS.claim("Fig. 7, 8", "ATR ahead at W = 60, CTR at 120: CTR / ATR, by L and rates")
 def window_claim(f: DiffusionFigures) -> Finding:
     """Fig. 7, 8: ATR is ahead at W = 60, CTR at 120."""
-    ends = {w: f.final_results(w) for w in (60.0, 120.0)}
-    at = {label: [ends[w][label] / ends[w]["ATR"] for w in ends] for label in (TWO, HALF, ALL)}
-    held = [label for label, (short, long) in at.items() if short < 0.99 and long > 1.01]
-    result = "; ".join(f"{label}: {a:.3g}, {b:.3g}" for label, (a, b) in at.items())
-    why = "; ".join(held) or (
-        '"CTR performs better than ATR in this case" (section 5, of J2): for no bound L; '
-        "with 2 and J/2 ATR is ahead at both, with J CTR at 120 and not behind at 60, on streams "
-        "that stand in for the paper's videos"
+    ends = [f.final_results(w) for w in (60.0, 120.0)]
+    ratios = {
+        f"{name.removeprefix('CTR, ')}, {rates} tuples/s": pd.Series(
+            [end.loc[rates, name] / end.loc[rates, "ATR"] for end in ends]
+        )
+        for name in (TWO, HALF, ALL, PRINTED)
+        for rates in ends[0].index
+    }
+    why = (
+        '"CTR performs better than ATR in this case" (section 5, of J2): for none of these L and '
+        "rates is ATR ahead at 60 and CTR at 120, on streams that stand in for the paper's videos"
     )
-    return judge_reading(result, held, why)
+    return judge_readings(ratios, lambda by: by.iloc[0] < 0.99 and by.iloc[1] > 1.01, why)
 
 
 @CLAIMS.claim(
@@ -155,138 +164,122 @@ def window_claim(f: DiffusionFigures) -> Finding:
 def routing_claim(f: DiffusionFigures, figure: str, window: float) -> Finding:
     """Fig. 9, 10: a tuple is routed in tens of microseconds (measured)."""
     median = f.routing[window].groupby("placement")["micros"].median()
-    return judge(
-        format_values(median),
-        median.max() < 100,
-        failure='"tens of micro-seconds" (section 5): this machine was busy',
-    )
+    reading = "if the tuples of a segment share the time of its plan"
+    return judge_reading(format_values(median), median.max() < 100, reading)
 
 
-@CLAIMS.claim("Fig. 11", "throughput grows with J: last / first")
-def scale_claim(f: DiffusionFigures) -> Finding:
-    """Fig. 11: throughput grows with the hosts."""
-    first, last = f.throughput_by_hosts.iloc[0], f.throughput_by_hosts.iloc[-1]
-    both = ["ATR", TWO, ROOT]
-    holds = (last[both] > first[both]).all()
-    result = format_values((last / first)[both])
-    return judge(result, holds, failure='"better scalability" (section 5): for some L only')
-
-
-@CLAIMS.claim("Fig. 11", "more hosts, more results (ATR)", is_required=True)
+@CLAIMS.claim("Fig. 11", "throughput of ATR grows with every J", is_required=True)
 def scale_check(f: DiffusionFigures) -> Finding:
     """Fig. 11: more hosts, more results under ATR."""
     by = f.throughput_by_hosts["ATR"]
-    result = f"{by.iloc[0]:.3g} to {by.iloc[-1]:.3g} results/s"
-    return judge(result, by.iloc[-1] > by.iloc[0])
+    return judge(format_values(by), is_growing(by))
 
 
-@CLAIMS.claim("Fig. 11", "both above the existing schemes: least ratio", is_required=True)
-def above_existing_schemes_claim(f: DiffusionFigures) -> Finding:
-    """Fig. 11: ATR and CTR are above the existing schemes."""
-    by = f.throughput_by_hosts
-    worst = (by[["ATR", TWO, ROOT]].min(axis=1) / by[[UNAWARE, CENTRALIZED]].max(axis=1)).min()
-    return judge(f"{worst:.3g}", worst > 1)
-
-
-@CLAIMS.claim("Fig. 11", "CTR above CTR-unoptimized: CTR / unoptimized by J")
-def set_covers_claim(f: DiffusionFigures) -> Finding:
-    """Fig. 11: covers by set cover beat random ones."""
-    ratio = f.throughput_ratio("11, 12", TWO, UNOPTIMIZED)
-    why = (
-        '"The optimizations are effective, especially under large clusters" (section 5): level, '
-        "within the spread of the seeds, on 80 hosts. With L = 2 copies a host then hardly ever "
-        "has two of the segments that a tuple needs, and a cover saves what it shares"
+@CLAIMS.claim("Fig. 11", "throughput of CTR grows with every J, by L")
+def coordinated_scale_claim(f: DiffusionFigures) -> Finding:
+    """Fig. 11: more hosts, more results under CTR."""
+    ratios = {name.removeprefix("CTR, "): f.throughput_by_hosts[name] for name in BOUNDS}
+    return judge_readings(
+        ratios, is_growing, '"better scalability" (section 5): for none of these L'
     )
-    return judge(format_values(ratio), ratio.min() > 1.01, failure=why)
+
+
+@CLAIMS.claim("Fig. 11", "ATR and CTR above the existing schemes: least ratio", is_required=True)
+def above_existing_schemes_claim(f: DiffusionFigures) -> Finding:
+    """Fig. 11: ATR and CTR are above the existing schemes, with every L on any number of hosts."""
+    by = f.throughput_by_hosts
+    least = by[["ATR", *BOUNDS]].min(axis=1)
+    worst = (least / by[[UNAWARE, CENTRALIZED]].max(axis=1)).min()
+    return judge(f"{worst:.3g}", worst > 1.01)
 
 
 @CLAIMS.claim(
-    "Fig. 11",
-    f"CTR above CTR-unoptimized on up to {MANY} hosts: CTR / unoptimized by J",
-    is_required=True,
+    "Fig. 11", "CTR above CTR-unoptimized at every J: CTR / unoptimized, by L", is_required=True
 )
 def set_covers_check(f: DiffusionFigures) -> Finding:
-    """Fig. 11, on few enough hosts for copies to share one: set covers beat random ones."""
-    ratio = f.throughput_ratio("11, 12", TWO, UNOPTIMIZED).loc[
-        lambda by_hosts: by_hosts.index <= MANY
-    ]
-    return judge(format_values(ratio), ratio.min() > 1.01)
-
-
-@CLAIMS.claim("Fig. 11", "ATR above ATR-unoptimized: ATR / unoptimized by J")
-def optimized_claim(f: DiffusionFigures) -> Finding:
-    """Fig. 11: ATR is above ATR-unoptimized, from the same first length T0."""
-    ratio = f.throughput_ratio("11, 12", "ATR", "ATR-unoptimized")
-    why = (
-        '"The optimizations are effective" (section 5): T0 = 1 s is the best of whole seconds '
-        "here, so that there is nothing to find; and Eq. 2 counts "
-        "copies only: where the slave streams probe a fast master first, more intermediate results "
-        "are made. From T0 = 5 s it holds"
-    )
-    return judge(format_values(ratio), ratio.min() > 1.01, failure=why)
+    """Fig. 11: covers by set cover beat random ones."""
+    why = '"The optimizations are effective" (section 5): for none of these L'
+    ratios = f.ratios_by_bound(f.throughput_by_hosts)
+    return judge_readings(ratios, lambda by: by.min() > 1.01, why)
 
 
 @CLAIMS.claim(
     "Fig. 11",
-    "from a first length that is not the best, ATR is above ATR-unoptimized, by T0",
+    "ATR above ATR-unoptimized at every J: ATR / unoptimized, by T0",
     is_required=True,
-    setting="ATR and ATR-unoptimized; 20 hosts, three streams of 10 to 20 tuples/s, W = 20 s, T0 = "
-    "1 and 5 s; 400 s of the 1000 printed, five seeds",
+    setting=STARTED,
 )
-def tuned_check(f: DiffusionFigures) -> Finding:
-    """Fig. 11: the search finds a better length than a first one that is not the best."""
-    by = seed_means(f.tuned)
-    ratio = (by["ATR"] / by["ATR-unoptimized"]).loc[lambda by_start: by_start.index > 1]
-    return judge(format_values(ratio), ratio.min() > 1.01)
+def optimized_check(f: DiffusionFigures) -> Finding:
+    """Fig. 11: ATR is above ATR-unoptimized, from the same first length T0."""
+    why = '"The optimizations are effective" (section 5): from none of these T0'
+    ratios = f.ratios_by_first_length("throughput")
+    return judge_readings(ratios, lambda by: by.min() > 1.01, why)
 
 
-@CLAIMS.claim("Fig. 12", "ATR sends less than unoptimized: ratio by J")
-def atr_sends_claim(f: DiffusionFigures) -> Finding:
-    """Fig. 12: "much lower bandwidth cost" than ATR-unoptimized."""
-    ratio = f.mbits_by_hosts["ATR"] / f.mbits_by_hosts["ATR-unoptimized"]
-    why = (
-        '"much lower bandwidth cost than their unoptimized versions" (section 5): it sends '
-        f"{1 - ratio.max():.1%} to {1 - ratio.min():.1%} less, from T0 = 1 s, since only the "
-        "length is tuned: the master is switched to save 20 % by Eq. 2, a threshold of ours, and "
-        "in no seed does the first master cost that much more (rates from 5 to 20, equal windows). "
-        "Without a threshold it is switched, and ATR sends 5 % more (20 hosts, 300 s, five seeds)"
-    )
-    return judge(format_values(ratio), (ratio < 0.99).all(), failure=why)
-
-
-@CLAIMS.claim("Fig. 12", "CTR sends less than unoptimized: ratio by J")
-def ctr_sends_claim(f: DiffusionFigures) -> Finding:
-    """Fig. 12: CTR sends less than CTR-unoptimized."""
-    ratio = f.mbits_by_hosts[TWO] / f.mbits_by_hosts[UNOPTIMIZED]
-    why = f"L = 2: {1 - ratio.max():.1%} to {1 - ratio.min():.1%} less, the least on most hosts"
-    holds = (ratio < 0.99).all()
-    return judge(format_values(ratio), holds, why if holds else LEVEL)
+@CLAIMS.claim(
+    "Fig. 11",
+    "optimizations gain more results with every J, by L and T0",
+    setting=f"{SCALED}, and ATR from T0 = 5 s; {RUNS}",
+)
+def large_clusters_claim(f: DiffusionFigures) -> Finding:
+    """Fig. 11: optimizations are effective, especially under large clusters."""
+    why = '"especially under large clusters" (section 5): for none of these L and T0'
+    return judge_readings(f.gains_by_hosts(), lambda by: by.iloc[0] > 0 and is_growing(by), why)
 
 
 @CLAIMS.claim(
     "Fig. 12",
-    f"CTR sends less than unoptimized on up to {MANY} hosts: ratio by J",
+    "ATR sends much less than unoptimized, a tenth at every J: ratio by T0",
+    setting=STARTED,
+)
+def atr_sends_claim(f: DiffusionFigures) -> Finding:
+    """Fig. 12: "much lower bandwidth cost" than ATR-unoptimized."""
+    why = (
+        '"much lower bandwidth cost than their unoptimized versions" (section 5): from T0 = 1 s '
+        "only the length is tuned, since the master is switched to save 20 % by Eq. 2, a threshold "
+        "of ours, and in no seed does the first one cost that much more (with 5 %, and without a "
+        "threshold, it is not a tenth less on 10 to 40 hosts either: 200 s, seeds 0 and 3); from "
+        "T0 = 5 s the search shortens the segments, which spreads the work and sends more"
+    )
+    return judge_readings(f.ratios_by_first_length("mbits"), _is_much_less, why)
+
+
+@CLAIMS.claim(
+    "Fig. 12",
+    "CTR sends much less than unoptimized, a tenth at every J: ratio by L",
     is_required=True,
 )
 def ctr_sends_check(f: DiffusionFigures) -> Finding:
-    """Fig. 12, on few enough hosts for copies to share one: CTR sends less."""
-    ratio = (f.mbits_by_hosts[TWO] / f.mbits_by_hosts[UNOPTIMIZED]).loc[
-        lambda by_hosts: by_hosts.index <= MANY
-    ]
-    return judge(format_values(ratio), (ratio < 0.99).all(), "L = 2")
+    """Fig. 12: "much lower bandwidth cost" than CTR-unoptimized."""
+    why = '"much lower bandwidth cost" (section 5): for none of these L'
+    return judge_readings(f.ratios_by_bound(f.mbits_by_hosts), _is_much_less, why)
 
 
-@CLAIMS.claim("4.1", "a greedy cover weighs at most H(d) times the lightest", is_required=True)
+def _is_much_less(by: pd.Series) -> bool:
+    return bool((by <= MUCH).all())
+
+
+@CLAIMS.claim(
+    "beyond the paper",
+    "a greedy cover weighs at most H(d) times the lightest",
+    is_required=True,
+    setting=COVERED,
+)
 def chvatal_check(f: DiffusionFigures) -> Finding:
-    """Section 4.1: a greedy cover is within Chvatal's bound of the lightest."""
+    """A greedy cover of section 4.1 is within Chvatal's bound of the lightest."""
     far = (f.covers["ratio"] - f.covers["bound"]).max()
     result = f"greedy / exact at most {f.covers['ratio'].max():.3f}"
     return judge(result, far <= 1e-9)
 
 
-@CLAIMS.claim("4.1", "with a bound on copies the greedy cover is the lightest", is_required=True)
+@CLAIMS.claim(
+    "beyond the paper",
+    "with a bound on copies the greedy cover is the lightest",
+    is_required=True,
+    setting=COVERED,
+)
 def bounded_check(f: DiffusionFigures) -> Finding:
-    """Section 4.1, with a bound on copies: the greedy cover is the lightest."""
+    """With a bound on copies, which the paper does not have, the greedy cover is the lightest."""
     worst = f.covers.loc[f.covers["copies"] != "none", "ratio"].max()
     return judge(f"{worst:.3f}", worst < 1 + 1e-6)
 
@@ -296,13 +289,23 @@ CLAIMS.include_claims(tradeoff_claims.CLAIMS)
 # Equations: ``plan_costs.check_equations``
 
 
-@CLAIMS.claim("Eq. 2", "Eq. 2 counts the copies that ATR makes", is_required=True)
+@CLAIMS.claim(
+    "Eq. 2", "Eq. 2 counts the copies that ATR makes, but for a batch of reach", is_required=True
+)
 def equation_2_claim(equations: pd.DataFrame) -> Finding:
-    """Eq. 2 against counts."""
-    return _judge_equation(equations, "Eq. 2")
+    """Eq. 2 against counts: a block is sent where any of its tuples is needed, a batch further."""
+    by = _compare_equation(equations, "Eq. 2")
+    most = 1 + 1 / (2 * by["window"]) + SLACK
+    return judge(
+        format_values(by["ratio"]), ((by["ratio"] >= 1 - SLACK) & (by["ratio"] <= most)).all()
+    )
 
 
-@CLAIMS.claim("Eq. 3, 4", "Eq. 3 counts what CTR sends")
+SLACK = 0.02
+"""Share by which random arrivals change what is counted."""
+
+
+@CLAIMS.claim("Eq. 3, 4", "Eq. 3 counts what CTR sends: counted / printed, by T")
 def equation_4_claim(equations: pd.DataFrame) -> Finding:
     """Eq. 3 and 4 against counts."""
     why = (
@@ -310,16 +313,15 @@ def equation_4_claim(equations: pd.DataFrame) -> Finding:
         "but it has only its own share of the "
         "results so far (step 3 voids the rest): the others' have still to come"
     )
-    return _judge_equation(equations, "Eq. 3, 4", why)
+    by = _compare_equation(equations, "Eq. 3, 4")["ratio"]
+    return judge(format_values(by), (abs(by - 1) <= 0.15).all(), failure=why)
 
 
-def _judge_equation(equations: pd.DataFrame, name: str, reason: str = "") -> Finding:
-    printed, counted = equations.set_index("equation").loc[name, ["printed", "counted"]]
-    result = f"{printed:.0f} printed, {counted:.0f} counted a second"
-    return judge(result, abs(printed / counted - 1) <= 0.15, reason)
+def _compare_equation(equations: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return the windows and counted / printed, by T."""
+    by = equations[equations["equation"] == name].set_index("length")
+    return by.assign(ratio=by["counted"] / by["printed"])[["window", "ratio"]]
 
-
-CLAIMS.include_claims(long_runs.CLAIMS)
 
 # A run on Spark beside its model: ``experiments.compare_with_model``
 
@@ -330,9 +332,15 @@ def _list_compared_counts(window: float) -> Iterator[Case]:
         yield {"name": name, "what": "replicas stored at the end", "slack": 0.1 + 1 / window}
 
 
-@CLAIMS.claim("5", "{name}: {what} as modelled", is_required=True, cases=_list_compared_counts)
+@CLAIMS.claim(
+    "beyond the paper",
+    "{name}: {what} as modelled",
+    is_required=True,
+    cases=_list_compared_counts,
+    setting=ON_SPARK.format(" beside their model"),
+)
 def same_count_claim(both: pd.DataFrame, name: str, what: str, slack: float) -> Finding:
-    """Section 5: counts differ by at most 10 %, and stored tuples by at most a batch more."""
+    """Counts differ by at most 10 %, and stored tuples by at most a batch more."""
     ratio = both.set_index(["placement", "count"]).loc[(name, what), "ratio"]
     return judge(f"{ratio:.3f} times", abs(ratio - 1) <= slack)
 
@@ -341,16 +349,17 @@ def _select_measured_results(both: pd.DataFrame) -> pd.Series:
     return both.set_index(["placement", "count"])["measured"].xs("results", level="count")
 
 
-@CLAIMS.claim("3, 4", "ATR and CTR find the same", is_required=True)
-def same_results_claim(both: pd.DataFrame) -> Finding:
-    """Section 3, 4: ATR and CTR lose nothing, so they find the same results (measured)."""
+@CLAIMS.claim("1", "ATR and CTR miss no result and have none twice", is_required=True)
+def same_results_claim(both: pd.DataFrame, expected: int) -> Finding:
+    """Section 1: ATR and CTR find all combinations that match, each once (measured)."""
     count = _select_measured_results(both)
-    result = f"ATR {count['ATR-unoptimized']:,}, CTR {count['CTR']:,} results"
-    return judge(result, count["ATR-unoptimized"] == count["CTR"])
+    aligned, coordinated = count["ATR-unoptimized"], count["CTR"]
+    result = f"ATR {aligned:,}, CTR {coordinated:,} of {expected:,} results"
+    return judge(result, aligned == coordinated == expected)
 
 
 @CLAIMS.claim("1", "semantics-unaware routing loses results", is_required=True)
-def lost_results_claim(both: pd.DataFrame) -> Finding:
+def lost_results_claim(both: pd.DataFrame, expected: int) -> Finding:
     """Section 1: semantics-unaware routing loses results (measured)."""
-    count = _select_measured_results(both)
-    return judge(f"{count[UNAWARE]:,} of {count['CTR']:,} results", count[UNAWARE] < count["CTR"])
+    lost = _select_measured_results(both)[UNAWARE]
+    return judge(f"{lost:,} of {expected:,} results", lost < expected)

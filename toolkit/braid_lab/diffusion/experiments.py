@@ -59,14 +59,16 @@ READINGS: Mapping[str, CostParameters] = {VISITED: GU, SCANNED: GU_SCANNED}
 class Competitor(NamedTuple):
     """A placement by the paper's name, and L, the bound on the copies of a tuple under CTR.
 
-    The bound is "2", "sqrt J", "J/2" or "J".
+    The bound is "2", "sqrt J", "J/2", "J" or "none", as printed.
     """
 
     placement: str
     bound: str = "sqrt J"
 
-    def max_copies(self, hosts: int) -> int:
-        """Return L in hosts."""
+    def max_copies(self, hosts: int) -> int | None:
+        """Return L in hosts; None: no bound."""
+        if self.bound == "none":
+            return None
         of = {"2": 2, "sqrt J": isqrt(hosts - 1) + 1, "J/2": hosts // 2, "J": hosts}
         return max(1, min(of[self.bound], hosts))
 
@@ -78,8 +80,11 @@ RIVALS: Contenders = {
     "ATR": Competitor("ATR"),
     "CTR, L = 2": Competitor("CTR", "2"),
     "CTR, L = √J": Competitor("CTR", "sqrt J"),
+    "CTR, L = J/2": Competitor("CTR", "J/2"),
     "ATR-unoptimized": Competitor("ATR-unoptimized"),
     "CTR-unoptimized, L = 2": Competitor("CTR-unoptimized", "2"),
+    "CTR-unoptimized, L = √J": Competitor("CTR-unoptimized", "sqrt J"),
+    "CTR-unoptimized, L = J/2": Competitor("CTR-unoptimized", "J/2"),
     "Semantics-unaware": Competitor("Semantics-unaware"),
     "Centralized": Competitor("Centralized"),
 }
@@ -89,11 +94,13 @@ Gu names no bound; Wang 2008, 15.1 and 16.1, says that it is two.
 """
 
 ALIGNED_OR_COORDINATED: Contenders = {
-    **{name: RIVALS[name] for name in ("ATR", "CTR, L = 2", "CTR, L = √J")},
-    "CTR, L = J/2": Competitor("CTR", "J/2"),
+    **{name: RIVALS[name] for name in ("ATR", "CTR, L = 2", "CTR, L = √J", "CTR, L = J/2")},
     "CTR, L = J": Competitor("CTR", "J"),
 }
 """The competitors of the trade-offs, Fig. 13 to 16."""
+
+PRINTED: Contenders = {"ATR": Competitor("ATR"), "CTR, no bound": Competitor("CTR", "none")}
+"""ATR, and CTR as printed, which stores a segment on all of V_1."""
 
 TUPLE_BYTES = 1000
 """Size of a tuple; the paper gives none. Bandwidth and memory are in proportion to it."""

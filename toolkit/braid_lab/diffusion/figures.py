@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from braid.core.run_events import BatchCommitted
 
 from braid_lab.diffusion.experiments import (
     ALIGNED_OR_COORDINATED,
+    PRINTED,
     READINGS,
     RIVALS,
     Competitor,
@@ -81,57 +83,71 @@ def _set_length(s: DiffusionSetting, length: float) -> DiffusionSetting:
     )
 
 
-SEARCHED = DiffusionSetting(3, 20.0, (10.0, 20.0), hosts=20, seconds=400)
-"""A join that keeps all hosts busy, and lasts long enough for a search to progress."""
+SCALED = DiffusionSetting(4, 30.0)
+"""The join of Fig. 11 and 12."""
+HOSTS = (10, 20, 40, 80)
 
 
-def length_tuning(
+def first_lengths(
+    seconds: int,
     seeds: int,
+    hosts: Sequence[int] = HOSTS,
     starts: Sequence[int] = (1, 5),
-    setting: DiffusionSetting = SEARCHED,
+    setting: DiffusionSetting = SCALED,
     source: OutcomeSource = run_and_summarize,
 ) -> pd.DataFrame:
-    """Return Fig. 11 and 12 for the segment length: ATR and ATR-unoptimized from the same T0.
+    """Return Fig. 11 and 12 for ATR and ATR-unoptimized from the same first length.
 
-    x is T0; the paper names none.
+    x is J, ``start`` is T0 in seconds; the paper names none.
     """
     rivals = {name: RIVALS[name] for name in ("ATR", "ATR-unoptimized")}
-    return run_sweep(
-        "11, 12", {t: replace(setting, length=t) for t in starts}, rivals, seeds, source
-    )
+    runs = []
+    for t in starts:
+        settings = {j: replace(setting, hosts=j, length=t, seconds=seconds) for j in hosts}
+        runs.append(run_sweep("11, 12", settings, rivals, seeds, source).assign(start=t))
+    return pd.concat(runs, ignore_index=True)
 
 
-def total_results(window: float, seconds: int, seed: int = 0) -> pd.DataFrame:
+WATCHED_RATES = ((2.0, 8.0), (1.0, 4.0), (4.0, 16.0))
+"""Rates in place of the paper's videos, of which it states none; the first are those drawn."""
+
+
+def total_results(
+    window: float,
+    seconds: int,
+    seed: int = 0,
+    every_rates: Sequence[tuple[float, float]] = WATCHED_RATES[:1],
+) -> pd.DataFrame:
     """Return Fig. 7 (W = 60) and 8 (W = 120): results since the start, by second.
 
-    There are three streams on six hosts. The paper's news videos are not available; streams of 2 to
-    8 tuples per second, selectivity 0.1, replace them. Columns: second, placement, results.
+    There are three streams on six hosts. The paper's news videos are not available; streams of
+    ``every_rates``, selectivity 0.1, replace them. Columns: second, placement, results, rates.
     """
-    s = DiffusionSetting(3, window, (2.0, 8.0), hosts=6, seconds=seconds, seed=seed)
     baselines = {name: RIVALS[name] for name in ("Semantics-unaware", "Centralized")}
-    rivals = {**ALIGNED_OR_COORDINATED, **baselines}
+    rivals = {**ALIGNED_OR_COORDINATED, **PRINTED, **baselines}
     del rivals["CTR, L = √J"]  # the same as J/2 for six hosts
     rows = []
-    for label, rival in rivals.items():
+    for rates, (label, rival) in product(every_rates, rivals.items()):
+        s = DiffusionSetting(3, window, rates, hosts=6, seconds=seconds, seed=seed)
         total, chosen = 0, replace(s, copies=rival.max_copies(s.hosts))
         for e in simulate_setting(make_placement(rival.placement, chosen), chosen):
             if isinstance(e, BatchCommitted):
                 total += e.results
-                rows.append((e.batch, label, total))
-    return pd.DataFrame(rows, columns=["second", "placement", "results"])
+                rows.append((e.batch, label, total, "{:g} to {:g}".format(*rates)))
+    return pd.DataFrame(rows, columns=["second", "placement", "results", "rates"])
 
 
 def host_scalability(
     seconds: int,
     seeds: int,
-    hosts: Sequence[int] = (10, 20, 40, 80),
+    hosts: Sequence[int] = HOSTS,
     source: OutcomeSource = run_and_summarize,
 ) -> pd.DataFrame:
     """Return Fig. 11 (throughput) and 12 (Mbit/s) by J.
 
     Four streams, W = 30, rates from 5 to 20, sigma = 0.1.
     """
-    settings = {j: DiffusionSetting(4, 30.0, hosts=j, seconds=seconds) for j in hosts}
+    settings = {j: replace(SCALED, hosts=j, seconds=seconds) for j in hosts}
     return run_sweep("11, 12", settings, RIVALS, seeds, source)
 
 
@@ -200,6 +216,13 @@ def window_size(
     )
 
 
+def shorter_waits(seconds: int, waits: Sequence[float] = (0.0, 2.0, 10.0)) -> pd.DataFrame:
+    """Return Fig. 14 at W = 50 by the seconds of work that may wait at a host, which are ours."""
+    s = DiffusionSetting(3, 50.0, seconds=seconds)
+    by = {p: replace(s, patience=p) for p in waits}
+    return run_sweep("14, wait", by, ALIGNED_OR_COORDINATED, 1)
+
+
 def join_selectivity(
     seconds: int,
     seeds: int,
@@ -226,6 +249,27 @@ def arrival_burstiness(
     return compare_interpretations("16", runs, seeds, source)
 
 
+def halved_burstiness(seconds: int, thetas: Sequence[float] = (0.0, 1.0)) -> pd.DataFrame:
+    """Return Fig. 16 with r_i from 5 to 20, as printed, so that the mean is half of r_i."""
+    runs = {t: DiffusionSetting(3, 30.0, burst=t, seconds=seconds) for t in thetas}
+    return compare_interpretations("16, r_i", runs, 1)
+
+
+def printed_coordination(seconds: int) -> pd.DataFrame:
+    """Return CTR without a bound beside ATR, where the paper has CTR ahead in Fig. 13 to 16.
+
+    x is the figure and its value.
+    """
+    s = DiffusionSetting(3, 30.0, seconds=seconds)
+    at = {
+        "n = 6": replace(s, streams=6, window=20.0, selectivity=0.15),
+        "W = 50": replace(s, window=50.0),
+        "σ = 0.2": replace(s, selectivity=0.2),
+        "θ = 1": replace(s, rates=(10.0, 40.0), burst=1.0),
+    }
+    return run_sweep("13 to 16", at, PRINTED, 1)
+
+
 @dataclass(frozen=True)
 class FigureExperiment:
     """One of the experiments of Fig. 11 to 16.
@@ -248,7 +292,7 @@ class FigureExperiment:
 
 
 EXPERIMENTS = {
-    "11, 12": FigureExperiment(host_scalability, "hosts J", (10, 20, 40, 80), "mbits", True),
+    "11, 12": FigureExperiment(host_scalability, "hosts J", HOSTS, "mbits", True),
     "13": FigureExperiment(stream_number, "streams n", (2, 3, 4, 5, 6), log=True),
     "14": FigureExperiment(window_size, "W (s)", (10, 20, 30, 40, 50)),
     "15": FigureExperiment(join_selectivity, "selectivity σ", (0.2, 0.4, 0.6, 1.0), log=True),

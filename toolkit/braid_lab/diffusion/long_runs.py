@@ -1,8 +1,8 @@
 """Long runs of Gu 2007, section 5: a thousand seconds and five seeds, as in the paper.
 
 ``python -m braid_lab.diffusion.long_runs --minutes 4`` adds missing runs to the cached table, one
-after the other, and stops after the minutes. The runs of the claims come first, then all
-that notebook 02 asks for with ``full``. Everything in the table is modelled.
+after the other, and stops after the minutes. The runs of the notebook's table come first,
+then all that notebook 02 asks for with ``full``. Everything in the table is modelled.
 """
 
 from __future__ import annotations
@@ -13,21 +13,12 @@ from typing import Any
 
 import pandas as pd
 
-from braid_lab.common.claims import (
-    Case,
-    ClaimRegistry,
-    Finding,
-    Verdict,
-    format_values,
-    judge,
-)
 from braid_lab.common.result_cache import (
     Outcome,
     ResultCache,
     fingerprint_outcomes,
     run_cache_command,
 )
-from braid_lab.diffusion.claim_frames import PAPER, QUOTES
 from braid_lab.diffusion.experiments import (
     PLACEMENTS,
     READINGS,
@@ -37,19 +28,8 @@ from braid_lab.diffusion.experiments import (
     OutcomeSource,
     run_and_summarize,
 )
-from braid_lab.diffusion.figures import EXPERIMENTS, length_tuning, segment_length
+from braid_lab.diffusion.figures import EXPERIMENTS, first_lengths, segment_length
 
-SETTINGS = {
-    "Fig. 11": "ATR and ATR-unoptimized; four streams of 5 to 20 tuples/s, W = 30 s, 20 hosts, T0 "
-    "= 5 s; 1000 s, five seeds",
-    "Fig. 12": "ATR and ATR-unoptimized; four streams of 5 to 20 tuples/s, W = 30 s, 20 hosts, T0 "
-    "= 5 s; 1000 s, five seeds",
-    "Fig. 13": "ATR and CTR (L = J/2); 30 hosts, W = 20 s, σ = 0.15, a probe of 10 ms for each "
-    "host visited, and for tuples scanned; 1000 s, five seeds",
-    "Fig. 15": "ATR and CTR (L = J/2); 30 hosts, three streams, W = 30 s, a probe of 10 ms for "
-    "each host visited, and for tuples scanned; 1000 s, five seeds",
-}
-CLAIMS = ClaimRegistry(PAPER, SETTINGS)
 SECONDS, SEEDS = 1000, 5
 BESIDE = ("throughput", "work", "mbits", "stored")
 
@@ -93,7 +73,7 @@ CACHE = ResultCache("gu2007-long.csv", BESIDE, _fingerprint_code, run_key, _comp
 
 @dataclass(frozen=True)
 class LongRun:
-    """One run of the claims.
+    """One run of the table that notebook 02 shows.
 
     It has the figure, x, the placement by the paper's name, the setting, and the interpretation of
     a probe's cost.
@@ -142,7 +122,7 @@ def requested_runs() -> dict[str, Callable[[], Outcome]]:
     def request(source: OutcomeSource) -> None:
         for one in long_runs():
             source(one.placement, one.setting)
-        length_tuning(SEEDS, source=source)
+        first_lengths(SECONDS, SEEDS, source=source)
         for experiment in EXPERIMENTS.values():
             experiment.run(SECONDS, SEEDS, experiment.values, source)
         segment_length(SECONDS, SEEDS, source=source)
@@ -178,108 +158,6 @@ def summarize_cached() -> pd.DataFrame:
     summary = by["throughput"].agg(["count", "mean", "min", "max"])
     summary.columns = pd.Index(["seeds", "results per second", "least", "most"])
     return summary.assign(**{"Mbit/s": by["mbits"].mean(), "kept": by["date"].max()}).reset_index()
-
-
-def _compute_placement_ratio(
-    rows: pd.DataFrame, value: str, a: str, b: str, by: list[str]
-) -> pd.Series:
-    """Return one placement over another, by some columns: the mean of the seeds that both have."""
-    keys = [*by, *(["seed"] if "seed" not in by else [])]
-    seeds = rows.pivot_table(value, keys, "placement", sort=False)
-    table = seeds[[a, b]].dropna().groupby(level=by, sort=False).mean()
-    return table[a] / table[b]
-
-
-def _list_rows(figure: str) -> Callable[[pd.DataFrame], list[Case]]:
-    """Return a function of the cached table that returns the rows of a figure, if there are any."""
-
-    def select_rows(cached: pd.DataFrame) -> list[Case]:
-        rows = cached[cached["figure"] == figure]
-        return [{"rows": rows}] if len(rows) else []
-
-    return select_rows
-
-
-def _list_compared_rows(figure: str) -> Callable[[pd.DataFrame], list[Case]]:
-    """Return the same, if there are runs of CTR and of two values of x."""
-
-    def select_rows(cached: pd.DataFrame) -> list[Case]:
-        rows = cached[cached["figure"] == figure]
-        if rows.empty or rows["x"].nunique() < 2:
-            return []
-        return [{"rows": rows, "ctr": n} for n in rows["placement"].unique() if n.startswith("CTR")]
-
-    return select_rows
-
-
-def _require_if_held(finding: Finding) -> Finding:
-    """Return the finding. It is required if it held when the runs were cached."""
-    return replace(finding, is_required=finding.holds != "no")
-
-
-@CLAIMS.claim(
-    "Fig. 11",
-    f"from T0 = 5 s ATR is above ATR-unoptimized, by seed ({SECONDS} s, kept)",
-    cases=_list_rows("11, 12"),
-)
-def search_gains_claim(rows: pd.DataFrame) -> Finding:
-    """Fig. 11: the search for a length finds more results."""
-    more = _compute_placement_ratio(rows, "throughput", "ATR", "ATR-unoptimized", ["seed"])
-    return _require_if_held(judge(format_values(more), more.min() > 1.01))
-
-
-@CLAIMS.claim(
-    "Fig. 12",
-    f"from T0 = 5 s ATR sends less than ATR-unoptimized, by seed ({SECONDS} s, kept)",
-    cases=_list_rows("11, 12"),
-)
-def search_sends_claim(rows: pd.DataFrame) -> Finding:
-    """Fig. 12: the search for a length sends less."""
-    sent = _compute_placement_ratio(rows, "mbits", "ATR", "ATR-unoptimized", ["seed"])
-    why = (
-        '"much lower bandwidth cost than their unoptimized versions" (section 5): the search '
-        "shortens the segments, which spreads the work and sends more; less is sent only where the "
-        "best length is above T0"
-    )
-    return _require_if_held(judge(format_values(sent), sent.max() < 0.99, failure=why))
-
-
-def _judge_ends(rows: pd.DataFrame, ctr: str, first: int, figure: str) -> Finding:
-    """Return the finding on CTR over ATR at both ends of a figure.
-
-    ``first`` is -1 if CTR is behind first, or 1.
-    """
-    ratio = _compute_placement_ratio(rows, "throughput", ctr, "ATR", ["reading", "x"])
-    held = []
-    for reading in ratio.index.unique("reading"):
-        a, b = (ratio[reading].iloc[0] - 1) * first, (ratio[reading].iloc[-1] - 1) * first
-        held += [str(reading)] if a > 0.01 and b < -0.01 else []
-    result = "; ".join(f"{reading}, {x}: {value:.3g}" for (reading, x), value in ratio.items())
-    both = ratio.index.unique("reading")
-    holds: Verdict = "no" if not held else "yes" if len(held) == len(both) else "under reading"
-    why = "; ".join(held) or f"{QUOTES[figure]} (section 5): neither reading has both ends"
-    why = "" if holds == "yes" else why
-    return _require_if_held(Finding(result, holds, why))
-
-
-@CLAIMS.claim(
-    "Fig. 13",
-    f"ATR ahead for 3 streams, CTR for 6: CTR, L = J/2 / ATR ({SECONDS} s, kept)",
-    cases=_list_compared_rows("13"),
-)
-def stream_number_claim(rows: pd.DataFrame, ctr: str) -> Finding:
-    """Fig. 13: ATR is ahead for few streams, CTR for many."""
-    return _judge_ends(rows, ctr, -1, "13")
-
-
-@CLAIMS.claim(
-    "Fig. 15",
-    f"CTR ahead at σ = 0.2, ATR at 1: CTR, L = J/2 / ATR ({SECONDS} s, kept)",
-    cases=_list_compared_rows("15"),
-)
-def selectivity_claim(rows: pd.DataFrame, ctr: str) -> Finding:
-    """Fig. 15: CTR is ahead at low selectivity, ATR at high."""
-    return _judge_ends(rows, ctr, 1, "15")
 
 
 if __name__ == "__main__":

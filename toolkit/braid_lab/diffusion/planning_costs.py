@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import product
 from math import inf
 from time import perf_counter
 from typing import Any
@@ -18,7 +19,6 @@ from braid.core.placement import Placement
 from braid.core.plan import Plan
 from braid.core.run_events import BatchCommitted
 from braid.papers.diffusion.coordinated import Coordinated, initial_cover_problems
-from braid.papers.diffusion.routing_table import greedy_cover
 from braid.papers.diffusion.run_events import PathChosen
 from braid.papers.diffusion.segment_length import atr_overhead
 
@@ -94,11 +94,9 @@ class _Weighed(Coordinated):
 
     def plan_batch(self, facts: Facts, state: Any) -> Plan:
         if facts.batch % self.each == 0:
-            for sets, weights, wanted in initial_cover_problems(self, facts, state):
-                greedy, exact = (
-                    sum(weights[j] for j in cover(sets, weights, wanted))
-                    for cover in (greedy_cover, exact_cover)
-                )
+            for sets, weights, wanted, chosen in initial_cover_problems(self, facts, state):
+                covers = chosen, exact_cover(sets, weights, wanted)
+                greedy, exact = (sum(weights[j] for j in cover) for cover in covers)
                 self.ratios.append((facts.batch, greedy / exact, chvatal_bound(sets, wanted)))
         return super().plan_batch(facts, state)
 
@@ -127,16 +125,19 @@ ROOM = DiffusionSetting(3, 6.0, hosts=40, length=2, seconds=40)
 """A setting with so many hosts that no two live segments share one."""
 
 
-def check_equations(setting: DiffusionSetting = ROOM) -> pd.DataFrame:
+def check_equations(
+    setting: DiffusionSetting = ROOM, lengths: Sequence[int] = (1, 2, 3)
+) -> pd.DataFrame:
     """Return Eq. 2, and Eq. 3 summed as in Eq. 4, beside the counts of runs.
 
     Values are tuples and intermediate results sent beyond one copy of each tuple, per second. Hosts
     take no time, so that none sheds; CTR stores on all of V_1, as printed. Columns: equation,
-    placement, printed, counted.
+    placement, length (T), window, printed, counted.
     """
-    free = replace(setting, costs=CostParameters(0.0, 0.0, 0.0), copies=None)
     rows = []
-    for equation, name in (("Eq. 2", "ATR-unoptimized"), ("Eq. 3, 4", "CTR")):
+    both = (("Eq. 2", "ATR-unoptimized"), ("Eq. 3, 4", "CTR"))
+    for (equation, name), t in product(both, lengths):
+        free = replace(setting, costs=CostParameters(0.0, 0.0, 0.0), copies=None, length=t)
         events = list(
             simulate_setting(make_placement(name, replace(free, costs=setting.costs)), free)
         )
@@ -148,8 +149,9 @@ def check_equations(setting: DiffusionSetting = ROOM) -> pd.DataFrame:
             for e in done
         )
         printed = (_compute_eq_2 if name != "CTR" else _compute_eq_4)(events, done, free)
-        rows.append((equation, name, printed, extra / len(done)))
-    return pd.DataFrame(rows, columns=["equation", "placement", "printed", "counted"])
+        rows.append((equation, name, t, free.window, printed, extra / len(done)))
+    names = ["equation", "placement", "length", "window", "printed", "counted"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def _compute_eq_2(events: list[Any], done: list[BatchCommitted], s: DiffusionSetting) -> float:

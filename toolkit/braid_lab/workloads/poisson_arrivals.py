@@ -185,6 +185,28 @@ class Arrivals:
                 columns[f"u_{other}"] = pa.array(draw.integers(0, MODULUS, len(times)), pa.int64())
         return pa.table(columns)
 
+    def count_results(self) -> int:
+        """Return how many results the join has, by looking at all combinations of tuples."""
+        rows = np.arange(len(self.arrival_times(0)))[:, None]
+        for b in range(1, len(self.rates)):
+            matches = [self._match_pairs(a, b)[rows[:, a]] for a in range(b)]
+            kept_rows, new = np.nonzero(np.logical_and.reduce(matches))
+            rows = np.column_stack([rows[kept_rows], new])
+        return len(rows)
+
+    def _match_pairs(self, a: int, b: int) -> npt.NDArray[np.bool_]:
+        """Return which tuples of two streams match, each within the window of the earlier one."""
+        one, other = self.stream_aliases[a], self.stream_aliases[b]
+        drawn: npt.NDArray[np.int64] = np.add.outer(
+            self._make_table(a)[f"u_{other}"].to_numpy(), self._make_table(b)[f"u_{one}"].to_numpy()
+        )
+        later = np.subtract.outer(self.arrival_times(b), self.arrival_times(a)).T
+        first, second = (
+            np.inf if w is None else 1e6 * w for w in (self.windows[a], self.windows[b])
+        )
+        near = (later <= first) & (-later <= second)
+        return np.logical_and(near, drawn % MODULUS < round(self.sigma * MODULUS))
+
     def window_texts(self) -> dict[str, str]:
         """Return the windows as StreamJoin takes them."""
         return {

@@ -153,17 +153,18 @@ class Coordinated(Placement):
 
 def initial_cover_problems(
     settings: Coordinated, facts: Facts, state: CoordinatedState
-) -> list[tuple[Sets, list[float], int]]:
-    """Return the initial cover problems of a plan.
+) -> list[tuple[Sets, list[float], int, list[int]]]:
+    """Return the initial cover problems of a plan, each with the hosts that it chooses.
 
     There is one for each stream that a segment of the first stream may visit first. Each is (sets,
-    weights, wanted), as ``greedy_cover`` takes them.
+    weights, wanted, hosts), the first three as ``greedy_cover`` takes them.
     """
     planner = _Planner(settings, facts, state)
     others = range(1, len(facts.streams))
     return [
-        (planner.table.sets[s], planner.weights, planner.table.stream_mask(s))
+        (sets, planner.weights, wanted, planner._choose_covering_hosts(sets, wanted))
         for s in others
+        for sets, wanted in [(planner.table.sets[s], planner.table.stream_mask(s))]
         if planner.table.ids[s]
     ]
 
