@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 from braid.core.placement import Placement
-from braid.core.plan import Plan
+from braid.core.plan import Plan, Route
+from braid.papers.psp.slice_table import SliceTable
 from braid_lab.common.claims import Claim
 from braid_lab.common.result_cache import CachedOutcome
+from braid_lab.psp import adaptation
 from braid_lab.psp import claims as closed
 from braid_lab.psp import contest_claims as contests
 from braid_lab.psp import experiments as psp_experiments
 from braid_lab.psp import rival_claims as paper
 from braid_lab.psp import scheme_comparison as psp_rivals
 from braid_lab.psp import scheme_properties as psp_comparison
+from msgspec import structs
 
 from mutations import Mutation, Tries, cached_run, lazy_figures, run_in_process
 
@@ -63,9 +66,9 @@ def rings() -> Tries:
     return rivals(claims, schemes=psp_rivals.RINGS)
 
 
-def lengths() -> Tries:
-    """Return claims about rings of three lengths."""
-    return rivals((contests.best_length_claim,), (4, 8, 12), psp_rivals.RINGS)
+def prices() -> Tries:
+    """Return the parts of a node's work."""
+    return rivals((contests.probing_claim,), schemes=psp_rivals.RINGS)
 
 
 def copies() -> Tries:
@@ -124,44 +127,47 @@ def replicas() -> Tries:
 def counted() -> Tries:
     """Return Fig. 16.1: counts against Eq. 13.1."""
 
-    def probing() -> list[Claim]:
-        parts = psp_experiments.cost_breakdown(setting=replace(QUICK, seconds=20.0)).assign(
-            streams=3
-        )
-        return [closed.equation_claim(parts), closed.probing_claim(parts)]
+    def parts() -> Claim:
+        few = replace(QUICK, seconds=20.0)
+        return closed.equation_claim(psp_experiments.cost_breakdown(setting=few).assign(streams=3))
 
-    return [probing]
+    return [parts]
+
+
+def ringed() -> Tries:
+    """Return Fig. 16.2 of rings of some lengths."""
+
+    def claims() -> list[Claim]:
+        short = psp_experiments.RingSetting(seconds=11.0, step=0.1)
+        work = psp_experiments.count_ring_work((4, 6, 14, 16, 19), setting=short)
+        every = (closed.interior_claim, closed.fourteen_nodes_claim, closed.response_growth_claim)
+        return [claim(work) for claim in every]
+
+    return [claims]
 
 
 def equations() -> Tries:
-    """Return Fig. 16.2 of rings of some lengths, and Theorem 9."""
-
-    def both() -> list[Claim]:
-        short = psp_experiments.RingSetting(seconds=12.0)
-        work = psp_experiments.count_ring_work((4, 8, 14), setting=short)
-        times = psp_experiments.response_times(hops=psp_experiments.HOPS)
-        claims = (closed.interior_claim, closed.fourteen_nodes_claim)
-        return [
-            *(claim(work) for claim in claims),
-            closed.response_growth_claim(work, times),
-            closed.theorem_9_claim(times),
-        ]
-
-    return [both]
+    """Return Theorem 9."""
+    lengths = tuple(range(1, 200))
+    return [
+        lambda: closed.theorem_9_claim(
+            psp_experiments.response_times(lengths, hops=psp_experiments.HOPS)
+        )
+    ]
 
 
 def grown() -> Tries:
     """Return Fig. 16.6."""
     return [
         lambda: closed.adaptation_claim(
-            psp_experiments.adaptation_curves("16.6", 40.0), "16.6", "16.6"
+            adaptation.adaptation_curves("16.6", 40.0, prices=(0.05,)), "16.6", "16.6"
         )
     ]
 
 
-def agreed() -> Tries:
-    """Return a small ring in this process instead of on Spark, beside its model."""
-    arrivals, ring = psp_experiments.run_from_controls("8", "3", nodes=3, seconds=8.0)
+def stored() -> Tries:
+    """Return a small ring that grows, in this process instead of on Spark."""
+    arrivals, ring = psp_experiments.run_from_controls("8", "3", nodes=3, resize=4, seconds=8.0)
 
     def measured() -> list[Any]:
         tables, spans = arrivals.make_tables(), arrivals.window_texts()
@@ -169,12 +175,7 @@ def agreed() -> Tries:
             lambda run: list(run.events()), tables, arrivals.condition, ring, spans
         )
 
-    def both() -> Any:
-        return psp_experiments.compare_with_model(
-            measured(), psp_experiments.simulate_all(arrivals, ring)
-        )
-
-    return [lambda: closed.CLAIMS.test_claims(both=both())]
+    return [lambda: closed.one_copy_on_spark_claim(measured())]
 
 
 def unsent(work: Any) -> Any:
@@ -201,34 +202,43 @@ def undelayed(move: Any) -> Any:
     return lambda self, stream, moves, reason, is_delayed: move(self, stream, moves, reason, False)
 
 
+def delayed(move: Any) -> Any:
+    """Keep state that has moved."""
+    return lambda self, stream, moves, reason, is_delayed: move(self, stream, moves, reason, True)
+
+
 def kept(compact: Any) -> Any:
     """Return upkeep that drops nothing."""
     return lambda *given: Plan()
 
 
-def instead(scheme: str, *rings: str) -> Any:
-    """Return rings that are another scheme."""
+def of_one_node(make: Any) -> Any:
+    """Return rings of the head alone, whatever their length."""
 
-    def fault(contenders: Any) -> Any:
-        def others(nodes: int, setting: psp_experiments.RingSetting) -> Any:
-            found = contenders(nodes, setting)
-            return found | dict.fromkeys(rings, found[scheme])
-
-        return others
+    def fault(self: Any, streams: int) -> Any:
+        return replace(make(self, streams), slices=(SliceTable((0,), (None,)),) * streams)
 
     return fault
 
 
-def as_atr(kind: Any) -> Any:
-    """Return CTR that routes as ATR does."""
-    return lambda nodes, **given: psp_rivals.Aligned(nodes, segment_batches=4, adaptive=False)
+def _store_on(route: Route, more: Iterable[int]) -> Route:
+    hosts = tuple(dict.fromkeys((*route.block.hosts, *more)))
+    return structs.replace(route, block=structs.replace(route.block, hosts=hosts))
 
 
-def unselective(latency: Any) -> Any:
-    """Return a latency that knows only one selectivity."""
-    return lambda load, lengths: latency(
-        replace(load, selectivities=(0.1,) * load.stream_count), lengths
-    )
+def replicated(make: Any) -> Any:
+    """Return routes of blocks that are stored on half of the nodes too."""
+
+    def fault(self: Any) -> Any:
+        half = range(self.ring.hosts // 2)
+        return tuple(_store_on(r, half) for r in make(self))
+
+    return fault
+
+
+def of_one_selectivity(make: Any) -> Any:
+    """Return hops that a tenth of all pairs pass, whatever their selectivity."""
+    return lambda self, streams: [(visit, 0.1) for visit, _ in make(self, streams)]
 
 
 SHARED = "The nodes of a ring do about the same"
@@ -236,33 +246,33 @@ INTERIOR = "More nodes help up to a point"
 
 MUTATIONS = [
     Mutation(
-        "windows that the engine takes for nine times as long, of a ring in this process",
-        "braid.time_arguments.parse_duration",
-        lambda parse: lambda span, *given: 9 * parse(span, *given),
-        agreed,
-        ("state is the model's",),
+        "a ring that grows keeps what it has moved, in this process",
+        "braid.papers.psp.ring._Planner._relocate_blocks",
+        delayed,
+        stored,
+        ("PSP has no duplicated state at any time",),
         runs=(),
     ),
     Mutation(
-        "rings that route as ATR does",
-        "braid_lab.psp.scheme_comparison.competitors",
-        instead(psp_rivals.LONG, *psp_rivals.RINGS),
+        "rings of one node, whatever their length, beside ATR and CTR",
+        "braid.papers.psp.ring.Ring.initial_state",
+        of_one_node,
         contest,
         (
             SHARED,
-            "The busiest node of a ring does less",
-            "With its best length PSP is ahead of ATR and CTR, 3-way",
-            "With its best length PSP is ahead of ATR at every T_n",
+            "A tuple takes the busiest node of PSP less",
+            "With its best length PSP is ahead of CTR",
+            "With its best length PSP is ahead of ATR",
         ),
-        runs=(),
+        runs=("Ring",),
     ),
     Mutation(
         "rings that store a tuple on half of their nodes",
-        "braid_lab.psp.scheme_comparison.competitors",
-        instead(psp_rivals.HALF, "PSP", "PSP-D"),
+        "braid.papers.psp.ring._Planner._make_routes",
+        replicated,
         contest,
-        ("State of PSP is flat in N", "ATR (T = W) and CTR store more"),
-        runs=(),
+        ("State of PSP is flat in N", "ATR (T = W) and CTR store tuples more than once"),
+        runs=("Ring",),
     ),
     Mutation(
         "segments of ATR that last a batch",
@@ -273,26 +283,19 @@ MUTATIONS = [
         runs=(),
     ),
     Mutation(
-        "CTR routes as ATR does, in the table",
-        "braid_lab.psp.scheme_comparison.Coordinated",
-        as_atr,
+        "segments of CTR that never end",
+        "braid.papers.diffusion.coordinated.Coordinated.__post_init__",
+        replaced(segment_batches=1000),
         table,
-        ("Routing Cost", "Per Segment Metadata"),
+        ("Routing Cost",),
+        runs=(),
     ),
     Mutation(
-        "new nodes go in before the head",
-        "braid.papers.psp.slice_table.insertion_points",
-        lambda insertions: lambda nodes, added: (0,) * added,
+        "rings whose state moves at once",
+        "braid.papers.psp.ring.Ring.__post_init__",
+        replaced(relocation="aggressive"),
         table,
         ("Adaptation Cost",),
-        runs=("Ring",),
-    ),
-    Mutation(
-        "rings of three lengths that route as ATR does",
-        "braid_lab.psp.scheme_comparison.competitors",
-        instead(psp_rivals.LONG, *psp_rivals.RINGS),
-        lengths,
-        ("The best ring has an interior length (counted)",),
         runs=(),
     ),
     Mutation(
@@ -306,14 +309,14 @@ MUTATIONS = [
         "pairs that cost next to nothing",
         "braid_lab.psp.experiments.wang_cost_parameters",
         lambda costs: lambda k: replace(costs(k), compare_us=costs(k).compare_us / 1000),
-        counted,
-        ("Probing costs more than the network",),
+        prices,
+        ("The dominant cost of a node",),
     ),
     Mutation(
-        "one selectivity for all joins",
-        "braid_lab.psp.cost.mean_latency_seconds",
-        unselective,
-        equations,
+        "as many intermediate results go round for every selectivity",
+        "braid.simulation.expected_work.PathCounts._list_hop_visits",
+        of_one_selectivity,
+        ringed,
         ("Response time grows with the selectivity",),
     ),
     Mutation(
@@ -350,14 +353,14 @@ MUTATIONS = [
         "braid.papers.psp.ring._Planner._relocate_blocks",
         undelayed,
         together,
-        ("The more tuples are processed at once",),
+        ("Interleaved processing holds state on two nodes",),
     ),
     Mutation(
         "nothing is purged",
         "braid.core.batch_step.plan_compaction",
         kept,
         counted,
-        ("Counted work and sends",),
+        ("Counted pairs and sends",),
     ),
     Mutation(
         "CTR with one copy",
@@ -365,9 +368,9 @@ MUTATIONS = [
         replaced(max_copies=1),
         contest,
         (
-            "ATR (T = W) and CTR store more",
+            "ATR (T = W) and CTR store tuples more than once",
             "State of CTR is flat in N",
-            "With its best length PSP is ahead of ATR and CTR, 3-way",
+            "With its best length PSP is ahead of CTR",
         ),
         runs=(),
     ),
@@ -418,14 +421,13 @@ MUTATIONS = [
         "braid_lab.psp.cost.mean_latency_seconds",
         unsent,
         equations,
-        ("The more selectivity, the longer the best ring",),
+        ("The latency of Eq. 13.5 is least",),
     ),
     Mutation(
         "rings of one node, whatever their length",
-        "braid_lab.psp.experiments.Ring",
-        lambda ring: lambda nodes: ring(1),
-        equations,
+        "braid.papers.psp.ring.Ring.initial_state",
+        of_one_node,
+        ringed,
         (INTERIOR, "14 nodes are best"),
-        runs=(),
     ),
 ]

@@ -1,6 +1,6 @@
-"""The experiments on the PSP ring: Wang 2008, Fig. 16.1, 16.2, 16.6 and 16.7, all modelled.
+"""The experiments on the PSP ring: Wang 2008, Fig. 16.1 and 16.2, all modelled.
 
-``scheme_comparison`` compares the ring with ATR and CTR.
+``scheme_comparison`` compares the ring with ATR and CTR; ``adaptation`` has Fig. 16.6 and 16.7.
 
 There are two models. The closed forms are those of ``braid_lab.psp.cost`` (chapter 13, section
 15.1). The counted ones run the placements without tuples (``simulate``) and price what every node
@@ -9,8 +9,7 @@ does: pairs, sends and receipts by ``psp.simulated_hosts.wang_cost_parameters``.
 The book prints neither times nor values for its cost terms. A pair takes 1 ns for a pixel and a
 tuple 50 microseconds to send or to receive, as in ``wang_cost_parameters``. T_n is a parameter:
 HOPS. At 2 ms the best lengths are in the book's range of 4 to 19 nodes; 0.1 ms is a hop of the
-gigabit network that it names. Response times leave out queueing, except in ``adaptation_curves``,
-which is about queues.
+gigabit network that it names. Response times leave out queueing.
 
 Columns that end in ``_modelled`` hold tuples or seconds, as their names say. Counted runs have a
 seed, of the arrivals; ``seed_statistics`` returns their mean and range.
@@ -25,11 +24,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from braid.core.cluster_model import CostParameters
 from braid.core.facts import HostUsage
 from braid.core.placement import Placement
 from braid.core.run_events import BatchCommitted
 from braid.papers.psp.ring import Ring
-from braid.papers.psp.run_events import RingResized
 from braid.simulation.simulator import simulate
 
 from braid_lab.psp import cost
@@ -61,6 +60,7 @@ class RingSetting:
     - ``step``: seconds of a micro-batch.
     - ``hop``: T_n in seconds.
     - ``seed``: of the Poisson arrivals.
+    - ``price``: the costs of a pair and of a send, as a share of ours.
     """
 
     streams: int = 3
@@ -72,10 +72,18 @@ class RingSetting:
     step: float = 0.5
     hop: float = HOPS[-1]
     seed: int = 0
+    price: float = 1.0
+
+    @property
+    def costs(self) -> CostParameters:
+        """The costs of a pair and of a send."""
+        ours = wang_cost_parameters(JOINS[self.join])
+        pair, send = self.price * ours.compare_us, self.price * ours.transfer_ms
+        return replace(ours, compare_us=pair, transfer_ms=send)
 
     def cost_workload(self) -> cost.Workload:
         """Return the setting for the closed forms."""
-        costs = wang_cost_parameters(JOINS[self.join])
+        costs = self.costs
         each = (1.0,) * self.streams
         return cost.Workload(
             tuple(self.rate * x for x in each),
@@ -123,36 +131,43 @@ def cost_breakdown(
     """Return Fig. 16.1, counted.
 
     Columns: join, part ("network" or "join"), seed, mean_modelled and deviation_modelled, seconds
-    for one tuple over batches, and equation_modelled, the same by Eq. 13.1. The three joins differ
-    only in the cost of a pair, so the network's part is counted once. The book says the same of its
-    own runs: that is its setting, not a claim.
+    for one tuple over batches, printed_modelled, the same by Eq. 13.1, and equation_modelled, where
+    the network's part has N - 1 sends of an intermediate result, which is not sent to the node
+    where it was found. The three joins differ only in the cost of a pair, so the network's part is
+    counted once. The book says the same of its own runs: that is its setting, not a claim.
     """
     rows = []
     for seed in seeds:
         given = replace(setting, seed=seed)
         batches = steady_batches(given.simulate_placement(Ring(nodes)), given)
         tuples = np.array([sum(b.received_tuples) for b in batches])
-        pairs = np.array([b.total_host_metrics.compared_pairs for b in batches]) / tuples
-        sent = (
-            np.array(
-                [
-                    b.total_host_metrics.received_tuples + b.total_host_metrics.received_partials
-                    for b in batches
-                ]
-            )
-            / tuples
-        )
-        for name, kilopixels in JOINS.items():
-            costs, load = (
-                wang_cost_parameters(kilopixels),
-                replace(given, join=name).cost_workload(),
-            )
-            network = sent * 2e-3 * costs.transfer_ms, nodes * cost.send_seconds(load)
-            joining = pairs * costs.compare_us * 1e-6, cost.probe_work(load)
-            for part, (s, equation) in (("network", network), ("join", joining)):
-                rows.append((name, part, seed, float(s.mean()), float(s.std()), equation))
-    names = ["join", "part", "seed", "mean_modelled", "deviation_modelled", "equation_modelled"]
-    return pd.DataFrame(rows, columns=names)
+        totals = [b.total_host_metrics for b in batches]
+        pairs = np.array([t.compared_pairs for t in totals]) / tuples
+        sent = np.array([t.received_tuples + t.received_partials for t in totals]) / tuples
+        compared, found = probe_counts(given)
+        for name in JOINS:
+            costs = replace(given, join=name).costs
+            send, pair = 2e-3 * costs.transfer_ms, costs.compare_us * 1e-6
+            network = sent * send, nodes * (1 + found) * send, (nodes + (nodes - 1) * found) * send
+            joining = pairs * pair, compared * pair, compared * pair
+            for part, (s, printed, equation) in (("network", network), ("join", joining)):
+                mean, spread = float(s.mean()), float(s.std())
+                rows.append((name, part, seed, mean, spread, printed, equation))
+    names = ["mean_modelled", "deviation_modelled", "printed_modelled", "equation_modelled"]
+    return pd.DataFrame(rows, columns=["join", "part", "seed", *names])
+
+
+def probe_counts(setting: RingSetting) -> tuple[float, float]:
+    """Return the pairs that a tuple compares and its intermediate results, by Eq. 13.1.
+
+    S of the k-th probing step is sigma^k: a match fits each of the k tuples before it.
+    """
+    window, probing, pairs, found = setting.rate * setting.window, 1.0, 0.0, 0.0
+    for step in range(1, setting.streams):
+        pairs += probing * window
+        probing *= window * setting.sigma**step
+        found += probing if step < setting.streams - 1 else 0.0
+    return pairs, found
 
 
 def response_times(
@@ -183,22 +198,25 @@ def count_ring_work(
     nodes: Sequence[int] = tuple(range(4, 20)),
     sigmas: Sequence[float] = (0.05, 0.1, 0.5),
     setting: RingSetting = RingSetting(seconds=14.0),
+    seeds: Sequence[int] = (0,),
 ) -> pd.DataFrame:
     """Return Fig. 16.2 (a), (c), (e) by the ring itself, without hops.
 
-    Columns: join, sigma, nodes, busy_counted (seconds of the busiest node for one tuple), and
-    hops_modelled, M - 1 rounds of N / 2. ``price_hops`` adds what a hop takes.
+    Columns: join, sigma, nodes, busy_counted (seconds of the busiest node for one tuple, the mean
+    of the seeds), and hops_modelled, M - 1 rounds of N / 2. ``price_hops`` adds what a hop takes.
     """
     rows = []
     for n, sigma in product(nodes, sigmas):
-        given = replace(setting, sigma=sigma, step=min(setting.step, setting.window / (5 * n)))
-        batches = steady_batches(given.simulate_placement(Ring(n)), given)
-        for join in JOINS:
-            busy = [
-                busy_seconds(b, replace(given, join=join)).max() / sum(b.received_tuples)
-                for b in batches
-            ]
-            rows.append((join, sigma, n, float(np.mean(busy)), (given.streams - 1) * n / 2))
+        step = min(setting.step, setting.window / (5 * n))
+        busy: dict[str, list[float]] = {join: [] for join in JOINS}
+        for seed in seeds:
+            given = replace(setting, sigma=sigma, step=step, seed=seed)
+            for b in steady_batches(given.simulate_placement(Ring(n)), given):
+                for join, seconds in busy.items():
+                    most = busy_seconds(b, replace(given, join=join)).max()
+                    seconds.append(most / sum(b.received_tuples))
+        hops = (setting.streams - 1) * n / 2
+        rows += [(join, sigma, n, float(np.mean(of)), hops) for join, of in busy.items()]
     return pd.DataFrame(rows, columns=["join", "sigma", "nodes", "busy_counted", "hops_modelled"])
 
 
@@ -235,75 +253,13 @@ def steady_batches(events: Iterable[Any], setting: RingSetting) -> list[BatchCom
 
 def busy_seconds(b: BatchCommitted, setting: RingSetting) -> np.ndarray:
     """Return the seconds that each node is busy with a batch."""
-    costs, node = wang_cost_parameters(JOINS[setting.join]), wang_host_capacities(1)[0]
+    costs, node = setting.costs, wang_host_capacities(1)[0]
     usage = [
         (h.received_tuples, h.received_partials, h.sent_partials, h.probes, h.compared_pairs)
         for h in b.host_metrics
     ]
     counts: list[Any] = [*np.array(usage, dtype=float).T]  # one column for all nodes
     return np.asarray(costs.busy_seconds(HostUsage(*counts), node))
-
-
-@dataclass(frozen=True)
-class RateChange:
-    """A change of rates by ``factor`` half-way through a run, from ``setting.rate``."""
-
-    setting: RingSetting
-    factor: float
-
-
-CHANGES = {
-    "16.6": RateChange(RingSetting(rate=15.0, sigma=0.05, join="middle", step=0.25), 2.0),
-    "16.7ab": RateChange(RingSetting(rate=12.0, sigma=0.2, step=0.25), 2.0),
-    "16.7cd": RateChange(RingSetting(rate=8.0, sigma=0.2, step=0.25), 3.0),
-}
-"""Fig. 16.6 and 16.7.
-
-The book starts from 50 tuples per second. At the costs above Fig. 16.6 would then need 20 nodes
-before and 156 after the change, and in Fig. 16.7 sending alone would fill every node, at any number
-of nodes. So rates start lower.
-"""
-
-
-def adaptation_curves(
-    figure: str,
-    seconds: float = 60.0,
-    nodes: int = 3,
-    most: int = 40,
-    seeds: Sequence[int] = (0,),
-) -> pd.DataFrame:
-    """Return Fig. 16.6 and 16.7, counted, with and without adaptation.
-
-    Columns: adapts, second, seed, nodes, response_modelled (seconds). A batch waits for those
-    before it, then takes as long as its busiest node. With adaptation the ring takes nodes in, up
-    to ``most``, by the pairs that it compares (``Ring(max_pairs_per_node=...)``: a third of what
-    fills a node, because it sends and receives too). Raises ValueError for a figure that is not in
-    CHANGES.
-    """
-    if figure not in CHANGES:
-        raise ValueError(f"no figure is named {figure!r}; there are: {', '.join(CHANGES)}")
-    frames = []
-    for seed in seeds:
-        setting = replace(CHANGES[figure].setting, seconds=seconds, seed=seed)
-        third = int(setting.step / 3 / (JOINS[setting.join] * 1e-6))
-        growing = Ring(nodes, max_pairs_per_node=third, max_hosts=most)
-        for adapts, ring in ((False, Ring(nodes)), (True, growing)):
-            events = setting.simulate_placement(ring, CHANGES[figure].factor)
-            frames.append(_simulate_queue(events, setting, nodes).assign(adapts=adapts, seed=seed))
-    names = ["adapts", "second", "seed", "nodes", "response_modelled"]
-    return pd.concat(frames, ignore_index=True)[names]
-
-
-def _simulate_queue(events: Iterable[Any], setting: RingSetting, nodes: int) -> pd.DataFrame:
-    waiting, rows = 0.0, []
-    for e in events:
-        if isinstance(e, RingResized):
-            nodes = e.nodes
-        if isinstance(e, BatchCommitted):
-            takes = float(busy_seconds(e, setting).max())
-            rows.append((round(e.batch * setting.step, 6), nodes, waiting + takes))
-            waiting = max(0.0, waiting + takes - setting.step)
-    return pd.DataFrame(rows, columns=["second", "nodes", "response_modelled"])
 
 
 MOST = 2_000_000

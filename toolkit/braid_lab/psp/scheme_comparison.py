@@ -33,7 +33,7 @@ SEGMENTS = (10.0, 30.0, 50.0)
 """Section 16.4: segment lengths of ATR in seconds, from the window's to five times that."""
 
 
-SIDE, TOGETHER = RingSetting(seconds=30.0), RingSetting(sigma=0.05, seconds=13.0)
+SIDE, TOGETHER = RingSetting(seconds=30.0), RingSetting(seconds=20.0)
 LONG_ENOUGH = RingSetting(seconds=0.0, step=1.0)
 """Default settings: comparison, many tuples at once, and the state of ATR."""
 
@@ -174,18 +174,19 @@ def concurrency_table(
     tuples: Sequence[int] = (15, 30, 0),
     seeds: Sequence[int] = (0,),
     setting: RingSetting = TOGETHER,
+    sigmas: Sequence[float] = (0.05,),
 ) -> pd.DataFrame:
     """Return Fig. 16.3, the number of concurrent tuples.
 
-    Columns: nodes, tuples ("15", .., or "N": one for each node), seed, stored_modelled,
-    copied_modelled (tuples on two nodes), response_modelled. All tuples of a batch go round a ring
-    (PSP-I) together, so a batch has that many. A tuple's results are complete when the busiest node
-    has processed all of them, and after the hops.
+    Columns: nodes, tuples ("15", .., or "N": one for each node), sigma, join, hop (T_n, seconds),
+    seed, stored_modelled, copied_modelled (tuples on two nodes), response_modelled. All tuples of a
+    batch go round a ring (PSP-I) together, so a batch has that many. A tuple's results are complete
+    when the busiest node has processed all of them, and after the hops.
     """
     rows = []
-    for n, few, seed in product(nodes, tuples, seeds):
+    for n, few, sigma, seed in product(nodes, tuples, sigmas, seeds):
         step = (few or n) / (setting.rate * setting.streams)
-        given = replace(setting, step=step, seed=seed)
+        given = replace(setting, step=step, sigma=sigma, seed=seed)
         batches = steady_batches(given.simulate_placement(Ring(n, form="interleaved")), given)
         stored, once = (
             float(np.mean(x))
@@ -194,12 +195,15 @@ def concurrency_table(
                 strict=True,
             )
         )
-        takes = (few or n) * busiest_seconds(batches, given) + (
-            given.streams - 1
-        ) * n / 2 * given.hop
-        rows.append((n, str(few or "N"), seed, stored, stored - once, takes))
-    names = ["nodes", "tuples", "seed", "stored_modelled", "copied_modelled", "response_modelled"]
-    return pd.DataFrame(rows, columns=names)
+        for join in JOINS:
+            takes = (few or n) * busiest_seconds(batches, replace(given, join=join))
+            for hop in HOPS:
+                response = takes + (given.streams - 1) * n / 2 * hop
+                varied = n, str(few or "N"), sigma, join, hop, seed
+                rows.append((*varied, stored, stored - once, response))
+    names = ["nodes", "tuples", "sigma", "join", "hop", "seed"]
+    counted = ("stored", "copied", "response")
+    return pd.DataFrame(rows, columns=[*names, *(f"{c}_modelled" for c in counted)])
 
 
 def replica_table(

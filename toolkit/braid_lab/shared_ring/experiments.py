@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from braid.papers.slices.run_events import ChainChanged
 from braid.util.durations import format_duration
 
 from braid_lab.psp import cost as ring_cost
-from braid_lab.psp.experiments import RingSetting
+from braid_lab.psp.experiments import HOPS, RingSetting
 from braid_lab.shared_ring.cost import node_latency, shared_ring_workload
 from braid_lab.workloads.dashboards import SharedWorkload
 from braid_lab.workloads.poisson_arrivals import MODULUS, Arrivals
@@ -89,10 +90,11 @@ class DuckDBOracle:
             self.connection.sql(f"SELECT {ids} FROM {', '.join(aliases)} WHERE {where}").fetchall()
         )
 
-    def needed_tuples(self, queries: Sequence[Query]) -> pd.Series:
+    def needed_tuples(self, queries: Sequence[Query], longer: int = 0) -> pd.Series:
         """Return, by batch, the tuples that some query needs.
 
-        The age of a tuple is relative to the latest tuple so far at the end of the batch.
+        The age of a tuple is relative to the latest tuple so far at the end of the batch. Windows
+        are ``longer`` by that many microseconds.
         """
         batch = self.shared.join.batch
         ends = " UNION ALL ".join(
@@ -102,7 +104,7 @@ class DuckDBOracle:
         for s, a in enumerate(self.shared.join.streams):
             wanted = " OR ".join(
                 f"({q.selections[s] or 'true'} AND e.now - {a}.ts < "
-                f"{_to_sql_interval(q.windows[s])})"
+                f"{_to_sql_interval(q.windows[s] + longer)})"
                 for q in queries
             )
             counts.append(
@@ -158,12 +160,21 @@ class QueryAnswers:
         return pd.DataFrame(rows, columns=names)
 
 
+LONGER = (1, 2)
+"""Batches by which windows are made longer, to find how late tuples leave."""
+
+
 def state_usage(
-    events: Sequence[Any], oracle: DuckDBOracle, queries: Sequence[Query]
+    events: Sequence[Any], oracle: DuckDBOracle, queries: Sequence[Query], hours: float
 ) -> pd.DataFrame:
-    """Return, by batch, the stored tuples, and those that some query needs: held, of use."""
+    """Return, by batch of ``hours``, the stored tuples, and those that some query needs.
+
+    Columns: held, of use, and by the number of batches in LONGER those of longer windows.
+    """
     held = balance_by_batch(events).set_index("batch")["held"]
-    return pd.DataFrame({"held": held, "of use": oracle.needed_tuples(queries)}).dropna()
+    batch = round(hours * 3600e6)
+    later = {k: oracle.needed_tuples(queries, k * batch) for k in LONGER}
+    return pd.DataFrame({"held": held, "of use": oracle.needed_tuples(queries), **later}).dropna()
 
 
 def compare_isolated(
@@ -259,10 +270,7 @@ AS_RUN, EVENLY = "by selectivity, as run", "in equal stretches"
 
 
 def compare_balances(events: Sequence[Any]) -> pd.DataFrame:
-    """Return the balance of a run of ``stationary_workload``, as run and with equal stretches.
-
-    Columns: batch, ratio, ages (AS_RUN or EVENLY).
-    """
+    """Return batch, ratio and ages (AS_RUN or EVENLY) of a run of ``stationary_workload``."""
     return pd.concat(
         [balance_by_batch(events).assign(ages=AS_RUN), even_balance(events).assign(ages=EVENLY)],
         ignore_index=True,
@@ -274,9 +282,10 @@ def second_deployment(events: Sequence[Any]) -> int:
     return sorted({e.batch for e in events if isinstance(e, ChainChanged)})[1]
 
 
-def steady_batches(events: Sequence[Any], batches: int, last: int = 8) -> range:
-    """Return the last batches of a run after ages were divided for the second time."""
-    return range(max(second_deployment(events) + 1, batches - last), batches)
+def steady_batches(events: Sequence[Any], batches: int) -> range:
+    """Return the batches with full windows after ages were divided again; at least the last."""
+    full = int(WINDOWS[-1]) + 8
+    return range(min(max(second_deployment(events) + 1, full), batches - 1), batches)
 
 
 def compute_imbalance(balances: pd.DataFrame, batches: range) -> tuple[float, float]:
@@ -370,19 +379,21 @@ Prices of work and network are those of psp.
 """
 
 
-def length_table(nodes: Sequence[int] = tuple(range(1, 25))) -> pd.DataFrame:
+def length_table(
+    nodes: Sequence[int] = tuple(range(1, 65)), hops: Sequence[float] = HOPS
+) -> pd.DataFrame:
     """Return Eq. 21.1 and 21.2 by ring length.
 
-    Columns: nodes, selections ("pulled up" or "pushed in"), work_modelled (L_PSP of one tuple, in
-    seconds), share_modelled (the part of a node), latency_modelled (tau of the last node, seconds).
+    Columns: nodes, selections ("pulled up" or "pushed in"), hop (T_n, seconds), work_modelled
+    (L_PSP of one tuple, in seconds), share_modelled (the part of a node), latency_modelled (tau of
+    the last node, seconds).
     """
     held = (WINDOWS[-2] + PASSING * (WINDOWS[-1] - WINDOWS[-2])) / WINDOWS[-1]
     rows = []
-    for name, passing in (("pulled up", 1.0), ("pushed in", held)):
-        load = shared_ring_workload(LOAD, (passing,) * 3)
+    for (name, passing), hop in product((("pulled up", 1.0), ("pushed in", held)), hops):
+        load = replace(shared_ring_workload(LOAD, (passing,) * 3), hop=hop)
         for n in nodes:
             work = ring_cost.ring_work(load, n)
-            rows.append((n, name, work, work / n, node_latency(load, n, n)))
-    return pd.DataFrame(
-        rows, columns=["nodes", "selections", "work_modelled", "share_modelled", "latency_modelled"]
-    )
+            rows.append((n, name, hop, work, work / n, node_latency(load, n, n)))
+    counted = ("work_modelled", "share_modelled", "latency_modelled")
+    return pd.DataFrame(rows, columns=["nodes", "selections", "hop", *counted])

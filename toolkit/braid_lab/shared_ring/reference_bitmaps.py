@@ -10,6 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+import pyarrow as pa
+from braid.core.query import Query
+from braid.core.reserved_columns import MARK, TIME
+from braid.kernels.host_block_rows import BlockRows, PartialMatches
+from braid.kernels.query_bitmaps import QueryBitmaps
 
 from braid_lab.common.tuple_models import (
     NAMES,
@@ -50,6 +58,29 @@ def bitmap_example() -> Trace:
         for k in range(len(WINDOWS)):
             routing.probe_slice(pair, 2, k)
     return routing.trace
+
+
+def route_example() -> dict[str, tuple[str, ...]]:
+    """Return, by the results of the same tuples, T and its product by the engine's bitmaps.
+
+    Combinations that serve nobody are left out.
+    """
+    queries = [Query(q, w, (None,) * len(w), bit) for bit, (q, w) in enumerate(WINDOWS.items())]
+    bitmaps, example = QueryBitmaps.from_queries(queries), _Routing(WINDOWS)
+    routed = {}
+    for group in product([Tuple(NOW, 0, 1)], *example.held[1:]):
+        members = [bitmaps.queries_by_age(t.stream, NOW - t.time) for t in group]
+        found = PartialMatches({t.stream: (_make_rows(t), np.zeros(1, int)) for t in group})
+        if served := int(bitmaps.result_bitmaps(found)[0]):
+            routed[" ".join(map(str, group))] = tuple(
+                map(example.format_bitmap, (*map(int, members), served))
+            )
+    return routed
+
+
+def _make_rows(t: Tuple) -> BlockRows:
+    columns = [pa.array([x], pa.int64()) for x in (t.time, -1)]
+    return BlockRows(pa.record_batch(columns, names=[TIME, MARK]))
 
 
 @dataclass
