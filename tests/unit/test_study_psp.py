@@ -90,6 +90,15 @@ def test_probing_is_priced_by_pixels_and_sending_is_not():
     assert parts.loc["large", "network"] == parts.loc["small", "network"]
 
 
+def test_a_tuple_compares_the_pairs_of_equation_13_1():
+    """A window of 500 tuples, of which a tenth fits each member of an intermediate result."""
+    assert psp_experiments.probe_counts(psp_experiments.RingSetting()) == pytest.approx(
+        (500 * (1 + 50), 50)
+    )
+    five = psp_experiments.probe_counts(psp_experiments.RingSetting(streams=5))
+    assert five == pytest.approx((500 * (1 + 50 + 250 + 125), 50 + 250 + 125))
+
+
 def by_scheme(runs, value):
     mine = runs[runs["join"] == "small"]
     return mine.pivot(index="nodes", columns="scheme", values=f"{value}_modelled")

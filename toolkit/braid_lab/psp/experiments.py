@@ -77,9 +77,9 @@ class RingSetting:
     @property
     def costs(self) -> CostParameters:
         """The costs of a pair and of a send."""
-        ours = wang_cost_parameters(JOINS[self.join])
-        pair, send = self.price * ours.compare_us, self.price * ours.transfer_ms
-        return replace(ours, compare_us=pair, transfer_ms=send)
+        costs = wang_cost_parameters(JOINS[self.join])
+        pair, send = self.price * costs.compare_us, self.price * costs.transfer_ms
+        return replace(costs, compare_us=pair, transfer_ms=send)
 
     def cost_workload(self) -> cost.Workload:
         """Return the setting for the closed forms."""
@@ -144,11 +144,12 @@ def cost_breakdown(
         totals = [b.total_host_metrics for b in batches]
         pairs = np.array([t.compared_pairs for t in totals]) / tuples
         sent = np.array([t.received_tuples + t.received_partials for t in totals]) / tuples
-        compared, found = probe_counts(given)
+        compared, partials = probe_counts(given)
         for name in JOINS:
             costs = replace(given, join=name).costs
             send, pair = 2e-3 * costs.transfer_ms, costs.compare_us * 1e-6
-            network = sent * send, nodes * (1 + found) * send, (nodes + (nodes - 1) * found) * send
+            sends = nodes + (nodes - 1) * partials
+            network = sent * send, nodes * (1 + partials) * send, sends * send
             joining = pairs * pair, compared * pair, compared * pair
             for part, (s, printed, equation) in (("network", network), ("join", joining)):
                 mean, spread = float(s.mean()), float(s.std())
@@ -162,12 +163,12 @@ def probe_counts(setting: RingSetting) -> tuple[float, float]:
 
     S of the k-th probing step is sigma^k: a match fits each of the k tuples before it.
     """
-    window, probing, pairs, found = setting.rate * setting.window, 1.0, 0.0, 0.0
+    window, probing, pairs, partials = setting.rate * setting.window, 1.0, 0.0, 0.0
     for step in range(1, setting.streams):
         pairs += probing * window
         probing *= window * setting.sigma**step
-        found += probing if step < setting.streams - 1 else 0.0
-    return pairs, found
+        partials += probing if step < setting.streams - 1 else 0.0
+    return pairs, partials
 
 
 def response_times(

@@ -208,10 +208,10 @@ def relocation_table(
         new = next(t for t in tables if len(t) == nodes + added)
         places = insertion_points(nodes, added)
         for place, share in enumerate(cost.relocated_shares(nodes, added), 1):
-            own = [m.target for m in moves if m.source == old[place - 1]]
-            beyond = sum(t not in _list_successors(new, old, old[place - 1]) for t in own)
+            targets = [m.target for m in moves if m.source == old[place - 1]]
+            beyond = sum(t not in _list_successors(new, old, old[place - 1]) for t in targets)
             equation = float(share) + places.count(place)
-            rows.append((nodes, added, place, len(own) / nodes, equation, beyond / nodes))
+            rows.append((nodes, added, place, len(targets) / nodes, equation, beyond / nodes))
     counted = ("moved", "equation", "beyond")
     names = ["nodes", "added", "place", *(f"{c}_modelled" for c in counted)]
     return pd.DataFrame(rows, columns=names)

@@ -43,9 +43,9 @@ CLAIMS = ClaimRegistry("Wang 2008, III", SETTINGS)
 )
 def bitmaps_claim(routed: Mapping[str, tuple[str, ...]]) -> Finding:
     """Section 20.1: the queries that a result serves; ``routed`` is of ``route_example``."""
-    found = routed.get("a1 b2 c3", ())
-    result = f"T = ({', '.join(found[:-1])}), product {found[-1] if found else 0}"
-    return judge(result, found == ("111", "110", "010", "010"))
+    *members, product = routed["a1 b2 c3"]
+    result = f"T = ({', '.join(members)}), product {product}"
+    return judge(result, (*members, product) == ("111", "110", "010", "010"))
 
 
 @CLAIMS.claim(

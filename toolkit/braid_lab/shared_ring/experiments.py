@@ -174,7 +174,8 @@ def state_usage(
     held = balance_by_batch(events).set_index("batch")["held"]
     batch = round(hours * 3600e6)
     later = {k: oracle.needed_tuples(queries, k * batch) for k in LONGER}
-    return pd.DataFrame({"held": held, "of use": oracle.needed_tuples(queries), **later}).dropna()
+    columns: dict[str | int, pd.Series] = {"held": held, "of use": oracle.needed_tuples(queries)}
+    return pd.DataFrame(columns | later).dropna()
 
 
 def compare_isolated(

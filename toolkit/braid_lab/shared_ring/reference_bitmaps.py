@@ -70,8 +70,8 @@ def route_example() -> dict[str, tuple[str, ...]]:
     routed = {}
     for group in product([Tuple(NOW, 0, 1)], *example.held[1:]):
         members = [bitmaps.queries_by_age(t.stream, NOW - t.time) for t in group]
-        found = PartialMatches({t.stream: (_make_rows(t), np.zeros(1, int)) for t in group})
-        if served := int(bitmaps.result_bitmaps(found)[0]):
+        result = PartialMatches({t.stream: (_make_rows(t), np.zeros(1, int)) for t in group})
+        if served := int(bitmaps.result_bitmaps(result)[0]):
             routed[" ".join(map(str, group))] = tuple(
                 map(example.format_bitmap, (*map(int, members), served))
             )
