@@ -160,7 +160,7 @@ class QueryAnswers:
         return pd.DataFrame(rows, columns=names)
 
 
-LONGER = (1, 2)
+LONGER = (1, 2, 3)
 """Batches by which windows are made longer, to find how late tuples leave."""
 
 
