@@ -6,6 +6,9 @@ import json
 import re
 from inspect import getclosurevars
 from pathlib import Path
+from pkgutil import resolve_name
+from string import Formatter
+from typing import Any
 
 import mutations
 import pytest
@@ -23,13 +26,16 @@ from braid_lab.theta import claims as theta
 pytestmark = pytest.mark.unit
 DOCS = Path(__file__).parents[2] / "docs"
 VERDICTS = json.loads((DOCS / "verdicts.json").read_text(encoding="utf-8"))
+RECORDED = (reuse,)
+"""Studies whose settings take all their numbers from their runs."""
+NAMED = re.compile(r"(Fig\.|Table|Eq\.|Theorem|section) \d[\d.]*|SINK\d|Q\d")
+"""Places in a paper, and names."""
 STUDIES = (theta, diffusion, psp, slices, shared_ring, shedding, reuse, hotkeys, hypercube)
 COMPUTED = {
     "Wang 2008, II": r"Theorem 9",
     "Wang 2008, I": r"Fig\. 5\.|Fig\. 6\.|6\.4\.4$|beyond the paper$",
     "Wang 2008, III": r"Eq\. 21\.",
     "Gedik 2007": r"Fig\. [1567]$",
-    "Seshadri 2008": r"4\.2, Fig\. 2$",
 }
 """By paper, the sources that the paper itself computes by its equations."""
 INDEXED = "by true densities: what"
@@ -37,11 +43,26 @@ INDEXED = "by true densities: what"
 RUN = re.compile(r"\d+ (s|batches|queries|types)\b|runs of|computed")
 """How long a run is, or how much it has."""
 RIVALS = re.compile(
-    r"\.(competitors|greedy_cover|plan_top_down|plan_exactly|_compute_planned_cost"
-    r"|wang_cost_parameters|mean_latency_seconds"
+    r"\.(competitors|greedy_cover|plan_top_down|build_hierarchy"
+    r"|overhead_range|state_slice_cost|wang_cost_parameters|mean_latency_seconds"
     r"|make_query_bitmap)$"
 )
 """Targets outside ``braid`` that are a policy, a rival, a price or an equation of the paper."""
+IMPORTED = {
+    "braid_lab.diffusion.experiments.Aligned",
+    "braid_lab.diffusion.experiments.Coordinated",
+    "braid_lab.diffusion.experiments.SemanticsUnaware",
+    "braid_lab.diffusion.planning_costs.greedy_cover",
+    "braid_lab.psp.experiments.Ring",
+    "braid_lab.psp.experiments.wang_cost_parameters",
+    "braid_lab.psp.scheme_comparison.Coordinated",
+    "braid_lab.shared_ring.experiments.node_latency",
+    "braid_lab.shared_ring.experiments.shared_ring_workload",
+    "braid_lab.shedding.experiments.newest_output_share",
+    "braid_lab.shedding.experiments.phi",
+    "braid_lab.theta.cluster_model.AdaptiveGrid",
+}
+"""Imports of studies that faults replace; none may be added."""
 KNOWN = re.compile(
     r"ATR|CTR|PSP|Chain|ring|Grid|HashPartition|policy|planner|Lattice|computed|Spark|rule|bitmaps"
     r"|containment|HotKeys|HyperCube"
@@ -86,13 +107,35 @@ def test_a_reason_has_no_alternatives() -> None:
 
 
 def test_every_setting_is_one_of_its_study() -> None:
-    """Verdicts are those of the code, except for the number of seeds."""
+    """Verdicts are those of the code, except for the values of their runs."""
+    patterns = {
+        re.compile("".join(map(match_part, Formatter().parse(setting))))
+        for study in STUDIES
+        for setting in list_templates(study)
+    }
+    one = [(c, re.sub(r"the mean of \d+ seeds", "one seed", c["setting"])) for c in VERDICTS]
+    assert not [sentence(c) for c, text in one if not any(p.fullmatch(text) for p in patterns)]
+
+
+def match_part(part: tuple[str, str | None, str | None, str | None]) -> str:
+    """Return a pattern of a text that a value may follow."""
+    return re.escape(part[0]) + ("" if part[1] is None else ".+")
+
+
+def list_templates(study: Any) -> set[str]:
+    """Return the settings of a study's claims, with the names of values in braces."""
     settings = set()
-    for check in (c for study in STUDIES for c in study.CLAIMS._checks):
+    for check in study.CLAIMS._checks:
         values = getclosurevars(check.test).nonlocals
         settings |= {values["setting"], *values["self"].settings.values()}
-    one = [(c, re.sub(r"the mean of \d+ seeds", "one seed", c["setting"])) for c in VERDICTS]
-    assert not [sentence(c) for c, setting in one if setting not in settings]
+    return settings - {""}
+
+
+@pytest.mark.parametrize("study", RECORDED, ids=lambda s: s.__name__.split(".")[1])
+def test_a_setting_has_no_number_but_those_of_its_run(study: Any) -> None:
+    """Numbers in braces are recorded by the run (``recorded_settings``)."""
+    fixed = {t: " ".join(text for text, *_ in Formatter().parse(t)) for t in list_templates(study)}
+    assert not [t for t, text in fixed.items() if re.search(r"\d", NAMED.sub("", text))]
 
 
 def test_a_setting_names_what_its_study_varies() -> None:
@@ -164,6 +207,21 @@ def test_a_fault_is_one_of_a_policy_unless_an_equation_is_what_is_judged() -> No
         and not RIVALS.search(m.at)
         and not any(statement.startswith(start) for statement in computed)
     ]
+
+
+def test_a_fault_is_put_where_the_policy_is_and_not_where_a_study_imports_it() -> None:
+    """A study's own import is patched by those faults alone that are listed, and will be moved."""
+    patched = {
+        m.at
+        for m in mutations.mutations()
+        if not m.at.startswith("braid.") and not m.at.startswith(find_module(resolve_name(m.at)))
+    }
+    assert patched <= IMPORTED
+
+
+def find_module(target: Any) -> str:
+    """Return the module that defines a fault's target; "": it is a value."""
+    return getattr(target, "__module__", None) or ""
 
 
 def test_an_under_reading_says_which() -> None:

@@ -12,12 +12,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, Literal, NamedTuple, ParamSpec
 
 import pandas as pd
+
+from braid_lab.common.recorded_settings import format_setting
 
 P = ParamSpec("P")
 Verdict = Literal["yes", "no", "under reading", "not tried"]
@@ -42,7 +44,7 @@ class Claim:
     is_required: bool = False
     """Whether ``check_claims`` fails if the claim does not hold."""
     setting: str = ""
-    """The policies or equations, what they ran on, and for how long."""
+    """The policies or equations, what they ran on, and for how long; with the values of its run."""
 
     def __str__(self) -> str:
         return f"{self.paper}, {self.source}: {self.statement}: {self.result}"
@@ -57,6 +59,8 @@ class Finding:
     reason: str = ""
     is_required: bool | None = None
     """None: as the claim is registered."""
+    ran: Mapping[str, object] = field(default_factory=dict)
+    """Values that the claim itself ran with, by their names in its setting."""
 
 
 def judge(result: str, holds: object, reason: str = "", *, failure: str = "") -> Finding:
@@ -120,8 +124,8 @@ class ClaimRegistry:
             Returns the arguments with which the claim is tested, one mapping for each test, from
             figures. By default the claim is tested once, with figures alone.
         setting
-            The policies or equations, what they ran on, and for how long; default: that of the
-            registry for the place.
+            The policies or equations, what they ran on, and for how long, with values of the run
+            in braces (``recorded_settings``); default: that of the registry for the place.
         """
 
         def register_claim(find: Callable[P, Finding]) -> Callable[P, Claim]:
@@ -134,6 +138,7 @@ class ClaimRegistry:
                 place, sentence = (text.format_map(bound.arguments) for text in (source, statement))
                 finding = find(*args, **kwargs)
                 must = is_required if finding.is_required is None else finding.is_required
+                template = setting or self._find_setting(place)
                 return Claim(
                     self.paper,
                     place,
@@ -142,7 +147,7 @@ class ClaimRegistry:
                     finding.holds,
                     finding.reason,
                     must,
-                    setting or self._find_setting(place),
+                    format_setting(template, bound.arguments, finding.ran),
                 )
 
             self._checks.append(_Check(test_claim, tuple(shape.parameters.values()), cases))

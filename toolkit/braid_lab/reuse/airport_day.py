@@ -30,6 +30,7 @@ from braid.storage.run_store import RunStore
 from braid.storage.static_input_copy import InputSnapshot
 from braid.util.durations import UNITS
 
+from braid_lab.common.recorded_settings import record_values
 from braid_lab.reuse.paper_example import Q1, Q2, figure_1_example
 from braid_lab.workloads import airport
 
@@ -69,9 +70,11 @@ When the node is back, all queries are re-planned.
 
 @dataclass(frozen=True)
 class AirportDay:
-    """A day that was played: the hub's registry."""
+    """A day that was played: the hub's registry, its number of flights and of batches."""
 
     registry: QueryRegistry
+    flights: int
+    batches: int
 
     @property
     def hub_events(self) -> list[Any]:
@@ -102,7 +105,7 @@ def play_day(
             operator_moves.restore_node(registry, FAILS[0])
             operator_moves.replan_queries(registry)
         run_batch(registry, n, n)
-    return AirportDay(registry)
+    return AirportDay(registry, flights, batches)
 
 
 def repeat_queries(day: AirportDay) -> AirportDay:
@@ -219,4 +222,8 @@ def deployment_times(days: Mapping[str, AirportDay]) -> pd.DataFrame:
                     }
                 )
             built = built + 1 if isinstance(e, OperatorBuilt) else 0
-    return pd.DataFrame(rows)
+    return record_values(
+        pd.DataFrame(rows),
+        flights={day.flights for day in days.values()},
+        batches={day.batches for day in days.values()},
+    )

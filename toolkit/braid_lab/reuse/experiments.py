@@ -1,4 +1,4 @@
-"""The savings of reuse on a network, modelled: experiments E1 to E9.
+"""The savings of reuse on a network, modelled: experiments E1 to E8.
 
 They replace those of Seshadri 2008, section 5, which are not available to us. Numbers of the paper
 are those of its text alone.
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import pandas as pd
@@ -22,20 +22,12 @@ from braid.papers.reuse.deployment_changes import diff_deployments
 from braid.papers.reuse.planner import PlanningService, Reuse
 from braid.papers.reuse.query_definition import Definition, JoinCondition
 from braid.papers.reuse.reoptimization import review_until_stable
-from braid.papers.reuse.result_rates import Rates, StreamRate
 from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice
 from braid.papers.reuse.selections import Conjunction, Selection, make_interval, make_value_set
 
-from braid_lab.reuse.hierarchy import HierarchicalPlanner, count_plans
+from braid_lab.common.recorded_settings import record_values, records_arguments
 from braid_lab.reuse.join_work import JoinWork, work_by_node
 from braid_lab.reuse.reference import linear_search
-from braid_lab.reuse.rival_planners import (
-    plan_all_at_sink,
-    plan_exactly,
-    plan_then_deploy,
-    stream_leaves,
-    tree_cost,
-)
 from braid_lab.reuse.scenario import ReuseScenario, make_network, make_scenario
 from braid_lab.reuse.total_cost import integrate_cost
 
@@ -63,6 +55,7 @@ def answer_latency(model: CostModel, deployment: Deployment, query: DeployedQuer
     return there(query.operator) + model.path_latency_seconds(node, query.sink)
 
 
+@records_arguments
 def usage_table(
     workload: str,
     counts: Sequence[int],
@@ -90,7 +83,13 @@ def usage_table(
                 rows.append(
                     _make_usage_row(workload, strategy, i, service, time.process_time() - began)
                 )
-    return pd.DataFrame(rows)
+    return record_network(pd.DataFrame(rows))
+
+
+def record_network(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add to a frame how large the network of the studies is."""
+    net = make_network()
+    return record_values(frame, nodes=len(net.nodes), network_regions=len(net.regions))
 
 
 def _make_usage_row(
@@ -121,6 +120,7 @@ SELECTIVITIES = (1.0, 0.2, 0.05, 0.005, 0.0005)
 """Factors of the selectivities of all joins, for a savings surface."""
 
 
+@records_arguments
 def savings_surface(
     workload: str,
     counts: Sequence[int],
@@ -129,20 +129,33 @@ def savings_surface(
 ) -> pd.DataFrame:
     """Return what relaxation leaves of usage and work, by output / input and number of queries.
 
-    ``output`` is the tuples that joins emit for each one they take in, without reuse. Each other
-    column is the quantity with relaxation over that without reuse. ``regions``: as of
+    ``output`` is the tuples that joins emit for each one they take in, without reuse;
+    ``more_planning_measured`` the seconds that planning a query takes longer with relaxation. Each
+    other column is the quantity with relaxation over that without reuse. ``regions``: as of
     ``make_scenario``; the column ``sinks`` says which.
     """
     frames = []
     for factor in selectivities:
-        outcomes = usage_table(workload, counts, ("separate", "relaxed"), 0, regions, factor)
+        outcomes = usage_table(workload, counts, SAVING, SEED, regions, factor)
         ratios = {
             name: relative_to_baseline(outcomes, f"{name}_modelled")["relaxed"] for name in COMPARED
         }
-        alone = outcomes[outcomes["strategy"] == "separate"].set_index("queries")["output_modelled"]
-        frames.append(pd.DataFrame({"output": alone, **ratios}).assign(selectivity=factor))
-    sinks = "everywhere" if regions is None else f"in {regions} of 8 regions"
-    return pd.concat(frames).reset_index().assign(workload=workload, sinks=sinks)
+        alone, shared = (
+            outcomes[outcomes["strategy"] == name].set_index("queries") for name in SAVING
+        )
+        planning = shared["planning_measured"] - alone["planning_measured"]
+        ratios |= {"output": alone["output_modelled"], "more_planning_measured": planning}
+        frames.append(pd.DataFrame(ratios).assign(selectivity=factor))
+    total = len(make_network().regions)
+    sinks = "everywhere" if regions is None else f"in {regions} of {total} regions"
+    surface = pd.concat(frames).reset_index().assign(workload=workload, sinks=sinks)
+    return record_values(record_network(surface), strategy=SAVING, seed=SEED)
+
+
+SAVING: tuple[Reuse, ...] = ("separate", "relaxed")
+"""What a savings surface compares."""
+SEED = 0
+"""The seed of its workloads and sinks."""
 
 
 COMPARED = ("network_usage", "work", "indexed", "busiest", "compared", "latency")
@@ -155,6 +168,7 @@ def relative_to_baseline(usage: pd.DataFrame, column: str) -> pd.DataFrame:
     return table.div(table["separate"], axis=0)
 
 
+@records_arguments
 def search_times(counts: Sequence[int], searches: int = 20, seed: int = 0) -> pd.DataFrame:
     """Return E5: search times for operators that serve a query unchanged; seconds are measured.
 
@@ -228,40 +242,36 @@ def random_chain_query(rng: random.Random, least: int = 2, most: int = 5) -> Def
     )
 
 
+@records_arguments
 def replanning_costs(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
     """Return E6: queries planned one by one, against all planned again at each arrival.
 
-    The latter is the cheapest of three orders; seconds are measured.
+    Rows are by number of queries: a quarter of them, half and all. Seconds are measured: those of
+    planning anew are of the order of arrival alone; its cost is that of the cheapest of three
+    orders.
     """
-    scenario = make_scenario(workload, queries, seed)
-    service, spent, spent_anew, best = scenario.make_service("relaxed"), 0.0, 0.0, 0.0
+    scenario, rows = make_scenario(workload, queries, seed), []
+    service, spent, spent_anew = scenario.make_service("relaxed"), 0.0, 0.0
     for i, query in enumerate(scenario.queries, 1):
         began = time.process_time()
         service.submit_query(query)
         spent += time.process_time() - began
         began = time.process_time()
-        best = min(
-            _compute_planned_cost(scenario, order)
-            for order in _list_query_orders(scenario, i, seed)
-        )
+        arrived = _compute_planned_cost(scenario, scenario.queries[:i])
         spent_anew += time.process_time() - began
-    return pd.DataFrame(
-        [
-            {
-                "planned": "one by one",
-                "seconds_measured": spent,
-                "cost_modelled": current_cost(service),
-            },
-            {"planned": "all anew", "seconds_measured": spent_anew, "cost_modelled": best},
-        ]
-    )
+        if i in (queries // 4, queries // 2, queries):
+            others = _list_other_orders(scenario, i, seed)
+            best = min(arrived, *(_compute_planned_cost(scenario, order) for order in others))
+            rows += [("one by one", i, spent, current_cost(service))]
+            rows += [("all anew", i, spent_anew, best)]
+    names = ["planned", "queries", "seconds_measured", "cost_modelled"]
+    return record_values(record_network(pd.DataFrame(rows, columns=names)), queries=queries)
 
 
-def _list_query_orders(
+def _list_other_orders(
     scenario: ReuseScenario, count: int, seed: int
 ) -> Iterator[list[DeployedQuery]]:
     here = list(scenario.queries[:count])
-    yield here
     yield sorted(here, key=lambda q: -scenario.model.rates.result_byte_rate(q.definition))
     yield random.Random(seed).sample(here, count)
 
@@ -308,92 +318,63 @@ def reoptimization_costs(
     return pd.DataFrame(rows)
 
 
+@records_arguments
 def locality_table(
-    workload: str, queries: int, regions: Sequence[int] = (1, 2, 4, 8), seed: int = 0
+    workload: str,
+    queries: int,
+    regions: Sequence[int] = (1, 2, 4, 8),
+    seeds: Sequence[int] = (0, 1, 2, 3, 4),
 ) -> pd.DataFrame:
-    """Return E7: costs of reuse with and without the network, by regions with sinks."""
-    frames = []
-    for count in regions:
-        rows = usage_table(workload, [queries], ("separate", "always", "relaxed"), seed, count)
-        frames.append(rows.assign(regions=count))
-    return pd.concat(frames)
+    """Return E7: costs of reuse with and without the network, by regions with sinks and seed."""
+    strategies: tuple[Reuse, ...] = ("separate", "always", "relaxed")
+    frames = [
+        usage_table(workload, [queries], strategies, seed, count).assign(regions=count, seed=seed)
+        for seed, count in product(seeds, regions)
+    ]
+    return record_network(pd.concat(frames))
 
 
-def lifetime_table(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
-    """Return E8: cost over time of queries with random arrivals and lifetimes.
+@records_arguments
+def lifetime_table(
+    workload: str,
+    queries: int,
+    seeds: Sequence[int] = (0, 1, 2),
+    minutes: Sequence[int] = (10, 30, 120),
+) -> pd.DataFrame:
+    """Return E8: cost over time of queries with random arrivals and lifetimes, by seed and mean.
 
-    Lifetimes are known to the planner, or unknown.
+    Queries arrive ``ARRIVAL_SECONDS`` apart in the mean and live for ``minutes``. Lifetimes are
+    known to the planner, or unknown. The cost is until the last query has left.
     """
-    rows = []
-    for is_known in (True, False):
-        scenario, rng = make_scenario(workload, queries, seed), random.Random(seed)
-        service, now, ends, costs = scenario.make_service("relaxed"), 0.0, dict[str, float](), []
-        for query in scenario.queries:
-            now += rng.expovariate(1 / 60)
-            for name in sorted((n for n, e in ends.items() if e <= now), key=lambda n: ends[n]):
-                service.withdraw_query(name)
-                costs.append((ends.pop(name), current_cost(service)))
-            ends[query.name] = now + rng.expovariate(1 / 1800)
+    rows = [
+        {
+            "seed": seed,
+            "minutes": mean,
+            "lifetimes": "known" if is_known else "unknown",
+            "cost_modelled": _compute_lifetime_cost(workload, queries, seed, mean, is_known),
+        }
+        for seed, mean, is_known in product(seeds, minutes, (True, False))
+    ]
+    return record_values(record_network(pd.DataFrame(rows)), arrival_seconds=ARRIVAL_SECONDS)
+
+
+ARRIVAL_SECONDS = 60
+"""How far apart queries with lifetimes arrive in the mean."""
+
+
+def _compute_lifetime_cost(
+    workload: str, queries: int, seed: int, minutes: int, is_known: bool
+) -> float:
+    scenario, rng = make_scenario(workload, queries, seed), random.Random(seed)
+    service, now, ends, costs = scenario.make_service("relaxed"), 0.0, dict[str, float](), []
+    for query in (*scenario.queries, None):
+        now = now + rng.expovariate(1 / ARRIVAL_SECONDS) if query else max(ends.values())
+        for name in sorted((n for n, e in ends.items() if e <= now), key=lambda n: ends[n]):
+            service.withdraw_query(name)
+            costs.append((ends.pop(name), current_cost(service)))
+        if query:
+            ends[query.name] = now + rng.expovariate(1 / (60 * minutes))
             until = int(ends[query.name] * 1e6) if is_known else None
             service.submit_query(replace(query, ends_at=until), int(now * 1e6))
             costs.append((now, current_cost(service)))
-        rows.append(
-            {
-                "lifetimes": "known" if is_known else "unknown",
-                "cost_modelled": integrate_cost(costs, now),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def planner_comparison(
-    queries: int = 40, streams: Sequence[int] = (2, 3, 4, 5), most: Sequence[int] = (8, 16, 32)
-) -> pd.DataFrame:
-    """Return E9: cost of one query's plan by other planners, relative to the exact planner's.
-
-    They are Top-Down and Bottom-Up over clusters of so many nodes, and simpler ones. ``looked`` is
-    the fraction of all plans that was considered.
-    """
-    net, rows = make_network(), []
-    for count in streams:
-        rng = random.Random(count)
-        rates = Rates(
-            {f"s{i}": StreamRate(rng.uniform(1, 50), {"k": 8.0, "x": 8.0}) for i in range(10)},
-            default_selectivity=1e-3,
-        )
-        model = CostModel(net, rates, work_weight=0.0)
-        names = [n.name for n in net.nodes]
-        at = {f"s{i}": rng.choice(names) for i in range(10)}
-        for n in range(queries):
-            query = DeployedQuery(f"q{n}", random_chain_query(rng, count, count), rng.choice(names))
-            rows += list(_compare_planners(model, Deployment(at), query, most))
-    table = pd.DataFrame(rows)
-    return table.groupby(["streams", "planner"], as_index=False)[
-        ["ratio_modelled", "looked"]
-    ].mean()
-
-
-def _compare_planners(
-    model: CostModel, deployment: Deployment, query: DeployedQuery, most: Sequence[int]
-) -> Iterator[dict[str, Any]]:
-    wanted, sink = query.definition, model.network.find_node_index(query.sink)
-    leaves = stream_leaves(model, deployment, wanted)
-    best = tree_cost(model, deployment, query, plan_exactly(model, wanted, leaves, sink))
-    every = count_plans(len(leaves), len(model.network.nodes))
-    simple = {"plan, then deploy": plan_then_deploy, "all to the sink": plan_all_at_sink}
-    plans = {
-        name: (plan(model, wanted, leaves, sink), float("nan")) for name, plan in simple.items()
-    }
-    for size in most:
-        for name in ("top_down", "bottom_up"):
-            planner = HierarchicalPlanner(model, size)
-            tree = getattr(planner, f"plan_{name}")(wanted, leaves, sink)
-            plans[f"{name.replace('_', '-')}, {size}"] = tree, planner.looked / every
-    for name, (tree, looked) in plans.items():
-        cost = tree_cost(model, deployment, query, tree)
-        yield {
-            "streams": len(leaves),
-            "planner": name,
-            "ratio_modelled": cost / best,
-            "looked": looked,
-        }
+    return integrate_cost(costs, now)

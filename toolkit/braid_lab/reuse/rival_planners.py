@@ -1,18 +1,25 @@
-"""Other planners to compare with the exact one; none of them reuses anything."""
+"""Other planners to compare with the exact one, in experiment E9; none reuses anything."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import DeployedQuery, Deployment, NewOperator, StreamLeaf, Tree
 from braid.papers.reuse.network import ONE_SITE
 from braid.papers.reuse.plan_search import PlanLeaf, PlanTable
 from braid.papers.reuse.query_definition import Definition
+from braid.papers.reuse.result_rates import Rates, StreamRate
 
-from braid_lab.reuse.hierarchy import HierarchicalPlanner
+from braid_lab.common.recorded_settings import records_arguments
+from braid_lab.reuse.experiments import random_chain_query, record_network
+from braid_lab.reuse.hierarchy import HierarchicalPlanner, count_plans
+from braid_lab.reuse.scenario import make_network
 
 Rival = Callable[[CostModel, Definition, Sequence[PlanLeaf], int], Tree]
 """A planner: costs, the query, its streams at their nodes, the node of the sink."""
@@ -133,3 +140,57 @@ def enumerate_plans(
 
 def _are_connected(wanted: Definition, trees: Sequence[Tree]) -> bool:
     return wanted.restrict_to(t.stream for t in trees if isinstance(t, StreamLeaf)).is_connected
+
+
+@records_arguments
+def planner_comparison(
+    queries: int = 40, streams: Sequence[int] = (2, 3, 4, 5), most: Sequence[int] = (8, 16, 32)
+) -> pd.DataFrame:
+    """Return E9: cost of one query's plan by other planners, relative to the exact planner's.
+
+    They are Top-Down and Bottom-Up over clusters of ``most`` nodes, and simpler ones. Ratios are
+    means of queries; ``least_modelled`` is the least of any. ``looked`` is the fraction of all
+    plans that was considered.
+    """
+    net, rows = make_network(), []
+    for count in streams:
+        rng = random.Random(count)
+        rates = Rates(
+            {f"s{i}": StreamRate(rng.uniform(1, 50), {"k": 8.0, "x": 8.0}) for i in range(10)},
+            default_selectivity=1e-3,
+        )
+        model = CostModel(net, rates, work_weight=0.0)
+        names = [n.name for n in net.nodes]
+        at = {f"s{i}": rng.choice(names) for i in range(10)}
+        for n in range(queries):
+            query = DeployedQuery(f"q{n}", random_chain_query(rng, count, count), rng.choice(names))
+            rows += list(_compare_planners(model, Deployment(at), query, most))
+    by = pd.DataFrame(rows).groupby(["streams", "planner"], as_index=False)
+    means = by[["ratio_modelled", "looked"]].mean()
+    return record_network(means.assign(least_modelled=by["ratio_modelled"].min()["ratio_modelled"]))
+
+
+def _compare_planners(
+    model: CostModel, deployment: Deployment, asked: DeployedQuery, most: Sequence[int]
+) -> Iterator[dict[str, Any]]:
+    wanted, sink = asked.definition, model.network.find_node_index(asked.sink)
+    leaves = stream_leaves(model, deployment, wanted)
+    best = tree_cost(model, deployment, asked, plan_exactly(model, wanted, leaves, sink))
+    every = count_plans(len(leaves), len(model.network.nodes))
+    simple = {"plan then deploy": plan_then_deploy, "all to the sink": plan_all_at_sink}
+    plans = {
+        name: (plan(model, wanted, leaves, sink), float("nan")) for name, plan in simple.items()
+    }
+    for size in most:
+        for name in ("top_down", "bottom_up"):
+            planner = HierarchicalPlanner(model, size)
+            tree = getattr(planner, f"plan_{name}")(wanted, leaves, sink)
+            plans[f"{name.replace('_', '-')} of {size}"] = tree, planner.looked / every
+    for name, (tree, looked) in plans.items():
+        cost = tree_cost(model, deployment, asked, tree)
+        yield {
+            "streams": len(leaves),
+            "planner": name,
+            "ratio_modelled": cost / best,
+            "looked": looked,
+        }

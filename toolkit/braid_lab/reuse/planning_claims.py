@@ -1,0 +1,131 @@
+"""The claims of Seshadri 2008 about planners, and about the seconds that they take.
+
+Seconds are measured, costs modelled.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from braid_lab.common.claims import (
+    ClaimRegistry,
+    Finding,
+    format_values,
+    judge,
+    judge_reading,
+)
+
+NETWORK = "{nodes} nodes in {network_regions} regions"
+CLAIMS = ClaimRegistry(
+    "Seshadri 2008",
+    {
+        "beyond the paper": "the exact planner, and {planner}, on the working ones of "
+        f"{NETWORK}; {{queries}} queries of ours for each number of streams: {{streams}}"
+    },
+)
+
+
+OFTEN = 5
+"""How many times as long planning anew takes at least where its overhead is inordinately large."""
+
+
+@CLAIMS.claim(
+    "1",
+    "Planning all queries anew at each arrival has inordinately large overheads",
+    setting=f"the planner, policy relaxed, on {NETWORK}; up to {{queries:most}} queries of the "
+    "{workload} workload of ours, at each arrival planned anew in the order of arrival (measured)",
+)
+def replanning_claim(anew: pd.DataFrame) -> Finding:
+    """Section 1: planning all queries again at each arrival is inordinately expensive."""
+    seconds, cost = (
+        anew.pivot(index="queries", columns="planned", values=column)
+        for column in ("seconds_measured", "cost_modelled")
+    )
+    times = seconds["all anew"] / seconds["one by one"]
+    saved = 1 - (cost["all anew"] / cost["one by one"]).iloc[-1]
+    result = f"times the time, by queries: {format_values(times)} (measured)"
+    reading = (
+        f"{times.iloc[-1]:.1f} times as long at {times.index[-1]} queries, {times.iloc[0]:.1f} "
+        f"times at {times.index[0]}, so it grows with their number; the cheapest of three "
+        f"orders saves {saved:.1%} of the cost. Inordinate is read as {OFTEN} times"
+    )
+    holds = times.iloc[-1] > OFTEN and times.is_monotonic_increasing
+    return judge_reading(result, holds, reading)
+
+
+@CLAIMS.claim(
+    "5",
+    "The increase in time to deployment is negligible",
+    setting="the planner of a hub on Fig. 1's network; a day of {flights} flights in {batches} "
+    "batches, with policies {reuse} and {query:count} submissions of its queries (measured)",
+)
+def deployment_time_claim(
+    deployments: pd.DataFrame, surface: pd.DataFrame | None = None
+) -> Finding:
+    """Section 5: time to deployment hardly rises (E4), compared with that without reuse."""
+    took = deployments["planning_measured"] + deployments["deploying_measured"]
+    seconds = deployments.assign(seconds=took).pivot(
+        index="query", columns="reuse", values="seconds"
+    )
+    alone, shared = seconds["separate"], seconds["relaxed"]
+    batch = (took / deployments["batches_measured"]).median()
+    more = (shared - alone).median()
+    planning = "" if surface is None else _describe_planning(surface)
+    result = (
+        f"seconds in the median {shared.median():.3f} with reuse, {alone.median():.3f} without; "
+        f"the same query {more:+.3f} in the median, a batch takes {batch:.3f} (measured){planning}"
+    )
+    reading = "less than a batch, between two of them: the median increase of the same query"
+    return judge_reading(result, more < batch, reading)
+
+
+def _describe_planning(surface: pd.DataFrame) -> str:
+    most = surface[surface["queries"] == surface["queries"].max()]
+    more = 1e3 * most["more_planning_measured"]
+    return (
+        f"; planning a query of {most['queries'].max()} on the large network takes "
+        f"{more.min():.1f} to {more.max():.1f} ms longer (measured)"
+    )
+
+
+MOST = 8
+"""Maximum number of nodes of a cluster in the hierarchy that Top-Down is judged with (E9)."""
+TOP_DOWN = f"top-down of {MOST}"
+
+
+@CLAIMS.claim(
+    "beyond the paper", "No planner finds a cheaper plan than the exact one", is_required=True
+)
+def exact_planner_claim(planners: pd.DataFrame) -> Finding:
+    """The exact planner is exact."""
+    least = planners["least_modelled"].min()
+    result = f"the least cost of any plan over the exact planner's: {least:.3g} (modelled)"
+    return judge(result, least > 1 - 1e-6, "without anything to reuse")
+
+
+@CLAIMS.claim(
+    "beyond the paper", "Top-Down over a hierarchy of clusters comes within a tenth of the best"
+)
+def top_down_cost_claim(planners: pd.DataFrame) -> Finding:
+    """Planning over a hierarchy of clusters, as the authors do elsewhere."""
+    ratio = planners.groupby("planner")["ratio_modelled"].mean()
+    worst = planners[planners["planner"] == TOP_DOWN]["ratio_modelled"].max()
+    others = ratio.drop([n for n in ratio.index if n.startswith("top-down")])
+    result = f"{ratio[TOP_DOWN]:.3g} of its cost; others {format_values(others)} (modelled)"
+    reading = (
+        f"in the mean of queries, with clusters of {MOST} nodes; {worst:.3g} for its worst number "
+        "of streams. Top-Down and the tenth are of the authors' other work, what it does here ours"
+    )
+    return judge_reading(result, ratio[TOP_DOWN] <= 1.1, reading)
+
+
+@CLAIMS.claim("beyond the paper", "Top-Down looks at less than a hundredth of all plans")
+def top_down_search_claim(planners: pd.DataFrame) -> Finding:
+    """Planning over a hierarchy examines few plans."""
+    looked = planners[planners["planner"] == TOP_DOWN].set_index("streams")["looked"]
+    result = f"part that is looked at, by streams: {format_values(looked)} (modelled)"
+    reading = (
+        f"with clusters of {MOST} nodes, of three streams and more; of two there is only where to "
+        f"join them, and it looks at {looked.max():.2g} of these places"
+    )
+    return judge_reading(result, (looked[looked.index > 2] < 0.01).all(), reading)
