@@ -44,8 +44,7 @@ RUN = re.compile(r"\d+ (s|batches|queries|types)\b|runs of|computed")
 """How long a run is, or how much it has."""
 RIVALS = re.compile(
     r"\.(competitors|greedy_cover|plan_top_down|build_hierarchy"
-    r"|overhead_range|state_slice_cost|wang_cost_parameters|mean_latency_seconds"
-    r"|make_query_bitmap)$"
+    r"|wang_cost_parameters|mean_latency_seconds)$"
 )
 """Targets outside ``braid`` that are a policy, a rival, a price or an equation of the paper."""
 IMPORTED = {

@@ -12,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from braid.hub.query_parser import parse_stream_query
+from braid.papers.reuse.cost import CostModel
+from braid.papers.reuse.deployment import DeployedQuery, Deployment, ReusedOperator, add_query
+from braid.papers.reuse.planner import Planner, PlanningService
 from braid.papers.reuse.query_definition import Compensation, Definition, can_serve, may_reuse
 from braid.papers.reuse.relaxation import (
     format_slide,
@@ -22,13 +25,17 @@ from braid.papers.reuse.relaxation import (
     relax_windows,
 )
 from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice
+from braid.papers.reuse.selections import EVERYTHING
 
 from braid_lab.common.tuple_models import Rows, Trace, TraceStep
 from braid_lab.reuse.lattice_trace import trace_search
-from braid_lab.reuse.paper_example import Q2
+from braid_lab.reuse.paper_example import Q2, figure_1_example
 from braid_lab.reuse.scenario import workload_schemas
 from braid_lab.workloads.query_texts import airline_workload
 
+HEADING = ("part", "definition of the operator")
+CASCADED = ("what it reads", "selection", "columns", "RANGE")
+LIFETIMES = ("the first query is withdrawn", "the last of both queries is withdrawn")
 BOTH = ("the operator of the first query", "the second query")
 RELAXING = (
     ("section 3.1, step 1: selections", relax_selections, "selections"),
@@ -48,9 +55,10 @@ def _list_steps(first: Definition, second: Definition) -> Iterator[TraceStep]:
     if not may_reuse(first, second):
         return
     yield from _search_lattice(first, second)
+    defined: Rows = (HEADING, *_describe_definition(first))
     if can_serve(first, second):
         text = "The operator stays as it is: whatever the second query asks for is in its results."
-        yield _make_step("section 3: contained", text, BOTH, (("relaxation", "none"),))
+        yield _make_step("section 3: contained", text, BOTH, defined, defined)
     else:
         yield from _relax_operator(first, second)
     relaxation = relax_operator(first, second)
@@ -60,9 +68,7 @@ def _list_steps(first: Definition, second: Definition) -> Iterator[TraceStep]:
         yield _compensate(name, operator, compensation)
 
 
-def _make_step(
-    line: str, text: str, places: Iterable[str], table: Rows, before: Rows = ()
-) -> TraceStep:
+def _make_step(line: str, text: str, places: Iterable[str], table: Rows, before: Rows) -> TraceStep:
     return TraceStep(
         text,
         "the second query",
@@ -90,7 +96,8 @@ def _compare_base_conditions(first: Definition, second: Definition) -> TraceStep
         else "A base condition fails: streams, join conditions and groups are never relaxed. The "
         "second query gets an operator of its own."
     )
-    return _make_step("section 3: base conditions", text, BOTH, tuple(rows))
+    before = tuple(row[:2] for row in rows)
+    return _make_step("section 3: base conditions", text, BOTH, tuple(rows), before)
 
 
 def _format_groups(d: Definition) -> str:
@@ -99,15 +106,16 @@ def _format_groups(d: Definition) -> str:
 
 def _search_lattice(first: Definition, second: Definition) -> Iterator[TraceStep]:
     """Yield a step for each key that a search for the second query visits."""
-    entry = LatticeEntry(1, first, (first,))
+    definitions = (first, *map(parse_airline_query, OTHERS))
+    entries = [LatticeEntry(k, d, (d,)) for k, d in enumerate(definitions, 1)]
     rows: Rows = (("level", "key", "left aside"),)
-    for visit in trace_search(ReuseLattice([entry]), second):
+    for visit in trace_search(ReuseLattice(entries), second):
         before, rows = rows, (*rows, (visit.level, visit.key, visit.prune_reason))
         text = (
             f"The search enters this key of {visit.level}."
             if not visit.prune_reason
-            else f"The search stops here: {visit.prune_reason}. No operator below this key serves "
-            "the second query as it is."
+            else f"The search leaves this key aside: {visit.prune_reason}. No operator below it "
+            "serves the second query as it is."
         )
         line = f"section 4: the lattice, level {visit.level}"
         yield _make_step(line, text, (visit.level,), rows, before)
@@ -118,25 +126,64 @@ def _relax_operator(first: Definition, second: Definition) -> Iterator[TraceStep
     relaxed = first
     for line, step, part in RELAXING:
         before, relaxed = relaxed, step(relaxed, (first, second))
-        changed = _describe_definition(before) != _describe_definition(relaxed)
+        old, new = (tuple(_describe_definition(d)) for d in (before, relaxed))
         text = (
             f"The {part} become wide enough for both queries."
-            if changed
+            if old != new
             else f"The {part} need no change."
         )
+        yield _make_step(line, text, (part,), (HEADING, *new), (HEADING, *old))
         if part == "columns":
-            yield _make_step(line, text, (part,), *_compare(before, relaxed))
-            line, text = "section 3.1, step 3: lifetimes", "The operator lives as long as either."
-            table: Rows = (("lifetime", "of the query that is withdrawn last"),)
-            yield _make_step(line, text, ("lifetimes",), table)
-        else:
-            yield _make_step(line, text, (part,), *_compare(before, relaxed))
+            yield _relax_lifetime()
+    yield _cascade(first, second)
+
+
+def _relax_lifetime() -> TraceStep:
+    rows = [(HEADING, ("lifetime", f"until {ends}")) for ends in LIFETIMES]
+    text = "The operator lives as long as either query."
+    return _make_step("section 3.1, step 3: lifetimes", text, ("lifetimes",), rows[1], rows[0])
+
+
+def _cascade(first: Definition, second: Definition) -> TraceStep:
+    """Return step 5: how the operators and streams that the operator reads change with it."""
+    old, new = _deploy_pair(first, second)
+    before, after = (tuple(_describe_inputs(deployment)) for deployment in (old, new))
+    changed = [row[0] for row, earlier in zip(after, before, strict=True) if row != earlier]
     text = (
-        "The operator reads streams only, so nothing cascades. If it read another operator, that "
-        "one would be asked for the wider definition of its part in the same way."
+        f"The relaxation cascades to {', '.join(changed)}: what was selected and projected there "
+        "is now made wide enough for both queries."
+        if changed
+        else "Nothing cascades: all that the second query needs arrives already."
     )
-    rows = (("reads", *relaxed.streams),)
-    yield _make_step("section 3.1, step 5: cascading", text, relaxed.streams, rows)
+    places = [row[0] for row in after]
+    rows = [(CASCADED, *of) for of in (after, before)]
+    return _make_step("section 3.1, step 5: cascading", text, places, *rows)
+
+
+def _deploy_pair(first: Definition, second: Definition) -> tuple[Deployment, Deployment]:
+    """Return the first query deployed on figure 1's network, and with the second reusing it."""
+    network, rates, at = figure_1_example()
+    service = PlanningService(Planner(CostModel(network, rates)), Deployment(at))
+    service.submit_query(DeployedQuery("first", first, "SINK3"))
+    old = service.deployment
+    top = old.operators[old.queries["first"].operator]
+    query = DeployedQuery("second", second, "SINK4")
+    return old, add_query(old, query, ReusedOperator(top.id, top.node))
+
+
+def _describe_inputs(deployment: Deployment) -> Iterator[tuple[str, str, str, str]]:
+    """Yield what the operator of the first query reads: selection, columns and RANGE."""
+    top = deployment.operators[deployment.queries["first"].operator]
+    for operator in deployment.operators.values():
+        if operator.id != top.id:
+            yield (f"the join at {operator.node}", *_summarize(operator.definition))
+    for stream in top.definition.streams:
+        yield (f"{stream} at its source", *_summarize(top.definition.restrict_to([stream])))
+
+
+def _summarize(d: Definition) -> tuple[str, str, str]:
+    where = " AND ".join(w.to_sql for w in d.selections if w != EVERYTHING) or "every tuple"
+    return where, _list_columns(d.streams, d.columns), ", ".join(map(format_window, d.windows))
 
 
 def _describe_definition(d: Definition) -> list[tuple[str, str]]:
@@ -153,15 +200,9 @@ def _describe_definition(d: Definition) -> list[tuple[str, str]]:
     return [*rows, ("SLIDE", format_slide(d.slides))]
 
 
-def _compare(before: Definition, after: Definition) -> tuple[Rows, Rows]:
-    """Return a table of a definition before and after a step, and the rows before it."""
-    old, new = _describe_definition(before), _describe_definition(after)
-    rows = [(what, a, b if a != b else "=") for (what, a), (_, b) in zip(old, new, strict=True)]
-    return (("", "before", "after"), *rows), tuple(old)
-
-
 def _compensate(name: str, operator: Definition, compensation: Compensation) -> TraceStep:
     """Return the step of one query's compensation."""
+    given = (HEADING, *_describe_definition(operator))
     rows: list[tuple[str, str]] = [("operation", "on the operator's results")]
     for s, where, window in zip(
         operator.streams, compensation.where, compensation.windows, strict=True
@@ -178,7 +219,7 @@ def _compensate(name: str, operator: Definition, compensation: Compensation) -> 
     if len(rows) == 2:
         text = f"The {name} query's answers are the results, with its own columns."
     line = f"section 3.1: compensation for the {name} query"
-    return _make_step(line, text, (f"the {name} query",), tuple(rows))
+    return _make_step(line, text, (f"the {name} query",), tuple(rows), given)
 
 
 def _list_columns(streams: Sequence[str], columns: Sequence[frozenset[str]]) -> str:
@@ -192,9 +233,15 @@ def explain_typed(first: str, second: str) -> Trace:
 
     Raises QueryError, a ValueError, for a text that is no query over these streams.
     """
-    schemas = workload_schemas(airline_workload())
-    definitions = (parse_stream_query(text, schemas, "ts").definition for text in (first, second))
-    return explain_pair(*definitions)
+    return explain_pair(*map(parse_airline_query, (first, second)))
+
+
+def parse_airline_query(sql: str) -> Definition:
+    """Return a query over the streams of an airline.
+
+    Raises QueryError, a ValueError, for a text that is none.
+    """
+    return parse_stream_query(sql, workload_schemas(airline_workload()), "ts").definition
 
 
 def pair_example() -> Trace:
@@ -206,3 +253,14 @@ PART_OF_Q1 = """SELECT f.num, f.gate, f.dest, c.status
 FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, checkins [RANGE 1 MIN] c
 WHERE f.num = c.flight AND f.terminal = 'TERMINAL A' AND f.carrier_code = 'DL'"""
 """What the operator at N1 computes for Q1."""
+
+OTHERS = (
+    "SELECT f.num, b.area FROM flights [RANGE 5 MIN] f, baggage [RANGE 2 MIN] b "
+    "WHERE f.num = b.flight",
+    "SELECT f.num, f.gate, f.carrier_code, c.status, c.vacant_seats "
+    "FROM flights [RANGE 5 MIN] f, checkins [RANGE 5 MIN] c "
+    "WHERE f.num = c.flight AND f.terminal = 'TERMINAL B'",
+    "SELECT f.num, f.carrier_code, c.status, c.vacant_seats "
+    "FROM flights [RANGE 2 MIN] f, checkins [RANGE 2 MIN] c WHERE f.num = c.flight",
+)
+"""Queries of others, whose operators are in the lattice too."""

@@ -50,6 +50,8 @@ class StepFrame(TypedDict):
     - ``text``: description of the step.
     - ``results``: the results so far.
     - ``table``: rows of a table; the first is its header.
+    - ``before``: the rows that were in the table before the step; without any, nothing is compared.
+    - ``places``: the parts of the example; those that the step reads or changes are new.
     """
 
     title: str
@@ -60,6 +62,8 @@ class StepFrame(TypedDict):
     moves: list[StepMove]
     results: list[StepChip]
     table: list[list[str]]
+    before: list[list[str]]
+    places: list[StepChip]
 
 
 def step_frames(trace: Trace, letter: str = "V") -> list[StepFrame]:
@@ -112,6 +116,11 @@ def _make_frame(
         ],
         "results": results,
         "table": [list(map(str, row)) for row in step.table],
+        "before": [list(map(str, row)) for row in step.before],
+        "places": [
+            {"text": text, "stream": None, "is_new": text in step.places}
+            for text in dict.fromkeys(text for s in trace.steps for text in s.places)
+        ],
     }
 
 

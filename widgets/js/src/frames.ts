@@ -653,7 +653,9 @@ export interface StepMove {
 
 /**
  * One step of an example. - `text`: description of the step. - `results`: the results so far. -
- * `table`: rows of a table; the first is its header.
+ * `table`: rows of a table; the first is its header. - `before`: the rows that were in the table
+ * before the step; without any, nothing is compared. - `places`: the parts of the example; those
+ * that the step reads or changes are new.
  */
 export interface StepFrame {
   title: string;
@@ -664,4 +666,6 @@ export interface StepFrame {
   moves: StepMove[];
   results: StepChip[];
   table: string[][];
+  before: string[][];
+  places: StepChip[];
 }

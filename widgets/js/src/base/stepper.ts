@@ -43,13 +43,43 @@ function drawMoves(parent: Element, moves: StepMove[], palette: Palette, glide: 
   }
 }
 
-function drawTable(parent: Element, rows: string[][]): void {
+const sameRow = (a: string[], b: string[]): boolean =>
+  a.length === b.length && a.every((cell, k) => cell === b[k]);
+
+/** A row of a table, and whether the step has put it there or removed it. */
+export interface ComparedRow {
+  cells: string[];
+  change: "" | "new" | "gone";
+}
+
+/** The rows of a table after a step; a row of before that is gone stands above its successor. */
+export function compareRows(rows: string[][], before: string[][]): ComparedRow[] {
+  const isIn = (row: string[], all: string[][]) => all.some((other) => sameRow(row, other));
+  const gone = before.length ? before.slice(1).filter((row) => !isIn(row, rows)) : [];
+  const compared: ComparedRow[] = rows.flatMap((cells, k): ComparedRow[] => {
+    const isNew = k > 0 && before.length > 0 && !isIn(cells, before);
+    const at = isNew ? gone.findIndex((row) => row[0] === cells[0]) : -1;
+    const old = at < 0 ? [] : gone.splice(at, 1);
+    return [
+      ...old.map((row): ComparedRow => ({ cells: row, change: "gone" })),
+      { cells, change: isNew ? "new" : "" },
+    ];
+  });
+  return [...compared, ...gone.map((row): ComparedRow => ({ cells: row, change: "gone" }))];
+}
+
+function drawTable(parent: Element, rows: string[][], before: string[][]): void {
   const box = add(parent, "div");
   if (!rows.length) return;
   const table = add(box, "table", "braid-table");
-  rows.forEach((cells, k) => {
+  compareRows(rows, before).forEach(({ cells, change }, k) => {
     const row = add(table, "tr");
-    for (const cell of cells) add(row, k ? "td" : "th", "", cell);
+    for (const cell of cells) {
+      const node = add(row, k ? "td" : "th");
+      if (change === "gone") add(node, "s", "", cell);
+      else if (change === "new") add(node, "b", "", cell);
+      else node.textContent = cell;
+    }
   });
 }
 
@@ -57,6 +87,7 @@ export function draw(box: HTMLElement, frame: StepFrame, palette: Palette, glide
   box.replaceChildren();
   header(box, frame);
   add(box, "div", "braid-say", frame.text).setAttribute("aria-live", "polite");
+  if (frame.places.length) drawRow(box, "", frame.places, palette);
   const cells = add(box, "div", "braid-cells");
   for (const node of frame.nodes) drawNode(cells, node, frame.streams, palette);
   const facts = add(box, "div", "braid-facts");
@@ -66,5 +97,5 @@ export function draw(box: HTMLElement, frame: StepFrame, palette: Palette, glide
     add(made, "div", "braid-note", `results so far: ${frame.results.length}`);
     drawRow(made, "", frame.results, palette);
   }
-  drawTable(facts, frame.table);
+  drawTable(facts, frame.table, frame.before);
 }
