@@ -5,17 +5,19 @@ from __future__ import annotations
 import random
 from collections import Counter
 from itertools import combinations, product
+from pathlib import Path
 
 import pytest
 from braid.core.query import Query
+from braid.core.reserved_columns import QUERIES
 from braid.core.run_events import BatchCommitted
 from braid.papers.psp.ring import Ring
-from braid.papers.slices.chain import Chain
+from braid.papers.slices.chain import Chain, Mode
 from braid.papers.slices.chain_optimizer import ChainStatistics, cpu_chain
 from braid.simulation.simulator import simulate
-from braid_lab.common.tuple_models import Tuple
 from braid_lab.psp.cost import Workload, optimal_length
-from braid_lab.slices.reference import ReferenceChain
+from pyarrow.parquet import read_table
+from unit.test_sharing import Shared
 
 pytestmark = pytest.mark.unit
 Pair = tuple[int, int]
@@ -39,27 +41,101 @@ def chain_of_slices(ends: list[int], tuples: list[tuple[int, str]]) -> list[Coun
     return found
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_theorem_2_a_chain_gives_each_query_its_own_join(seed: int) -> None:
-    """The first slices together are the join with the window at which they end."""
+@pytest.mark.parametrize(("seed", "mode"), [(0, "memory"), (1, "memory"), (0, "cpu")])
+def test_theorem_2_the_policy_s_chain_gives_each_query_its_first_slices(
+    seed: int, mode: Mode, tmp_path: Path
+) -> None:
+    """Chain, on the engine, with one tuple a second: the join with the window where they end."""
     draw = random.Random(seed)
     ends = sorted(draw.sample(range(2, 30), 3))
     tuples = [(t, draw.choice("ab")) for t in range(60)]
     found = chain_of_slices(ends, tuples)
-    for k, window in enumerate(ends):
-        joined = Counter(
+    run = Shared(str(tmp_path / "run"), 2, Chain(mode), ask([(w, w) for w in ends]))
+    for n in range(0, 60, 3):
+        run.batch([("ab".index(side), 0, 0, 1) for _, side in tuples[n : n + 3]])
+    for k, asked in enumerate(run.first):
+        joined = {
             (t, u) if side == "a" else (u, t)
             for (t, side), (u, other) in product(tuples, tuples)
-            if side != other and 0 < t - u < window
+            if side != other and 0 < t - u < ends[k]
+        }
+        assert list_results(run, asked) == sum(found[: k + 1], Counter()) == Counter(joined)
+
+
+def ask(
+    windows: list[tuple[int, ...]], where: list[tuple[str | None, ...]] | None = None
+) -> tuple[Query, ...]:
+    """Return queries with these windows and selections by stream."""
+    none = [(None,) * len(windows[0])] * len(windows)
+    return tuple(
+        Query(f"q{n}", spans, texts, n, (None,) * len(spans))
+        for n, (spans, texts) in enumerate(zip(windows, where or none, strict=True))
+    )
+
+
+def list_results(run: Shared, asked: Query) -> Counter[tuple[int, ...]]:
+    """Return a query's results as the numbers of their tuples, by arrival from 0."""
+    found: Counter[tuple[int, ...]] = Counter()
+    for file in run.engine.store.results.result_files(0, None):
+        for row in read_table(file).to_pylist():
+            if row[QUERIES] >> asked.bitmap_position & 1:
+                found[tuple(row[a]["id"] for a in "abc"[: run.streams])] += 1
+    return found
+
+
+PASSES = {None: range(10), "v < 3": range(3), "v >= 5": range(5, 10)}
+"""By selection, the values that pass."""
+
+
+def joins_of_the_text(
+    windows: tuple[int, ...], where: tuple[str | None, ...], tuples: list[tuple[int, int, int, int]]
+) -> Counter[tuple[int, ...]]:
+    """Return the m-way join of section 12.1: T - T_i < W_i, keys are equal, all are selected."""
+    by_stream = [
+        [t for t in tuples if t[0] == s and t[2] in PASSES[text]] for s, text in enumerate(where)
+    ]
+    return Counter(
+        tuple(tuples.index(t) for t in group)
+        for group in product(*by_stream)
+        if len({key for _, key, _, _ in group}) == 1
+        and all(max(u[3] for u in group) - t[3] < w for t, w in zip(group, windows, strict=True))
+    )
+
+
+@pytest.mark.parametrize("hosts", [1, 3])
+def test_theorems_11_and_12_of_a_shared_ring_of_joins_of_three_streams(
+    hosts: int, tmp_path: Path
+) -> None:
+    """Pushed selections change no answer; each tuple is held once, while some query can use it.
+
+    A tuple leaves with the others of its block, up to three batches later.
+    """
+    draw = random.Random(4)
+    windows = [(6, 12, 20), (20, 6, 12), (12, 20, 6)]
+    where: list[tuple[str | None, ...]] = [
+        ("v < 3", None, None), (None, "v >= 5", None), ("v >= 5", "v < 3", None),
+    ]  # fmt: skip
+    tuples = [(draw.randrange(3), draw.randrange(2), draw.randrange(10), t) for t in range(1, 73)]
+    run = Shared(str(tmp_path / "run"), 3, Chain("memory", hosts=hosts), ask(windows, where))
+    for n in range(0, 72, 3):
+        run.batch([(s, key, value, 1) for s, key, value, _ in tuples[n : n + 3]])
+        came, now = tuples[: n + 3], n + 3
+        lives = [
+            max(w[s] for w, texts in zip(windows, where, strict=True) if v in PASSES[texts[s]])
+            if any(v in PASSES[texts[s]] for texts in where)
+            else 0
+            for s, _, v, _ in came
+        ]
+        least, most = (
+            sum(
+                bool(life) and now - t[3] < life + more for t, life in zip(came, lives, strict=True)
+            )
+            for more in (0, 9)
         )
-        assert sum(found[: k + 1], Counter()) == joined
-    chain = ReferenceChain(ends)
-    for t, side in tuples:
-        chain.process_tuple(Tuple(t, "ab".index(side), t))
-        chain.run_until_empty()
-    for k, results in enumerate(chain.results_by_query):
-        told = Counter(tuple(one.time for one in group) for group in results)
-        assert told == sum(found[: k + 1], Counter())
+        assert least <= sum(block.rows for block in run.engine.state.blocks.values()) <= most
+    for asked in run.first:
+        joined = joins_of_the_text(asked.windows, asked.selections, tuples)
+        assert list_results(run, asked) == joined and joined
 
 
 def test_theorem_3_the_policy_s_chain_stores_each_tuple_once() -> None:
