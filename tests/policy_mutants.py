@@ -3,6 +3,9 @@
     make mutants                                # all policies
     make mutants ARGS="theta --each 40"         # one folder, 40 mutants of each file
 
+It fails if of a folder fewer than ``--least`` of the mutants tried are killed. Numbers that a module
+names are mutated here, as mutmut changes functions only; all of them are tried.
+
 mutmut makes the mutants. From those of each file, a seeded sample is tried. The tests of a paper are
 collected once, and run once to see how long each takes; then a process is forked for each mutant,
 gets its code, and runs the tests, the quickest first, up to the first that fails. Texts of errors
@@ -23,9 +26,10 @@ import random
 import re
 import resource
 import signal
+import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import zip_longest
@@ -59,6 +63,8 @@ TESTS = {
     ),
     "hotkeys": ("hot_keys", "recomputed_hotkeys", "value_work"),
     "hypercube": ("hypercube", "recomputed_hypercube", "shares"),
+    "common": ("coordinated", "aligned", "growth", "recomputed_diffusion", "lessons", "hot_keys"),
+    "baselines": ("placements", "simulate", "recomputed_hotkeys"),
 }
 """By folder of ``braid.papers``, the test files of the paper, without "test_"."""
 SLOW = {
@@ -132,6 +138,51 @@ class Mutant:
         original.__kwdefaults__ = made.__kwdefaults__
 
 
+@dataclass(frozen=True)
+class ConstantMutant:
+    """A number that a module names, with another value.
+
+    - ``module``: the module's dotted name.
+    - ``name``: the name of the number.
+    - ``value``: the other value.
+    """
+
+    module: str
+    name: str
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}={self.value:g}"
+
+    def put_in_place(self) -> None:
+        """Change the number in its module, and in all modules of Braid that import it."""
+        original = vars(import_module(self.module))[self.name]
+        for name, module in [*sys.modules.items()]:
+            if name.startswith("braid.") and vars(module).get(self.name) is original:
+                setattr(module, self.name, self.value)
+
+
+def list_constants(folder: str) -> list[ConstantMutant]:
+    """Return a mutant of each number that a module of a folder names: one more, or twice it."""
+    found = []
+    for path in list_files(folder):
+        module = f"braid.papers.{folder}.{path.stem}"
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                name = node.targets[0].id
+                value = vars(import_module(module))[name]
+                if type(value) in (int, float):
+                    is_small = isinstance(value, int) and abs(value) < 100
+                    found.append(ConstantMutant(module, name, value + 1 if is_small else 2 * value))
+    return found
+
+
+def list_files(folder: str) -> list[Path]:
+    """Return the files of a folder that are mutated."""
+    files = sorted((ROOT / "toolkit" / "braid" / "papers" / folder).glob("*.py"))
+    return [path for path in files if path.name not in SKIPPED]
+
+
 def list_mutants(folder: str) -> dict[str, list[Mutant]]:
     """Return all mutants, by file."""
     from mutmut.configuration import reset_config
@@ -141,17 +192,16 @@ def list_mutants(folder: str) -> dict[str, list[Mutant]]:
     with TemporaryDirectory() as work, contextlib.chdir(work):
         Path("pyproject.toml").write_text(CONFIG, encoding="utf-8")
         reset_config()
-        for path in sorted((ROOT / "toolkit" / "braid" / "papers" / folder).glob("*.py")):
-            if path.name not in SKIPPED:
-                module = f"braid.papers.{folder}.{path.stem}"
-                code = mutate_file_contents(path.name, path.read_text(encoding="utf-8"))
-                nodes = list_functions(code.code)
-                texts = {name: read_function(node) for name, node in nodes.items()}
-                found[path.name] = [
-                    Mutant(module, name, nodes[name])
-                    for name in code.mutant_names
-                    if has_effect(name, texts)
-                ]
+        for path in list_files(folder):
+            module = f"braid.papers.{folder}.{path.stem}"
+            code = mutate_file_contents(path.name, path.read_text(encoding="utf-8"))
+            nodes = list_functions(code.code)
+            texts = {name: read_function(node) for name, node in nodes.items()}
+            found[path.name] = [
+                Mutant(module, name, nodes[name])
+                for name in code.mutant_names
+                if has_effect(name, texts)
+            ]
     return found
 
 
@@ -183,6 +233,9 @@ def draw_sample(mutants: Mapping[str, list[Mutant]], each: int, seed: int) -> li
     return [mutant for turn in zip_longest(*drawn) for mutant in turn if mutant is not None]
 
 
+AnyMutant = Mutant | ConstantMutant
+
+
 class MutantLoop:
     """A pytest plugin that runs the collected tests once for each mutant, in forked processes.
 
@@ -191,7 +244,7 @@ class MutantLoop:
     - ``found``: by mutant, what came of it.
     """
 
-    def __init__(self, sample: Sequence[Mutant], seconds: float) -> None:
+    def __init__(self, sample: Sequence[AnyMutant], seconds: float) -> None:
         self.sample, self.seconds = sample, seconds
         self.found = dict.fromkeys(map(str, sample), "not tried")
 
@@ -227,7 +280,7 @@ class MutantLoop:
         os.waitpid(child, 0)
         return took
 
-    def _try_mutant(self, mutant: Mutant, items: Sequence[Any], limit: int) -> str:
+    def _try_mutant(self, mutant: AnyMutant, items: Sequence[Any], limit: int) -> str:
         if (child := os.fork()) == 0:
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
             try:
@@ -249,7 +302,7 @@ def fails_when_run(item: Any) -> bool:
 
 
 def run_mutants(
-    folder: str, sample: Sequence[Mutant], seconds: float, tests: str
+    folder: str, sample: Sequence[AnyMutant], seconds: float, tests: str
 ) -> dict[str, str]:
     """Try a sample for at most ``seconds``; return what came of each mutant.
 
@@ -275,8 +328,13 @@ def format_score(found: dict[str, str]) -> str:
         total += by
         lines.append(_format_row(file.removeprefix("braid.papers."), by))
     lines.append(_format_row("all", total))
-    share = total["killed"] / max(1, total.total() - total["not tried"])
-    return "\n".join([*lines, f"\n{share:.1%} are killed."])
+    return "\n".join([*lines, f"\n{count_killed(found.values()):.1%} are killed."])
+
+
+def count_killed(statuses: Iterable[str]) -> float:
+    """Return the share of the mutants tried that are killed, or with which a test never ends."""
+    tried = [status for status in statuses if status != "not tried"]
+    return sum(status != "survived" for status in tried) / max(1, len(tried))
 
 
 def _format_row(name: str, by: Counter[str]) -> str:
@@ -292,11 +350,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=900, help="for each folder, at most")
     parser.add_argument("--only", default="", help="mutants whose names have this")
     parser.add_argument("--tests", default="", help='tests by name, as in "search or cover"')
+    parser.add_argument("--least", type=float, default=0.9, help="share that must be killed")
     given = parser.parse_args()
     os.environ |= {"BRAID_QUICK": "1"}
     for folder in given.folders:
         mutants = list_mutants(folder)
-        sample = [m for m in draw_sample(mutants, given.each, given.seed) if given.only in str(m)]
+        drawn: list[AnyMutant] = [
+            *list_constants(folder),
+            *draw_sample(mutants, given.each, given.seed),
+        ]
+        sample = [mutant for mutant in drawn if given.only in str(mutant)]
         print(f"{folder}: {len(sample)} of {sum(map(len, mutants.values()))} mutants", flush=True)
         if os.fork() == 0:  # a process for each folder, in which pytest collects once
             keep_results(folder, run_mutants(folder, sample, given.seconds, given.tests))
@@ -305,6 +368,9 @@ def main() -> None:
     found = read_results()
     print(format_score(found))
     print("\n".join(sorted(name for name, status in found.items() if status != "killed")))
+    shares = {f: count_killed(s for m, s in found.items() if f".{f}." in m) for f in given.folders}
+    if weak := [f"{f} {share:.1%}" for f, share in shares.items() if share < given.least]:
+        sys.exit(f"killed are fewer than {given.least:.0%} of the mutants of: {', '.join(weak)}")
 
 
 def read_results() -> dict[str, str]:
