@@ -167,7 +167,8 @@ def grown() -> Tries:
 
 def stored() -> Tries:
     """Return a small ring that grows, in this process instead of on Spark."""
-    arrivals, ring = psp_experiments.run_from_controls("8", "3", nodes=3, resize=4, seconds=8.0)
+    launched = {"rates": "8", "windows": "3", "streams": 3, "sigma": 0.05, "nodes": 3, "resize": 4}
+    arrivals, ring = psp_experiments.run_from_controls(**launched, seconds=8.0)  # type: ignore[arg-type]
 
     def measured() -> list[Any]:
         tables, spans = arrivals.make_tables(), arrivals.window_texts()
@@ -175,7 +176,7 @@ def stored() -> Tries:
             lambda run: list(run.events()), tables, arrivals.condition, ring, spans
         )
 
-    return [lambda: closed.one_copy_on_spark_claim(measured())]
+    return [lambda: closed.one_copy_on_spark_claim(measured(), launched)]
 
 
 def unsent(work: Any) -> Any:
@@ -307,7 +308,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pairs that cost next to nothing",
-        "braid_lab.psp.experiments.wang_cost_parameters",
+        "braid_lab.psp.simulated_hosts.wang_cost_parameters",
         lambda costs: lambda k: replace(costs(k), compare_us=costs(k).compare_us / 1000),
         prices,
         ("The dominant cost of a node",),

@@ -18,12 +18,18 @@ from typing import Any
 import pandas as pd
 from braid.core.query import Query
 from braid_lab.common.claims import Claim
+from braid_lab.common.recorded_settings import record_values
 from braid_lab.shared_ring import claims as paper
+from braid_lab.shared_ring import cost as shared_ring_cost
 from braid_lab.shared_ring import experiments as shared_ring_experiments
 from braid_lab.shared_ring import reference_bitmaps
 from braid_lab.slices import live_chain
 
 from mutations import Mutation, Tries
+
+NAMES = "batches", "days", "hosts", "month", "passing", "queries", "rate", "seed", "streams"
+VALUES: dict[str, object] = dict.fromkeys((*NAMES, "windows"), "few")
+"""Values of runs on Spark, of which those in this process have none."""
 
 
 def bitmaps() -> Tries:
@@ -33,7 +39,7 @@ def bitmaps() -> Tries:
 
 def equations() -> Tries:
     """Return Eq. 21.1 and 21.2."""
-    lengths = shared_ring_experiments.length_table()
+    lengths = shared_ring_cost.length_table()
     return [lambda: paper.selection_push_down_claim(lengths), lambda: paper.length_claim(lengths)]
 
 
@@ -44,12 +50,11 @@ def deployment() -> Tries:
     selective = make_queries((12, 12), (32, 32), where=((None, None), ("v = 9", "v = 9")))
     with TemporaryDirectory() as folder:
         run = Counted(Path(folder) / "run", selective, 3, streams=2).fed(seconds(56))
-    ratios = shared_ring_experiments.compute_imbalance(
-        shared_ring_experiments.compare_balances(run.events), range(40, 56)
-    )
+    balances = shared_ring_experiments.compare_balances(run.events, VALUES)
+    steady = balances[balances["batch"].isin(range(40, 56))]
     return [
-        lambda: paper.selectivity_balance_claim(*ratios),
-        lambda: paper.balance_claim(*ratios),
+        lambda: paper.selectivity_balance_claim(steady),
+        lambda: paper.balance_claim(steady),
     ]
 
 
@@ -92,7 +97,7 @@ def answered(
         none = (None,) * run.streams
         got = {q.name: Counter(run.found(q, 0, None).tolist()) for q in queries}
         truth = {q.name: Counter(run.truth(q, 0, None, none)[0].tolist()) for q in queries}
-        return shared_ring_experiments.QueryAnswers(got, truth, "abc"), run.total("results")
+        return shared_ring_experiments.QueryAnswers(got, truth, "abc", VALUES), run.total("results")
 
 
 def answers() -> Tries:
@@ -134,7 +139,7 @@ def used() -> Tries:
             ]
             for name, more in late.items()
         }
-        return pd.DataFrame({"held": held, **needed})
+        return record_values(pd.DataFrame({"held": held, **needed}), **VALUES)
 
     return [lambda: paper.state_claim(use(), 0.0)]
 
@@ -152,7 +157,8 @@ def cost(queries: tuple[Query, ...], batches: int = 12, hosts: int = 1) -> dict[
 def apart(queries: tuple[Query, ...], batches: int = 12) -> paper.IsolatedCosts:
     """Return the cost of queries in one run, and separately."""
     each = [cost((replace(q, bitmap_position=0),), batches) for q in queries]
-    return paper.IsolatedCosts.from_costs(pd.DataFrame([cost(queries, batches), *each]))
+    costs = pd.DataFrame([cost(queries, batches), *each])
+    return paper.IsolatedCosts(record_values(costs, **VALUES))
 
 
 def intermediate() -> Tries:
@@ -182,8 +188,8 @@ def deployed() -> Tries:
 
     def claim() -> Claim:
         on_one, on_three = (cost(selective(), hosts=n) for n in (1, 3))
-        costs = paper.IsolatedCosts.from_costs(pd.DataFrame([on_one, on_one]))
-        return paper.deployment_claim(costs, on_three, 3)
+        costs = record_values(pd.DataFrame([on_one, on_one]), **VALUES)
+        return paper.deployment_claim(paper.IsolatedCosts(costs), on_three, 3)
 
     return [claim]
 
@@ -270,18 +276,16 @@ MUTATIONS = [
     ),
     Mutation(
         "selections are not pushed into the ring",
-        "braid_lab.shared_ring.experiments.shared_ring_workload",
+        "braid_lab.shared_ring.cost.shared_ring_workload",
         lambda shared: lambda load, passing: load,
         equations,
         ("Selections pushed in lower the work",),
     ),
     Mutation(
         "the last node answers as soon as the first",
-        "braid_lab.shared_ring.experiments.node_latency",
+        "braid_lab.shared_ring.cost.node_latency",
         lambda latency: (
-            lambda load, nodes, node: (
-                shared_ring_experiments.ring_cost.ring_work(load, nodes) / nodes
-            )
+            lambda load, nodes, node: shared_ring_cost.ring_cost.ring_work(load, nodes) / nodes
         ),
         equations,
         ("More nodes lower the processing part",),

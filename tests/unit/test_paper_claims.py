@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from braid.core.run_events import BatchPlanned, QueryAdded, QueryRemoved
+from braid_lab.common.recorded_settings import record_values
 from braid_lab.diffusion import claim_frames as frames
 from braid_lab.diffusion import claims as gu
 from braid_lab.diffusion import experiments as diffusion_experiments
@@ -18,7 +20,9 @@ from braid_lab.psp import claims as ring
 from braid_lab.psp import contest_claims as contests
 from braid_lab.psp import experiments as psp_experiments
 from braid_lab.psp import rival_claims as scheme_comparison
+from braid_lab.psp import scheme_comparison as psp_rivals
 from braid_lab.shared_ring import claims as shared
+from braid_lab.shared_ring import cost as shared_ring_cost
 from braid_lab.shared_ring import experiments as shared_ring_experiments
 from braid_lab.slices import chain_claims, live_chain
 from braid_lab.slices import claims as chain
@@ -60,7 +64,8 @@ def contest(**factors: float) -> contests.Contest:
                 rows.append((3, 0.05, n, name, join, 0, *figures))
     keys = ["streams", "sigma", "nodes", "scheme", "join", "seed"]
     counts = [f"{c}_modelled" for c in ("stored", "sent", "busy", "uneven", "hops")]
-    return contests.Contest(pd.DataFrame(rows, columns=[*keys, *counts]))
+    runs = pd.DataFrame(rows, columns=[*keys, *counts])
+    return contests.Contest(psp_rivals.record_schemes(runs, psp_experiments.RingSetting()))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +103,7 @@ def test_state_that_does_not_grow_breaks_the_claim_of_15_1() -> None:
     def make_states(left: list[float]) -> pd.DataFrame:
         rows = [(n, 10.0, 0, 5.0, x, 30.0) for n, x in zip((4, 8), left, strict=True)]
         names = ["nodes", "segment", "seed", "live_modelled", "left_modelled", "formula_modelled"]
-        return pd.DataFrame(rows, columns=names)
+        return psp_experiments.RingSetting().record_run(pd.DataFrame(rows, columns=names))
 
     assert (
         scheme_comparison.atr_state_growth_claim(make_states([10.0, 20.0])).holds == "under reading"
@@ -112,7 +117,8 @@ def test_more_nodes_that_process_less_at_once_break_the_claim_of_16_3() -> None:
     def many(*took: float) -> pd.DataFrame:
         rows = [(n, "N", 0.1, "small", 0.1, x) for n, x in zip((4, 8, 12), took, strict=False)]
         names = ["nodes", "tuples", "sigma", "join", "hop", "response_modelled"]
-        return pd.DataFrame(rows, columns=names)
+        frame = pd.DataFrame(rows, columns=names)
+        return psp_experiments.RingSetting().record_run(frame, seed=0, hop_ms=100.0)
 
     assert scheme_comparison.concurrency_claim(many(1.0, 1.5, 2.0)).holds == "under reading"
     assert scheme_comparison.concurrency_claim(many(1.0, 2.5, 4.0)).holds == "no", (
@@ -290,8 +296,10 @@ def test_what_the_chain_saves_and_does_not() -> None:
     assert chain_claims.two_slices_claim().holds == "no"
 
 
+FLIGHTS = {"queries": 1, "streams": 2, "days": 3, "month": "May", "batches": 2, "hosts": 4}
+"""Values that a run of the shared ring records."""
 ANSWERS = shared_ring_experiments.QueryAnswers(
-    {"q": Counter({(1, 2): 1})}, {"q": Counter({(1, 2): 1})}, ("a", "b")
+    {"q": Counter({(1, 2): 1})}, {"q": Counter({(1, 2): 1})}, ("a", "b"), FLIGHTS
 )
 
 
@@ -299,13 +307,14 @@ def test_a_result_that_is_lost_or_made_twice_breaks_theorem_11() -> None:
     assert shared.results_claim(ANSWERS).holds == "yes"
     assert shared.each_result_once_claim(ANSWERS, {"results": 1}).holds == "yes"
     for got in (Counter(), Counter({(1, 2): 2})):
-        wrong = shared_ring_experiments.QueryAnswers({"q": got}, ANSWERS.expected, ANSWERS.streams)
+        wrong = replace(ANSWERS, actual={"q": got})
         assert shared.results_claim(wrong).holds == "no"
     assert shared.each_result_once_claim(ANSWERS, {"results": 2}).holds == "no"
 
 
 def test_state_that_is_given_up_too_early_breaks_theorem_12() -> None:
     use = pd.DataFrame({"held": [5, 6], "of use": [5, 5], 1: [5, 5], 2: [6, 6]})
+    record_values(use, **FLIGHTS)
     assert "8 hours longer" in shared.state_claim(use, 4.0).reason
     assert shared.state_claim(use, 4.0).holds == "under reading"
     assert shared.state_claim(use.assign(held=4), 4.0).holds == "no"
@@ -315,14 +324,14 @@ def test_state_that_is_given_up_too_early_breaks_theorem_12() -> None:
 def test_sharing_that_saves_nothing_breaks_theorems_12_and_13() -> None:
     names = ["queries", "held_mean", "of use", "probed", "compared"]
     rows = [("all", 5.0, 4.0, 9.0, 8.0), ("a", 3.0, 3.0, 5.0, 5.0), ("b", 3.0, 3.0, 5.0, 5.0)]
-    costs = pd.DataFrame(rows, columns=names)
+    costs = record_values(pd.DataFrame(rows, columns=names), **FLIGHTS)
     made = (shared.least_state_claim, shared.fewest_probes_claim, shared.fewest_pairs_claim)
-    assert {claim(shared.IsolatedCosts.from_costs(costs)).holds for claim in made} == {"yes"}
-    assert {claim(shared.IsolatedCosts.from_costs(costs[:2])).holds for claim in made} == {"no"}
+    assert {claim(shared.IsolatedCosts(costs)).holds for claim in made} == {"yes"}
+    assert {claim(shared.IsolatedCosts(costs[:2])).holds for claim in made} == {"no"}
 
 
 def test_a_ring_whose_last_node_always_gains_breaks_eq_21_2() -> None:
-    lengths = shared_ring_experiments.length_table()
+    lengths = shared_ring_cost.length_table()
     assert (
         shared.selection_push_down_claim(lengths).holds
         == shared.length_claim(lengths).holds
@@ -330,13 +339,18 @@ def test_a_ring_whose_last_node_always_gains_breaks_eq_21_2() -> None:
     )
     falling = lengths.assign(latency_modelled=1 / lengths["nodes"])
     assert shared.length_claim(falling).holds == "no"
-    assert shared.balance_claim(2.0, 1.4).holds == "under reading"
-    assert shared.selectivity_balance_claim(2.0, 1.4).holds == "yes"
-    assert (
-        shared.balance_claim(2.0, 1.6).holds
-        == shared.selectivity_balance_claim(1.0, 1.6).holds
-        == "no"
-    )
+
+
+def test_a_fullest_host_with_much_more_than_the_mean_breaks_the_claims_of_21_3() -> None:
+    def balances(evenly: float, as_run: float) -> pd.DataFrame:
+        ages = [shared_ring_experiments.EVENLY, shared_ring_experiments.AS_RUN]
+        table = pd.DataFrame({"batch": 0, "ages": ages, "ratio": [evenly, as_run]})
+        return record_values(table, **FLIGHTS, rate=20.0, windows=(4.0, 8.0), passing=0.2, seed=0)
+
+    assert shared.balance_claim(balances(2.0, 1.4)).holds == "under reading"
+    assert shared.selectivity_balance_claim(balances(2.0, 1.4)).holds == "yes"
+    assert shared.balance_claim(balances(2.0, 1.6)).holds == "no"
+    assert shared.selectivity_balance_claim(balances(1.0, 1.6)).holds == "no"
 
 
 def test_the_batches_in_which_a_query_was_served() -> None:

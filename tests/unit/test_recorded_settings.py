@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from braid_lab.common.claims import ClaimRegistry, Finding, judge
 from braid_lab.common.recorded_settings import concat_runs, record_values, records_arguments
+from braid_lab.psp.claims import CLAIMS as RING
+from braid_lab.psp.experiments import RingSetting, cost_breakdown, response_times
 from braid_lab.reuse.claims import CLAIMS as REUSE
 from braid_lab.reuse.experiments import lifetime_table, usage_table
 
@@ -56,6 +58,20 @@ def test_a_setting_that_no_run_has_recorded_is_refused() -> None:
     bare = pd.DataFrame({"used": [1], "rate": [2.0]})
     with pytest.raises(ValueError, match="no run has recorded nodes, queries: {queries} queries"):
         positive_claim(bare)
+
+
+def test_settings_of_the_ring_are_those_of_small_runs() -> None:
+    times = response_times((2, 3), sigmas=(0.2,), hops=(0.001,), setting=RingSetting(rate=8.0))
+    (computed,) = RING.test_claims(times=times)
+    assert computed.setting == (
+        "computed by Eq. 13.5 for 2 to 3 nodes; 3 streams of 8 tuples/s, W = 10 s, σ = 0.2, "
+        "3 costs of a pair, T_n of 1 ms"
+    )
+    few = RingSetting(rate=8.0, window=4.0, seconds=6.0)
+    parts = concat_runs(cost_breakdown(2, replace(few, streams=m), (4,)) for m in (3, 5))
+    (counted,) = RING.test_claims(parts=parts.assign(streams=3))
+    assert "on 2 nodes, counted and priced; 3 and 5 streams of 8 tuples/s" in counted.setting
+    assert counted.setting.endswith("6 s of the 600 printed, seeds 4")
 
 
 def test_settings_of_stream_reuse_are_those_of_small_runs() -> None:

@@ -26,7 +26,7 @@ from braid_lab.theta import claims as theta
 pytestmark = pytest.mark.unit
 DOCS = Path(__file__).parents[2] / "docs"
 VERDICTS = json.loads((DOCS / "verdicts.json").read_text(encoding="utf-8"))
-RECORDED = (reuse,)
+RECORDED = (psp, shared_ring, reuse)
 """Studies whose settings take all their numbers from their runs."""
 NAMED = re.compile(r"(Fig\.|Table|Eq\.|Theorem|section) \d[\d.]*|SINK\d|Q\d")
 """Places in a paper, and names."""
@@ -43,7 +43,7 @@ INDEXED = "by true densities: what"
 RUN = re.compile(r"\d+ (s|batches|queries|types)\b|runs of|computed")
 """How long a run is, or how much it has."""
 RIVALS = re.compile(
-    r"\.(competitors|greedy_cover|plan_top_down|build_hierarchy"
+    r"\.(greedy_cover|plan_top_down|build_hierarchy"
     r"|wang_cost_parameters|mean_latency_seconds)$"
 )
 """Targets outside ``braid`` that are a policy, a rival, a price or an equation of the paper."""
@@ -52,11 +52,6 @@ IMPORTED = {
     "braid_lab.diffusion.experiments.Coordinated",
     "braid_lab.diffusion.experiments.SemanticsUnaware",
     "braid_lab.diffusion.planning_costs.greedy_cover",
-    "braid_lab.psp.experiments.Ring",
-    "braid_lab.psp.experiments.wang_cost_parameters",
-    "braid_lab.psp.scheme_comparison.Coordinated",
-    "braid_lab.shared_ring.experiments.node_latency",
-    "braid_lab.shared_ring.experiments.shared_ring_workload",
     "braid_lab.shedding.experiments.newest_output_share",
     "braid_lab.shedding.experiments.phi",
     "braid_lab.theta.cluster_model.AdaptiveGrid",

@@ -72,7 +72,14 @@ def adaptation_curves(
             curve = _simulate_queue(events, setting, nodes)
             frames.append(curve.assign(price=price, adapts=adapts, seed=seed))
     names = ["price", "adapts", "second", "seed", "nodes", "response_modelled"]
-    return pd.concat(frames, ignore_index=True)[names]
+    return change.setting.record_run(
+        pd.concat(frames, ignore_index=True)[names],
+        nodes=nodes,
+        most=most,
+        later_rate=change.factor * change.setting.rate,
+        price_percent=tuple(100 * price for price in prices or change.prices),
+        seconds=seconds,
+    )
 
 
 def _simulate_queue(events: Iterable[Any], setting: RingSetting, nodes: int) -> pd.DataFrame:

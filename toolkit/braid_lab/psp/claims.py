@@ -7,7 +7,7 @@ the run on Spark. Claims that hold are required.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -16,6 +16,7 @@ from braid.core.run_events import BatchCommitted
 from braid_lab.common.claims import Case, ClaimRegistry, Finding, judge, judge_reading
 from braid_lab.psp import rival_claims
 from braid_lab.psp.adaptation import BOOK_NODES, CHANGES
+from braid_lab.psp.contest_claims import RUN, STREAMS, add_hops
 from braid_lab.psp.experiments import (
     BOOK_LENGTH,
     HOPS,
@@ -24,24 +25,23 @@ from braid_lab.psp.experiments import (
     price_hops,
 )
 
-_RING = (
-    "PSP-D on 4 to 19 nodes, counted and priced; three streams of 50 tuples/s, W = 10 s, σ = 0.05, "
-    "0.1 and 0.5, {}; 60 s of the 600 printed, three seeds"
+_COSTS, _HOPS = "{join:count} costs of a pair", "T_n of {hop_ms:range} ms"
+_RING = f"PSP-D on {{nodes:range}} nodes, counted and priced; {STREAMS}, σ = {{sigma}}, "
+_GROWING = (
+    "PSP-D of {nodes} nodes, fixed and adapting up to {most}; {streams} streams of {rate}, then "
+    "{later_rate} tuples/s, W = {window} s, σ = {sigma}, the {join} join at {price_percent} % of "
+    "our costs of a pair and a send; {seconds} s, seeds {seed}"
 )
 SETTINGS = {
-    "Fig. 16.1": "PSP-D on 4 nodes, counted and priced; 3, 5, 7 and 9 streams of 50 tuples/s, W = "
-    "10 s, σ = 0.1, three costs of a pair; 60 s of the 600 printed, three seeds",
-    "Fig. 16.2": _RING.format("three costs of a pair, T_n from 0.1 to 12 ms"),
-    "Fig. 16.2, Theorem 9": _RING.format("the small join, T_n from 0.1 to 12 ms"),
-    "Theorem 9": "computed by Eq. 13.5 for 1 to 199 nodes; three streams of 50 tuples/s, W = 10 s, "
-    "σ = 0.05, 0.1 and 0.5, three costs of a pair, T_n from 0.1 to 2 ms",
-    "16.2": _RING.format("three costs of a pair, T_n from 0.1 to 2 ms"),
-    "Fig. 16.6": "PSP-D of 3 nodes, fixed and adapting up to 20; three streams of 50, then 100 "
-    "tuples/s, W = 10 s, σ = 0.05, the middle join at 3, 5 and 7 % of our costs of a pair and a "
-    "send; 60 s, three seeds",
-    "Fig. 16.7": "PSP-D of 3 nodes, fixed and adapting up to 20; three streams of 50, then 100 "
-    "(ab) and 150 (cd) tuples/s, W = 10 s, σ = 0.2, the small join at 2 and 3 % (ab), 0.5, 0.7 and "
-    "1 % (cd) of our costs of a pair and a send; 60 s, three seeds",
+    "Fig. 16.1": f"PSP-D on {{nodes}} nodes, counted and priced; {STREAMS}, σ = {{sigma}}, "
+    f"{_COSTS}; {RUN}",
+    "Fig. 16.2": f"{_RING}{_COSTS}, {_HOPS}; {RUN}",
+    "Fig. 16.2, Theorem 9": f"{_RING}the {{join}} join, {_HOPS}; {RUN}",
+    "Theorem 9": f"computed by Eq. 13.5 for {{nodes:range}} nodes; {STREAMS}, σ = {{sigma}}, "
+    f"{_COSTS}, {_HOPS}",
+    "16.2": f"{_RING}{_COSTS}, {_HOPS}; {RUN}",
+    "Fig. 16.6": _GROWING,
+    "Fig. 16.7": _GROWING,
 }
 CLAIMS = ClaimRegistry("Wang 2008, II", SETTINGS)
 """All claims of Part II."""
@@ -109,7 +109,8 @@ def interior_claim(work: pd.DataFrame) -> Finding:
     )
     most = inner.groupby("hop").sum()
     result = f"at most {most.max()} of {len(inner[T_NS[0]])} settings at one T_n"
-    return judge_reading(result, all(len(t) for t in fits.values()), reading)
+    finding = judge_reading(result, all(len(t) for t in fits.values()), reading)
+    return add_hops(finding, T_NS)
 
 
 @CLAIMS.claim(
@@ -117,7 +118,8 @@ def interior_claim(work: pd.DataFrame) -> Finding:
 )
 def fourteen_nodes_claim(work: pd.DataFrame) -> Finding:
     """Section 16.2, its one number: at selectivity 0.5 and the small join, 14 nodes are best."""
-    best = best_ring_lengths(price_hops(work, T_NS)).xs(("small", 0.5), level=("join", "sigma"))
+    join, sigma = "small", 0.5
+    best = best_ring_lengths(price_hops(work, T_NS)).xs((join, sigma), level=("join", "sigma"))
     fits = [f"{1e3 * t:.1f}" for t, n in best.items() if n == BOOK_LENGTH]
     each = ", ".join(f"{n} from T_n {1e3 * best.eq(n).idxmax():.1f} ms" for n in best.unique())
     reading = (
@@ -125,14 +127,15 @@ def fourteen_nodes_claim(work: pd.DataFrame) -> Finding:
         f"lengths are best at some T_n of 0.1 to 12 ms. By Theorem 9 with our cost of a pair it "
         f"takes {1e3 * hop_seconds_for(BOOK_LENGTH):.2f} ms. The book prints no T_n"
     )
-    return judge_reading(each, bool(fits), reading)
+    ran = {"join": join, "sigma": sigma}
+    return add_hops(replace(judge_reading(each, bool(fits), reading), ran=ran), T_NS)
 
 
 @CLAIMS.claim(
     "Fig. 16.2",
     "Response time grows with the selectivity",
     is_required=True,
-    setting=_RING.format("three costs of a pair"),
+    setting=f"{_RING}{_COSTS}; {RUN}",
 )
 def response_growth_claim(work: pd.DataFrame) -> Finding:
     """Fig. 16.2: the response time grows with the selectivity, whatever a hop takes."""
@@ -178,7 +181,7 @@ def length_by_selectivity_claim(work: pd.DataFrame) -> Finding:
         f"{shorter}; small join, T_n {1e3 * HOPS[-1]:g} ms: {few}, {some}, {more} nodes for σ = "
         "0.05, 0.1, 0.5"
     )
-    return judge(result, longer > shorter, failure=why)
+    return add_hops(judge(result, longer > shorter, failure=why))
 
 
 # Fig. 16.6, 16.7: ``adaptation_curves``
@@ -225,16 +228,20 @@ def adaptation_claim(curves: pd.DataFrame, panel: str, figure: str) -> Finding:
     "15.1",
     "PSP has no duplicated state at any time (measured)",
     is_required=True,
-    setting="PSP-D on Spark; three streams of 20 tuples/s, W = 10 s, σ = 0.05; 6 nodes, then 9; 14 "
-    "batches of a second",
+    setting="PSP-D on Spark; {streams} streams of {rates} tuples/s, W = {windows} s, σ = {sigma}; "
+    "{nodes} nodes, then {resize}; {batches} batches of a second",
 )
-def one_copy_on_spark_claim(measured: Sequence[Any]) -> Finding:
-    """Section 15.1: no tuple is stored twice, also when the ring grows; ``measured`` are events."""
+def one_copy_on_spark_claim(measured: Sequence[Any], launched: Mapping[str, object]) -> Finding:
+    """Section 15.1: no tuple is stored twice, also when the ring grows.
+
+    ``measured`` are the events of a run ``launched`` with settings of ``run_from_controls``.
+    """
     commits = [e for e in measured if isinstance(e, BatchCommitted)]
     stored = [e.total_host_metrics.stored_tuples for e in commits]
     twice = [n - sum(e.live_tuples) for n, e in zip(stored, commits, strict=True)]
     result = f"{max(twice)} of up to {max(stored):,} tuples on two nodes"
-    return judge(result, max(stored) > 0 and not any(twice))
+    finding = judge(result, max(stored) > 0 and not any(twice))
+    return replace(finding, ran={**launched, "batches": len(commits)})
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ hold are required; ``tests/mutations`` has the faults that break them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pandas as pd
@@ -19,7 +20,7 @@ from braid_lab.common.claims import (
     judge_reading,
     leave_untested,
 )
-from braid_lab.psp.experiments import HOPS
+from braid_lab.psp.experiments import HOPS, to_milliseconds
 from braid_lab.psp.scheme_comparison import (
     HALF,
     LONG,
@@ -30,13 +31,28 @@ from braid_lab.psp.scheme_comparison import (
     lead_over_rivals,
 )
 
-_STREAMS = (
-    "{} 4, 8, 12 and 16 nodes, 3, 5, 7 and 9 streams of 50 tuples/s, W = 10 s, σ = 0.05, 0.1 and "
-    "0.5{}; 60 s of the 600 printed, three seeds"
+STREAMS = "{streams} streams of {rate} tuples/s, W = {window} s"
+"""The template of what is joined."""
+RUN = "{seconds} s of the {printed_seconds} printed, seeds {seed}"
+"""The template of how long and how often it is."""
+_PRICED, _HOPS = ", {join:count} costs of a pair", ", T_n of {hop_ms:range} ms"
+_ATR, _CTR = "ATR (T = W and {long_segment} W)", "CTR ({copies} copies, and half of N)"
+_ALL = f"PSP, PSP-D, PSP-I, {_ATR} and {_CTR}, counted"
+
+
+def _describe_schemes(schemes: str, costs: str = "") -> str:
+    """Return the template of the setting of schemes on several lengths."""
+    return f"{schemes}; {{nodes}} nodes, {STREAMS}, σ = {{sigma}}{costs}; {RUN}"
+
+
+CLAIMS = ClaimRegistry(
+    "Wang 2008, II", {"": _describe_schemes(f"{_ALL} and priced", _PRICED + _HOPS)}
 )
-_PRICED, _HOPS = ", three costs of a pair", ", three costs of a pair, T_n from 0.1 to 2 ms"
-_ALL = "PSP, PSP-D, PSP-I, ATR (T = W and 3 W) and CTR (2 and N/2 copies), counted"
-CLAIMS = ClaimRegistry("Wang 2008, II", {"": _STREAMS.format(f"{_ALL} and priced;", _HOPS)})
+
+
+def add_hops(finding: Finding, hops: Sequence[float] = HOPS) -> Finding:
+    """Return a finding on these T_n (seconds), with them among its values."""
+    return replace(finding, ran={**finding.ran, "hop_ms": to_milliseconds(hops)})
 
 
 @dataclass(frozen=True)
@@ -117,7 +133,7 @@ def with_cheap_pairs(seconds: pd.DataFrame) -> pd.DataFrame:
     "Fig. 16.2",
     "State of PSP is flat in N",
     is_required=True,
-    setting=_STREAMS.format("PSP and PSP-D, counted;", ""),
+    setting=_describe_schemes("PSP and PSP-D, counted"),
 )
 def one_copy_claim(r: Contest) -> Finding:
     """Fig. 16.2 (b), (d), (f): the state of PSP is flat in N, with one copy of each tuple."""
@@ -131,7 +147,7 @@ def one_copy_claim(r: Contest) -> Finding:
     "Fig. 16.3",
     "PSP-I holds more state than PSP",
     is_required=True,
-    setting=_STREAMS.format("PSP and PSP-I, counted;", ""),
+    setting=_describe_schemes("PSP and PSP-I, counted"),
 )
 def late_purge_claim(r: Contest) -> Finding:
     """Fig. 16.3: PSP-I holds more state than PSP: blocks that are purged late are on two nodes."""
@@ -144,7 +160,7 @@ def late_purge_claim(r: Contest) -> Finding:
     "15.1",
     "ATR (T = W) and CTR store tuples more than once, CTR as often as it makes copies",
     is_required=True,
-    setting=_STREAMS.format(f"{_ALL};", ""),
+    setting=_describe_schemes(_ALL),
 )
 def copies_claim(r: Contest) -> Finding:
     """Section 15.1: ATR and CTR store more than a ring does, which has one copy of each tuple."""
@@ -161,7 +177,7 @@ def copies_claim(r: Contest) -> Finding:
     "Fig. 16.5",
     "State of CTR is flat in N for a fixed number of copies, and grows with the copies",
     is_required=True,
-    setting=_STREAMS.format("CTR (2 and N/2 copies), counted;", ""),
+    setting=_describe_schemes(f"{_CTR}, counted"),
 )
 def ctr_state_claim(r: Contest) -> Finding:
     """Fig. 16.5 (b), (d): the state of CTR is flat in N for fixed copies, and grows with copies."""
@@ -176,7 +192,7 @@ def ctr_state_claim(r: Contest) -> Finding:
     "Fig. 16.4",
     "Response time of ATR does not fall with N",
     is_required=True,
-    setting=_STREAMS.format("ATR (T = W and 3 W), counted and priced;", _HOPS),
+    setting=_describe_schemes(f"{_ATR}, counted and priced", _PRICED + _HOPS),
 )
 def atr_response_claim(r: Contest) -> Finding:
     """Fig. 16.4 (a), (c): the response time of ATR does not fall with N.
@@ -186,37 +202,37 @@ def atr_response_claim(r: Contest) -> Finding:
     by = r.response_seconds[[SHORT, LONG]].groupby(["hop", *r.varied_settings])
     low = (by.min() / by.max()).min(axis=None)
     result = f"within {1 - low:.0%} in every setting"
-    return judge(result, (r.max_nodes == r.min_nodes) or low > 0.9)
+    return add_hops(judge(result, (r.max_nodes == r.min_nodes) or low > 0.9))
 
 
 @CLAIMS.claim(
     "Fig. 16.5",
     "Response time of CTR falls with N",
     is_required=True,
-    setting=_STREAMS.format("CTR (2 copies), counted and priced;", _HOPS),
+    setting=_describe_schemes("CTR ({copies} copies), counted and priced", _PRICED + _HOPS),
 )
 def ctr_response_claim(r: Contest) -> Finding:
     """Fig. 16.5 (a), (c): the response time of CTR with a fixed number of copies falls with N."""
     if r.max_nodes == r.min_nodes:
-        return leave_untested("one length only")
+        return add_hops(leave_untested("one length only"))
     by = r.response_seconds[PAIR].unstack("nodes").sort_index(axis=1)
     ratio = by[r.max_nodes] / by[r.min_nodes]
     result = (
         f"at {r.max_nodes} nodes {ratio.min():.2f} to {ratio.max():.2f} times that at {r.min_nodes}"
     )
-    return judge(result, (by.diff(axis=1).iloc[:, 1:] < 0).all(axis=None))
+    return add_hops(judge(result, (by.diff(axis=1).iloc[:, 1:] < 0).all(axis=None)))
 
 
 @CLAIMS.claim(
     "Fig. 16.5",
     "More copies mean a longer response time",
-    setting=_STREAMS.format("CTR (2 and N/2 copies), counted and priced;", _HOPS),
+    setting=_describe_schemes(f"{_CTR}, counted and priced", _PRICED + _HOPS),
 )
 def ctr_copies_claim(r: Contest) -> Finding:
     """Fig. 16.5: more copies mean a longer response time."""
     wide = r.response_seconds[r.response_seconds.index.get_level_values("nodes") > 4]
     if wide.empty:
-        return leave_untested("no length above 4")
+        return add_hops(leave_untested("no length above 4"))
     slower = wide[HALF] > wide[PAIR]
     result = f"slower with N/2 copies than with 2 at {slower.sum()} of {len(slower)} points"
     cheap = with_cheap_pairs(r.busiest_seconds).query("nodes > 4")
@@ -225,14 +241,14 @@ def ctr_copies_claim(r: Contest) -> Finding:
         f"where a send costs 5 to 20 pairs; where it costs 200, at {few} of {len(cheap)} points: "
         "few copies mean wide covers, and more of them send fewer intermediate results"
     )
-    return judge_reading(result, slower.all(), reading)
+    return add_hops(judge_reading(result, slower.all(), reading))
 
 
 @CLAIMS.claim(
     "15.1",
     "A tuple takes the busiest node of PSP less time than that of ATR or CTR",
     is_required=True,
-    setting=_STREAMS.format(f"{_ALL} and priced;", _PRICED),
+    setting=_describe_schemes(f"{_ALL} and priced", _PRICED),
 )
 def less_work_claim(r: Contest) -> Finding:
     """Section 15.1: the latency of PSP is expected to be the lowest, as most nodes work on a tuple.
@@ -258,12 +274,13 @@ def less_work_claim(r: Contest) -> Finding:
     "13.4",
     "The dominant cost of a node is that of probing",
     is_required=True,
-    setting=_STREAMS.format("PSP, PSP-D and PSP-I, counted and priced;", _PRICED),
+    setting=_describe_schemes("PSP, PSP-D and PSP-I, counted and priced", _PRICED),
 )
 def probing_claim(r: Contest) -> Finding:
     """Section 13.4: the dominant CPU cost for each node is the join probing cost."""
     rings = r.busiest_seconds[list(RINGS)]
-    small, middle = (rings.xs(join, level="join") for join in ("small", "middle"))
+    joins = "small", "middle"
+    small, middle = (rings.xs(join, level="join") for join in joins)
     ratio = ((middle - small) / (2 * small - middle)).min(axis=1).groupby("nodes").min()
     reading = (
         f"where a send costs less than {20 * ratio.iloc[-1]:.0f} pairs on "
@@ -271,14 +288,15 @@ def probing_claim(r: Contest) -> Finding:
         "The book prints neither cost"
     )
     result = f"probing over sending on the busiest node, small join, by N: {format_values(ratio)}"
-    return judge_reading(result, ratio.min() > 1, reading)
+    finding = judge_reading(result, ratio.min() > 1, reading)
+    return replace(finding, ran={"join": joins})
 
 
 @CLAIMS.claim(
     "13.4",
     "The nodes of a ring do about the same",
     is_required=True,
-    setting=_STREAMS.format("PSP, PSP-D and PSP-I, counted and priced;", _PRICED),
+    setting=_describe_schemes("PSP, PSP-D and PSP-I, counted and priced", _PRICED),
 )
 def balanced_work_claim(r: Contest) -> Finding:
     """Section 13.4: state is balanced, so nodes do about the same work, in all forms."""
@@ -312,7 +330,8 @@ def ahead_of_ctr_claim(r: Contest) -> Finding:
         "rounds a ring makes N / 2 hops and CTR one, so the more a hop costs and the more streams "
         "there are, the less PSP is ahead. The book prints no T_n"
     )
-    return judge_reading(_format_leads(lead), fast["ratio_modelled"].min() > 1, reading)
+    finding = judge_reading(_format_leads(lead), fast["ratio_modelled"].min() > 1, reading)
+    return add_hops(finding)
 
 
 @CLAIMS.claim("16.4", "With its best length PSP is ahead of ATR", is_required=True)
@@ -331,4 +350,5 @@ def ahead_of_atr_claim(r: Contest) -> Finding:
         "at T_n up to 2 ms, where a send costs 5 to 20 pairs; where it costs 200, it is behind "
         f"somewhere at T_n of {', '.join(behind) or 'no'} ms. The book prints neither"
     )
-    return judge_reading(_format_leads(lead), lead["ratio_modelled"].min() > 1, reading)
+    finding = judge_reading(_format_leads(lead), lead["ratio_modelled"].min() > 1, reading)
+    return add_hops(finding)

@@ -31,8 +31,8 @@ from braid.core.run_events import BatchCommitted
 from braid.papers.psp.ring import Ring
 from braid.simulation.simulator import simulate
 
-from braid_lab.psp import cost
-from braid_lab.psp.simulated_hosts import wang_cost_parameters, wang_host_capacities
+from braid_lab.common.recorded_settings import concat_runs, record_values
+from braid_lab.psp import cost, simulated_hosts
 from braid_lab.workloads.poisson_arrivals import Arrivals
 
 JOINS = {"small": 5.0, "middle": 10.0, "large": 20.0}
@@ -46,6 +46,8 @@ The range is from a fast local network to the one under which the book's best le
 
 BOOK_LENGTH = 14
 """The one best length that section 16.2 prints: 3-way, small join, selectivity 0.5."""
+BOOK_SECONDS = 600
+"""How much of a run the book judges."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,15 @@ class RingSetting:
     @property
     def costs(self) -> CostParameters:
         """The costs of a pair and of a send."""
-        costs = wang_cost_parameters(JOINS[self.join])
+        costs = simulated_hosts.wang_cost_parameters(JOINS[self.join])
         pair, send = self.price * costs.compare_us, self.price * costs.transfer_ms
         return replace(costs, compare_us=pair, transfer_ms=send)
+
+    def record_run(self, frame: pd.DataFrame, **more: object) -> pd.DataFrame:
+        """Add to the frame of a run the values of its setting that are no columns, and more."""
+        names = ("streams", "rate", "window", "sigma", "join", "seconds")
+        same = {name: getattr(self, name) for name in names if name not in frame}
+        return record_values(frame, **{**same, "printed_seconds": BOOK_SECONDS, **more})
 
     def cost_workload(self) -> cost.Workload:
         """Return the setting for the closed forms."""
@@ -155,7 +163,8 @@ def cost_breakdown(
                 mean, spread = float(s.mean()), float(s.std())
                 rows.append((name, part, seed, mean, spread, printed, equation))
     names = ["mean_modelled", "deviation_modelled", "printed_modelled", "equation_modelled"]
-    return pd.DataFrame(rows, columns=["join", "part", "seed", *names])
+    frame = pd.DataFrame(rows, columns=["join", "part", "seed", *names])
+    return setting.record_run(frame, nodes=nodes)
 
 
 def probe_counts(setting: RingSetting) -> tuple[float, float]:
@@ -192,7 +201,13 @@ def response_times(
             for n in nodes
         ]
     names = ["join", "sigma", "hop", "nodes", "response_modelled", "best_modelled"]
-    return pd.DataFrame(rows, columns=names)
+    frame = pd.DataFrame(rows, columns=names)
+    return setting.record_run(frame, hop_ms=to_milliseconds(hops))
+
+
+def to_milliseconds(hops: Iterable[float]) -> tuple[float, ...]:
+    """Return each T_n in milliseconds, as settings of claims have it."""
+    return tuple(1e3 * seconds for seconds in hops)
 
 
 def count_ring_work(
@@ -218,7 +233,8 @@ def count_ring_work(
                     seconds.append(most / sum(b.received_tuples))
         hops = (setting.streams - 1) * n / 2
         rows += [(join, sigma, n, float(np.mean(of)), hops) for join, of in busy.items()]
-    return pd.DataFrame(rows, columns=["join", "sigma", "nodes", "busy_counted", "hops_modelled"])
+    names = ["join", "sigma", "nodes", "busy_counted", "hops_modelled"]
+    return setting.record_run(pd.DataFrame(rows, columns=names), seed=tuple(seeds))
 
 
 def price_hops(work: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
@@ -227,7 +243,7 @@ def price_hops(work: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame
         work.assign(hop=t, response_modelled=work["busy_counted"] + t * work["hops_modelled"])
         for t in hops
     ]
-    return pd.concat(frames, ignore_index=True)
+    return concat_runs(frames)
 
 
 def hop_seconds_for(length: int, sigma: float = 0.5, join: str = "small") -> float:
@@ -254,7 +270,7 @@ def steady_batches(events: Iterable[Any], setting: RingSetting) -> list[BatchCom
 
 def busy_seconds(b: BatchCommitted, setting: RingSetting) -> np.ndarray:
     """Return the seconds that each node is busy with a batch."""
-    costs, node = setting.costs, wang_host_capacities(1)[0]
+    costs, node = setting.costs, simulated_hosts.wang_host_capacities(1)[0]
     usage = [
         (h.received_tuples, h.received_partials, h.sent_partials, h.probes, h.compared_pairs)
         for h in b.host_metrics

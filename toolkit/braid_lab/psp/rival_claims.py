@@ -7,6 +7,7 @@ modelled. Claims that hold are required; ``tests/mutations`` has the faults that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pandas as pd
 
@@ -19,20 +20,21 @@ from braid_lab.common.claims import (
     leave_untested,
 )
 from braid_lab.psp import contest_claims
+from braid_lab.psp.contest_claims import RUN, STREAMS
 
 SETTINGS = {
-    "15.1": "ATR with T = 10, 30 and 50 s, its tuples counted as they are purged; 4, 8, 12 and 16 "
-    "nodes, three streams of 50 tuples/s, W = 10 s; runs of (N + 3) T, 70 to 950 s where the book "
-    "has 600, three seeds",
-    "Fig. 15.1": "ATR (T = W), CTR (2 copies) and PSP-D on 8 nodes; three streams of 50 tuples/s, "
-    "W = 10 s, σ = 0.05; 40 s, three seeds",
-    "Fig. 14.1": "PSP-D of 2 to 5 nodes that takes in 1 to 4 at once; full windows of N (N + M) "
-    "batches of equal size",
-    "Fig. 16.3": "PSP-I with 15, 30 and N tuples at once, counted and priced; 4, 8, 12 and 16 "
-    "nodes, three streams of 50 tuples/s, W = 10 s, σ = 0.05, 0.1 and 0.5, three costs of a pair, "
-    "T_n from 0.1 to 2 ms; 20 s of the 600 printed, three seeds",
-    "12.4": "PSP-I with 15 and 30 tuples at once, counted; 4, 8, 12 and 16 nodes, three streams of "
-    "50 tuples/s, W = 10 s, σ = 0.05, 0.1 and 0.5; 20 s, three seeds",
+    "15.1": "ATR with T = {segment} s, its tuples counted as they are purged; {nodes} nodes, "
+    f"{STREAMS}; runs of {{seconds:range}} s, a segment on every node, where the book has "
+    "{printed_seconds}, seeds {seed}",
+    "Fig. 15.1": f"ATR (T = W), CTR ({{copies}} copies) and PSP-D on {{nodes}} nodes; {STREAMS}, "
+    "σ = {sigma}; {seconds} s, seeds {seed}",
+    "Fig. 14.1": "PSP-D of {nodes:range} nodes that takes in {added:range} at once; full windows "
+    "of N (N + M) batches of equal size",
+    "Fig. 16.3": f"PSP-I with {{tuples}} tuples at once, counted and priced; {{nodes}} nodes, "
+    f"{STREAMS}, σ = {{sigma}}, {{join:count}} costs of a pair, T_n of {{hop_ms:range}} ms; "
+    f"{RUN}",
+    "12.4": f"PSP-I with {{tuples}} tuples at once, counted; {{nodes}} nodes, {STREAMS}, σ = "
+    "{sigma}; {seconds} s, seeds {seed}",
 }
 CLAIMS = ClaimRegistry("Wang 2008, II", SETTINGS)
 
@@ -176,7 +178,8 @@ def concurrency_claim(many: pd.DataFrame) -> Finding:
     )
     grows = (served.diff(axis=1).iloc[:, 1:] > 0).all(axis=None) and later.min() >= 1
     reading = "with one tuple for each node; with a fixed number at once, more nodes answer sooner"
-    return judge_reading(result, grows and more.min() > 1.2, reading)
+    finding = judge_reading(result, grows and more.min() > 1.2, reading)
+    return replace(finding, ran={"tuples": "N"})
 
 
 @CLAIMS.claim(
@@ -191,7 +194,8 @@ def more_at_once_claim(many: pd.DataFrame) -> Finding:
     each = ", ".join(f"{n:.0f} with {k} at once" for k, n in copied.mean().items())
     grows = copied.min(axis=None) > 0 and (copied.diff(axis=1).iloc[:, 1:] > 0).all(axis=None)
     reason = "that it grows with their number is ours; the book bounds the number"
-    return judge(f"tuples on two nodes: {each}", grows, reason)
+    finding = judge(f"tuples on two nodes: {each}", grows, reason)
+    return replace(finding, ran={"tuples": tuple(copied.columns)})
 
 
 CLAIMS.include_claims(contest_claims.CLAIMS)

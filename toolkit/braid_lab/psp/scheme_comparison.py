@@ -23,11 +23,20 @@ from braid.papers.psp.ring import Ring
 
 from braid_lab.common.result_cache import CachedOutcome
 from braid_lab.psp import cost
-from braid_lab.psp.experiments import HOPS, JOINS, RingSetting, busy_seconds, steady_batches
+from braid_lab.psp.experiments import (
+    HOPS,
+    JOINS,
+    RingSetting,
+    busy_seconds,
+    steady_batches,
+    to_milliseconds,
+)
 
 RINGS = ("PSP", "PSP-I", "PSP-D")
-SHORT, LONG = "ATR, T = W", "ATR, T = 3 W"
-PAIR, HALF = "CTR, 2 copies", "CTR, N/2 copies"
+COPIES, LONG_SEGMENT = 2, 3
+"""Copies of CTR as in Gu 2007, and a long segment of ATR in windows."""
+SHORT, LONG = "ATR, T = W", f"ATR, T = {LONG_SEGMENT} W"
+PAIR, HALF = f"CTR, {COPIES} copies", "CTR, N/2 copies"
 
 SEGMENTS = (10.0, 30.0, 50.0)
 """Section 16.4: segment lengths of ATR in seconds, from the window's to five times that."""
@@ -46,8 +55,8 @@ def with_fine_batches(setting: RingSetting, nodes: int) -> RingSetting:
 def competitors(nodes: int, setting: RingSetting) -> dict[str, Placement]:
     """Return the schemes of sections 16.2 to 16.4 by name.
 
-    Segments are W and 3 W long. Copies are 2 (as in Gu 2007), and half of the nodes, the most that
-    the book allows.
+    Segments last W and LONG_SEGMENT times that. Copies are COPIES, and half of the nodes, the most
+    that the book allows.
     """
     short = round(setting.window / setting.step)
     return {
@@ -55,9 +64,9 @@ def competitors(nodes: int, setting: RingSetting) -> dict[str, Placement]:
         "PSP-D": Ring(nodes),
         "PSP-I": Ring(nodes, form="interleaved"),
         SHORT: Aligned(nodes, segment_batches=short, adaptive=False),
-        LONG: Aligned(nodes, segment_batches=3 * short, adaptive=False),
-        PAIR: Coordinated(nodes, max_copies=2),
-        HALF: Coordinated(nodes, max_copies=max(2, nodes // 2)),
+        LONG: Aligned(nodes, segment_batches=LONG_SEGMENT * short, adaptive=False),
+        PAIR: Coordinated(nodes, max_copies=COPIES),
+        HALF: Coordinated(nodes, max_copies=max(COPIES, nodes // 2)),
     }
 
 
@@ -125,7 +134,13 @@ def compare_schemes(
                 rows.append((*labels, *(got.outcome[k] for k in of), got.date))
     names = ["streams", "sigma", "nodes", "scheme", "join", "seed"]
     counted = ("stored", "sent", "busy", "uneven", "hops")
-    return pd.DataFrame(rows, columns=[*names, *(f"{c}_modelled" for c in counted), "kept"])
+    columns = [*names, *(f"{c}_modelled" for c in counted), "kept"]
+    return record_schemes(pd.DataFrame(rows, columns=columns), setting)
+
+
+def record_schemes(runs: pd.DataFrame, setting: RingSetting, **more: object) -> pd.DataFrame:
+    """Add to runs of ``competitors`` the values of their setting, copies and segments, and more."""
+    return setting.record_run(runs, copies=COPIES, long_segment=LONG_SEGMENT, **more)
 
 
 def add_response_times(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
@@ -202,8 +217,9 @@ def concurrency_table(
                 varied = n, str(few or "N"), sigma, join, hop, seed
                 rows.append((*varied, stored, stored - once, response))
     names = ["nodes", "tuples", "sigma", "join", "hop", "seed"]
-    counted = ("stored", "copied", "response")
-    return pd.DataFrame(rows, columns=[*names, *(f"{c}_modelled" for c in counted)])
+    columns = [*names, *(f"{c}_modelled" for c in ("stored", "copied", "response"))]
+    frame = pd.DataFrame(rows, columns=columns)
+    return setting.record_run(frame, hop_ms=to_milliseconds(HOPS))
 
 
 def replica_table(
@@ -220,9 +236,10 @@ def replica_table(
     purge by the clock. A run lasts at least (N + 3) T, so that every node has had a segment, or the
     setting's seconds. ``formula`` is the book's MEM_ATR, a whole segment on every node.
     """
-    rows = []
+    rows, lengths = [], set()
     for n, segment, seed in product(nodes, segments, seeds):
         seconds = max(setting.seconds, (n + 3) * segment)
+        lengths.add(seconds)
         given = replace(setting, seconds=seconds, seed=seed)
         placement = Aligned(n, segment_batches=round(segment / given.step), adaptive=False)
         events = given.simulate_placement(placement)
@@ -230,7 +247,7 @@ def replica_table(
         formula = cost.memory_atr(given.cost_workload(), n, segment)
         rows.append((n, segment, seed, live, unpurged_tuples(events, n), formula))
     names = ["nodes", "segment", "seed", "live_modelled", "left_modelled", "formula_modelled"]
-    return pd.DataFrame(rows, columns=names)
+    return setting.record_run(pd.DataFrame(rows, columns=names), seconds=lengths)
 
 
 def unpurged_tuples(events: Iterable[Any], nodes: int) -> int:

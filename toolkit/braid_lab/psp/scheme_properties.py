@@ -24,7 +24,14 @@ from braid.simulation.simulator import simulate
 
 from braid_lab.psp import cost
 from braid_lab.psp.experiments import RingSetting, steady_batches
-from braid_lab.psp.scheme_comparison import PAIR, SHORT, competitors, sent_copies, with_fine_batches
+from braid_lab.psp.scheme_comparison import (
+    PAIR,
+    SHORT,
+    competitors,
+    record_schemes,
+    sent_copies,
+    with_fine_batches,
+)
 
 ROWS: Mapping[str, tuple[tuple[str, str, str], str]] = {
     "Routing Cost": (("Low", "High", "Low"), "covers looked for, a new block"),
@@ -161,7 +168,7 @@ def scheme_properties(
                 if scheme in numbers[item]:
                     rows.append((item, counts, scheme, word, seed, numbers[item][scheme]))
     names = ["item", "counts", "scheme", "printed", "seed", "number_modelled"]
-    return pd.DataFrame(rows, columns=names)
+    return record_schemes(pd.DataFrame(rows, columns=names), setting, nodes=nodes)
 
 
 def relocated_share(

@@ -6,32 +6,37 @@ Everything that is not *modelled* is counted. Claims that hold at any settings a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pandas as pd
 
 from braid_lab.common.claims import ClaimRegistry, Finding, judge, judge_reading
-from braid_lab.shared_ring.experiments import QueryAnswers
+from braid_lab.shared_ring.experiments import QueryAnswers, compute_imbalance
 
 _FLIGHTS = (
-    "12 dashboards over three streams, 3 days of flights of February 2013 in 18 batches; Chain on "
-    "Spark, {}"
+    "{queries} dashboards over {streams} streams, {days} days of flights of {month} in {batches} "
+    "batches; Chain on Spark, "
+)
+_ANSWERED = f"{_FLIGHTS}on a ring of {{hosts}} hosts, beside each query by DuckDB"
+_ALONE = f"{_FLIGHTS}on {{hosts}} host, all queries in one run and each in its own"
+_SELECTED = "windows of {windows} s, the last with a selection of {passing}"
+_COMPUTED = (
+    "for {nodes:range} nodes; {streams} streams of {rate} tuples/s, "
+    f"σ = {{sigma}}, {_SELECTED}"
 )
 SETTINGS = {
-    "18.2": _FLIGHTS.format("on a ring of 4 hosts, beside each query by DuckDB"),
-    "19.2, Theorem 11": _FLIGHTS.format("on a ring of 4 hosts, beside each query by DuckDB"),
-    "19.2, Theorem 12": _FLIGHTS.format("on one host, all queries in one run and each in its own"),
-    "19.2, Theorem 13": _FLIGHTS.format("on one host, all queries in one run and each in its own"),
-    "20.1": "the engine's bitmaps, on the book's example: three queries over three streams, a "
-    "tuple in every slice",
-    "21.3": "Chain on a ring of 4 hosts, on Spark, beside the same tuples in equal stretches of "
-    "age; two streams of 20 tuples/s, windows of 4, 12 and 32 s, the last with a selection of 0.2; "
-    "the last 120 of 160 batches of a second, one seed",
-    "Eq. 21.1": "computed by Eq. 21.1 for 1 to 64 nodes; three streams of 50 tuples/s, σ = 0.02, "
-    "windows of 4, 12 and 32 s, the last with a selection of 0.2",
-    "Eq. 21.2": "computed by Eq. 21.2 for 1 to 64 nodes; three streams of 50 tuples/s, σ = 0.02, "
-    "windows of 4, 12 and 32 s, the last with a selection of 0.2, T_n from 0.1 to 2 ms",
+    "18.2": _ANSWERED,
+    "19.2, Theorem 11": _ANSWERED,
+    "19.2, Theorem 12": _ALONE,
+    "19.2, Theorem 13": _ALONE,
+    "20.1": "the engine's bitmaps, on the book's example: {queries} queries over {streams} "
+    "streams, a tuple in every slice",
+    "21.3": "Chain on a ring of {hosts} hosts, on Spark, beside the same tuples in equal stretches "
+    f"of age; {{streams}} streams of {{rate}} tuples/s, {_SELECTED}; the last {{batch:count}} of "
+    "{batches} batches of a second, seed {seed}",
+    "Eq. 21.1": f"computed by Eq. 21.1 {_COMPUTED}",
+    "Eq. 21.2": f"computed by Eq. 21.2 {_COMPUTED}, T_n of {{hop_ms:range}} ms",
 }
 CLAIMS = ClaimRegistry("Wang 2008, III", SETTINGS)
 
@@ -45,7 +50,8 @@ def bitmaps_claim(routed: Mapping[str, tuple[str, ...]]) -> Finding:
     """Section 20.1: the queries that a result serves; ``routed`` is of ``route_example``."""
     *members, product = routed["a1 b2 c3"]
     result = f"T = ({', '.join(members)}), product {product}"
-    return judge(result, (*members, product) == ("111", "110", "010", "010"))
+    finding = judge(result, (*members, product) == ("111", "110", "010", "010"))
+    return replace(finding, ran={"queries": len(product), "streams": len(members)})
 
 
 @CLAIMS.claim(
@@ -58,7 +64,7 @@ def results_claim(answers: QueryAnswers) -> Finding:
     same = sum(answers.actual[name] == truth for name, truth in answers.expected.items())
     total = sum(counts.total() for counts in answers.expected.values())
     result = f"{same} of {len(answers.expected)} dashboards as by DuckDB, {total:,} results"
-    return judge(result, answers.actual == answers.expected)
+    return replace(judge(result, answers.actual == answers.expected), ran=answers.values)
 
 
 @CLAIMS.claim(
@@ -70,14 +76,14 @@ def each_result_once_claim(answers: QueryAnswers, counts: Mapping[str, float]) -
     """Section 18.2: every joined result answers at least one query, and is made once."""
     wanted = len(set().union(*answers.expected.values()))
     result = f"{counts['results']:,} results made, {wanted:,} wanted by one query or more"
-    return judge(result, counts["results"] == wanted)
+    return replace(judge(result, counts["results"] == wanted), ran=answers.values)
 
 
 @CLAIMS.claim(
     "19.2, Theorem 12",
     "Theorem 12: the state holds what some query needs, each tuple once, and no more",
     is_required=True,
-    setting=_FLIGHTS.format("on a ring of 4 hosts, its tuples beside those that DuckDB counts"),
+    setting=f"{_FLIGHTS}on a ring of {{hosts}} hosts, its tuples beside those that DuckDB counts",
 )
 def state_claim(use: pd.DataFrame, hours: float) -> Finding:
     """Theorem 12: the state holds what some query needs and no more, except for whole blocks.
@@ -103,16 +109,20 @@ def state_claim(use: pd.DataFrame, hours: float) -> Finding:
 class IsolatedCosts:
     """Costs of the queries in one run, and the sum of their costs in separate runs.
 
-    The data are those of ``compare_isolated``.
+    ``costs`` are those of ``compare_isolated``; the first row is the shared run.
     """
 
-    shared: pd.Series
-    isolated: pd.Series
+    costs: pd.DataFrame
 
-    @classmethod
-    def from_costs(cls, costs: pd.DataFrame) -> IsolatedCosts:
-        """Return the costs; the first row is the shared run."""
-        return cls(costs.iloc[0], costs.iloc[1:].sum(numeric_only=True))
+    @cached_property
+    def shared(self) -> pd.Series:
+        """Costs of the shared run."""
+        return self.costs.iloc[0]
+
+    @cached_property
+    def isolated(self) -> pd.Series:
+        """The sums of those of separate runs."""
+        return self.costs.iloc[1:].sum(numeric_only=True)
 
     def savings_factor(self, what: str) -> float:
         """Return the ratio of isolated to shared cost."""
@@ -175,7 +185,7 @@ def fewest_pairs_claim(cost_sums: IsolatedCosts) -> Finding:
 @CLAIMS.claim(
     "18.2",
     "The deployment does not change the probing cost: {hosts} hosts compare as much as one",
-    setting=_FLIGHTS.format("on a ring of 4 hosts and on one"),
+    setting=f"{_FLIGHTS}on a ring of {{ring}} hosts and on {{hosts}}",
     cases=lambda has_all_queries: [{}] if has_all_queries else [],
 )
 def deployment_claim(cost_sums: IsolatedCosts, counts: Mapping[str, float], hosts: int) -> Finding:
@@ -188,16 +198,17 @@ def deployment_claim(cost_sums: IsolatedCosts, counts: Mapping[str, float], host
         "hosts merge blocks each by itself, so at ends of slices the pairs looked at differ by a "
         "few"
     )
-    return judge(result, off < 0.01, reason)
+    return replace(judge(result, off < 0.01, reason), ran={"ring": hosts})
 
 
 @CLAIMS.claim("21.3", "With regard to selectivities, state is balanced among the hosts")
-def balance_claim(before: float, after: float) -> Finding:
+def balance_claim(balances: pd.DataFrame) -> Finding:
     """Section 21.3: with regard to selectivities, state is balanced among the hosts.
 
     The claim compares the fullest host's share of the mean, in equal stretches of age and by
-    selectivity.
+    selectivity. ``balances`` are from ``compare_balances``, of steady batches.
     """
+    before, after = compute_imbalance(balances)
     result = (
         f"the fullest host has {before:.2f} times the mean in equal stretches of age, {after:.2f} "
         "times by selectivity"
@@ -210,8 +221,9 @@ def balance_claim(before: float, after: float) -> Finding:
 
 
 @CLAIMS.claim("21.3", "Sharing out by selectivities evens the hosts out", is_required=True)
-def selectivity_balance_claim(before: float, after: float) -> Finding:
+def selectivity_balance_claim(balances: pd.DataFrame) -> Finding:
     """Section 21.3: dividing state by selectivities balances the hosts."""
+    before, after = compute_imbalance(balances)
     return judge(f"{before:.2f} to {after:.2f} times the mean", after < before)
 
 
@@ -261,7 +273,7 @@ class SharedRingFigures:
     - ``counts``: counts of the run on ``hosts`` hosts.
     - ``use``: stored and needed tuples by batches of ``hours`` hours.
     - ``costs``: from ``compare_isolated``; ``has_all_queries``: whether it has all queries.
-    - ``imbalance``: before and after deployment.
+    - ``balances``: from ``compare_balances``, of steady batches.
     - ``lengths``: Eq. 21.1 and 21.2.
     """
 
@@ -273,20 +285,10 @@ class SharedRingFigures:
     hours: float
     costs: pd.DataFrame
     has_all_queries: bool
-    imbalance: tuple[float, float]
+    balances: pd.DataFrame
     lengths: pd.DataFrame
 
     @cached_property
     def cost_sums(self) -> IsolatedCosts:
         """Costs of one run beside the sum of separate runs."""
-        return IsolatedCosts.from_costs(self.costs)
-
-    @property
-    def before(self) -> float:
-        """The imbalance before deployment."""
-        return self.imbalance[0]
-
-    @property
-    def after(self) -> float:
-        """The imbalance after deployment."""
-        return self.imbalance[1]
+        return IsolatedCosts(self.costs)

@@ -5,9 +5,27 @@ Source: Wang 2008, Eq. 21.1 and 21.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
+
+import pandas as pd
 
 from braid_lab.psp import cost as ring_cost
+from braid_lab.psp.experiments import HOPS, RingSetting, to_milliseconds
+
+WINDOWS = (4.0, 12.0, 32.0)
+"""Windows of the deployment's queries, in seconds."""
+PASSING = 0.2
+"""Fraction of both streams that the query with the longest window selects.
+
+The other queries take all tuples.
+"""
+SETTING = RingSetting(sigma=0.02, window=WINDOWS[-1])
+"""A three-way join of 50 tuples/s and stream, with the longest of WINDOWS.
+
+Prices of work and network are those of psp.
+"""
 
 
 def shared_ring_workload(
@@ -38,3 +56,24 @@ def node_latency(load: ring_cost.Workload, nodes: int, node: int) -> float:
     return (node - 1) * load.hop + max(
         ring_cost.ring_work(load, nodes) / nodes, load.stream_count * nodes * load.hop
     )
+
+
+def length_table(
+    nodes: Sequence[int] = tuple(range(1, 65)), hops: Sequence[float] = HOPS
+) -> pd.DataFrame:
+    """Return Eq. 21.1 and 21.2 by ring length.
+
+    Columns: nodes, selections ("pulled up" or "pushed in"), hop (T_n, seconds), work_modelled
+    (L_PSP of one tuple, in seconds), share_modelled (the part of a node), latency_modelled (tau of
+    the last node, seconds).
+    """
+    held = (WINDOWS[-2] + PASSING * (WINDOWS[-1] - WINDOWS[-2])) / WINDOWS[-1]
+    rows = []
+    for (name, passing), hop in product((("pulled up", 1.0), ("pushed in", held)), hops):
+        load = replace(shared_ring_workload(SETTING.cost_workload(), (passing,) * 3), hop=hop)
+        for n in nodes:
+            work = ring_cost.ring_work(load, n)
+            rows.append((n, name, hop, work, work / n, node_latency(load, n, n)))
+    counted = ("work_modelled", "share_modelled", "latency_modelled")
+    frame = pd.DataFrame(rows, columns=["nodes", "selections", "hop", *counted])
+    return SETTING.record_run(frame, hop_ms=to_milliseconds(hops), windows=WINDOWS, passing=PASSING)

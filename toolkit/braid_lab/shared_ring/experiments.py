@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +23,8 @@ from braid.core.run_events import BatchCommitted
 from braid.papers.slices.run_events import ChainChanged
 from braid.util.durations import format_duration
 
-from braid_lab.psp import cost as ring_cost
-from braid_lab.psp.experiments import HOPS, RingSetting
-from braid_lab.shared_ring.cost import node_latency, shared_ring_workload
+from braid_lab.common.recorded_settings import record_values
+from braid_lab.shared_ring.cost import PASSING, WINDOWS
 from braid_lab.workloads.dashboards import SharedWorkload
 from braid_lab.workloads.poisson_arrivals import MODULUS, Arrivals
 
@@ -126,13 +124,31 @@ def _to_sql_interval(micros: int) -> str:
     return f"to_microseconds({micros})"
 
 
+def describe_run(
+    events: Iterable[Any], values: Mapping[str, object], queries: Sequence[Query] = ()
+) -> dict[str, object]:
+    """Return the values of a run, by their names in settings of claims; some are those given."""
+    commits = [e for e in events if isinstance(e, BatchCommitted)]
+    return {
+        **values,
+        "batches": len(commits),
+        "hosts": len(commits[-1].host_metrics),
+        "streams": len(commits[-1].live_tuples),
+        "queries": len(queries),
+    }
+
+
 @dataclass(frozen=True)
 class QueryAnswers:
-    """Results of each query over ``streams``, and those that DuckDB finds, by name."""
+    """Results of each query over ``streams``, and those that DuckDB finds, by name.
+
+    ``values`` are those of the run, by ``describe_run``.
+    """
 
     actual: Mapping[str, Ids]
     expected: Mapping[str, Ids]
     streams: Sequence[str]
+    values: Mapping[str, object]
 
     @classmethod
     def from_run(
@@ -144,6 +160,7 @@ class QueryAnswers:
             {q.name: result_ids(run, q.name) for q in queries},
             {q.name: oracle.expected_results(q) for q in queries},
             tuple(run.config.streams),
+            describe_run(run.events(), oracle.shared.values, queries),
         )
 
     def to_table(self, queries: Iterable[Query]) -> pd.DataFrame:
@@ -175,7 +192,8 @@ def state_usage(
     batch = round(hours * 3600e6)
     later = {k: oracle.needed_tuples(queries, k * batch) for k in LONGER}
     columns: dict[str | int, pd.Series] = {"held": held, "of use": oracle.needed_tuples(queries)}
-    return pd.DataFrame(columns | later).dropna()
+    use = pd.DataFrame(columns | later).dropna()
+    return record_values(use, **describe_run(events, oracle.shared.values, queries))
 
 
 def compare_isolated(
@@ -190,11 +208,14 @@ def compare_isolated(
     shared run. ``run`` returns the events of a run that has ended.
     """
     queries = shared.queries[:few]
-    rows = {}
+    rows: dict[str, dict[str, float]] = {}
+    values: dict[str, object] = {}
     for name, served in {"all in one run": queries, **{q.name: (q,) for q in queries}}.items():
-        events = run(SharedWorkload(shared.join, served))
+        events = run(replace(shared, queries=served))
+        values = values or describe_run(events, shared.values, served)
         rows[name] = count_totals(events) | {"of use": oracle.needed_tuples(served).mean()}
-    return pd.DataFrame(rows).T.rename_axis("queries").reset_index()
+    costs = pd.DataFrame(rows).T.rename_axis("queries").reset_index()
+    return record_values(costs, **values)
 
 
 def tidy_costs(costs: pd.DataFrame) -> pd.DataFrame:
@@ -224,24 +245,17 @@ def count_totals(events: Sequence[Any]) -> dict[str, float]:
     }
 
 
-WINDOWS = (4.0, 12.0, 32.0)
-"""Windows of the deployment's queries, in seconds."""
-PASSING = 0.2
-"""Fraction of both streams that the query with the longest window selects.
-
-The other queries take all tuples.
-"""
+RATE = 20.0
+"""Tuples per second of each stream of the deployment."""
 
 
-def stationary_workload(
-    spark: SparkSession, batches: int = 40, rate: float = 20.0, seed: int = 0
-) -> SharedWorkload:
+def stationary_workload(spark: SparkSession, batches: int = 40, seed: int = 0) -> SharedWorkload:
     """Return two Poisson streams of equal rates and three queries; the last one selects.
 
     A batch is a second of event time. On steady streams the share of state in a stretch of ages
     does not depend on the time of day.
     """
-    given = Arrivals((rate, rate), float(batches), 1.0, sigma=0.02, seed=seed)
+    given = Arrivals((RATE, RATE), float(batches), 1.0, sigma=0.02, seed=seed)
     few = {"r": f"r.u_s < {round(PASSING * MODULUS)}", "s": f"s.u_r < {round(PASSING * MODULUS)}"}
     queries = [
         Query.parse(
@@ -249,7 +263,8 @@ def stationary_workload(
         )
         for w in WINDOWS
     ]
-    return SharedWorkload(given.make_workload(spark), tuple(queries))
+    values = {"rate": RATE, "windows": WINDOWS, "passing": PASSING, "seed": seed}
+    return SharedWorkload(given.make_workload(spark), tuple(queries), values)
 
 
 def balance_by_batch(events: Sequence[Any]) -> pd.DataFrame:
@@ -270,12 +285,16 @@ def balance_by_batch(events: Sequence[Any]) -> pd.DataFrame:
 AS_RUN, EVENLY = "by selectivity, as run", "in equal stretches"
 
 
-def compare_balances(events: Sequence[Any]) -> pd.DataFrame:
-    """Return batch, ratio and ages (AS_RUN or EVENLY) of a run of ``stationary_workload``."""
-    return pd.concat(
+def compare_balances(events: Sequence[Any], values: Mapping[str, object]) -> pd.DataFrame:
+    """Return batch, ratio and ages (AS_RUN or EVENLY) of a run of ``stationary_workload``.
+
+    ``values`` are those of that workload.
+    """
+    balances = pd.concat(
         [balance_by_batch(events).assign(ages=AS_RUN), even_balance(events).assign(ages=EVENLY)],
         ignore_index=True,
     )
+    return record_values(balances, **describe_run(events, values))
 
 
 def second_deployment(events: Sequence[Any]) -> int:
@@ -289,12 +308,12 @@ def steady_batches(events: Sequence[Any], batches: int) -> range:
     return range(min(max(second_deployment(events) + 1, full), batches - 1), batches)
 
 
-def compute_imbalance(balances: pd.DataFrame, batches: range) -> tuple[float, float]:
-    """Return the fullest host's share of the mean in these batches.
+def compute_imbalance(balances: pd.DataFrame) -> tuple[float, float]:
+    """Return the fullest host's share of the mean in the batches of ``compare_balances``.
 
     The first value is for equal stretches of age, the second by selectivity.
     """
-    mean = balances[balances["batch"].isin(batches)].groupby("ages")["ratio"].mean()
+    mean = balances.groupby("ages")["ratio"].mean()
     return float(mean[EVENLY]), float(mean[AS_RUN])
 
 
@@ -331,7 +350,7 @@ def _count_held_tuples(events: Sequence[Any]) -> dict[int, list[list[int]]]:
 def ring_shares(
     events: Sequence[Any],
     batches: Mapping[str, range],
-    rate: float = 20.0,
+    rate: float = RATE,
     streams: Sequence[str] = ("r", "s"),
 ) -> pd.DataFrame:
     """Return the contents of the ring by deployment, stream and place, youngest first.
@@ -371,30 +390,3 @@ def _compute_held_seconds(first: float, last: float) -> float:
     return max(0.0, min(last, WINDOWS[-2]) - first) + PASSING * (
         last - max(first, min(last, WINDOWS[-2]))
     )
-
-
-LOAD = replace(RingSetting(sigma=0.02).cost_workload(), windows=(WINDOWS[-1],) * 3)
-"""A three-way join of 50 tuples/s and stream, with the longest of WINDOWS.
-
-Prices of work and network are those of psp.
-"""
-
-
-def length_table(
-    nodes: Sequence[int] = tuple(range(1, 65)), hops: Sequence[float] = HOPS
-) -> pd.DataFrame:
-    """Return Eq. 21.1 and 21.2 by ring length.
-
-    Columns: nodes, selections ("pulled up" or "pushed in"), hop (T_n, seconds), work_modelled
-    (L_PSP of one tuple, in seconds), share_modelled (the part of a node), latency_modelled (tau of
-    the last node, seconds).
-    """
-    held = (WINDOWS[-2] + PASSING * (WINDOWS[-1] - WINDOWS[-2])) / WINDOWS[-1]
-    rows = []
-    for (name, passing), hop in product((("pulled up", 1.0), ("pushed in", held)), hops):
-        load = replace(shared_ring_workload(LOAD, (passing,) * 3), hop=hop)
-        for n in nodes:
-            work = ring_cost.ring_work(load, n)
-            rows.append((n, name, hop, work, work / n, node_latency(load, n, n)))
-    counted = ("work_modelled", "share_modelled", "latency_modelled")
-    return pd.DataFrame(rows, columns=["nodes", "selections", "hop", *counted])

@@ -8,8 +8,9 @@ that slices of different streams serve different queries (Wang 2008, section 19.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import calendar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -65,10 +66,11 @@ The longer the windows, the more selective.
 
 @dataclass(frozen=True)
 class SharedWorkload:
-    """A join and the queries that share it."""
+    """A join and the queries that share it, and ``values``, by name, that made its streams."""
 
     join: Workload
     queries: tuple[Query, ...]
+    values: Mapping[str, object] = field(default_factory=dict)
 
 
 def flight_dashboards(
@@ -94,4 +96,5 @@ def flight_dashboards(
     return SharedWorkload(
         Workload("Dashboards", frames, on, delays.time),
         tuple(q.restrict_to(places) for q in DASHBOARDS),
+        {"days": days, "month": f"{calendar.month_name[month]} 2013"},
     )
