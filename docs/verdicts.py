@@ -37,9 +37,8 @@ def tried(name: str, values: Mapping[str, Any]) -> list[dict[str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "claims.jsonl"
         path = notebook_runner.NOTEBOOKS / f"{name}.ipynb"
-        ran = notebook_runner.run_notebook(
-            path, values, sys.stderr.write, environment={"BRAID_CLAIMS": str(file)}
-        )
+        environment = {"BRAID_CLAIMS": str(file), "OMP_NUM_THREADS": "1"}  # small matrices
+        ran = notebook_runner.run_notebook(path, values, sys.stderr.write, environment=environment)
         if ran.error:
             raise RuntimeError(f"{name}: {ran.error}")
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []

@@ -10,6 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 from braid.papers.shedding.shed import Method, Shed
+from braid_lab.common.recorded_settings import concat_runs, record_values
 from braid_lab.shedding import claims as gedik
 from braid_lab.shedding import experiments as study
 from braid_lab.shedding import measured as measured
@@ -66,7 +67,9 @@ def through(
     table = pd.DataFrame(rows, columns=names)
     dropped = table[table["method"] == "drop"].set_index(["kappa", "phase"])["rate"]
     at = pd.MultiIndex.from_frame(table[["kappa", "phase"]])
-    return table.assign(gain_counted=table["rate"].to_numpy() / dropped[at].to_numpy() - 1)
+    gained = table.assign(gain_counted=table["rate"].to_numpy() / dropped[at].to_numpy() - 1)
+    ran = policy_runs.list_settings(tuples, shed)
+    return record_values(gained, **ran, kappas=kappas, seeds=0)
 
 
 ALL = ("partial", "time", "direction")
@@ -157,7 +160,7 @@ def peaked() -> Tries:
 def partly() -> Tries:
     """Return Fig. 9, 10 and 13 on short runs, for two skews; the last while rates are raised."""
     newest = cache(lambda: through(BOTH, 0.0, "partial"))
-    wider = cache(lambda: pd.concat([newest(), through(BOTH, 0.0, "partial", window=16.0)]))
+    wider = cache(lambda: concat_runs([newest(), through(BOTH, 0.0, "partial", window=16.0)]))
     return [
         lambda: gedik.newest_claim(newest()),
         lambda: gedik.growth_claim(newest(), wider()),
@@ -225,7 +228,9 @@ def weighed() -> Tries:
             for condition in ("tags", "tail number")
             for m in SHEDS
         ]
-        return measured.FlightComparison(pd.DataFrame(rows), pd.DataFrame(), [])
+        ran = {"days": 0, "batches": 8, "fraction": 0.25, "gamma": 0.3, "basic": 1 / 3600}
+        found = record_values(pd.DataFrame(rows), **ran)
+        return measured.FlightComparison(found, pd.DataFrame(), [])
 
     found = cache(legs)
     return [
@@ -304,14 +309,14 @@ GROWS = "the gain of rate adaptation grows with skew"
 MUTATIONS = [
     Mutation(
         "the oldest part of a window is kept",
-        "braid_lab.shedding.experiments.newest_output_share",
+        "braid_lab.shedding.paper_algorithms.newest_output_share",
         oldest,
         windowed,
         ("keeping the newest part of a window sheds",),
     ),
     Mutation(
         "work that is not bound to basic windows",
-        "braid_lab.shedding.experiments.phi",
+        "braid_lab.shedding.paper_algorithms.output_optimality",
         lambda phi: lambda f, basic, share: 1.0,
         windowed,
         (

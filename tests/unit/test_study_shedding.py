@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from string import Formatter
+
 import numpy as np
 import pandas as pd
 import pytest
 from braid.papers.shedding.shed import Shed
+from braid_lab.common.recorded_settings import record_values
 from braid_lab.shedding import claims as claims
 from braid_lab.shedding import experiments as shedding_experiments
 from braid_lab.shedding import measured, model_claims, policy_figures, utility_claims
+from braid_lab.shedding.claim_settings import FORWARD, SETTINGS
 from braid_lab.shedding.policy_runs import PolicyRun, SetTuples
 from braid_lab.shedding.runs import count_full_join
 from braid_lab.workloads.flight_legs import flight_legs
@@ -40,14 +44,21 @@ def test_the_claims_of_models_hold():
     assert {c.holds for c in tried} == {"yes", "under reading"}
 
 
+def with_settings(frame):
+    """Return a made-up frame as one that has recorded its run."""
+    templates = (*SETTINGS.values(), FORWARD)
+    names = {name for text in templates for _, name, _, _ in Formatter().parse(text) if name}
+    return record_values(frame, **dict.fromkeys(names, 1))
+
+
 def test_claims_fail_on_figures_that_contradict_them():
     """Fig. 8, 10, 11, 15 and 16; they fail without adaptation."""
     modelled = shedding_experiments.adaptation_curves()
-    over = pd.DataFrame({"load_counted": [2.0] * 9, "fraction_counted": [0.5] * 9})
+    over = with_settings(pd.DataFrame({"load_counted": [2.0] * 9, "fraction_counted": [0.5] * 9}))
     assert claims.forward_claim(over, modelled).holds == "no"
     kept = over.assign(load_counted=0.9)
     assert claims.forward_claim(kept, modelled).holds == "yes"
-    even = pd.DataFrame({"second": range(130), "fraction_counted": 0.5})
+    even = with_settings(pd.DataFrame({"second": range(130), "fraction_counted": 0.5}))
     assert claims.burst_claim(even).holds == "no"
     grown = pd.DataFrame(
         [
@@ -57,19 +68,20 @@ def test_claims_fail_on_figures_that_contradict_them():
         ],
         columns=["kappa", "window", "phase", "method", "gain_counted"],
     )
+    with_settings(grown)
     assert claims.growth_claim(grown, grown).holds == "yes"
     flat = grown.assign(gain_counted=0.0)
     assert claims.growth_claim(grown, flat).holds == claims.growth_claim(flat, grown).holds == "no"
     alone = grown[grown["kappa"] == 0.8]
     assert claims.growth_claim(alone, grown).holds == "not tried", "one skew"
     shares = dict(fraction=[0.9, 0.5], r1_counted=0.7, r2_counted=0.7, o1_modelled=1, o2_modelled=2)
-    assert claims.direction_claim(pd.DataFrame(shares)).holds == "no"
+    assert claims.direction_claim(with_settings(pd.DataFrame(shares))).holds == "no"
     joins = ("overlap", "equality", "overlap, indexed")
     joins += ("overlap, kappa = 0.8",)
     none = pd.DataFrame([(500.0, j, 0.0) for j in joins], columns=["rate", "join", "gain_counted"])
-    assert claims.gain_over_dropping_claim(none).holds == "no"
+    assert claims.gain_over_dropping_claim(with_settings(none)).holds == "no"
     worth = shedding_experiments.utility_by_skew().assign(gain_counted=0.0, kappa=0.6)
-    assert utility_claims.utility_claim(worth).holds == "no"
+    assert utility_claims.utility_claim(with_settings(worth)).holds == "no"
 
 
 def test_a_run_of_the_policy_has_the_tuples_and_the_results_of_the_join():

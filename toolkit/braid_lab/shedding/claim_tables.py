@@ -51,3 +51,18 @@ def compare_frequencies(utility: pd.DataFrame) -> pd.DataFrame:
 def compare_factors(types: pd.DataFrame) -> pd.DataFrame:
     """Return the gain by the number of types, a column for each factor."""
     return types.set_index(["types", "factor"])["gain_counted"].unstack()
+
+
+def beside_free(runs: pd.DataFrame, of: str) -> pd.DataFrame:
+    """Return the counted and the modelled values of a figure in one column, for a chart.
+
+    ``of`` is "gain" or "recall"; the column ``learning`` is "as it is" or "if it were free". Seeds
+    are averaged.
+    """
+    names = {f"{of}_counted": "as it is", f"{of}_modelled": "if it were free"}
+    others = ("seed", "fraction", "results_counted")
+    measures = ("recall_counted", "recall_modelled", "gain_counted", "gain_modelled")
+    keys = [c for c in runs.columns if c not in (*others, *measures)]
+    tall = runs.melt(keys, list(names), var_name="learning", value_name=of)
+    tall = tall.groupby([*keys, "learning"], as_index=False, sort=False)[of].mean()
+    return tall.replace({"learning": names})

@@ -6,6 +6,7 @@ index by models (``model_claims``).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from math import sqrt
 
@@ -20,7 +21,7 @@ from braid_lab.common.claims import (
     leave_untested,
 )
 from braid_lab.shedding import experiments, measured, model_claims, runs, utility_claims
-from braid_lab.shedding.claim_settings import FINER_9, FINER_12, FORWARD, SETTINGS
+from braid_lab.shedding.claim_settings import FORWARD, SETTINGS
 from braid_lab.shedding.claim_tables import (
     average_recall,
     compare_joins,
@@ -115,7 +116,6 @@ def newest_claim(newest: pd.DataFrame) -> Finding:
 @CLAIMS.claim(
     "Fig. 9",
     "rate adaptation adds about 100 % at 500/s and about 50 % at 300/s",
-    setting=FINER_9,
 )
 def rate_claim(newest: pd.DataFrame, nearer: pd.DataFrame) -> Finding:
     """Fig. 9: rate adaptation alone if the newest tuples match (shift 0)."""
@@ -161,12 +161,14 @@ def growth_claim(newest: pd.DataFrame, wider: pd.DataFrame) -> Finding:
     table = some.groupby(["kappa", "window"])["gain_counted"].mean().unstack()
     skewed = select_phase(newest, "all", "partial").groupby("kappa")["gain_counted"].mean()
     by_window = "; ".join(f"{kappa:g}: {format_values(row)}" for kappa, row in table.iterrows())
+    ran = {"varied": tuple(table.index)}
     result = f"by skew {format_values(skewed)}; by window, for kappa of {by_window} (counted)"
     if len(skewed) < 2 or min(table.shape) < 2:
-        return leave_untested(result)
+        return replace(leave_untested(result), ran=ran)
     rises = [table.diff().iloc[1:], table.diff(axis=1).iloc[:, 1:], skewed.diff().iloc[1:]]
     grows = all((rise > 0).to_numpy().all() for rise in rises)
-    return judge(result, grows, "over the whole period, as in the paper")
+    finding = judge(result, grows, "over the whole period, as in the paper")
+    return replace(finding, ran=ran)
 
 
 @CLAIMS.claim("Fig. 11", "the fraction of the less useful window falls first", is_required=True)
@@ -204,7 +206,6 @@ def order_claim(recall: pd.DataFrame) -> Finding:
 @CLAIMS.claim(
     "Fig. 12",
     "time correlation adds about 50 %, direction about 40 % more",
-    setting=FINER_12,
 )
 def printed_gains_claim(recall: pd.DataFrame, finer: pd.DataFrame) -> Finding:
     """Fig. 12: the printed gains, while rates are raised."""

@@ -19,13 +19,9 @@ import numpy.typing as npt
 import pandas as pd
 from braid.papers.shedding.budget import fill_budget
 
+from braid_lab.common.recorded_settings import record_values, records_arguments
 from braid_lab.shedding import paper_algorithms
-from braid_lab.shedding.paper_algorithms import (
-    best_output_share,
-    newest_output_share,
-    split_directions,
-)
-from braid_lab.shedding.paper_algorithms import output_optimality as phi
+from braid_lab.workloads import set_streams
 from braid_lab.workloads.set_streams import SetStreams
 
 Floats = npt.NDArray[np.float64]
@@ -48,19 +44,31 @@ def bell_density(deviation: float, middle: float = 0.5, steps: int = 2000) -> Fl
     return np.asarray(np.exp(-((age - middle) ** 2) / (2 * deviation**2)))
 
 
-def window_reduction(shares: Sequence[float] = (0.1, 0.2, 0.3, 0.5)) -> pd.DataFrame:
+@records_arguments
+def window_reduction(
+    shares: Sequence[float] = (0.1, 0.2, 0.3, 0.5),
+    deviation: float = 0.15,
+    middles: tuple[float, float] = (0.1, 0.8),
+) -> pd.DataFrame:
     """Return Fig. 1: the output of the newest ``share`` of a window, and of the best.
 
     Case I has an early peak, case II a late one.
     """
+    bells = [bell_density(deviation, middle) for middle in middles]
     rows = [
-        (case, share, newest_output_share(f, share), best_output_share(f, share))
-        for case, f in (("early", bell_density(0.15, 0.1)), ("late", bell_density(0.15, 0.8)))
+        (
+            case,
+            share,
+            paper_algorithms.newest_output_share(f, share),
+            paper_algorithms.best_output_share(f, share),
+        )
+        for case, f in zip(("early", "late"), bells, strict=True)
         for share in shares
     ]
     return pd.DataFrame(rows, columns=["peak", "share", "newest_modelled", "best_modelled"])
 
 
+@records_arguments
 def optimality_table(
     deviations: Sequence[float] = (0.2, 0.05),
     basics: Sequence[float] = (0.02, 0.05, 0.1, 0.2, 0.5),
@@ -68,7 +76,12 @@ def optimality_table(
 ) -> pd.DataFrame:
     """Return Fig. 5: phi by ``basic`` (b / w) and ``share`` (r'), for bells of each deviation."""
     rows = [
-        (deviation, basic, share, phi(bell_density(deviation), basic, share))
+        (
+            deviation,
+            basic,
+            share,
+            paper_algorithms.output_optimality(bell_density(deviation), basic, share),
+        )
         for deviation in deviations
         for basic in basics
         for share in shares
@@ -76,6 +89,7 @@ def optimality_table(
     return pd.DataFrame(rows, columns=["deviation", "basic", "share", "optimality_modelled"])
 
 
+@records_arguments
 def density_curves(kappas: Sequence[float] = (0.6, 0.8), steps: int = 100) -> pd.DataFrame:
     """Return Fig. 6: f of either window by ``age`` (fraction of the window) and kappa."""
     frames = []
@@ -87,9 +101,13 @@ def density_curves(kappas: Sequence[float] = (0.6, 0.8), steps: int = 100) -> pd
             frames.append(
                 pd.DataFrame({"kappa": kappa, "window": window, "age": age, "f_modelled": f})
             )
-    return pd.concat(frames, ignore_index=True)
+    curves = pd.concat(frames, ignore_index=True)
+    cycle = sets.cycle_seconds / sets.window
+    ran = {"drawn": set_streams.DRAWN, "theta": sets.theta, "shift": sets.shift, "cycle": cycle}
+    return record_values(curves, **ran)
 
 
+@records_arguments
 def drop_rates(
     rates: Sequence[float] = (50.0, 100.0, 200.0),
     windows: Sequence[float] = (25.0, 125.0, 625.0),
@@ -106,7 +124,8 @@ def drop_rates(
         for r in rates
         for w in windows
     ]
-    return pd.DataFrame(rows, columns=["index", "rate", "window", "dropped_modelled"])
+    frame = pd.DataFrame(rows, columns=["index", "rate", "window", "dropped_modelled"])
+    return record_values(frame, capacity=CAPACITY)
 
 
 def retained_share(fits: float) -> float:
@@ -158,8 +177,11 @@ def compute_recall(sets: SetStreams, r: float, method: str) -> float:
         return float(shares @ flat) / total
     part = np.array([r, r])
     if method == "direction":
-        part = split_directions(r, (1.0, 1.0), (float(f[0].mean()), float(f[1].mean())))
-    used = newest_output_share if method == "partial" else best_output_share
+        part = paper_algorithms.split_directions(
+            r, (1.0, 1.0), (float(f[0].mean()), float(f[1].mean()))
+        )
+    newest, best = paper_algorithms.newest_output_share, paper_algorithms.best_output_share
+    used = newest if method == "partial" else best
     return sum(used(g, share) * float(g.sum()) for g, share in zip(f, part, strict=True)) / total
 
 
@@ -205,10 +227,11 @@ def direction_shares(
     """Return Fig. 11: r_1 and r_2 as r falls, by Algorithm 4."""
     sets = SetStreams(kappa=kappa)
     o = (float(sets.match_density(0).mean()), float(sets.match_density(1).mean()))
-    rows = [(r, *split_directions(r, (1.0, 1.0), o), *o) for r in shares]
+    rows = [(r, *paper_algorithms.split_directions(r, (1.0, 1.0), o), *o) for r in shares]
     return pd.DataFrame(rows, columns=["fraction", "r1", "r2", "o1_modelled", "o2_modelled"])
 
 
+@records_arguments
 def recall_by_basic_windows(
     parts_: Sequence[int] = (1, 2, 5, 10, 20, 50, 200, 1000),
     kappa: float = 0.8,
@@ -223,17 +246,19 @@ def recall_by_basic_windows(
     costs five times ``lookup`` (in pairs). Lists by identifier cannot stop within a basic window,
     so that a part of it costs as much as all.
     """
-    rows = []
+    rows, indexed = [], 200.0
     f = SetStreams(kappa=kappa).match_density(1, 1000)
     for n in parts_:
         pieces = [piece.sum() / f.sum() for piece in np.array_split(f, n)]
         ranked = np.sort(pieces)[::-1]
-        for index, window in (("none", 20.0), ("time", 200.0), ("identifier", 200.0)):
+        for index, window in (("none", 20.0), ("time", indexed), ("identifier", indexed)):
             pairs = rate_ * window / n
             budget = CAPACITY * (cheaper if index != "none" else 1.0) / rate_
             cost = pairs + (lookup * 5 if index != "none" else 0.0)
             rows.append((index, n, processed_output(ranked, budget / cost, index != "identifier")))
-    return pd.DataFrame(rows, columns=["index", "parts", "recall_modelled"])
+    frame = pd.DataFrame(rows, columns=["index", "parts", "recall_modelled"])
+    basic = [indexed / n for n in parts_]
+    return record_values(frame, rate=rate_, window=indexed, basic=basic)
 
 
 def processed_output(ranked: Floats, fits: float, parted: bool) -> float:

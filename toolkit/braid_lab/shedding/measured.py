@@ -15,6 +15,7 @@ from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
 
 from braid_lab.common.claims import ClaimRegistry, Finding, judge, judge_reading
+from braid_lab.common.recorded_settings import record_values
 from braid_lab.common.run_folders import new_run_folder
 from braid_lab.shedding import runs as shedding_runs
 
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     from braid.join_run import JoinRun
 
 FLIGHTS = (
-    "in this process on Arrow tables; two days of flights, r = 0.25, γ = 0.3, basic windows of an "
-    "hour, 48 batches"
+    "in this process on Arrow tables; {days} days of flights, r = {fraction}, γ = {gamma}, basic "
+    "windows of {basic} h, {batches} batches"
 )
-BURST = "selective and no shedding on Spark; 1500 tuples/s, a burst; 12 batches of a second"
+BURST = (
+    "selective and no shedding on Spark; {rates} tuples/s, a burst in the middle third; {batches} "
+    "batches of {step} s"
+)
 CLAIMS = ClaimRegistry(
     "Gedik 2007",
     {
@@ -93,7 +97,11 @@ def compare_methods(
             )
     chosen = finished["tags", "selective"]
     carriers = _compare_by_carrier(chosen, finished["tags", "full"])
-    return FlightComparison(pd.DataFrame(rows), carriers, chosen.events())
+    ran = {"days": days, "fraction": fraction, "batches": batches, "gamma": shed.sample}
+    results = record_values(
+        pd.DataFrame(rows), **ran, basic=(shed.basic_window_length or 0) / 3.6e9
+    )
+    return FlightComparison(results, carriers, chosen.events())
 
 
 def _run_flight_join(streams: Mapping[str, Any], on: str, shed: Shed | None, wait: Wait) -> JoinRun:
@@ -206,6 +214,7 @@ def compare_burst(
             "join": ["all pairs"] * len(took) + [f"at most {limit:.2f} s"] * len(limited),
         }
     )
+    record_values(frame, rates=sets.every_rate, batches=batches, step=sets.step)
     p90 = [float(np.quantile(each[begins:], 0.9)) / limit for each in (took, limited)]
     truth = sum(e.results for e in free.events() if isinstance(e, BatchCommitted))
     return BurstComparison(frame, run.events(), estimate, truth, *p90)

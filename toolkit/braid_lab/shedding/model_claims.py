@@ -6,6 +6,8 @@ and an index cost is a parameter of the models, so that such claims are judged o
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from braid_lab.common.claims import (
@@ -28,6 +30,11 @@ LOOKUPS = (0.0, 1.0, 5.0, 20.0, 100.0, 500.0)
 """How many fifths of a pair the lookup of the lists of a basic window may cost."""
 
 
+def _name_shares(finding: Finding, phi: pd.DataFrame) -> Finding:
+    """Return the finding with the values of r' that it compares."""
+    return replace(finding, ran={"shares": phi.columns.unique("share")})
+
+
 def _list_optimality(optimality: pd.DataFrame) -> pd.DataFrame:
     """Return phi by deviation and basic window, a column for each r' up to 1."""
     some = optimality[optimality["share"] <= 1]
@@ -48,7 +55,7 @@ def load_claim(optimality: pd.DataFrame) -> Finding:
         "others both are the same"
     )
     holds = (low < high + SAME).all() and falls.mean() > 0.5
-    return judge_reading(format_values(phi.mean()), holds, reading)
+    return _name_shares(judge_reading(format_values(phi.mean()), holds, reading), phi)
 
 
 @CLAIMS.claim(
@@ -68,7 +75,7 @@ def skew_claim(optimality: pd.DataFrame) -> Finding:
         f"of them at {ample.sum()} of {len(ample)} r'"
     )
     result = f"phi is less by {scarce.min():.1%} to {scarce.max():.1%} at r' up to 0.2"
-    return judge_reading(result, (scarce > 0).all(), reading)
+    return _name_shares(judge_reading(result, (scarce > 0).all(), reading), phi)
 
 
 @CLAIMS.claim(
@@ -83,7 +90,8 @@ def size_claim(optimality: pd.DataFrame) -> Finding:
     chosen = phi.loc[:, (is_little <= 0.4) | (is_skewed == is_skewed.min())]
     falls = (chosen.diff().iloc[1:] <= SAME).all(axis=None)
     result = f"{len(chosen.columns)} cases; means by b / w {format_values(chosen.mean(axis=1))}"
-    return judge(result, falls and (chosen.iloc[-1] < chosen.iloc[0] - SAME).all())
+    holds = falls and (chosen.iloc[-1] < chosen.iloc[0] - SAME).all()
+    return _name_shares(judge(result, holds), phi)
 
 
 @CLAIMS.claim(

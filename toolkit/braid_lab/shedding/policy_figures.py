@@ -15,16 +15,17 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
 from math import log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from braid.papers.shedding.shed import Method, Shed
 
+from braid_lab.common.recorded_settings import concat_runs, record_values, records_arguments
 from braid_lab.shedding import experiments
 from braid_lab.shedding.experiments import CAPACITY, METHODS, OVERLAP, SINGLE
 from braid_lab.shedding.paper_algorithms import newest_output_share
-from braid_lab.shedding.policy_runs import Floats, PolicyBatch, PolicyRun, SetTuples
+from braid_lab.shedding.policy_runs import Floats, PolicyBatch, PolicyRun, SetTuples, list_settings
 from braid_lab.workloads.set_streams import SetStreams, burst_rates
 
 GAMMA = 0.1
@@ -84,6 +85,7 @@ def _burst_tuples(
     return SetTuples(sets, windows)
 
 
+@records_arguments
 def burst_runs(
     kappas: Sequence[float] = (0.4, 0.5, 0.6, 0.7, 0.8),
     theta: int = 3,
@@ -121,19 +123,13 @@ def burst_runs(
                 )
                 for m in (method, "drop")
             )
-            row = (
-                kappa,
-                max(windows),
-                method,
-                seed,
-                phase.name,
-                float(np.mean(fractions)),
-                results,
-            )
+            mean = float(np.mean(fractions))
+            row = (kappa, max(windows), method, seed, phase.name, mean, results)
             rows.append((*row, results / full[at].sum(), gain, free, free / random - 1))
     names = ["kappa", "window", "method", "seed", "phase", "fraction", "results_counted"]
     values = ["recall_counted", "gain_counted", "recall_modelled", "gain_modelled"]
-    return pd.DataFrame(rows, columns=[*names, *values])
+    frame = pd.DataFrame(rows, columns=[*names, *values])
+    return record_values(frame, **list_settings(tuples, make_shed("partial")))
 
 
 def _compute_gain(value: float, other: float) -> float:
@@ -178,9 +174,10 @@ def wider_runs(
     scale: float = 1.0,
 ) -> pd.DataFrame:
     """Return Fig. 10: ``newest_runs`` by the window."""
-    return pd.concat([newest_runs(kappas, w, seeds, scale) for w in windows], ignore_index=True)
+    return concat_runs(newest_runs(kappas, w, seeds, scale) for w in windows)
 
 
+@records_arguments
 def drop_runs(
     capacities: Sequence[float] = (CAPACITY / 2, CAPACITY, CAPACITY * 2),
     rate: float = 50.0,
@@ -199,20 +196,25 @@ def drop_runs(
         shed = make_shed("drop", capacity * step * scale**2, step)
         admitted = sum(b.admitted for b in PolicyRun(tuples, shed).run_batches()[filled:])
         rows.append((capacity, 1 - admitted / arrived))
-    return pd.DataFrame(rows, columns=["capacity", "dropped_counted"])
+    frame = pd.DataFrame(rows, columns=["capacity", "dropped_counted"])
+    return record_values(frame, **list_settings(tuples, shed), seeds=sets.seed)
 
 
+@records_arguments
 def burst_fractions(kappa: float = 0.6, seed: int = 0, scale: float = 1.0) -> pd.DataFrame:
     """Return Fig. 8: r by second, by the policy, and the considered pairs over the budget.
 
     Columns: rule, second, fraction_counted, load_counted.
     """
     tuples, budget = _burst_tuples(kappa, 3, 0.0, (WINDOW, 0.0), seed, scale), CAPACITY * scale**2
-    done = PolicyRun(tuples, make_shed("partial", budget), seed=seed).run_batches()
+    shed = make_shed("partial", budget)
+    done = PolicyRun(tuples, shed, seed=seed).run_batches()
     rows = [("policy", k, b.fraction, b.pairs / budget) for k, b in enumerate(done)]
-    return pd.DataFrame(rows, columns=["rule", "second", "fraction_counted", "load_counted"])
+    frame = pd.DataFrame(rows, columns=["rule", "second", "fraction_counted", "load_counted"])
+    return record_values(frame, **list_settings(tuples, shed), seeds=seed)
 
 
+@records_arguments
 def direction_runs(
     kappa: float = 0.6,
     shares: Sequence[float] = (0.9, 0.7, 0.5, 0.3, 0.1),
@@ -225,18 +227,19 @@ def direction_runs(
     r1 is of pairs with the window of n, o1 its matches of a pair. Means of the last 20 seconds, and
     over seeds.
     """
-    rows = []
+    rows, last = [], 20
     for seed in seeds:
         sets = SetStreams((rate, rate), seconds, kappa=kappa, seed=seed)
         tuples = SetTuples(sets, (WINDOW, WINDOW))
         useful = [float(sets.match_density(w).mean()) for w in (0, 1)]
         for r in shares:
             shed = Shed(fraction=r, method="direction", sample=GAMMA, basic_window="1 second")
-            done = PolicyRun(tuples, shed, seed=seed).run_batches()[-20:]
+            done = PolicyRun(tuples, shed, seed=seed).run_batches()[-last:]
             by_m, by_n = (float(np.mean([b.directions[s] for b in done])) for s in (1, 0))
             rows.append((r, by_m, by_n, *useful))
     names = ["fraction", "r1_counted", "r2_counted", "o1_modelled", "o2_modelled"]
-    return pd.DataFrame(rows, columns=names).groupby("fraction", as_index=False).mean()
+    frame = pd.DataFrame(rows, columns=names).groupby("fraction", as_index=False).mean()
+    return record_values(frame, **list_settings(tuples, shed), counted=last)
 
 
 LEFT = CAPACITY / (2 * 500.0**2 * WINDOW)
@@ -264,6 +267,7 @@ def _sum_steady(done: Sequence[PolicyBatch], of: str = "results") -> float:
     return float(sum(getattr(b, of) for b in done[round(WINDOW) :]))
 
 
+@records_arguments
 def basic_window_runs(
     parts: Sequence[int] = (1, 2, 5, 10, 20),
     kappas: Sequence[float] = (0.4, 0.6, 0.8),
@@ -281,24 +285,28 @@ def basic_window_runs(
                 tuples, make_shed("selective", pairs, WINDOW / n), seed=seed
             ).run_batches()
             rows.append((kappa, n, seed, _sum_steady(done) / full))
-    return pd.DataFrame(rows, columns=["kappa", "parts", "seed", "recall_counted"])
+    frame = pd.DataFrame(rows, columns=["kappa", "parts", "seed", "recall_counted"])
+    ran = {**list_settings(tuples, make_shed("selective")), "basic": [WINDOW / n for n in parts]}
+    return record_values(frame, **ran, fraction=pairs / (2 * rate * rate * WINDOW))
 
 
+@records_arguments
 def gain_runs(
     rates: Sequence[float] = (100.0, 200.0, 300.0, 400.0, 500.0),
     seeds: Sequence[int] = (0,),
     kappa: float = 0.6,
     scale: float = 1.0,
+    skewer: Sequence[float] = (0.7, 0.8),
 ) -> pd.DataFrame:
     """Return Fig. 15: the gain of selective processing over random dropping, by the policy.
 
-    Without an index: overlap, at the highest rate also for two more skews, and equality, whose
+    Without an index: overlap, at the highest rate also for ``skewer`` items, and equality, whose
     pairs are four times as cheap. With an index, the overlap runs at the r of 200-second windows,
     on windows of 20 seconds.
     """
     joins = (("overlap", 1.0, False), ("overlap, indexed", 10.5, False), ("equality", 4.0, True))
     each = [(lam, *join, kappa) for lam, join in product(rates, joins)]
-    each += [(max(rates), f"{OVERLAP}{k:g}", 1.0, False, k) for k in (0.7, 0.8)]
+    each += [(max(rates), f"{OVERLAP}{k:g}", 1.0, False, k) for k in skewer]
     rows = []
     for (lam, name, cheaper, equality, skew), seed in product(each, seeds):
         tuples = steady_tuples(scale * lam, skew, seed, equality)
@@ -314,7 +322,8 @@ def gain_runs(
         free = experiments.compute_recall(tuples.sets, r, "selective") / r - 1
         rows.append((lam, name, seed, r, _compute_gain(chosen, dropped), free))
     names = ["rate", "join", "seed", "fraction", "gain_counted", "gain_modelled"]
-    return pd.DataFrame(rows, columns=names)
+    frame = pd.DataFrame(rows, columns=names)
+    return record_values(frame, **list_settings(tuples, make_shed("selective")))
 
 
 def _average_utility_gain(
@@ -341,6 +350,7 @@ def _compute_utility_gain(
     return _compute_gain(seen, unseen)
 
 
+@records_arguments
 def utility_runs(
     skews: Sequence[float] = (0.0, 1.0, 2.0, 3.0),
     rate: float = 500.0,
@@ -352,15 +362,22 @@ def utility_runs(
         [experiments.utility_by_skew(skews, LEFT, kappa).assign(kappa=kappa) for kappa in kappas],
         ignore_index=True,
     )
-    rows = []
+    rows, bases = [], (1.0, 2.0, 3.0)
     for kappa, k in product(kappas, skews):
-        values = np.array([1.0, 2.0**-k, 3.0**-k])
+        values = np.array(bases) ** -k
         for _, weights in (("uniform", np.ones(3)), ("inverse", 1 / values), ("direct", values)):
             frequency = weights / weights.sum()
             rows.append(_average_utility_gain(values, frequency, rate, kappa, seeds))
-    return free.assign(gain_counted=rows)
+    frame = record_values(free.assign(gain_counted=rows), **_list_steady_settings(rate, kappas[0]))
+    return record_values(frame, bases=bases)
 
 
+def _list_steady_settings(rate: float, kappa: float) -> dict[str, Any]:
+    settings = list_settings(steady_tuples(rate, kappa), make_shed("selective"))
+    return {**settings, "fraction": LEFT}
+
+
+@records_arguments
 def type_runs(
     types: Sequence[int] = (2, 3, 5, 10, 20, 40),
     factors: Sequence[float] = (5.0, 10.0),
@@ -378,19 +395,4 @@ def type_runs(
         values = np.arange(1, n + 1.0) ** -(log(factor) / log(n))
         frequency = (1 / values) / (1 / values).sum()
         rows.append(_average_utility_gain(values, frequency, rate, kappa, seeds))
-    return free.assign(gain_counted=rows)
-
-
-def beside_free(runs: pd.DataFrame, of: str) -> pd.DataFrame:
-    """Return the counted and the modelled values of a figure in one column, for a chart.
-
-    ``of`` is "gain" or "recall"; the column ``learning`` is "as it is" or "if it were free". Seeds
-    are averaged.
-    """
-    names = {f"{of}_counted": "as it is", f"{of}_modelled": "if it were free"}
-    others = ("seed", "fraction", "results_counted")
-    measures = ("recall_counted", "recall_modelled", "gain_counted", "gain_modelled")
-    keys = [c for c in runs.columns if c not in (*others, *measures)]
-    tall = runs.melt(keys, list(names), var_name="learning", value_name=of)
-    tall = tall.groupby([*keys, "learning"], as_index=False, sort=False)[of].mean()
-    return tall.replace({"learning": names})
+    return record_values(free.assign(gain_counted=rows), **_list_steady_settings(rate, kappa))

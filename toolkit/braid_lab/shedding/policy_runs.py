@@ -25,6 +25,7 @@ from braid.core.horizon import reach_of_windows
 from braid.core.run_state import RunState
 from braid.core.shedding_plan import ItemYield, SheddingOutcome, SheddingPlan
 from braid.papers.baselines.centralized import Centralized
+from braid.papers.shedding.productivity_profile import EARLIER_WEIGHT
 from braid.papers.shedding.run_events import SheddingPlanned
 from braid.papers.shedding.shed import Shed
 
@@ -117,6 +118,27 @@ class SetTuples:
             for other in range(since, batch + stream):
                 counts[batch] += len(self.find_matches(stream, batch, other)[0])
         return counts
+
+
+PRINTED_PERIOD = 5.0
+"""T_r and T_c of the paper, in seconds."""
+
+
+def list_settings(tuples: SetTuples, shed: Shed) -> dict[str, Any]:
+    """Return what runs by name, as settings of claims have it."""
+    sets, basic = tuples.sets, shed.basic_window_length
+    return {
+        "gamma": shed.sample,
+        "basic": None if basic is None else basic / 1e6,
+        "step": sets.step,
+        "faded": EARLIER_WEIGHT,
+        "printed": PRINTED_PERIOD,
+        "rates": sets.every_rate,
+        "window": max(tuples.windows),
+        "shift": sets.shift,
+        "theta": sets.theta,
+        "seconds": sets.seconds,
+    }
 
 
 class PolicyBatch(NamedTuple):

@@ -21,6 +21,7 @@ from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
 from braid.core.run_state import RunState
 from braid.core.shedding_plan import ItemYield, SheddingOutcome
 from braid.papers.baselines.centralized import Centralized
+from braid.papers.shedding.run_events import SheddingPlanned
 from braid.papers.shedding.shed import Shed
 from msgspec import structs
 
@@ -36,7 +37,10 @@ BURST = 3.0
 
 CLAIMS = ClaimRegistry(
     "Gedik 2007",
-    {"": "selective processing on Spark; 100 tuples/s, W = 10 s, κ = 0.8, r = 0.25; 12 batches"},
+    {
+        "": "{method} processing on Spark; {rates} tuples/s, W = {window} s, κ = {kappa}, r = "
+        "{fraction}; {batches} batches"
+    },
 )
 
 
@@ -267,12 +271,22 @@ def estimate_claim(run: JoinRun, sets: SetStreams) -> Finding:
     """Estimate of a measured run compared with the truth."""
     estimate, real = run.estimate_results().iloc[-1], count_full_join(sets)
     off = estimate["estimated_results"] - real
-    return judge(
+    finding = judge(
         f"{estimate['estimated_results']:,.0f} +- {estimate['error_95']:,.0f} estimated from "
         f"{estimate['results']:,} "
         f"found, {real:,} in truth",
         abs(off) <= 2.5 * estimate["error_95"],
     )
+    planned = [e for e in run.events() if isinstance(e, SheddingPlanned)]
+    ran = {
+        "method": [e.method for e in planned],
+        "fraction": [e.fraction for e in planned],
+        "batches": len(planned),
+        "rates": sets.every_rate,
+        "window": sets.window,
+        "kappa": sets.kappa,
+    }
+    return replace(finding, ran=ran)
 
 
 def start_from_controls(settings: Mapping[str, Any], batches: int) -> JoinRun:

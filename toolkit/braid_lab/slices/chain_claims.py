@@ -6,6 +6,7 @@ All is counted on the chain placement itself, except C_sys, which is modelled.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -20,6 +21,7 @@ from braid_lab.common.claims import (
     judge,
     judge_reading,
 )
+from braid_lab.slices.claim_settings import BY_RATE, LEARNED, MERGED, SETTINGS
 from braid_lab.slices.cost import SharedLoad, unfiltered_statistics
 from braid_lab.slices.counted_chains import ChainExperiment
 from braid_lab.slices.experiments import (
@@ -37,24 +39,6 @@ from braid_lab.slices.experiments import (
     window_distribution,
 )
 
-_RUNS = "20, 40, 60 and 80 tuples/s; 90 s, one seed"
-SERVED = "service rate: results per 1000 comparisons"
-_CHAINS = (
-    "Chain under Mem-Opt and CPU-Opt, counted, with a router that looks results up and a C_sys of "
-    "nine tenths of what merges 12 uniform windows, S⋈ = 0.025"
-)
-SETTINGS = {
-    "Fig. 8.1": f"Chain, counted, and its rivals; the 27 settings of Table 8.1, {_RUNS}",
-    "Fig. 8.2": f"Chain, counted, and its rivals; {SERVED}; the 27 settings of Table 8.1, {_RUNS}",
-    "Fig. 8.2(f)": f"Chain, counted, and its rivals; {SERVED}; the 9 settings of Table 8.1 with S⋈ "
-    f"= 0.4, {_RUNS}",
-    "Fig. 8.3": f"{_CHAINS}; 12, 24 and 36 skewed windows as of Table 8.2, {_RUNS}",
-    "Fig. 8.3(a)": f"{_CHAINS}; 12 queries with the uniform windows of Table 8.2, {_RUNS}",
-}
-MERGED = (
-    "the planner of Chain (CPU-Opt), over C_sys, without a run; 12 queries with the windows of "
-    "Table 8.2, S⋈ = 0.025, 20, 40, 60 and 80 tuples/s"
-)
 CLAIMS = ClaimRegistry("Wang 2008, I", SETTINGS)
 
 
@@ -65,6 +49,10 @@ def judge_average(mean: float, each: pd.Series, reading: str) -> Finding:
 
 S_JOIN = 0.025
 """The selectivity of the join in section 8.3."""
+QUERIES = 12
+"""Number of queries that the planner is asked for."""
+PLANNED = {"queries": QUERIES, "join": S_JOIN, "rates": RATES}
+"""Values of the settings of what the planner is asked for."""
 KEYS = ["windows", "sigma", "join", "rate", "seed"]
 RIVALS = ["pull-up", "partition"]
 
@@ -116,25 +104,23 @@ def state_savings_claim(three: pd.DataFrame) -> Finding:
     "Fig. 8.1",
     "S_join has no effect on the state",
     is_required=True,
-    setting="Chain, which measures what it finds; the 27 settings of Table 8.1, 20 tuples/s; 90 s, "
-    "one seed",
+    setting=LEARNED,
 )
 def join_claim(
     seconds: float = 90.0, settings: Sequence[tuple[str, float]] = tuple(product(WINDOWS, SIGMAS))
 ) -> Finding:
     """Fig. 8.1: the join's selectivity has no effect on the state, though the policy knows it."""
-    differs = max(_find_spread_by_join(seconds, *setting) for setting in settings)
-    return judge(f"differs by at most {differs:.0f} tuples", differs == 0)
+    made = [[_make_run(seconds, *setting, join) for join in JOINS] for setting in settings]
+    held = [[run.stored_tuples("state-slice") for run in runs] for runs in made]
+    differs = max(max(of) - min(of) for of in held)
+    finding = judge(f"differs by at most {differs:.0f} tuples", differs == 0)
+    ran = {**made[0][0].list_settings(), "settings": len(settings), "joins": JOINS}
+    return replace(finding, ran=ran)
 
 
-def _find_spread_by_join(seconds: float, windows: str, sigma: float) -> float:
-    """Return by how much the chain's state differs between the selectivities of the join."""
-    loads = [SharedLoad(20.0, WINDOWS[windows], sigma, join) for join in JOINS]
-    held = [
-        ChainExperiment(q, seconds, 1.0, measures_results=True).stored_tuples("state-slice")
-        for q in loads
-    ]
-    return max(held) - min(held)
+def _make_run(seconds: float, windows: str, sigma: float, join: float) -> ChainExperiment:
+    load = SharedLoad(20.0, WINDOWS[windows], sigma, join)
+    return ChainExperiment(load, seconds, 1.0, measures_results=True)
 
 
 @CLAIMS.claim("Fig. 8.2", "the chain always has the highest service rate", is_required=True)
@@ -166,8 +152,7 @@ def _find_overhead_limit(three: pd.DataFrame) -> float:
 @CLAIMS.claim(
     "Fig. 8.2",
     "its gain grows with the rates",
-    setting=f"Chain, counted, and its rivals; {SERVED}; the 9 settings of Table 8.1 with S⋈ = 0.1, "
-    "20 and 80 tuples/s; 90 s, 8 seeds",
+    setting=BY_RATE,
 )
 def rates_claim(gains: pd.DataFrame) -> Finding:
     """Fig. 8.2: the gain grows with the rates; ``gains`` are of ``mean_gains.gain_by_rate``."""
@@ -202,7 +187,8 @@ def forty_percent_gain_claim(three: pd.DataFrame) -> Finding:
         f", {fast.ge(0.4).sum()} of them from 40%. The rates matter little: at the lowest it is "
         f"{slow[middle]:.1%}"
     )
-    return judge_reading(f"{fast[middle]:.1%}", fast[middle] >= 0.4, reading)
+    finding = judge_reading(f"{fast[middle]:.1%}", fast[middle] >= 0.4, reading)
+    return replace(finding, ran={"join": max(JOINS)})
 
 
 # Fig. 8.3: ``experiments.chain_counts`` and ``overhead_ranges``
@@ -218,15 +204,15 @@ def _compute_chain_gain(many: pd.DataFrame) -> pd.DataFrame:
 @CLAIMS.claim("Fig. 8.3(a)", "CPU-Opt of 12 uniform windows is the Mem-Opt chain", is_required=True)
 def uniform_claim(many: pd.DataFrame) -> Finding:
     """Fig. 8.3(a): for 12 uniform windows CPU-Opt is Mem-Opt, and it gains nothing."""
-    even = many.query("windows == 'uniform' and queries == 12")
-    gain = _compute_chain_gain(many).loc["uniform"].get(12)
-    high = overhead_ranges((12,), routers=ROUTERS).query("said == 'every window'")
+    even = many.query("windows == 'uniform' and queries == @QUERIES")
+    gain = _compute_chain_gain(many).loc["uniform"].get(QUERIES)
+    high = overhead_ranges((QUERIES,), routers=ROUTERS).query("said == 'every window'")
     most = high.groupby("router")["high_modelled"].min()
     limits = ", ".join(f"{v:.2g} where the router {k}" for k, v in most.items())
     result = f"{even['slices'].min()} slices, gain {abs(gain).max():.1%}"
     reading = f"with C_sys below what merges them; one for all rates is {limits}"
-    holds = (even["slices"] == 12).all() and abs(gain).max() < 1e-9
-    return judge_reading(result, holds, reading)
+    holds = (even["slices"] == QUERIES).all() and abs(gain).max() < 1e-9
+    return replace(judge_reading(result, holds, reading), ran={"queries": QUERIES})
 
 
 @CLAIMS.claim(
@@ -328,7 +314,7 @@ def _judge_merging(name: str, statement: str, remark: str) -> Finding:
     low, high = _find_range_beside_uniform("looks up", statement)
     planned = [
         _plan_chain(name, rate, c) == printed_chains(name)[statement]
-        and len(_plan_chain("uniform", rate, c)) == 12
+        and len(_plan_chain("uniform", rate, c)) == QUERIES
         for rate, c in ((low + high) / 2).items()
         if low[rate] < high[rate]
     ]
@@ -337,20 +323,21 @@ def _judge_merging(name: str, statement: str, remark: str) -> Finding:
         "with a router that looks each result up once, and a C_sys for each rate: above "
         f"{', '.join(f'{c:.2g}' for c in low)} and below {_format_by_rate(high)}{remark}"
     )
-    return judge_reading(result, sum(planned) == len(RATES), reading)
+    finding = judge_reading(result, sum(planned) == len(RATES), reading)
+    return replace(finding, ran=PLANNED)
 
 
 def _find_range_beside_uniform(router: str, statement: str) -> tuple[pd.Series, pd.Series]:
     """Return, by rate, the C_sys between which a chain is best and uniform windows stay."""
-    ranges = overhead_ranges((12,), routers=ROUTERS).set_index(["router", "said", "rate"])
+    ranges = overhead_ranges((QUERIES,), routers=ROUTERS).set_index(["router", "said", "rate"])
     of, most = (ranges.loc[router].loc[k] for k in (statement, "every window"))
     return of["low_modelled"], np.minimum(of["high_modelled"], most["high_modelled"])
 
 
 def _plan_chain(name: str, rate: float, overhead: float, lookup: bool = True) -> slices.Chain:
     """Return the planner's CPU-Opt chain of 12 windows."""
-    s = unfiltered_statistics((rate, rate), S_JOIN, overhead, 12, lookup)
-    return slices.cpu_chain(window_distribution(name), s)
+    s = unfiltered_statistics((rate, rate), S_JOIN, overhead, QUERIES, lookup)
+    return slices.cpu_chain(window_distribution(name, QUERIES), s)
 
 
 @CLAIMS.claim(
@@ -362,7 +349,7 @@ def two_slices_claim() -> Finding:
     """Fig. 8.3(c): two slices for Small-Large windows, while uniform ones are left alone."""
     bounds = {name: _find_range_beside_uniform(name, "two slices") for name in ROUTERS}
     holds = any((low < high).any() for low, high in bounds.values())
-    ranges = overhead_ranges((12,)).groupby("said")
+    ranges = overhead_ranges((QUERIES,)).groupby("said")
     from_ = ranges["low_modelled"].min()["two slices"]
     to = ranges["high_modelled"].max()["every window"]
     why = (
@@ -371,7 +358,8 @@ def two_slices_claim() -> Finding:
         f"cost at least {from_:.0f} comparisons a tuple for that, and uniform windows are merged "
         f"from {to:.0f} on at the latest; where it looks up, no C_sys gives two slices"
     )
-    return judge(f"from C_sys = {from_:.0f} on; uniform ones up to {to:.0f}", holds, failure=why)
+    result = f"from C_sys = {from_:.0f} on; uniform ones up to {to:.0f}"
+    return replace(judge(result, holds, failure=why), ran=PLANNED)
 
 
 @CLAIMS.claim(
@@ -381,7 +369,7 @@ def two_slices_claim() -> Finding:
     is_required=True,
     setting=MERGED,
 )
-def skewed_claim(queries: int = 12) -> Finding:
+def skewed_claim(queries: int = QUERIES) -> Finding:
     """Fig. 8.3: some C_sys leaves uniform windows alone and merges skewed ones.
 
     This holds with a router that compares, too. The planner is asked at both ends of the range.
@@ -397,4 +385,4 @@ def skewed_claim(queries: int = 12) -> Finding:
         "with a C_sys for each rate, which the book does not print: where the router compares, "
         f"above {', '.join(f'{c:.2g}' for c in low)} and up to {_format_by_rate(high)}"
     )
-    return judge_reading("; ".join(results), holds, reading)
+    return replace(judge_reading("; ".join(results), holds, reading), ran=PLANNED)

@@ -7,7 +7,7 @@ on Spark, which are measured. Claims that hold robustly are required.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import pandas as pd
@@ -24,24 +24,16 @@ from braid_lab.slices import chain_claims, live_chain
 from braid_lab.slices import cost as costs
 from braid_lab.slices import join_tree_costs as tree_costs
 from braid_lab.slices.chain_claims import judge_average
+from braid_lab.slices.claim_settings import EXTREME, SAVINGS, SETTINGS
 from braid_lab.slices.cost import SharedLoad
 from braid_lab.slices.counted_chains import ChainExperiment
 from braid_lab.slices.experiments import GRID, JOINS, cpu_savings
 from braid_lab.slices.join_tree_costs import isolated_ratios
 
-SETTINGS = {
-    "Fig. 5.8": "computed by Eq. 5.2 for 19 x 19 values of ρ and σ",
-    "Fig. 5.9": "computed by Eq. 5.2 for 19 x 19 values of ρ and σ, S⋈ of Table 8.1",
-    "Fig. 6.4": "computed by Eq. 6.4 for 19 x 19 values of m and n",
-    "Fig. 6.6": "computed by Eq. 6.5 to 6.8 for 19 x 19 values of m and n, Table 6.2",
-    "6.4.4": "computed by Eq. 6.5 to 6.7 at Table 6.2, windows of 1 and 60, 15 and 30 minutes",
-    "beyond the paper": "computed by Eq. 6.5 to 6.7 for 19 x 19 values of m and n, Table 6.2",
-    "Theorem 5": "Chain, counted, of three slices and of one, beside Eq. 5.1; windows of 5, 15 and "
-    "30 s, 20 tuples/s; 60 s, one seed",
-}
-EXTREME = "computed by Eq. 5.2 at ρ = σ = 0.001"
 CLAIMS = ClaimRegistry("Wang 2008, I", SETTINGS)
 """All claims of Part I."""
+NEAR_0 = 0.001
+"""A ratio and a selectivity at which savings by Eq. 5.2 are about the greatest."""
 
 # Fig. 5.8 to 5.10: ``experiments.memory_savings`` and ``cpu_savings``
 
@@ -77,7 +69,7 @@ def memory_average_claim(memory: pd.DataFrame) -> Finding:
     "Fig. 5.9, 5.10",
     "10% to 40% of CPU saved on average, against each rival",
     is_required=True,
-    setting="computed by Eq. 5.2 for 19 x 19 values of ρ and σ, S⋈ = 0.05 to 0.4 by 0.05",
+    setting=SETTINGS["Fig. 5.9"],
 )
 def cpu_average_claim(cpu: pd.DataFrame) -> Finding:
     """Fig. 5.9, 5.10: 10 % to 40 % of comparisons saved on average, against either rival."""
@@ -90,7 +82,8 @@ def cpu_average_claim(cpu: pd.DataFrame) -> Finding:
         "its figures"
     )
     each = "; ".join(f"{join:g}: {format_shares(at)}" for join, at in swept.items())
-    return judge_reading(each, holding, reading)
+    joins = {*swept, *cpu["join"]}
+    return replace(judge_reading(each, holding, reading), ran={"joins": joins})
 
 
 def cpu_savings_by_rival(join: float) -> pd.Series:
@@ -101,28 +94,27 @@ def cpu_savings_by_rival(join: float) -> pd.Series:
 @CLAIMS.claim("Fig. 5.8", "memory savings reach about 50%", is_required=True, setting=EXTREME)
 def most_memory_claim() -> Finding:
     """Fig. 5.8: memory savings reach about 50 %."""
-    most = costs.chain_savings(0.001, 0.001, 0.4).memory_pull_up
-    other = costs.chain_savings(0.999, 0.001, 0.4).memory_partition
+    most = costs.chain_savings(NEAR_0, NEAR_0, 0.4).memory_pull_up
+    other = costs.chain_savings(1 - NEAR_0, NEAR_0, 0.4).memory_partition
     reason = f"against pull-up; against partition they stay below {other:.1%}, at ρ near 1"
-    return judge(f"{most:.1%}", 0.45 < most < 0.55, reason)
+    finding = judge(f"{most:.1%}", 0.45 < most < 0.55, reason)
+    return replace(finding, ran={"rho": (NEAR_0, 1 - NEAR_0), "sigma": NEAR_0})
 
 
-@CLAIMS.claim(
-    "Fig. 5.9", "CPU savings reach about 100%", setting=f"{EXTREME}, S⋈ of Table 8.1 and 0"
-)
+@CLAIMS.claim("Fig. 5.9", "CPU savings reach about 100%", setting=f"{EXTREME}, S⋈ = {{joins}}")
 def most_cpu_claim() -> Finding:
     """Fig. 5.9: CPU savings reach about 100 %, whatever the selectivity of the join."""
-    most = {join: costs.chain_savings(0.001, 0.001, join).cpu_pull_up for join in (0.0, *JOINS)}
+    most = {join: costs.chain_savings(NEAR_0, NEAR_0, join).cpu_pull_up for join in (0.0, *JOINS)}
     result = ", ".join(f"{saved:.1%} at S⋈ = {join:g}" for join, saved in most.items())
-    return judge(result, min(most.values()) > 0.95, "against pull-up")
+    finding = judge(result, min(most.values()) > 0.95, "against pull-up")
+    return replace(finding, ran={"rho": NEAR_0, "sigma": NEAR_0, "joins": tuple(most)})
 
 
 @CLAIMS.claim(
     "beyond the paper",
     "the chain itself saves the state of Eq. 5.2 within 2 points, and the comparisons within 7",
     is_required=True,
-    setting="Chain, counted, and its rivals; ρ and σ of 0.1, 0.5 and 0.9, windows up to 30 s, S⋈ = "
-    "0.1, 80 tuples/s; 75 s, one seed",
+    setting=SAVINGS,
 )
 def counted_savings_claim(parts: tuple[float, ...] = (0.1, 0.5, 0.9)) -> Finding:
     """Eq. 5.2 beside the chain: the figures that the book computes, counted."""
@@ -130,13 +122,18 @@ def counted_savings_claim(parts: tuple[float, ...] = (0.1, 0.5, 0.9)) -> Finding
     state, work = off["state"].max(), off["comparisons"].max()
     result = f"off by at most {100 * state:.1f} and {100 * work:.1f} points"
     reason = "windows fill first, and Eq. 5.2 leaves out the terms that are linear in the rate"
-    return judge(result, state < 0.02 and work < 0.07, reason)
+    ran = {**_make_savings_run(parts[0], parts[0]).list_settings(), "parts": parts}
+    return replace(judge(result, state < 0.02 and work < 0.07, reason), ran=ran)
+
+
+def _make_savings_run(rho: float, sigma: float) -> ChainExperiment:
+    return ChainExperiment(SharedLoad(80.0, (30 * rho, 30.0), sigma, 0.1), 75.0, 1.0)
 
 
 def _compare_savings(rho: float, sigma: float) -> dict[str, float]:
     """Return how far counted savings of state and comparisons are at most from Eq. 5.2."""
-    run = ChainExperiment(SharedLoad(80.0, (30 * rho, 30.0), sigma, 0.1), 75.0, 1.0)
-    printed = costs.chain_savings(rho, sigma, 0.1)
+    run = _make_savings_run(rho, sigma)
+    printed = costs.chain_savings(rho, sigma, run.queries.join_selectivity)
     state, work = run.stored_tuples("state-slice"), run.comparisons("state-slice")
     rivals = (
         ("pull-up", printed.memory_pull_up, printed.cpu_pull_up),
@@ -167,7 +164,8 @@ def one_state_claim(rate: float = 20.0) -> Finding:
     )
     model = abs(costs.state_slice_cost(alike).state_tuples - largest)
     result = f"{largest:,.0f} tuples (modelled), {held:,.0f} and alone {alone:,.0f} (counted)"
-    return judge(result, model < 1e-6 and abs(held - alone) < 1e-6 * alone)
+    holds = model < 1e-6 and abs(held - alone) < 1e-6 * alone
+    return replace(judge(result, holds), ran=run.list_settings())
 
 
 # Fig. 6.4 to 6.7: ``experiments.tree_ratios``
@@ -221,7 +219,8 @@ def tree_example_claim() -> Finding:
     reason = (
         f"{more:.0%} more; {times[1]:.1f} times isolated joins, {times[0]:.1f} times the chains"
     )
-    return judge(result, 0 < more < 0.2 and all(4 < k < 6 for k in times), reason)
+    finding = judge(result, 0 < more < 0.2 and all(4 < k < 6 for k in times), reason)
+    return replace(finding, ran={"ab": t.ab, "bc": t.bc})
 
 
 def _sum_costs(parts: Mapping[str, float]) -> float:
@@ -241,7 +240,7 @@ def tree_parts_claim(grid: tuple[float, ...] = GRID) -> Finding:
     result = ", ".join(f"{format_range(v.min() - 1, v.max() - 1)} {k}" for k, v in ratios.items())
     holds = ratios["left out"].max() < 1 < ratios["by punctuations"].min()
     lost = (ratios["by punctuations"] < ratios["by results"]).all()
-    return judge(f"more: {result}", holds and lost)
+    return replace(judge(f"more: {result}", holds and lost), ran={"grid": grid})
 
 
 @CLAIMS.claim(

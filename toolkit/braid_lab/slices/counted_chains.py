@@ -82,6 +82,12 @@ class ChainExperiment:
         """The same counts tuple by tuple."""
         return TupleCounts(self.queries, self.seconds, self.seed)
 
+    def list_settings(self) -> dict[str, Any]:
+        """Return what runs by name, as settings of claims have it."""
+        q = self.queries
+        named = {"rates": q.rate, "windows": q.windows, "join": q.join_selectivity}
+        return {**named, "seconds": self.seconds, "seeds": self.seed}
+
     def count_slices(
         self, side: Sequence[int], windows: Chain, ends: Chain, plain: int
     ) -> SliceCounts:

@@ -20,6 +20,7 @@ import pandas as pd
 from braid.papers.slices import chain_optimizer as slices
 from braid.papers.slices.chain_optimizer import Chain
 
+from braid_lab.common.recorded_settings import record_values, records_arguments
 from braid_lab.slices import cost as costs
 from braid_lab.slices import join_tree_costs as tree_costs
 from braid_lab.slices.cost import SharedLoad, unfiltered_statistics
@@ -47,6 +48,9 @@ ROUTERS = {"compares": False, "looks up": True}
 
 Otherwise it compares the result with each window of its slice.
 """
+
+SPARING = 0.9
+"""Part of the C_sys that merges uniform windows, which are left alone with it."""
 
 GRID = tuple(round(0.05 * k, 2) for k in range(1, 20))
 """Ratios and selectivities of the surfaces."""
@@ -77,6 +81,7 @@ def window_distribution(distribution: str, queries: int = 12) -> Chain:
     return tuple(low + k * step for low, step, n in steps for k in range(1, n + 1))
 
 
+@records_arguments
 def memory_savings(grid: Sequence[float] = GRID) -> pd.DataFrame:
     """Return Fig. 5.8: rho, sigma, against, saved_modelled.
 
@@ -92,6 +97,7 @@ def memory_savings(grid: Sequence[float] = GRID) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["rho", "sigma", "against", "saved_modelled"])
 
 
+@records_arguments
 def cpu_savings(grid: Sequence[float] = GRID, joins: Sequence[float] = JOINS) -> pd.DataFrame:
     """Return Fig. 5.9 and 5.10: rho, sigma, join, against, saved_modelled.
 
@@ -107,6 +113,7 @@ def cpu_savings(grid: Sequence[float] = GRID, joins: Sequence[float] = JOINS) ->
     return pd.DataFrame(rows, columns=["rho", "sigma", "join", "against", "saved_modelled"])
 
 
+@records_arguments
 def tree_ratios(grid: Sequence[float] = GRID) -> pd.DataFrame:
     """Return Fig. 6.4 to 6.7: m, n, resource, against, ratio_modelled, printed_modelled.
 
@@ -145,6 +152,7 @@ STRATEGIES = {
 }
 
 
+@records_arguments
 def strategy_counts(
     windows: Iterable[str] = tuple(WINDOWS),
     sigmas: Sequence[float] = SIGMAS,
@@ -192,6 +200,7 @@ def _compute_throughput(q: SharedLoad) -> float:
     )
 
 
+@records_arguments
 def chain_counts(
     queries: Sequence[int] = (12, 24, 36),
     rates: Sequence[float] = RATES,
@@ -223,16 +232,17 @@ def chain_counts(
             service = 1e3 * run.tuple_counts.delivered_results / (compared + c_sys * passed)
             rows.append((name, n, rate, seed, label, len(chain), compared, service))
     names = ["windows", "queries", "rate", "seed", "chain", "slices"]
-    return pd.DataFrame(rows, columns=[*names, "compared_counted", "service_modelled"])
+    counts = pd.DataFrame(rows, columns=[*names, "compared_counted", "service_modelled"])
+    return record_values(counts, part=SPARING, even=len(window_distribution("uniform")))
 
 
 def overhead_keeping_uniform(rate: float, join: float = 0.025, router: str = "looks up") -> float:
     """Return a C_sys that leaves the 12 uniform windows of Table 8.2 unmerged, as in Fig. 8.3(a).
 
-    It is nine tenths of the largest that does. The book prints none.
+    It is SPARING of the largest that does. The book prints none.
     """
     even = window_distribution("uniform")
-    return 0.9 * overhead_range(even, even, rate, join, ROUTERS[router])[1]
+    return SPARING * overhead_range(even, even, rate, join, ROUTERS[router])[1]
 
 
 def printed_chains(distribution: str, queries: int = 12) -> dict[str, Chain]:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from braid.core.query import Query
 from braid.core.run_events import BatchPlanned, QueryAdded, QueryRemoved
+from braid.papers.slices.run_events import ChainChanged
 from braid.util.durations import format_duration
 
 from braid_lab.common.claims import ClaimRegistry, Finding, judge
+from braid_lab.common.recorded_settings import record_values
 
 if TYPE_CHECKING:
     from braid.shared.shared_run import SharedRun
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 CLAIMS = ClaimRegistry(
     "Wang 2008, I",
     {
-        "": "Chain (Mem-Opt) on Spark; two days of flights and weather, 48 batches, four queries: "
-        "one is added, one removed, a slice split and two merged"
+        "": "Chain ({chain}) on Spark; {days} days of flights and weather, {batches} batches, "
+        "{queries} queries: {added} added and {removed} removed while it runs, slices {changes}"
     },
 )
 
@@ -96,7 +98,19 @@ def compare_answers(
         labels = (query.name, spans, where, f"{span.start + 1} to {span.stop}")
         rows.append((*labels, len(got), len(wanted), same))
     names = ["query", "window", "selection", "batches", "results", "by DuckDB", "the same"]
-    return pd.DataFrame(rows, columns=names)
+    return record_values(pd.DataFrame(rows, columns=names), **_list_changes(events))
+
+
+def _list_changes(events: Sequence[Any]) -> dict[str, Any]:
+    """Return how a run was changed, by name."""
+    reasons = [e.reason for e in events if isinstance(e, ChainChanged)]
+    return {
+        "batches": _count_planned_batches(events),
+        "queries": sum(isinstance(e, QueryAdded) for e in events),
+        "added": sum(isinstance(e, QueryAdded) and e.batch >= 0 for e in events),
+        "removed": sum(isinstance(e, QueryRemoved) for e in events),
+        "changes": [r for r in reasons if r in ("split", "merged")],
+    }
 
 
 def _read_results(run: SharedRun, join: Workload, name: str) -> list[tuple[Any, ...]]:

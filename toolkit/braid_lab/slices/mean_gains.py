@@ -14,6 +14,7 @@ from itertools import product
 
 import pandas as pd
 
+from braid_lab.common.recorded_settings import record_values
 from braid_lab.common.result_cache import (
     CachedOutcome,
     Outcome,
@@ -74,7 +75,9 @@ def gain_by_rate(
         served = source(windows, sigma, rate, seed).outcome
         gain = served["state-slice"] / max(served["pull-up"], served["partition"]) - 1
         rows.append((windows, sigma, rate, seed, gain))
-    return pd.DataFrame(rows, columns=["windows", "sigma", "rate", "seed", "gain_counted"])
+    gains = pd.DataFrame(rows, columns=["windows", "sigma", "rate", "seed", "gain_counted"])
+    ran = {"join": JOIN, "rates": ENDS, "seconds": SECONDS}
+    return record_values(gains, **ran, seeds=seeds, settings=settings)
 
 
 def requested_runs() -> dict[str, Callable[[], Outcome]]:

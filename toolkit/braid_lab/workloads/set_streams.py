@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Floats = npt.NDArray[np.float64]
-_DRAWN = 800
+DRAWN = 800
 """Number of sets of each kind from which a density is estimated."""
 _ROWS = 1000
 """Number of sets that are drawn at a time."""
@@ -68,14 +68,14 @@ def overlap_probabilities(
     draw = np.random.default_rng([seed, 9])
     probabilities = []
     for _ in range(2):
-        matrix = np.zeros((_DRAWN, items), np.float32)
-        sizes = draw_sizes(draw, size, deviation, items, _DRAWN)
+        matrix = np.zeros((DRAWN, items), np.float32)
+        sizes = draw_sizes(draw, size, deviation, items, DRAWN)
         for row, ranks in enumerate(draw_items(draw, zipf_probabilities(items, kappa), sizes)):
             matrix[row, ranks] = 1
         probabilities.append(matrix)
     x, y = probabilities
     both = [np.count_nonzero(x @ np.roll(y, d, axis=1).T >= theta - 0.5) for d in range(items)]
-    return np.array(both, float) / _DRAWN**2
+    return np.array(both, float) / DRAWN**2
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,11 @@ class SetStreams:
         return Arrivals(
             self.rates, self.seconds, self.step, windows, changes=self.changes, seed=self.seed
         )
+
+    @property
+    def every_rate(self) -> tuple[float, ...]:
+        """The rates at the start and after each change."""
+        return (*self.rates, *(rate for _, rates in self.changes for rate in rates))
 
     @property
     def cycle_seconds(self) -> float:
