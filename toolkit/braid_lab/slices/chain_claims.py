@@ -110,11 +110,11 @@ def join_claim(
     seconds: float = 90.0, settings: Sequence[tuple[str, float]] = tuple(product(WINDOWS, SIGMAS))
 ) -> Finding:
     """Fig. 8.1: the join's selectivity has no effect on the state, though the policy knows it."""
-    made = [[_make_run(seconds, *setting, join) for join in JOINS] for setting in settings]
-    held = [[run.stored_tuples("state-slice") for run in runs] for runs in made]
+    experiments = [[_make_run(seconds, *setting, join) for join in JOINS] for setting in settings]
+    held = [[run.stored_tuples("state-slice") for run in runs] for runs in experiments]
     differs = max(max(of) - min(of) for of in held)
     finding = judge(f"differs by at most {differs:.0f} tuples", differs == 0)
-    ran = {**made[0][0].list_settings(), "settings": len(settings), "joins": JOINS}
+    ran = {**experiments[0][0].list_settings(), "settings": len(settings), "joins": JOINS}
     return replace(finding, ran=ran)
 
 
