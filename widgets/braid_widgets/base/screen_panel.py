@@ -41,6 +41,11 @@ class RunScreenPanel(LaunchPanel):
     def visible_events(self) -> list[Any]:
         return self.run.events() if self.run is not None else self.screen.events
 
+    def static_views(self) -> list[Any]:
+        """Return the screen with a finished run."""
+        self.screen.load_run(self.run_to_end())
+        return [self.screen]
+
 
 class ScreenPanel(RunScreenPanel, SimulationPanel):
     """A panel below a screen, which shows the run that it simulates or launches.

@@ -35,13 +35,6 @@ class OperatorBadge:
     live: int = 0
     live_bytes: int = 0
 
-    @property
-    def label_text(self) -> str:
-        """Return the operator's label."""
-        name = f"σ{self.id}" + (f" v{self.version}" if self.version else "")
-        shared = f" · {self.demands} demands" if self.demands > 1 else ""
-        return f"{name} {' ⋈ '.join(self.streams)}{shared}"
-
 
 class QueryBadge(NamedTuple):
     """A query: the node of its sink, the operator that answers it, and its text."""

@@ -39,11 +39,6 @@ class SharedRingPanel(RunScreenPanel):
     def settings(self) -> dict[str, Any]:
         return super().settings() | {"queries": self.table.active_queries}
 
-    def static_views(self) -> list[Any]:
-        """Return the screen with a finished run."""
-        self.screen.load_run(self.run_to_end())
-        return [self.screen]
-
 
 def _make_controls() -> dict[str, Any]:
     return {

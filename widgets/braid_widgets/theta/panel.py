@@ -9,9 +9,9 @@ from typing import Any
 from braid.core.placement import Placement, placements_for
 
 from braid_widgets.base import controls
-from braid_widgets.base.launcher import ControllableRun, Launch, LaunchPanel
+from braid_widgets.base.launcher import ControllableRun, Launch
 from braid_widgets.base.live_updates import RunFollower
-from braid_widgets.base.screen_panel import RunScreen
+from braid_widgets.base.screen_panel import RunScreen, RunScreenPanel
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ JOINED = "which tables are joined, and on what"
 GROWTH = "the grid is reconsidered when a stream has grown by this share"
 
 
-class ThetaPanel(LaunchPanel):
+class ThetaPanel(RunScreenPanel):
     """Controls of a live run, which the screen shows.
 
     ``defaults`` set controls by name: workload, skew, scale, width, hosts, placement, fluctuation,
@@ -64,23 +64,12 @@ class ThetaPanel(LaunchPanel):
             self.inputs[name].observe(self._update_available_controls, "value")
         self._update_available_controls()
 
-    def mark_stale(self) -> None:
-        self.screen.mark_stale()
-
     def follow_run(self, run: ControllableRun) -> RunFollower:
         return self.screen.follow(run, self.finish)
 
-    def static_views(self) -> list[Any]:
-        """Return the screen with a finished run."""
-        self.screen.load_run(self.run_to_end())
-        return [self.screen]
-
     def events(self) -> list[Any]:
         """Return the events of the latest run; before the first launch, those of the recording."""
-        return self.run.events() if self.run is not None else self.screen.events
-
-    def visible_events(self) -> list[Any]:
-        return self.events()
+        return self.visible_events()
 
     def _update_available_controls(self, change: Any = None) -> None:
         """Disable controls that the chosen workload and placement do not use.

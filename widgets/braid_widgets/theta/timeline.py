@@ -101,7 +101,7 @@ def timeline_chart(events: Iterable[Any]) -> Chart:
     """
     events = list(events)
     scene, points = _make_start_view(events), batch_figures(events)
-    gridded, rows = any(p.ilf_mapping is not None for p in points), 1 if scene.is_modelled else 2
+    gridded, rows = _has_grid(points), 1 if scene.is_modelled else 2
     timed = not scene.is_modelled and any(p.seconds_by_phase for p in points)
     rows += timed
     plot = make_subplots(
