@@ -320,15 +320,20 @@ def run_mutants(
 
 def format_score(found: dict[str, str]) -> str:
     """Return killed mutants of those tried, by file, as a table in Markdown."""
-    files = sorted({name.rsplit(".", 1)[0] for name in found})
+    files = sorted(set(map(module_of, found)))
     lines = ["| file | tried | killed | survived | no end |", "|---|---|---|---|---|"]
     total: Counter[str] = Counter()
     for file in files:
-        by = Counter(status for name, status in found.items() if name.rsplit(".", 1)[0] == file)
+        by = Counter(status for name, status in found.items() if module_of(name) == file)
         total += by
         lines.append(_format_row(file.removeprefix("braid.papers."), by))
     lines.append(_format_row("all", total))
     return "\n".join([*lines, f"\n{count_killed(found.values()):.1%} are killed."])
+
+
+def module_of(name: str) -> str:
+    """Return the module of a mutant; the value of a constant may have a point, too."""
+    return name.partition("=")[0].rpartition(".")[0]
 
 
 def count_killed(statuses: Iterable[str]) -> float:
