@@ -21,6 +21,7 @@ from braid.papers.reuse.reuse_lattice import (
     are_all_subsets,
     windows_contain,
 )
+from braid.papers.reuse.selections import EVERYTHING
 
 Level = Literal["streams", "joins", "groups", "selections", "columns", "windows"]
 LEVELS: tuple[Level, ...] = ("streams", "joins", "groups", "selections", "columns", "windows")
@@ -65,11 +66,12 @@ def trace_search(lattice: ReuseLattice, wanted: Definition, regions: int = ALL) 
 
 def _trace_group(group: LatticeGroup, wanted: Definition, regions: int) -> Iterator[SearchStep]:
     for key, entry in group.selections.entries.items():
-        text = "; ".join(s.to_sql for s in key)
+        chosen = zip(wanted.streams, key, strict=True)
+        text = "; ".join(f"{s}: {where.to_sql}" for s, where in chosen if where != EVERYTHING)
         out = "" if entry.nid & regions else "other regions"
         if not out and not are_all_implied(key, wanted.selections):
             out = "too narrow a selection"
-        yield SearchStep("selections", text, entry.nid, out)
+        yield SearchStep("selections", text or "every tuple", entry.nid, out)
         if not out:
             for cols, inner in entry.value.entries.items():
                 short = "" if are_all_subsets(cols, wanted.columns) else "columns are missing"

@@ -9,7 +9,8 @@ Source: Seshadri 2008.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from braid.hub.query_parser import parse_stream_query
 from braid.papers.reuse.cost import CostModel
@@ -25,7 +26,7 @@ from braid.papers.reuse.relaxation import (
     relax_windows,
 )
 from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice
-from braid.papers.reuse.selections import EVERYTHING
+from braid.papers.reuse.selections import EVERYTHING, Selection
 
 from braid_lab.common.tuple_models import Rows, Trace, TraceStep
 from braid_lab.reuse.lattice_trace import trace_search
@@ -33,16 +34,37 @@ from braid_lab.reuse.paper_example import Q2, figure_1_example
 from braid_lab.reuse.scenario import workload_schemas
 from braid_lab.workloads.query_texts import airline_workload
 
+RelaxationStep = Callable[[Definition, Sequence[Definition]], Definition]
 HEADING = ("part", "definition of the operator")
 CASCADED = ("what it reads", "selection", "columns", "RANGE")
-LIFETIMES = ("the first query is withdrawn", "the last of both queries is withdrawn")
-BOTH = ("the operator of the first query", "the second query")
-RELAXING = (
-    ("section 3.1, step 1: selections", relax_selections, "selections"),
-    ("section 3.1, step 2: columns", relax_columns, "columns"),
-    ("section 3.1, step 4: windows", relax_windows, "windows"),
+COMPENSATED = ("operation", "the results have", "the query asks for")
+LIFETIMES = ("until the first query is withdrawn", "until both queries are withdrawn")
+BOTH = ("the first query", "the second query")
+ARRIVAL = "section 3: a query arrives"
+RELAXING: tuple[tuple[str, RelaxationStep | None, str], ...] = (
+    (
+        "section 3.1, step 1: selections",
+        relax_selections,
+        "The selections become the disjunctions of both queries'.",
+    ),
+    (
+        "section 3.1, step 2: columns",
+        relax_columns,
+        "The columns become the union of both queries', and of those that compensations read.",
+    ),
+    (
+        "section 3.1, step 3: lifetimes",
+        None,
+        "The operator lives as long as the query that lives longest.",
+    ),
+    (
+        "section 3.1, step 4: windows",
+        relax_windows,
+        "RANGE becomes the larger one, and answers are due at the SLIDE of either query.",
+    ),
 )
-"""The steps that change a definition, in the paper's order; step 3 is of lifetimes."""
+"""The steps that change an operator, in the paper's order. That of lifetimes changes no definition.
+"""
 
 
 def explain_pair(first: Definition, second: Definition) -> Trace:
@@ -55,8 +77,8 @@ def _list_steps(first: Definition, second: Definition) -> Iterator[TraceStep]:
     if not may_reuse(first, second):
         return
     yield from _search_lattice(first, second)
-    defined: Rows = (HEADING, *_describe_definition(first))
     if can_serve(first, second):
+        defined = _describe_operator(first, LIFETIMES[0])
         text = "The operator stays as it is: whatever the second query asks for is in its results."
         yield _make_step("section 3: contained", text, BOTH, defined, defined)
     else:
@@ -111,37 +133,31 @@ def _search_lattice(first: Definition, second: Definition) -> Iterator[TraceStep
     rows: Rows = (("level", "key", "left aside"),)
     for visit in trace_search(ReuseLattice(entries), second):
         before, rows = rows, (*rows, (visit.level, visit.key, visit.prune_reason))
-        text = (
-            f"The search enters this key of {visit.level}."
-            if not visit.prune_reason
-            else f"The search leaves this key aside: {visit.prune_reason}. No operator below it "
-            "serves the second query as it is."
-        )
+        text = f'The search enters "{visit.key}".'
+        if visit.prune_reason:
+            text = (
+                f'The search leaves "{visit.key}" aside: {visit.prune_reason}. No operator below '
+                "serves the second query as it is."
+            )
+        elif visit.level == "windows":
+            text = f'The search ends at "{visit.key}": an operator serves the query as it is.'
         line = f"section 4: the lattice, level {visit.level}"
         yield _make_step(line, text, (visit.level,), rows, before)
 
 
 def _relax_operator(first: Definition, second: Definition) -> Iterator[TraceStep]:
     """Yield section 3.1's steps, each with the operator's definition before and after it."""
-    relaxed = first
-    for line, step, part in RELAXING:
-        before, relaxed = relaxed, step(relaxed, (first, second))
-        old, new = (tuple(_describe_definition(d)) for d in (before, relaxed))
-        text = (
-            f"The {part} become wide enough for both queries."
-            if old != new
-            else f"The {part} need no change."
-        )
-        yield _make_step(line, text, (part,), (HEADING, *new), (HEADING, *old))
-        if part == "columns":
-            yield _relax_lifetime()
+    relaxed, lifetime = first, LIFETIMES[0]
+    for line, step, change in RELAXING:
+        before = _describe_operator(relaxed, lifetime)
+        if step is None:
+            lifetime = LIFETIMES[1]
+        else:
+            relaxed = step(relaxed, (first, second))
+        after, part = _describe_operator(relaxed, lifetime), line.rpartition(" ")[2]
+        text = change if after != before else f"The {part} need no change."
+        yield _make_step(line, text, (part,), after, before)
     yield _cascade(first, second)
-
-
-def _relax_lifetime() -> TraceStep:
-    rows = [(HEADING, ("lifetime", f"until {ends}")) for ends in LIFETIMES]
-    text = "The operator lives as long as either query."
-    return _make_step("section 3.1, step 3: lifetimes", text, ("lifetimes",), rows[1], rows[0])
 
 
 def _cascade(first: Definition, second: Definition) -> TraceStep:
@@ -186,40 +202,51 @@ def _summarize(d: Definition) -> tuple[str, str, str]:
     return where, _list_columns(d.streams, d.columns), ", ".join(map(format_window, d.windows))
 
 
-def _describe_definition(d: Definition) -> list[tuple[str, str]]:
-    """Return what each stream of a definition has."""
-    rows = []
+def _describe_operator(d: Definition, lifetime: str) -> Rows:
+    """Return what each stream of an operator has, and how long the operator lives."""
+    rows = [HEADING]
     for s, where, columns, window in zip(
         d.streams, d.selections, d.columns, d.windows, strict=True
     ):
         rows += [
-            (f"{s}: selection", where.to_sql or "every tuple"),
+            (f"{s}: selection", _format_selection(where)),
             (f"{s}: columns", ", ".join(sorted(columns))),
             (f"{s}: RANGE", format_window(window)),
         ]
-    return [*rows, ("SLIDE", format_slide(d.slides))]
+    return (*rows, ("SLIDE", format_slide(d.slides)), ("lifetime", lifetime))
+
+
+def _format_selection(where: Selection) -> str:
+    return "every tuple" if where == EVERYTHING else where.to_sql
 
 
 def _compensate(name: str, operator: Definition, compensation: Compensation) -> TraceStep:
     """Return the step of one query's compensation."""
-    given = (HEADING, *_describe_definition(operator))
-    rows: list[tuple[str, str]] = [("operation", "on the operator's results")]
-    for s, where, window in zip(
-        operator.streams, compensation.where, compensation.windows, strict=True
-    ):
-        if where is not None:
-            rows.append((f"selection on {s}", where.to_sql or "every tuple"))
-        if window is not None:
-            rows.append((f"RANGE of {s}", format_window(window)))
-    rows += [("join condition", j.text) for j in sorted(compensation.joins)]
-    if compensation.slides:
-        rows.append(("SLIDE", format_slide(compensation.slides)))
-    rows.append(("projection", _list_columns(operator.streams, compensation.columns)))
+    rows = (COMPENSATED, *_list_operations(operator, compensation))
     text = f"The {name} query takes its own answers from the results by these operations."
     if len(rows) == 2:
         text = f"The {name} query's answers are the results, with its own columns."
     line = f"section 3.1: compensation for the {name} query"
-    return _make_step(line, text, (f"the {name} query",), tuple(rows), given)
+    before = tuple(row[:2] for row in rows)
+    return _make_step(line, text, (f"the {name} query",), rows, before)
+
+
+def _list_operations(d: Definition, compensation: Compensation) -> Iterator[tuple[str, str, str]]:
+    """Yield each operation on an operator's results: its kind, what they have, what is wanted."""
+    by_stream = zip(
+        d.streams, d.selections, compensation.where, d.windows, compensation.windows, strict=True
+    )
+    for s, wide, where, longest, window in by_stream:
+        if where is not None:
+            yield (f"selection on {s}", _format_selection(wide), _format_selection(where))
+        if window is not None:
+            yield (f"RANGE of {s}", format_window(longest), format_window(window))
+    for join in sorted(compensation.joins):
+        yield ("join condition", "every pair", join.text)
+    if compensation.slides:
+        yield ("SLIDE", format_slide(d.slides), format_slide(compensation.slides))
+    present, wanted = (_list_columns(d.streams, of) for of in (d.columns, compensation.columns))
+    yield ("projection", present, wanted)
 
 
 def _list_columns(streams: Sequence[str], columns: Sequence[frozenset[str]]) -> str:
@@ -233,7 +260,10 @@ def explain_typed(first: str, second: str) -> Trace:
 
     Raises QueryError, a ValueError, for a text that is no query over these streams.
     """
-    return explain_pair(*map(parse_airline_query, (first, second)))
+    trace = explain_pair(*map(parse_airline_query, (first, second)))
+    rows = (("", "query"), *zip(BOTH, (" ".join(t.split()) for t in (first, second)), strict=True))
+    text = "An operator answers the first query. May it answer the second one, too?"
+    return replace(trace, steps=[_make_step(ARRIVAL, text, BOTH, rows, rows[:2]), *trace.steps])
 
 
 def parse_airline_query(sql: str) -> Definition:

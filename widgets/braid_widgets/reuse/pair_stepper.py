@@ -19,8 +19,9 @@ from braid_widgets.base.stepper import Stepper, step_frames
 class QueryPairStepper(W.VBox):
     """Two boxes for queries, and the steps by which one operator serves both.
 
-    It opens on the queries ``first`` and ``second``. ``explain`` returns the steps for two texts;
-    it raises ValueError with a sentence if one is no query, which is shown, and the steps stay.
+    It opens on the queries ``first`` and ``second``, which count again where a box is emptied.
+    ``explain`` returns the steps for two texts; it raises ValueError with a sentence if one is no
+    query, which is shown, and the steps stay.
     """
 
     def __init__(self, first: str, second: str, explain: Callable[[str, str], Trace]) -> None:
@@ -29,8 +30,15 @@ class QueryPairStepper(W.VBox):
         self.explain = explain
         for box in (self.first, self.second):
             box.observe(self._show_steps, "value")
-        heading = W.HTML(f"{STYLE}<b>The query of the operator, and the one that comes</b>")
-        boxes = W.HBox([self.first, self.second])
+        heading = W.HTML(f"{STYLE}<b>Two queries of your own</b>: change one, then click elsewhere")
+        labelled = [
+            W.VBox([W.Label(label), box], layout=W.Layout(flex="1 1 300px"))
+            for label, box in (
+                ("the query that the operator answers", self.first),
+                ("the query that arrives", self.second),
+            )
+        ]
+        boxes = W.HBox(labelled, layout=W.Layout(flex_flow="row wrap"))
         super().__init__(
             [heading, boxes, self.message, self.film], layout=W.Layout(max_width=WIDTH)
         )
@@ -38,7 +46,9 @@ class QueryPairStepper(W.VBox):
 
     def _show_steps(self, change: Any) -> None:
         try:
-            trace = self.explain(self.first.value, self.second.value)
+            trace = self.explain(
+                *(box.value.strip() or box.placeholder for box in (self.first, self.second))
+            )
         except ValueError as error:
             self.message.value = error_html(error)
             return
@@ -48,7 +58,8 @@ class QueryPairStepper(W.VBox):
 
 def _make_query_box(sql: str) -> W.Textarea:
     """Return a text box; its value changes when it loses focus."""
-    return W.Textarea(sql, continuous_update=False, rows=5, layout=W.Layout(width="50%"))
+    layout = W.Layout(width="auto")
+    return W.Textarea(sql, placeholder=sql, continuous_update=False, rows=5, layout=layout)
 
 
 def show_pair_steps(first: str, second: str, explain: Callable[[str, str], Trace]) -> None:

@@ -46,39 +46,43 @@ function drawMoves(parent: Element, moves: StepMove[], palette: Palette, glide: 
 const sameRow = (a: string[], b: string[]): boolean =>
   a.length === b.length && a.every((cell, k) => cell === b[k]);
 
-/** A row of a table, and whether the step has put it there or removed it. */
-export interface ComparedRow {
-  cells: string[];
+/** A cell of a table: its text, the text that the step has replaced, and whether it changed. */
+export interface ComparedCell {
+  text: string;
+  was: string;
   change: "" | "new" | "gone";
 }
 
-/** The rows of a table after a step; a row of before that is gone stands above its successor. */
-export function compareRows(rows: string[][], before: string[][]): ComparedRow[] {
+/** The cells of a table after a step, by row; rows that are gone without a successor come last. */
+export function compareRows(rows: string[][], before: string[][]): ComparedCell[][] {
   const isIn = (row: string[], all: string[][]) => all.some((other) => sameRow(row, other));
   const gone = before.length ? before.slice(1).filter((row) => !isIn(row, rows)) : [];
-  const compared: ComparedRow[] = rows.flatMap((cells, k): ComparedRow[] => {
-    const isNew = k > 0 && before.length > 0 && !isIn(cells, before);
-    const at = isNew ? gone.findIndex((row) => row[0] === cells[0]) : -1;
-    const old = at < 0 ? [] : gone.splice(at, 1);
-    return [
-      ...old.map((row): ComparedRow => ({ cells: row, change: "gone" })),
-      { cells, change: isNew ? "new" : "" },
-    ];
+  const compared = rows.map((cells, k) => {
+    if (!k || !before.length || isIn(cells, before)) return marked(cells, "");
+    const at = gone.findIndex((row) => row[0] === cells[0]);
+    const old = at < 0 ? [] : (gone.splice(at, 1)[0] ?? []);
+    return cells.map((text, c): ComparedCell => {
+      const was = old[c] ?? "";
+      return text === old[c] ? { text, was: "", change: "" } : { text, was, change: "new" };
+    });
   });
-  return [...compared, ...gone.map((row): ComparedRow => ({ cells: row, change: "gone" }))];
+  return [...compared, ...gone.map((row) => marked(row, "gone"))];
 }
+
+const marked = (row: string[], change: ComparedCell["change"]): ComparedCell[] =>
+  row.map((text) => ({ text, was: "", change }));
 
 function drawTable(parent: Element, rows: string[][], before: string[][]): void {
   const box = add(parent, "div");
   if (!rows.length) return;
   const table = add(box, "table", "braid-table");
-  compareRows(rows, before).forEach(({ cells, change }, k) => {
+  compareRows(rows, before).forEach((cells, k) => {
     const row = add(table, "tr");
-    for (const cell of cells) {
+    for (const { text, was, change } of cells) {
       const node = add(row, k ? "td" : "th");
-      if (change === "gone") add(node, "s", "", cell);
-      else if (change === "new") add(node, "b", "", cell);
-      else node.textContent = cell;
+      if (was) add(node, "s", "", was).after(" ");
+      if (change === "") node.append(text);
+      else add(node, change === "gone" ? "s" : "b", "", text);
     }
   });
 }
@@ -87,7 +91,7 @@ export function draw(box: HTMLElement, frame: StepFrame, palette: Palette, glide
   box.replaceChildren();
   header(box, frame);
   add(box, "div", "braid-say", frame.text).setAttribute("aria-live", "polite");
-  if (frame.places.length) drawRow(box, "", frame.places, palette);
+  if (frame.places.length) drawRow(box, "parts", frame.places, palette);
   const cells = add(box, "div", "braid-cells");
   for (const node of frame.nodes) drawNode(cells, node, frame.streams, palette);
   const facts = add(box, "div", "braid-facts");
