@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,6 +19,9 @@ from braid_lab.common.claims import (
     judge_reading,
     leave_untested,
 )
+from braid_lab.hotkeys import claims as hot_key_claims
+from braid_lab.reuse import claims as reuse_claims
+from braid_lab.shared_ring import claims as ring_claims
 from braid_lab.theta import claims as theta_claims
 from braid_lab.theta import compared_operators as theta_experiments
 from braid_lab.theta import dynamics as dynamics
@@ -252,3 +257,24 @@ def test_a_run_of_one_batch_cannot_adapt() -> None:
         for c in theta_claims.CLAIMS.test_claims(contest=CONTEST, skews=[1.0], batches=1)
     }
     assert told["StaticMid has a larger input load than Dynamic, z=1"] == "not tried"
+
+
+@pytest.mark.parametrize(
+    ("study", "record"),
+    [
+        (reuse_claims, reuse_claims.ReuseFigures),
+        (ring_claims, ring_claims.SharedRingFigures),
+        (hot_key_claims, hot_key_claims.SkewFigures),
+    ],
+    ids=["reuse", "shared_ring", "hotkeys"],
+)
+def test_the_figures_of_claims_are_in_the_record_of_their_study(study: Any, record: type) -> None:
+    """A claim whose figure has another name would be left out without a word."""
+    needed = set()
+    for check in study.CLAIMS._checks:
+        of_cases = signature(check.list_cases).parameters
+        taken = of_cases.values() if of_cases else check.parameters
+        needed |= {
+            p.name for p in taken if p.default is p.empty and p.annotation != record.__name__
+        }
+    assert needed and needed <= {*dir(record), *signature(record).parameters}

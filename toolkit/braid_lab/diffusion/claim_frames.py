@@ -46,22 +46,22 @@ Shape = Callable[[pd.Series], object]
 """A test of whether a ratio, by x, has the shape of a claim."""
 
 
-def judge_readings(ratios: Ratios, shape: Shape, refusal: str, ours: str = "") -> Finding:
+def judge_readings(ratios: Ratios, shape: Shape, refusal: str, own_choice: str = "") -> Finding:
     """Return the finding on ratios; it names the interpretations under which it holds.
 
-    ``refusal`` is the reason if it holds under none. ``ours`` says which choice of this study all
-    of them share: with it, no claim holds unconditionally.
+    ``refusal`` is the reason if it holds under none. ``own_choice`` says which choice of this study
+    all of them share: with it, no claim holds unconditionally.
     """
     held = [name for name, by in ratios.items() if shape(by)]
     by_name = (
         f"{n}: {' to '.join(f'{v:.3g}' for v in ratios[n].iloc[[0, -1]].unique())}"
         for n in sorted(ratios, key=lambda n: n not in held)
     )
-    is_general = len(held) == len(ratios) and not ours
+    is_general = len(held) == len(ratios) and not own_choice
     holds: Verdict = "yes" if is_general else "under reading" if held else "no"
     some = f"for {len(held)} of {len(ratios)} readings: {'; '.join(held)}"
     some = "for all readings" if len(held) == len(ratios) else some
-    some = f"{some}; {ours}" if ours else some
+    some = f"{some}; {own_choice}" if own_choice else some
     why = "" if is_general else some if held else refusal
     return Finding("; ".join(by_name), holds, why)
 

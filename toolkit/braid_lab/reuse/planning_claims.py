@@ -38,12 +38,12 @@ OFTEN = 5
     setting=f"the planner, policy relaxed, on {NETWORK}; up to {{queries:most}} queries of the "
     "{workload} workload of ours, at each arrival planned anew in the order of arrival (measured)",
 )
-def replanning_claim(anew: pd.DataFrame) -> Finding:
+def replanning_claim(replanned: pd.DataFrame) -> Finding:
     """Section 1: planning all queries again at each arrival is inordinately expensive."""
-    if anew.empty or anew["queries"].max() < FEWEST:
+    if replanned.empty or replanned["queries"].max() < FEWEST:
         return leave_untested("too few queries", f"it takes {FEWEST} queries")
     seconds, cost = (
-        anew.pivot(index="queries", columns="planned", values=column)
+        replanned.pivot(index="queries", columns="planned", values=column)
         for column in ("seconds_measured", "cost_modelled")
     )
     times = seconds["all anew"] / seconds["one by one"]

@@ -171,11 +171,11 @@ def planner_comparison(
 
 
 def _compare_planners(
-    model: CostModel, deployment: Deployment, asked: DeployedQuery, most: Sequence[int]
+    model: CostModel, deployment: Deployment, query: DeployedQuery, most: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
-    wanted, sink = asked.definition, model.network.find_node_index(asked.sink)
+    wanted, sink = query.definition, model.network.find_node_index(query.sink)
     leaves = stream_leaves(model, deployment, wanted)
-    best = tree_cost(model, deployment, asked, plan_exactly(model, wanted, leaves, sink))
+    best = tree_cost(model, deployment, query, plan_exactly(model, wanted, leaves, sink))
     every = count_plans(len(leaves), len(model.network.nodes))
     simple = {"plan then deploy": plan_then_deploy, "all to the sink": plan_all_at_sink}
     plans = {
@@ -187,7 +187,7 @@ def _compare_planners(
             tree = getattr(planner, f"plan_{name}")(wanted, leaves, sink)
             plans[f"{name.replace('_', '-')} of {size}"] = tree, planner.looked / every
     for name, (tree, looked) in plans.items():
-        cost = tree_cost(model, deployment, asked, tree)
+        cost = tree_cost(model, deployment, query, tree)
         yield {
             "streams": len(leaves),
             "planner": name,
