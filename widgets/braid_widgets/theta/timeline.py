@@ -108,47 +108,22 @@ def timeline_chart(events: Iterable[Any]) -> Chart:
         rows, 1, shared_xaxes=True, vertical_spacing=0.1, specs=[[{"secondary_y": True}]] * rows
     )
     x, names = [p.batch + 1 for p in points], [*scene.stream_aliases[:2], "R", "S"]
-    _draw_curve(
-        plot,
-        x,
-        _round_values(map(_compute_stream_ratio, points)),
-        f"|{names[0]}| / |{names[1]}|",
-        colors.SIDES,
-        1,
-        True,
-    )
-    _draw_curve(
-        plot,
-        x,
-        ratios := _choose_ratios(points, gridded),
-        _ratio_name(gridded),
-        colors.RATIO,
-        1,
-        False,
-    )
-    if gridded:
-        _draw_ratio_bound(
-            plot, points, max([1.3, *(min(CAP, 1.02 * v) for v in ratios if v is not None)])
-        )
+    ratios = _choose_ratios(points, gridded)
+    sizes = _round_values(map(_compute_stream_ratio, points))
+    curves = [
+        (sizes, f"|{names[0]}| / |{names[1]}|", colors.SIDES, 1, True),
+        (ratios, _ratio_name(gridded), colors.RATIO, 1, False),
+    ]
     if not scene.is_modelled:
-        _draw_curve(
-            plot,
-            x,
-            _round_values(p.rows_per_second for p in points),
-            "tuples in per second",
-            colors.THROUGHPUT,
-            2,
-            False,
-        )
-        _draw_curve(
-            plot,
-            x,
-            _round_values(p.results_per_second for p in points),
-            "results per second",
-            colors.RESULTS,
-            2,
-            True,
-        )
+        arriving = _round_values(p.rows_per_second for p in points)
+        results = _round_values(p.results_per_second for p in points)
+        curves.append((arriving, "tuples in per second", colors.THROUGHPUT, 2, False))
+        curves.append((results, "results per second", colors.RESULTS, 2, True))
+    for values, name, colour, row, is_right in curves:
+        _draw_curve(plot, x, values, name, colour, row, is_right)
+    if gridded:
+        highest = max([1.3, *(min(CAP, 1.02 * v) for v in ratios if v is not None)])
+        _draw_ratio_bound(plot, points, highest)
     if timed:
         _draw_phases(plot, points, rows)
     shade = dict(fillcolor=colors.MIGRATION, opacity=0.25, line_width=0)
