@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from typing import Any
 from unittest.mock import patch
 
 import pandas as pd
+from braid_lab.common.recorded_settings import concat_runs
 from braid_lab.common.result_cache import CachedOutcome
 from braid_lab.diffusion import claim_frames as frames
 from braid_lab.diffusion import claims as gu
@@ -43,12 +43,8 @@ def by_hosts(
     setting: DiffusionSetting, hosts: Iterable[int], labels: Iterable[str]
 ) -> pd.DataFrame:
     """Return Fig. 11 and 12 by J, for some of the rivals."""
-    rows = []
-    for j, label in product(hosts, labels):
-        rival = study.RIVALS[label]
-        got = made(rival.placement, replace(setting, hosts=j, copies=rival.max_copies(j)))
-        rows.append({"x": j, "placement": label, **got.outcome})
-    return pd.DataFrame(rows)
+    some = {label: study.RIVALS[label] for label in labels}
+    return study.run_sweep("", {j: replace(setting, hosts=j) for j in hosts}, some, 1, made)
 
 
 SCALED = DiffusionSetting(3, 6.0, (8.0, 30.0), seconds=30)
@@ -80,7 +76,7 @@ def beside(
     for reading in readings:
         priced = {x: replace(s, costs=study.READINGS[reading]) for x, s in settings.items()}
         runs.append(study.run_sweep("", priced, some, 1, made).assign(reading=reading))
-    return pd.concat(runs)
+    return concat_runs(runs)
 
 
 THREE = DiffusionSetting(3, 8.0, (10.0, 20.0), hosts=12, seconds=20)

@@ -150,7 +150,13 @@ def outcomes(ratio: np.ndarray, **factors: float) -> pd.DataFrame:
                 for reading in diffusion_experiments.READINGS
             ]
     columns = ["figure", "x", "placement", "seed", "throughput", "work", "mbits", "reading"]
-    return pd.DataFrame(rows, columns=columns)
+    return record_default(pd.DataFrame(rows, columns=columns))
+
+
+def record_default(frame: pd.DataFrame) -> pd.DataFrame:
+    """Record the default setting of Gu's experiments with generated outcomes."""
+    default, rivals = diffusion_experiments.DiffusionSetting(), diffusion_experiments.RIVALS
+    return diffusion_experiments.record_settings(frame, [default], rivals)
 
 
 def figures(number: str, ratio: list[float], **factors: float) -> frames.DiffusionFigures:
@@ -196,7 +202,7 @@ def test_a_search_is_judged_by_the_length_that_it_begins_with(
         for j in (10, 20)
         for name, v in (("ATR", ratio), ("ATR-unoptimized", 1.0))
     ]
-    none, tuned = pd.DataFrame(), pd.DataFrame(rows, columns=columns)
+    none, tuned = pd.DataFrame(), record_default(pd.DataFrame(rows, columns=columns))
     f = frames.DiffusionFigures(none, {}, {}, {}, none, tuned)
     found = gu.optimized_check(f)
     assert (found.holds, found.reason) == (holds, reason)
@@ -260,7 +266,7 @@ def total(even: bool) -> pd.DataFrame:
             **diffusion_experiments.PRINTED,
         }
     ]
-    return pd.DataFrame(rows, columns=["second", "placement", "results", "rates"])
+    return record_default(pd.DataFrame(rows, columns=["second", "placement", "results", "rates"]))
 
 
 def test_a_run_that_is_not_its_model_breaks_the_claims() -> None:
@@ -276,7 +282,8 @@ def test_a_run_that_is_not_its_model_breaks_the_claims() -> None:
         for name in ("ATR-unoptimized", "CTR", frames.UNAWARE)
         for what in counts
     ]
-    both = pd.DataFrame(rows, columns=["placement", "count", "measured", "modelled", "ratio"])
+    columns = ["placement", "count", "measured", "modelled", "ratio"]
+    both = record_default(pd.DataFrame(rows, columns=columns))
     given = dict(both=both, window=4.0, expected=100)
     assert {c.holds for c in gu.CLAIMS.test_claims(**given)} == {"yes"}
     both.loc[both["placement"] == "CTR", ["measured", "ratio"]] = [80, 0.8]

@@ -7,13 +7,16 @@ import time
 from dataclasses import replace
 from math import inf
 
+import pandas as pd
 import pytest
 from braid.core.cluster_model import REFERENCE_MIPS
 from braid.core.run_events import BatchCommitted
 from braid_lab.common.result_cache import CachedOutcome
+from braid_lab.diffusion import claims
 from braid_lab.diffusion import experiments as study
 from braid_lab.diffusion import figures as figures
 from braid_lab.diffusion import planning_costs as plans
+from braid_lab.diffusion.claim_frames import DiffusionFigures
 from braid_lab.diffusion.experiments import (
     ALIGNED_OR_COORDINATED,
     PLACEMENTS,
@@ -132,6 +135,10 @@ def test_long_segments_of_a_three_way_join_cost_throughput():
     found = figures.segment_length(15, 1, (1, 9))
     by_length = found[found["streams"] == 3].set_index("x")["throughput"]
     assert by_length[9] < 0.5 * by_length[1]
+    none = pd.DataFrame()
+    told = claims.length_claim(DiffusionFigures(found, {}, {}, {}, none, none), 2).setting
+    assert "segments of 1 and 9 s" in told and "2 streams of 100 to 200 tuples/s, W = 10 s" in told
+    assert told.endswith("; 15 s, after one window, seeds 0")
 
 
 def test_results_since_the_start_never_fall():
@@ -139,6 +146,11 @@ def test_results_since_the_start_never_fall():
     found = figures.total_results(5.0, 5)
     assert found.groupby("placement")["results"].apply(lambda r: r.is_monotonic_increasing).all()
     assert found["second"].max() == 9
+    none = pd.DataFrame()
+    f = DiffusionFigures(none, {60.0: found}, {}, {}, none, none)
+    told = claims.coordinated_results_check(f, "7", 60.0).setting
+    assert "(CTR with L: 2, J, J/2 and no bound); 6 hosts, 3 streams of 2 to 8 tuples/s" in told
+    assert "W = 5 s" in told and told.endswith("one window and 5 s, seed 0")
 
 
 def test_routing_is_timed_batch_by_batch():

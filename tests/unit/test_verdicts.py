@@ -26,7 +26,7 @@ from braid_lab.theta import claims as theta
 pytestmark = pytest.mark.unit
 DOCS = Path(__file__).parents[2] / "docs"
 VERDICTS = json.loads((DOCS / "verdicts.json").read_text(encoding="utf-8"))
-RECORDED = (psp, slices, shared_ring, shedding, reuse)
+RECORDED = (diffusion, psp, slices, shared_ring, shedding, reuse)
 """Studies whose settings take all their numbers from their runs."""
 NAMED = re.compile(r"(Fig\.|Table|Eq\.|Theorem|Algorithm|section) \d[\d.]*|SINK\d|Q\d")
 """Places in a paper, and names."""
@@ -43,15 +43,11 @@ INDEXED = "by true densities: what"
 RUN = re.compile(r"\d+ (s|batches|queries|types)\b|runs of|computed")
 """How long a run is, or how much it has."""
 RIVALS = re.compile(
-    r"\.(greedy_cover|plan_top_down|build_hierarchy"
+    r"\.(plan_top_down|build_hierarchy"
     r"|wang_cost_parameters|mean_latency_seconds)$"
 )
 """Targets outside ``braid`` that are a policy, a rival, a price or an equation of the paper."""
 IMPORTED = {
-    "braid_lab.diffusion.experiments.Aligned",
-    "braid_lab.diffusion.experiments.Coordinated",
-    "braid_lab.diffusion.experiments.SemanticsUnaware",
-    "braid_lab.diffusion.planning_costs.greedy_cover",
     "braid_lab.theta.cluster_model.AdaptiveGrid",
 }
 """Imports of studies that faults replace; none may be added."""

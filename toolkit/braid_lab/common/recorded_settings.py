@@ -81,7 +81,7 @@ def format_setting(template: str, figures: object, more: Mapping[str, object]) -
     columns. Raises ValueError for a value that no run has recorded.
     """
     names = {name for _, name, _, _ in Formatter().parse(template) if name}
-    frames = list(_iterate_frames(figures)) if names else []
+    frames = list(_iterate_frames(figures)) if names - more.keys() else []
     values_by_name = {
         name: _list_values(more[name]) if name in more else _list_run_values(frames, name)
         for name in names

@@ -6,13 +6,14 @@ The frames are those of ``figures`` and ``planning_costs``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from braid_lab.common.claims import Finding, Verdict
+from braid_lab.common.recorded_settings import RECORDED, concat_runs
 from braid_lab.diffusion.experiments import ALIGNED_OR_COORDINATED, READINGS, seed_means
 
 PAPER = "Gu 2007"
@@ -64,6 +65,11 @@ def judge_readings(ratios: Ratios, shape: Shape, refusal: str, own_choice: str =
     some = f"{some}; {own_choice}" if own_choice else some
     why = "" if is_general else some if held else refusal
     return Finding("; ".join(by_name), holds, why)
+
+
+def name_runs(finding: Finding, *frames: pd.DataFrame, **more: object) -> Finding:
+    """Return a finding with the recorded values of the runs that it is of, and ``more``."""
+    return replace(finding, ran=concat_runs(frames).attrs[RECORDED] | more)
 
 
 @dataclass(frozen=True)

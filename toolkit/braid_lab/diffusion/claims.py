@@ -21,6 +21,7 @@ from braid_lab.common.claims import (
     judge,
     judge_reading,
 )
+from braid_lab.common.recorded_settings import RECORDED
 from braid_lab.diffusion import tradeoff_claims
 from braid_lab.diffusion.claim_frames import (
     ALL,
@@ -33,47 +34,46 @@ from braid_lab.diffusion.claim_frames import (
     UNAWARE,
     is_growing,
     judge_readings,
+    name_runs,
 )
 from braid_lab.diffusion.claim_frames import DiffusionFigures as DiffusionFigures
 
-WAITS = "10 s of work may wait"
-RUNS = f"{WAITS}; 1000 s, five seeds"
-JOIN = "four streams of 5 to 20 tuples/s, W = 30 s, σ = 0.1"
-SCALED = (
-    f"ATR, CTR (L = 2, √J and J/2) and their rivals (unoptimized CTR with the same L); {JOIN}, "
-    "T0 = 1 s, 10 to 80 hosts"
-)
-STARTED = f"ATR and ATR-unoptimized; {JOIN}, T0 = 1 and 5 s, 10 to 80 hosts; {RUNS}"
+POLICIES = "{policies} (CTR with L: {bounds})"
+JOIN = "{hosts} hosts, {streams} streams of {rates} tuples/s, W = {window} s, σ = {selectivity}"
+COSTS = "a probe of {probe}, {patience} s of work may wait"
+RUNS = f"{COSTS}; {{seconds}} s, after one window, seeds {{seed:range}}"
+SEGMENTS = "segments of {length} s"
+STARTED = f"{{policies}}; {JOIN}, first {SEGMENTS}; {RUNS}"
+SCALED = f"{POLICIES}; {JOIN}, {SEGMENTS}, under ATR the first; {RUNS}"
 WATCHED = (
-    "ATR, CTR (L = 2, J/2, J and no bound), semantics-unaware, centralized; 6 hosts, three streams "
-    "of 1 to 4, 2 to 8 and 4 to 16 tuples/s in place of the videos, σ = 0.1, T = 1 s"
+    f"{POLICIES}; {JOIN}, in place of the videos, {SEGMENTS}, under ATR the first; {COSTS}; one "
+    "window and {seconds} s, seed {seed}"
 )
 PLANNED = (
-    "plans of ATR and CTR (L = 2) in Python, the time of a second's plan for each of its tuples; 6 "
-    "hosts, three streams of 2 to 8 tuples/s, T = 1 s"
+    f"plans of {POLICIES} in Python, the time of a second's plan for each of its tuples; {JOIN}, "
+    f"{SEGMENTS}, under ATR the first; one window and {{seconds}} s, seed {{seed}}"
 )
 COVERED = (
-    "covers for the first hop of stream 1 in CTR's own plans, every third one; three streams of 5 "
-    "to 20 tuples/s, 30 hosts, W = 30 s, L = √J, J/2 and no bound; 90 s, one seed"
+    "covers for the first hop of the first stream in CTR's own plans, one plan in {each}, L: "
+    f"{{copies}}; {JOIN}, {SEGMENTS}; one window and {{seconds}} s, seed {{seed}}"
 )
-ON_SPARK = (
-    "ATR-unoptimized, CTR (L = √J) and semantics-unaware on Spark{}; 6 hosts, three streams of 5 "
-    "to 20 tuples/s, W = 4 s, σ = 0.1, T = 2 s; 12 s, one seed"
+EXECUTED = f"{JOIN}, {SEGMENTS}; one window and {{seconds}} s, seed {{seed}}"
+ON_SPARK = f"{POLICIES} on Spark; {EXECUTED}"
+FREE = (
+    f"with {SEGMENTS}; {JOIN}, hosts take no time; counted in {{counted_seconds}} s, seed {{seed}}"
 )
 SETTINGS = {
-    "Fig. 4": f"ATR with fixed T from 0.25 to 9 s, operators of ours, since the paper names "
-    f"neither of its two: 30 hosts, W = 10 s, σ = 0.1, 2-way with 100 to 200, 3-way with 20 to 40 "
-    f"tuples/s; {RUNS}",
-    "Fig. 7": f"{WATCHED}, W = 60 s; {WAITS}; 1200 s, one seed",
-    "Fig. 7, 8": f"{WATCHED}, W = 60 and 120 s; {WAITS}; 1200 s, one seed",
-    "Fig. 8": f"{WATCHED}, W = 120 s; {WAITS}; 1200 s, one seed",
-    "Fig. 9": f"{PLANNED}, W = 60 s; 1200 s",
-    "Fig. 10": f"{PLANNED}, W = 120 s; 1200 s",
-    "Fig. 11": f"{SCALED}; {RUNS}",
-    "Fig. 12": f"{SCALED}; {RUNS}",
-    "Eq.": "ATR and CTR (no bound L) with fixed T = 1, 2 and 3 s; 40 hosts, three streams of 5 to "
-    "20 tuples/s, W = 6 s, σ = 0.1, hosts take no time; 40 s, one seed",
-    "1": ON_SPARK.format(""),
+    "Fig. 4": f"{{policies}} with {SEGMENTS}, operators of ours, since the paper names neither of "
+    f"its two; {JOIN}; {RUNS}",
+    "Fig. 7": WATCHED,
+    "Fig. 8": WATCHED,
+    "Fig. 9": PLANNED,
+    "Fig. 10": PLANNED,
+    "Fig. 11": SCALED,
+    "Fig. 12": SCALED,
+    "Eq. 2": f"ATR-unoptimized {FREE}",
+    "Eq. 3": f"CTR (L: {{bounds}}) {FREE}",
+    "1": ON_SPARK,
 }
 CLAIMS = ClaimRegistry(PAPER, SETTINGS)
 """All claims: of the figures, of long runs, and of a run on Spark beside its model."""
@@ -100,7 +100,9 @@ def length_claim(f: DiffusionFigures, streams: int) -> Finding:
     by = f.throughput_by_length(streams)
     ratio = by / by.max()
     reading = "with operators of ours, since the paper names neither of its two"
-    return judge_reading(format_values(ratio), ratio.iloc[[0, -1]].max() < 0.99, reading)
+    finding = judge_reading(format_values(ratio), ratio.iloc[[0, -1]].max() < 0.99, reading)
+    rates = f.lengths.loc[f.lengths["streams"] == streams, "rates"]
+    return name_runs(finding, f.lengths, streams=streams, rates=rates)
 
 
 @CLAIMS.claim(
@@ -108,13 +110,15 @@ def length_claim(f: DiffusionFigures, streams: int) -> Finding:
     "ATR above semantics-unaware and centralized: ATR / the better, by rates",
     is_required=True,
     cases=_list_ends,
+    setting=WATCHED.replace(POLICIES, "{policies}"),
 )
 def aligned_results_check(f: DiffusionFigures, figure: str, window: float) -> Finding:
     """Fig. 7, 8: ATR has more results than the existing schemes, in the end."""
     end = f.final_results(window)
     ratio = end["ATR"] / end[[UNAWARE, CENTRALIZED]].max(axis=1)
     ratios = {f"{rates} tuples/s": by for rates, by in ratio.groupby(level=0, sort=False)}
-    return judge_readings(ratios, lambda by: by.iloc[0] > 1.01, KEEPS_UP)
+    finding = judge_readings(ratios, lambda by: by.iloc[0] > 1.01, KEEPS_UP)
+    return name_runs(finding, f.totals[window], policies=("ATR", UNAWARE, CENTRALIZED))
 
 
 @CLAIMS.claim(
@@ -132,7 +136,8 @@ def coordinated_results_check(f: DiffusionFigures, figure: str, window: float) -
         for name in (TWO, HALF, ALL, PRINTED)
         for rates, by in (end[name] / best).groupby(level=0, sort=False)
     }
-    return judge_readings(ratios, lambda by: by.iloc[0] > 1.01, KEEPS_UP)
+    finding = judge_readings(ratios, lambda by: by.iloc[0] > 1.01, KEEPS_UP)
+    return name_runs(finding, f.totals[window], policies=("CTR", UNAWARE, CENTRALIZED))
 
 
 KEEPS_UP = '"higher throughput than the other two" (section 5): one host keeps up here'
@@ -153,7 +158,8 @@ def window_claim(f: DiffusionFigures) -> Finding:
         '"CTR performs better than ATR in this case" (section 5, of J2): for none of these L and '
         "rates is ATR ahead at 60 and CTR at 120, on streams that stand in for the paper's videos"
     )
-    return judge_readings(ratios, lambda by: by.iloc[0] < 0.99 and by.iloc[1] > 1.01, why)
+    finding = judge_readings(ratios, lambda by: by.iloc[0] < 0.99 and by.iloc[1] > 1.01, why)
+    return name_runs(finding, f.totals[60.0], f.totals[120.0], policies=("ATR", "CTR"))
 
 
 @CLAIMS.claim(
@@ -165,23 +171,27 @@ def routing_claim(f: DiffusionFigures, figure: str, window: float) -> Finding:
     """Fig. 9, 10: a tuple is routed in tens of microseconds (measured)."""
     median = f.routing[window].groupby("placement")["micros"].median()
     reading = "if the tuples of a segment share the time of its plan"
-    return judge_reading(format_values(median), median.max() < 100, reading)
+    finding = judge_reading(format_values(median), median.max() < 100, reading)
+    return name_runs(finding, f.routing[window])
 
 
-@CLAIMS.claim("Fig. 11", "throughput of ATR grows with every J", is_required=True)
+@CLAIMS.claim("Fig. 11", "throughput of ATR grows with every J", is_required=True, setting=STARTED)
 def scale_check(f: DiffusionFigures) -> Finding:
     """Fig. 11: more hosts, more results under ATR."""
     by = f.throughput_by_hosts["ATR"]
-    return judge(format_values(by), is_growing(by))
+    return _name_scaled(f, judge(format_values(by), is_growing(by)), "ATR")
+
+
+def _name_scaled(f: DiffusionFigures, finding: Finding, *policies: str) -> Finding:
+    return name_runs(finding, f.outcomes["11, 12"], policies=policies)
 
 
 @CLAIMS.claim("Fig. 11", "throughput of CTR grows with every J, by L")
 def coordinated_scale_claim(f: DiffusionFigures) -> Finding:
     """Fig. 11: more hosts, more results under CTR."""
     ratios = {name.removeprefix("CTR, "): f.throughput_by_hosts[name] for name in BOUNDS}
-    return judge_readings(
-        ratios, is_growing, '"better scalability" (section 5): for none of these L'
-    )
+    why = '"better scalability" (section 5): for none of these L'
+    return _name_scaled(f, judge_readings(ratios, is_growing, why), "CTR")
 
 
 @CLAIMS.claim("Fig. 11", "ATR and CTR above the existing schemes: least ratio", is_required=True)
@@ -190,7 +200,8 @@ def above_existing_schemes_claim(f: DiffusionFigures) -> Finding:
     by = f.throughput_by_hosts
     least = by[["ATR", *BOUNDS]].min(axis=1)
     worst = (least / by[[UNAWARE, CENTRALIZED]].max(axis=1)).min()
-    return judge(f"{worst:.3g}", worst > 1.01)
+    finding = judge(f"{worst:.3g}", worst > 1.01)
+    return _name_scaled(f, finding, "ATR", "CTR", UNAWARE, CENTRALIZED)
 
 
 @CLAIMS.claim(
@@ -200,7 +211,8 @@ def set_covers_check(f: DiffusionFigures) -> Finding:
     """Fig. 11: covers by set cover beat random ones."""
     why = '"The optimizations are effective" (section 5): for none of these L'
     ratios = f.ratios_by_bound(f.throughput_by_hosts)
-    return judge_readings(ratios, lambda by: by.min() > 1.01, why)
+    finding = judge_readings(ratios, lambda by: by.min() > 1.01, why)
+    return _name_scaled(f, finding, "CTR", "CTR-unoptimized")
 
 
 @CLAIMS.claim(
@@ -213,18 +225,22 @@ def optimized_check(f: DiffusionFigures) -> Finding:
     """Fig. 11: ATR is above ATR-unoptimized, from the same first length T0."""
     why = '"The optimizations are effective" (section 5): from none of these T0'
     ratios = f.ratios_by_first_length("throughput")
-    return judge_readings(ratios, lambda by: by.min() > 1.01, why)
+    return name_runs(judge_readings(ratios, lambda by: by.min() > 1.01, why), f.tuned)
 
 
 @CLAIMS.claim(
     "Fig. 11",
     "optimizations gain more results with every J, by L and T0",
-    setting=f"{SCALED}, and ATR from T0 = 5 s; {RUNS}",
+    setting=f"{POLICIES}; {JOIN}, {SEGMENTS}, under ATR the first, of {{start}} s; {RUNS}",
 )
 def large_clusters_claim(f: DiffusionFigures) -> Finding:
     """Fig. 11: optimizations are effective, especially under large clusters."""
     why = '"especially under large clusters" (section 5): for none of these L and T0'
-    return judge_readings(f.gains_by_hosts(), lambda by: by.iloc[0] > 0 and is_growing(by), why)
+    gains = f.gains_by_hosts()
+    finding = judge_readings(gains, lambda by: by.iloc[0] > 0 and is_growing(by), why)
+    runs, pairs = f.outcomes["11, 12"], ("ATR", "ATR-unoptimized", "CTR", "CTR-unoptimized")
+    length, start = runs.attrs[RECORDED]["length"], f.tuned["start"]
+    return name_runs(finding, runs, f.tuned, policies=pairs, length=length, start=start)
 
 
 @CLAIMS.claim(
@@ -241,7 +257,8 @@ def atr_sends_claim(f: DiffusionFigures) -> Finding:
         "threshold, it is not a tenth less on 10 to 40 hosts either: 200 s, seeds 0 and 3); from "
         "T0 = 5 s the search shortens the segments, which spreads the work and sends more"
     )
-    return judge_readings(f.ratios_by_first_length("mbits"), _is_much_less, why)
+    finding = judge_readings(f.ratios_by_first_length("mbits"), _is_much_less, why)
+    return name_runs(finding, f.tuned)
 
 
 @CLAIMS.claim(
@@ -252,7 +269,8 @@ def atr_sends_claim(f: DiffusionFigures) -> Finding:
 def ctr_sends_check(f: DiffusionFigures) -> Finding:
     """Fig. 12: "much lower bandwidth cost" than CTR-unoptimized."""
     why = '"much lower bandwidth cost" (section 5): for none of these L'
-    return judge_readings(f.ratios_by_bound(f.mbits_by_hosts), _is_much_less, why)
+    finding = judge_readings(f.ratios_by_bound(f.mbits_by_hosts), _is_much_less, why)
+    return _name_scaled(f, finding, "CTR", "CTR-unoptimized")
 
 
 def _is_much_less(by: pd.Series) -> bool:
@@ -269,7 +287,7 @@ def chvatal_check(f: DiffusionFigures) -> Finding:
     """A greedy cover of section 4.1 is within Chvatal's bound of the lightest."""
     far = (f.covers["ratio"] - f.covers["bound"]).max()
     result = f"greedy / exact at most {f.covers['ratio'].max():.3f}"
-    return judge(result, far <= 1e-9)
+    return name_runs(judge(result, far <= 1e-9), f.covers, copies=f.covers["copies"])
 
 
 @CLAIMS.claim(
@@ -280,8 +298,10 @@ def chvatal_check(f: DiffusionFigures) -> Finding:
 )
 def bounded_check(f: DiffusionFigures) -> Finding:
     """With a bound on copies, which the paper does not have, the greedy cover is the lightest."""
-    worst = f.covers.loc[f.covers["copies"] != "none", "ratio"].max()
-    return judge(f"{worst:.3f}", worst < 1 + 1e-6)
+    bounded = f.covers[f.covers["copies"] != "none"]
+    worst = bounded["ratio"].max()
+    finding = judge(f"{worst:.3f}", worst < 1 + 1e-6)
+    return name_runs(finding, bounded, copies=bounded["copies"])
 
 
 CLAIMS.include_claims(tradeoff_claims.CLAIMS)
@@ -337,7 +357,7 @@ def _list_compared_counts(window: float) -> Iterator[Case]:
     "{name}: {what} as modelled",
     is_required=True,
     cases=_list_compared_counts,
-    setting=ON_SPARK.format(" beside their model"),
+    setting=f"{POLICIES} on Spark beside their model; {EXECUTED}",
 )
 def same_count_claim(both: pd.DataFrame, name: str, what: str, slack: float) -> Finding:
     """Counts differ by at most 10 %, and stored tuples by at most a batch more."""

@@ -15,17 +15,14 @@ from __future__ import annotations
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import product
 from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from braid.core.cluster_model import (
-    GU,
-    CostParameters,
-    HostCapacity,
-)
+from braid.core.cluster_model import GU, CostParameters, HostCapacity
 from braid.core.placement import Placement, placements_for
 from braid.core.run_events import BatchCommitted
 from braid.papers.baselines.centralized import Centralized
@@ -34,6 +31,7 @@ from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.diffusion.semantics_unaware import SemanticsUnaware
 from braid.simulation.expected_work import Selects
 
+from braid_lab.common.recorded_settings import record_values
 from braid_lab.common.result_cache import CachedOutcome
 from braid_lab.common.simulated_cluster import iter_cluster_simulation
 from braid_lab.diffusion.simulated_hosts import GU_SCANNED, gu_host_capacities
@@ -263,6 +261,34 @@ OutcomeSource = Callable[[str, DiffusionSetting], CachedOutcome]
 """A source of outcomes: ``run_and_summarize``, or cached runs."""
 
 
+def record_settings(
+    frame: pd.DataFrame, settings: Iterable[DiffusionSetting], rivals: Contenders, **more: object
+) -> pd.DataFrame:
+    """Record with a data frame the values of its settings, of its competitors, and ``more``."""
+    runs = set(settings)
+    values: dict[str, object] = {
+        f.name: {getattr(s, f.name) for s in runs} - {None} for f in fields(DiffusionSetting)
+    }
+    values["rates"] = {format_rates(s) for s in runs}
+    values["probe"] = {_describe_probe(s.costs) for s in runs}
+    values["period"] = Arrivals.period
+    values["policies"] = {rival.placement for rival in rivals.values()}
+    coordinated = (name for name, rival in rivals.items() if rival.placement.startswith("CTR"))
+    values["bounds"] = {name.partition(", ")[2].removeprefix("L = ") for name in coordinated}
+    return record_values(frame, **values | more)
+
+
+def format_rates(setting: DiffusionSetting) -> str:
+    """Return the range of rates as text."""
+    return "{:g} to {:g}".format(*setting.rates)
+
+
+def _describe_probe(costs: CostParameters) -> str:
+    if costs.probe_ms:
+        return f"{costs.probe_ms:g} ms for each host visited"
+    return f"{costs.compare_us:.3g} µs for each tuple scanned"
+
+
 def run_sweep(
     figure: str,
     settings: Mapping[Any, DiffusionSetting],
@@ -274,15 +300,15 @@ def run_sweep(
 
     ``kept`` is the day on which a cached run was made.
     """
-    rows = []
-    for x, setting in settings.items():
-        for label, rival in rivals.items():
-            for seed in range(seeds):
-                s = replace(setting, seed=seed, copies=rival.max_copies(setting.hosts))
-                got = source(rival.placement, s)
-                columns = {"figure": figure, "x": x, "placement": label, "seed": seed}
-                rows.append(columns | dict(got.outcome) | {"kept": got.date})
-    return pd.DataFrame(rows)
+    rows, ran = [], []
+    for (x, setting), (label, rival), seed in product(
+        settings.items(), rivals.items(), range(seeds)
+    ):
+        ran.append(replace(setting, seed=seed, copies=rival.max_copies(setting.hosts)))
+        got = source(rival.placement, ran[-1])
+        columns = {"figure": figure, "x": x, "placement": label, "seed": seed}
+        rows.append(columns | dict(got.outcome) | {"kept": got.date})
+    return record_settings(pd.DataFrame(rows), ran, rivals)
 
 
 def compare_with_model(
@@ -293,15 +319,15 @@ def compare_with_model(
     The modelled hosts take no time and so shed nothing. ``measured`` holds events by placement.
     """
     free = replace(setting, costs=CostParameters(0.0, 0.0, 0.0))
+    under = {name: make_placement(name, setting) for name in measured}
     rows = []
     for name, events in measured.items():
-        done, model = (
-            count_totals(events),
-            count_totals(simulate_setting(make_placement(name, setting), free)),
-        )
+        done, model = count_totals(events), count_totals(simulate_setting(under[name], free))
         rows += [(name, what, done[what], model[what]) for what in done]
     table = pd.DataFrame(rows, columns=["placement", "count", "measured", "modelled"])
-    return table.assign(ratio=table["measured"] / table["modelled"])
+    table = table.assign(ratio=table["measured"] / table["modelled"])
+    bounds = {p.max_copies for p in under.values() if isinstance(p, Coordinated)} - {None}
+    return record_settings(table, [setting], {}, policies=list(under), bounds=bounds)
 
 
 def setting_from_controls(chosen: Mapping[str, Any], seconds: int) -> DiffusionSetting:
@@ -355,13 +381,8 @@ def main() -> None:
         default=["ATR", "CTR"],
         help=f"of {', '.join(PLACEMENTS)}; by default ATR and CTR",
     )
-    for name, number in (
-        ("hosts", 30),
-        ("streams", 4),
-        ("window", 30),
-        ("seconds", 1000),
-        ("seed", 0),
-    ):
+    numbers = {"hosts": 30, "streams": 4, "window": 30, "seconds": 1000, "seed": 0}
+    for name, number in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=number, help=f"by default {number}")
     given = vars(parser.parse_args())
     names, setting = given.pop("placements"), DiffusionSetting(**given)

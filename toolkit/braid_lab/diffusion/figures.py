@@ -16,6 +16,7 @@ import pandas as pd
 from braid.core.cluster_model import CostParameters
 from braid.core.run_events import BatchCommitted
 
+from braid_lab.common.recorded_settings import concat_runs, record_values
 from braid_lab.diffusion.experiments import (
     ALIGNED_OR_COORDINATED,
     PRINTED,
@@ -24,7 +25,9 @@ from braid_lab.diffusion.experiments import (
     Competitor,
     DiffusionSetting,
     OutcomeSource,
+    format_rates,
     make_placement,
+    record_settings,
     run_and_summarize,
     run_sweep,
     seed_means,
@@ -52,12 +55,13 @@ def segment_length(
     fixed = {"ATR, T fixed": Competitor("ATR-unoptimized")}
     runs = [
         run_sweep("4", {t: _set_length(s, t) for t in lengths}, fixed, seeds, source).assign(
-            streams=s.streams
+            streams=s.streams, rates=format_rates(s)
         )
         for s in operators
     ]
     rows = pd.concat(runs, ignore_index=True)
-    return rows.assign(throughput=rows["throughput"] * rows["x"].map(_count_parts))
+    rows = rows.assign(throughput=rows["throughput"] * rows["x"].map(_count_parts))
+    return record_settings(rows, operators, fixed, length=lengths, seed=range(seeds))
 
 
 def _count_parts(length: float) -> int:
@@ -105,7 +109,7 @@ def first_lengths(
     for t in starts:
         settings = {j: replace(setting, hosts=j, length=t, seconds=seconds) for j in hosts}
         runs.append(run_sweep("11, 12", settings, rivals, seeds, source).assign(start=t))
-    return pd.concat(runs, ignore_index=True)
+    return concat_runs(runs)
 
 
 WATCHED_RATES = ((2.0, 8.0), (1.0, 4.0), (4.0, 16.0))
@@ -126,15 +130,16 @@ def total_results(
     baselines = {name: RIVALS[name] for name in ("Semantics-unaware", "Centralized")}
     rivals = {**ALIGNED_OR_COORDINATED, **PRINTED, **baselines}
     del rivals["CTR, L = √J"]  # the same as J/2 for six hosts
-    rows = []
-    for rates, (label, rival) in product(every_rates, rivals.items()):
-        s = DiffusionSetting(3, window, rates, hosts=6, seconds=seconds, seed=seed)
+    base = DiffusionSetting(3, window, hosts=6, seconds=seconds, seed=seed)
+    settings, rows = [replace(base, rates=rates) for rates in every_rates], []
+    for s, (label, rival) in product(settings, rivals.items()):
         total, chosen = 0, replace(s, copies=rival.max_copies(s.hosts))
         for e in simulate_setting(make_placement(rival.placement, chosen), chosen):
             if isinstance(e, BatchCommitted):
                 total += e.results
-                rows.append((e.batch, label, total, "{:g} to {:g}".format(*rates)))
-    return pd.DataFrame(rows, columns=["second", "placement", "results", "rates"])
+                rows.append((e.batch, label, total, format_rates(s)))
+    frame = pd.DataFrame(rows, columns=["second", "placement", "results", "rates"])
+    return record_settings(frame, settings, rivals)
 
 
 def host_scalability(
@@ -171,7 +176,7 @@ def compare_interpretations(
         ).assign(reading=reading)
         for reading, costs in READINGS.items()
     ]
-    return pd.concat(runs, ignore_index=True)
+    return concat_runs(runs)
 
 
 def stream_number(
@@ -267,7 +272,16 @@ def printed_coordination(seconds: int) -> pd.DataFrame:
         "σ = 0.2": replace(s, selectivity=0.2),
         "θ = 1": replace(s, rates=(10.0, 40.0), burst=1.0),
     }
-    return run_sweep("13 to 16", at, PRINTED, 1)
+    joins = "; ".join(map(_describe_join, at.values()))
+    return record_values(run_sweep("13 to 16", at, PRINTED, 1), joins=joins)
+
+
+def _describe_join(s: DiffusionSetting) -> str:
+    bursts = "" if s.burst is None else f", θ = {s.burst:g}"
+    return (
+        f"{s.streams} streams, r_i of {format_rates(s)} tuples/s, W = {s.window:g} s, "
+        f"σ = {s.selectivity:g}{bursts}"
+    )
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,11 @@ from braid.papers.diffusion.segment_length import atr_overhead
 
 from braid_lab.diffusion.exact_cover import chvatal_bound, exact_cover
 from braid_lab.diffusion.experiments import (
+    PRINTED,
     RIVALS,
     DiffusionSetting,
     make_placement,
+    record_settings,
     simulate_setting,
 )
 
@@ -66,12 +68,11 @@ def routing_time(window: float, seconds: int, hosts: int = 6, seed: int = 0) -> 
     number; a second without tuples is left out. Columns: second, placement, micros.
     """
     rows: list[tuple[int, str, float]] = []
-    for label in ("ATR", "CTR, L = 2"):
-        copies = RIVALS[label].max_copies(hosts)
-        s = DiffusionSetting(
-            3, window, (2.0, 8.0), hosts=hosts, copies=copies, seconds=seconds, seed=seed
-        )
-        timed = _Timed(make_placement(RIVALS[label].placement, s))
+    rivals = {label: RIVALS[label] for label in ("ATR", "CTR, L = 2")}
+    base = DiffusionSetting(3, window, (2.0, 8.0), hosts=hosts, seconds=seconds, seed=seed)
+    for label, rival in rivals.items():
+        s = replace(base, copies=rival.max_copies(hosts))
+        timed = _Timed(make_placement(rival.placement, s))
         counts = [
             sum(e.received_tuples)
             for e in simulate_setting(timed, s)
@@ -79,7 +80,8 @@ def routing_time(window: float, seconds: int, hosts: int = 6, seed: int = 0) -> 
         ]
         both = enumerate(zip(timed.micros, counts, strict=True))
         rows += [(second, label, micros / n) for second, (micros, n) in both if n]
-    return pd.DataFrame(rows, columns=["second", "placement", "micros"])
+    frame = pd.DataFrame(rows, columns=["second", "placement", "micros"])
+    return record_settings(frame, [base], rivals)
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ def greedy_cover_ratios(
         for _ in simulate_setting(weighed, setting):
             pass
         rows += [(str(weighed.max_copies or "none"), *line) for line in weighed.ratios]
-    return pd.DataFrame(rows, columns=["copies", "second", "ratio", "bound"])
+    frame = pd.DataFrame(rows, columns=["copies", "second", "ratio", "bound"])
+    return record_settings(frame, [setting], {}, each=each)
 
 
 ROOM = DiffusionSetting(3, 6.0, hosts=40, length=2, seconds=40)
@@ -151,7 +154,8 @@ def check_equations(
         printed = (_compute_eq_2 if name != "CTR" else _compute_eq_4)(events, done, free)
         rows.append((equation, name, t, free.window, printed, extra / len(done)))
     names = ["equation", "placement", "length", "window", "printed", "counted"]
-    return pd.DataFrame(rows, columns=names)
+    frame = pd.DataFrame(rows, columns=names)
+    return record_settings(frame, [setting], PRINTED, length=lengths, counted_seconds=len(done))
 
 
 def _compute_eq_2(events: list[Any], done: list[BatchCommitted], s: DiffusionSetting) -> float:
