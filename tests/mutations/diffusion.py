@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -68,7 +68,7 @@ def scaled() -> Tries:
 
 
 def beside(
-    settings: dict[float, DiffusionSetting], readings: Iterable[str], *bounds: str
+    settings: Mapping[Any, DiffusionSetting], readings: Iterable[str], *bounds: str
 ) -> pd.DataFrame:
     """Return ATR beside CTR with some bounds L."""
     some = {name: study.ALIGNED_OR_COORDINATED[name] for name in ("ATR", *bounds)}

@@ -149,7 +149,7 @@ def test_results_since_the_start_never_fall():
     none = pd.DataFrame()
     f = DiffusionFigures(none, {60.0: found}, {}, {}, none, none)
     told = claims.coordinated_results_check(f, "7", 60.0).setting
-    assert "(CTR with L: 2, J, J/2 and no bound); 6 hosts, 3 streams of 2 to 8 tuples/s" in told
+    assert "(L of CTR: 2, J, J/2 and no bound); 6 hosts, 3 streams of 2 to 8 tuples/s" in told
     assert "W = 5 s" in told and told.endswith("one window and 5 s, seed 0")
 
 

@@ -38,7 +38,7 @@ from braid_lab.diffusion.claim_frames import (
 )
 from braid_lab.diffusion.claim_frames import DiffusionFigures as DiffusionFigures
 
-POLICIES = "{policies} (CTR with L: {bounds})"
+POLICIES = "{policies} (L of CTR: {bounds})"
 JOIN = "{hosts} hosts, {streams} streams of {rates} tuples/s, W = {window} s, σ = {selectivity}"
 COSTS = "a probe of {probe}, {patience} s of work may wait"
 RUNS = f"{COSTS}; {{seconds}} s, after one window, seeds {{seed:range}}"

@@ -381,8 +381,8 @@ def main() -> None:
         default=["ATR", "CTR"],
         help=f"of {', '.join(PLACEMENTS)}; by default ATR and CTR",
     )
-    numbers = {"hosts": 30, "streams": 4, "window": 30, "seconds": 1000, "seed": 0}
-    for name, number in numbers.items():
+    defaults = {"hosts": 30, "streams": 4, "window": 30, "seconds": 1000, "seed": 0}
+    for name, number in defaults.items():
         parser.add_argument(f"--{name}", type=int, default=number, help=f"by default {number}")
     given = vars(parser.parse_args())
     names, setting = given.pop("placements"), DiffusionSetting(**given)
