@@ -1,8 +1,10 @@
-"""Writes docs/verdicts.json: which of the papers' claims hold. Each notebook ends with the claims
-of its study; this runs them, which takes some minutes each and needs Spark.
+"""Write docs/verdicts.json: which of the papers' claims hold.
+
+Each notebook ends with the claims of its study. This runs them, which takes up to half an hour each
+and needs Spark.
 
     .venv/bin/python docs/verdicts.py                      # all
-    .venv/bin/python docs/verdicts.py 02_load_diffusion    # one anew, the others stay
+    .venv/bin/python docs/verdicts.py 02_load_diffusion    # one again, the others stay
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +27,17 @@ FULL: dict[str, dict[str, Any]] = {
     "06_load_shedding": {"study_seeds": 3},
     "07_stream_reuse": {"surface_queries": 800},
 }
-"""By notebook, the parameters with which it tries claims at the papers' size."""
-KEPT = Path(__file__).parent / "verdicts.json"
+"""By notebook, the parameters with which it tests claims at the papers' size."""
+LONGEST = ("06_load_shedding", "01_adaptive_theta_join", "07_stream_reuse")
+STORED = Path(__file__).parent / "verdicts.json"
 FIELDS = ("paper", "source", "statement", "holds", "reason", "setting")
 
 
-def tried(name: str, values: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The claims of a notebook, run with these parameters: each once, in order. One that a run was
-    too coarse for is left out where another run of the notebook tries it. Raises RuntimeError when
-    the notebook fails.
+def run_claims(name: str, values: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the claims of a notebook that is run with these parameters: each once, in order.
+
+    A claim that a run was too small for is left out if another run of the notebook tests it.
+    Raises RuntimeError if the notebook fails.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "claims.jsonl"
@@ -44,27 +49,43 @@ def tried(name: str, values: Mapping[str, Any]) -> list[dict[str, str]]:
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     claims = [{"notebook": name} | {f: json.loads(line)[f] for f in FIELDS} for line in lines]
     certain = {_sentence(c) for c in claims if c["holds"] != "not tried"}
-    told = [c for c in claims if c["holds"] != "not tried" or _sentence(c) not in certain]
-    return [claim for k, claim in enumerate(told) if claim not in told[:k]]
+    tested = [c for c in claims if c["holds"] != "not tried" or _sentence(c) not in certain]
+    return [claim for k, claim in enumerate(tested) if claim not in tested[:k]]
 
 
 def _sentence(claim: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(claim[field] for field in ("paper", "source", "statement"))
 
 
-def keep(name: str, claims: list[dict[str, str]]) -> None:
-    """Put a notebook's claims in the place of those that it had."""
-    before = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else []
+def store_claims(name: str, claims: list[dict[str, str]]) -> None:
+    """Replace the stored claims of a notebook."""
+    before = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else []
     after = sorted(
         [c for c in before if c["notebook"] != name] + claims, key=lambda c: str(c["notebook"])
     )
     text = ",\n".join(json.dumps(c, ensure_ascii=False) for c in after)
-    KEPT.write_text(f"[\n{text}\n]\n", encoding="utf-8")
+    STORED.write_text(f"[\n{text}\n]\n", encoding="utf-8")
+
+
+def run_all(names: Sequence[str]) -> None:
+    """Run notebooks, two at once and the longest first, and store the claims of each.
+
+    Raises RuntimeError at the end if any of them failed.
+    """
+    longest = sorted(names, key=lambda n: (*LONGEST, n).index(n))
+    failures = []
+    with ProcessPoolExecutor(2) as pool:
+        running = {pool.submit(run_claims, n, FULL.get(n, {})): n for n in longest}
+        for done in as_completed(running):
+            name = running[done]
+            if error := done.exception():
+                failures.append(str(error))
+            else:
+                store_claims(name, done.result())
+                print(f"{name}: {len(done.result())} claims", flush=True)
+    if failures:
+        raise RuntimeError("\n".join(failures))
 
 
 if __name__ == "__main__":
-    for chosen in map(
-        notebook_runner.find_notebook, sys.argv[1:] or notebook_runner.list_notebooks()
-    ):
-        keep(chosen, found := tried(chosen, FULL.get(chosen, {})))
-        print(f"{chosen}: {len(found)} claims")
+    run_all([*map(notebook_runner.find_notebook, sys.argv[1:])] or notebook_runner.list_notebooks())

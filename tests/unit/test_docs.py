@@ -148,7 +148,7 @@ def test_verdicts_are_of_the_run_of_a_notebook_that_could_tell(
         return NotebookRun(None)
 
     monkeypatch.setattr(verdicts.notebook_runner, "run_notebook", run)
-    assert [c["holds"] for c in verdicts.tried("02_load_diffusion", {})] == kept
+    assert [c["holds"] for c in verdicts.run_claims("02_load_diffusion", {})] == kept
 
 
 def test_no_verdicts_are_kept_of_a_notebook_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def test_no_verdicts_are_kept_of_a_notebook_that_fails(monkeypatch: pytest.Monke
         lambda *a, **b: NotebookRun(None, error="cell 3 failed"),
     )
     with pytest.raises(RuntimeError, match="02_load_diffusion: cell 3 failed"):
-        verdicts.tried("02_load_diffusion", {})
+        verdicts.run_claims("02_load_diffusion", {})
 
 
 def test_every_fault_is_named_beside_a_claim_that_it_breaks() -> None:
