@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
+from inspect import signature
 from itertools import count
 from typing import Any
 
@@ -18,6 +20,8 @@ from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.theta.grid import StaticGrid
 from braid.papers.theta.host_groups import HostGroup, make_groups
 from braid.papers.theta.mapping import MappingDecision, powers_of_two
+from braid_lab.common.claims import Claim
+from braid_lab.common.recorded_settings import record_values
 from braid_lab.theta import claims as told
 from braid_lab.theta import compared_operators as theta_experiments
 from braid_lab.theta import dynamics as dynamics
@@ -29,6 +33,11 @@ from braid_lab.theta.join_inputs import QUERIES, JoinInput
 from braid_lab.workloads.zipf_skew import zipf_probabilities
 
 from mutations import Mutation, Tries, lazy_figures, run_in_process
+
+
+def run_claim(claim: Callable[..., Claim], f: told.ThetaFigures) -> Claim:
+    """Test a claim with the tables that it takes, made now if no claim has read them yet."""
+    return claim(*(getattr(f, name) for name in signature(claim).parameters))
 
 
 def outgrown() -> Tries:
@@ -43,11 +52,12 @@ def outgrown() -> Tries:
 
 def swinging() -> Tries:
     """Return streams that outgrow each other in turns."""
-    return [
-        lambda: dynamics.migration_cost_claim(
-            dynamics.migration_table(dynamics.simulate_fluctuation(4.2, 3, start=(50, 50)))
-        )
-    ]
+
+    def moves() -> pd.DataFrame:
+        events = dynamics.simulate_fluctuation(4.2, 3, start=(50, 50))
+        return dynamics.simulated_figures(events)["moves"]
+
+    return [lambda: dynamics.migration_cost_claim(moves())]
 
 
 def clustered() -> Tries:
@@ -63,12 +73,13 @@ def clustered() -> Tries:
     )
     level_lines = np.full(1000, lines.sum() // 1000)
     even = JoinInput("EQ5", 200, int(level_lines.sum()), 0, (suppliers * 1, level_lines))
+    ran = dict(hosts=16, gb=4, memory_gb=2, batches=10, seeds=1, hash_seeds=0, suppliers=1000)
 
     def came(name: str, skew: str) -> pd.DataFrame:
         return simulate_progress(name, of if skew == "Z4" else even, 4.0, 16, 10)
 
     def times() -> pd.DataFrame:
-        return pd.DataFrame(
+        rows = (
             {
                 "query": query,
                 "operator": name,
@@ -79,10 +90,12 @@ def clustered() -> Tries:
             for name in OPERATORS[1:3]
             for skew in ("Z0", "Z4")
         )
+        return record_values(pd.DataFrame(rows), **ran)
 
     def runs() -> pd.DataFrame:
         fixed = dict(query="EQ5", skew="Z4", hosts=16, gb=1.0, seed=0)
-        return pd.concat([came(n, "Z4").assign(operator=n, **fixed) for n in OPERATORS[1:]])
+        frames = [came(n, "Z4").assign(operator=n, **fixed) for n in OPERATORS[1:]]
+        return record_values(pd.concat(frames), **ran)
 
     f = lazy_figures(
         told.ThetaFigures,
@@ -100,7 +113,7 @@ def clustered() -> Tries:
         told.amortised_check,
         told.progress_claim,
     )
-    return [partial(claim, f) for claim in made]
+    return [partial(run_claim, claim, f) for claim in made]
 
 
 def grown() -> Tries:
@@ -114,7 +127,7 @@ def grown() -> Tries:
         disk=lambda: tables.vary_disk(sizes, 6, 0.02),
     )
     made = (told.scaling_check, told.replicated_load_check, told.storage_claim)
-    return [partial(claim, f) for claim in made]
+    return [partial(run_claim, claim, f) for claim in made]
 
 
 def performed() -> Tries:
@@ -132,14 +145,14 @@ def performed() -> Tries:
         told.throughput_check,
         told.result_bound_check,
     )
-    return [partial(claim, f) for claim in made]
+    return [partial(run_claim, claim, f) for claim in made]
 
 
 def tabled() -> Tries:
     """Return the ends of Table 2."""
     f = lazy_figures(told.ThetaFigures, times=lambda: figures.table_2(0.02, 1, ("Z0", "Z4"), 6))
     made = (by_hash.skewed_hash_check, told.square_check, told.overflow_check)
-    return [partial(claim, f) for claim in made]
+    return [partial(run_claim, claim, f) for claim in made]
 
 
 def hashed() -> Tries:
@@ -158,7 +171,7 @@ def hashed() -> Tries:
         by_hash.busiest_claim,
         by_hash.disk_claim,
     )
-    return [partial(claim, f) for claim in made]
+    return [partial(run_claim, claim, f) for claim in made]
 
 
 def rivals() -> Tries:
@@ -175,7 +188,8 @@ def rivals() -> Tries:
             k: (e["results_modelled"], e["stored_mean"], e["stored_max"]) for k, e in ends.items()
         }
         columns = ["results", theta_experiments.MEAN, theta_experiments.MOST]
-        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        return table.assign(hosts=16, batches=12, **{"tuples in": lines.sum()})
 
     return [lambda: told.CLAIMS.test_claims(contest=contest(), skews=[1.0], batches=12)]
 
@@ -209,7 +223,8 @@ def joined() -> Tries:
             for name, kind in theta_experiments.RIVALS.items()
         }
         columns = ["results", theta_experiments.MEAN, theta_experiments.MOST]
-        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        return table.assign(hosts=4, batches=4, **{"tuples in": 6040})
 
     return [
         lambda: theta_experiments.same_results_claim(contest(), 1.0),

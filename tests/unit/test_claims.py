@@ -19,6 +19,7 @@ from braid_lab.common.claims import (
     judge_reading,
     leave_untested,
 )
+from braid_lab.common.recorded_settings import record_values
 from braid_lab.hotkeys import claims as hot_key_claims
 from braid_lab.reuse import claims as reuse_claims
 from braid_lab.shared_ring import claims as ring_claims
@@ -128,7 +129,9 @@ def test_a_registry_includes_those_of_its_parts_in_order() -> None:
 def points(ratios: list[float], moved: int = 0) -> pd.DataFrame:
     """Return a timeline whose batches are a hundredth of either stream."""
     rows = [(k, x, (10_000, 10_000), 100, 100, moved) for k, x in enumerate(ratios)]
-    return pd.DataFrame(rows, columns=["batch", "ratio", "live", "received", "sent", "moved"])
+    table = pd.DataFrame(rows, columns=["batch", "ratio", "live", "received", "sent", "moved"])
+    ran = dict(run="a run", hosts=64, gb=8.0, start=0.995, fine=0.01, batches=len(table))
+    return table.assign(**ran)
 
 
 def test_the_bound_is_1_25_for_small_batches_and_grows_with_them() -> None:
@@ -161,7 +164,8 @@ def test_batches_that_are_too_large_are_not_judged() -> None:
 def moves(copied: float, came: float = 100.0) -> pd.DataFrame:
     """Return one migration that sends each host 100 tuples, or as many as given."""
     rows = [(3, (4, 4), (8, 2), copied, 100.0, came)]
-    return pd.DataFrame(rows, columns=["batch", "before", "after", "copied", "lemma", "came"])
+    table = pd.DataFrame(rows, columns=["batch", "before", "after", "copied", "lemma", "came"])
+    return record_values(table, run="a run", hosts=64)
 
 
 @pytest.mark.parametrize(("copied", "holds"), [(300.0, "yes"), (301.0, "no")])
@@ -202,6 +206,7 @@ CONTEST = pd.DataFrame(
     ],
     columns=["run", "results", theta_experiments.MEAN, theta_experiments.MOST],
 ).set_index("run")
+CONTEST = CONTEST.assign(hosts=16, batches=6, **{"tuples in": 9000})
 
 
 def test_the_rivals_compare_as_in_the_paper() -> None:

@@ -113,8 +113,10 @@ def test_the_tables_have_every_query_operator_and_skew():
         for t in p.values()
     )
     assert len(theta_figures.figure_bars(tables)) == 5
-    f = theta_claims.ThetaFigures(times=table, **tables)
-    assert theta_claims.square_check(f).holds == theta_claims.overflow_check(f).holds == "yes"
+    square = theta_claims.square_check(table)
+    assert square.holds == theta_claims.overflow_check(table).holds == "yes"
+    assert "10 GB of TPC-H in 3 batches" in square.setting
+    assert square.setting.endswith("16 machines of 2 GB, Z0 to Z4; seeds: 1")
 
 
 def test_table_2_is_shown_without_what_one_seed_cannot_tell():

@@ -26,7 +26,7 @@ from braid_lab.theta import claims as theta
 pytestmark = pytest.mark.unit
 DOCS = Path(__file__).parents[2] / "docs"
 VERDICTS = json.loads((DOCS / "verdicts.json").read_text(encoding="utf-8"))
-RECORDED = (diffusion, psp, slices, shared_ring, shedding, reuse)
+RECORDED = (theta, diffusion, psp, slices, shared_ring, shedding, reuse, hotkeys, hypercube)
 """Studies whose settings take all their numbers from their runs."""
 NAMED = re.compile(r"(Fig\.|Table|Eq\.|Theorem|Algorithm|section) \d[\d.]*|SINK\d|Q\d")
 """Places in a paper, and names."""
@@ -47,9 +47,7 @@ RIVALS = re.compile(
     r"|wang_cost_parameters|mean_latency_seconds)$"
 )
 """Targets outside ``braid`` that are a policy, a rival, a price or an equation of the paper."""
-IMPORTED = {
-    "braid_lab.theta.cluster_model.AdaptiveGrid",
-}
+IMPORTED: set[str] = set()
 """Imports of studies that faults replace; none may be added."""
 KNOWN = re.compile(
     r"ATR|CTR|PSP|Chain|ring|Grid|HashPartition|policy|planner|Lattice|computed|Spark|rule|bitmaps"

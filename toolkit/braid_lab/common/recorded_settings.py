@@ -116,6 +116,8 @@ def _list_values(given: object) -> tuple[Any, ...]:
 
 
 def _format_value(value: object) -> str:
+    if type(value) is int:
+        return f"{value:,}"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

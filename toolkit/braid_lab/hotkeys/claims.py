@@ -6,7 +6,7 @@ judged under that reading.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -19,8 +19,8 @@ from braid_lab.common.claims import (
 )
 
 SETTING = (
-    "HotKeys beside HashPartition on 8 hosts; two streams of 12,000 tuples, a Zipf skew of "
-    "1.2, windows of a third of the run; 24 batches, one seed, counted"
+    "HotKeys beside HashPartition on {hosts} hosts; two streams of {rows} tuples, a Zipf skew of "
+    "{z}, windows of {window_length}; {batches} batches of a minute, seed {seed}, counted"
 )
 CLAIMS = ClaimRegistry("Afrati 2015", {"": f"{SETTING}; the last half"})
 MIGRATION = ClaimRegistry(
@@ -70,6 +70,11 @@ def _compare_busiest(table: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     return uneven, hot[uneven.index]
 
 
+def _tell_skews(finding: Finding, uneven: pd.Series) -> Finding:
+    """Return a finding whose setting has the judged z alone, if there are some."""
+    return replace(finding, ran={"z": uneven.index}) if len(uneven) else finding
+
+
 @CLAIMS.claim(
     "Abstract",
     "records of values that appear very frequently are distributed so that skew is avoided",
@@ -85,7 +90,8 @@ def even_work_claim(skews: pd.DataFrame, rows: int) -> Finding:
         "by HotKeys, which stores a tuple once and probes all hosts of its value, in place of "
         "Shares; avoided: at most 1.2 times the mean of received tuples and of compared pairs"
     )
-    return judge_reading(result, len(hot) > 0 and (hot <= EVEN).all(), why)
+    finding = judge_reading(result, len(hot) > 0 and (hot <= EVEN).all(), why)
+    return _tell_skews(finding, hot)
 
 
 @MIGRATION.claim(
@@ -109,7 +115,7 @@ def shift_claim(shifts: pd.DataFrame, rows: int) -> Finding:
         f"of all tuples that came, {moved.max():.0%} moved"
     )
     holds = len(hot) > 0 and (hot <= EVEN).all() and moved.max() > 0
-    return judge_reading(result, holds, why)
+    return _tell_skews(judge_reading(result, holds, why), hot)
 
 
 CLAIMS.include_claims(MIGRATION)

@@ -21,6 +21,7 @@ from braid.papers.hotkeys.run_events import SpreadChanged
 from braid.papers.hotkeys.value_work import PAIR, TUPLE
 from braid.stream_join import StreamJoin
 
+from braid_lab.common.recorded_settings import record_values
 from braid_lab.workloads.zipf_skew import zipf_probabilities
 
 KEYS = 30_000
@@ -150,7 +151,7 @@ def compare_placements(
 
     Raises RuntimeError if placements find different numbers of results.
     """
-    rows = []
+    rows, settings = [], list(settings)
     for setting in settings:
         streams = setting.make_streams()
         for name in names:
@@ -162,7 +163,9 @@ def compare_placements(
     if (table.groupby(["z", "shift"])["results"].nunique() > 1).any():
         raise RuntimeError(f"placements differ in their results:\n{table}")
     first = table.groupby(["z", "shift"])["stored"].transform("first")
-    return table.assign(stored_over_hash=table["stored"] / first)
+    table = table.assign(stored_over_hash=table["stored"] / first)
+    recorded = ("rows", "batches", "hosts", "window_length", "seed")
+    return record_values(table, **{n: [getattr(s, n) for s in settings] for n in recorded})
 
 
 def busiest_by_batch(events: Iterable[Any]) -> pd.DataFrame:

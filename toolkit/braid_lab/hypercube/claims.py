@@ -16,15 +16,16 @@ from braid_lab.common.claims import ClaimRegistry, Finding, judge
 from braid_lab.hypercube.experiments import FIXED
 
 RUNS = (
-    "on 16 hosts, a chain of three streams of 160, 20 and 20 tuples a batch, and from half-way of "
-    "20, 20 and 160; 36 batches with windows of 6, one seed, counted in joins of tables in this "
-    "process"
+    "on {hosts} hosts, a chain of three streams of {first} tuples a batch, and from half-way of "
+    "{later}, with {values} values of a column; {batches} batches with windows of "
+    "{window_batches}, seed {seed}, counted in joins of tables in this process"
 )
 CLAIMS = ClaimRegistry(
     "Ullman 2010",
     {
         "": f"HyperCube, beside one with shares of equal rates, {RUNS}; the last quarter of a half",
-        "beyond the paper: one hop": f"HyperCube, ATR, CTR and PSP {RUNS}",
+        "beyond the paper: one hop": f"HyperCube, also with shares of equal rates, ATR, CTR and "
+        f"PSP {RUNS}",
     },
 )
 CHAIN = ((0, 1), (1, 2))

@@ -20,6 +20,8 @@ from braid.papers.hypercube.hypercube import HyperCube
 from braid.papers.hypercube.run_events import SharesChosen
 from braid.stream_join import StreamJoin
 
+from braid_lab.common.recorded_settings import record_values
+
 CONDITION = "a.x = b.x AND b.y = c.y"
 SECONDS_PER_BATCH = 60
 FIXED = "HyperCube, fixed"
@@ -150,7 +152,13 @@ def compare_placements(setting: ChainSetting, names: Sequence[str] = PLACEMENTS)
     for name in names:
         halves = measure_placement(make_placement(name, setting.hosts), setting)
         rows += [{"placement": name, "half": n} | each for n, each in enumerate(halves, 1)]
-    return pd.DataFrame(rows)
+    recorded = ("hosts", "batches", "window_batches", "values", "seed")
+    return record_values(
+        pd.DataFrame(rows),
+        first=":".join(map(str, setting.first_rates)),
+        later=":".join(map(str, setting.later_rates)),
+        **{name: getattr(setting, name) for name in recorded},
+    )
 
 
 def list_shares(events: Iterable[Any]) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -35,34 +34,34 @@ class ThetaFigures:
     result_ranges: pd.DataFrame
     ratios: pd.DataFrame | None = None
 
-    @cached_property
-    def final_rows(self) -> pd.DataFrame:
-        """Fig. 5b, 5d to 5f: the runs at their end, the mean over seeds, by query and operator."""
-        numbers = ["stored_mean", "stored_max", "seconds_modelled", "latency_ms_modelled"]
-        return final_batches(self.runs).groupby(["query", "operator"], sort=False)[numbers].mean()
 
-    def column_by_query(self, operator: str, column: str) -> pd.Series:
-        """Return Fig. 5b, 5d to 5f: one number of one operator, by query."""
-        return self.final_rows[column].xs(operator, level="operator")
+def column_by_query(runs: pd.DataFrame, operator: str, column: str) -> pd.Series:
+    """Return Fig. 5b, 5d to 5f: a number of an operator at the end, mean over seeds, by query."""
+    final = final_batches(runs)
+    return final[final["operator"] == operator].groupby("query", sort=False)[column].mean()
 
-    def values_by_skew(self, query: str, operator: str, column: str) -> pd.Series:
-        """Return Table 2: by skew the seconds, or the share of seeds in which a memory is full."""
-        rows = self.times[(self.times["query"] == query) & (self.times["operator"] == operator)]
-        return rows.set_index("skew")[column]
 
-    def seconds_by_skew(self, query: str, operator: str) -> pd.Series:
-        """Return Table 2: seconds by skew."""
-        return self.values_by_skew(query, operator, "seconds_modelled")
+def values_by_skew(times: pd.DataFrame, query: str, operator: str, column: str) -> pd.Series:
+    """Return Table 2: by skew the seconds, or the share of seeds in which a memory is full."""
+    rows = times[(times["query"] == query) & (times["operator"] == operator)]
+    return rows.set_index("skew")[column]
 
-    def mean_by_values(self, column: str) -> pd.Series:
-        """Return a number of SHJ, EQ5 at Z4, by the number of values of its key."""
-        rows = self.hash_ranges[self.hash_ranges["disk"] == JOINER.disk]
-        return rows.groupby("values")[column].mean()
 
-    def load_per_percent(self, operator: str) -> float:
-        """Return Fig. 5a: MB on the fullest machine for each percent of the input, EQ5."""
-        rows = self.runs[(self.runs["query"] == "EQ5") & (self.runs["operator"] == operator)]
-        return float(np.polyfit(rows["percent"], rows["stored_max"] * MB, 1)[0])
+def seconds_by_skew(times: pd.DataFrame, query: str, operator: str) -> pd.Series:
+    """Return Table 2: seconds by skew."""
+    return values_by_skew(times, query, operator, "seconds_modelled")
+
+
+def mean_by_values(hash_ranges: pd.DataFrame, column: str) -> pd.Series:
+    """Return a number of SHJ, EQ5 at Z4, by the number of values of its key."""
+    rows = hash_ranges[hash_ranges["disk"] == JOINER.disk]
+    return rows.groupby("values")[column].mean()
+
+
+def load_per_percent(runs: pd.DataFrame, operator: str) -> float:
+    """Return Fig. 5a: MB on the fullest machine for each percent of the input, EQ5."""
+    rows = runs[(runs["query"] == "EQ5") & (runs["operator"] == operator)]
+    return float(np.polyfit(rows["percent"], rows["stored_max"] * MB, 1)[0])
 
 
 def nonlinearity(rows: pd.DataFrame, column: str) -> float:

@@ -1,64 +1,75 @@
 """Settings of the claims about the modelled cluster of Elseidy 2014.
 
-Each names the placements that its claim compares, on what, and for how long.
+Each names the placements that its claim compares, on what, and for how long. Numbers are those of
+the runs (``common.recorded_settings``).
 """
 
 from __future__ import annotations
 
-PLANS = "the placements plan 10 GB of TPC-H in 16 batches, tuples as counts"
-ON_16 = "16 machines of 2 GB"
-ON_64 = "64 machines of 2 GB"
-FOUR = "EQ5 and EQ7 at Z4, BNCI and BCI at Z0"
-HASH_SEEDS = "three seeds of SHJ, one of Dynamic"
+IN_BATCHES = "{batches} batches, the first in fifths, tuples as counts"
+PLANS = f"the placements plan {{gb}} GB of TPC-H in {IN_BATCHES}"
+MACHINES = "{hosts} machines of {memory_gb} GB"
+FOUR = "EQ5 and EQ7 at {skew}, BNCI and BCI without skew"
+SEEDS = "seeds: {seeds}"
+HASH_SEEDS = "seeds of SHJ: {hash_seeds}"
+BOTH_SEEDS = f"{HASH_SEEDS}, of the others: {{seeds}}"
+ALL_VALUES = "{suppliers} suppliers"
 
-UNEVEN = f"HashPartition: {PLANS}; EQ5 of 100,000 suppliers, 16 machines, Z0 to Z4, three seeds"
-SKEWED = f"HashPartition and AdaptiveGrid: {PLANS}; EQ5 and EQ7 at Z4, {ON_16}; {HASH_SEEDS}"
-UNSKEWED = f"HashPartition and AdaptiveGrid: {PLANS}; EQ5 and EQ7 at Z0, {ON_16}; {HASH_SEEDS}"
+UNEVEN = f"HashPartition: {PLANS}; EQ5 of {ALL_VALUES}, {{hosts}} machines, {{skew:range}}; " + (
+    HASH_SEEDS
+)
+_COMPARED = (
+    f"HashPartition and AdaptiveGrid: {PLANS}; EQ5 and EQ7 at {{skew}}, {MACHINES}; {ALL_VALUES}"
+)
+SKEWED = f"{_COMPARED}, and {{values}} values of the key; {BOTH_SEEDS}"
+UNSKEWED = f"{_COMPARED}; {BOTH_SEEDS}"
 OVERFLOWS = (
-    f"HashPartition: 10 GB of TPC-H, EQ5, tuples as counts; {ON_16}, Z0 to Z4; 10 to 100 values of "
-    "the key in one batch, 20 seeds; all 100,000 suppliers in 16 batches, three seeds"
+    f"HashPartition: {{gb}} GB of TPC-H, EQ5, tuples as counts; {MACHINES}, {{skew:range}}; "
+    "{overflow_values} values of the key in one batch, itself in fifths, seeds: "
+    f"{{overflow_seeds}}; all {ALL_VALUES} in {{batches}} batches, {HASH_SEEDS}"
 )
 FILTERED = (
-    f"HashPartition: {PLANS}; EQ7 of 25 values and of 100,000 suppliers, {ON_16}, Z0 to Z4, three "
-    "seeds"
+    f"HashPartition: {PLANS}; EQ7 of {{values}} values and of {ALL_VALUES}, {MACHINES}, "
+    f"{{skew:range}}; {HASH_SEEDS}"
 )
-SQUARE = f"AdaptiveGrid and StaticGrid: {PLANS}; EQ5 and EQ7, {ON_16}, Z0 to Z4, one seed"
-FULL_MEMORY = f"AdaptiveGrid and StaticGrid: {PLANS}; EQ5, {ON_16}, Z0 to Z4, one seed"
-GROWTHS = f"AdaptiveGrid and StaticGrid: {PLANS}; EQ5 at Z4, {ON_64}, one seed"
+SQUARE = f"AdaptiveGrid and StaticGrid: {PLANS}; EQ5 and EQ7, {MACHINES}, {{skew:range}}; {SEEDS}"
+FULL_MEMORY = f"AdaptiveGrid and StaticGrid: {PLANS}; EQ5, {MACHINES}, {{skew:range}}; {SEEDS}"
+GROWTHS = f"AdaptiveGrid and StaticGrid: {PLANS}; EQ5 at {{skew}}, {MACHINES}; {SEEDS}"
 LINES = (
-    f"HashPartition, AdaptiveGrid, StaticGrid and StaticOpt: {PLANS}; EQ5 of 100,000 suppliers at "
-    f"Z4, {ON_64}; three seeds of SHJ, one of the others"
+    f"HashPartition, AdaptiveGrid, StaticGrid and StaticOpt: {PLANS}; EQ5 of {ALL_VALUES} at "
+    f"{{skew}}, {MACHINES}; {BOTH_SEEDS}"
 )
 OTHER_LINES = (
-    f"AdaptiveGrid, StaticGrid and StaticOpt: {PLANS}; {FOUR}, {ON_64}, one seed; a tuple takes 21 "
-    "µs and a result 1"
+    f"AdaptiveGrid, StaticGrid and StaticOpt: {PLANS}; {FOUR}, {MACHINES}; {SEEDS}; a tuple takes "
+    "{tuple_us} µs and a result {result_us}"
 )
-PAIRED = f"AdaptiveGrid and StaticGrid: {PLANS}; {FOUR}, {ON_64}, one seed"
-ORACLE = f"AdaptiveGrid and StaticOpt: {PLANS}; {FOUR}, {ON_64}, one seed"
-VALUE_RANGES = (
-    f"HashPartition, AdaptiveGrid and StaticGrid: {PLANS}; EQ5 at Z4, {ON_64}; 10 to 1,000 values "
-    "of the key and all 100,000 suppliers, three seeds of SHJ, one of the others"
+PAIRED = f"AdaptiveGrid and StaticGrid: {PLANS}; {FOUR}, {MACHINES}; {SEEDS}"
+ORACLE = f"AdaptiveGrid and StaticOpt: {PLANS}; {FOUR}, {MACHINES}; {SEEDS}"
+_VALUES = (
+    f"{PLANS}; EQ5 at {{skew}}, {MACHINES}; {{key_values}} values of the key and all {ALL_VALUES}"
 )
+VALUE_GROWTHS = f"HashPartition and StaticGrid: {_VALUES}; {BOTH_SEEDS}"
+VALUE_LOADS = f"HashPartition and AdaptiveGrid: {_VALUES}; {BOTH_SEEDS}"
 DISK_RANGES = (
-    f"HashPartition and AdaptiveGrid: {PLANS}; EQ5 at Z4, {ON_64}; 10 to 50 values of the key and "
-    f"all 100,000 suppliers; once 2 GB are full a tuple takes 10 and 30 times as long; {HASH_SEEDS}"
+    f"HashPartition and AdaptiveGrid: {_VALUES}; once {{memory_gb}} GB are full a tuple takes "
+    f"{{disk}} times as long; {BOTH_SEEDS}"
 )
 RESULT_RANGES = (
-    f"AdaptiveGrid and StaticGrid: {PLANS}; BCI at Z0, {ON_64}, one seed; a tuple takes 21 µs and "
-    "a result 0.1, 0.3, 1 and 3"
+    f"AdaptiveGrid and StaticGrid: {PLANS}; BCI without skew, {MACHINES}; {SEEDS}; a tuple takes "
+    "{tuple_us} µs and a result {result_us}"
 )
 MAPPINGS = (
-    f"AdaptiveGrid and StaticGrid: {PLANS}; 64 machines on which all fits in memory, EQ5 at Z0, R "
-    "grows from a 64th of S to S; one seed"
+    f"AdaptiveGrid and StaticGrid: the placements plan {{of}} without skew in {IN_BATCHES}; "
+    "{hosts} machines on which all fits in memory, S of {s_tuples} tuples, R such that the best "
+    "mapping is {optimum}; one seed"
 )
 SCALING = (
-    "AdaptiveGrid plans 10 GB of TPC-H on 16 machines, 20 GB on 32, 40 GB on 64 and 80 GB on 128; "
-    "Z0, 16 batches, tuples as counts, one seed"
+    "AdaptiveGrid plans {gb} GB of TPC-H on {hosts} machines, EQ5, EQ7 and BNCI without skew, in "
+    f"{IN_BATCHES}; {SEEDS}"
 )
-OUT_OF_CORE = f"{SCALING}; on disk a tuple takes 10 and 30 times as long"
-_SWINGS = (
-    "AdaptiveGrid on 64 machines, 60 million tuples (8 GB) as counts; streams swing by k = 2, 4, 6 "
-    "and 8, R begins with 0.5 % less than S"
+OUT_OF_CORE = f"{SCALING}; on disk a tuple takes {{disk}} times as long"
+SWINGS = (
+    "AdaptiveGrid on {hosts} machines, as many tuples as {gb} GB of TPC-H have, as counts; streams "
+    "swing by k = {k}, R begins with {start} times the tuples of S; a batch is {fine} of the "
+    "smaller one, {batches:range} batches, one seed"
 )
-FINE_SWINGS = f"{_SWINGS}; a batch is 1 % of the smaller one, 952 to 1,864 batches, one seed"
-SWINGS = f"{_SWINGS}; a batch is 4 % of the smaller one, 247 to 469 batches, one seed"

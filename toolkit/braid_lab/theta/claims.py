@@ -7,6 +7,7 @@ in ``hash_claims``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -20,7 +21,12 @@ from braid_lab.common.claims import (
 from braid_lab.theta import claim_settings as settings
 from braid_lab.theta import compared_operators, dynamics, hash_claims
 from braid_lab.theta.claim_frames import ThetaFigures as ThetaFigures
-from braid_lab.theta.claim_frames import nonlinearity
+from braid_lab.theta.claim_frames import (
+    column_by_query,
+    load_per_percent,
+    nonlinearity,
+    seconds_by_skew,
+)
 from braid_lab.theta.figures import FEW, HASHED, TIMED
 from braid_lab.theta.printed import GROWTH
 
@@ -37,10 +43,10 @@ CLAIMS.include_claims(hash_claims.CLAIMS)
     is_required=True,
     setting=settings.SQUARE,
 )
-def square_check(f: ThetaFigures) -> Finding:
+def square_check(times: pd.DataFrame) -> Finding:
     """Table 2: StaticMid is slower than Dynamic, at any skew."""
     ratio = {
-        q: (f.seconds_by_skew(q, "StaticMid") / f.seconds_by_skew(q, "Dynamic")).min()
+        q: (seconds_by_skew(times, q, "StaticMid") / seconds_by_skew(times, q, "Dynamic")).min()
         for q in TIMED
     }
     return judge(format_values(ratio), min(ratio.values()) > 1.05)
@@ -52,11 +58,11 @@ def square_check(f: ThetaFigures) -> Finding:
     is_required=True,
     setting=settings.FULL_MEMORY,
 )
-def overflow_check(f: ThetaFigures) -> Finding:
+def overflow_check(times: pd.DataFrame) -> Finding:
     """Table 2: on 16 machines EQ5 overflows under StaticMid, and not under Dynamic."""
-    rows = f.times[(f.times["query"] == "EQ5") & ~f.times["operator"].isin(HASHED)].groupby(
-        "operator"
-    )["overflow"]
+    rows = times[(times["query"] == "EQ5") & ~times["operator"].isin(HASHED)].groupby("operator")[
+        "overflow"
+    ]
     result = format_values(rows.mean())
     holds = rows.min()["StaticMid"] == 1 and rows.max()["Dynamic"] == 0
     return judge(result, holds)
@@ -68,9 +74,9 @@ def overflow_check(f: ThetaFigures) -> Finding:
     is_required=True,
     setting=settings.GROWTHS,
 )
-def growth_check(f: ThetaFigures) -> Finding:
+def growth_check(runs: pd.DataFrame) -> Finding:
     """Fig. 5a: the input load grows by a printed number of MB for each percent of the input."""
-    growth = {name: f.load_per_percent(name) for name in ("StaticMid", "Dynamic")}
+    growth = {name: load_per_percent(runs, name) for name in ("StaticMid", "Dynamic")}
     result = ", ".join(f"{n} {mb:.1f} (printed {GROWTH[n]:g})" for n, mb in growth.items())
     why = "a tuple has 190 bytes, by StaticMid's 14 MB; Dynamic's 2 follows"
     return judge(result, all(round(mb) == GROWTH[n] for n, mb in growth.items()), why)
@@ -82,9 +88,9 @@ def growth_check(f: ThetaFigures) -> Finding:
     is_required=True,
     setting=settings.LINES,
 )
-def linear_check(f: ThetaFigures) -> Finding:
+def linear_check(runs: pd.DataFrame) -> Finding:
     """Fig. 5a, 5c: input load and time grow linearly; a tenth of the rise counts as none."""
-    rows = f.runs[(f.runs["query"] == "EQ5") & (f.runs["operator"] != FEW)]
+    rows = runs[(runs["query"] == "EQ5") & (runs["operator"] != FEW)]
     bends = _find_greatest_bends(rows, "operator", ("stored_max", "seconds_modelled"))
     result = format_values(bends)
     why = f"{result}, as shares of the rise; less than a tenth counts. Dynamic begins in the square"
@@ -106,10 +112,10 @@ def _find_greatest_bends(rows: pd.DataFrame, by: str, columns: Sequence[str]) ->
     "the other joins behave as EQ5: time is linear in the input, distance from the line",
     setting=settings.OTHER_LINES,
 )
-def other_lines_claim(f: ThetaFigures) -> Finding:
+def other_lines_claim(runs: pd.DataFrame) -> Finding:
     """Section 5.2: the times of all joins are linear."""
     bends = _find_greatest_bends(
-        f.runs[~f.runs["operator"].isin(HASHED)], "query", ("seconds_modelled",)
+        runs[~runs["operator"].isin(HASHED)], "query", ("seconds_modelled",)
     )
     result = format_values(bends)
     why = (
@@ -126,10 +132,10 @@ def other_lines_claim(f: ThetaFigures) -> Finding:
     is_required=True,
     setting=settings.PAIRED,
 )
-def load_claim(f: ThetaFigures) -> Finding:
+def load_claim(runs: pd.DataFrame) -> Finding:
     """Fig. 5b: StaticMid stores three to seven times as much as Dynamic; within a fifth counts."""
-    ratio = f.column_by_query("StaticMid", "stored_mean") / f.column_by_query(
-        "Dynamic", "stored_mean"
+    ratio = column_by_query(runs, "StaticMid", "stored_mean") / column_by_query(
+        runs, "Dynamic", "stored_mean"
     )
     ends = zip((ratio.min(), ratio.max()), (3, 7), strict=True)
     holds = all(abs(end / printed - 1) < 0.2 for end, printed in ends)
@@ -143,10 +149,10 @@ def load_claim(f: ThetaFigures) -> Finding:
     is_required=True,
     setting=settings.ORACLE,
 )
-def oracle_check(f: ThetaFigures) -> Finding:
+def oracle_check(runs: pd.DataFrame) -> Finding:
     """Fig. 5b, 5d, 5e: Dynamic is close to the oracle's grid; a tenth counts as close."""
     load, seconds = (
-        f.column_by_query("Dynamic", column) / f.column_by_query("StaticOpt", column)
+        column_by_query(runs, "Dynamic", column) / column_by_query(runs, "StaticOpt", column)
         for column in ("stored_max", "seconds_modelled")
     )
     result = f"load {format_values(load)}; seconds {format_values(seconds)}"
@@ -160,10 +166,10 @@ def oracle_check(f: ThetaFigures) -> Finding:
     is_required=True,
     setting=settings.PAIRED,
 )
-def throughput_check(f: ThetaFigures) -> Finding:
+def throughput_check(runs: pd.DataFrame) -> Finding:
     """Fig. 5d, 5e: as stated; the same tuples take as many times the seconds."""
-    ratio = f.column_by_query("StaticMid", "seconds_modelled") / f.column_by_query(
-        "Dynamic", "seconds_modelled"
+    ratio = column_by_query(runs, "StaticMid", "seconds_modelled") / column_by_query(
+        runs, "Dynamic", "seconds_modelled"
     )
     return judge(format_values(ratio), ratio.drop("BCI", errors="ignore").min() >= 2)
 
@@ -174,9 +180,9 @@ def throughput_check(f: ThetaFigures) -> Finding:
     is_required=True,
     setting=settings.RESULT_RANGES,
 )
-def result_bound_check(f: ThetaFigures) -> Finding:
+def result_bound_check(result_ranges: pd.DataFrame) -> Finding:
     """Fig. 5d: the gap is small if the join is bound by its results; less than a half counts."""
-    by = f.result_ranges.pivot(index="result_us", columns="operator", values="seconds_modelled")
+    by = result_ranges.pivot(index="result_us", columns="operator", values="seconds_modelled")
     ratio = by["StaticMid"] / by["Dynamic"]
     result = f"StaticMid / Dynamic by microseconds of a result {format_values(ratio)}"
     why = (
@@ -192,10 +198,10 @@ def result_bound_check(f: ThetaFigures) -> Finding:
     is_required=True,
     setting=settings.PAIRED,
 )
-def latency_check(f: ThetaFigures) -> Finding:
+def latency_check(runs: pd.DataFrame) -> Finding:
     """Fig. 5f: as stated."""
-    more = f.column_by_query("Dynamic", "latency_ms_modelled") - f.column_by_query(
-        "StaticMid", "latency_ms_modelled"
+    more = column_by_query(runs, "Dynamic", "latency_ms_modelled") - column_by_query(
+        runs, "StaticMid", "latency_ms_modelled"
     )
     result = f"{format_values(more)} ms"
     why = (
@@ -211,10 +217,10 @@ def latency_check(f: ThetaFigures) -> Finding:
     is_required=True,
     setting=settings.MAPPINGS,
 )
-def mappings_check(f: ThetaFigures) -> Finding:
+def mappings_check(mapping_runs: pd.DataFrame) -> Finding:
     """Fig. 5g, 5h: the gap closes as the best mapping nears the square."""
-    by = f.mapping_runs.pivot(index="optimum", columns="operator", values="stored_mean")
-    order = f.mapping_runs["optimum"].unique()
+    by = mapping_runs.pivot(index="optimum", columns="operator", values="stored_mean")
+    order = mapping_runs["optimum"].unique()
     gap = (by["StaticMid"] / by["Dynamic"]).loc[order]
     holds = gap.is_monotonic_decreasing and gap.iloc[0] > 2 and abs(gap.iloc[-1] - 1) < 0.05
     return judge(format_values(gap), holds)
@@ -223,10 +229,10 @@ def mappings_check(f: ThetaFigures) -> Finding:
 @CLAIMS.claim(
     "Fig. 5h", "the gap in time closes with it", is_required=True, setting=settings.MAPPINGS
 )
-def mapping_times_check(f: ThetaFigures) -> Finding:
+def mapping_times_check(mapping_runs: pd.DataFrame) -> Finding:
     """Fig. 5h: the gap in time closes too; in the square Dynamic is no better."""
-    by = f.mapping_runs.pivot(index="optimum", columns="operator", values="seconds_modelled")
-    gap = (by["StaticMid"] / by["Dynamic"]).loc[f.mapping_runs["optimum"].unique()]
+    by = mapping_runs.pivot(index="optimum", columns="operator", values="seconds_modelled")
+    gap = (by["StaticMid"] / by["Dynamic"]).loc[mapping_runs["optimum"].unique()]
     holds = gap.is_monotonic_decreasing and gap.iloc[0] > 2 and gap.iloc[-1] <= 1.01
     return judge(format_values(gap), holds)
 
@@ -237,9 +243,9 @@ def mapping_times_check(f: ThetaFigures) -> Finding:
     is_required=True,
     setting=settings.SCALING,
 )
-def scaling_check(f: ThetaFigures) -> Finding:
+def scaling_check(scaling_runs: pd.DataFrame) -> Finding:
     """Fig. 5i, 5j: perfect scalability is the same time; up to 15 % more counts as almost."""
-    longer = _compare_with_fewest(f.scaling_runs)
+    longer = _compare_with_fewest(scaling_runs)
     result = f"{format_values(longer)} times the seconds"
     why = f'"almost perfect scalability" (section 5.3): at most 15 % more counts: {result}'
     return judge(result, longer.max() <= 1.15, why)
@@ -257,9 +263,9 @@ def _compare_with_fewest(rows: pd.DataFrame) -> pd.Series:
     is_required=True,
     setting=settings.SCALING,
 )
-def replicated_load_check(f: ThetaFigures) -> Finding:
+def replicated_load_check(scaling_runs: pd.DataFrame) -> Finding:
     """Fig. 5i: BNCI's input load, printed as 1.61 and 2.29 million tuples."""
-    loads = f.scaling_runs.set_index(["query", "hosts"])["stored_mean"] / 1e6
+    loads = scaling_runs.set_index(["query", "hosts"])["stored_mean"] / 1e6
     first, last = loads["BNCI", 32], loads["BNCI", 64]
     others = {q: loads[q, 64] / loads[q, 32] for q in TIMED}
     result = (
@@ -267,7 +273,9 @@ def replicated_load_check(f: ThetaFigures) -> Finding:
         f"{format_values(others)} times"
     )
     holds = abs(last / first - 1.42) < 0.03 and abs(first - 1.61) < 0.1
-    return judge(result, holds and max(others.values()) <= 1.09)
+    finding = judge(result, holds and max(others.values()) <= 1.09)
+    gb = scaling_runs[scaling_runs["hosts"].isin((32, 64))]["gb"]
+    return replace(finding, ran={"hosts": (32, 64), "gb": gb})
 
 
 @CLAIMS.claim(
@@ -276,28 +284,28 @@ def replicated_load_check(f: ThetaFigures) -> Finding:
     is_required=True,
     setting=settings.OUT_OF_CORE,
 )
-def storage_claim(f: ThetaFigures) -> Finding:
+def storage_claim(scaling_runs: pd.DataFrame, disk: pd.DataFrame) -> Finding:
     """Fig. 5i, 5j: out of core everything scales alike, an order of magnitude slower."""
-    memory = f.scaling_runs.set_index(["hosts", "query"])["seconds_modelled"]
+    memory = scaling_runs.set_index(["hosts", "query"])["seconds_modelled"]
     slower, longer = {}, {}
-    for disk, rows in f.disk.groupby("disk"):
+    for factor, rows in disk.groupby("disk"):
         ratio = rows.set_index(["hosts", "query"])["seconds_modelled"] / memory
-        slower[disk], longer[disk] = ratio.min(), _compare_with_fewest(rows).max()
-    times = ", ".join(f"{least:.1f} with {disk:g}" for disk, least in slower.items())
+        slower[factor], longer[factor] = ratio.min(), _compare_with_fewest(rows).max()
+    times = ", ".join(f"{least:.1f} with {factor:g}" for factor, least in slower.items())
     result = f"{times}; EQ5 and EQ7 grow {max(longer.values()):.3g} times"
     why = (
         "of a model that multiplies a tuple's time by a factor of ours, at least that much as a "
         f"whole: {times}"
     )
     holds = max(longer.values()) <= 1.15 and min(slower.values()) > 9
-    return judge_reading(result, holds, why)
+    return replace(judge_reading(result, holds, why), ran={"disk": list(slower)})
 
 
 @CLAIMS.claim(
     "Fig. 5k",
     "ILF/ILF* never exceeds 1.25, at all times, under k = 2, 4, 6 and 8",
     is_required=True,
-    setting=settings.FINE_SWINGS,
+    setting=settings.SWINGS,
 )
 def never_exceeded_claim(ratios: pd.DataFrame) -> Finding:
     """Fig. 5k: the ratio in all batches, to the two decimals that are printed."""
@@ -317,9 +325,9 @@ def never_exceeded_claim(ratios: pd.DataFrame) -> Finding:
     is_required=True,
     setting=settings.SWINGS,
 )
-def amortised_check(f: ThetaFigures) -> Finding:
+def amortised_check(fluctuation_runs: pd.DataFrame) -> Finding:
     """Fig. 5l, Lemma 4.5: under fluctuations migrations cost less than the tuples themselves."""
-    spent = {k: _compute_migration_shares(rows) for k, rows in f.fluctuation_runs.groupby("k")}
+    spent = {k: _compute_migration_shares(rows) for k, rows in fluctuation_runs.groupby("k")}
     result = ", ".join(f"k = {k:g}: {share.max():.0%}" for k, share in spent.items())
     why = (
         f"tuples moved over tuples sent up to any time, {result} at most; the six units of Lemma "
@@ -338,9 +346,9 @@ def _compute_migration_shares(rows: pd.DataFrame) -> pd.Series:
     "under every k the time is linear, as all migrations are amortized: distance from the line",
     setting=settings.SWINGS,
 )
-def progress_claim(f: ThetaFigures) -> Finding:
+def progress_claim(fluctuation_runs: pd.DataFrame) -> Finding:
     """Fig. 5l: the curves are as straight as an oracle's, who migrates nothing."""
-    by_k = {f"k = {k:g}": rows for k, rows in f.fluctuation_runs.groupby("k")}
+    by_k = {f"k = {k:g}": rows for k, rows in fluctuation_runs.groupby("k")}
     bends, oracle = (
         {k: nonlinearity(rows, column) for k, rows in by_k.items()}
         for column in ("seconds_modelled", "oracle_seconds")

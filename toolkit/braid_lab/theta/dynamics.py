@@ -18,22 +18,11 @@ from braid.papers.theta.run_events import MappingChanged, MigrationEnded, Migrat
 from braid.simulation.simulator import simulate
 
 from braid_lab.common.claims import ClaimRegistry, Finding, judge, leave_untested
+from braid_lab.common.recorded_settings import record_values
 from braid_lab.theta.bounds import optimal_ilf
-from braid_lab.theta.compared_operators import PAPER
+from braid_lab.theta.compared_operators import PAPER, RUNS
 
-COUNTED = (
-    "AdaptiveGrid on 16 hosts, tuples counted without an engine, a batch is 4 % of the smaller "
-    "stream; from equal sizes R grows to 8 times S, then S to 8 times R; and R grows from 1.9 to 8 "
-    "times S; one seed"
-)
-CLAIMS = ClaimRegistry(
-    PAPER,
-    {
-        "Lemma 4.4": COUNTED,
-        "Lemma 4.5": f"{COUNTED}; and Fluct-Join of TPC-H at scale 0.02 on Spark in 48 batches, "
-        "k = 4",
-    },
-)
+CLAIMS = ClaimRegistry(PAPER, {"Lemma 4": RUNS})
 
 FINE = 0.04
 """Size of a batch relative to the smaller stream.
@@ -75,6 +64,19 @@ def simulate_worst_case(seed: int = 0) -> list[Any]:
     eight times S.
     """
     return simulate_fluctuation(8, 1, seed=seed, start=(760, 400))
+
+
+def record_run(frame: pd.DataFrame, events: Iterable[Any]) -> pd.DataFrame:
+    """Record hosts of a run with a table of it, and what the run joins. Return the table."""
+    commits, joined = [], "streams that outgrow each other, counted without an engine,"
+    for e in events:
+        if isinstance(e, RunStarted):
+            record_values(frame, hosts=e.hosts)
+            joined = f"{e.condition} on Spark" if e.time_source == "measured" else joined
+        elif isinstance(e, BatchCommitted):
+            commits.append(e.total_received_tuples[:2])
+    ends = " to ".join(f"{r:,} and {s:,}" for r, s in (*commits[:1], *commits[-1:]))
+    return record_values(frame, run=f"{joined} from {ends} tuples in {len(commits)} batches")
 
 
 def ratio_by_batch(events: Iterable[Any]) -> pd.DataFrame:
@@ -196,4 +198,5 @@ def simulated_figures(events: Iterable[Any]) -> dict[str, pd.DataFrame]:
     They are of Theorem 4.1, and of Lemmas 4.4 and 4.5.
     """
     events = list(events)
-    return {"points": ratio_by_batch(events), "moves": migration_table(events)}
+    tables = {"points": ratio_by_batch(events), "moves": migration_table(events)}
+    return {name: record_run(table, events) for name, table in tables.items()}

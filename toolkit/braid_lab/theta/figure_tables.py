@@ -14,11 +14,13 @@ import pandas as pd
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.simulation.simulator import iter_simulation
 
+from braid_lab.common.recorded_settings import concat_runs, record_values, records_arguments
 from braid_lab.theta.cluster_model import JOINER, ModelledMachine
 from braid_lab.theta.dynamics import ratio_by_batch
 from braid_lab.theta.figures import (
     FEW,
     FEW_VALUES,
+    START_RATIO,
     final_batches,
     fluctuation_batches,
     fluctuation_progress,
@@ -81,7 +83,7 @@ def vary_key_values(
 
     A row for each seed, with the columns of ``final_batches``, values and disk.
     """
-    frames = [
+    frames = (
         final_batches(
             progress_runs(
                 ("EQ5",),
@@ -96,8 +98,8 @@ def vary_key_values(
             )
         ).assign(values=each, disk=disk)
         for each, disk in product(values, DISKS)
-    ]
-    return pd.concat(frames, ignore_index=True)
+    )
+    return record_values(concat_runs(frames), key_values=values)
 
 
 def vary_result_seconds(
@@ -108,7 +110,7 @@ def vary_result_seconds(
     A row for each of both, with the columns of ``final_batches`` and result_us.
     """
     both = ("StaticMid", "Dynamic")
-    frames = [
+    frames = (
         final_batches(
             progress_runs(
                 ("BCI",),
@@ -122,21 +124,21 @@ def vary_result_seconds(
             )
         ).assign(result_us=each)
         for each in result_us
-    ]
-    return pd.concat(frames, ignore_index=True)
+    )
+    return concat_runs(frames)
 
 
 def vary_disk(hosts: Sequence[int], batches: int = 20, scale: float = 0.1) -> pd.DataFrame:
     """Return ``weak_scaling`` out of core, by the factor of disk: a column disk."""
-    frames = [
+    return concat_runs(
         weak_scaling(hosts, batches, scale, ModelledMachine(memory_mb=0.0, disk=each)).assign(
             disk=each
         )
         for each in DISKS
-    ]
-    return pd.concat(frames, ignore_index=True)
+    )
 
 
+@records_arguments
 def ratio_runs(
     ks: Sequence[float] = (2, 4, 6, 8),
     hosts: int = 64,
@@ -145,10 +147,11 @@ def ratio_runs(
     fine: float = FINEST,
 ) -> pd.DataFrame:
     """Return Fig. 5k: ``ratio_by_batch`` of Dynamic on ``fluctuation_batches`` of every k."""
-    frames = [
+    frames = (
         ratio_by_batch(
             iter_simulation(AdaptiveGrid(hosts), fluctuation_batches(k, growth, gb, fine))
         ).assign(k=k)
         for k in ks
-    ]
-    return pd.concat(frames, ignore_index=True)
+    )
+    table = pd.concat(frames, ignore_index=True)
+    return record_values(table, batches=table.groupby("k").size().tolist(), start=START_RATIO)

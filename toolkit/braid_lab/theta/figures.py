@@ -18,6 +18,12 @@ import numpy as np
 import pandas as pd
 from braid.papers.theta.mapping import input_load_factor, optimal_mapping
 
+from braid_lab.common.recorded_settings import (
+    RECORDED,
+    concat_runs,
+    record_values,
+    records_arguments,
+)
 from braid_lab.theta.cluster_model import (
     GB,
     JOINER,
@@ -52,6 +58,9 @@ ROOMY = ModelledMachine(memory_mb=1e6)
 """A joiner on which everything fits in memory."""
 MB = JOINER.tuple_bytes / 1e6
 """Megabytes of a stored tuple."""
+START = (39_800, 40_000)
+"""Tuples with which the streams of Fig. 5k and 5l begin, before they are scaled."""
+START_RATIO = START[0] / START[1]
 LAST = ["query", "operator", "skew", "hosts", "gb", "seed"]
 
 
@@ -64,9 +73,11 @@ def final_batches(runs: pd.DataFrame) -> pd.DataFrame:
     sums = weighed.groupby(LAST, sort=False)[["latency_ms_modelled", "made"]].sum()
     over = runs.groupby(LAST, sort=False)["overflow"].any()
     last = runs.groupby(LAST, sort=False).last().assign(overflow=over)
-    return last.assign(latency_ms_modelled=sums["latency_ms_modelled"] / sums["made"]).reset_index()
+    ends = last.assign(latency_ms_modelled=sums["latency_ms_modelled"] / sums["made"])
+    return record_values(ends.reset_index(), **runs.attrs.get(RECORDED, {}))
 
 
+@records_arguments
 def progress_runs(
     queries: Sequence[str],
     skew: str,
@@ -84,17 +95,22 @@ def progress_runs(
     SHJ only joins on equalities; under FEW their foreign key has ``values`` values. Band joins have
     no foreign key, so no skew (Z0).
     """
-    frames = []
+    frames, hash_seeds = [], max(seeds, HASH_SEEDS)
+    suppliers: set[int] = set()
     for query, name in product(queries, operators):
         z = skew if query in TIMED else "Z0"
         if name in HASHED and query not in TIMED:
             continue
         of, few = count_input(query, 0.0, scale), values if name == FEW else None
-        for seed in range(max(seeds, HASH_SEEDS) if name in HASHED else seeds):
+        for seed in range(hash_seeds if name in HASHED else seeds):
+            joined, times = of, gb / scale
+            if query in TIMED:
+                joined, times = spread_keys(of, gb / scale, SKEWS[z], few, seed), 1.0
+            suppliers |= {len(joined.values[0])} if joined.values else set()
             progress = simulate_progress(
                 "SHJ" if name == FEW else name,
-                spread_keys(of, gb / scale, SKEWS[z], few, seed) if query in TIMED else of,
-                1.0 if query in TIMED else gb / scale,
+                joined,
+                times,
                 hosts,
                 batches,
                 joiner,
@@ -103,7 +119,15 @@ def progress_runs(
             frames.append(
                 progress.assign(**dict(zip(LAST, (query, name, z, hosts, gb, seed), strict=True)))
             )
-    return pd.concat(frames, ignore_index=True)
+    return record_values(
+        pd.concat(frames, ignore_index=True),
+        hash_seeds=hash_seeds,
+        suppliers=suppliers,
+        memory_gb=joiner.memory_mb / 1000,
+        tuple_us=joiner.tuple_us,
+        result_us=joiner.result_us,
+        disk=joiner.disk,
+    )
 
 
 def table_2(
@@ -121,11 +145,9 @@ def table_2(
     FEW.
     """
     names = (*HASHED, "Dynamic", "StaticMid")
-    rows = pd.concat(
-        [
-            final_batches(progress_runs(TIMED, z, 16, scale, seeds, batches, names, values=values))
-            for z in skews
-        ]
+    rows = concat_runs(
+        final_batches(progress_runs(TIMED, z, 16, scale, seeds, batches, names, values=values))
+        for z in skews
     )
     rows["busiest"] = rows["stored_max"] / rows["stored_mean"]
     by = rows.groupby(["query", "operator", "skew"], sort=False)
@@ -133,7 +155,7 @@ def table_2(
     table.columns = pd.Index(["seconds_modelled", "least_modelled", "most_modelled"])
     table = table.assign(overflow=by["overflow"].mean(), busiest=by["busiest"].mean())
     at = [PRINTED[q, name.split(",")[0]][list(SKEWS).index(z)] for q, name, z in table.index]
-    return table.assign(printed=at).reset_index()
+    return record_values(table.assign(printed=at).reset_index(), **rows.attrs[RECORDED])
 
 
 def overflow_runs(
@@ -141,7 +163,8 @@ def overflow_runs(
 ) -> pd.DataFrame:
     """Return Table 2's stars of EQ5 under FEW: whether a memory is full.
 
-    A row for each number of values of the foreign key and each seed, a column for each skew.
+    A row for each number of values of the foreign key and each seed, a column for each skew. The
+    input is one batch, in fifths.
     """
     frames = [
         final_batches(progress_runs(("EQ5",), z, 16, scale, seeds, 1, (FEW,), values=each)).assign(
@@ -150,7 +173,7 @@ def overflow_runs(
         for each, z in product(values, SKEWS)
     ]
     full = pd.concat(frames).set_index(["values", "seed", "skew"])["overflow"].unstack("skew")
-    return full[list(SKEWS)]
+    return record_values(full[list(SKEWS)], overflow_values=values, overflow_seeds=seeds)
 
 
 def format_table_2(times: pd.DataFrame) -> pd.DataFrame:
@@ -192,6 +215,7 @@ def mapping_curves(
     return mapping_curves_for(of, hosts, batches, gb / scale)
 
 
+@records_arguments
 def mapping_curves_for(of: JoinInput, hosts: int, batches: int, times: float) -> pd.DataFrame:
     """Return the mapping curves of any input, ``times`` as large as counted."""
     rows, n = [], 1
@@ -201,7 +225,7 @@ def mapping_curves_for(of: JoinInput, hosts: int, batches: int, times: float) ->
             final = simulate_progress(name, grown, times, hosts, batches, ROOMY).iloc[-1]
             rows.append({"optimum": f"({n}, {hosts // n})", "operator": name, **final})
         n *= 2
-    return pd.DataFrame(rows)
+    return record_values(pd.DataFrame(rows), of=of.query, s_tuples=round(of.s_tuples * times))
 
 
 def weak_scaling(
@@ -216,16 +240,11 @@ def weak_scaling(
     tuples_s_modelled (throughput).
     """
     queries = ("EQ5", "EQ7", "BNCI")
-    table = pd.concat(
-        [
-            final_batches(
-                progress_runs(
-                    queries, "Z0", j, scale, 1, batches, ("Dynamic",), GB * j / 16, joiner
-                )
-            )
-            for j in hosts
-        ],
-        ignore_index=True,
+    table = concat_runs(
+        final_batches(
+            progress_runs(queries, "Z0", j, scale, 1, batches, ("Dynamic",), GB * j / 16, joiner)
+        )
+        for j in hosts
     )
     tuples = [
         _count_input_tuples(count_input(q, 0.0, scale), gb / scale)
@@ -238,6 +257,7 @@ def _count_input_tuples(of: JoinInput, times: float) -> float:
     return (of.r_tuples + of.s_tuples) * times
 
 
+@records_arguments
 def fluctuation_progress(
     ks: Sequence[float] = (2, 4, 6, 8), hosts: int = 64, growth: float = 64, gb: float = 8.0
 ) -> pd.DataFrame:
@@ -246,9 +266,10 @@ def fluctuation_progress(
     All tuples fit in memory. Columns: k, those of ``simulate_progress``, and oracle_seconds: with
     the best mapping at all times, and no migration.
     """
-    frames = []
+    frames, lengths = [], []
     for k in ks:
         batches = fluctuation_batches(k, growth, gb)
+        lengths.append(len(batches))
         r, s = (sum(side) for side in zip(*batches, strict=True))
         of = JoinInput("Fluct-Join", r, s, min(r, s))
         progress = simulate_progress("Dynamic", of, 1.0, hosts, batches, ROOMY)
@@ -256,7 +277,9 @@ def fluctuation_progress(
         padded = [*batches, *[(0, 0)] * (len(progress) - len(batches))]  # the last migration ends
         seconds = _receive_at_best(padded, hosts) * ROOMY.tuple_us / 1e6 + results
         frames.append(progress.assign(k=k, oracle_seconds=seconds))
-    return pd.concat(frames, ignore_index=True)
+    return record_values(
+        pd.concat(frames, ignore_index=True), fine=FINE, batches=lengths, start=START_RATIO
+    )
 
 
 def fluctuation_batches(
@@ -268,7 +291,7 @@ def fluctuation_batches(
     S: when R has doubled, the first mapping is still the best, and serves until R is nearly four
     times S (the worst case of Lemma 4.3). From equal sizes chance decides that.
     """
-    swung = alternating_batches(k, ceil(log(growth, k) - 1e-9), (39_800, 40_000), fine)
+    swung = alternating_batches(k, ceil(log(growth, k) - 1e-9), START, fine)
     times = gb * 7.5e6 / sum(map(sum, swung))
     return [(round(r * times), round(s * times)) for r, s in swung]
 

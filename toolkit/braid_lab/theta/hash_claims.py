@@ -7,6 +7,7 @@ suppliers of 10 GB; what holds only with fewer values is judged over a range of 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import log10
 
 import pandas as pd
@@ -19,7 +20,13 @@ from braid_lab.common.claims import (
     judge_reading,
 )
 from braid_lab.theta import claim_settings as settings
-from braid_lab.theta.claim_frames import ThetaFigures as ThetaFigures
+from braid_lab.theta.claim_frames import (
+    column_by_query,
+    load_per_percent,
+    mean_by_values,
+    seconds_by_skew,
+    values_by_skew,
+)
 from braid_lab.theta.compared_operators import PAPER
 from braid_lab.theta.figures import HASHED, MB, TIMED
 from braid_lab.theta.printed import GROWTH
@@ -35,9 +42,9 @@ BUSIEST = 13
     is_required=True,
     setting=settings.UNEVEN,
 )
-def uneven_check(f: ThetaFigures) -> Finding:
+def uneven_check(times: pd.DataFrame) -> Finding:
     """Section 5.1: SHJ partitions evenly without skew, and poorly with it."""
-    spread = f.values_by_skew("EQ5", "SHJ", "busiest")
+    spread = values_by_skew(times, "EQ5", "SHJ", "busiest")
     holds = spread.iloc[0] <= 1.1 and spread.iloc[-1] == spread.max() >= 1.5
     return judge(format_values(spread), holds)
 
@@ -48,20 +55,19 @@ def uneven_check(f: ThetaFigures) -> Finding:
     is_required=True,
     setting=settings.SKEWED,
 )
-def skewed_hash_check(f: ThetaFigures) -> Finding:
+def skewed_hash_check(times: pd.DataFrame) -> Finding:
     """Table 2: at the greatest skew SHJ is slower than Dynamic."""
+    dynamic = {q: seconds_by_skew(times, q, "Dynamic").iloc[-1] for q in TIMED}
     last = {
-        name: {
-            q: f.seconds_by_skew(q, name).iloc[-1] / f.seconds_by_skew(q, "Dynamic").iloc[-1]
-            for q in TIMED
-        }
+        name: {q: seconds_by_skew(times, q, name).iloc[-1] / dynamic[q] for q in TIMED}
         for name in HASHED
     }
     why = (
         f"by {min(last['SHJ'].values()):.1f} times with all 100,000 suppliers, not by the printed "
         "28 and 15, for no memory is full"
     )
-    return judge(_format_both(last), min(last["SHJ"].values()) >= 1.25, why)
+    finding = judge(_format_both(last), min(last["SHJ"].values()) >= 1.25, why)
+    return replace(finding, ran={"skew": times["skew"].iloc[-1]})
 
 
 def _format_both(by_operator: Mapping[str, Mapping[str, float]]) -> str:
@@ -75,10 +81,10 @@ def _format_both(by_operator: Mapping[str, Mapping[str, float]]) -> str:
     "without skew SHJ takes about half as long as Dynamic: SHJ / Dynamic",
     setting=settings.UNSKEWED,
 )
-def unskewed_hash_claim(f: ThetaFigures) -> Finding:
+def unskewed_hash_claim(times: pd.DataFrame) -> Finding:
     """Table 2: without skew SHJ is faster, because it copies nothing."""
     first = {
-        q: f.seconds_by_skew(q, "SHJ").iloc[0] / f.seconds_by_skew(q, "Dynamic").iloc[0]
+        q: seconds_by_skew(times, q, "SHJ").iloc[0] / seconds_by_skew(times, q, "Dynamic").iloc[0]
         for q in TIMED
     }
     why = (
@@ -87,7 +93,8 @@ def unskewed_hash_claim(f: ThetaFigures) -> Finding:
         "more tuples for a machine, and a hash of 100,000 keys gives its fullest machine 2 % over "
         "the mean. In 16 batches Dynamic takes 2 % longer, since it begins in (4, 4)"
     )
-    return judge(format_values(first), max(first.values()) < 0.75, failure=why)
+    finding = judge(format_values(first), max(first.values()) < 0.75, failure=why)
+    return replace(finding, ran={"skew": times["skew"].iloc[0]})
 
 
 @CLAIMS.claim(
@@ -95,10 +102,10 @@ def unskewed_hash_claim(f: ThetaFigures) -> Finding:
     "EQ5 under SHJ overflows to disk from Z2 on: seeds by first overflow",
     setting=settings.OVERFLOWS,
 )
-def collapse_claim(f: ThetaFigures) -> Finding:
+def collapse_claim(times: pd.DataFrame, few_overflows: pd.DataFrame) -> Finding:
     """Table 2: SHJ runs out of memory from Z2, in EQ5."""
-    every = f.values_by_skew("EQ5", "SHJ", "overflow")
-    seeds = _count_first_overflows(f.few_overflows)
+    every = values_by_skew(times, "EQ5", "SHJ", "overflow")
+    seeds = _count_first_overflows(few_overflows)
     best = seeds["Z2"].idxmax()
     lines = "; ".join(f"{v} values {format_values(row)}" for v, row in seeds.iterrows())
     result = f"{lines}; all values {every.max():.0%} at any skew"
@@ -127,9 +134,9 @@ def _count_first_overflows(full: pd.DataFrame) -> pd.DataFrame:
     "EQ7 under SHJ overflows to disk from Z3 on: share of seeds",
     setting=settings.FILTERED,
 )
-def early_collapse_claim(f: ThetaFigures) -> Finding:
+def early_collapse_claim(times: pd.DataFrame) -> Finding:
     """Table 2: SHJ runs out of memory from Z3, in EQ7."""
-    full = {name: f.values_by_skew("EQ7", name, "overflow") for name in HASHED}
+    full = {name: values_by_skew(times, "EQ7", name, "overflow") for name in HASHED}
     holds = max(shares.iloc[3:].min() for shares in full.values()) > 0
     why = (
         '"5462*", "Overflow to disk" (Table 2, Z3; so has StaticMid, 2610): StaticMid places '
@@ -141,12 +148,12 @@ def early_collapse_claim(f: ThetaFigures) -> Finding:
 
 
 @CLAIMS.claim(
-    "Fig. 5a", "MB a percent of the input: SHJ more than StaticMid", setting=settings.VALUE_RANGES
+    "Fig. 5a", "MB a percent of the input: SHJ more than StaticMid", setting=settings.VALUE_GROWTHS
 )
-def hash_growth_claim(f: ThetaFigures) -> Finding:
+def hash_growth_claim(runs: pd.DataFrame, hash_ranges: pd.DataFrame) -> Finding:
     """Fig. 5a: the input load of SHJ grows most."""
-    every, square = (f.load_per_percent(name) for name in ("SHJ", "StaticMid"))
-    few = f.mean_by_values("stored_max") * MB / 100
+    every, square = (load_per_percent(runs, name) for name in ("SHJ", "StaticMid"))
+    few = mean_by_values(hash_ranges, "stored_max") * MB / 100
     result = (
         f"by values {format_values(few)}; all values {every:.3g}; StaticMid {square:.3g} (printed "
         f"{GROWTH['SHJ']:g} and {GROWTH['StaticMid']:g})"
@@ -168,13 +175,13 @@ def _format_ends(by_values: pd.Series) -> str:
 @CLAIMS.claim(
     "Fig. 5b",
     "SHJ loads a machine with up to 13 times what Dynamic does",
-    setting=settings.VALUE_RANGES,
+    setting=settings.VALUE_LOADS,
 )
-def busiest_claim(f: ThetaFigures) -> Finding:
+def busiest_claim(runs: pd.DataFrame, hash_ranges: pd.DataFrame) -> Finding:
     """Fig. 5b: SHJ is up to 13 times the others."""
-    dynamic = f.column_by_query("Dynamic", "stored_max")["EQ5"]
-    every = f.column_by_query("SHJ", "stored_max")["EQ5"] / dynamic
-    few = f.mean_by_values("stored_max") / dynamic
+    dynamic = column_by_query(runs, "Dynamic", "stored_max")["EQ5"]
+    every = column_by_query(runs, "SHJ", "stored_max")["EQ5"] / dynamic
+    few = mean_by_values(hash_ranges, "stored_max") / dynamic
     result = f"by values {format_values(few)}; all values {every:.3g}"
     why = (
         f"of the fullest machine, if the skewed key has so few values: {result} times. In the mean "
@@ -188,11 +195,11 @@ def busiest_claim(f: ThetaFigures) -> Finding:
     "SHJ takes two orders of magnitude longer than Dynamic",
     setting=settings.DISK_RANGES,
 )
-def disk_claim(f: ThetaFigures) -> Finding:
+def disk_claim(runs: pd.DataFrame, hash_ranges: pd.DataFrame) -> Finding:
     """Fig. 5c, 5e: SHJ on 64 machines is two orders of magnitude slower."""
-    every = f.column_by_query("SHJ", "seconds_modelled")["EQ5"]
-    dynamic = f.column_by_query("Dynamic", "seconds_modelled")["EQ5"]
-    rows = f.hash_ranges[f.hash_ranges["values"] <= 50]
+    every = column_by_query(runs, "SHJ", "seconds_modelled")["EQ5"]
+    dynamic = column_by_query(runs, "Dynamic", "seconds_modelled")["EQ5"]
+    rows = hash_ranges[hash_ranges["values"] <= 50]
     longer = rows.groupby(["disk", "values"])["seconds_modelled"].mean() / dynamic
     ends = longer.groupby("disk").agg(["min", "max"])
     result = "; ".join(
@@ -204,4 +211,5 @@ def disk_claim(f: ThetaFigures) -> Finding:
         f"100,000: {result}. With all suppliers no memory is full, and SHJ takes "
         f"{every / dynamic:.1f} times as long"
     )
-    return judge_reading(result, all(round(log10(x)) == 2 for x in longer), why)
+    finding = judge_reading(result, all(round(log10(x)) == 2 for x in longer), why)
+    return replace(finding, ran={"key_values": rows["values"]})
