@@ -438,6 +438,8 @@ def test_pace():
         pace.reachable_batches(0),
         pace.reachable_batches(1),
     ) == (6, None)
+    late = replace(facts, clocks=(facts.clocks[0] + 60_000_000, None))
+    assert EventTimeRate.from_facts(late).block_lifetimes == (20_000_000, None), "two windows"
     nothing = EventTimeRate.from_facts(
         Facts(0, ("r", "s"), (), 0, (0, 0), (0, 0), (0, 0), (10, None), (None, None))
     )

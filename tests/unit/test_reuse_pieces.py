@@ -13,15 +13,18 @@ from braid.papers.reuse.cost import CostModel, OperatorCost
 from braid.papers.reuse.deployment import (
     DeployedQuery,
     Deployment,
+    NewOperator,
+    StreamLeaf,
     remove_queries,
     upstream_demand,
+    with_operator_moved,
 )
 from braid.papers.reuse.deployment_changes import is_worthwhile
 from braid.papers.reuse.deployment_codec import deployment_from_plain, deployment_to_plain
 from braid.papers.reuse.network import Network, Node
-from braid.papers.reuse.planner import Planner, PlanningService
+from braid.papers.reuse.planner import Planner, PlanningService, fuse_operators
 from braid.papers.reuse.query_definition import Definition
-from braid.papers.reuse.relaxation import relax_all
+from braid.papers.reuse.relaxation import format_slide, relax_all
 from braid.papers.reuse.reoptimization import ReviewQueue
 from braid.papers.reuse.result_rates import Rates, StreamRate
 from braid.papers.reuse.reuse_lattice import ReuseLattice
@@ -30,6 +33,7 @@ from braid.papers.reuse.selections import (
     ColumnDomain,
     Conjunction,
     Selection,
+    intersect_selections,
     make_interval,
     make_value_set,
 )
@@ -161,3 +165,78 @@ def test_a_box_without_another_is_cut_into_disjoint_boxes() -> None:
     for x, y in product(range(6), repeat=2):
         inside = [p for p in parts if all(d.contains({"x": x, "y": y}[c]) for c, d in p.domains)]
         assert len(inside) == (not (2 <= x < 4 and 2 <= y < 4))
+
+
+def test_a_key_is_put_below_all_keys_that_hold_it_and_below_each_once() -> None:
+    order = ContainmentOrder[frozenset[str], None](frozenset.__ge__, lambda: None)
+    for key in ("abc", "ab", "ac", "b", "a"):
+        order.get_or_insert(frozenset(key))
+    by_key = {"".join(sorted(key)): entry for key, entry in order.entries.items()}
+    above = {key: sorted(len(e.key) for e in entry.containers) for key, entry in by_key.items()}
+    assert above == {"abc": [], "ab": [3], "ac": [3], "b": [2], "a": [2, 2]}
+    order.get_or_insert(frozenset())
+    assert sorted(map(len, (e.key for e in order.entries[frozenset()].containers))) == [1, 1]
+
+
+def test_new_operators_of_one_node_are_one_whose_inputs_stay_in_order() -> None:
+    x, y, z, far = (StreamLeaf(s) for s in ("x", "y", "z", "w"))
+    elsewhere = NewOperator(("w", "z"), "B", (z, far))
+    inner = NewOperator(("w", "y", "z"), "A", (y, elsewhere))
+    whole = NewOperator(("w", "x", "y", "z"), "A", (x, inner))
+    assert fuse_operators(whole) == replace(whole, inputs=(x, y, elsewhere))
+    assert fuse_operators(x) is x
+
+
+def test_the_load_of_a_link_is_the_sum_over_all_that_pass_it() -> None:
+    network = row_of_sites()[0].network
+    sent = [("A", "C", 3.0), ("C", "B", 4.0), ("B", "B", 9.0)]
+    assert network.link_loads(sent) == {("A", "B"): 3.0, ("B", "C"): 7.0}
+
+
+def test_a_node_that_is_down_hosts_nothing_and_is_of_a_role_that_there_is() -> None:
+    roles = [(n.name, n.role) for n in row_of_sites()[0].network.without_nodes("B").nodes]
+    assert roles == [("A", "site"), ("B", "sink"), ("C", "site")]
+
+
+def test_a_deployment_of_another_shape_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="the stored deployment"):
+        deployment_from_plain({"operators": 1})
+
+
+def test_a_slide_reads_as_its_durations_in_order() -> None:
+    assert format_slide(frozenset([5 * MINUTE, MINUTE])) == "1 min OR 5 min"
+    assert format_slide(frozenset()) == "every match"
+
+
+def test_selections_with_more_than_64_boxes_in_common_are_not_intersected() -> None:
+    def boxes(column: str, count: int) -> Selection:
+        parts = (make_interval((10 * k, True), (10 * k + 1, False)) for k in range(count))
+        return Selection.make(
+            Conjunction.make({column: part, f"{column}{k}": part}) for k, part in enumerate(parts)
+        )
+
+    found = intersect_selections(boxes("x", 8), boxes("y", 8))
+    assert found is not None and len(found.conjunctions) == 64
+    assert intersect_selections(boxes("x", 5), boxes("y", 13)) is None
+
+
+def test_work_costs_a_thousandth_of_a_byte_in_transit_a_tuple() -> None:
+    """On one site nothing is in transit: the cost is that of 20 tuples in and what is joined."""
+    model, _ = row_of_sites()
+    (operator,) = deploy(DeployedQuery("q", definition(), "A")).operators.values()
+    joined_rate = model.rates.result_rate(operator.definition)
+    one_site = deploy(DeployedQuery("q", definition(), "A"))
+    assert model.network_usage(one_site) == 0
+    assert model.total_cost(one_site) == pytest.approx((20 + joined_rate) / 1000)
+
+
+@pytest.mark.parametrize(("minutes", "pays"), [(50, True), (70, False)])
+def test_a_change_pays_off_if_it_saves_within_an_hour_what_it_sends(
+    minutes: int, pays: bool
+) -> None:
+    """Few answers: what moves are windows, and what is saved is the way of their streams."""
+    model, _ = row_of_sites()
+    model = replace(model, rates=replace(model.rates, default_selectivity=1e-9))
+    there = deploy(DeployedQuery("q", definition(minutes), "A"))
+    far = with_operator_moved(there, 0, "B")
+    assert is_worthwhile(model, far, there) == pays

@@ -11,6 +11,7 @@ from braid.papers.reuse.deployment import (
     DeployedQuery,
     Deployment,
     NewOperator,
+    ReusedOperator,
     StreamLeaf,
     add_query,
     with_operator_moved,
@@ -80,6 +81,15 @@ def test_an_operator_that_another_can_stand_in_for_goes(minutes: int) -> None:
     check_consistency(after)
     assert review_item(planner, after, 0) is after and review_item(planner, after, "gone") is after
     assert review_until_stable(planner, both) == after
+
+
+@pytest.mark.parametrize(("count", "goes"), [(60, True), (61, False)])
+def test_an_operator_of_more_than_sixty_queries_is_not_planned_anew(count: int, goes: bool) -> None:
+    model, empty = line()
+    both = placed(placed(empty, query("q0", "M"), "A"), query("other", "M"), "M")
+    for n in range(1, count):
+        both = add_query(both, query(f"q{n}", "M"), ReusedOperator(0, "A"))
+    assert (0 not in review_item(Planner(model), both, 0).operators) == goes
 
 
 def test_a_query_goes_where_it_is_cheaper_now() -> None:

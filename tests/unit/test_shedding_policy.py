@@ -318,6 +318,8 @@ def test_seconds_are_kept_by_what_was_measured():
     plan, state = planned(shed, state, timed((1.1, 1.2)))
     assert plan.events[-1].fraction == pytest.approx(0.35e5 / 110_000, rel=0.01)
     assert plan.events[-1].is_enough and plan.events[-1].allowed_seconds == 0.5
+    slower, _ = planned(shed, state, timed((2.2, 2.3)))
+    assert slower.events[-1].fraction == pytest.approx(0.35 / 15e-6 / 110_000, rel=0.01), "15 us"
     tight, _ = planned(Shed(seconds=0.1), None, timed((1.1, 1.2)))
     assert not tight.events[-1].is_enough and tight.events[-1].fraction == budget.LEAST
 
