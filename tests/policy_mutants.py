@@ -47,7 +47,7 @@ TESTS = {
     "theta": ("grid", "policy_thresholds", "recomputed_theta"),
     "diffusion": ("aligned", "coordinated", "policy_thresholds", "recomputed_diffusion"),
     "psp": ("policy_thresholds", "ring", "ring_balance", "recomputed_slices"),
-    "slices": ("slices", "sharing", "recomputed_slices"),
+    "slices": ("policy_thresholds", "slices", "sharing", "recomputed_slices"),
     "shedding": ("shedding_policy", "shedding_placements", "recomputed_shedding"),
     "reuse": (
         "policy_thresholds",

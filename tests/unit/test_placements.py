@@ -10,6 +10,8 @@ from collections import Counter
 
 import pytest
 from braid import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid, StaticOpt
+from braid.core.run_events import BatchCommitted
+from braid.simulation.simulator import simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from placement_checks import (
@@ -138,3 +140,14 @@ def test_two_stream_placements_refuse_three(placement):
 def test_bad_settings_are_refused_with_a_sentence(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+def test_the_sides_of_a_biclique_are_of_different_hosts_whatever_their_sizes() -> None:
+    run = simulate(JoinBiclique(7, left=2), [(14, 15)])
+    stored = [
+        {block.stream for block in e.changed_blocks if host in block.hosts}
+        for e in run
+        if isinstance(e, BatchCommitted)
+        for host in range(7)
+    ]
+    assert stored == [{0}, {0}, {1}, {1}, {1}, {1}, {1}]

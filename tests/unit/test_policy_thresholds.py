@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from braid.core.query import Query
 from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.run_events import MasterSwitched
 from braid.papers.diffusion.segment_length import LengthSearch
@@ -15,6 +16,8 @@ from braid.papers.hypercube.hypercube import HyperCube
 from braid.papers.hypercube.run_events import SharesChosen
 from braid.papers.psp.ring import Ring
 from braid.papers.psp.run_events import RingResized
+from braid.papers.slices.chain import Chain
+from braid.papers.slices.run_events import ChainChanged
 from braid.simulation.simulator import simulate
 
 pytestmark = pytest.mark.unit
@@ -89,3 +92,15 @@ def test_a_value_of_a_third_of_the_mean_goes_to_the_least_loaded_hosts_in_steps_
     rest = 300 - 7 - pairs - sum(others.values())
     work = ValueWork({0: 7.0, **others}, {0: pairs, **dict.fromkeys(others, 0.0)}, rest)
     assert _pack_by_grain(work, {0: (1, 2)}, ValueRanges(3, 30, 64), 1.0) == packed
+
+
+@pytest.mark.parametrize(("overhead", "batches"), [(0.5, [0]), (5, [0, 32]), (50, [0, 16])])
+def test_a_chain_is_reviewed_each_eighth_batch_and_changes_to_save_a_fifth(
+    overhead: float, batches: list[int]
+) -> None:
+    """Slices cost more than they save when rates fall; a gain of less than a fifth is not enough."""
+    windows = (2, 4, 9, 20)
+    queries = tuple(Query.parse(f"q{w}", ("r", "s"), f"{w} seconds") for w in windows)
+    chain, rates = Chain("auto", slice_overhead=overhead), [(20, 20)] * 20 + [(2, 2)] * 20
+    run = simulate(chain, rates, windows=(20, 20), queries=queries, selectivity=0.02)
+    assert [e.batch for e in run if isinstance(e, ChainChanged) and e.stream == 0] == batches

@@ -12,7 +12,7 @@ from braid.core.facts import Facts
 from braid.core.plan import Block, Plan
 from braid.core.shedding_plan import ItemYield, SheddingOutcome, SheddingPlan, merge_outcomes
 from braid.errors import CoverageError
-from braid.papers.shedding import budget, productivity_profile
+from braid.papers.shedding import productivity_profile
 from braid.papers.shedding.budget import Budget, fill_budget
 from braid.papers.shedding.productivity_profile import ProductivityProfile
 from braid.papers.shedding.shed import METHODS, ShedState
@@ -255,6 +255,12 @@ def used(plan, given):
     return volumes @ [item.shares[0] for item in told.items] / volumes.sum()
 
 
+def test_no_share_is_below_a_ten_thousandth_so_that_every_weight_is_finite():
+    """A hundredth of r = 0.001 would be less."""
+    plan, _ = planned(Shed(fraction=0.001, sample=0.01, basic_window="1 second"))
+    assert min(share for item in plan.events[-1].items for share in item.shares) == 1e-4
+
+
 @pytest.mark.parametrize("method", [m for m in METHODS if m not in ("drop", "keys")])
 def test_every_method_uses_the_fraction_and_no_more(method):
     shed = Shed(fraction=0.3, method=method, basic_window="1 second")
@@ -321,7 +327,7 @@ def test_seconds_are_kept_by_what_was_measured():
     slower, _ = planned(shed, state, timed((2.2, 2.3)))
     assert slower.events[-1].fraction == pytest.approx(0.35 / 15e-6 / 110_000, rel=0.01), "15 us"
     tight, _ = planned(Shed(seconds=0.1), None, timed((1.1, 1.2)))
-    assert not tight.events[-1].is_enough and tight.events[-1].fraction == budget.LEAST
+    assert not tight.events[-1].is_enough and tight.events[-1].fraction == 0.001
 
 
 def silent(given):
