@@ -252,6 +252,16 @@ def test_conditions_that_it_does_not_serve_are_refused(on: str, sentence: str) -
         StreamJoin({"a": rows, "b": rows, "c": rows}, on, HyperCube(4))
 
 
+def test_layouts_of_events_that_are_no_longer_kept_are_not_in_use() -> None:
+    run = simulate(
+        HyperCube(16, CHAIN), [(80, 10, 10)] * 10 + [(10, 10, 80)] * 10, windows=(5,) * 3
+    )
+    chosen = [e for e in run if isinstance(e, SharesChosen)]
+    boxes = HyperCube(16, CHAIN).find_recorded_boxes(3, chosen[-1:], 19)
+    assert len(chosen) > 2 and boxes.shares == chosen[-1].shares
+    assert boxes.layouts[:-1] == ((),) * chosen[-1].layout
+
+
 def test_two_streams_are_refused_and_six_dimensions_are_not() -> None:
     HyperCube(4, ((0, 1),) * 6)
     rows = pa.table({"n": [1]})

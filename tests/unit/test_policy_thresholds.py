@@ -14,10 +14,12 @@ from braid.papers.hotkeys.spread import ValueRanges, _pack_by_grain, drop_cooled
 from braid.papers.hotkeys.value_work import ValueWork
 from braid.papers.hypercube.hypercube import HyperCube
 from braid.papers.hypercube.run_events import SharesChosen
+from braid.papers.hypercube.shares import _find_finest
 from braid.papers.psp.ring import Ring
 from braid.papers.psp.run_events import RingResized
 from braid.papers.slices.chain import Chain
 from braid.papers.slices.run_events import ChainChanged
+from braid.papers.theta.grid import AdaptiveGrid
 from braid.simulation.simulator import simulate
 
 pytestmark = pytest.mark.unit
@@ -94,6 +96,10 @@ def test_a_value_of_a_third_of_the_mean_goes_to_the_least_loaded_hosts_in_steps_
     assert _pack_by_grain(work, {0: (1, 2)}, ValueRanges(3, 30, 64), 1.0) == packed
 
 
+def test_the_part_of_a_host_of_a_grid_can_be_halved_four_times() -> None:
+    assert AdaptiveGrid(8).key_space_size == 8 * 2**4
+
+
 @pytest.mark.parametrize(("overhead", "batches"), [(0.5, [0]), (5, [0, 32]), (50, [0, 16])])
 def test_a_chain_is_reviewed_each_eighth_batch_and_changes_to_save_a_fifth(
     overhead: float, batches: list[int]
@@ -104,3 +110,10 @@ def test_a_chain_is_reviewed_each_eighth_batch_and_changes_to_save_a_fifth(
     chain, rates = Chain("auto", slice_overhead=overhead), [(20, 20)] * 20 + [(2, 2)] * 20
     run = simulate(chain, rates, windows=(20, 20), queries=queries, selectivity=0.02)
     assert [e.batch for e in run if isinstance(e, ChainChanged) and e.stream == 0] == batches
+
+
+@pytest.mark.parametrize(("cells", "finest"), [(512, 512), (720, 360)])
+def test_a_layout_of_two_dimensions_has_at_most_a_quarter_of_a_million_keys(
+    cells: int, finest: int
+) -> None:
+    assert _find_finest(cells, 2) == finest
