@@ -384,6 +384,8 @@ def test_the_least_loaded_host_is_chosen():
     )
     facts = Facts(1, ("r", "s"), (), 0, (0, 0), (0, 0), (0, 0), host_usage=usage)
     balance = LoadBalance(4, (), facts, (1.0, 0.0, 0.0), 1.0, 3)
+    alone = LoadBalance(4, (), facts, (1.0, 0.0, 0.0), 1.0, 1)
+    assert alone.brings == pytest.approx(3 * balance.brings), "one segment brought all of the load"
     chosen = Counter()
     for expected in (3, 1, 2, 3, 0):
         assert balance.least_loaded_host(chosen, -1) == expected

@@ -5,11 +5,14 @@ Source: Wang 2008, chapters 12 to 16.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import count, pairwise
 
 import pytest
 from braid.core import event_jsonl
+from braid.core.facts import Facts
+from braid.core.plan import Block
 from braid.core.run_events import BatchCommitted, BatchPlanned
+from braid.papers.common.route_builders import hopping_routes
 from braid.papers.psp.ring import Ring
 from braid.papers.psp.run_events import (
     HeadMoved,
@@ -465,6 +468,16 @@ def test_the_ring_grows_and_shrinks_with_the_load():
         Ring(4, max_pairs_per_node=capacity, max_hosts=64), [*rates, *[(50,) * 3] * 40]
     )
     assert nodes[-1] < max(nodes)
+
+
+def test_a_hop_visits_first_the_stream_with_the_fewest_live_tuples_in_all_its_blocks():
+    blocks = [
+        Block(n, s, (0, 1), 0, (s,), rows)
+        for n, (s, rows) in enumerate([(1, 10), (1, 10), (2, 15)])
+    ]
+    facts = Facts(1, ("a", "b", "c"), tuple(blocks), 3, (0, 20, 15), (0, 20, 15), (0, 0, 0))
+    first, *_ = hopping_routes(facts, blocks, {0: 1, 1: 1, 2: 2}, (0, 1, 2), (0, 1), count(3))
+    assert [[hop.stream for hop in path] for path in first.paths] == [[2, 1]]
 
 
 def test_join_orders_follow_the_measured_selectivities():
