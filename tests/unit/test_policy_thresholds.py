@@ -117,3 +117,11 @@ def test_a_layout_of_two_dimensions_has_at_most_a_quarter_of_a_million_keys(
     cells: int, finest: int
 ) -> None:
     assert _find_finest(cells, 2) == finest
+
+
+def test_a_given_chain_ends_once_at_the_longest_window() -> None:
+    query = Query.parse("q", ("r", "s"), "9 seconds")
+    chain = Chain("given", ends=((2_000_000, 9_000_000, 20_000_000), (4_000_000,)))
+    run = simulate(chain, [(2, 2)] * 3, windows=(9, 9), queries=(query,))
+    ends = {e.stream: e.slice_ends for e in run if isinstance(e, ChainChanged)}
+    assert ends == {0: (2_000_000, 9_000_000), 1: (4_000_000, 9_000_000)}
