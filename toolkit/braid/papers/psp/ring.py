@@ -267,14 +267,14 @@ class _Planner:
             self._move_aged_blocks()
         routes = self._make_routes()
         self._emit_table_events(before)
-        load, wanted = self._choose_node_count(nodes)
-        pinned = (*self.facts.blocks, *(r.block for r in routes)) if wanted != nodes else ()
         resized_in = self.facts.batch if resized else self.before.resized_in
+        load, wanted = self._choose_node_count(nodes, resized_in)
+        pinned = (*self.facts.blocks, *(r.block for r in routes)) if wanted != nodes else ()
         next_id = next(self.draft.ids)
         state = RingState(nodes, wanted, tuple(self.slices), load, resized_in, next_id)
         return self.draft.make_plan(routes, state, self.events, (b.id for b in pinned))
 
-    def _choose_node_count(self, nodes: int) -> tuple[float, int]:
+    def _choose_node_count(self, nodes: int, resized_in: int) -> tuple[float, int]:
         """Return the mean load in pairs per batch, and the nodes for the next one.
 
         A change is announced one batch ahead, so that blocks can be pinned: a block that has just
@@ -291,7 +291,7 @@ class _Planner:
         needed = min(
             max(-(-int(load) // self.ring.max_pairs_per_node), self.ring.hosts), self.ring.max_hosts
         )
-        rested = self.facts.batch >= self.before.resized_in + _REST
+        rested = self.facts.batch >= resized_in + _REST
         return load, needed if rested and (needed > nodes or needed < 0.75 * nodes) else nodes
 
     def _resize_rings(self) -> int:
