@@ -139,7 +139,7 @@ def ringed() -> Tries:
 
     def claims() -> list[Claim]:
         short = psp_experiments.RingSetting(seconds=11.0, step=0.1)
-        work = psp_experiments.count_ring_work((4, 6, 14, 16, 19), setting=short)
+        work = psp_experiments.count_ring_work((1, 6, 14, 16, 40), setting=short)
         every = (closed.interior_claim, closed.fourteen_nodes_claim, closed.response_growth_claim)
         return [claim(work) for claim in every]
 
@@ -413,7 +413,7 @@ MUTATIONS = [
     Mutation(
         "the ring takes no node in",
         "braid.papers.psp.ring._Planner._choose_node_count",
-        lambda want: lambda self, nodes: (want(self, nodes)[0], nodes),
+        lambda want: lambda self, nodes, *rest: (want(self, nodes, *rest)[0], nodes),
         grown,
         ("Adaptation flattens the response time",),
     ),

@@ -168,7 +168,7 @@ def from_its_best_place(solve: Any) -> Any:
 
     def solve_part(table: Any, mask: int) -> None:
         solve(table, mask)
-        if mask != table.whole and mask & (mask - 1):
+        if mask != table.all_leaves and mask & (mask - 1):
             node = int(table.cheapest[mask].argmin())
             rate = table.tuples[mask] * table.model.rates.result_width(table.parts[mask])
             table.there[mask] = table.cheapest[mask][node] + table.far[node] * rate

@@ -117,7 +117,10 @@ def on_a_chain() -> Tries:
         told, _ = answered(make_queries((6, 6), (20, 20), where=((None, None), ("v < 3", None))), 1)
         rows = [(told.actual[n].total(), told.actual[n] == told.expected[n]) for n in told.expected]
         table = pd.DataFrame(rows, columns=["results", "the same"])
-        return table.replace({"the same": {True: "yes", False: "no"}})
+        names = ("chain", "days", "batches", "queries", "added", "removed", "changes")
+        return record_values(
+            table.replace({"the same": {True: "yes", False: "no"}}), **dict.fromkeys(names, "few")
+        )
 
     return [lambda: live_chain.answers_claim(found())]
 
