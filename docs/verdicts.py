@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from braid_lab.reports import notebook_runner
 
@@ -33,24 +33,33 @@ STORED = Path(__file__).parent / "verdicts.json"
 FIELDS = ("paper", "source", "statement", "holds", "reason", "setting")
 
 
-def run_claims(name: str, values: Mapping[str, Any]) -> list[dict[str, str]]:
+class TestedClaims(NamedTuple):
+    """The claims of a notebook, and the failure of those that must hold; "": all hold."""
+
+    claims: list[dict[str, str]]
+    failure: str
+
+
+def run_claims(name: str, values: Mapping[str, Any]) -> TestedClaims:
     """Return the claims of a notebook that is run with these parameters: each once, in order.
 
     A claim that a run was too small for is left out if another run of the notebook tests it.
-    Raises RuntimeError if the notebook fails.
+    Raises RuntimeError if the notebook fails before it has tested its claims.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "claims.jsonl"
         path = notebook_runner.NOTEBOOKS / f"{name}.ipynb"
         environment = {"BRAID_CLAIMS": str(file), "OMP_NUM_THREADS": "1"}  # small matrices
         ran = notebook_runner.run_notebook(path, values, sys.stderr.write, environment=environment)
-        if ran.error:
-            raise RuntimeError(f"{name}: {ran.error}")
+        failure = f"{name}: {ran.error}" if ran.error else ""
+        if failure and not file.exists():
+            raise RuntimeError(failure)
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     claims = [{"notebook": name} | {f: json.loads(line)[f] for f in FIELDS} for line in lines]
     certain = {_sentence(c) for c in claims if c["holds"] != "not tried"}
     tested = [c for c in claims if c["holds"] != "not tried" or _sentence(c) not in certain]
-    return [claim for k, claim in enumerate(tested) if claim not in tested[:k]]
+    distinct = [claim for k, claim in enumerate(tested) if claim not in tested[:k]]
+    return TestedClaims(distinct, failure)
 
 
 def _sentence(claim: Mapping[str, str]) -> tuple[str, ...]:
@@ -70,7 +79,7 @@ def store_claims(name: str, claims: list[dict[str, str]]) -> None:
 def run_all(names: Sequence[str]) -> None:
     """Run notebooks, two at once and the longest first, and store the claims of each.
 
-    Raises RuntimeError at the end if any of them failed.
+    Raises RuntimeError at the end if any of them failed, or if a claim that must hold does not.
     """
     longest = sorted(names, key=lambda n: (*LONGEST, n).index(n))
     failures = []
@@ -80,9 +89,11 @@ def run_all(names: Sequence[str]) -> None:
             name = running[done]
             if error := done.exception():
                 failures.append(str(error))
-            else:
-                store_claims(name, done.result())
-                print(f"{name}: {len(done.result())} claims", flush=True)
+                continue
+            tested = done.result()
+            store_claims(name, tested.claims)
+            failures += filter(None, [tested.failure])
+            print(f"{name}: {len(tested.claims)} claims", flush=True)
     if failures:
         raise RuntimeError("\n".join(failures))
 

@@ -148,7 +148,8 @@ def test_verdicts_are_of_the_run_of_a_notebook_that_could_tell(
         return NotebookRun(None)
 
     monkeypatch.setattr(verdicts.notebook_runner, "run_notebook", run)
-    assert [c["holds"] for c in verdicts.run_claims("02_load_diffusion", {})] == kept
+    tested = verdicts.run_claims("02_load_diffusion", {})
+    assert ([c["holds"] for c in tested.claims], tested.failure) == (kept, "")
 
 
 def test_no_verdicts_are_kept_of_a_notebook_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
