@@ -25,10 +25,18 @@ def _format_columns(table: pd.DataFrame) -> str:
 def utility_claim(utility: pd.DataFrame) -> Finding:
     """Fig. 16: uniform and inverse frequencies, at every kappa."""
     by = compare_frequencies(utility)
-    grows = by[["uniform", "inverse"]].groupby("kappa").diff().dropna() > 0
+    steps = by[["uniform", "inverse"]].groupby("kappa").diff().dropna()
     skewed = by[by.index.get_level_values("skew") > 0]
-    holds = grows.all(axis=None) and (skewed["inverse"] > skewed["uniform"]).all()
-    return judge(_format_columns(by), holds, "at every kappa, which the paper does not give")
+    holds = (steps > 0).all(axis=1) & (skewed["inverse"] > skewed["uniform"])
+    at = holds.groupby("kappa").all()
+    if at.all():
+        return judge(_format_columns(by), True, "at every kappa, which the paper does not give")
+    broken = ", ".join(f"{skew:g} at kappa = {kappa:g}" for kappa, skew in holds.index[~holds])
+    reading = (
+        f"at kappa = {', '.join(f'{kappa:g}' for kappa in at.index[at])}, which the paper does not "
+        f"give; not up to a skew of {broken}"
+    )
+    return judge_reading(_format_columns(by), at.any(), reading)
 
 
 @CLAIMS.claim(
