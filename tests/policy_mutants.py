@@ -338,18 +338,18 @@ def run_mutants(
 
 def format_score(found: dict[str, str]) -> str:
     """Return killed mutants of those tried, by file, as a table in Markdown."""
-    files = sorted(set(map(module_of, found)))
+    files = sorted(set(map(find_module, found)))
     lines = ["| file | tried | killed | survived | no end |", "|---|---|---|---|---|"]
     total: Counter[str] = Counter()
     for file in files:
-        by = Counter(status for name, status in found.items() if module_of(name) == file)
+        by = Counter(status for name, status in found.items() if find_module(name) == file)
         total += by
         lines.append(_format_row(file.removeprefix("braid.papers."), by))
     lines.append(_format_row("all", total))
     return "\n".join([*lines, f"\n{count_killed(found.values()):.1%} are killed."])
 
 
-def module_of(name: str) -> str:
+def find_module(name: str) -> str:
     """Return the module of a mutant; the value of a constant may have a point, too."""
     return name.partition("=")[0].rpartition(".")[0]
 

@@ -432,6 +432,13 @@ BROKEN = [
         "Wang 2008, Eq. 6.6",
     ),
     Broken(
+        "a tree's chains whose AB3 probes nothing",
+        "braid_lab.slices.join_tree_costs.slice_cpu",
+        lacking("probe AB3"),
+        SHARED + "test_work_of_chapter_6_as_printed",
+        "Wang 2008, Eq. 6.7",
+    ),
+    Broken(
         "Eq. 6.8 with the probing by AB3",
         "braid_lab.slices.join_tree_costs.printed_cpu_ratios",
         lambda printed: join_tree_costs.cpu_ratios,

@@ -98,7 +98,7 @@ def test_prime_factors(number: int, factors: tuple[int, ...]) -> None:
 
 
 class SmallPlan:
-    """Blocks of both layouts, some of which are fresh, and a route with drawn paths.
+    """Blocks of both layouts, some of them fresh, and a route with drawn paths.
 
     The route covers its due combinations; then one of its paths may be spoiled.
     """

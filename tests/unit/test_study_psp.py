@@ -91,7 +91,7 @@ def test_probing_is_priced_by_pixels_and_sending_is_not():
 
 
 def test_a_tuple_compares_the_pairs_of_equation_13_1():
-    """A window of 500 tuples, of which a tenth fits each member of an intermediate result."""
+    """A window of 500 tuples: a tenth of them fits each member of an intermediate result."""
     assert psp_experiments.probe_counts(psp_experiments.RingSetting()) == pytest.approx(
         (500 * (1 + 50), 50)
     )

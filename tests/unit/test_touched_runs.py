@@ -66,7 +66,7 @@ def test_no_replica_of_a_lost_host_is_read() -> None:
 
 
 def make_streams() -> dict[str, pa.Table]:
-    """Return two streams, the second of which becomes the larger one."""
+    """Return two streams. The second becomes the larger one."""
     draw = np.random.default_rng(3)
     return {alias: _make_stream(draw, rows) for alias, rows in (("a", 120), ("b", 400))}
 
