@@ -216,7 +216,7 @@ class Engine:
     ) -> None:
         began = self.clock()
         self.store.checkpoint.start_sync()
-        run = self._execute_without_tuples
+        run = self.execute_without_tuples
         touched = self.touches.apply_to_state(self.spec, self.placement, self.state, run)
         self.store.check_reported_files(touched.report)
         self.state = touched.state
@@ -252,9 +252,9 @@ class Engine:
         results = {name: outcome.files[name] for name in outcome.results}
         self._commit_batch(after, snapshot, results, seconds, took)
 
-    def _execute_without_tuples(self, batch: BatchSpec) -> Sequence[TaskReport]:
-        if self._nothing is None:
-            self._nothing = self.make_empty_batch()
+    def execute_without_tuples(self, batch: BatchSpec) -> Sequence[TaskReport]:
+        """Execute work on stored blocks, and return the reports of its tasks."""
+        self._nothing = self._nothing or self.make_empty_batch()
         return self.executor.execute_batch(self._nothing, batch).reports
 
     def _execute_batch(self, frame: Any, batch: BatchSpec) -> tuple[ExecutionResult, BatchReport]:
@@ -275,7 +275,7 @@ class Engine:
         keys = self.placement.key_space(work.plan.state)
         if (batch := make_early_batch(self.spec, after, keys)) is None:
             return outcome
-        merged = merge_reports([*done.reports, *self._execute_without_tuples(batch)], self.streams)
+        merged = merge_reports([*done.reports, *self.execute_without_tuples(batch)], self.streams)
         self.store.check_reported_files(merged)
         return replace(merged, matched=outcome.matched, files=outcome.files | merged.files)
 

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from braid.core.join_kinds import INNER, parse_kind
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, QUERIES
-from braid.core.run_events import QueryAdded, QueryRemoved
+from braid.core.run_events import Event, QueryAdded, QueryRemoved
 from braid.core.stream_clocks import find_latest_times
 from braid.join_run import JoinRun
 from braid.kernels.join_spec import JoinSpec
@@ -371,11 +371,21 @@ class SharedRun(JoinRun):
     def _change_queries(self, queries: Queries, happened: list[Any]) -> None:
         self._check_active()
         began, engine = clock.perf_counter(), self._engine
+        happened = [*self._recover_lost_hosts(), *happened]
         new = tuple(q for q in queries if q not in engine.state.queries)
         schemas = [self._schema[a].dataType for a in self.config.streams]
         job, partitions = plan_rewrite(engine, queries), engine.spec.partitions
         lines = rewrite_replicas(self._spark, job, schemas, new, partitions)
         engine.commit_change(queries, engine.state.placement_state, lines, happened, began)
+
+    def _recover_lost_hosts(self) -> Sequence[Event]:
+        """Recover lost hosts, whose tuples are read when queries change. Return the events."""
+        engine = self._engine
+        run = engine.execute_without_tuples
+        touched = engine.touches.apply_to_state(engine.spec, engine.placement, engine.state, run)
+        engine.store.check_reported_files(touched.report)
+        engine.state = touched.state
+        return touched.events
 
     def _check_active(self) -> None:
         if self._outcome:
