@@ -248,6 +248,20 @@ def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return after
 
 
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a batch without tuples before two micro-batches, as if the source were silent."""
+    join = SharedRun._join_batch
+
+    def join_after_silence(run: SharedRun, source: Any, number: int) -> None:
+        if number in (1, 6):
+            run._run_empty_batch()
+        join(run, source, number)
+
+    monkeypatch.setattr(SharedRun, "_join_batch", join_after_silence)
+
+
+@pytest.mark.usefixtures("silent")
 def test_queries_come_and_go_and_slices_change_while_it_runs(
     spark: SparkSession, tmp_path: Path, held: dict[str, int]
 ) -> None:

@@ -6,8 +6,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import braid
 import pyarrow as pa
 import pytest
+from braid.answer_check import check_answers
 from braid.batch_sink import BatchSink
 from braid.core.answer_events import TuplesAnswered
 from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
@@ -174,17 +176,13 @@ def silence_source(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_answers_do_not_wait_for_a_silent_source(
     tmp_path: Path, started: list[JoinRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batch 1 makes a tuple final, and batch 2 does not come for a while."""
+    """Batch 1 makes a tuple final, and micro-batch 2 does not come for a while."""
     silence_source(monkeypatch)
     second = 1_000_000
-    a = pa.table({"k": [1, 2], "ts": pa.array([0, second], pa.timestamp("us")), "batch": [0, 1]})
-    b = pa.table(
-        {
-            "k": [2, 3, 9],
-            "ts": pa.array([second, 90 * second, 95 * second], pa.timestamp("us")),
-            "batch": [0, 1, 2],
-        }
-    )
+    times = {"a": [0, second, 92 * second], "b": [n * second for n in (1, 90, 95, 93)]}
+    kinds = {alias: pa.array(each, pa.timestamp("us")) for alias, each in times.items()}
+    a = pa.table({"k": [1, 2, 7], "ts": kinds["a"], "batch": [0, 1, 3]})
+    b = pa.table({"k": [2, 3, 9, 7], "ts": kinds["b"], "batch": [0, 1, 2, 3]})
     delivered: list[tuple[int, int]] = []
     join = StreamJoin(
         {"a": a, "b": b}, "a.k = b.k", HashPartition(2), "20 seconds", "ts", how="left", check=True
@@ -201,7 +199,12 @@ def test_answers_do_not_wait_for_a_silent_source(
     assert received[:4] == [(1, 1), (1, 1), (0, 0), (0, 1)]
     assert delivered[:3] == [(0, 0), (1, 1), (2, 1)]
     rows = [(r["a"]["k"], r["b"] and r["b"]["k"]) for r in run.results().to_pylist()]
-    assert sorted(rows, key=repr) == [(1, None), (2, 2)]
+    assert sorted(rows, key=repr) == [(1, None), (2, 2), (7, 7)]
+    made = braid.bundle(tmp_path / "run", tmp_path / "run.zip", data=True)
+    report = check_answers(braid.unbundle(made.file, tmp_path / "moved"))
+    assert report.is_right and report.late == 2, "7 of b came after 9, with or without 7 of a"
+    (pair,) = run.why({"a": "k = 2", "b": "k = 9"}).pairs
+    assert [each.batch for each in pair.tuples] == [1, 3]
 
 
 def test_a_run_may_be_stopped_and_may_fail_while_its_source_is_silent(

@@ -22,7 +22,13 @@ import duckdb
 import pyarrow as pa
 
 from braid import answer_check_kinds as kinds
-from braid.answer_check_input import FILE, StoredInput, list_input_files, list_late_limits
+from braid.answer_check_input import (
+    FILE,
+    StoredInput,
+    list_input_batches,
+    list_input_files,
+    list_late_limits,
+)
 from braid.answer_check_partners import NUMBER, PartnerSql
 from braid.answer_check_queries import ServedQuery, list_served_queries
 from braid.answer_check_spark import join_row_numbers
@@ -122,7 +128,7 @@ class _Recomputation:
         self.sample = round(sample * _PARTS)
         state = store.last_state()
         last_epoch = -1 if state is None else state.epoch
-        batches = range(last_epoch + 1) if served is None else served.batches
+        batches = list_input_batches(store, last_epoch) if served is None else served.batches
         landed = query.get("sources", {})
         self.input = StoredInput(database, store, self.aliases, batches, self.is_table_run, landed)
         self.last_batch = batches[-1] if batches else -1

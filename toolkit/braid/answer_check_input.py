@@ -120,6 +120,28 @@ class StoredInput:
         return name
 
 
+def list_input_batches(store: RunStore, last: int) -> list[int]:
+    """Return, by micro-batch up to ``last``, the batch of a run that committed it.
+
+    Older events do not say the micro-batch, so that those of batches with an executor are counted.
+    """
+    events = store.archive.committed_events_of_type(BatchCommitted)
+    counted = [] if store.log.first_retained_batch else [e.batch for e in events if e.executor]
+    committed: dict[int | None, int] = dict(enumerate(counted))
+    return assign_batches(last, committed | {e.micro_batch: e.batch for e in events})
+
+
+def assign_batches(last: int, committed: Mapping[int | None, int]) -> list[int]:
+    """Return the batch of each micro-batch up to ``last``, given some of them.
+
+    One whose event is trimmed gets the first batch that may have committed it.
+    """
+    batches: list[int] = []
+    for micro_batch in range(last + 1):
+        batches.append(committed.get(micro_batch, batches[-1] + 1 if batches else 0))
+    return batches
+
+
 def list_input_files(store: RunStore, alias: str, micro_batches: int) -> list[str]:
     """Return the files of a stream's first micro-batches, in order."""
     folder = store.input.folder / alias

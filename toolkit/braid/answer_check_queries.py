@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from braid.answer_check_input import list_input_files
+from braid.answer_check_input import list_input_batches, list_input_files
 from braid.answer_check_spark import join_row_numbers, select_row_numbers
 from braid.core.reserved_columns import QUERIES
-from braid.core.run_events import BatchCommitted, QueryAdded, QueryRemoved
+from braid.core.run_events import QueryAdded, QueryRemoved
 from braid.storage.run_store import RunStore
 from braid.util.batch_numbers import display_batch
 from braid.util.durations import format_duration, format_instant
@@ -166,7 +166,12 @@ def describe_served_queries(store: RunStore, settings: Mapping[str, Any]) -> Ite
     Raises ValueError if the batches of the input are not known any more.
     """
     aliases, state = settings["streams"], store.last_state()
-    batches = _list_data_batches(store, 0 if state is None else state.epoch + 1)
+    if store.log.first_retained_batch:
+        raise ValueError(
+            f"the events of early batches of {store.where} are removed, so that its answers cannot "
+            "be recomputed"
+        )
+    batches = list_input_batches(store, -1 if state is None else state.epoch)
     for added, end in _find_spans(store, settings):
         first, windows = added.batch + 1, [added.windows[a] for a in aliases]
         if end is not None and end <= store.log.first_retained_batch:
@@ -193,18 +198,6 @@ def describe_served_queries(store: RunStore, settings: Mapping[str, Any]) -> Ite
             None if asof is None else asof.until,
             added.selections,
         )
-
-
-def _list_data_batches(store: RunStore, micro_batches: int) -> list[int]:
-    """Return, by micro-batch, the batch of the run; a change of queries is a batch, too."""
-    events = store.archive.committed_events_of_type(BatchCommitted)
-    batches = [e.batch for e in events if e.executor][:micro_batches]
-    if len(batches) < micro_batches or store.log.first_retained_batch:
-        raise ValueError(
-            f"the events of early batches of {store.where} are removed, so that its answers cannot "
-            "be recomputed"
-        )
-    return batches
 
 
 def _find_spans(

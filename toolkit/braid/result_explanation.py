@@ -201,7 +201,7 @@ def _check_aliases(rows: Any, aliases: Sequence[str]) -> None:
 
 def _explain_chosen_pairs(search: PairSearch) -> Why:
     seen = {alias: len(search.tuples[alias]) for alias in search.selectors}
-    searched = display_batch_range(0, search.stored.state.epoch)
+    searched = display_batch_range(0, search.stored.state.batch)
     absent = {a: search.describe_absence(a) for a, count in seen.items() if not count}
     if absent:
         verdict = next(iter(absent.values()))[0]

@@ -20,7 +20,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from braid.answer_check_input import FILE, StoredInput
+from braid.answer_check_input import FILE, StoredInput, list_input_batches
 from braid.answer_check_queries import ServedQuery
 from braid.answer_check_text import format_text_list, quote_text
 from braid.core.irregular_rows import LATE
@@ -57,7 +57,7 @@ class StoredTuples:
         self.database, self.store, self.settings, self.state = database, store, settings, state
         self.aliases: list[str] = settings["streams"]
         self.served = served
-        batches = range(state.epoch + 1) if served is None else served.batches
+        batches = list_input_batches(store, state.epoch) if served is None else served.batches
         is_table_run, landed = "" in settings["schemas"], settings.get("sources", ())
         self.input = StoredInput(database, store, self.aliases, batches, is_table_run, landed)
         self.columns: dict[str, list[str]] = {}

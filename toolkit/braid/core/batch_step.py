@@ -396,4 +396,5 @@ def make_commit_event(
         clocks=new.clocks,
         watermarks=to_times(rules.find_state_watermarks(new)),
         step_counts=outcome.step_counts,
+        micro_batch=new.epoch if new.epoch > old.epoch else None,
     )

@@ -222,6 +222,8 @@ class BatchCommitted(Event):
     """
     step_counts: tuple[StepCounts, ...] = ()
     """Pairs of each probe step; empty for a simulated batch."""
+    micro_batch: int | None = None
+    """Micro-batch of the source. None: it has none, since it only answers or changes queries."""
 
     def describe_decision(self, moment: EventContext) -> str:
         """Return the executor and its reason if the batch before ran on another one."""

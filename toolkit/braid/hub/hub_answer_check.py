@@ -17,7 +17,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from braid.answer_check_input import StoredInput
+from braid.answer_check_input import StoredInput, assign_batches
 from braid.answer_check_partners import NUMBER, PartnerSql
 from braid.answer_check_sql import translate_condition
 from braid.answer_check_text import quote_text
@@ -96,7 +96,8 @@ def _load_input(database: duckdb.DuckDBPyConnection, store: RunStore, hub: _Stor
     Columns: those of the stream, ``__batch``, ``__time`` in microseconds, ``__number`` of the row,
     and ``__late``: whether it came after its time had passed.
     """
-    streams, batches = [*hub.reader.schemas], range(hub.ledger.micro_batch + 1)
+    committed = {event.micro_batch: event.epoch for event in hub.events.values()}
+    streams, batches = [*hub.reader.schemas], assign_batches(hub.ledger.micro_batch, committed)
     stored = StoredInput(database, store, streams, batches, is_table_run=True)
     rows = [
         (stream, batch, hub.events[batch - 1].passed_times.get(stream))

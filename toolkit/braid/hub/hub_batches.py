@@ -132,6 +132,7 @@ def _join_and_commit(registry: QueryRegistry, source: Any, batch: HubBatch) -> N
         after.irregular_counts,
         after.passed_times,
         registry.count_waiting(after.serving_queries),
+        batch.micro_batch,
     )
     jumps = [each.jump for each in noted.values() if each.jump is not None]
     registry.commit_change(

@@ -231,7 +231,7 @@ class HubBatchCommitted(Event):
     ``core.stream_clocks.IrregularCounts``). ``passed_times`` has, by stream, the event time before
     which only late tuples come, in microseconds; the last one of the year 9999: it has ended.
     ``waiting_by_query`` has, by query that is not an inner join and by stream, the tuples that are
-    not final for it.
+    not final for it. ``micro_batch`` is that of the source; None: it has none.
     """
 
     epoch: int
@@ -247,3 +247,4 @@ class HubBatchCommitted(Event):
     irregular_counts: IrregularCounts = field(default_factory=IrregularCounts)
     passed_times: Mapping[str, int | None] = field(default_factory=dict)
     waiting_by_query: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    micro_batch: int | None = None
