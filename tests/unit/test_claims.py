@@ -149,7 +149,9 @@ def test_a_ratio_above_its_bound_breaks_the_claim(worst: float, holds: str) -> N
     assert holds != "no" or "exceeds its bound in batches [1]" in found.result
 
 
-@pytest.mark.parametrize(("worst", "holds"), [(1.2549, "yes"), (1.2551, "no")])
+@pytest.mark.parametrize(
+    ("worst", "holds"), [(1.25, "yes"), (1.2549, "under reading"), (1.2551, "no")]
+)
 def test_all_batches_of_fine_swings_are_judged_to_two_decimals(worst: float, holds: str) -> None:
     """Fig. 5k: the ratio never exceeds 1.25, at all times."""
     ratios = pd.concat([points([1.0, 1.2]).assign(k=2), points([worst, 1.0]).assign(k=8)])

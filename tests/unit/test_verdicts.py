@@ -173,15 +173,6 @@ def test_nothing_is_judged_by_a_model_where_the_policy_can_run() -> None:
     ]
 
 
-def test_a_figure_in_a_reason_has_its_setting_beside_it() -> None:
-    """A percentage or a ratio is of rates, sizes, queries or seeds that the setting has."""
-    figure = re.compile(r"\d ?%|\d times")
-    bare = [
-        c for c in VERDICTS if figure.search(c["reason"]) and not re.search(r"\d", c["setting"])
-    ]
-    assert not list(map(sentence, bare))
-
-
 def test_a_fault_is_one_of_a_policy_unless_an_equation_is_what_is_judged() -> None:
     """A fault that acts on how a study measures proves nothing about the policy."""
     assert not [m.name for m in mutations.mutations() if CLOCK.search(m.at)]

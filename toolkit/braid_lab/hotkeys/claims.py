@@ -88,7 +88,7 @@ def even_work_claim(skews: pd.DataFrame, rows: int) -> Finding:
         return leave_untested(result, "too few rows")
     why = (
         "by HotKeys, which stores a tuple once and probes all hosts of its value, in place of "
-        "Shares; avoided: at most 1.2 times the mean of received tuples and of compared pairs"
+        f"Shares; avoided: at most {EVEN:g} times the mean of received tuples and of compared pairs"
     )
     finding = judge_reading(result, len(hot) > 0 and (hot <= EVEN).all(), why)
     return _tell_skews(finding, hot)
@@ -110,9 +110,9 @@ def shift_claim(shifts: pd.DataFrame, rows: int) -> Finding:
     if rows < LEAST_ROWS:
         return leave_untested(result, "too few rows")
     why = (
-        "by the moves of HotKeys, in place of FastJoin's GreedyFit; solved: at most 1.2 times the "
-        "mean of received tuples and of compared pairs. How lightweight moves are is not judged: "
-        f"of all tuples that came, {moved.max():.0%} moved"
+        f"by the moves of HotKeys, in place of FastJoin's GreedyFit; solved: at most {EVEN:g} "
+        "times the mean of received tuples and of compared pairs. How lightweight moves are is not "
+        f"judged: of all tuples that came, {moved.max():.0%} moved"
     )
     holds = len(hot) > 0 and (hot <= EVEN).all() and moved.max() > 0
     return _tell_skews(judge_reading(result, holds, why), hot)

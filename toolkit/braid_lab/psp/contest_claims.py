@@ -20,7 +20,7 @@ from braid_lab.common.claims import (
     judge_reading,
     leave_untested,
 )
-from braid_lab.psp.experiments import HOPS, to_milliseconds
+from braid_lab.psp.experiments import HOPS, JOINS, to_milliseconds
 from braid_lab.psp.scheme_comparison import (
     HALF,
     LONG,
@@ -30,6 +30,7 @@ from braid_lab.psp.scheme_comparison import (
     add_response_times,
     lead_over_rivals,
 )
+from braid_lab.psp.simulated_hosts import wang_cost_parameters
 
 STREAMS = "{streams} streams of {rate} tuples/s, W = {window} s"
 """The template of what is joined."""
@@ -118,6 +119,12 @@ class Contest:
 
 CHEAP = 0.1
 """The share of our cost of a pair at which prices are varied."""
+SEND_PAIRS = [2e3 * wang_cost_parameters(us).transfer_ms / us for us in JOINS.values()]
+"""Pairs that cost as much as a send and a receipt, by join."""
+AS_PRICED = f"where a send costs {min(SEND_PAIRS):g} to {max(SEND_PAIRS):g} pairs"
+AS_CHEAP = f"where it costs {max(SEND_PAIRS) / CHEAP:g}"
+EVEN = 1.35
+"""The busiest node over the mean, below which nodes count as doing about the same."""
 
 
 def with_cheap_pairs(seconds: pd.DataFrame) -> pd.DataFrame:
@@ -238,7 +245,7 @@ def ctr_copies_claim(r: Contest) -> Finding:
     cheap = with_cheap_pairs(r.busiest_seconds).query("nodes > 4")
     few = (cheap[HALF] > cheap[PAIR]).sum()
     reading = (
-        f"where a send costs 5 to 20 pairs; where it costs 200, at {few} of {len(cheap)} points: "
+        f"{AS_PRICED}; {AS_CHEAP}, at {few} of {len(cheap)} points: "
         "few copies mean wide covers, and more of them send fewer intermediate results"
     )
     return add_hops(judge_reading(result, slower.all(), reading))
@@ -263,7 +270,7 @@ def less_work_claim(r: Contest) -> Finding:
     ratio, cheap = compare(r.busiest_seconds), compare(with_cheap_pairs(r.busiest_seconds))
     result = f"their time in PSP's, the least of every setting: {format_values(ratio)}"
     reading = (
-        "PSP and PSP-D, where a send costs 5 to 20 pairs: where it costs 200, CTR takes "
+        f"PSP and PSP-D, {AS_PRICED}: {AS_CHEAP}, CTR takes "
         f"{cheap['PSP-D']:.2f} of PSP-D's time. PSP-I, which compares what it has purged late, "
         f"takes {1 / ratio['PSP-I']:.2f} times as long as CTR somewhere"
     )
@@ -284,8 +291,8 @@ def probing_claim(r: Contest) -> Finding:
     ratio = ((middle - small) / (2 * small - middle)).min(axis=1).groupby("nodes").min()
     reading = (
         f"where a send costs less than {20 * ratio.iloc[-1]:.0f} pairs on "
-        f"{r.max_nodes} nodes, {20 * ratio.iloc[0]:.0f} on {r.min_nodes}; the small join has 20. "
-        "The book prints neither cost"
+        f"{r.max_nodes} nodes, {20 * ratio.iloc[0]:.0f} on {r.min_nodes}; the small join has "
+        f"{max(SEND_PAIRS):g}. The book prints neither cost"
     )
     result = f"probing over sending on the busiest node, small join, by N: {format_values(ratio)}"
     finding = judge_reading(result, ratio.min() > 1, reading)
@@ -304,10 +311,10 @@ def balanced_work_claim(r: Contest) -> Finding:
     most = rings.groupby("scheme")["uneven_modelled"].max()
     result = ", ".join(f"{k} {x:.2f}" for k, x in most.items())
     reading = (
-        "the busiest has at most 1.35 times the mean, for a slice is a whole number of batches, "
-        "five and more; the book prints no bound"
+        f"the busiest has at most {EVEN:g} times the mean, for a slice is a whole number of "
+        "batches, five and more; the book prints no bound"
     )
-    return judge_reading(f"the busiest at most {result} times the mean", most.max() < 1.35, reading)
+    return judge_reading(f"the busiest at most {result} times the mean", most.max() < EVEN, reading)
 
 
 def _format_leads(lead: pd.DataFrame) -> str:
@@ -326,9 +333,9 @@ def ahead_of_ctr_claim(r: Contest) -> Finding:
     lead = lead[lead["rival"].isin([PAIR, HALF])]
     fast = lead[(lead["hop"] == HOPS[0]) & (lead["streams"] == r.least_streams)]
     reading = (
-        f"in every setting at T_n = 0.1 ms with {r.least_streams} streams alone: in each of M - 1 "
-        "rounds a ring makes N / 2 hops and CTR one, so the more a hop costs and the more streams "
-        "there are, the less PSP is ahead. The book prints no T_n"
+        f"in every setting at T_n = {1e3 * HOPS[0]:g} ms with {r.least_streams} streams alone: in "
+        "each of M - 1 rounds a ring makes N / 2 hops and CTR one, so the more a hop costs and "
+        "the more streams there are, the less PSP is ahead. The book prints no T_n"
     )
     finding = judge_reading(_format_leads(lead), fast["ratio_modelled"].min() > 1, reading)
     return add_hops(finding)
@@ -347,7 +354,7 @@ def ahead_of_atr_claim(r: Contest) -> Finding:
         if (x[[SHORT, LONG]].min(axis=1) <= x[list(RINGS)].min(axis=1)).any()
     ]
     reading = (
-        "at T_n up to 2 ms, where a send costs 5 to 20 pairs; where it costs 200, it is behind "
+        f"at T_n up to {1e3 * HOPS[-1]:g} ms, {AS_PRICED}; {AS_CHEAP}, it is behind "
         f"somewhere at T_n of {', '.join(behind) or 'no'} ms. The book prints neither"
     )
     finding = judge_reading(_format_leads(lead), lead["ratio_modelled"].min() > 1, reading)

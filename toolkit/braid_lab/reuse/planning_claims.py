@@ -5,6 +5,8 @@ Seconds are measured, costs modelled.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from braid_lab.common.claims import (
@@ -81,7 +83,8 @@ def deployment_time_claim(
         f"the same query {more:+.3f} in the median, a batch takes {batch:.3f} (measured){planning}"
     )
     reading = "less than a batch, between two of them: the median increase of the same query"
-    return judge_reading(result, more < batch, reading)
+    finding = judge_reading(result, more < batch, reading)
+    return replace(finding, ran={"reuse": ("relaxed", "separate")})
 
 
 def _describe_planning(surface: pd.DataFrame) -> str:
@@ -121,7 +124,8 @@ def top_down_cost_claim(planners: pd.DataFrame) -> Finding:
         f"in the mean of queries, with clusters of {MOST} nodes; {worst:.3g} for its worst number "
         "of streams. Top-Down and the tenth are of the authors' other work, what it does here ours"
     )
-    return judge_reading(result, ratio[TOP_DOWN] <= 1.1, reading)
+    finding = judge_reading(result, ratio[TOP_DOWN] <= 1.1, reading)
+    return replace(finding, ran={"planner": TOP_DOWN})
 
 
 @CLAIMS.claim("beyond the paper", "Top-Down looks at less than a hundredth of all plans")
@@ -133,4 +137,5 @@ def top_down_search_claim(planners: pd.DataFrame) -> Finding:
         f"with clusters of {MOST} nodes, of three streams and more; of two there is only where to "
         f"join them, and it looks at {looked.max():.2g} of these places"
     )
-    return judge_reading(result, (looked[looked.index > 2] < 0.01).all(), reading)
+    finding = judge_reading(result, (looked[looked.index > 2] < 0.01).all(), reading)
+    return replace(finding, ran={"planner": TOP_DOWN})

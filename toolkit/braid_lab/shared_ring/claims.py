@@ -39,6 +39,8 @@ SETTINGS = {
     "Eq. 21.2": f"computed by Eq. 21.2 {_COMPUTED}, T_n of {{hop_ms:range}} ms",
 }
 CLAIMS = ClaimRegistry("Wang 2008, III", SETTINGS)
+BALANCED = 1.5
+"""The fullest host over the mean, below which state counts as balanced."""
 
 
 @CLAIMS.claim(
@@ -214,10 +216,10 @@ def balance_claim(balances: pd.DataFrame) -> Finding:
         "times by selectivity"
     )
     reading = (
-        "no host holds 1.5 times the mean; the book prints no bound. The rest is tuples that wait "
-        "for their block to age, a second on slices of several"
+        f"no host holds {BALANCED:g} times the mean; the book prints no bound. The rest is tuples "
+        "that wait for their block to age, a second on slices of several"
     )
-    return judge_reading(result, after < 1.5, reading)
+    return judge_reading(result, after < BALANCED, reading)
 
 
 @CLAIMS.claim("21.3", "Sharing out by selectivities evens the hosts out", is_required=True)
@@ -241,7 +243,7 @@ def selection_push_down_claim(lengths: pd.DataFrame) -> Finding:
     less = by["pulled up"] / by["pushed in"]
     result = f"{less.min():.1f} to {less.max():.1f} times less"
     reason = (
-        "ours: it follows from the equation, in which the selections have a factor of at most 1"
+        "ours: it follows from the equation, in which the selections have a factor of one at most"
     )
     return judge(result, (less > 1).all(), reason)
 

@@ -49,8 +49,7 @@ def plain_drops_claim(dropped: pd.DataFrame) -> Finding:
     each = ", ".join(f"{part:.0%} for {capacity:,.0f}" for capacity, part in by.items())
     reading = (
         "the paper does not say what its machine can compare: of the tuples "
-        f"{each} comparisons a second. With 200,000 nothing is dropped at 100/s on one window of "
-        "20 s, as in its Fig. 9"
+        f"{each} comparisons a second"
     )
     return judge_reading(each, 200_000.0 in near.index, reading)
 
@@ -140,8 +139,8 @@ def rate_claim(newest: pd.DataFrame, nearer: pd.DataFrame) -> Finding:
         holds,
         f"{'' if holds else quotation}of {len(distance)} choices of kappa, which the paper does "
         "not give, of how much of a rate's time is counted, and of a gain for as many pairs "
-        f"beside one in output, nearest are {high_gain:.0%} at 500/s and {low_gain:.0%} at 300/s, "
-        f"for kappa = {kappa:g}, {fast} and {slow}, {name}",
+        f"beside one in output, nearest are {high_gain:.0%} at {STEADY[0]} and {low_gain:.0%} at "
+        f"{STEADY[1]}, for kappa = {kappa:g}, {fast} and {slow}, {name}",
     )
 
 
@@ -221,10 +220,11 @@ def printed_gains_claim(recall: pd.DataFrame, finer: pd.DataFrame) -> Finding:
     distance = {at: max(abs(t - 0.5), abs(more - 0.4)) for at, (t, more) in gains.items()}
     way, phase, kappa = nearest = min(distance, key=lambda at: distance[at])
     time, more = gains[nearest]
+    added = compute_added_recall(recall)[0].round(2)
     reading = (
         f"at kappa = {kappa:g}, which the paper does not give, and {way}: {time:.0%} and "
-        f"{more:.0%} ({phase}), nearest of {len(gains)} choices. At 0.4 to 0.8 time correlation "
-        "adds " + format_values(compute_added_recall(recall)[0].round(2))
+        f"{more:.0%} ({phase}), nearest of {len(gains)} choices. At {added.index.min():g} to "
+        f"{added.index.max():g} time correlation adds {format_values(added)}"
     )
     holds = distance[nearest] < ABOUT
     quoted = '"around 50%", "around 40%" (section 6.4): '
@@ -243,9 +243,9 @@ def partial_processing_claim(recall: pd.DataFrame, newest: pd.DataFrame) -> Find
     return judge_reading(
         f"shifted {format_values(alone)}; not shifted {format_values(aligned)} (counted)",
         (alone < 0.1).all(),
-        "where the streams are shifted, tau = 5/8 of a cycle: it gives "
+        "where the streams are shifted: it gives "
         f"{alone.min():+.0%} to {alone.max():+.0%} there; "
-        f"with tau = 0 it gives {aligned.min():+.0%} to {aligned.max():+.0%}, as in Fig. 9",
+        f"not shifted it gives {aligned.min():+.0%} to {aligned.max():+.0%}, as in Fig. 9",
     )
 
 
@@ -295,9 +295,10 @@ def gain_over_dropping_claim(gains: pd.DataFrame) -> Finding:
     equal = experiments.equality_gain()
     each = ", ".join(f"{gain:.0%} at {kappa:g}" for kappa, gain in overlap.items())
     reading = (
-        f"for a kappa that the paper does not give: at 500/s the overlap gains {each}. At 0.6 the "
-        f"equality, with pairs four times as cheap, gains {last['equality']:.0%}; by the model "
-        f"{equal:.0%} with pairs as dear as those of the overlap"
+        f"for a kappa that the paper does not give: at {STEADY[0]} the overlap gains {each}. At "
+        f"{overlap.index.min():g} the equality, with pairs four times as cheap, gains "
+        f"{last['equality']:.0%}; by the model {equal:.0%} with pairs as dear as those of the "
+        "overlap"
     )
     holds = overlap.min() < 5 < overlap.max() and last["overlap"] > max(last["equality"], equal)
     return judge_reading(
@@ -313,12 +314,15 @@ def gain_over_dropping_claim(gains: pd.DataFrame) -> Finding:
 def indexed_gain_claim(gains: pd.DataFrame) -> Finding:
     """Fig. 15: the overlap with an index."""
     overlap = compare_joins(gains)["overlap, indexed"]
-    least, most = (2 * rate**2 * 200 / experiments.CAPACITY for rate in (200.0, 300.0))
-    begins = sqrt(35 * experiments.CAPACITY / (2 * 200))
+    per_rate = 2 * experiments.INDEXED / experiments.CAPACITY
+    least, most = (per_rate * rate**2 for rate in (200.0, 300.0))
+    begins = sqrt(experiments.CHEAPER / per_rate)
     reading = (
-        f"only if a pair is {least:.0f} to {most:.0f} times as cheap with an index; 105 is chosen "
-        f"so here. With the 35 that fit Fig. 7 something is gained from {begins:.0f}/s on. "
-        f"Then 500/s gains {overlap.iloc[-1]:.0%}, at the r of windows of 200 s, on 20 s"
+        f"only if a pair is {least:.0f} to {most:.0f} times as cheap with an index; "
+        f"{experiments.CHEAPEST:g} is chosen so here. With the {experiments.CHEAPER:g} that fit "
+        f"Fig. 7 something is gained from {begins:.0f}/s on. Then {STEADY[0]} gains "
+        f"{overlap.iloc[-1]:.0%}, at the r of windows of {experiments.INDEXED:g} s, on "
+        f"{experiments.PROCESSED:g} s"
     )
     holds = overlap.loc[:200].abs().max() < 0.01 and 0.6 < overlap.iloc[-1] < 1.4
     return judge_reading(f"{format_values(overlap.dropna())} (counted)", holds, reading)

@@ -26,6 +26,14 @@ from braid_lab.workloads.set_streams import SetStreams
 
 Floats = npt.NDArray[np.float64]
 CAPACITY = 200_000.0
+PROCESSED, INDEXED = 20.0, 200.0
+"""Windows in seconds, of joins without an index and with one."""
+CHEAPER, CHEAPEST = 35.0, 105.0
+"""How many times as cheap a pair is with an index: as Fig. 7 has it, and as Fig. 15 asks for."""
+LOOKUP_PAIRS = 5
+"""Pairs that a unit of ``lookup`` costs."""
+LOOKUP = 20.0
+"""Units that the lookup of the lists of a basic window costs."""
 SINGLE: dict[str, Any] = dict(theta=1, size=1.0, deviation=0.0, items=5000)
 """Section 6.1's streams of single values."""
 METHODS = ("drop", "partial", "time", "direction", "selective")
@@ -111,7 +119,7 @@ def density_curves(kappas: Sequence[float] = (0.6, 0.8), steps: int = 100) -> pd
 def drop_rates(
     rates: Sequence[float] = (50.0, 100.0, 200.0),
     windows: Sequence[float] = (25.0, 125.0, 625.0),
-    cheaper: float = 35.0,
+    cheaper: float = CHEAPER,
 ) -> pd.DataFrame:
     """Return Fig. 7: the fraction of tuples that is dropped by a full join of the rest.
 
@@ -236,8 +244,8 @@ def recall_by_basic_windows(
     parts_: Sequence[int] = (1, 2, 5, 10, 20, 50, 200, 1000),
     kappa: float = 0.8,
     rate_: float = 500.0,
-    lookup: float = 20.0,
-    cheaper: float = 35.0,
+    lookup: float = LOOKUP,
+    cheaper: float = CHEAPER,
 ) -> pd.DataFrame:
     """Return Fig. 14: recall by the number of basic windows, without an index and with one.
 
@@ -246,19 +254,19 @@ def recall_by_basic_windows(
     costs five times ``lookup`` (in pairs). Lists by identifier cannot stop within a basic window,
     so that a part of it costs as much as all.
     """
-    rows, indexed = [], 200.0
+    rows = []
     f = SetStreams(kappa=kappa).match_density(1, 1000)
     for n in parts_:
         pieces = [piece.sum() / f.sum() for piece in np.array_split(f, n)]
         ranked = np.sort(pieces)[::-1]
-        for index, window in (("none", 20.0), ("time", indexed), ("identifier", indexed)):
+        for index, window in (("none", PROCESSED), ("time", INDEXED), ("identifier", INDEXED)):
             pairs = rate_ * window / n
             budget = CAPACITY * (cheaper if index != "none" else 1.0) / rate_
-            cost = pairs + (lookup * 5 if index != "none" else 0.0)
+            cost = pairs + (lookup * LOOKUP_PAIRS if index != "none" else 0.0)
             rows.append((index, n, processed_output(ranked, budget / cost, index != "identifier")))
     frame = pd.DataFrame(rows, columns=["index", "parts", "recall_modelled"])
-    basic = [indexed / n for n in parts_]
-    return record_values(frame, rate=rate_, window=indexed, basic=basic)
+    basic = [INDEXED / n for n in parts_]
+    return record_values(frame, rate=rate_, window=INDEXED, basic=basic)
 
 
 def processed_output(ranked: Floats, fits: float, parted: bool) -> float:
@@ -286,9 +294,9 @@ def gain_over_dropping(
     rows = []
     for lam in rates:
         for name, sets, factor, window in (
-            ("overlap", overlap, 1.0, 20.0),
-            ("equality", equal, 4.0, 20.0),
-            ("overlap, indexed", overlap, 35.0 * 3, 200.0),
+            ("overlap", overlap, 1.0, PROCESSED),
+            ("equality", equal, 4.0, PROCESSED),
+            ("overlap, indexed", overlap, CHEAPEST, INDEXED),
         ):
             r = min(1.0, factor * CAPACITY / (2 * lam * lam * window))
             rows.append((lam, name, r, compute_recall(sets, r, "selective") / r - 1))

@@ -6,6 +6,7 @@ and an index cost is a parameter of the models, so that such claims are judged o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pandas as pd
@@ -20,12 +21,17 @@ from braid_lab.common.claims import (
 from braid_lab.shedding import experiments
 from braid_lab.shedding.claim_settings import INDEXED, INDEXED_DROPS, SETTINGS
 from braid_lab.shedding.claim_tables import compare_indexes, index_drops
+from braid_lab.shedding.experiments import CHEAPER, CHEAPEST, LOOKUP, LOOKUP_PAIRS
 
 CLAIMS = ClaimRegistry("Gedik 2007", SETTINGS)
 SAME = 1e-3
 """Values of phi that differ by less count as equal."""
-INDEXES = (15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 45.0, 55.0, 105.0)
-"""How many times as cheap a pair may be with an index; the models take 35, Fig. 15 asks for 105."""
+LITTLE, SCARCE = 0.3, 0.2
+"""Values of r' below which, and up to which, little is processed."""
+SOME, MOST, FEW = (100.0, 625.0), (200.0, 625.0), (50.0, 125.0)
+"""Rates and windows at which Fig. 7 is read."""
+INDEXES = (15.0, 20.0, 25.0, 30.0, CHEAPER, 40.0, 45.0, 55.0, CHEAPEST)
+"""How many times as cheap a pair may be with an index."""
 LOOKUPS = (0.0, 1.0, 5.0, 20.0, 100.0, 500.0)
 """How many fifths of a pair the lookup of the lists of a basic window may cost."""
 
@@ -47,12 +53,13 @@ def _list_optimality(optimality: pd.DataFrame) -> pd.DataFrame:
 def load_claim(optimality: pd.DataFrame) -> Finding:
     """Fig. 5, first observation, for each basic window."""
     phi = _list_optimality(optimality)
-    low, high = (phi.loc[:, at].mean(axis=1) for at in (phi.columns < 0.3, phi.columns >= 0.3))
+    is_little = phi.columns < LITTLE
+    low, high = (phi.loc[:, at].mean(axis=1) for at in (is_little, ~is_little))
     falls = low < high - SAME
     reading = (
-        "in means over r' below 0.3 and above, since whole basic windows make it rise and fall "
-        f"between; in {falls.sum()} of {len(falls)} pairs of a density and a basic window, in the "
-        "others both are the same"
+        f"in means over r' below {LITTLE:g} and above, since whole basic windows make it rise and "
+        f"fall between; in {falls.sum()} of {len(falls)} pairs of a density and a basic window, in "
+        "the others both are the same"
     )
     holds = (low < high + SAME).all() and falls.mean() > 0.5
     return _name_shares(judge_reading(format_values(phi.mean()), holds, reading), phi)
@@ -68,13 +75,15 @@ def skew_claim(optimality: pd.DataFrame) -> Finding:
     phi = _list_optimality(optimality).unstack("basic")
     lost = phi.loc[phi.index.max()] - phi.loc[phi.index.min()]
     by = (lost > 0).groupby("share").all()
-    scarce, ample = lost[lost.index.get_level_values("share") <= 0.2], by[by.index > 0.2]
+    is_scarce = lost.index.get_level_values("share") <= SCARCE
+    scarce, ample = lost[is_scarce], by[by.index > SCARCE]
     reading = (
-        "where little can be processed, r' up to 0.2, for all basic windows; from 0.4 on the "
-        "sharper of the two densities is almost wholly in what is processed, and it holds for all "
-        f"of them at {ample.sum()} of {len(ample)} r'"
+        f"where little can be processed, r' up to {SCARCE:g}, for all basic windows; from "
+        f"{ample.index.min():g} on the sharper of the two densities is almost wholly in "
+        "what is processed, and it holds for all of them at "
+        f" {ample.sum()} of {len(ample)} r'"
     )
-    result = f"phi is less by {scarce.min():.1%} to {scarce.max():.1%} at r' up to 0.2"
+    result = f"phi is less by {scarce.min():.1%} to {scarce.max():.1%} at r' up to {SCARCE:g}"
     return _name_shares(judge_reading(result, (scarce > 0).all(), reading), phi)
 
 
@@ -137,23 +146,30 @@ def density_claim(densities: pd.DataFrame) -> Finding:
 def indexed_drops_claim(drops: pd.DataFrame) -> Finding:
     """Fig. 7: the fraction of dropped tuples with an index, by its cost."""
     dropped = index_drops(drops)
-    some, most, few = (dropped[True, *at] for at in ((100.0, 625.0), (200.0, 625.0), (50.0, 125.0)))
+    some, most, few = (dropped[True, *at] for at in (SOME, MOST, FEW))
+    least = min(INDEXES)
     swept = {c: _drop_with_index(c) for c in INDEXES}
     near = [c for c, part in swept.items() if abs(part - 0.25) < 0.1]
     reading = (
-        "only if a pair is 35 times as cheap with an index, which is chosen so"
+        f"only if a pair is {CHEAPER:g} times as cheap with an index, which is chosen so"
         + (f", and for {min(near):g} to {max(near):g} times" if near else "")
-        + f"; it would be {swept[15.0]:.0%} for 15 times, and {swept[105.0]:.0%} for the 105 that "
-        f"Fig. 15 asks for. At 200/s and 625 s {most:.0%} is dropped, at 50/s and 125 s {few:.0%}"
+        + f"; it would be {swept[least]:.0%} for {least:g} times, and {swept[CHEAPEST]:.0%} for "
+        f"the {CHEAPEST:g} that Fig. 15 asks for. At {_format_load(*MOST)} {most:.0%} is dropped, "
+        f"at {_format_load(*FEW)} {few:.0%}"
     )
     holds = abs(some - 0.25) < 0.1 and few < 0.01 and most > 0.5
     return judge_reading(f"{some:.0%}", holds, reading)
 
 
+def _format_load(rate: float, window: float) -> str:
+    return f"{rate:g}/s and {window:g} s"
+
+
 def _drop_with_index(cheaper: float) -> float:
-    """Return the dropped fraction at 100 tuples/s and 625 s."""
-    drops = experiments.drop_rates((100.0,), (625.0,), cheaper)
-    return float(index_drops(drops)[True, 100.0, 625.0])
+    """Return the dropped fraction at SOME."""
+    rate, window = SOME
+    drops = experiments.drop_rates((rate,), (window,), cheaper)
+    return float(index_drops(drops)[True, rate, window])
 
 
 @CLAIMS.claim(
@@ -168,12 +184,15 @@ def indexed_basic_windows_claim(basic_windows: pd.DataFrame) -> Finding:
     each = {c: experiments.recall_by_basic_windows(lookup=c) for c in LOOKUPS}
     falls = [c for c, table in each.items() if _gives_less_again(compare_indexes(table)["time"])]
     reading = (
-        "by true densities: what a lookup costs is a parameter of the model, 100 pairs for a basic "
-        "window here, and "
-        + ", ".join(f"{5 * c:g}" for c in falls)
-        + f" give the same, of {', '.join(f'{5 * c:g}' for c in LOOKUPS)}"
+        "by true densities: what a lookup costs is a parameter of the model, "
+        f"{_format_pairs([LOOKUP])} pairs for a basic window here, and {_format_pairs(falls)} give "
+        f"the same, of {_format_pairs(LOOKUPS)}"
     )
     return judge_reading(f"{format_values(by)} (modelled)", _gives_less_again(by), reading)
+
+
+def _format_pairs(lookups: Iterable[float]) -> str:
+    return ", ".join(f"{LOOKUP_PAIRS * each:g}" for each in lookups)
 
 
 def _gives_less_again(by: pd.Series) -> bool:
@@ -193,7 +212,8 @@ def identifier_lists_claim(basic_windows: pd.DataFrame) -> Finding:
     less = [c for c, table in each.items() if _lists_lose(compare_indexes(table))]
     reading = (
         "by true densities: what an index leaves out is a parameter of the model: the whole of a "
-        "basic window that does not fit. Where a pair is 35 times as cheap with an index, and for "
+        f"basic window that does not fit. Where a pair is {CHEAPER:g} times as cheap with an "
+        "index, and for "
         f"{', '.join(f'{c:g}' for c in less)} of {', '.join(f'{c:g}' for c in INDEXES)}"
     )
     return judge_reading(f"identifier {format_values(by['identifier'])}", _lists_lose(by), reading)

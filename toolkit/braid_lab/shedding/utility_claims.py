@@ -62,7 +62,7 @@ def types_claim(types: pd.DataFrame) -> Finding:
     gain = compare_factors(types)
     drops = -gain.diff().dropna()
     holds = (drops > 0).all(axis=None) and (drops.iloc[0] >= drops.max()).all()
-    return judge(_format_columns(gain), holds, "for kappa = 0.6, which the paper does not give")
+    return judge(_format_columns(gain), holds, "for one kappa, which the paper does not give")
 
 
 @CLAIMS.claim("Fig. 17", "it then becomes stable quickly")
@@ -75,7 +75,7 @@ def stable_types_claim(types: pd.DataFrame) -> Finding:
     reading = (
         f"per type: from {gain.index[-2]} to {gain.index[-1]} types one more changes the gain by "
         f"at most {last.max():.1%} of what the third does. It goes on falling, in these by "
-        f"{fall.min():.0%} to {fall.max():.0%}; for kappa = 0.6, which the paper does not give"
+        f"{fall.min():.0%} to {fall.max():.0%}; for one kappa, which the paper does not give"
     )
     holds = (slope.iloc[0] > 0.05).all() and (last < 0.05).all()
     return judge_reading(_format_columns(gain), holds, reading)

@@ -77,7 +77,7 @@ def cpu_average_claim(cpu: pd.DataFrame) -> Finding:
     holding = [join for join, at in swept.items() if at.between(0.1, 0.4).all()]
     three = cpu.groupby("against")["saved_modelled"].mean()
     reading = (
-        f"only at S⋈ = {', '.join(f'{join:g}' for join in holding)} of 0.05, 0.1 to 0.4; in the "
+        f"only at S⋈ = {', '.join(f'{join:g}' for join in holding)} of those tried; in the "
         f"mean of Table 8.1's three {format_shares(three)}, and the book does not print the one of "
         "its figures"
     )
@@ -96,7 +96,7 @@ def most_memory_claim() -> Finding:
     """Fig. 5.8: memory savings reach about 50 %."""
     most = costs.chain_savings(NEAR_0, NEAR_0, 0.4).memory_pull_up
     other = costs.chain_savings(1 - NEAR_0, NEAR_0, 0.4).memory_partition
-    reason = f"against pull-up; against partition they stay below {other:.1%}, at ρ near 1"
+    reason = f"against pull-up; against partition they stay below {other:.1%}, at ρ near one"
     finding = judge(f"{most:.1%}", 0.45 < most < 0.55, reason)
     return replace(finding, ran={"rho": (NEAR_0, 1 - NEAR_0), "sigma": NEAR_0})
 

@@ -27,6 +27,7 @@ from braid_lab.theta.claim_frames import (
     nonlinearity,
     seconds_by_skew,
 )
+from braid_lab.theta.cluster_model import JOINER
 from braid_lab.theta.figures import FEW, HASHED, TIMED
 from braid_lab.theta.printed import GROWTH
 
@@ -35,6 +36,12 @@ CLAIMS = ClaimRegistry(compared_operators.PAPER)
 CLAIMS.include_claims(compared_operators.CLAIMS)
 CLAIMS.include_claims(dynamics.CLAIMS)
 CLAIMS.include_claims(hash_claims.CLAIMS)
+LEAST_RESULT_US = 0.3
+"""Microseconds of a result from which BCI is judged as bound by its results."""
+ALMOST = 0.15
+"""By how much the time may grow where scalability is "almost perfect"."""
+COMPETITIVE = 1.25
+"""The greatest ILF/ILF* of Theorem 4.4."""
 
 
 @CLAIMS.claim(
@@ -78,7 +85,10 @@ def growth_check(runs: pd.DataFrame) -> Finding:
     """Fig. 5a: the input load grows by a printed number of MB for each percent of the input."""
     growth = {name: load_per_percent(runs, name) for name in ("StaticMid", "Dynamic")}
     result = ", ".join(f"{n} {mb:.1f} (printed {GROWTH[n]:g})" for n, mb in growth.items())
-    why = "a tuple has 190 bytes, by StaticMid's 14 MB; Dynamic's 2 follows"
+    why = (
+        f"a tuple has {JOINER.tuple_bytes} bytes, by StaticMid's {GROWTH['StaticMid']:g} MB; "
+        f"Dynamic's {GROWTH['Dynamic']:g} follows"
+    )
     return judge(result, all(round(mb) == GROWTH[n] for n, mb in growth.items()), why)
 
 
@@ -164,7 +174,7 @@ def oracle_check(runs: pd.DataFrame) -> Finding:
     "Fig. 5d, 5e",
     "Dynamic has at least twice the throughput of StaticMid, but for BCI",
     is_required=True,
-    setting=settings.PAIRED,
+    setting=settings.TIMED_PAIR,
 )
 def throughput_check(runs: pd.DataFrame) -> Finding:
     """Fig. 5d, 5e: as stated; the same tuples take as many times the seconds."""
@@ -186,17 +196,18 @@ def result_bound_check(result_ranges: pd.DataFrame) -> Finding:
     ratio = by["StaticMid"] / by["Dynamic"]
     result = f"StaticMid / Dynamic by microseconds of a result {format_values(ratio)}"
     why = (
-        "if a result takes 0.3 µs at least, a seventieth of a tuple's time, which the paper does "
-        f"not print: {result}"
+        f"if a result takes {LEAST_RESULT_US:g} µs at least, which the paper does not print: "
+        f"{result}"
     )
-    return judge_reading(result, ratio[ratio.index >= 0.3].between(1, 1.5).all(), why)
+    holds = ratio[ratio.index >= LEAST_RESULT_US].between(1, 1.5).all()
+    return judge_reading(result, holds, why)
 
 
 @CLAIMS.claim(
     "Fig. 5f",
     "adaptivity adds at most 20 ms to the mean latency",
     is_required=True,
-    setting=settings.PAIRED,
+    setting=settings.LATENCIES,
 )
 def latency_check(runs: pd.DataFrame) -> Finding:
     """Fig. 5f: as stated."""
@@ -206,7 +217,8 @@ def latency_check(runs: pd.DataFrame) -> Finding:
     result = f"{format_values(more)} ms"
     why = (
         "of a modelled latency: two hops, a joiner's time for a tuple, and the wait for tuples "
-        f"that migrate, without the hop that they add: {result}, less than the printed 5 to 20"
+        f'that migrate, without the hop that they add: {result}, less than "as little as 5ms and '
+        'at most 20ms" (section 5.5)'
     )
     return judge_reading(result, more.max() <= 20, why)
 
@@ -227,7 +239,7 @@ def mappings_check(mapping_runs: pd.DataFrame) -> Finding:
 
 
 @CLAIMS.claim(
-    "Fig. 5h", "the gap in time closes with it", is_required=True, setting=settings.MAPPINGS
+    "Fig. 5h", "the gap in time closes with it", is_required=True, setting=settings.TIMED_MAPPINGS
 )
 def mapping_times_check(mapping_runs: pd.DataFrame) -> Finding:
     """Fig. 5h: the gap in time closes too; in the square Dynamic is no better."""
@@ -241,14 +253,14 @@ def mapping_times_check(mapping_runs: pd.DataFrame) -> Finding:
     "Fig. 5i, 5j",
     "EQ5 and EQ7 take as long on more machines with as much more data",
     is_required=True,
-    setting=settings.SCALING,
+    setting=settings.TIMED_SCALING,
 )
 def scaling_check(scaling_runs: pd.DataFrame) -> Finding:
     """Fig. 5i, 5j: perfect scalability is the same time; up to 15 % more counts as almost."""
     longer = _compare_with_fewest(scaling_runs)
     result = f"{format_values(longer)} times the seconds"
-    why = f'"almost perfect scalability" (section 5.3): at most 15 % more counts: {result}'
-    return judge(result, longer.max() <= 1.15, why)
+    why = f'"almost perfect scalability" (section 5.3): up to {ALMOST:.0%} more counts: {result}'
+    return judge(result, longer.max() <= 1 + ALMOST, why)
 
 
 def _compare_with_fewest(rows: pd.DataFrame) -> pd.Series:
@@ -297,7 +309,7 @@ def storage_claim(scaling_runs: pd.DataFrame, disk: pd.DataFrame) -> Finding:
         "of a model that multiplies a tuple's time by a factor of ours, at least that much as a "
         f"whole: {times}"
     )
-    holds = max(longer.values()) <= 1.15 and min(slower.values()) > 9
+    holds = max(longer.values()) <= 1 + ALMOST and min(slower.values()) > 9
     return replace(judge_reading(result, holds, why), ran={"disk": list(slower)})
 
 
@@ -310,13 +322,15 @@ def storage_claim(scaling_runs: pd.DataFrame, disk: pd.DataFrame) -> Finding:
 def never_exceeded_claim(ratios: pd.DataFrame) -> Finding:
     """Fig. 5k: the ratio in all batches, to the two decimals that are printed."""
     most = ratios.groupby("k")["ratio"].max()
-    over = int((ratios["ratio"] > 1.25).sum())
+    over = int((ratios["ratio"] > COMPETITIVE).sum())
     result = f"at most, by k, {', '.join(f'{k:g}: {x:.4f}' for k, x in most.items())}"
     why = (
         f"to two decimals, as printed: the controller sees batches, and {over} of {len(ratios)} "
-        f"exceed 1.25, by {max(0.0, most.max() - 1.25):.4f} at most"
+        f"exceed {COMPETITIVE}, by {max(0.0, most.max() - COMPETITIVE):.4f} at most"
     )
-    return judge(result, round(most.max(), 2) <= 1.25, why)
+    if not over:
+        return judge(result, True)
+    return judge_reading(result, round(most.max(), 2) <= COMPETITIVE, why)
 
 
 @CLAIMS.claim(
@@ -344,7 +358,7 @@ def _compute_migration_shares(rows: pd.DataFrame) -> pd.Series:
 @CLAIMS.claim(
     "Fig. 5l",
     "under every k the time is linear, as all migrations are amortized: distance from the line",
-    setting=settings.SWINGS,
+    setting=settings.TIMED_SWINGS,
 )
 def progress_claim(fluctuation_runs: pd.DataFrame) -> Finding:
     """Fig. 5l: the curves are as straight as an oracle's, who migrates nothing."""

@@ -118,9 +118,8 @@ def ratio_claim(points: pd.DataFrame, epsilon: float = 1.0) -> Finding:
 
 MICRO_BATCHES = (
     "the controller sees a batch at a time and acts in the next, so by the same proof the bound is "
-    "(5 + 2β)/(4 + β), β = two batches over the smaller stream at its last checkpoint: 1.25 for "
-    "small batches. Batches of more than a quarter of the smaller stream are left out, as the "
-    "proof needs β ≤ 2"
+    "(5 + 2β) / (4 + β), β being two batches over the smaller stream at its last checkpoint. "
+    "Batches of more than a quarter of the smaller stream are left out, as the proof needs β ≤ 2"
 )
 
 
@@ -198,7 +197,7 @@ def skew_claim(contest: pd.DataFrame, skew: float) -> Finding:
     each = ", ".join(f"{name} {s:.2f}" for name, s in spread.items())
     reason = (
         "tuples stored on the busiest host; section 5.1 calls it resilient to skew, while Table 2 "
-        "prints 192 and 415 s of EQ7 at Z0 and Z4"
+        'prints "192" and "415" seconds of EQ7 at Z0 and Z4'
     )
     result = f"busiest host against the mean: {each}"
     if rows[MEAN]["Dynamic"] < LEAST_STORED:

@@ -185,7 +185,7 @@ def exchange_claim(moves: pd.DataFrame) -> Finding:
 def migration_cost_claim(moves: pd.DataFrame, epsilon: float = 1.0) -> Finding:
     """Lemma 4.5: each migration is paid for by six units for each that brought new tuples."""
     if moves.empty or epsilon != 1:
-        why = "nothing migrated in one grid" if moves.empty else "the lemma is for ε = 1 only"
+        why = "nothing migrated in one grid" if moves.empty else "the lemma has no other ε than one"
         return leave_untested("", why)
     each = 2 * moves["copied"] / moves["came"]
     result = f"at most {each.max():.2f} units a unit, {len(moves)} migrations"

@@ -56,6 +56,7 @@ HASH_SEEDS = 3
 HASHED = ("SHJ", FEW)
 ROOMY = ModelledMachine(memory_mb=1e6)
 """A joiner on which everything fits in memory."""
+ROOMY_PRICES = {"tuple_us": ROOMY.tuple_us, "result_us": ROOMY.result_us}
 MB = JOINER.tuple_bytes / 1e6
 """Megabytes of a stored tuple."""
 START = (39_800, 40_000)
@@ -127,6 +128,7 @@ def progress_runs(
         tuple_us=joiner.tuple_us,
         result_us=joiner.result_us,
         disk=joiner.disk,
+        hop_ms=joiner.hop_ms,
     )
 
 
@@ -225,7 +227,8 @@ def mapping_curves_for(of: JoinInput, hosts: int, batches: int, times: float) ->
             final = simulate_progress(name, grown, times, hosts, batches, ROOMY).iloc[-1]
             rows.append({"optimum": f"({n}, {hosts // n})", "operator": name, **final})
         n *= 2
-    return record_values(pd.DataFrame(rows), of=of.query, s_tuples=round(of.s_tuples * times))
+    s_tuples = round(of.s_tuples * times)
+    return record_values(pd.DataFrame(rows), of=of.query, s_tuples=s_tuples, **ROOMY_PRICES)
 
 
 def weak_scaling(
@@ -278,7 +281,11 @@ def fluctuation_progress(
         seconds = _receive_at_best(padded, hosts) * ROOMY.tuple_us / 1e6 + results
         frames.append(progress.assign(k=k, oracle_seconds=seconds))
     return record_values(
-        pd.concat(frames, ignore_index=True), fine=FINE, batches=lengths, start=START_RATIO
+        pd.concat(frames, ignore_index=True),
+        fine=FINE,
+        batches=lengths,
+        start=START_RATIO,
+        **ROOMY_PRICES,
     )
 
 
