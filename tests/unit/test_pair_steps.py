@@ -86,6 +86,22 @@ def test_other_join_conditions_are_an_operator_of_its_own() -> None:
     assert "an operator of its own" in last.text
 
 
+def test_another_kind_of_join_is_named_as_what_fails() -> None:
+    """Streams, join conditions and groups of both are the same."""
+    left = (
+        "SELECT f.num, c.status FROM flights [RANGE 5 MIN] f "
+        "LEFT JOIN checkins [RANGE 5 MIN] c ON f.num = c.flight"
+    )
+    first, second = left.replace("LEFT JOIN", "JOIN"), left
+    *_, step = explain_typed(first, second).steps
+    rows = {row[0]: row[1:] for row in step.table}
+    assert rows["kind"] == ("inner", "left from flights")
+    assert all(a == b for name, (a, b) in rows.items() if name not in ("", "kind"))
+    assert "the kinds of the joins differ" in step.text
+    narrower = f"{left} WHERE f.terminal = 'TERMINAL A'"
+    assert "is reused as it is" in explain_typed(left, narrower).steps[-1].text
+
+
 def test_typed_queries_are_explained_and_others_refused_in_a_sentence() -> None:
     stepper = QueryPairStepper(PART_OF_Q1, Q2, explain_typed)
     first = list(stepper.film.frames)

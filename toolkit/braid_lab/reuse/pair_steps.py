@@ -16,7 +16,13 @@ from braid.hub.query_parser import parse_stream_query
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import DeployedQuery, Deployment, ReusedOperator, add_query
 from braid.papers.reuse.planner import Planner, PlanningService
-from braid.papers.reuse.query_definition import Compensation, Definition, can_serve, may_reuse
+from braid.papers.reuse.query_definition import (
+    INNER,
+    Compensation,
+    Definition,
+    can_serve,
+    may_reuse,
+)
 from braid.papers.reuse.relaxation import (
     format_slide,
     format_window,
@@ -107,6 +113,7 @@ def _make_step(line: str, text: str, places: Iterable[str], table: Rows, before:
 def _compare_base_conditions(first: Definition, second: Definition) -> TraceStep:
     rows = [
         ("", *BOTH),
+        ("kind", *map(_format_kind, (first, second))),
         ("streams", *(", ".join(d.streams) for d in (first, second))),
         ("joins", *(" AND ".join(sorted(j.text for j in d.joins)) for d in (first, second))),
         ("groups", *(_format_groups(d) for d in (first, second))),
@@ -115,11 +122,24 @@ def _compare_base_conditions(first: Definition, second: Definition) -> TraceStep
         "The base conditions hold: the streams are the same, and the operator joins by nothing "
         "that the second query does not ask for."
         if may_reuse(first, second)
-        else "A base condition fails: streams, join conditions and groups are never relaxed. The "
-        "second query gets an operator of its own."
+        else f"A base condition fails: {_name_failing(first, second)}. The second query gets an "
+        "operator of its own."
     )
     before = tuple(row[:2] for row in rows)
     return _make_step("section 3: base conditions", text, BOTH, tuple(rows), before)
+
+
+def _name_failing(first: Definition, second: Definition) -> str:
+    """Return why no operator of the first query serves the second."""
+    if first.kind != second.kind:
+        return "the kinds of the joins differ, and a kind is never relaxed"
+    if first.kind != INNER:
+        return "a join that is not inner is reused as it is, for queries that are the same"
+    return "streams, join conditions and groups are never relaxed"
+
+
+def _format_kind(d: Definition) -> str:
+    return f"{d.kind} from {d.left_stream}" if d.left_stream else d.kind
 
 
 def _format_groups(d: Definition) -> str:
