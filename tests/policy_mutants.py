@@ -338,18 +338,18 @@ def run_mutants(
 
 def format_score(found: dict[str, str]) -> str:
     """Return killed mutants of those tried, by file, as a table in Markdown."""
-    files = sorted(set(map(find_module, found)))
+    files = sorted(set(map(name_module, found)))
     lines = ["| file | tried | killed | survived | no end |", "|---|---|---|---|---|"]
     total: Counter[str] = Counter()
     for file in files:
-        by = Counter(status for name, status in found.items() if find_module(name) == file)
+        by = Counter(status for name, status in found.items() if name_module(name) == file)
         total += by
         lines.append(_format_row(file.removeprefix("braid.papers."), by))
     lines.append(_format_row("all", total))
     return "\n".join([*lines, f"\n{count_killed(found.values()):.1%} are killed."])
 
 
-def find_module(name: str) -> str:
+def name_module(name: str) -> str:
     """Return the module of a mutant; the value of a constant may have a point, too."""
     return name.partition("=")[0].rpartition(".")[0]
 
@@ -384,10 +384,12 @@ def main() -> None:
         ]
         sample = [mutant for mutant in drawn if given.only in str(mutant)]
         print(f"{folder}: {len(sample)} of {sum(map(len, mutants.values()))} mutants", flush=True)
-        if os.fork() == 0:  # a process for each folder, in which pytest collects once
-            keep_results(folder, run_mutants(folder, sample, given.seconds, given.tests))
+        if (child := os.fork()) == 0:  # a process for each folder, in which pytest collects once
+            found = run_mutants(folder, sample, given.seconds, given.tests)
+            keep_results(folder, found, is_part=bool(given.only or given.tests))
             os._exit(0)
-        os.wait()
+        if os.waitpid(child, 0)[1]:
+            sys.exit(f"{folder}: the process that tries its mutants has failed; nothing is scored")
     found = read_results()
     print(format_score(found))
     print("\n".join(sorted(name for name, status in found.items() if status != "killed")))
@@ -404,9 +406,13 @@ def read_results() -> dict[str, str]:
     return found
 
 
-def keep_results(folder: str, found: Mapping[str, str]) -> None:
-    """Put the results of a folder in the place of those that it had."""
-    others = {k: v for k, v in read_results().items() if f"papers.{folder}." not in k}
+def keep_results(folder: str, found: Mapping[str, str], is_part: bool = False) -> None:
+    """Put the results of a folder in the place of those that it had.
+
+    ``is_part``: those of its other mutants stay.
+    """
+    before = read_results()
+    others = {k: v for k, v in before.items() if is_part or f"papers.{folder}." not in k}
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(others | dict(found), indent=1), encoding="utf-8")
 
