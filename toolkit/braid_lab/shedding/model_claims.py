@@ -81,7 +81,7 @@ def skew_claim(optimality: pd.DataFrame) -> Finding:
         f"where little can be processed, r' up to {SCARCE:g}, for all basic windows; from "
         f"{ample.index.min():g} on the sharper of the two densities is almost wholly in "
         "what is processed, and it holds for all of them at "
-        f" {ample.sum()} of {len(ample)} r'"
+        f"{ample.sum()} of {len(ample)} r'"
     )
     result = f"phi is less by {scarce.min():.1%} to {scarce.max():.1%} at r' up to {SCARCE:g}"
     return _name_shares(judge_reading(result, (scarce > 0).all(), reading), phi)
