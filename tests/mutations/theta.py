@@ -74,6 +74,7 @@ def clustered() -> Tries:
     level_lines = np.full(1000, lines.sum() // 1000)
     even = JoinInput("EQ5", 200, int(level_lines.sum()), 0, (suppliers * 1, level_lines))
     ran = dict(hosts=16, gb=4, memory_gb=2, batches=10, seeds=1, hash_seeds=0, suppliers=1000)
+    ran |= JOINER.prices
 
     def came(name: str, skew: str) -> pd.DataFrame:
         return simulate_progress(name, of if skew == "Z4" else even, 4.0, 16, 10)

@@ -59,6 +59,11 @@ class ModelledMachine:
         """Tuples that fit in memory."""
         return self.memory_mb * 1e6 / self.tuple_bytes
 
+    @property
+    def prices(self) -> dict[str, float]:
+        """The prices of modelled seconds by name."""
+        return {name: getattr(self, name) for name in ("tuple_us", "result_us", "disk", "hop_ms")}
+
 
 JOINER = ModelledMachine()
 """The paper's machine, from the numbers that it gives."""

@@ -56,7 +56,6 @@ HASH_SEEDS = 3
 HASHED = ("SHJ", FEW)
 ROOMY = ModelledMachine(memory_mb=1e6)
 """A joiner on which everything fits in memory."""
-ROOMY_PRICES = {"tuple_us": ROOMY.tuple_us, "result_us": ROOMY.result_us}
 MB = JOINER.tuple_bytes / 1e6
 """Megabytes of a stored tuple."""
 START = (39_800, 40_000)
@@ -125,10 +124,7 @@ def progress_runs(
         hash_seeds=hash_seeds,
         suppliers=suppliers,
         memory_gb=joiner.memory_mb / 1000,
-        tuple_us=joiner.tuple_us,
-        result_us=joiner.result_us,
-        disk=joiner.disk,
-        hop_ms=joiner.hop_ms,
+        **joiner.prices,
     )
 
 
@@ -228,7 +224,7 @@ def mapping_curves_for(of: JoinInput, hosts: int, batches: int, times: float) ->
             rows.append({"optimum": f"({n}, {hosts // n})", "operator": name, **final})
         n *= 2
     s_tuples = round(of.s_tuples * times)
-    return record_values(pd.DataFrame(rows), of=of.query, s_tuples=s_tuples, **ROOMY_PRICES)
+    return record_values(pd.DataFrame(rows), of=of.query, s_tuples=s_tuples, **ROOMY.prices)
 
 
 def weak_scaling(
@@ -285,7 +281,7 @@ def fluctuation_progress(
         fine=FINE,
         batches=lengths,
         start=START_RATIO,
-        **ROOMY_PRICES,
+        **ROOMY.prices,
     )
 
 
