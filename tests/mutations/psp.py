@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from braid.core.placement import Placement
-from braid.core.plan import Plan, Route
+from braid.core.plan import Route
 from braid.papers.psp.slice_table import SliceTable
 from braid_lab.common.claims import Claim
 from braid_lab.common.result_cache import CachedOutcome
@@ -22,7 +22,7 @@ from braid_lab.psp import scheme_comparison as psp_rivals
 from braid_lab.psp import scheme_properties as psp_comparison
 from msgspec import structs
 
-from mutations import Mutation, Tries, cached_run, lazy_figures, run_in_process
+from mutations import Mutation, Tries, cached_run, lazy_figures, run_in_process, unchecked
 
 QUICK = psp_experiments.RingSetting(seconds=14.0)
 
@@ -140,10 +140,22 @@ def ringed() -> Tries:
     def claims() -> list[Claim]:
         short = psp_experiments.RingSetting(seconds=11.0, step=0.1)
         work = psp_experiments.count_ring_work((1, 6, 14, 16, 40), setting=short)
-        every = (closed.interior_claim, closed.fourteen_nodes_claim, closed.response_growth_claim)
+        every = closed.interior_claim, closed.fourteen_nodes_claim
         return [claim(work) for claim in every]
 
     return [claims]
+
+
+def ringed_unchecked() -> Tries:
+    """Return Fig. 16.2 of runs whose plans are not checked."""
+
+    def claim() -> Claim:
+        short = psp_experiments.RingSetting(seconds=11.0, step=0.1)
+        with unchecked():
+            work = psp_experiments.count_ring_work((4, 8), setting=short)
+        return closed.response_growth_claim(work)
+
+    return [claim]
 
 
 def equations() -> Tries:
@@ -208,11 +220,6 @@ def delayed(move: Any) -> Any:
     return lambda self, stream, moves, reason, is_delayed: move(self, stream, moves, reason, True)
 
 
-def kept(compact: Any) -> Any:
-    """Return upkeep that drops nothing."""
-    return lambda *given: Plan()
-
-
 def of_one_node(make: Any) -> Any:
     """Return rings of the head alone, whatever their length."""
 
@@ -237,9 +244,11 @@ def replicated(make: Any) -> Any:
     return fault
 
 
-def of_one_selectivity(make: Any) -> Any:
-    """Return hops that a tenth of all pairs pass, whatever their selectivity."""
-    return lambda self, streams: [(visit, 0.1) for visit, _ in make(self, streams)]
+def of_one_hop(make: Any) -> Any:
+    """Return routes that end with the first ring that they visit."""
+    return lambda self: tuple(
+        structs.replace(r, paths=tuple(path[:1] for path in r.paths)) for r in make(self)
+    )
 
 
 SHARED = "The nodes of a ring do about the same"
@@ -314,10 +323,10 @@ MUTATIONS = [
         ("The dominant cost of a node",),
     ),
     Mutation(
-        "as many intermediate results go round for every selectivity",
-        "braid.simulation.expected_work.PathCounts._list_hop_visits",
-        of_one_selectivity,
-        ringed,
+        "no intermediate result goes round a second ring",
+        "braid.papers.psp.ring._Planner._make_routes",
+        of_one_hop,
+        ringed_unchecked,
         ("Response time grows with the selectivity",),
     ),
     Mutation(
@@ -357,9 +366,9 @@ MUTATIONS = [
         ("Interleaved processing holds state on two nodes",),
     ),
     Mutation(
-        "nothing is purged",
-        "braid.core.batch_step.plan_compaction",
-        kept,
+        "rings of one node, beside Eq. 13.1",
+        "braid.papers.psp.ring.Ring.initial_state",
+        of_one_node,
         counted,
         ("Counted pairs and sends",),
     ),

@@ -14,6 +14,7 @@ from braid.core.run_events import BatchPlanned, QueryAdded, QueryRemoved
 from braid_lab.common.recorded_settings import record_values
 from braid_lab.diffusion import claim_frames as frames
 from braid_lab.diffusion import claims as gu
+from braid_lab.diffusion import executed_claims
 from braid_lab.diffusion import experiments as diffusion_experiments
 from braid_lab.diffusion import tradeoff_claims as trades
 from braid_lab.psp import claims as ring
@@ -220,7 +221,7 @@ def test_an_even_comparison_is_called_so() -> None:
             pd.DataFrame(),
         )
     )
-    assert even.holds == "no" and "for none of these L" in even.reason
+    assert even.holds == "not tried" and "for none of these L" in even.reason
 
 
 @pytest.mark.parametrize(
@@ -228,7 +229,7 @@ def test_an_even_comparison_is_called_so() -> None:
     [
         ([0.9, 1.0, 1.1], "under reading", f"for all readings; {trades.WAITS}"),
         ([1.1, 1.0, 0.9], "no", frames.NONE),
-        ([1.0, 1.0, 1.0], "no", frames.EVEN),
+        ([1.0, 1.0, 1.0], "not tried", frames.EVEN),
     ],
 )
 def test_a_trade_off_holds_under_all_readings_or_none(
@@ -279,13 +280,15 @@ def test_a_run_that_is_not_its_model_breaks_the_claims() -> None:
             100,
             0.9 if name == frames.UNAWARE else 1.0,
         )
-        for name in ("ATR-unoptimized", "CTR", frames.UNAWARE)
+        for name in ("ATR", "CTR", frames.UNAWARE)
         for what in counts
     ]
     columns = ["placement", "count", "measured", "modelled", "ratio"]
     both = record_default(pd.DataFrame(rows, columns=columns))
-    given = dict(both=both, window=4.0, expected=100)
+    given = dict(both=both, window=4.0, expected=100, adaptations={"T": 1, "master": 1})
     assert {c.holds for c in gu.CLAIMS.test_claims(**given)} == {"yes"}
+    fixed = executed_claims.same_results_claim(both, 100, {"T": 0, "master": 1})
+    assert fixed.holds == "not tried", "as ATR-unoptimized"
     both.loc[both["placement"] == "CTR", ["measured", "ratio"]] = [80, 0.8]
     assert [c.holds for c in gu.CLAIMS.test_claims(**given)].count("no") == 2
 

@@ -22,7 +22,10 @@ PRINTED = "CTR, no bound"
 BOUNDS = (TWO, ROOT, HALF)
 """CTR of Fig. 11 and 12; CTR-unoptimized has the same bounds."""
 UNAWARE, CENTRALIZED = "Semantics-unaware", "Centralized"
-EVEN = "even: no host has more to do than it can"
+POLICIES, PLAIN = "{policies} (L of CTR: {bounds})", "{policies}"
+JOIN = "{hosts} hosts, {streams} streams of {rates} tuples/s, W = {window} s, σ = {selectivity}"
+SEGMENTS = "segments of {length} s"
+EVEN = "even here, where no host has more to do than it can: that decides nothing"
 NONE = "for none of these bounds L on copies and neither reading of what a probe costs"
 QUOTES = {
     "13": '"ATR has better performance for 2-way and 3-way join queries while CTR works better for '

@@ -195,7 +195,10 @@ def stream_number(
 
 
 def stream_number_per_hop(
-    seconds: int, streams: Sequence[int] = (3, 4, 5), seeds: int = 1
+    seconds: int,
+    seeds: int,
+    streams: Sequence[int] = (3, 4, 5),
+    source: OutcomeSource = run_and_summarize,
 ) -> pd.DataFrame:
     """Return Fig. 13 with one selectivity for each hop, as in Eq. 3.
 
@@ -206,7 +209,7 @@ def stream_number_per_hop(
         n: DiffusionSetting(n, 20.0, selectivity=0.1, seconds=seconds, selects="hop")
         for n in streams
     }
-    return compare_interpretations("13, Eq. 3", runs, seeds)
+    return compare_interpretations("13, Eq. 3", runs, seeds, source)
 
 
 def window_size(
@@ -221,11 +224,16 @@ def window_size(
     )
 
 
-def shorter_waits(seconds: int, waits: Sequence[float] = (0.0, 2.0, 10.0)) -> pd.DataFrame:
+def shorter_waits(
+    seconds: int,
+    seeds: int,
+    waits: Sequence[float] = (0.0, 2.0, 10.0),
+    source: OutcomeSource = run_and_summarize,
+) -> pd.DataFrame:
     """Return Fig. 14 at W = 50 by the seconds of work that may wait at a host, which are ours."""
     s = DiffusionSetting(3, 50.0, seconds=seconds)
     by = {p: replace(s, patience=p) for p in waits}
-    return run_sweep("14, wait", by, ALIGNED_OR_COORDINATED, 1)
+    return run_sweep("14, wait", by, ALIGNED_OR_COORDINATED, seeds, source)
 
 
 def join_selectivity(
@@ -254,13 +262,20 @@ def arrival_burstiness(
     return compare_interpretations("16", runs, seeds, source)
 
 
-def halved_burstiness(seconds: int, thetas: Sequence[float] = (0.0, 1.0)) -> pd.DataFrame:
+def halved_burstiness(
+    seconds: int,
+    seeds: int,
+    thetas: Sequence[float] = (1.0,),
+    source: OutcomeSource = run_and_summarize,
+) -> pd.DataFrame:
     """Return Fig. 16 with r_i from 5 to 20, as printed, so that the mean is half of r_i."""
     runs = {t: DiffusionSetting(3, 30.0, burst=t, seconds=seconds) for t in thetas}
-    return compare_interpretations("16, r_i", runs, 1)
+    return compare_interpretations("16, r_i", runs, seeds, source)
 
 
-def printed_coordination(seconds: int) -> pd.DataFrame:
+def printed_coordination(
+    seconds: int, seeds: int, source: OutcomeSource = run_and_summarize
+) -> pd.DataFrame:
     """Return CTR without a bound beside ATR, where the paper has CTR ahead in Fig. 13 to 16.
 
     x is the figure and its value.
@@ -273,7 +288,7 @@ def printed_coordination(seconds: int) -> pd.DataFrame:
         "θ = 1": replace(s, rates=(10.0, 40.0), burst=1.0),
     }
     joins = "; ".join(map(_describe_join, at.values()))
-    return record_values(run_sweep("13 to 16", at, PRINTED, 1), joins=joins)
+    return record_values(run_sweep("13 to 16", at, PRINTED, seeds, source), joins=joins)
 
 
 def _describe_join(s: DiffusionSetting) -> str:

@@ -28,9 +28,18 @@ from braid_lab.diffusion.experiments import (
     OutcomeSource,
     run_and_summarize,
 )
-from braid_lab.diffusion.figures import EXPERIMENTS, first_lengths, segment_length
+from braid_lab.diffusion.figures import (
+    EXPERIMENTS,
+    first_lengths,
+    halved_burstiness,
+    printed_coordination,
+    segment_length,
+    shorter_waits,
+)
 
 SECONDS, SEEDS = 1000, 5
+SEEDS_PER_HOP = 3
+"""Seeds of Fig. 13 with one selectivity a hop, whose runs take longest and are not cached."""
 BESIDE = ("throughput", "work", "mbits", "stored")
 
 
@@ -126,6 +135,8 @@ def requested_runs() -> dict[str, Callable[[], Outcome]]:
         for experiment in EXPERIMENTS.values():
             experiment.run(SECONDS, SEEDS, experiment.values, source)
         segment_length(SECONDS, SEEDS, source=source)
+        for run in (printed_coordination, halved_burstiness, shorter_waits):
+            run(SECONDS, SEEDS, source=source)
 
     return CACHE.list_requests(request)
 

@@ -1,0 +1,92 @@
+"""The claims of Gu, Yu and Wang 2007 on results, against runs on Spark; runs beside their model.
+
+The claims of the figures are in ``claims``. Their data are from ``experiments.compare_with_model``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+from braid.papers.diffusion.run_events import MasterSwitched, SegmentLengthTuned
+
+from braid_lab.common.claims import Case, ClaimRegistry, Finding, judge, leave_untested
+from braid_lab.common.recorded_settings import RECORDED
+from braid_lab.diffusion.claim_frames import (
+    JOIN,
+    PAPER,
+    PLAIN,
+    POLICIES,
+    SEGMENTS,
+    UNAWARE,
+    name_runs,
+)
+
+EXECUTED = f"on Spark; {JOIN}, {SEGMENTS}; one window and {{seconds}} s, seed {{seed}}"
+TRIED = "ATR from the first length, each tried for {sample} s"
+CLAIMS = ClaimRegistry(PAPER, {"1": f"{POLICIES}, {TRIED}, {EXECUTED}"})
+
+
+def count_adaptations(events: Iterable[Any]) -> dict[str, int]:
+    """Return how often ATR has switched its master and changed T in a run, by these names."""
+    kinds = Counter(map(type, events))
+    return {"masters switched:": kinds[MasterSwitched], "T changed:": kinds[SegmentLengthTuned]}
+
+
+def _list_compared_counts(window: float) -> Iterator[Case]:
+    for name in ("ATR", "CTR"):
+        yield {"name": name, "what": "tuples sent to hosts", "slack": 0.1}
+        yield {"name": name, "what": "replicas stored at the end", "slack": 0.1 + 1 / window}
+
+
+@CLAIMS.claim(
+    "beyond the paper",
+    "{name}: {what} as modelled",
+    cases=_list_compared_counts,
+    setting=f"{PLAIN} beside its model, {EXECUTED}",
+)
+def same_count_claim(both: pd.DataFrame, name: str, what: str, slack: float) -> Finding:
+    """Counts differ by at most 10 %, and stored tuples by at most a batch more."""
+    ratio = both.set_index(["placement", "count"]).loc[(name, what), "ratio"]
+    ran = both.attrs[RECORDED]
+    of_atr = TRIED.format(sample=" and ".join(map(str, ran["sample"])))
+    policy = f"CTR (L: {' and '.join(map(str, ran['bounds']))})" if name == "CTR" else of_atr
+    finding = judge(f"{ratio:.3f} times", abs(ratio - 1) <= slack)
+    return name_runs(finding, both, policies=policy)
+
+
+def _select_measured_results(both: pd.DataFrame) -> pd.Series:
+    return both.set_index(["placement", "count"])["measured"].xs("results", level="count")
+
+
+@CLAIMS.claim("1", "ATR and CTR miss no result and have none twice", is_required=True)
+def same_results_claim(
+    both: pd.DataFrame, expected: int, adaptations: Mapping[str, int]
+) -> Finding:
+    """Section 1: ATR and CTR find all combinations that match, each once (measured).
+
+    ``adaptations`` are those of ATR, from ``count_adaptations``. Without any of a kind,
+    ATR is not tested.
+    """
+    count = _select_measured_results(both)
+    changes = ", ".join(f"{what} {n}" for what, n in adaptations.items())
+    result = f"ATR ({changes}) {count['ATR']:,}, CTR {count['CTR']:,} of {expected:,} results"
+    finding = judge(result, count["ATR"] == count["CTR"] == expected)
+    if finding.holds == "yes" and not all(adaptations.values()):
+        finding = leave_untested(result, "ATR has not adapted both its master and T")
+    return name_runs(finding, both, policies=("ATR", "CTR"))
+
+
+@CLAIMS.claim(
+    "1",
+    "semantics-unaware routing loses results",
+    is_required=True,
+    setting=f"{PLAIN} {EXECUTED}",
+)
+def lost_results_claim(both: pd.DataFrame, expected: int) -> Finding:
+    """Section 1: semantics-unaware routing loses results (measured)."""
+    lost = _select_measured_results(both)[UNAWARE]
+    finding = judge(f"{lost:,} of {expected:,} results", lost < expected)
+    return name_runs(finding, both, policies=UNAWARE)
