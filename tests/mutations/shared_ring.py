@@ -95,7 +95,7 @@ def answered(
     """
     with fed(queries, hosts) as run:
         none = (None,) * run.streams
-        got = {q.name: Counter(run.found(q, 0, None).tolist()) for q in queries}
+        got = {q.name: Counter(run.read_results(q, 0, None).tolist()) for q in queries}
         truth = {q.name: Counter(run.truth(q, 0, None, none)[0].tolist()) for q in queries}
         return shared_ring_experiments.QueryAnswers(got, truth, "abc", VALUES), run.total("results")
 

@@ -100,7 +100,7 @@ def test_load_diffusion(tmp_path: Path) -> None:
         and '"latest":-1' in html
         and "tens of microseconds" in html
     )
-    assert "measured / modelled" in html and "ATR and CTR find the same" in html, (
+    assert "measured / modelled" in html and "ATR and CTR miss no result" in html, (
         "a run on Spark beside its model"
     )
     assert all(

@@ -367,7 +367,7 @@ def test_every_result_and_every_mark_of_the_state_serves_a_query(tmp_path: Path,
     )
     run = Counted(tmp_path / "run", queries, hosts).fed(some_batches())
     run.check()
-    reached = set().union(*(run.found(q, 0, None) for q in queries))
+    reached = set().union(*(run.read_results(q, 0, None) for q in queries))
     assert run.total("results") == len(reached) > 0
 
 

@@ -198,7 +198,7 @@ PLACEMENTS: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: StaticGrid(4, n="2", m=2), "n is '2'; it must be a whole number or None"),
     (lambda: Aligned(4, adaptive="no"), "adaptive is 'no'; it must be True or False"),
-    (lambda: Ring(4, form=3), "form is 3; it must be one of 'basic', 'interleaved', 'dynamic'"),
+    (lambda: Ring(4, form=3), "form is 3; it must be one of basic, interleaved, dynamic"),
     (lambda: make_placement("nope", 4), "no placement is named 'nope'; there are: AdaptiveGrid"),
     (lambda: make_placement("Ring", 4, form=3), "a setting of Ring is not accepted"),
     (lambda: make_placement("HashPartition", 10**9), "at most 100,000"),

@@ -170,7 +170,7 @@ before the removal of old files.
 KILLED = """
 import importlib, os, signal, sys
 from braid.stream_join import StreamJoin
-from oracle import tables
+from oracle import make_tables
 from scatter import Scatter
 
 folder, module, kind, name = sys.argv[1:]
@@ -184,7 +184,7 @@ def held(self, *given):
     return real(self, *given)
 
 setattr(kind, name, held)
-join = StreamJoin(tables("ab", 200, seed=90, batches=6), "a.k = b.k", Scatter(), check=True)
+join = StreamJoin(make_tables("ab", 200, seed=90, batches=6), "a.k = b.k", Scatter(), check=True)
 join.start(folder, batches="batch").awaitTermination()
 """
 
