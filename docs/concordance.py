@@ -1,5 +1,6 @@
-"""The concordance: every figure, table, theorem, lemma, algorithm, definition and numbered equation
-of the papers, and where this project has it.
+"""Make the concordance: each numbered item of the papers, and its places in this project.
+
+Items are figures, tables, theorems, lemmas, algorithms, definitions and numbered equations.
 
 ``papers.toml`` lists what the papers number. The rest is read from the project: docstrings,
 comments and texts of the library, the studies, the tests and the benchmarks, names of tests such
@@ -18,7 +19,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from docs.mentions import Finder, Item, Paper, Unknown, index, papers
+from docs.mentions import Finder, Item, Paper, UnknownItemError, index_mentions, read_papers
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent / "tests"
@@ -42,56 +43,59 @@ READ_ANEW = (
 )
 
 
-def verdicts(known: Mapping[str, Paper]) -> dict[str, list[tuple[list[Item], dict[str, str]]]]:
-    """By paper, its claims in order, each with the items that it is about (none for a section's).
+def read_verdicts(
+    papers: Mapping[str, Paper],
+) -> dict[str, list[tuple[list[Item], dict[str, str]]]]:
+    """Return the claims of each paper in order, each with its items (none for a section's).
 
-    Raises Unknown for a claim of no paper, or of something that the paper does not have.
+    Raises UnknownItemError for a claim of no paper, or of something that the paper does not have.
     """
-    found: dict[str, list[tuple[list[Item], dict[str, str]]]] = {name: [] for name in known}
+    claims: dict[str, list[tuple[list[Item], dict[str, str]]]] = {name: [] for name in papers}
     for claim in json.loads((HERE / "verdicts.json").read_text(encoding="utf-8")):
-        of = [n for n, paper in known.items() if any(a in claim["paper"] for a in paper.names)]
+        of = [n for n, paper in papers.items() if any(a in claim["paper"] for a in paper.names)]
         if not of:
-            raise Unknown(f"a claim of {claim['paper']}: there is no such paper")
-        items = list(Finder(known, (of[0],)).items(claim["source"]))
-        found[of[0]].append((items, claim))
-    return found
+            raise UnknownItemError(f"a claim of {claim['paper']}: there is no such paper")
+        items = list(Finder(papers, (of[0],)).find_items(claim["source"]))
+        claims[of[0]].append((items, claim))
+    return claims
 
 
-def faults() -> dict[str, list[str]]:
-    """By how the sentence of a claim begins, the names of the faults that break it."""
+def list_faults() -> dict[str, list[str]]:
+    """Return the names of faults by the beginning of the claims that they break."""
     if str(TESTS) not in sys.path:
         sys.path.append(str(TESTS))
     from mutations import mutations
 
-    found: dict[str, list[str]] = {}
+    by_claim: dict[str, list[str]] = {}
     for m in mutations():
         for begins in m.breaks:
-            found.setdefault(begins, []).append(m.name)
-    return found
+            by_claim.setdefault(begins, []).append(m.name)
+    return by_claim
 
 
-def broken_tests(known: Mapping[str, Paper]) -> dict[Item, list[str]]:
-    """By item, the names of the faults that break a test of it."""
+def list_broken_tests(papers: Mapping[str, Paper]) -> dict[Item, list[str]]:
+    """Return, by item, the names of the faults that break a test of it."""
     if str(TESTS) not in sys.path:
         sys.path.append(str(TESTS))
     from mutations import broken
 
-    found: dict[Item, list[str]] = {}
+    by_item: dict[Item, list[str]] = {}
     for b in broken():
-        for item in Finder(known).items(b.items):
-            found.setdefault(item, []).append(b.name)
-    return found
+        for item in Finder(papers).find_items(b.items):
+            by_item.setdefault(item, []).append(b.name)
+    return by_item
 
 
-def held(
+def describe_verdict(
     item: Item,
     paper: Paper,
     places: Mapping[str, list[str]],
     claims: list[dict[str, str]],
     breaking: list[str],
 ) -> str:
-    """Whether an item holds: by its claims, or by its tests, and what is to be said of it. That a
-    test names it is no proof: ``breaking`` are the faults that break a test of it.
+    """Return whether an item holds, by its claims or by its tests, and the remarks on it.
+
+    A test that names it is no proof. ``breaking`` are the faults that break a test of it.
     """
     title = f"{item.kind} {item.number}"
     if title in paper.words:
@@ -99,15 +103,15 @@ def held(
     counts = Counter(claim["holds"] for claim in claims)
     by = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
     named = "yes, by its tests" if breaking else "named by a test" if places["tests"] else ""
-    tested = "" if title in paper.found else named
-    return "<br>".join(filter(None, (by or tested, paper.found.get(title, ""))))
+    tested = "" if title in paper.remarks else named
+    return "<br>".join(filter(None, (by or tested, paper.remarks.get(title, ""))))
 
 
-def page() -> str:
-    """The concordance as Markdown."""
-    known, found = papers(), index()
-    broken, tests = faults(), broken_tests(known)
-    claims = verdicts(known)
+def render_page() -> str:
+    """Return the concordance as Markdown."""
+    papers, places = read_papers(), index_mentions()
+    broken, tests = list_faults(), list_broken_tests(papers)
+    claims = read_verdicts(papers)
     lines = [
         "---\nhide: [navigation, toc]\n---\n# Concordance\n",
         "This page shows, for every figure, table, theorem, lemma, algorithm and numbered equation "
@@ -130,16 +134,16 @@ def page() -> str:
         "to compute or check.\n",
         READ_ANEW,
     ]
-    for name, paper in known.items():
-        lines += [f"\n## {paper.cite}\n", _count(name, paper, found)]
+    for name, paper in papers.items():
+        lines += [f"\n## {paper.cite}\n", _render_count(name, paper, places)]
         for kind, captions in paper.numbered.items():
             lines += [f"\n### {kind}s\n", *_HEAD]
             lines += [
-                _row(
+                _render_row(
                     Item(name, kind, n),
                     about,
                     paper,
-                    found[Item(name, kind, n)],
+                    places[Item(name, kind, n)],
                     [claim for items, claim in claims[name] if Item(name, kind, n) in items],
                     broken,
                     tests.get(Item(name, kind, n), []),
@@ -151,7 +155,7 @@ def page() -> str:
             "| where | what the paper says | holds | reason | setting | broken by |",
             "|---|---|---|---|---|---|",
         ]
-        lines += [_claim(claim, broken) for _, claim in claims[name]]
+        lines += [_render_claim(claim, broken) for _, claim in claims[name]]
     return "\n".join(lines) + "\n"
 
 
@@ -161,7 +165,7 @@ _HEAD = (
 )
 
 
-def _row(
+def _render_row(
     item: Item,
     about: str,
     paper: Paper,
@@ -176,16 +180,16 @@ def _row(
     cells = ["<br>".join(places[c]) for c in ("code", "tests", "notebooks")]
     if not any(cells):
         cells[0] = "*in words*" if title in paper.words else "*not covered yet*"
-    cells.append(held(item, paper, places, claims, tests))
-    by = [name for claim in claims for name in _breaking(claim, broken)]
+    cells.append(describe_verdict(item, paper, places, claims, tests))
+    by = [name for claim in claims for name in _list_breaking(claim, broken)]
     cells.append(
         "; ".join(dict.fromkeys([*by, *tests])) or (NOTHING if title in paper.words else "")
     )
     return f"| {title} | {about} | {' | '.join(cells)} |"
 
 
-def _breaking(claim: Mapping[str, str], broken: Mapping[str, list[str]]) -> list[str]:
-    """The faults that break a claim."""
+def _list_breaking(claim: Mapping[str, str], broken: Mapping[str, list[str]]) -> list[str]:
+    """Return the faults that break a claim."""
     return [
         n
         for begins, names in broken.items()
@@ -194,19 +198,19 @@ def _breaking(claim: Mapping[str, str], broken: Mapping[str, list[str]]) -> list
     ]
 
 
-def _claim(claim: Mapping[str, str], broken: Mapping[str, list[str]]) -> str:
-    by = "; ".join(_breaking(claim, broken))
-    told = {**claim, "broken": by or (REFUTED if claim["holds"] == "no" else "")}
+def _render_claim(claim: Mapping[str, str], broken: Mapping[str, list[str]]) -> str:
+    by = "; ".join(_list_breaking(claim, broken))
+    cells = {**claim, "broken": by or (REFUTED if claim["holds"] == "no" else "")}
     names = ("source", "statement", "holds", "reason", "setting", "broken")
-    return f"| {' | '.join(told[name].replace('|', chr(92) + '|') for name in names)} |"
+    return f"| {' | '.join(cells[name].replace('|', chr(92) + '|') for name in names)} |"
 
 
-def _count(name: str, paper: Paper, found: Mapping[Item, Mapping[str, list[str]]]) -> str:
-    mine = [(i, p) for i, p in found.items() if i.paper == name]
-    covered = sum(any(p.values()) for _, p in mine)
-    tested = sum(bool(p["tests"]) for _, p in mine)
-    return f"{len(mine)} items, {covered} covered, {tested} of them named by a test.\n"
+def _render_count(name: str, paper: Paper, places: Mapping[Item, Mapping[str, list[str]]]) -> str:
+    own_items = [(i, p) for i, p in places.items() if i.paper == name]
+    covered = sum(any(p.values()) for _, p in own_items)
+    tested = sum(bool(p["tests"]) for _, p in own_items)
+    return f"{len(own_items)} items, {covered} covered, {tested} of them named by a test.\n"
 
 
 if __name__ == "__main__":
-    print(page())
+    print(render_page())

@@ -46,7 +46,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
     for name, source in ROOT_PAGES.items():
         files.append(File.generated(config, name, content=read_root_page(source)))
-    files.append(File.generated(config, "concordance.md", content=concordance.page()))
+    files.append(File.generated(config, "concordance.md", content=concordance.render_page()))
     files.append(File.generated(config, "gallery.md", content=gallery.render_page()))
     files.append(File.generated(config, "run.html", content=render_simulation()))
     files.append(File.generated(config, "replay.html", content=render_replay()))

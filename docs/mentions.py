@@ -1,5 +1,7 @@
-"""Where the project mentions what the papers number: in docstrings, comments and texts, in names of
-tests, in cells of notebooks. ``papers.toml`` lists what there is to mention.
+"""Find where the project mentions numbered items of the papers.
+
+Mentions are in docstrings, comments and texts, in names of tests, and in cells of notebooks.
+``papers.toml`` lists the items.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ class Item(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where something is mentioned: a part of the page's table, and the words for the place."""
+    """A place of a mention: a column of the page's table, and the text for the place."""
 
     column: str
     text: str
@@ -56,12 +58,13 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper and what it numbers: captions by kind and number, in the paper's order.
+    """A paper and its numbered items: captions by kind and number, in the paper's order.
 
-    ``names`` are what authors are called in the text, ``folders`` what the code of this paper is
-    filed under, ``words`` what says what a thing is and leaves nothing to check, ``printed`` by
-    figure which numbers of its curves the text states, ``found`` by title ("Equation 13.1") what is
-    wrong or left open in what is tried by tests alone.
+    - ``names``: the authors, as texts name them.
+    - ``folders``: folders of this paper's code.
+    - ``words``: items that state only what something is, with nothing to check.
+    - ``printed``: by figure, the numbers of its curves that the text states.
+    - ``remarks``: by title ("Equation 13.1"), faults and open points of what only tests cover.
     """
 
     cite: str
@@ -69,16 +72,16 @@ class Paper:
     folders: tuple[str, ...]
     words: tuple[str, ...]
     printed: Mapping[str, str]
-    found: Mapping[str, str]
+    remarks: Mapping[str, str]
     numbered: Mapping[str, Mapping[str, str]]
 
 
-class Unknown(ValueError):
-    """A mention that no paper has, or that two papers have and nothing says which is meant."""
+class UnknownItemError(ValueError):
+    """Raised for a mention of an item that no paper has, or that two papers have."""
 
 
-def papers(file: Path = HERE / "papers.toml") -> dict[str, Paper]:
-    """The papers by their names in the file."""
+def read_papers(file: Path = HERE / "papers.toml") -> dict[str, Paper]:
+    """Return the papers by their names in the file."""
     return {
         name: Paper(
             data["cite"],
@@ -95,34 +98,38 @@ def papers(file: Path = HERE / "papers.toml") -> dict[str, Paper]:
 
 @dataclass
 class Finder:
-    """Finds mentions in the texts of one file. ``hints`` are names of papers, likeliest first, for
-    numbers that several papers have and texts that name none.
+    """A finder of mentions in the texts of one file.
+
+    ``hints`` are names of papers, likeliest first, for numbers that several papers have and texts
+    that name none.
     """
 
     papers: Mapping[str, Paper]
     hints: tuple[str, ...] = ()
 
-    def items(self, text: str) -> Iterator[Item]:
-        """The items that a text mentions. Raises Unknown."""
-        for found in _MENTION.finditer(text):
-            kind = _SHORT.get(found[1], found[1].capitalize())
-            numbers = re.sub(r"\([^()]*\)", "", found[2])
-            yield from self._spread(kind, numbers, text, found.start())
+    def find_items(self, text: str) -> Iterator[Item]:
+        """Yield the items that a text mentions. Raises UnknownItemError."""
+        for match in _MENTION.finditer(text):
+            kind = _SHORT.get(match[1], match[1].capitalize())
+            numbers = re.sub(r"\([^()]*\)", "", match[2])
+            yield from self._expand_numbers(kind, numbers, text, match.start())
 
-    def named(self, name: str) -> Iterator[Item]:
-        """The items that the name of a test mentions, such as test_lemma_4_4_holds."""
-        for found in _NAMED.finditer(name):
-            for number in (f"{found[2]}.{found[3]}", found[2]):
-                if self._having(kind := found[1].capitalize(), number):
-                    yield self._item(kind, number, name, 0)
+    def find_named(self, name: str) -> Iterator[Item]:
+        """Yield the items that the name of a test mentions, such as test_lemma_4_4_holds."""
+        for match in _NAMED.finditer(name):
+            for number in (f"{match[2]}.{match[3]}", match[2]):
+                if self._list_having(kind := match[1].capitalize(), number):
+                    yield self._make_item(kind, number, name, 0)
                     break
 
-    def _spread(self, kind: str, numbers: str, text: str, at: int) -> Iterator[Item]:
-        """A list of numbers such as "5.8 to 5.10, 8.1": ranges in the order of the paper."""
+    def _expand_numbers(self, kind: str, numbers: str, text: str, at: int) -> Iterator[Item]:
+        """Yield the items of numbers such as "5.8 to 5.10, 8.1", ranges in the paper's order."""
         for k, part in enumerate(re.split(r",? and |, | or ", numbers)):
             try:
-                ends = [self._item(kind, n, text, at) for n in re.findall(r"\d+(?:\.\d+)?", part)]
-            except Unknown:
+                ends = [
+                    self._make_item(kind, n, text, at) for n in re.findall(r"\d+(?:\.\d+)?", part)
+                ]
+            except UnknownItemError:
                 if k == 0:
                     raise
                 return  # "Fig. 14.1, 3 to 5 nodes" goes on about something else
@@ -132,32 +139,34 @@ class Finder:
                 lo, hi = order.index(first.number), order.index(last.number)
                 yield from (Item(first.paper, kind, n) for n in order[lo + 1 : hi + 1])
 
-    def _having(self, kind: str, number: str) -> list[str]:
+    def _list_having(self, kind: str, number: str) -> list[str]:
         return [p for p, paper in self.papers.items() if number in paper.numbered.get(kind, ())]
 
-    def _item(self, kind: str, number: str, text: str, at: int) -> Item:
-        having = self._having(kind, number)
+    def _make_item(self, kind: str, number: str, text: str, at: int) -> Item:
+        having = self._list_having(kind, number)
         if len(having) > 1:
-            having = [p for p in self._meant(text, at) if p in having][:1]
+            having = [p for p in self._rank_meant(text, at) if p in having][:1]
         if not having:
-            raise Unknown(f"{kind} {number}: of which paper? In: {' '.join(text.split())[:120]!r}")
+            raise UnknownItemError(
+                f"{kind} {number}: of which paper? In: {' '.join(text.split())[:120]!r}"
+            )
         return Item(having[0], kind, number)
 
-    def _meant(self, text: str, at: int) -> list[str]:
-        """Papers in the order in which they are likely meant at a place of a text."""
+    def _rank_meant(self, text: str, at: int) -> list[str]:
+        """Return the papers by how likely they are meant at a place of a text."""
         distance = {}
         for name, paper in self.papers.items():
             for author in paper.names:
-                for found in re.finditer(rf"\b{author}\b", text):
-                    away = at - found.start()
+                for match in re.finditer(rf"\b{author}\b", text):
+                    away = at - match.start()
                     distance[name] = min(
                         distance.get(name, sys.maxsize), away if away > 0 else 1000 - away
                     )
         return [*sorted(distance, key=distance.__getitem__), *self.hints]
 
 
-def _hints(path: Path, source: str, all_papers: Mapping[str, Paper]) -> tuple[str, ...]:
-    """Papers by what a file is filed under, by whom it names first, and by what it imports."""
+def _rank_papers(path: Path, source: str, all_papers: Mapping[str, Paper]) -> tuple[str, ...]:
+    """Return the papers of a file's folder, of its names of authors, and of its imports."""
     filed = [
         p for p, paper in all_papers.items() if {*path.parts, path.stem}.intersection(paper.folders)
     ]
@@ -171,55 +180,55 @@ def _hints(path: Path, source: str, all_papers: Mapping[str, Paper]) -> tuple[st
     return (*filed, *present, *used)
 
 
-def in_python(path: Path, all_papers: Mapping[str, Paper]) -> Iterator[tuple[Item, Place]]:
-    """Mentions in a Python file. Raises Unknown with file and line."""
+def find_in_python(path: Path, all_papers: Mapping[str, Paper]) -> Iterator[tuple[Item, Place]]:
+    """Yield the mentions in a Python file. Raises UnknownItemError with file and line."""
     source = path.read_text()
     if not _PERHAPS.search(source):
         return
     where = path.relative_to(ROOT)
     column = "tests" if where.parts[0] == "tests" else "code"
-    owners = _owners(ast.parse(source))
-    finder = Finder(all_papers, _hints(where, source, all_papers))
-    for line, text in _texts(source):
+    owners = _list_owners(ast.parse(source))
+    finder = Finder(all_papers, _rank_papers(where, source, all_papers))
+    for line, text in _read_texts(source):
         try:
-            for item in finder.items(text):
+            for item in finder.find_items(text):
                 owner = max((o for o in owners if o[0] <= line <= o[1]), default=(0, 0, ""))[2]
-                yield item, Place(column, _place(where, owner))
-        except Unknown as error:
-            raise Unknown(f"{where}:{line}: {error}") from None
+                yield item, Place(column, _format_place(where, owner))
+        except UnknownItemError as error:
+            raise UnknownItemError(f"{where}:{line}: {error}") from None
     for _, _, owner in owners:
-        for item in finder.named(owner.rpartition(".")[2]):
-            yield item, Place(column, _place(where, owner))
+        for item in finder.find_named(owner.rpartition(".")[2]):
+            yield item, Place(column, _format_place(where, owner))
 
 
-def _place(where: Path, owner: str) -> str:
+def _format_place(where: Path, owner: str) -> str:
     inside = ("toolkit", "widgets", "tests")
     short = Path(*where.parts[1:]) if where.parts[0] in inside else where
     return f"{short}" + (f" `{owner}`" if owner else "")
 
 
-def _owners(tree: ast.Module) -> list[tuple[int, int, str]]:
-    """(first line, last line, qualified name) of every function, class and documented constant."""
-    found: list[tuple[int, int, str]] = []
+def _list_owners(tree: ast.Module) -> list[tuple[int, int, str]]:
+    """Return first line, last line and name of each function, class and documented constant."""
+    owners: list[tuple[int, int, str]] = []
 
-    def visit(node: ast.AST, prefix: str) -> None:
+    def visit_body(node: ast.AST, prefix: str) -> None:
         body = getattr(node, "body", [])
         for child, follower in zip_longest(body, body[1:]):
             if isinstance(child, ast.FunctionDef | ast.ClassDef):
-                found.append((child.lineno, child.end_lineno or 0, prefix + child.name))
-                visit(child, f"{prefix}{child.name}.")
+                owners.append((child.lineno, child.end_lineno or 0, prefix + child.name))
+                visit_body(child, f"{prefix}{child.name}.")
             elif isinstance(child, ast.Assign | ast.AnnAssign):
                 target = child.targets[0] if isinstance(child, ast.Assign) else child.target
                 last = follower if isinstance(follower, ast.Expr) else child
                 if isinstance(target, ast.Name):
-                    found.append((child.lineno, last.end_lineno or 0, prefix + target.id))
+                    owners.append((child.lineno, last.end_lineno or 0, prefix + target.id))
 
-    visit(tree, "")
-    return found
+    visit_body(tree, "")
+    return owners
 
 
-def _texts(source: str) -> Iterator[tuple[int, str]]:
-    """Line and text of every comment and string. Comments on adjoining lines are one text."""
+def _read_texts(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line and text of comments and strings. Comments on adjoining lines are one text."""
     comment: list[str] = []
     start = last = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -236,36 +245,36 @@ def _texts(source: str) -> Iterator[tuple[int, str]]:
         yield start, " ".join(comment)
 
 
-def in_notebook(path: Path, all_papers: Mapping[str, Paper]) -> Iterator[tuple[Item, Place]]:
-    """Mentions in the cells of a notebook, by its heading and number (the first cell is 1)."""
+def find_in_notebook(path: Path, all_papers: Mapping[str, Paper]) -> Iterator[tuple[Item, Place]]:
+    """Yield the mentions in the cells of a notebook; the first cell has number 1."""
     cells = ["".join(c["source"]) for c in json.loads(path.read_text())["cells"]]
-    finder = Finder(all_papers, _hints(path, "\n".join(cells), all_papers))
+    finder = Finder(all_papers, _rank_papers(path, "\n".join(cells), all_papers))
     for number, text in enumerate(cells, 1):
-        for item in finder.items(" ".join(text.split())):
+        for item in finder.find_items(" ".join(text.split())):
             yield item, Place("notebooks", f"{path.stem} [{number}]")
 
 
 @cache
-def index() -> dict[Item, dict[str, list[str]]]:
-    """For every item of every paper: places by column ("code", "tests", "notebooks")."""
-    known = papers()
-    found = {
+def index_mentions() -> dict[Item, dict[str, list[str]]]:
+    """Return the places of each item by column ("code", "tests", "notebooks")."""
+    papers = read_papers()
+    places_by_item = {
         Item(p, kind, number): {"code": [], "tests": [], "notebooks": []}
-        for p, paper in known.items()
+        for p, paper in papers.items()
         for kind, numbers in paper.numbered.items()
         for number in numbers
     }
-    for item, place in _everywhere(known):
-        places: list[str] = found[item][place.column]
+    for item, place in _find_everywhere(papers):
+        places: list[str] = places_by_item[item][place.column]
         if place.text not in places:
             places.append(place.text)
-    return found
+    return places_by_item
 
 
-def _everywhere(known: Mapping[str, Paper]) -> Iterator[tuple[Item, Place]]:
+def _find_everywhere(papers: Mapping[str, Paper]) -> Iterator[tuple[Item, Place]]:
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             if path.name != "test_docs.py":  # its mentions are examples
-                yield from in_python(path, known)
+                yield from find_in_python(path, papers)
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        yield from in_notebook(path, known)
+        yield from find_in_notebook(path, papers)

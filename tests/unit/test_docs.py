@@ -43,7 +43,7 @@ MENTIONS = [
 
 @pytest.mark.parametrize(("text", "wanted"), MENTIONS)
 def test_mentions_are_found(text: str, wanted: str) -> None:
-    found = list(mentions.Finder(mentions.papers()).items(text))
+    found = list(mentions.Finder(mentions.read_papers()).find_items(text))
     kinds = dict.fromkeys(item.kind for item in found)
     assert " ".join([*kinds, *(item.number for item in found)]) == wanted
 
@@ -60,21 +60,21 @@ def test_mentions_are_found(text: str, wanted: str) -> None:
 def test_a_number_of_two_papers_is_of_the_one_that_is_named(
     text: str, hints: tuple[str, ...], wanted: str
 ) -> None:
-    (item,) = mentions.Finder(mentions.papers(), hints).items(text)
+    (item,) = mentions.Finder(mentions.read_papers(), hints).find_items(text)
     assert item.paper == wanted
 
 
 @pytest.mark.parametrize("text", ["Fig. 5", "Wang 2008, Theorem 99"])
 def test_a_mention_that_no_paper_has_is_refused(text: str) -> None:
-    with pytest.raises(mentions.Unknown, match="of which paper"):
-        list(mentions.Finder(mentions.papers()).items(text))
+    with pytest.raises(mentions.UnknownItemError, match="of which paper"):
+        list(mentions.Finder(mentions.read_papers()).find_items(text))
 
 
 def test_names_of_tests_count() -> None:
-    finder = mentions.Finder(mentions.papers(), ("wang",))
+    finder = mentions.Finder(mentions.read_papers(), ("wang",))
     named = [
-        *finder.named("test_lemma_4_4_partners_exchange"),
-        *finder.named("test_theorem_5_holds"),
+        *finder.find_named("test_lemma_4_4_partners_exchange"),
+        *finder.find_named("test_theorem_5_holds"),
     ]
     assert named == [("elseidy", "Lemma", "4.4"), ("wang", "Theorem", "5")]
 
@@ -86,26 +86,26 @@ def test_a_file_that_mentions_something_in_a_name_alone_is_read(
     file = tmp_path / "tests" / "test_wang.py"
     file.parent.mkdir()
     file.write_text('"""Wang 2008."""\n\n\ndef test_table_5_1_holds():\n    pass\n')
-    ((item, _),) = mentions.in_python(file, mentions.papers())
+    ((item, _),) = mentions.find_in_python(file, mentions.read_papers())
     assert item == ("wang", "Table", "5.1")
 
 
 def test_every_mention_in_the_project_is_of_something_that_a_paper_has() -> None:
-    found = mentions.index()
+    found = mentions.index_mentions()
     lemma = found[mentions.Item("elseidy", "Lemma", "4.4")]
     assert any("test_lemma_4_4" in place for place in lemma["tests"])
     assert any(place.startswith("braid/papers/theta/") for place in lemma["code"])
     assert found[mentions.Item("wang", "Table", "5.1")]["notebooks"]
-    for paper in mentions.papers().values():
+    for paper in mentions.read_papers().values():
         titles = {f"{kind} {n}" for kind, numbers in paper.numbered.items() for n in numbers}
         assert titles.issuperset(paper.words)
 
 
 def test_every_claim_that_was_tried_is_on_the_page() -> None:
-    known = mentions.papers()
-    claims = concordance.verdicts(known)
+    known = mentions.read_papers()
+    claims = concordance.read_verdicts(known)
     assert all(claims.values()), "each paper has a study with claims"
-    page = concordance.page()
+    page = concordance.render_page()
     for paper, tried in claims.items():
         for items, claim in tried:
             assert claim["holds"] in get_args(Verdict)
@@ -166,13 +166,13 @@ def test_every_fault_is_named_beside_a_claim_that_it_breaks() -> None:
     """For all papers; otherwise docs/verdicts.json, which docs/verdicts.py writes, lacks the
     claim.
     """
-    page = concordance.page()
+    page = concordance.render_page()
     assert [m.name for m in mutations() if m.name not in page] == []
 
 
 def test_no_row_of_the_page_lacks_what_breaks_it() -> None:
     """Except for items in words alone, and for claims that do not hold."""
-    rows = [line for line in concordance.page().splitlines() if line.startswith("| ")]
+    rows = [line for line in concordance.render_page().splitlines() if line.startswith("| ")]
     told = [line for line in rows if not line.startswith(("| where |", "| | what |"))]
     assert (
         len(told) > 300 and [line for line in told if not line.split(" | ")[-1].strip(" |")] == []
@@ -181,9 +181,9 @@ def test_no_row_of_the_page_lacks_what_breaks_it() -> None:
 
 def test_every_item_of_the_papers_has_a_test_a_verdict_and_a_fault() -> None:
     """All numbered items, except those in words alone."""
-    known, found = mentions.papers(), mentions.index()
-    claims, by_claim = concordance.verdicts(known), concordance.faults()
-    by_test = concordance.broken_tests(known)
+    known, found = mentions.read_papers(), mentions.index_mentions()
+    claims, by_claim = concordance.read_verdicts(known), concordance.list_faults()
+    by_test = concordance.list_broken_tests(known)
     lacking: dict[str, list[str]] = {"test": [], "verdict": [], "fault": []}
     for item, places in found.items():
         paper, title = known[item.paper], f"{item.kind} {item.number}"
@@ -191,20 +191,20 @@ def test_every_item_of_the_papers_has_a_test_a_verdict_and_a_fault() -> None:
             continue
         mine = [claim for items, claim in claims[item.paper] if item in items]
         lacking["test"] += [] if places["tests"] else [f"{item.paper} {title}"]
-        verdict = concordance.held(item, paper, places, mine, by_test.get(item, []))
+        verdict = concordance.describe_verdict(item, paper, places, mine, by_test.get(item, []))
         lacking["verdict"] += [] if verdict else [f"{item.paper} {title}"]
-        named = any(concordance._breaking(c, by_claim) for c in mine) or item in by_test
+        named = any(concordance._list_breaking(c, by_claim) for c in mine) or item in by_test
         lacking["fault"] += [] if named else [f"{item.paper} {title}"]
     assert lacking == {"test": [], "verdict": [], "fault": []}
 
 
 def test_an_item_that_a_test_names_holds_by_tests_only_if_a_fault_breaks_one() -> None:
-    paper = mentions.papers()["wang"]
+    paper = mentions.read_papers()["wang"]
     places = {"tests": ["tests/unit/test_x.py"]}
     item = mentions.Item("wang", "Table", "0")
-    assert concordance.held(item, paper, places, [], []) == "named by a test"
-    assert concordance.held(item, paper, places, [], ["a fault"]) == "yes, by its tests"
-    assert concordance.held(item, paper, {"tests": []}, [], []) == ""
+    assert concordance.describe_verdict(item, paper, places, [], []) == "named by a test"
+    assert concordance.describe_verdict(item, paper, places, [], ["a fault"]) == "yes, by its tests"
+    assert concordance.describe_verdict(item, paper, {"tests": []}, [], []) == ""
 
 
 BROKEN = ("[gone](gone.md)", "[gone](index.md#missing)", "[gone](/lost.md)", "[x][braid.gone]")
@@ -263,7 +263,7 @@ def test_the_example_of_the_documentation_works_as_it_stands(
 
 
 def test_what_a_paper_prints_of_a_figure_is_drawn_or_said_to_be_none() -> None:
-    for name, paper in mentions.papers().items():
+    for name, paper in mentions.read_papers().items():
         assert set(paper.printed) <= set(paper.numbered["Figure"]), name
         said = {n for n, text in paper.printed.items() if text.startswith("drawn")}
         kept = {
