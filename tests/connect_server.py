@@ -7,9 +7,11 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyspark
 
 SETTINGS = {
@@ -79,9 +81,13 @@ class ConnectServer:
             return client.connect_ex(("127.0.0.1", self.port)) == 0
 
     def kill(self) -> None:
-        """Kill the server, and wait until it is gone."""
+        """Kill the server, wait until it is gone, and end its Python workers, which outlive it."""
+        workers = psutil.Process(self.process.pid).children(recursive=True)
         self.process.kill()
         self.process.wait()
+        for worker in workers:
+            with suppress(psutil.NoSuchProcess):
+                worker.kill()
 
     def connect(self) -> Any:
         """Return a new session. It does not wait ten minutes for a server that is gone."""
