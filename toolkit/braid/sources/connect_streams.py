@@ -10,11 +10,9 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyspark
 
-from braid.condition.predicate import Predicate
 from braid.condition.spark_type_checker import make_arrow_schema
 from braid.errors import RefusedColumnError
 from braid.execution.executors import check_executor
@@ -25,7 +23,7 @@ from braid.sources.input_fingerprints import InputFingerprint, check_rows, finge
 from braid.sources.server_landing import ServerLanding, check_size, make_size_sql
 from braid.sources.spark_frames import parse_spark_trigger, read_frame_watermarks
 from braid.sources.stream_filters import check_filters, parse_filter
-from braid.sources.stream_source import TupleSample
+from braid.sources.unread_streams import UnreadStreams
 from braid.storage.run_store import RunStore
 from braid.storage.table_input import read_parquet_schema
 from braid.time_arguments import Watermarks
@@ -37,7 +35,7 @@ _LOCAL = ("localhost", "127.0.0.1")
 """Hosts whose server reaches the folders of this machine."""
 
 
-class ConnectStreams(ArrowStreams):
+class ConnectStreams(UnreadStreams, ArrowStreams):
     """DataFrames of one session of Spark Connect, by alias. The join runs in this process.
 
     - ``streams``: their columns, as tables without rows.
@@ -79,24 +77,6 @@ class ConnectStreams(ArrowStreams):
         span = f"coalesce(max({micros}) - min({micros}), 0)"
         [(rows, micros_between)] = self._frames[alias].selectExpr("count(1)", span).collect()
         return int(rows), int(micros_between)
-
-    def read_event_times(self, alias: str, time: str | None) -> np.ndarray | None:
-        """Return None: the server holds the rows."""
-        return None
-
-    def estimate_rows(self) -> tuple[float, ...]:
-        """Return equal sizes: they are unknown."""
-        return (1.0,) * len(self.streams)
-
-    def most_frequent_share(self, predicate: Predicate) -> float:
-        """Return 0: the share is unknown."""
-        return 0.0
-
-    def sample_tuples(
-        self, predicate: Predicate, times: Mapping[str, str], most: int
-    ) -> list[TupleSample]:
-        """Return nothing: the server would read the frames."""
-        return []
 
     def check_execution(self, executor: Any, driver_memory: Any) -> str:
         """Return the executor.

@@ -7,13 +7,11 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from braid.condition.change_columns import make_raising_sign_sql
-from braid.condition.predicate import Predicate
 from braid.condition.spark_type_checker import make_arrow_schema, make_spark_nullable
 from braid.core.reserved_columns import (
     CHANGE_TYPE,
@@ -30,8 +28,9 @@ from braid.kernels.join_spec import RoutingHash, StreamLayout
 from braid.sources import input_fingerprints, static_replay
 from braid.sources.equality_numbers import combine_numbers
 from braid.sources.spark_frames import parse_spark_trigger, read_frame_watermarks
-from braid.sources.stream_source import PAGES, AnalyzedJoin, StreamSource, TupleSample
+from braid.sources.stream_source import PAGES, AnalyzedJoin
 from braid.sources.tuple_filter import make_marked_columns
+from braid.sources.unread_streams import UnreadStreams
 from braid.spark_workers import check_object_store, check_shared_folder, prepare_workers
 from braid.storage.object_store import store_environment
 from braid.storage.run_store import RunStore
@@ -43,7 +42,7 @@ the file being written.
 """
 
 
-class SparkStreams(StreamSource):
+class SparkStreams(UnreadStreams):
     """DataFrames by alias. Static ones are replayed as micro-batches."""
 
     is_spark = True
@@ -77,30 +76,12 @@ class SparkStreams(StreamSource):
     def measure_extent(self, alias: str, time: str | None) -> tuple[int, int]:
         return static_replay.measure_extent(self.streams[alias], time)
 
-    def read_event_times(self, alias: str, time: str | None) -> np.ndarray | None:
-        """Return None: Spark holds the rows."""
-        return None
-
     def count_parallel_tasks(self) -> int:
         """Return the number of tasks that run at once: the session's parallelism."""
         return int(self.spark_session.sparkContext.defaultParallelism)
 
     def has_remote_hosts(self) -> bool:
         return not str(self.spark_session.sparkContext.master).startswith("local")
-
-    def estimate_rows(self) -> tuple[float, ...]:
-        """Return equal sizes: they are unknown."""
-        return (1.0,) * len(self.streams)
-
-    def most_frequent_share(self, predicate: Predicate) -> float:
-        """Return 0: the share is unknown."""
-        return 0.0
-
-    def sample_tuples(
-        self, predicate: Predicate, times: Mapping[str, str], most: int
-    ) -> list[TupleSample]:
-        """Return nothing: Spark would read the frames."""
-        return []
 
     def check_execution(self, executor: Any, driver_memory: Any) -> str:
         return check_executor(executor)
