@@ -7,7 +7,7 @@ alternate batch by batch. The median of the ratios of two consecutive batches co
 the machine affects both, and 30 runs of each kind leave an error of 0.01 to 0.02. The same is
 measured for an equality, which would show the cost of shedding per tuple. At a quarter of the
 pairs, whole runs alternate, and the fastest of all rounds counts for each batch. The burst has five
-times as many tuples for a third of the run; L is twice the median batch before it. Runs are stored
+times the rate for a third of the run; L is twice the median batch before it. Runs are stored
 in memory if the machine has a file system there, so that its disk matters little.
 
 The last measure is a batch join of two static frames of sets on Spark, against idiomatic Spark SQL

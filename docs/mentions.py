@@ -148,7 +148,7 @@ class Finder:
             having = [p for p in self._rank_meant(text, at) if p in having][:1]
         if not having:
             raise UnknownItemError(
-                f"{kind} {number}: of which paper? In: {' '.join(text.split())[:120]!r}"
+                f"{kind} {number} names no paper, in: {' '.join(text.split())[:120]!r}"
             )
         return Item(having[0], kind, number)
 

@@ -37,7 +37,7 @@ class ConnectServer:
         (folder / "modules/braid").mkdir(parents=True)
         (folder / "modules/braid/__init__.py").write_text(NO_BRAID)
         self.python = folder / "python"
-        """What the server starts as its Python worker."""
+        """The command that starts the server's Python workers."""
         self.set_python(sys.executable)
 
     def set_python(self, command: str) -> None:

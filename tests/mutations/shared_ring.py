@@ -29,7 +29,7 @@ from mutations import Mutation, Tries
 
 NAMES = "batches", "days", "hosts", "month", "passing", "queries", "rate", "seed", "streams"
 VALUES: dict[str, object] = dict.fromkeys((*NAMES, "windows"), "few")
-"""Values of runs on Spark, of which those in this process have none."""
+"""Values that runs on Spark record, and runs in this process do not."""
 
 
 def bitmaps() -> Tries:

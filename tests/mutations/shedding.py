@@ -279,7 +279,7 @@ def unlearned(outputs: Any) -> Any:
 
 
 def equally_frequent(frequencies: Any) -> Any:
-    """Return a profile in which every type has as many tuples."""
+    """Return a profile in which all types are equally frequent."""
 
     def fault(self: Any, *given: Any) -> Any:
         found = frequencies(self, *given)

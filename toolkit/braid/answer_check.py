@@ -7,9 +7,8 @@ conditions, or any placement, except for parsing:
 - For a run of tables, DuckDB evaluates the condition, translated by ``braid.answer_check_sql``.
 - For a run on Spark, Spark's batch join evaluates it.
 
-Windows are applied to all pairs at once, and rows are compared as multisets. A late tuple may meet
-fewer partners than its windows allow, because some have expired. Results with a late member are
-therefore optional, and the report counts them.
+Windows are applied to all pairs at once, and rows are compared as multisets. Results with a late
+member are optional, because some of its partners may have expired. The report counts them.
 """
 
 from __future__ import annotations

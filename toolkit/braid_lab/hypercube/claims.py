@@ -1,6 +1,6 @@
 """Claims about the hypercube, against counted joins of tables in this process.
 
-Of the paper only the abstract is at hand. Its relations are stored; that rates change while a join
+Only the paper's abstract is at hand. Its relations are stored; that rates change while a join
 runs goes beyond it. What the shares should send is computed here anew, without the policy's code.
 """
 

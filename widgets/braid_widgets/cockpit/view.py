@@ -39,9 +39,8 @@ FALLBACK_FRAMES = 60
 Imagine = Callable[[list[Any], str, int, int], Any]
 """A function for what-ifs: events, placement name, hosts and start batch to a baseline curve.
 
-The start batch counts from 0; -1 means from the start. The result is a
-``alternative_placement.BaselineCurve``. It raises ValueError for what cannot be
-simulated.
+The start batch counts from 0; -1 means from the start. The result is an
+``alternative_placement.BaselineCurve``. Raises ValueError if it cannot be simulated.
 """
 
 
