@@ -74,7 +74,7 @@ lint: $(READY) js-lint ## rules, format, types, and which floor may import which
 	@$(BIN)/ruff check -q .
 	@$(BIN)/ruff format -q --check .
 	@$(BIN)/mypy --no-error-summary
-	@told=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$told"; exit 1; }
+	@output=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$output"; exit 1; }
 
 words: $(READY) ## figures about names and docstrings, which tests/unit/test_names.py bounds
 	@$(BIN)/python tests/words.py
@@ -86,7 +86,7 @@ js: $(MODULES) ## make what the widgets draw with: types of frames from Python, 
 
 js-lint: $(MODULES) ## rules, format and types of widgets/js; fails when what is made from it is stale
 	@$(BIN)/python widgets/js/frames.py --check
-	@told=$$($(JS) biome check --error-on-warnings . 2>&1) || { echo "$$told"; exit 1; }
+	@output=$$($(JS) biome check --error-on-warnings . 2>&1) || { echo "$$output"; exit 1; }
 	@$(JS) tsc
 	@$(JS) node build.mjs --check
 

@@ -66,7 +66,9 @@ def test_a_number_of_two_papers_is_of_the_one_that_is_named(
 
 @pytest.mark.parametrize("text", ["Fig. 5", "Wang 2008, Theorem 99"])
 def test_a_mention_that_no_paper_has_is_refused(text: str) -> None:
-    with pytest.raises(mentions.UnknownItemError, match=r"(Figure 5|Theorem 99) names no paper, in:"):
+    with pytest.raises(
+        mentions.UnknownItemError, match=r"(Figure 5|Theorem 99) names no paper, in:"
+    ):
         list(mentions.Finder(mentions.read_papers()).find_items(text))
 
 
