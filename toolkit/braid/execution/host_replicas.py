@@ -55,6 +55,7 @@ class ReplicaStore:
         self._checksums, self._copies = dict(batch.files), copies
         keep_open_only(folder, self._checksums)
         self._replicas: dict[StoredAt, tuple[ReplicaAddress, BlockRows]] = {}
+        self._last_replicas: dict[int, tuple[ReplicaAddress, BlockRows]] = {}
         self._open: dict[ReplicaAddress, BlockRows] = {}
         self._block_files: dict[str, OpenBlockFile] = {}
         self.merged_marks: dict[int, Bits] = {}
@@ -86,9 +87,13 @@ class ReplicaStore:
         address = self.batch.replica_addresses.get((block, host))
         if address is None:
             return None
-        rows = self._open_rows(address)
-        self._hold_replica(block, host, address, rows)
-        return rows
+        if (last := self._last_replicas.get(block)) is None or last[0] is not address:
+            rows = self._open_rows(address)
+            if self._has_births:
+                rows.births = (self.batch.find_birth(block),)
+            last = self._last_replicas[block] = (address, rows)
+        self._replicas[block, host] = last
+        return last[1]
 
     def _hold_replica(
         self, block: int, host: int, address: ReplicaAddress, rows: BlockRows
@@ -179,25 +184,30 @@ class ReplicaStore:
         spec = self.batch.spec
         special_streams = {*spec.kind.preserved, *spec.change_streams}
         derived = {d.block.id for d in self.batch.derivations}
+        addresses = self.batch.replica_addresses
         for d in self.batch.derivations:
             if spec.match is not None or d.block.stream in special_streams:
                 continue
             if not derived.isdisjoint(d.source_blocks):
                 continue
-            shared: dict[tuple[ReplicaAddress, ...], Merge] = {}
+            shared: dict[tuple[ReplicaAddress | None, ...], Merge] = {}
             for host, source in d.source_hosts.items():
                 if not self._derives(d, host):
                     continue
-                rows = {s: self.replica_rows(s, source) for s in d.source_blocks}
-                present = {s: each for s, each in rows.items() if each is not None}
-                if not present or _is_source_view(d, [*present.values()], host == source):
-                    continue
-                same = tuple(self._replicas[s, source][0] for s in present)
-                size = sum(self.batch.block_sizes.get(s, 0) for s in present)
-                total = sum(rows.row_total for rows in present.values())
-                merge = Merge(d, {}, [*present.values()], size, total)
-                shared.setdefault(same, merge).hosts[host] = source
-            yield from shared.values()
+                same = tuple([addresses.get((s, source)) for s in d.source_blocks])
+                if (merge := shared.get(same)) is None:
+                    merge = shared[same] = self._make_merge(d, source)
+                if not _is_source_view(d, merge.sources, host == source):
+                    merge.hosts[host] = source
+            yield from (merge for merge in shared.values() if merge.hosts and merge.sources)
+
+    def _make_merge(self, d: Derivation, source: int) -> Merge:
+        """Return a derivation from the replicas of a host, with those sources that have rows."""
+        rows = {s: self.replica_rows(s, source) for s in d.source_blocks}
+        present = {s: each for s, each in rows.items() if each is not None}
+        size = sum(self.batch.block_sizes.get(s, 0) for s in present)
+        total = sum(each.row_total for each in present.values())
+        return Merge(d, {}, [*present.values()], size, total)
 
     def _derive_replica(
         self,
