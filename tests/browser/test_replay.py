@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from braid.core import event_jsonl
+from braid.core.run_events import BatchCommitted
 from braid_widgets.cockpit.page import recorded_page, save_run_page
 from playwright.sync_api import Browser, Page, expect
 
 RECORDING = Path(__file__).parents[2] / "data" / "recordings" / "fluct.jsonl"
 WIDTH = 1000
-PAGE = recorded_page(event_jsonl.read_events(RECORDING))
+EVENTS = event_jsonl.read_events(RECORDING)
+PAGE = recorded_page(EVENTS)
+LATEST = len(PAGE["frames"]) - 2
+"""The last batch with late tuples, where there are some, from 1."""
 LABELLED = [flag for flag in PAGE["annotations"] if flag["short"]]
 
 
@@ -77,6 +83,25 @@ def test_a_decision_is_said_whole_where_it_was_taken_and_leads_there(replay: Pag
     expect(replay.locator(".braid-decisions button.here")).to_have_text(flag["text"])
     replay.keyboard.press("ArrowLeft")
     expect(replay.locator(".braid")).to_have_attribute("data-batch", str(flag["batch"] - 1))
+
+
+def test_what_is_wrong_is_listed_in_the_drawer_and_leads_to_its_batch(
+    browser: Browser, tmp_path: Path
+) -> None:
+    late = [replace(e, late_tuples=(0, e.batch * 9)) if is_late(e) else e for e in EVENTS]
+    page = browser.new_page(reduced_motion="reduce")
+    page.goto(save_run_page(late, tmp_path / "late.html").as_uri())
+    at(page, 1)
+    page.locator(".braid").press("l")
+    symptom = page.locator(".braid-doctor button")
+    expect(symptom).to_contain_text("came later than its lateness allows")
+    symptom.click()
+    expect(page.locator(".braid")).to_have_attribute("data-batch", str(LATEST))
+    page.close()
+
+
+def is_late(event: Any) -> bool:
+    return isinstance(event, BatchCommitted) and event.batch < LATEST
 
 
 def test_a_click_on_the_time_line_goes_to_the_batch_of_its_column(replay: Page) -> None:

@@ -125,6 +125,12 @@ def test_an_ended_symptom_is_not_reported() -> None:
     assert diagnose_run(replace(make_record(), commits=commits)) == []
 
 
+def test_a_finding_names_the_batch_in_which_it_is_strongest() -> None:
+    record = make_record(lambda batch: {"late_tuples": (0, 900 if batch == 17 else 200)})
+    assert [finding.batch for finding in diagnose_run(record)] == [17]
+    assert diagnose_run(PLANTED["disk"])[0].batch == 29
+
+
 def test_commits_that_take_long_are_advice() -> None:
     record = make_record(lambda batch: {"previous_commit_seconds": 2.0})
     assert [(each.rule, each.level) for each in diagnose_run(record)] == [("disk", "advice")]

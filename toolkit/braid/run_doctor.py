@@ -144,9 +144,7 @@ def diagnose_events(run: str, events: Iterable[Event]) -> Diagnosis | None:
             commits.append(event)
     if start is None:
         return None
-    spans = [start.windows.get(alias, UNBOUNDED) for alias in start.streams]
-    windows = [None if w == UNBOUNDED else parse_duration(w, "window") for w in spans]
-    return diagnose_record(run, RunRecord(start, commits, windows=windows))
+    return diagnose_record(run, RunRecord.from_events(start, commits))
 
 
 class _StoredRecord(msgspec.Struct):

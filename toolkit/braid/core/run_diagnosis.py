@@ -7,6 +7,8 @@ nothing in fewer than five. The functions are pure: they read events, no tuple a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -37,8 +39,18 @@ def diagnose_run(run: RunRecord, rules: Sequence[str] | None = None) -> list[Fin
     if not run.can_be_judged:
         return []
     chosen = RULES if rules is None else rules
-    findings = [finding for name in chosen for finding in RULES[name](run)]
+    findings = [
+        replace(each, batch=_find_worst_batch(run, name))
+        for name in chosen
+        for each in RULES[name](run)
+    ]
     return sorted(findings, key=lambda each: (_LEVELS.index(each.level), -each.seconds))
+
+
+def _find_worst_batch(run: RunRecord, rule: str) -> int:
+    """Return the batch in which the symptom of a rule is strongest, the last of several."""
+    measure: Callable[[BatchCommitted], float] = _STRENGTHS.get(rule, attrgetter("batch"))
+    return max(run.batches, key=lambda commit: (measure(commit), commit.batch)).batch
 
 
 def _find_wide_steps(run: RunRecord) -> Iterator[Finding]:
@@ -360,3 +372,16 @@ RULES: Mapping[str, Callable[[RunRecord], Iterator[Finding]]] = {
     "version": _find_other_versions,
 }
 """The rules by name."""
+
+_STRENGTHS: Mapping[str, Callable[[BatchCommitted], float]] = {
+    "wide": lambda commit: sum(step.candidate_pairs for step in commit.step_counts),
+    "unindexed": lambda commit: sum(step.candidate_pairs for step in commit.step_counts),
+    "cast": lambda commit: sum(c.seconds for step in commit.step_counts for c in step.checks),
+    "late": lambda commit: sum(commit.late_tuples),
+    "skew": lambda commit: max(host.compared_pairs for host in commit.host_metrics),
+    "tiny": lambda commit: -sum(commit.received_tuples),
+    "behind": lambda commit: commit.seconds_by_phase["total"],
+    "sink": lambda commit: commit.previous_sink_seconds,
+    "shape": lambda commit: commit.seconds_by_phase["total"],
+}
+"""By rule, what makes its symptom strong in a batch; of the others, the last batch is shown."""

@@ -10,6 +10,7 @@ from typing import Literal
 from braid.core.facts import AgedMatches
 from braid.core.run_events import BatchCommitted, RunStarted
 from braid.core.step_counts import StepCounts
+from braid.util.durations import parse_duration
 
 BATCHES = 20
 """Number of last batches that a rule looks at."""
@@ -29,6 +30,7 @@ class Finding:
     - ``remedy``: what to do.
     - ``measured``, ``limit``: the measure, and the limit that it is past.
     - ``seconds``: what the symptom takes in these batches.
+    - ``batch``: the batch, from 0, in which it is strongest.
     """
 
     rule: str
@@ -38,6 +40,7 @@ class Finding:
     measured: float
     limit: float
     seconds: float = 0.0
+    batch: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,13 @@ class RunRecord:
     disk_free: float = 1.0
     versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     changed_files: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_events(cls, start: RunStarted, commits: Sequence[BatchCommitted]) -> RunRecord:
+        """Return what events alone say of a run."""
+        spans = (start.windows.get(alias, "unbounded") for alias in start.streams)
+        windows = [None if w == "unbounded" else parse_duration(w, "window") for w in spans]
+        return cls(start, commits, windows=windows)
 
     @cached_property
     def batches(self) -> list[BatchCommitted]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
 from braid.core.plan_sentences import format_count
+from braid.core.run_diagnosis import diagnose_run
 from braid.core.run_events import (
     BatchCommitted,
     BatchShed,
@@ -15,6 +16,7 @@ from braid.core.run_events import (
     RunEnded,
     RunStarted,
 )
+from braid.core.run_record import BATCHES, RunRecord
 from braid.run_touches import Touch
 from braid.util.durations import UNITS, format_duration
 
@@ -94,6 +96,13 @@ class HostRows(TypedDict):
     values: list[list[list[float]]]
 
 
+class Symptom(TypedDict):
+    """A finding of the doctor, and the batch (from 1) in which it is strongest."""
+
+    batch: int
+    text: str
+
+
 class CockpitPage(TypedDict):
     """The visible state of a run.
 
@@ -118,6 +127,7 @@ class CockpitPage(TypedDict):
     timeline: TimelineFrame
     hosts: HostRows
     annotations: list[Annotation]
+    symptoms: list[Symptom]
     what_if_placements: list[str]
     what_if_message: str
     touches: list[Touch]
@@ -146,6 +156,7 @@ class FrameCollector:
         self.map: StateMap | None = None
         self.frames: list[BatchFrame] = []
         self.rows: deque[tuple[int, list[list[float]]]] = deque(maxlen=HISTORY)
+        self._commits: deque[BatchCommitted] = deque(maxlen=BATCHES + 1)
         self.baselines: list[Series] = []
         self._tops: dict[str, float] = {}
         self._windows: dict[str, int] = {}
@@ -190,6 +201,7 @@ class FrameCollector:
         if self._harvested is not None and self._harvested.batch == event.batch:
             self.shed_totals.add_batch(self._harvested, event.results)
         self.rows.append((event.batch + 1, _make_host_measures(event)))
+        self._commits.append(event)
         if draw:
             self.frames.append(self.make_frame())
 
@@ -223,6 +235,17 @@ class FrameCollector:
             "values": [[values[k] for k in measures] for _, values in rows],
         }
 
+    def _list_symptoms(self) -> list[Symptom]:
+        """Return what the doctor finds in the last batches, except of a hub."""
+        if self.scene.start is None or _is_hub(self.scene):
+            return []
+        findings = diagnose_run(RunRecord.from_events(self.scene.start, [*self._commits]))
+        texts = (f"{each.level}: {each.sentence}; {each.remedy}" for each in findings)
+        return [
+            {"batch": each.batch + 1, "text": text}
+            for each, text in zip(findings, texts, strict=True)
+        ]
+
     def page_fields(
         self, state: str, left: float | None = None, lag: float | None = None
     ) -> dict[str, Any]:
@@ -240,6 +263,7 @@ class FrameCollector:
                 self.scene, self.baselines, self._tops, self._list_own_tracks()
             ),
             "annotations": list(self.deciding.flags),
+            "symptoms": self._list_symptoms(),
             "what_if_placements": self.offers,
             "what_if_message": self.what_if_message,
             "touches": self.touches,

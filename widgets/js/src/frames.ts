@@ -571,6 +571,12 @@ export interface Annotation {
   lost: number[];
 }
 
+/** A finding of the doctor, and the batch (from 1) in which it is strongest. */
+export interface Symptom {
+  batch: number;
+  text: string;
+}
+
 /**
  * A change that a user can ask of an active run. - `name`: what messages call it; `label`: its
  * button. - `target`: the kind of selection that it concerns, such as "slice"; empty for the whole
@@ -611,6 +617,7 @@ export interface CockpitPage {
   timeline: TimelineFrame;
   hosts: HostRows;
   annotations: Annotation[];
+  symptoms: Symptom[];
   what_if_placements: string[];
   what_if_message: string;
   touches: Touch[];

@@ -40,6 +40,7 @@ function page(batches: number[], more: Partial<CockpitPage> = {}): CockpitPage {
     annotations: [],
     what_if_placements: [],
     what_if_message: "",
+    symptoms: [],
     touches: [],
     ...more,
   };

@@ -1,7 +1,7 @@
 // The drawer beside the map: what can be changed in the run, what if another placement had taken
-// over, what the rows of color show, how fast it plays, the keys, and all decisions.
+// over, what the rows of color show, how fast it plays, the keys, what is wrong, and all decisions.
 import { add } from "../base/dom.ts";
-import type { Annotation, CockpitPage } from "../frames.ts";
+import type { CockpitPage, Symptom } from "../frames.ts";
 import { type Touched, Touches } from "./touches.ts";
 
 export interface Asked {
@@ -49,6 +49,8 @@ export class Drawer {
   private readonly told: HTMLElement;
   private readonly measure: HTMLSelectElement;
   private readonly list: HTMLOListElement;
+  private readonly sick: HTMLElement;
+  private readonly symptoms: HTMLOListElement;
   private readonly keys: HTMLDetailsElement;
 
   constructor(box: HTMLElement, events: DrawerEvents) {
@@ -77,6 +79,9 @@ export class Drawer {
     this.keys = add(box, "details", "braid-keys");
     add(this.keys, "summary", "", "Keys");
     this.keys.addEventListener("toggle", () => listKeys(this.keys), { once: true });
+    this.sick = add(box, "div", "braid-doctor");
+    add(this.sick, "h2", "", "Doctor");
+    this.symptoms = add(this.sick, "ol", "braid-decisions");
     add(box, "h2", "", "Decisions");
     this.list = add(box, "ol", "braid-decisions");
   }
@@ -97,7 +102,9 @@ export class Drawer {
     const own = page.timeline.tracks.filter(({ kind }) => kind === "heat").map(({ name }) => name);
     const measures = [...own, ...hosts.names];
     if (this.measure.options.length !== measures.length) options(this.measure, measures);
-    if (this.list.children.length !== annotations.length) this.tell(annotations);
+    this.tell(this.list, annotations);
+    this.sick.hidden = !page.symptoms.length;
+    this.tell(this.symptoms, page.symptoms);
   }
 
   /** Puts the focus on the first field that is seen. */
@@ -123,10 +130,12 @@ export class Drawer {
     for (const link of links) link.classList.toggle("here", link === here);
   }
 
-  private tell(flags: Annotation[]): void {
-    this.list.replaceChildren();
-    for (const { batch, text } of flags) {
-      const link = add(add(this.list, "li"), "button", "", text);
+  /** Lists sentences, each of which shows its batch. */
+  private tell(list: HTMLOListElement, said: Symptom[]): void {
+    if (said.map(({ text }) => text).join("") === list.textContent) return;
+    list.replaceChildren();
+    for (const { batch, text } of said) {
+      const link = add(add(list, "li"), "button", "", text);
       link.type = "button";
       link.dataset.batch = String(batch);
       link.addEventListener("click", () => this.events.seek(batch));
