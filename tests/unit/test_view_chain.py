@@ -301,7 +301,7 @@ def test_the_budget_of_a_run_is_changed_at_a_cost_in_pairs():
     events = [e for e in simulate(Centralized(), [(3, 4)] * 2) if isinstance(e, BatchCommitted)]
     (budget,) = run_touches.list_touches(run, events[-1])
     pairs = events[-1].total_host_metrics.compared_pairs
-    assert pairs and (budget["unit_cost"], budget["value"]) == (pairs, "1")
+    assert pairs and (budget["curve"][-1], budget["value"]) == ([1, pairs, 0], "1")
     run_touches.apply_touch(run, {"name": "budget", "value": "0.25"})
     assert run.adjusted == [0.25]
     with pytest.raises(ValueError, match="the share is 'half'"):

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from braid.shared.shared_join import SharedJoin as SharedJoin
     from braid.shared.shared_run import SharedRun as SharedRun
     from braid.spark_session import session as session
+    from braid.storage.generated_stream import GeneratedStream as GeneratedStream
     from braid.stream_join import StreamJoin as StreamJoin
 
 __version__ = "0.1.0"
@@ -56,6 +57,7 @@ _MODULES = {
     "BraidError": "braid.errors",
     "DamagedRunError": "braid.errors",
     "FencedError": "braid.errors",
+    "GeneratedStream": "braid.storage.generated_stream",
     "HubRun": "braid.hub.hub_run",
     "JoinRun": "braid.join_run",
     "Network": "braid.papers.reuse.network",

@@ -109,7 +109,9 @@ def prepare_run(
             "reason": chosen.reason,
             "relative_costs": chosen.relative_costs,
         }
-    store.input.write_checksums(store.force, () if replay is None else join.static_streams)
+    generated = written.generated if written else {}
+    named = () if replay is None else join.static_streams
+    store.input.write_checksums(store.force, named, generated)
     if store.url:  # a bucket gets files of micro-batches, named after this driver
         store.input.split_all(store.force)
     store.create_run(settings)

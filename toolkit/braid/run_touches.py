@@ -6,6 +6,12 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from braid.core.run_events import BatchCommitted
+from braid.touch_costs import (
+    BatchPace,
+    list_recent_commits,
+    model_rate_cost,
+    model_skew_cost,
+)
 
 ACTS, ACTS_LATER = "acts with the next batch", "acts within two batches"
 CHAINS = {"least state": "memory", "fewest comparisons": "cpu", "the cheaper of both": "auto"}
@@ -15,9 +21,24 @@ LABELS = {
     "interval": "Set seconds between batches",
     "epsilon": "Set growth before a new grid",
     "hosts": "Set nodes of the ring",
+    "rate": "Set rows in a batch of {stream}",
+    "skew": "Set skew of the keys of {stream}",
 }
-RANGES = {"interval": (0.0, 60.0), "epsilon": (0.01, 1.0), "hosts": (1, 64)}
+RANGES = {
+    "interval": (0.0, 60.0),
+    "epsilon": (0.01, 1.0),
+    "hosts": (1, 64),
+    "rate": (0.0, 20_000.0),
+    "skew": (0.0, 3.0),
+}
 """Least and greatest value of a setting in the cockpit, by its argument of ``adjust``."""
+
+OF = " of "
+"""Word between the setting of a generated stream and the stream."""
+SOURCE_COSTS = {
+    "rate": "a batch has about {n} rows and takes {s} s (modelled); ",
+    "skew": "if k is joined on, a batch comes to about {n} results and {s} s (modelled); ",
+}
 
 HUB_CALLS = {"fail": "fail_node", "restore": "restore_node", "withdraw": "withdraw"}
 """Methods of a hub that take the name of what is selected, by the change that calls them."""
@@ -30,8 +51,9 @@ class Touch(TypedDict):
     - ``target``: the kind of selection that it concerns, such as "slice"; empty for the whole run.
     - ``kind``: "press", "text", "number" or "choice".
     - ``value``: the initial value; ``choices``: of a choice; ``low``, ``high``: of a number.
-    - ``cost``: what it costs, and when it acts. In that of a number, "{n}" stands for the value
-      times ``unit_cost``; in that of a host, for the rows that the host holds.
+    - ``cost``: what it costs, and when it acts. In that of a number, "{n}" and "{s}" stand for
+      amount and seconds on ``curve``; in that of a host, "{n}" for the rows that it holds.
+    - ``curve``: points (value, amount, seconds), with straight lines between them.
     """
 
     name: str
@@ -43,7 +65,7 @@ class Touch(TypedDict):
     low: float
     high: float
     cost: str
-    unit_cost: float
+    curve: list[list[float]]
 
 
 def list_touches(run: Any, last: BatchCommitted | None) -> list[Touch]:
@@ -52,7 +74,8 @@ def list_touches(run: Any, last: BatchCommitted | None) -> list[Touch]:
     touches += _list_hub_touches() if hasattr(run, "fail_node") else []
     if getattr(getattr(run, "config", None), "shed", None) is not None:
         touches.append(_make_budget_touch(last))
-    return touches + (_list_join_touches(run, last) if hasattr(run, "lose") else [])
+    touches += _list_join_touches(run, last) if hasattr(run, "lose") else []
+    return touches + (_list_source_touches(run) if hasattr(run, "adjustable_settings") else [])
 
 
 def _list_join_touches(run: Any, last: BatchCommitted | None) -> list[Touch]:
@@ -65,9 +88,31 @@ def _list_join_touches(run: Any, last: BatchCommitted | None) -> list[Touch]:
     }
     touches = [_make_touch("lose", "Lose this host", "host", "press", lose)]
     for name, value in run.adjustable_settings.items():
+        if OF in name:
+            continue
         touch = _make_touch(name, LABELS[name], "", "number", costs[name])
         low, high = RANGES[name]
         touches.append({**touch, "value": f"{value:g}", "low": low, "high": high})
+    return touches
+
+
+def _list_source_touches(run: Any) -> list[Touch]:
+    """Return the changes of generated streams, with their modelled costs."""
+    given = {n: v for n, v in run.adjustable_settings.items() if OF in n}
+    if not given:
+        return []
+    sources, touches = run.store.input.generated, []
+    pace = BatchPace.measure(list_recent_commits(run))
+    acts = ACTS_LATER if run.reads_ahead else ACTS
+    for name, value in given.items():
+        setting, _, alias = name.partition(OF)
+        low, high = RANGES[setting]
+        model = model_rate_cost if setting == "rate" else model_skew_cost
+        label, cost = LABELS[setting].format(stream=alias), SOURCE_COSTS[setting] + acts
+        touch = _make_touch(name, label, "", "number", cost)
+        curve = model(sources, alias, high, pace)
+        touch |= {"value": f"{value:g}", "low": low, "high": high, "curve": curve}
+        touches.append(touch)
     return touches
 
 
@@ -99,7 +144,12 @@ def _make_budget_touch(last: BatchCommitted | None) -> Touch:
     cost = "about {n} pairs are compared in a batch; " + ACTS
     budget = _make_touch("budget", "Compare this share of the pairs", "", "number", cost)
     share = done.compared_pairs / pairs if done and pairs else 0.5
-    budget |= {"value": f"{share:.2g}", "low": 0.001, "high": 1.0, "unit_cost": float(pairs)}
+    budget |= {
+        "value": f"{share:.2g}",
+        "low": 0.001,
+        "high": 1.0,
+        "curve": [[0, 0, 0], [1, pairs, 0]],
+    }
     return budget
 
 
@@ -116,7 +166,7 @@ def _make_touch(
         "low": 0.0,
         "high": 0.0,
         "cost": cost,
-        "unit_cost": 0.0,
+        "curve": [],
     }
 
 
@@ -133,6 +183,9 @@ def apply_touch(run: Any, request: Mapping[str, Any]) -> str:
         run.adjust(fraction=_read_number(value))
     elif name == "rebalance":
         run.rebalance(CHAINS.get(value, value))
+    elif OF in name:
+        setting, _, alias = name.partition(OF)
+        run.adjust(**{setting: _read_setting(setting, value)}, stream=alias)
     elif name in RANGES:
         run.adjust(**{name: _read_setting(name, value)})
     elif name == "lose":
@@ -141,7 +194,8 @@ def apply_touch(run: Any, request: Mapping[str, Any]) -> str:
         getattr(run, HUB_CALLS[name])(selected.partition(":")[2])
     else:
         _change_slice(run, name, selected, value)
-    return f"Asked for; it {ACTS_LATER if name == 'hosts' else ACTS}."
+    is_later = name == "hosts" or (OF in name and run.reads_ahead)
+    return f"Asked for; it {ACTS_LATER if is_later else ACTS}."
 
 
 def _read_number(text: str) -> float:

@@ -15,6 +15,9 @@ from braid.sources.stream_source import AnalyzedJoin
 from braid.util.json_codec import from_plain, to_plain
 from braid.util.validation import check_int, check_seconds
 
+SOURCE_SETTINGS = ("rate", "skew")
+"""Settings of a generated stream that can change while a run reads it."""
+
 
 class TouchedRun(EmptyBatchRun):
     """A run whose budget, trigger and hosts change between batches. The attributes are set before
@@ -41,6 +44,10 @@ class TouchedRun(EmptyBatchRun):
         if (interval := self._settings.get("changed_interval")) is not None:
             self._report_restored("interval", self._pace, interval)
             self._pace = interval
+        for alias, stream in self.store.input.generated.items():
+            for name in SOURCE_SETTINGS if stream.changes else ():
+                last = getattr(stream.last_settings, name)
+                self._report_restored(f"{name} of {alias}", getattr(stream, name), last)
 
     def _report_restored(self, name: str, first: Any, now: Any) -> None:
         """Report a restored setting if the process that set it ended before the next batch.
@@ -62,11 +69,14 @@ class TouchedRun(EmptyBatchRun):
         epsilon: float | None = None,
         hosts: int | None = None,
         interval: float | None = None,
+        rate: float | None = None,
+        skew: float | None = None,
+        stream: str | None = None,
     ) -> None:
         """Change one setting from the next batch on.
 
-        It is written to the run's folder at once and applies after a resume. ``SettingChanged``
-        reports a change of the last three, SheddingPlanned one of the budget.
+        It is written to the run's folder at once and applies after a resume. ``SheddingPlanned``
+        reports a change of the budget, ``SettingChanged`` any other.
 
         Parameters
         ----------
@@ -78,13 +88,20 @@ class TouchedRun(EmptyBatchRun):
             Nodes of a Ring, at most its ``max_hosts``.
         interval
             Minimum seconds from the start of a batch to the start of the next.
+        rate, skew
+            Tuples in a batch, and Zipf parameter of the key, of a GeneratedStream.
+        stream
+            Alias of the stream whose rate or skew changes. Default: None, all streams.
 
         Raises ValueError if the run has no such setting, a value is out of range, or not exactly
         one is given. Raises RuntimeError if the run has ended.
         """
         budget = {"fraction": fraction, "pairs": pairs, "seconds": seconds, "speed": speed}
         others = {"epsilon": epsilon, "hosts": hosts, "interval": interval}
+        others |= {"rate": rate, "skew": skew}
         given = {k: v for k, v in others.items() if v is not None}
+        if stream is not None and rate is None and skew is None:
+            raise ValueError(f"stream is {stream!r}, which goes with rate or skew; leave it out")
         if not given:
             self._change_budget(budget)
         elif len(given) > 1 or any(v is not None for v in budget.values()):
@@ -93,17 +110,27 @@ class TouchedRun(EmptyBatchRun):
             )
         elif interval is not None:
             self._change_interval(interval)
+        elif given.keys() & {*SOURCE_SETTINGS}:
+            self._change_sources(next(iter(given.items())), stream)
         else:
             self._change_placement(*given.items())
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether the tuples of the next batch are made before it begins, as for Spark."""
+        return self._join.source.is_spark
 
     @property
     def adjustable_settings(self) -> dict[str, float]:
         """The values of what ``adjust`` changes here, without a budget."""
         placement, state = self._engine.placement, self._engine.state.placement_state
         names = placement.adjustable_settings
-        return {name: placement.read_setting(name, state) for name in names} | {
-            "interval": self._pace
-        }
+        settings = {name: placement.read_setting(name, state) for name in names}
+        sources = self.store.input.generated
+        for name in SOURCE_SETTINGS:
+            for alias, stream in sources.items():
+                settings[f"{name} of {alias}"] = getattr(stream.last_settings, name)
+        return settings | {"interval": self._pace}
 
     def _change_budget(self, given: Mapping[str, float | None]) -> None:
         if (shed := self.config.shed) is None:
@@ -124,6 +151,26 @@ class TouchedRun(EmptyBatchRun):
             self._report_change("interval", self._pace, interval)
             self._pace = interval
 
+    def _change_sources(self, setting: tuple[str, Any], chosen: str | None) -> None:
+        """Change a setting of the generated stream that is ``chosen``; None: of all."""
+        name, value = setting
+        with self._turn:
+            sources = self.store.input.generated
+            if (chosen is not None and chosen not in sources) or not sources:
+                accepted = f"those are {', '.join(sources)}" if sources else "the run has none"
+                raise ValueError(
+                    f"{name} is for a generated stream, and "
+                    f"{'stream ' + repr(chosen) + ' is none; ' if chosen else ''}{accepted}"
+                )
+            self._check_active()
+            batch = self._engine.state.epoch + 1
+            before = {a: s for a, s in sources.items() if chosen in (None, a)}
+            after = {a: s.with_settings(batch, **{name: value}) for a, s in before.items()}
+            self.store.input.change_generated(after, self.store.force)
+            for alias, stream in before.items():
+                now = getattr(stream.settings_at(batch), name)
+                self._report_change(f"{name} of {alias}", now, value)
+
     def _change_placement(self, setting: tuple[str, Any]) -> None:
         name, value = setting
         if name == "hosts":
@@ -139,10 +186,13 @@ class TouchedRun(EmptyBatchRun):
 
     def _store_change(self, name: str, value: Any) -> None:
         """Write a changed setting to the run's folder. Raises RuntimeError if the run has ended."""
-        if self._outcome:
-            raise RuntimeError("the run has ended; its settings cannot be adjusted")
+        self._check_active()
         self._settings = {**self._settings, name: value}
         self.store.create_run(self._settings)
+
+    def _check_active(self) -> None:
+        if self._outcome:
+            raise RuntimeError("the run has ended; its settings cannot be adjusted")
 
     def _report_change(self, name: str, before: Any, after: Any) -> None:
         touches = self._engine.touches

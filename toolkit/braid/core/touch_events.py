@@ -14,7 +14,7 @@ from braid.core.run_events import Event, EventContext, RunStarted
 class SettingChanged(Event):
     """A setting that the user has changed in an active run, from this batch on.
 
-    - ``name``: the setting, such as "epsilon".
+    - ``name``: the setting, such as "epsilon" or "rate of a".
     - ``before``, ``after``: its values, as texts or numbers.
     """
 
@@ -27,12 +27,15 @@ class SettingChanged(Event):
     after: Any
 
     def describe_decision(self, moment: EventContext) -> str:
-        return f"the user sets {self.name} from {self.before} to {self.after}"
+        before, after = (f"{v:g}" if isinstance(v, float) else v for v in (self.before, self.after))
+        return f"the user sets {self.name} from {before} to {after}"
 
     def apply_to_start(self, start: RunStarted) -> RunStarted:
         """Return the settings of a run with this one changed."""
         if self.name == "interval":
             return replace(start, interval_seconds=self.after or None)
+        if self.name not in start.placement_settings:  # of a generated stream
+            return start
         settings = {**start.placement_settings, self.name: self.after}
         return replace(start, placement_settings=settings)
 

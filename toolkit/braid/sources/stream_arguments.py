@@ -13,6 +13,7 @@ from sqlglot import exp
 from braid.condition.spark_dialect import SparkSql
 from braid.sources.arrow_streams import ArrowStreams
 from braid.sources.frame_conversion import convert_frame
+from braid.sources.generated_streams import GeneratedStreams, select_generated
 from braid.sources.stream_filters import filter_streams
 from braid.sources.stream_source import StreamSource
 from braid.util.validation import format_value
@@ -35,6 +36,9 @@ def make_source(
         from braid.sources.connect_streams import ConnectStreams
 
         return ConnectStreams(streams, where)
+    if generated := select_generated(streams):
+        _check_generated_join(streams, accepts_tables, where)
+        return GeneratedStreams(generated)
     tables = {a: convert_frame(a, s) for a, s in streams.items()}
     given = [a for a, t in tables.items() if t is not None]
     if given and (not accepts_tables or any(map(is_spark_frame, streams.values()))):
@@ -124,6 +128,19 @@ def _check_connect_frames(streams: Mapping[str, Any], is_accepted: bool) -> None
             "of a join must be of one session"
         )
     check_frames(streams)
+
+
+def _check_generated_join(streams: Mapping[str, Any], is_accepted: bool, where: Any) -> None:
+    """Raise ValueError unless generated streams can be joined."""
+    if not is_accepted:
+        raise ValueError(
+            f"stream {next(iter(streams))} is generated, but a shared join takes Spark DataFrames"
+        )
+    if where:
+        raise ValueError(
+            f"where is {format_value(where)}, but the streams are generated; put it in on"
+        )
+    check_frames({alias: each.make_batches(0) for alias, each in streams.items()})
 
 
 def _is_reserved(name: str) -> bool:

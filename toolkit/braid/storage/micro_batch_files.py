@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.storage.generated_stream import GeneratedStream
 from braid.util.clock_and_threads import current_environment
 from braid.util.file_system import current_file_system
 from braid.util.validation import read_natural
@@ -53,10 +54,12 @@ class MicroBatches(NamedTuple):
 
     - ``batches``: number of micro-batches.
     - ``last_batches``: by stream, the micro-batch with its last tuple; -1: it has none.
+    - ``generated``: streams that have no files, as their tuples follow from settings.
     """
 
     batches: int
     last_batches: Mapping[str, int]
+    generated: Mapping[str, GeneratedStream] = {}
 
 
 def count_batches(numbers: Mapping[str, np.ndarray], batches: int | str) -> MicroBatches:

@@ -82,6 +82,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     files: dict[str, _Text] = {}
     sources: dict[str, dict[str, str]] = {}
     source_files: dict[str, dict[str, tuple[int, int]]] = {}
+    generated: dict[str, dict[str, Any]] = {}
     chain: str | list[str] = ""
     queries: list[
         tuple[
@@ -102,7 +103,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
         if self.batches is None and not self.sources:
             return "batches"
         tables = self.streams if "" in self.schemas else []
-        recorded = {*self.fingerprints, *self.sources}
+        recorded = {*self.fingerprints, *self.sources, *self.generated}
         without = [alias for alias in tables if alias not in recorded]
         return f"the fingerprint of stream {without[0]}" if without else ""
 

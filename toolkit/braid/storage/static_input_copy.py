@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from braid.errors import DamagedRunError
 from braid.storage import durable_files, micro_batch_files
 from braid.storage.background_input_splitter import InputChecksums, InputSplitter
 from braid.storage.durable_files import skip_check
+from braid.storage.generated_stream import SCHEMA, GeneratedStream
 from braid.storage.staged_input import StagedStream, is_staged
 from braid.storage.table_input import TableInput, checksum_parts
 from braid.util.clock_and_threads import current_workers
@@ -25,13 +26,15 @@ class _Noted(msgspec.Struct):
     """Checksums of micro-batch files by alias, in order.
 
     ``staged``: checksums of the staged files of streams that are not split yet. ``tables``: those
-    of the parts of files that are tables (see table_input).
+    of the parts of files that are tables (see table_input). ``generated``: streams whose tuples
+    follow from these settings.
     """
 
     format_version: int
     files: InputChecksums
     staged: dict[str, FileChecksum] = {}
     tables: InputChecksums = {}
+    generated: dict[str, GeneratedStream] = {}
 
 
 class InputSnapshot:
@@ -46,8 +49,15 @@ class InputSnapshot:
         self.folder, self.check_driver = folder, check_driver
         self._cutting: InputSplitter | None = None
 
-    def write_checksums(self, force: bool, streams: Collection[str] = ()) -> None:
+    def write_checksums(
+        self,
+        force: bool,
+        streams: Collection[str] = (),
+        generated: Mapping[str, GeneratedStream] | None = None,
+    ) -> None:
         """Record the checksums of all files. ``force``: force files and checksums to disk.
+
+        ``generated``: streams without files.
 
         Raises DamagedRunError if one of the ``streams`` has no file: another driver that is writing
         the same input has removed it.
@@ -71,9 +81,10 @@ class InputSnapshot:
         parts: InputChecksums = {}
         for file, checksum in zip(files, checksums, strict=True):
             parts.setdefault(file.parent.name, []).append(checksum)
-        if missing := sorted({*streams} - parts.keys() - stored_names):
+        recorded = dict(generated or {})
+        if missing := sorted({*streams} - parts.keys() - stored_names - recorded.keys()):
             raise DamagedRunError(f"{self._staged_path(missing[0])} is missing; start again")
-        self._write_file_list(_Noted(VERSION, parts, staged, tables), force)
+        self._write_file_list(_Noted(VERSION, parts, staged, tables, recorded), force)
 
     def _write_file_list(self, noted: _Noted, force: bool) -> None:
         for alias in noted.files if force else ():
@@ -107,6 +118,16 @@ class InputSnapshot:
     def _tables(self) -> dict[str, TableInput]:
         return {a: TableInput(self._staged_path(a), c) for a, c in self._noted.tables.items()}
 
+    @property
+    def generated(self) -> dict[str, GeneratedStream]:
+        """Streams whose tuples are made when they are read, by alias, with their settings."""
+        return self._noted.generated
+
+    def change_generated(self, streams: Mapping[str, GeneratedStream], force: bool) -> None:
+        """Write other settings of generated streams. ``force``: force them to disk."""
+        noted = msgspec.structs.replace(self._noted, generated={**self.generated, **streams})
+        self._write_file_list(noted, force)
+
     def _staged_path(self, alias: str) -> Path:
         return self.folder / f"{alias}.arrow"
 
@@ -117,6 +138,8 @@ class InputSnapshot:
 
     def stream_schema(self, alias: str) -> pa.Schema:
         """Return the columns of a stream, with the metadata that its writer added."""
+        if alias in self.generated:
+            return SCHEMA
         if (table := self._tables.get(alias)) is not None:
             return table.schema
         if (stream := self._streams.get(alias)) is not None:
@@ -128,6 +151,8 @@ class InputSnapshot:
 
     def read_table_batch(self, alias: str, number: int) -> pa.Table:
         """Return the rows of a table in a micro-batch. Raises DamagedRunError."""
+        if (stream := self.generated.get(alias)) is not None:
+            return stream.make_batch(number)
         return self._tables[alias].read_micro_batch(number)
 
     def check_files(self, batch: int | None = None, deep: bool = False) -> None:

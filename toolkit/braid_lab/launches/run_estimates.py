@@ -156,12 +156,14 @@ def estimate_workbench(chosen: Settings) -> LaunchCost:
 
     Raises ValueError for other data: the size of a file is unknown until it is read.
     """
-    from braid_lab.launches.workbench import DATA
+    from braid_lab.launches import workbench
 
-    if chosen["data"] not in DATA:
+    if chosen["data"] not in workbench.DATA:
         raise ValueError(f"how many tuples {chosen['data']!r} has is not known")
-    counts = DATA[chosen["data"]](chosen["batches"], chosen["rate"])
-    return LaunchCost(sum(map(sum, counts)), 32, chosen["batches"], is_local=True)
+    board = workbench.WorkbenchSettings(**chosen)
+    streams = workbench.make_generated_streams(board).values()
+    rows = sum(int(each.count_tuples(board.batches).sum()) for each in streams)
+    return LaunchCost(rows, 32, board.batches, board.pace, is_local=True)
 
 
 SET = 100

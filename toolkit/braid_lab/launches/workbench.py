@@ -22,6 +22,8 @@ from braid.core.run_events import BatchCommitted
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
 from braid.simulation.simulator import simulate
+from braid.storage.generated_stream import GeneratedStream
+from braid.touch_costs import compute_equal_share
 
 from braid_lab.common.run_folders import new_run_folder
 
@@ -29,42 +31,47 @@ if TYPE_CHECKING:
     from braid.join_run import JoinRun
 
 STREAMS = ("a", "b")
-DAY = pd.Timestamp("2026-01-01")
 MOST = 400_000
 """Maximum number of generated tuples, so that a control cannot ask for hours."""
 
 
-def _make_growing_counts(batches: int, rate: int) -> list[tuple[int, int]]:
-    """Return counts with which b outgrows a."""
-    return [(rate // 4, rate // 4 + 2 * rate * k // batches) for k in range(batches)]
+Profiles = tuple[tuple[float, ...], tuple[float, ...]]
 
 
-def _make_swinging_counts(batches: int, rate: int) -> list[tuple[int, int]]:
-    """Return counts with which first one stream is larger, then the other."""
-    few, long = max(1, rate // 20), max(1, batches // 4)
-    return [(rate, few) if k // long % 2 == 0 else (few, 3 * rate) for k in range(batches)]
+def _make_growing_profiles(batches: int) -> Profiles:
+    """Return profiles with which b outgrows a."""
+    return (0.25,), tuple(0.25 + 2 * k / batches for k in range(batches))
 
 
-def _make_steady_counts(batches: int, rate: int) -> list[tuple[int, int]]:
-    """Return equal, constant counts for both streams."""
-    return [(rate, rate)] * batches
+def _make_swinging_profiles(batches: int) -> Profiles:
+    """Return profiles with which first one stream is larger, then the other."""
+    long = max(1, batches // 4)
+    return (1.0,) * long + (0.05,) * long, (0.05,) * long + (3.0,) * long
 
 
-def _make_bursty_counts(batches: int, rate: int) -> list[tuple[int, int]]:
-    """Return counts with a burst, five times as large, in every fifth batch."""
-    return [(5 * rate, 5 * rate) if k % 5 == 4 else (rate, rate) for k in range(batches)]
+def _make_steady_profiles(batches: int) -> Profiles:
+    """Return equal, constant profiles of both streams."""
+    return (1.0,), (1.0,)
+
+
+def _make_bursty_profiles(batches: int) -> Profiles:
+    """Return profiles with a burst, five times as large, in every fifth batch."""
+    return ((1.0,) * 4 + (5.0,),) * 2
 
 
 DATA = {
-    "grow": _make_growing_counts,
-    "swing": _make_swinging_counts,
-    "steady": _make_steady_counts,
-    "bursts": _make_bursty_counts,
+    "grow": _make_growing_profiles,
+    "swing": _make_swinging_profiles,
+    "steady": _make_steady_profiles,
+    "bursts": _make_bursty_profiles,
 }
-"""Generated streams by name: tuples by batch and stream."""
+"""Generated streams by name: factors of the rate by batch, of each stream."""
 
 KEYS = 100
 """Number of keys of generated streams."""
+
+SEED = 7
+"""Seed of the first generated stream; that of the second is one more."""
 
 SAMPLE = 1000
 """Tuples sampled from each stream to estimate the selectivity of a condition."""
@@ -85,6 +92,8 @@ class WorkbenchSettings:
     - ``window``: seconds; 0: full history.
     - ``rate``: approximate number of tuples a batch of each stream.
     - ``shed``: fraction of pairs that is processed.
+    - ``skew``: Zipf parameter of the keys of generated streams; 0: all are as frequent.
+    - ``pace``: minimum seconds from batch to batch of a real run, which leaves time to change it.
 
     Raises ValueError for a value out of range.
     """
@@ -97,9 +106,12 @@ class WorkbenchSettings:
     batches: int = 24
     rate: int = 200
     shed: float = 1.0
+    skew: float = 0.0
+    pace: float = 0.0
 
     def __post_init__(self) -> None:
         limits = {"window": (0, 10**6), "hosts": (1, 256), "batches": (2, 400), "shed": (0.01, 1)}
+        limits |= {"skew": (0, 4), "pace": (0, 60)}
         for name, (low, high) in limits.items():
             if not low <= getattr(self, name) <= high:
                 raise ValueError(f"{name} is {getattr(self, name)}; it is from {low} to {high:,}")
@@ -178,6 +190,15 @@ def _read_stream_file(path: str) -> pd.DataFrame:
     return rows.assign(ts=pd.to_datetime(rows["ts"])).sort_values("ts")
 
 
+def make_generated_streams(board: WorkbenchSettings) -> dict[str, GeneratedStream]:
+    """Return the generated streams of a board, by alias."""
+    profiles = DATA[board.data](board.batches)
+    return {
+        alias: GeneratedStream(board.rate, board.skew, KEYS, profile=profile, seed=seed)
+        for seed, (alias, profile) in enumerate(zip(STREAMS, profiles, strict=True), SEED)
+    }
+
+
 def load_streams(board: WorkbenchSettings) -> dict[str, pd.DataFrame]:
     """Return the streams by alias, with the column ``batch``, in which a tuple arrives.
 
@@ -185,9 +206,8 @@ def load_streams(board: WorkbenchSettings) -> dict[str, pd.DataFrame]:
     ValueError.
     """
     if board.data in DATA:
-        draw = np.random.default_rng(7)
-        counts = DATA[board.data](board.batches, board.rate)
-        return {a: _generate_stream(a, [c[s] for c in counts], draw) for s, a in enumerate(STREAMS)}
+        generated = make_generated_streams(board)
+        return {a: _number_batches(s, board.batches) for a, s in generated.items()}
     paths = board.data.split(",")
     if board.is_recording or len(paths) != len(STREAMS):
         raise ValueError(f"data is {board.data!r}; a run needs two files, with a comma between")
@@ -213,19 +233,9 @@ def _assign_batches(age: pd.Series, step: pd.Timedelta, batches: int) -> pd.Seri
     return (age // step).clip(upper=batches - 1).astype(int)
 
 
-def _generate_stream(alias: str, counts: list[int], draw: np.random.Generator) -> pd.DataFrame:
-    batch = np.repeat(np.arange(len(counts)), counts)
-    rows = len(batch)
-    return pd.DataFrame(
-        {
-            "id": np.arange(rows),
-            "ts": DAY
-            + pd.to_timedelta(np.sort(batch * 10**6 + draw.integers(0, 10**6, rows)), "us"),
-            "k": draw.integers(0, KEYS, rows),
-            "x": draw.random(rows),
-            "batch": batch,
-        }
-    )
+def _number_batches(stream: GeneratedStream, batches: int) -> pd.DataFrame:
+    numbers = np.repeat(np.arange(batches), stream.count_tuples(batches))
+    return stream.make_batches(batches).to_pandas().assign(batch=numbers)
 
 
 def simulate_run(board: WorkbenchSettings) -> list[Any]:
@@ -247,22 +257,24 @@ def simulate_run(board: WorkbenchSettings) -> list[Any]:
         streams=STREAMS,
         windows=(window, window),
         seconds=1.0 if board.data in DATA else step.total_seconds(),
-        selectivity=estimate_selectivity(board.data, board.on, board.batches, board.rate),
+        selectivity=estimate_selectivity(
+            board.data, board.on, board.batches, board.rate, board.skew
+        ),
         tuple_bytes=(32, 32),
         shedder=board.make_shedder(),
     )
 
 
 @cache
-def estimate_selectivity(data: str, on: str, batches: int, rate: int) -> float:
+def estimate_selectivity(data: str, on: str, batches: int, rate: int, skew: float) -> float:
     """Return the fraction of pairs that satisfy the condition.
 
     It is measured on a join of ``SAMPLE`` tuples of each stream in this process; for an equality of
     generated keys it is known. Raises ValueError, also for a condition that cannot be joined on.
     """
-    board = WorkbenchSettings(data, on, batches=batches, rate=rate)
+    board = WorkbenchSettings(data, on, batches=batches, rate=rate, skew=skew)
     if data in DATA and on == WorkbenchSettings.on:
-        return 1 / KEYS
+        return compute_equal_share(*[(KEYS, skew)] * len(STREAMS))
     from braid.stream_join import StreamJoin
 
     streams = load_streams(board).items()
@@ -308,11 +320,13 @@ def start_run(board: WorkbenchSettings) -> JoinRun:
 
     if board.is_recording:
         raise ValueError("a recording is shown as it was; choose other data to run")
-    given = load_streams(board)
+    is_generated = board.data in DATA
+    given: Any = make_generated_streams(board) if is_generated else load_streams(board)
     windows = dict.fromkeys(STREAMS, f"{board.window:g} seconds") if board.window else None
     shed = board.make_shedder()
     join = StreamJoin(given, board.on, board.make_placement(), windows, time="ts", shed=shed)
-    return join.start(new_run_folder("board"), batches="batch")
+    batches = board.batches if is_generated else "batch"
+    return join.start(new_run_folder("board"), batches=batches, pace=board.pace)
 
 
 def warm_up() -> None:

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-
-
-def zipf_probabilities(size: int, z: float) -> npt.NDArray[np.float64]:
-    """Return probabilities of ranks 1 to ``size``: P(rank) proportional to 1 / rank**z.
-
-    They are uniform for z = 0. Raises ValueError if z is negative or not finite.
-    """
-    if not 0 <= z < np.inf:
-        raise ValueError(f"skew z is {z}; it must be a number of at least 0")
-    weights: npt.NDArray[np.float64] = np.arange(1, size + 1, dtype=float) ** -z
-    return weights / np.sum(weights)
+from braid.storage.generated_stream import zipf_probabilities as zipf_probabilities
 
 
 def remap_keys(

@@ -33,8 +33,7 @@ class WorkbenchPanel(ScreenPanel):
     - ``screen``: shows the run.
     - ``write``: returns the line of code for the settings.
     - ``made_up``: names of generated streams.
-    - ``defaults``: initial values by control: data, on, window, placement, hosts, batches, rate,
-      shed.
+    - ``defaults``: initial values by control, as of ``WorkbenchSettings``.
     - ``rivals``: yields, for the settings, up to three (name, events) pairs, shown beside the
       simulated run. They are simulated with it, and canceled with it if a control changes.
     """
@@ -131,5 +130,11 @@ def _make_controls(made_up: tuple[str, ...]) -> dict[str, Any]:
         ),
         "shed": controls.float_control(
             "pairs processed (r)", 0.01, 1, 1, 0.05, "below 1: some pairs are shed"
+        ),
+        "skew": controls.float_control(
+            "skew of keys (z)", 0, 4, 0, 0.1, "Zipf parameter of k in generated streams"
+        ),
+        "pace": controls.float_control(
+            "seconds a batch", 0, 60, 0, 0.1, "least, of a real run: leaves time to change it"
         ),
     }

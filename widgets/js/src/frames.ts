@@ -582,8 +582,8 @@ export interface Symptom {
  * button. - `target`: the kind of selection that it concerns, such as "slice"; empty for the whole
  * run. - `kind`: "press", "text", "number" or "choice". - `value`: the initial value; `choices`: of
  * a choice; `low`, `high`: of a number. - `cost`: what it costs, and when it acts. In that of a
- * number, "{n}" stands for the value times `unit_cost`; in that of a host, for the rows that the
- * host holds.
+ * number, "{n}" and "{s}" stand for amount and seconds on `curve`; in that of a host, "{n}" for the
+ * rows that it holds. - `curve`: points (value, amount, seconds), with straight lines between them.
  */
 export interface Touch {
   name: string;
@@ -595,7 +595,7 @@ export interface Touch {
   low: number;
   high: number;
   cost: string;
-  unit_cost: number;
+  curve: number[][];
 }
 
 /**

@@ -13,12 +13,27 @@ const budget: Touch = {
   low: 0.001,
   high: 1,
   cost: "about {n} pairs",
-  unit_cost: 9000,
+  curve: [
+    [0, 0, 0],
+    [1, 9000, 0],
+  ],
 };
 
 test("a change says its cost for the value that is typed", () => {
   assert.equal(costOf(budget, "0.25"), "about 2,250 pairs");
   assert.equal(costOf({ ...budget, target: "host" }, "", 1750), "about 1,750 pairs");
+  const curve = [
+    [0, 100, 0.5],
+    [1, 200, 0.75],
+    [2, 400, 1.75],
+  ];
+  const skew = { ...budget, curve, cost: "{n} results, {s} s (modelled)" };
+  const costs = ["0", "0.5", "1", "1.2", "2"].map((text) => costOf(skew, text).split(" (")[0]);
+  const rows = ["100 results, 0.5", "150 results, 0.63", "200 results, 0.75"];
+  assert.deepEqual(
+    costs,
+    [...rows, "240 results, 0.95", "400 results, 1.8"].map((t) => `${t} s`),
+  );
 });
 
 test("a value out of range is refused in a sentence, and nothing else is", () => {

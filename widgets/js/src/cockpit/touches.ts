@@ -19,9 +19,19 @@ export function refusal({ kind, low, high }: Touch, text: string): string {
   return `${text.trim() || "nothing"} is given; it is a number from ${low} to ${high}`;
 }
 
+/** Amount and seconds of a value, on straight lines between the points of a curve. */
+function interpolate(curve: number[][], value: number): [number, number] {
+  const k = curve.findIndex(([x = 0], n) => n > 0 && x >= value);
+  const [x = 0, n = 0, s = 0] = curve[k - 1] ?? [];
+  const [toX = 1, toN = 0, toS = 0] = curve[k] ?? [];
+  const part = (value - x) / (toX - x);
+  return [n + part * (toN - n), s + part * (toS - s)];
+}
+
 /** What a change to a value costs, in words; that of a host costs the rows that it holds. */
-export function costOf({ cost, target, unit_cost: each }: Touch, text: string, held = 0): string {
-  return cost.replace("{n}", count(target === "host" ? held : Math.round(Number(text) * each)));
+export function costOf({ cost, target, curve }: Touch, text: string, held = 0): string {
+  const [amount, seconds] = target === "host" ? [held, 0] : interpolate(curve, Number(text));
+  return cost.replace("{n}", count(amount)).replace("{s}", String(+seconds.toPrecision(2)));
 }
 
 export class Touches {
