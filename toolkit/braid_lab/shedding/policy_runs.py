@@ -26,7 +26,7 @@ from braid.core.run_state import RunState
 from braid.core.shedding_plan import ItemYield, SheddingOutcome, SheddingPlan
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.productivity_profile import EARLIER_WEIGHT
-from braid.papers.shedding.run_events import SheddingPlanned
+from braid.papers.shedding.run_events import SheddingPlanned, ShedItem
 from braid.papers.shedding.shed import Shed
 
 from braid_lab.workloads.set_streams import SetStreams
@@ -145,7 +145,7 @@ class PolicyBatch(NamedTuple):
     """One batch of a run: r, pairs considered, results found, their utility, shares of directions.
 
     ``directions`` are the processed shares of the pairs of tuples of n, and of tuples of m;
-    ``admitted`` are the arrived tuples that were not dropped.
+    ``admitted`` are the arrived tuples that were not dropped, ``items`` what was planned.
     """
 
     fraction: float
@@ -154,6 +154,7 @@ class PolicyBatch(NamedTuple):
     utility: float
     directions: tuple[float, float]
     admitted: int
+    items: tuple[ShedItem, ...]
 
 
 @dataclass
@@ -300,4 +301,5 @@ def _summarize_batch(planned: SheddingPlanned, report: BatchReport, admitted: in
     matches = sum(sum(y.matches) for y in outcome.yields)
     value = sum(sum(y.value) for y in outcome.yields)
     pairs = outcome.considered_pairs
-    return PolicyBatch(planned.fraction, pairs, matches, value, (sides[0], sides[1]), admitted)
+    ways = (sides[0], sides[1])
+    return PolicyBatch(planned.fraction, pairs, matches, value, ways, admitted, planned.items)
