@@ -45,13 +45,12 @@ ALONE = "both of the output of rate adaptation alone"
 def plain_drops_claim(dropped: pd.DataFrame) -> Finding:
     """Fig. 7: the fraction of dropped tuples without an index, by the policy, by the machine."""
     by = dropped.groupby("capacity")["dropped_counted"].mean()
-    near = by[abs(by - 0.5) < 0.15]
     each = ", ".join(f"{part:.0%} for {capacity:,.0f}" for capacity, part in by.items())
     reading = (
         "the paper does not say what its machine can compare: of the tuples "
         f"{each} comparisons a second"
     )
-    return judge_reading(each, 200_000.0 in near.index, reading)
+    return judge_reading(each, abs(by.iloc[len(by) // 2] - 0.5) < 0.15, reading)
 
 
 @CLAIMS.claim("Fig. 8", "r falls in a burst and recovers after it", is_required=True)

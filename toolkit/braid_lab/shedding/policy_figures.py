@@ -186,16 +186,18 @@ def drop_runs(
 ) -> pd.DataFrame:
     """Return Fig. 7 without an index: the fraction of tuples that the policy drops.
 
-    Batches are of five seconds; the first window of the run is left out.
+    Columns: capacity (comparisons a second, as run), dropped_counted. Batches are of five seconds;
+    the first window of the run is left out.
     """
     step, rows = 5.0, []
     sets = SetStreams((rate * scale,) * 2, 2 * window, step, window)
     tuples, filled = SetTuples(sets, (window, window)), round(window / step)
     arrived = sum(len(b.times) for side in tuples.batches for b in side[filled:])
     for capacity in capacities:
-        shed = make_shed("drop", capacity * step * scale**2, step)
+        able = float(round(capacity * scale**2))
+        shed = make_shed("drop", able * step, step)
         admitted = sum(b.admitted for b in PolicyRun(tuples, shed).run_batches()[filled:])
-        rows.append((capacity, 1 - admitted / arrived))
+        rows.append((able, 1 - admitted / arrived))
     frame = pd.DataFrame(rows, columns=["capacity", "dropped_counted"])
     return record_values(frame, **list_settings(tuples, shed), seeds=sets.seed)
 
@@ -323,7 +325,8 @@ def gain_runs(
         rows.append((lam, name, seed, r, _compute_gain(chosen, dropped), free))
     names = ["rate", "join", "seed", "fraction", "gain_counted", "gain_modelled"]
     frame = pd.DataFrame(rows, columns=names)
-    return record_values(frame, **list_settings(tuples, make_shed("selective")))
+    ran = list_settings(tuples, make_shed("selective"))
+    return record_values(frame, **ran, rate=[scale * lam for lam in rates])
 
 
 def _average_utility_gain(
