@@ -382,16 +382,15 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        "windows that the engine takes for a fortieth, in this process",
-        "braid.time_arguments.parse_duration",
-        lambda parse: lambda span, *given: parse(span, *given) // 40,
+        "CTR stores everything on one host, in this process",
+        STORING,
+        always_first_copy,
         agreed,
         (
-            "ATR: tuples sent to hosts as modelled",
-            "ATR: replicas stored at the end as modelled",
             "CTR: tuples sent to hosts as modelled",
             "CTR: replicas stored at the end as modelled",
         ),
+        runs=("Coordinated",),
     ),
     Mutation(
         "a switch of the master that forgets the tuples before it, in this process",

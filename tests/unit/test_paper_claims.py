@@ -260,14 +260,15 @@ def test_a_trade_off_that_holds_for_one_bound_names_it() -> None:
 
 def total(even: bool) -> pd.DataFrame:
     rows = [
-        (0, name, 100, "2 to 8")
+        (0, name, 100, "2 to 8", 0)
         for name in {
             **diffusion_experiments.RIVALS,
             **diffusion_experiments.ALIGNED_OR_COORDINATED,
             **diffusion_experiments.PRINTED,
         }
     ]
-    return record_default(pd.DataFrame(rows, columns=["second", "placement", "results", "rates"]))
+    columns = ["second", "placement", "results", "rates", "seed"]
+    return record_default(pd.DataFrame(rows, columns=columns))
 
 
 def test_a_run_that_is_not_its_model_breaks_the_claims() -> None:
@@ -284,13 +285,15 @@ def test_a_run_that_is_not_its_model_breaks_the_claims() -> None:
         for what in counts
     ]
     columns = ["placement", "count", "measured", "modelled", "ratio"]
-    both = record_default(pd.DataFrame(rows, columns=columns))
+    both = record_default(pd.DataFrame(rows, columns=columns)).assign(**{"by L": 1.0})
     given = dict(both=both, window=4.0, expected=100, adaptations={"T": 1, "master": 1})
     assert {c.holds for c in gu.CLAIMS.test_claims(**given)} == {"yes"}
     fixed = executed_claims.same_results_claim(both, 100, {"T": 0, "master": 1})
     assert fixed.holds == "not tried", "as ATR-unoptimized"
     both.loc[both["placement"] == "CTR", ["measured", "ratio"]] = [80, 0.8]
     assert [c.holds for c in gu.CLAIMS.test_claims(**given)].count("no") == 2
+    both.loc[both["placement"] == "CTR", ["measured", "ratio", "by L"]] = [100, 1.0, 0.5]
+    assert [c.holds for c in gu.CLAIMS.test_claims(**given)].count("no") == 2, "as modelled, not L"
 
 
 def test_what_the_chain_saves_and_does_not() -> None:

@@ -143,14 +143,17 @@ def test_long_segments_of_a_three_way_join_cost_throughput():
 
 def test_results_since_the_start_never_fall():
     """Fig. 7 and 8 of Gu 2007."""
-    found = figures.total_results(5.0, 5)
-    assert found.groupby("placement")["results"].apply(lambda r: r.is_monotonic_increasing).all()
+    found = figures.total_results(5.0, 5, 2)
+    by_run = found.groupby(["placement", "seed"])["results"]
+    assert by_run.apply(lambda r: r.is_monotonic_increasing).all()
     assert found["second"].max() == 9
     none = pd.DataFrame()
     f = DiffusionFigures(none, {60.0: found}, {}, {}, none, none)
     told = claims.coordinated_results_check(f, "7", 60.0).setting
     assert "(L of CTR: 2, J, J/2 and no bound); 6 hosts, 3 streams of 2 to 8 tuples/s" in told
-    assert "W = 5 s" in told and told.endswith("one window and 5 s, seed 0")
+    assert "W = 5 s" in told and told.endswith("one window and 5 s, seed 0 and 1")
+    ends = by_run.last().unstack().mean(axis=1)
+    assert f.final_results(60.0).loc["2 to 8"].to_dict() == ends.to_dict()
 
 
 def test_routing_is_timed_batch_by_batch():

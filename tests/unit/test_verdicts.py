@@ -52,8 +52,6 @@ KERNELS = {
     "20 of Wang 2008, which the policy of Part III hands to the engine",
     "braid.kernels.shedding_sampler.draw_numbers": "the drop operator of Gedik 2007: the policy "
     "sets its shares, the kernel draws",
-    "braid.time_arguments.parse_duration": "a claim that counts are as modelled judges the model "
-    "beside the engine, and a policy is the same in both",
 }
 """Targets outside ``braid.papers`` that faults may replace, and why."""
 IMPORTED: set[str] = set()

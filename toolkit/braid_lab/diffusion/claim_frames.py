@@ -132,9 +132,10 @@ class DiffusionFigures:
         return seed_means(self.outcomes["11, 12"], "mbits")
 
     def final_results(self, window: float) -> pd.DataFrame:
-        """Return Fig. 7, 8: results at the end, by rates and placement."""
-        by = self.totals[window].groupby(["rates", "placement"], sort=False)["results"].last()
-        return by.unstack()
+        """Return Fig. 7, 8: results at the end, in the mean of seeds, by rates and placement."""
+        keys = ["rates", "placement", "seed"]
+        by = self.totals[window].groupby(keys, sort=False)["results"].last()
+        return by.groupby(keys[:2], sort=False).mean().unstack()
 
     def throughput_ratio(
         self, number: str, a: str, b: str, reading: str | None = None

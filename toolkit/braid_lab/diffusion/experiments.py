@@ -244,6 +244,7 @@ def count_totals(events: Iterable[Any]) -> dict[str, int]:
         "tuples in": sum(done[-1].total_received_tuples),
         "tuples sent to hosts": sum(e.total_host_metrics.received_tuples for e in done),
         "replicas stored at the end": done[-1].total_host_metrics.stored_tuples,
+        "live tuples at the end": sum(done[-1].live_tuples),
         "probes": sum(e.total_host_metrics.probes for e in done),
         "intermediate results sent": sum(e.total_host_metrics.sent_partials for e in done),
         "results": sum(e.results for e in done),
@@ -317,17 +318,34 @@ def compare_with_model(
     """Return runs on Spark beside their models: placement, count, measured, modelled, ratio.
 
     The modelled hosts take no time and so shed nothing. ``measured`` holds events by placement.
+    The column "by L" has measured counts of CTR over those of its bound L.
     """
     free = replace(setting, costs=CostParameters(0.0, 0.0, 0.0))
     under = {name: make_placement(name, setting) for name in measured}
     rows = []
     for name, events in measured.items():
         done, model = count_totals(events), count_totals(simulate_setting(under[name], free))
-        rows += [(name, what, done[what], model[what]) for what in done]
-    table = pd.DataFrame(rows, columns=["placement", "count", "measured", "modelled"])
+        by_bound = count_by_bound(under[name], done)
+        rows += [(name, n, done[n], model[n], done[n] / by_bound.get(n, np.nan)) for n in done]
+    table = pd.DataFrame(rows, columns=["placement", "count", "measured", "modelled", "by L"])
     table = table.assign(ratio=table["measured"] / table["modelled"])
     bounds = {p.max_copies for p in under.values() if isinstance(p, Coordinated)} - {None}
     return record_settings(table, [setting], {}, policies=list(under), bounds=bounds)
+
+
+def count_by_bound(under: Placement, done: Mapping[str, int]) -> dict[str, float]:
+    """Return what CTR with a bound L sends and stores, by the totals of a run; else nothing.
+
+    A tuple is stored on the L hosts of a set, and probes one host of each of J / L sets.
+    """
+    if not isinstance(under, Coordinated) or under.max_copies is None:
+        return {}
+    sets = -(-under.hosts // under.max_copies)
+    copies = under.hosts / sets
+    return {
+        "tuples sent to hosts": done["tuples in"] * (copies + sets - 1),
+        "replicas stored at the end": done["live tuples at the end"] * copies,
+    }
 
 
 def setting_from_controls(chosen: Mapping[str, Any], seconds: int) -> DiffusionSetting:

@@ -119,26 +119,28 @@ WATCHED_RATES = ((2.0, 8.0), (1.0, 4.0), (4.0, 16.0))
 def total_results(
     window: float,
     seconds: int,
-    seed: int = 0,
+    seeds: int = 1,
     every_rates: Sequence[tuple[float, float]] = WATCHED_RATES[:1],
 ) -> pd.DataFrame:
     """Return Fig. 7 (W = 60) and 8 (W = 120): results since the start, by second.
 
     There are three streams on six hosts. The paper's news videos are not available; streams of
-    ``every_rates``, selectivity 0.1, replace them. Columns: second, placement, results, rates.
+    ``every_rates``, selectivity 0.1, replace them. Columns: second, placement, results, rates,
+    seed.
     """
     baselines = {name: RIVALS[name] for name in ("Semantics-unaware", "Centralized")}
     rivals = {**ALIGNED_OR_COORDINATED, **PRINTED, **baselines}
     del rivals["CTR, L = √J"]  # the same as J/2 for six hosts
-    base = DiffusionSetting(3, window, hosts=6, seconds=seconds, seed=seed)
-    settings, rows = [replace(base, rates=rates) for rates in every_rates], []
+    base = DiffusionSetting(3, window, hosts=6, seconds=seconds)
+    drawn = product(every_rates, range(seeds))
+    settings, rows = [replace(base, rates=rates, seed=seed) for rates, seed in drawn], []
     for s, (label, rival) in product(settings, rivals.items()):
         total, chosen = 0, replace(s, copies=rival.max_copies(s.hosts))
         for e in simulate_setting(make_placement(rival.placement, chosen), chosen):
             if isinstance(e, BatchCommitted):
                 total += e.results
-                rows.append((e.batch, label, total, format_rates(s)))
-    frame = pd.DataFrame(rows, columns=["second", "placement", "results", "rates"])
+                rows.append((e.batch, label, total, format_rates(s), s.seed))
+    frame = pd.DataFrame(rows, columns=["second", "placement", "results", "rates", "seed"])
     return record_settings(frame, settings, rivals)
 
 

@@ -40,6 +40,8 @@ from braid_lab.diffusion.figures import (
 SECONDS, SEEDS = 1000, 5
 SEEDS_PER_HOP = 3
 """Seeds of Fig. 13 with one selectivity a hop, whose runs take longest and are not cached."""
+WATCHED_SEEDS = 3
+"""Seeds of Fig. 7 and 8, which are not cached: they show every second."""
 BESIDE = ("throughput", "work", "mbits", "stored")
 
 
