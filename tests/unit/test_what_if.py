@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from braid import AdaptiveGrid, Aligned, Ring, StaticGrid
+from braid import AdaptiveGrid, Aligned, HashPartition, HotKeys, Ring, StaticGrid
 from braid.core.run_events import BatchCommitted, RunStarted
 from braid.simulation.simulator import simulate
 from braid_widgets.cockpit.alternative_placement import (
     comparable_placements,
+    estimate_value_shares,
     observed_input,
     simulate_alternative,
 )
@@ -78,6 +79,52 @@ def test_offered_is_what_joins_so_many_streams():
     ) and "AdaptiveGrid" not in comparable_placements(three)
     assert {"Ring", "Aligned", "Coordinated"} <= set(comparable_placements(three))
     assert "Chain" not in comparable_placements(two), "it serves the queries of a shared join"
+
+
+def list_commits(events):
+    return [e for e in events if isinstance(e, BatchCommitted)]
+
+
+@pytest.mark.parametrize(
+    ("placement", "rival", "streams"),
+    [
+        (StaticGrid(16), "JoinBiclique", 2),
+        (Aligned(4), "Coordinated", 3),
+        (Ring(4), "Aligned", 3),
+        (HashPartition(4), "HotKeys", 2),
+        (HotKeys(4), "HashPartition", 2),
+    ],
+)
+def test_the_answer_is_one_number_beside_that_of_the_run(placement, rival, streams):
+    windows = dict(windows=(4,) * streams, selectivity=0.1)
+    events = simulate(placement, [(40,) * streams] * 8, **windows)
+    assert rival in comparable_placements(events[0])
+    curve = simulate_alternative(events, rival, placement.hosts)
+    last = list_commits(events)[-1]
+    own = max(host.stored_tuples for host in last.host_metrics)
+    rows = curve.max_host_tuples[curve.batch.index(last.batch)]
+    assert curve.compare(last) == (
+        f"{rival}({placement.hosts}), modelled: {rows:,} rows on the fullest host after batch 8, "
+        f"{rows / own - 1:+.0%} beside the {own:,} of this run; dashed in the time line"
+    )
+
+
+def test_frequent_values_are_those_that_the_run_found():
+    half = dict(key_shares=[[0.625, *[0.125] * 3]] * 2)
+    hashed = simulate(HashPartition(4), [(400, 400)] * 6, **half)
+    shares = estimate_value_shares(hashed, HashPartition(8))
+    assert len(shares) == 8 and sum(shares) == pytest.approx(1)
+    assert shares[0] == pytest.approx(0.5 + 0.5 / 8, abs=0.03), "one value has half of the tuples"
+    assert estimate_value_shares(hashed, StaticGrid(4)) == []
+    values = HotKeys(4).key_space_size // HotKeys(4).keys_per_value
+    keys = [[0.5, 0.25, *[0.25 / (values - 2)] * (values - 2)]] * 2
+    spread = simulate(HotKeys(4), [(2000, 2000)] * 6, key_shares=keys)
+    found = sorted(estimate_value_shares(spread, HotKeys(8)), reverse=True)
+    assert found[:2] == pytest.approx([0.5, 0.25], abs=0.05) and found[2] < 0.01
+    worse = simulate_alternative(spread, "HashPartition", 4, ahead=0)
+    held = max(host.stored_tuples for host in list_commits(spread)[-1].host_metrics)
+    assert worse.max_host_tuples[-1] > 1.6 * held, "one host holds the frequent value"
+    assert "HashPartition" not in comparable_placements(simulate(StaticGrid(4), [(1, 1)])[0])
 
 
 @pytest.mark.parametrize(

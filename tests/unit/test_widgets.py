@@ -164,6 +164,7 @@ def test_what_another_placement_would_do_is_drawn_beside_the_run(monkeypatch):
     cockpit._imagining.join(10)
     baseline = cockpit.page["timeline"]["tracks"][-1]["series"][-1]
     assert baseline["name"] == "StaticGrid(16), modelled" and baseline["role"] == "baseline"
+    assert cockpit.page["what_if_message"].startswith("StaticGrid(16), modelled: ")
     assert len(baseline["batch"]) > len(cockpit.page["timeline"]["batch"]), "it goes on"
     assert told[-1]["frames"] == [] and told[-1]["timeline"] == cockpit.page["timeline"]
     assert told[-1]["hosts"]["names"] == cockpit.page["hosts"]["names"], "else rows begin anew"

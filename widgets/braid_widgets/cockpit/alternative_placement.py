@@ -5,15 +5,18 @@ The result is modelled, and the same for the same events.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from braid.core.batch_history import LiveBlocks
 from braid.core.placement import Placement, placements_for
 from braid.core.plan import Block
 from braid.core.run_events import BatchCommitted, EventsTrimmed, RunStarted
+from braid.papers.hotkeys.run_events import SpreadChanged
 from braid.simulation.simulator import simulate
 from braid.util.durations import parse_duration
 
@@ -39,6 +42,16 @@ class BaselineCurve:
     max_host_tuples: tuple[int, ...]
     sent_copies: tuple[int, ...]
 
+    def compare(self, run: BatchCommitted) -> str:
+        """Return the rows on the fullest host beside those of the run's last batch, in words."""
+        held = max((host.stored_tuples for host in run.host_metrics), default=0)
+        rows = dict(zip(self.batch, self.max_host_tuples, strict=True)).get(run.batch, 0)
+        change = f"{rows / held - 1:+.0%} beside" if held else "beside"
+        return (
+            f"{self.name}, modelled: {rows:,} rows on the fullest host after batch "
+            f"{run.batch + 1}, {change} the {held:,} of this run; dashed in the time line"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
@@ -57,8 +70,42 @@ class RunInput:
 
 
 def comparable_placements(start: RunStarted) -> tuple[str, ...]:
-    """Return the names of the placements that could have joined the streams of a run."""
-    return tuple(placements_for(len(start.streams), equality=False))
+    """Return the names of the placements that could have joined the streams of a run.
+
+    Those that hash a join value are among them if the run has one, as far as its start tells.
+    """
+    is_hashed = Placement.class_by_name(start.placement).routing_key_source == "join"
+    parts = (re.fullmatch(r"(\w+)\.\w+ = (\w+)\.\w+", part) for part in start.condition_parts)
+    is_linked = any(part and part[1] != part[2] for part in parts) and len(start.streams) == 2
+    kinds = placements_for(len(start.streams), equality=is_hashed or is_linked)
+    return tuple(n for n, kind in kinds.items() if kind.routing_key_source in ("tuple", "join"))
+
+
+def estimate_value_shares(events: Sequence[Any], placement: Placement) -> list[float]:
+    """Return the share of tuples with each join value of a placement that hashes it; else none.
+
+    Frequent values are those that ``HotKeys`` has found, or one that would make a host of
+    ``HashPartition`` as busy as the busiest is. All others are taken as equally frequent.
+    """
+    if placement.routing_key_source != "join":
+        return []
+    spreads = [e for e in events if isinstance(e, SpreadChanged)]
+    frequent = [v.share for v in spreads[-1].spread] if spreads else _find_busy_share(events)
+    values = placement.key_space_size // placement.keys_per_value
+    shares = np.full(values, (1 - sum(frequent)) / values)
+    np.add.at(shares, np.arange(len(frequent)) * values // max(1, len(frequent)), frequent)
+    return [float(share) for share in shares]
+
+
+def _find_busy_share(events: Sequence[Any]) -> list[float]:
+    """Return the share of a frequent value that the loads of a hash partition tell; else none."""
+    start = next(e for e in events if isinstance(e, RunStarted))
+    commits = [e for e in events if isinstance(e, BatchCommitted)][-RECENT:]
+    if start.placement != "HashPartition" or start.hosts == 1:
+        return []
+    received = np.array([[h.received_tuples for h in e.host_metrics] for e in commits]).sum(axis=0)
+    excess = received.max() / max(1, received.sum()) - 1 / start.hosts
+    return [float(excess / (1 - 1 / start.hosts))] if excess > 0 else []
 
 
 def simulate_alternative(
@@ -91,6 +138,7 @@ def simulate_alternative(
     counts += [_average_recent_batches(given.received_tuples or (given.held_tuples,))] * ahead
     seconds = [*given.seconds[not any(given.held_tuples) :], *[given.seconds[-1]] * ahead]
     windows = [_parse_window_seconds(start.windows.get(a)) for a in start.streams]
+    shares = estimate_value_shares(happened, placement)
     run = simulate(
         placement,
         counts,
@@ -98,6 +146,7 @@ def simulate_alternative(
         windows=windows,
         seconds=seconds,
         tuple_bytes=given.sizes,
+        key_shares=[shares] * len(start.streams) if shares else (),
     )
     first = since + 1 - any(given.held_tuples)
     modelled = [e for e in run if isinstance(e, BatchCommitted)][: len(counts)]

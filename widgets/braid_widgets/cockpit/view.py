@@ -10,7 +10,7 @@ from typing import Any
 
 import anywidget
 import traitlets
-from braid.core.run_events import RunEnded, RunStarted, count_event_numbers
+from braid.core.run_events import BatchCommitted, RunEnded, RunStarted, count_event_numbers
 from braid.run_touches import apply_touch, list_touches
 from braid.util.error_summary import summarize_error
 from IPython.display import HTML, display
@@ -180,7 +180,8 @@ class Cockpit(anywidget.AnyWidget):
                     "values": [float(n) for n in curve.max_host_tuples],
                 }
             )
-            track.what_if_message = ""
+            last = [e for e in events if isinstance(e, BatchCommitted)][-1]
+            track.what_if_message = curve.compare(last)
         self._send_timeline()
 
     @property

@@ -603,7 +603,7 @@ export interface Touch {
  * `condition` is on what they are joined. - `note`: what runs and how it ended. - `seconds_left`:
  * the time left, in words. - `seconds_since_commit`: seconds since the last commit; None if the run
  * has ended or this is unknown. - `what_if_placements`: placements for a what-if; empty if no
- * kernel can answer. - `what_if_message`: the result of the last what-if, if it is not a curve. -
+ * kernel can answer. - `what_if_message`: the result of the last what-if, in a sentence. -
  * `touches`: changes that the active run takes from this page.
  */
 export interface CockpitPage {

@@ -95,10 +95,7 @@ export class Drawer {
       options(this.placement, offers);
       this.hosts.value = String(Math.max(1, hosts.values.at(-1)?.[0]?.length ?? 1));
     }
-    const drawn = page.timeline.tracks.some(({ series }) =>
-      series.some(({ name }) => name.endsWith("modelled")),
-    );
-    this.told.textContent = message || (drawn ? "Drawn dashed in the time line." : "");
+    this.told.textContent = message;
     const own = page.timeline.tracks.filter(({ kind }) => kind === "heat").map(({ name }) => name);
     const measures = [...own, ...hosts.names];
     if (this.measure.options.length !== measures.length) options(this.measure, measures);
