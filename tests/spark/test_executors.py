@@ -126,7 +126,10 @@ def seen(run: JoinRun) -> list[Any]:
                 executor_reason="",
                 announced_bytes=0,
             )
-            e = replace(e, source_bytes=0, task_count=0, previous_commit_seconds=0.0)
+            e = replace(
+                e, source_bytes=0, task_count=0, previous_commit_seconds=0.0, disk_free=None
+            )
+            e = replace(e, symptoms=msgspec.structs.replace(e.symptoms, late_by={}))
             e = replace(e, step_counts=tuple(map(without_tasks, e.step_counts)))
         plain.append(e)
     late = run.late().select("stream", "reason", "batch").collect()

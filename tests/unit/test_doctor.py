@@ -9,16 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import braid
+import duckdb
 import pyarrow as pa
 import pytest
 from braid import StreamJoin
 from braid.cli import main
 from braid.core.batch_report import HostMetrics
+from braid.core.batch_symptoms import BatchSymptoms, FrequentValue
 from braid.core.run_diagnosis import RULES, diagnose_run
 from braid.core.run_events import BatchCommitted, RunStarted
 from braid.core.run_record import RunRecord
 from braid.core.step_counts import CheckCounts, StepCounts
 from braid.papers.baselines.centralized import Centralized
+from braid.papers.hotkeys.hot_keys import HotKeys
+from braid.run_doctor import read_record
+from braid.storage.run_store import RunStore
 from braid.storage.source_files import count_changes, list_files
 from kind_runs import draw_case
 
@@ -68,7 +73,7 @@ def make_slower_batches(batch: int) -> dict[str, Any]:
 
 
 TINY = {"source": 0.2, "kernels": 0.05, "total": 0.5}
-AGES = {(((0,), 1), 1): (0.0, 5_000.0), (((0,), 1), 15): (0.0, 10.0)}
+YOUNG = BatchSymptoms(spread={1: (5_000, 0, 0, 0, 0, 0, 0, 10)})
 PLANTED = {
     "wide": make_record(lambda batch: {"step_counts": (STEP._replace(candidate_pairs=9_000_000),)}),
     "unindexed": make_record(
@@ -88,7 +93,7 @@ PLANTED = {
         windows=(None, None),
     ),
     "late": make_record(lambda batch: {"late_tuples": (0, 200)}),
-    "window": replace(make_record(), matches=AGES),
+    "window": make_record(lambda batch: {"symptoms": YOUNG}),
     "skew": make_record(make_skewed_hosts),
     "tiny": make_record(lambda batch: {"received_tuples": (40, 0), "seconds_by_phase": TINY}),
     "files": replace(make_record(), result_files=dict.fromkeys(range(30), 80)),
@@ -103,7 +108,7 @@ PLANTED = {
         ),
         start=replace(START, hosts=64),
     ),
-    "version": replace(make_record(), versions={"DuckDB": ("1.5.0", "2.0.0")}),
+    "version": replace(make_record(), versions={"duckdb": ("1.5.0", "2.0.0")}),
 }
 
 
@@ -118,6 +123,59 @@ def test_a_sound_run_and_a_short_one_have_no_findings() -> None:
     assert diagnose_run(make_record()) == []
     few = replace(PLANTED["wide"], commits=PLANTED["wide"].commits[:6])
     assert diagnose_run(few) == []
+
+
+def find_sentence(record: RunRecord) -> str:
+    """Return level and sentence of the only finding."""
+    (finding,) = diagnose_run(record)
+    return f"{finding.level}: {finding.sentence}"
+
+
+def test_lateness_is_measured_by_its_95th_percentile() -> None:
+    symptoms = BatchSymptoms(late_by={1: 180 * SECOND})
+    record = make_record(lambda batch: {"late_tuples": (0, 200), "symptoms": symptoms})
+    assert ", by 3 min at the 95th percentile, so" in find_sentence(record)
+    assert 'lateness={"b": ...} by 3 min in a new run' in diagnose_run(record)[0].remedy
+
+
+def test_matches_at_the_edge_of_a_window_are_advice() -> None:
+    symptoms = BatchSymptoms(spread={0: (10, 0, 0, 0, 0, 0, 0, 90)})
+    sentence = find_sentence(make_record(lambda batch: {"symptoms": symptoms}))
+    assert (
+        sentence == "advice: 90% of the matches of a are in the oldest eighth of its window of 1 h"
+    )
+
+
+def test_the_value_that_makes_a_host_slow_is_named() -> None:
+    symptoms = BatchSymptoms(frequent=FrequentValue(0, 77, 0.18))
+    record = make_record(lambda batch: {**make_skewed_hosts(batch), "symptoms": symptoms})
+    assert find_sentence(record).endswith("; the most frequent join value is 18% of a")
+    assert find_sentence(replace(record, frequent_value="a.k = 42")).endswith(
+        "; a.k = 42 is 18% of a"
+    )
+
+
+def test_a_disk_that_fills_up_is_reported_with_the_time_that_is_left() -> None:
+    record = make_record(lambda batch: {"disk_free": 0.9 - 0.001 * batch})
+    assert find_sentence(record).startswith("warning: the disk of the run is full in 14 min 31 s")
+    slow = replace(record, start=replace(START, interval_seconds=3600.0))
+    assert diagnose_run(slow) == []
+
+
+def test_small_source_files_are_advice() -> None:
+    record = replace(make_record(), source_files=dict.fromkeys(range(30), (620, 620 * 80_000)))
+    assert find_sentence(record) == "advice: reads 620 files of 80 kB a batch"
+    large = dict.fromkeys(range(30), (620, 620 * 80_000_000))
+    assert diagnose_run(replace(record, source_files=large)) == []
+
+
+def test_a_minor_version_below_1_and_a_major_one_above_differ() -> None:
+    versions = {"Braid": ("0.1.0", "0.2.0"), "numpy": ("2.3.1", "2.4.6"), "pyarrow": ("25.0", "26")}
+    findings = diagnose_run(replace(make_record(), versions=versions))
+    assert [(f.level, f.sentence) for f in findings] == [
+        ("warning", "the run was started with Braid 0.1.0; this is 0.2.0"),
+        ("advice", "the run was started with pyarrow 25.0; this is 26"),
+    ]
 
 
 def test_an_ended_symptom_is_not_reported() -> None:
@@ -170,11 +228,31 @@ def test_late_tuples_of_a_run_are_found_in_its_folder(
     run = run_late_stream(tmp_path / "run")
     text = str(run.doctor(["late"]))
     assert "1 warning in batches 3 to 10" in text
-    assert "warning  late       50.0% of b came later than its lateness allows" in text
+    late = (
+        "warning  late       50.0% of b came later than its lateness allows, by 26.9 s at the 95th"
+    )
+    assert late in text
     assert text.endswith("0 rules found nothing")
     assert main(["doctor", str(tmp_path / "run"), "--only", "late", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["findings"][0]["rule"] == "late"
     assert main(["doctor", str(tmp_path / "run"), "--only", "tiny"]) == 0
+
+
+def test_the_record_of_a_run_has_what_only_its_folder_knows(tmp_path: Path) -> None:
+    keys = [42 if n % 4 == 0 else n for n in range(400)]
+    times = pa.array([n * SECOND for n in range(400)], pa.timestamp("us"))
+    rows = pa.table({"k": keys, "ts": times, "batch": [n // 40 for n in range(400)]})
+    join = StreamJoin({"a": rows, "b": rows}, "a.k = b.k", HotKeys(4), windows="1 hour", time="ts")
+    run = join.start(tmp_path, batches="batch", durability="process")
+    assert run.awaitTermination()
+    record = read_record(RunStore(tmp_path))
+    assert record.frequent_value in ("a.k = 42", "b.k = 42")
+    frequent = record.commits[-1].symptoms.frequent
+    assert frequent is not None and 0.2 < frequent.share < 0.3
+    assert 0 < record.commits[-1].disk_free < 1
+    assert record.versions["duckdb"] == (duckdb.__version__,) * 2
+    matched = [sum(map(sum, c.symptoms.spread.values())) for c in record.commits]
+    assert matched == [c.results for c in record.commits]
 
 
 def test_a_slow_sink_is_found_by_the_seconds_of_the_commits(tmp_path: Path) -> None:

@@ -121,6 +121,9 @@ class SimulatedDisk(FileSystem):
         exact = {"st_mtime": node.time, "st_mtime_ns": int(node.time * 1e9)}
         return os.stat_result((kind, node.number, 0, 1, 0, 0, size, *times), exact)
 
+    def measure_free_share(self, folder: Place) -> float:
+        return 0.5
+
     def read_size(self, path: Place) -> int:
         return self.read_status(path).st_size
 

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-import duckdb
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from braid.answer_check_kinds import read_checkable_settings
 from braid.core.bundle_parts import DIAGNOSIS, is_bundle, read_bundle_part
 from braid.core.event_jsonl import read_events
-from braid.core.facts import Visit
+from braid.core.plan import Block
 from braid.core.run_diagnosis import RULES, diagnose_run
 from braid.core.run_events import BatchCommitted, Event, RunStarted
 from braid.core.run_record import BATCHES, Finding, RunRecord
+from braid.join_config import placement_from_json
 from braid.recent_events import read_recent_events
+from braid.storage.block_readers import read_replica_tuples
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore
 from braid.storage.source_files import count_changes
-from braid.time_arguments import UNBOUNDED
 from braid.util.batch_numbers import display_batch_range
-from braid.util.durations import parse_duration
 from braid.util.html_table import render_html_table
-from braid.util.machine import available_cores, measure_free_share
+from braid.util.machine import available_cores
+from braid.util.package_versions import list_present_versions
 
 
 @dataclass(frozen=True)
@@ -117,21 +120,68 @@ def read_record(store: RunStore) -> RunRecord:
         raise ValueError(f"{store.where} holds no run that has begun")
     start, recent, _ = read_recent_events(file, BATCHES + 1)
     assert isinstance(start, RunStarted)
-    state = store.last_state()
-    spans = [settings["windows"].get(alias, UNBOUNDED) for alias in settings["streams"]]
-    windows = [None if w == UNBOUNDED else parse_duration(w, "window") for w in spans]
-    written = re.search(r"DuckDB ([\d.]+)", settings["schemas"].get("", ""))
-    return RunRecord(
-        start,
-        [event for event in recent if isinstance(event, BatchCommitted)],
-        {} if state is None else state.match_counts,
-        windows,
-        {commit.batch: len(commit.results) for commit in store.log.commits},
-        available_cores(),
-        measure_free_share(store.path),
-        {"DuckDB": (written[1], duckdb.__version__)} if written else {},
-        {alias: count_changes(files) for alias, files in settings.get("source_files", {}).items()},
+    record = RunRecord.from_events(start, [e for e in recent if isinstance(e, BatchCommitted)])
+    store.log.read_new_entries()
+    present = list_present_versions()
+    return replace(
+        record,
+        result_files={commit.batch: len(commit.results) for commit in store.log.commits},
+        source_files=_count_source_files(store, record),
+        cores=available_cores(),
+        disk_free=store.blocks.measure_free_share(),
+        frequent_value=_name_frequent_value(store, settings, record),
+        versions={
+            package: (version, present[package])
+            for package, version in settings.get("versions", {}).items()
+            if package in present
+        },
+        changed_files={
+            alias: count_changes(files) for alias, files in settings.get("source_files", {}).items()
+        },
     )
+
+
+def _count_source_files(store: RunStore, record: RunRecord) -> dict[int, tuple[int, int]]:
+    """Return the number and bytes of the local files that Spark read for a batch, by batch."""
+    counts = {}
+    for commit in record.batches if record.is_endless else ():
+        if commit.micro_batch is not None:
+            files = store.checkpoint.source_files(commit.micro_batch)
+            sizes = [file.stat().st_size for file in files if file.exists()]
+            counts[commit.batch] = len(sizes), sum(sizes)
+    return {batch: read for batch, read in counts.items() if read[0]}
+
+
+def _name_frequent_value(store: RunStore, settings: Mapping[str, Any], record: RunRecord) -> str:
+    """Return the most frequent join value that the placement counts, such as "a.k = 42".
+
+    It is that of most tuples in the blocks of its hash. Empty: no placement counts it, or no tuple
+    of it is held.
+    """
+    frequent = record.batches[-1].symptoms.frequent if record.can_be_judged else None
+    state = None if frequent is None else store.last_state()
+    if frequent is None or state is None:
+        return ""
+    width = placement_from_json(settings).keys_per_value
+    keys = frequent.value * width, (frequent.value + 1) * width
+    held = [
+        address
+        for (id, _), address in state.replica_addresses.items()
+        if _has_keys(state.blocks[id], frequent.stream, keys)
+    ]
+    alias = settings["streams"][frequent.stream]
+    columns = re.findall(r"`((?:[^`]|``)+)`", settings["keys"][frequent.stream]["__k0"])
+    parts = read_replica_tuples(store.blocks.folder, held, state.block_files).values()
+    if not parts or len(columns) != 1 or columns[0] not in next(iter(parts)).schema.names:
+        return ""
+    counted = pc.value_counts(pa.chunked_array([rows.column(columns[0]) for rows in parts]))
+    most = max(counted.to_pylist(), key=lambda each: each["counts"])
+    return f"{alias}.{columns[0]} = {most['values']}"
+
+
+def _has_keys(block: Block, stream: int, keys: tuple[int, int]) -> bool:
+    first, end = block.key_range
+    return block.stream == stream and first < keys[1] and keys[0] < end
 
 
 def diagnose_events(run: str, events: Iterable[Event]) -> Diagnosis | None:
@@ -150,19 +200,18 @@ def diagnose_events(run: str, events: Iterable[Event]) -> Diagnosis | None:
 class _StoredRecord(msgspec.Struct):
     """The facts that a diagnosis needs besides events; see ``RunRecord``."""
 
-    matches: list[tuple[tuple[Visit, int], tuple[float, float]]]
     windows: list[int | None]
     result_files: dict[int, int]
     cores: int
-    disk_free: float
+    disk_free: float | None
     versions: dict[str, tuple[str, str]]
     changed_files: dict[str, int] = {}
+    source_files: dict[int, tuple[int, int]] = {}
 
 
 def encode_record(record: RunRecord) -> bytes:
     """Return as JSON what a diagnosis needs besides events."""
     values = {name: getattr(record, name) for name in _StoredRecord.__struct_fields__}
-    values["matches"] = [*record.matches.items()]
     return msgspec.json.encode(values)
 
 
@@ -174,4 +223,4 @@ def _read_bundled_record(path: str | Path) -> RunRecord:
     start = next(event for event in events if isinstance(event, RunStarted))
     commits = [event for event in events if isinstance(event, BatchCommitted)][-BATCHES - 1 :]
     values = {name: getattr(stored, name) for name in stored.__struct_fields__}
-    return RunRecord(start, commits, **values | {"matches": dict(stored.matches)})
+    return RunRecord(start, commits, **values)

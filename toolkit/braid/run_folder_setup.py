@@ -13,6 +13,7 @@ from braid.storage.result_retention import parse_retention
 from braid.storage.run_settings import check_settings
 from braid.storage.run_store import RunStore
 from braid.util.batch_numbers import display_batch
+from braid.util.package_versions import list_present_versions
 
 
 def read_settings(store: RunStore) -> dict[str, Any] | None:
@@ -104,6 +105,7 @@ def prepare_run(
         is_timed(join.expiry_bounds, s) for s in range(len(join.expiry_bounds))
     )
     settings |= join.source.record_fingerprints() | {"cut": batches if replay is not None else None}
+    settings["versions"] = list_present_versions()
     if (chosen := join.config.chosen) is not None:
         settings["chosen_placement"] = {
             "reason": chosen.reason,

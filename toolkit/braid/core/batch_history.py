@@ -7,11 +7,14 @@ from itertools import chain
 
 import msgspec
 
-from braid.core.batch_report import HostMetrics
-from braid.core.facts import AgedMatches, HostUsage, Matches
-from braid.core.frequent_values import EARLIER_WEIGHT, keep_frequent_values
+from braid.core.batch_report import BatchReport, HostMetrics
+from braid.core.batch_symptoms import SPREAD, BatchSymptoms, FrequentValue
+from braid.core.facts import AGES, AgedMatches, HostUsage, Matches
+from braid.core.frequent_values import EARLIER_WEIGHT, OTHERS, keep_frequent_values
+from braid.core.placement import Placement
 from braid.core.plan import Block, Plan
 from braid.core.run_events import BatchCommitted
+from braid.core.run_state import RunState
 
 PHASES = ("source", "planning", "transfer", "kernels", "commit")
 """Phases of a batch, in order.
@@ -22,6 +25,9 @@ PHASES = ("source", "planning", "transfer", "kernels", "commit")
 - "kernels": the slowest task of each stage, while its hosts derive, build, probe and write.
 - "commit": computing the next state.
 """
+
+_LEAST_SHARE = 0.01
+"""Least share of a stream of a frequent value that is recorded."""
 
 PHASE_COLUMNS = {
     "source": "source_seconds",
@@ -185,3 +191,34 @@ def measure_hosts(
         )
         for h in range(width)
     )
+
+
+def measure_symptoms(
+    placement: Placement, windows: Sequence[int | None], after: RunState, outcome: BatchReport
+) -> BatchSymptoms:
+    """Return the symptoms of a batch, by the state ``after`` it.
+
+    ``windows``: microseconds by stream; None: full history.
+    """
+    counts = after.key_counts if placement.keys_per_value > 1 else ()
+    spread = _sum_spread(outcome.matches, windows)
+    return BatchSymptoms(outcome.late_by, spread, _find_most_frequent(counts))
+
+
+def _sum_spread(matches: AgedMatches, windows: Sequence[int | None]) -> dict[int, tuple[int, ...]]:
+    sums: dict[int, list[float]] = {}
+    for ((_, probed), age), (_, matched) in matches.items():
+        if windows[probed] is not None:
+            sums.setdefault(probed, [0.0] * SPREAD)[age * SPREAD // AGES] += matched
+    return {stream: tuple(map(round, counts)) for stream, counts in sums.items()}
+
+
+def _find_most_frequent(counts: Sequence[Mapping[int, float]]) -> FrequentValue | None:
+    """Return the value with the greatest share of a stream; None: no value has one percent."""
+    shares = [
+        FrequentValue(stream, value, round(tuples / sum(of_stream.values()), 4))
+        for stream, of_stream in enumerate(counts)
+        for value, tuples in of_stream.items()
+        if value != OTHERS and tuples >= _LEAST_SHARE * sum(of_stream.values())
+    ]
+    return max(shares, key=lambda each: each.share, default=None)

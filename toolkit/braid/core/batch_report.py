@@ -132,6 +132,7 @@ class TaskReport(msgspec.Struct):
     - ``answers``: answered tuples by stream.
     - ``waiting_changes``: changes of the tuples that wait; see ``core.query_waiting``.
     - ``irregular``: files of irregular rows.
+    - ``late_by``: see ``core.batch_symptoms``.
     """
 
     hosts: dict[int, HostMetrics]
@@ -154,6 +155,7 @@ class TaskReport(msgspec.Struct):
     answers: dict[int, AnswerCount] = {}
     waiting_changes: dict[int, int] = {}
     irregular: list[str] = []
+    late_by: dict[int, int] = {}
 
     def to_json(self) -> bytes:
         """Return the report as JSON."""
@@ -191,6 +193,7 @@ class BatchReport:
     - ``answers``: answered tuples by stream.
     - ``waiting_changes``: changes of the tuples that wait; see ``core.query_waiting``.
     - ``irregular``: files of irregular rows.
+    - ``late_by``: see ``core.batch_symptoms``.
     """
 
     block_sizes: dict[int, BlockSize] = field(default_factory=dict)
@@ -215,6 +218,7 @@ class BatchReport:
     answers: dict[int, AnswerCount] = field(default_factory=dict)
     waiting_changes: dict[int, int] = field(default_factory=dict)
     irregular: list[str] = field(default_factory=list)
+    late_by: dict[int, int] = field(default_factory=dict)
 
 
 def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
@@ -249,6 +253,8 @@ def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
             served[bit] = served.get(bit, 0) + results
         for stream, tuples in report.untimed.items():
             outcome.untimed[stream] = outcome.untimed.get(stream, 0) + tuples
+        for stream, behind in report.late_by.items():
+            outcome.late_by[stream] = max(behind, outcome.late_by.get(stream, 0))
         _add_answers(outcome, report)
     outcome.key_counts, outcome.kernel_seconds = keys, sum(stages.values())
     outcome.step_counts = sum_step_counts(counted)

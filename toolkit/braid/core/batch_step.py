@@ -311,9 +311,8 @@ def _make_shedding_events(state: RunState) -> tuple[BatchShed, ...]:
     if (h := state.last_shedding) is None:
         return ()
     sums = (h.estimated_results, h.variance, h.utility, h.estimated_utility)
-    return (
-        BatchShed(state.batch, h.considered_pairs, h.skipped_pairs, *sums, h.yields, h.sketches),
-    )
+    shed = BatchShed(state.batch, h.considered_pairs, h.skipped_pairs, *sums, h.yields, h.sketches)
+    return (shed,)
 
 
 def _make_query_events(
@@ -396,5 +395,6 @@ def make_commit_event(
         clocks=new.clocks,
         watermarks=to_times(rules.find_state_watermarks(new)),
         step_counts=outcome.step_counts,
+        symptoms=batch_history.measure_symptoms(rules.placement, rules.windows, new, outcome),
         micro_batch=new.epoch if new.epoch > old.epoch else None,
     )

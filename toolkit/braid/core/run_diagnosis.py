@@ -8,21 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from math import inf
 from operator import attrgetter
 
 import numpy as np
 
-from braid.core.facts import AGES
 from braid.core.run_events import BatchCommitted
-from braid.core.run_record import Finding, RunRecord
-from braid.core.step_counts import CheckCounts
-from braid.util.durations import format_duration
+from braid.core.run_record import FEW_TUPLES, Finding, RunRecord
+from braid.core.work_diagnosis import (
+    find_costly_residuals,
+    find_lag,
+    find_many_hosts,
+    find_skew,
+    find_slow_sink,
+    find_tiny_batches,
+    find_unindexed_steps,
+    find_wide_steps,
+)
+from braid.util.durations import UNITS, format_duration
+from braid.util.machine import format_bytes
 
-_PAIRS_PER_MATCH, _MANY_PAIRS = 100, 1_000_000
-_FEW_TUPLES, _MANY_TUPLES = 1_000, 100_000
-_MANY_FILES, _LATE_BATCHES = 20, 5
-_FEW_SECONDS = 1.0
-"""Seconds below which the time of a part is not worth a finding."""
+_MANY_TUPLES, _LATE_BATCHES = 100_000, 5
+_MANY_RESULT_FILES, _MANY_SOURCE_FILES, _SMALL_FILE = 20, 50, 1_000_000
+_DAYS_LEFT = 3
+"""Days until the disk is full, below which that is a finding."""
+_FALLING = 0.75
+"""Share of the batches after which less of the disk is free, from which it is filling up."""
+_STRICT = ("Braid", "duckdb", "pyspark")
+"""Packages whose other versions may give other answers or formats."""
 _LEVELS = ("fault", "warning", "advice")
 
 
@@ -53,60 +67,6 @@ def _find_worst_batch(run: RunRecord, rule: str) -> int:
     return max(run.batches, key=lambda commit: (measure(commit), commit.batch)).batch
 
 
-def _find_wide_steps(run: RunRecord) -> Iterator[Finding]:
-    kernels = run.sum_seconds("kernels")
-    for step in run.steps:
-        ratio = step.candidate_pairs / max(1, step.matches)
-        is_wide = ratio > _PAIRS_PER_MATCH and step.candidate_pairs > _MANY_PAIRS
-        if not is_wide or kernels < 0.3 * run.seconds or step.access == "all pairs":
-            continue
-        ids = sorted({id for ids in step.part_ids for id in ids})
-        yield Finding(
-            "wide",
-            "warning",
-            f"compares {ratio:,.0f} pairs for each match in {run.name_parts(ids)} ({step.access})",
-            "give the comparisons that are only checked an equality, a bound or a window; "
-            "explain() names those that find pairs and those that check them",
-            ratio,
-            _PAIRS_PER_MATCH,
-            step.seconds,
-        )
-
-
-def _find_unindexed_steps(run: RunRecord) -> Iterator[Finding]:
-    for step in run.steps:
-        pairs = step.candidate_pairs / len(run.batches)
-        if step.access == "all pairs" and pairs > _MANY_PAIRS:
-            ids = sorted({id for ids in step.part_ids for id in ids})
-            yield Finding(
-                "unindexed",
-                "warning",
-                f"compares all pairs, {pairs:,.0f} a batch, in {run.name_parts(ids)}",
-                "write an equality, a comparison of one column of each stream, or a window; the "
-                "page on conditions lists what finds pairs without comparing all",
-                pairs,
-                _MANY_PAIRS,
-                step.seconds,
-            )
-
-
-def _find_costly_residuals(run: RunRecord) -> Iterator[Finding]:
-    checks = [check for step in run.steps for check in step.checks if check.reached == "residual"]
-    seconds = sum(check.seconds for check in checks)
-    if checks and seconds > max(_FEW_SECONDS, 0.2 * run.seconds):
-        worst: CheckCounts = max(checks, key=lambda check: check.seconds)
-        yield Finding(
-            "cast",
-            "warning",
-            f"evaluates {run.name_parts(worst.parts)} for each of {worst.pairs_in:,} pairs, "
-            f"{seconds / run.seconds:.0%} of the time",
-            "compute what it casts or calls in a column of the stream, or compare whole numbers",
-            seconds / run.seconds,
-            0.2,
-            seconds,
-        )
-
-
 def _find_growth(run: RunRecord) -> Iterator[Finding]:
     if not run.is_endless or all(window is not None for window in run.windows):
         return
@@ -133,96 +93,78 @@ def _find_late_tuples(run: RunRecord) -> Iterator[Finding]:
         ]
         many = [late for late, received in counts if late > 0.01 * received]
         total = sum(late for late, _ in counts)
-        if len(many) >= _LATE_BATCHES:
-            share = total / max(1, run.received[stream])
-            yield Finding(
-                "late",
-                "warning",
-                f"{share:.1%} of {name} came later than its lateness allows, so that they may miss "
-                "partners",
-                f'give lateness={{"{name}": ...}}; late() says how far each tuple is behind',
-                share,
-                0.01,
-            )
+        if len(many) < _LATE_BATCHES:
+            continue
+        share = total / max(1, run.received[stream])
+        behind = max(c.symptoms.late_by.get(stream, 0) for c in run.batches)
+        by = f", by {format_duration(behind)} at the 95th percentile" if behind else ""
+        more = f"by {format_duration(behind)} " if behind else ""
+        yield Finding(
+            "late",
+            "warning",
+            f"{share:.1%} of {name} came later than its lateness allows{by}, so that they may miss "
+            "partners",
+            f'raise lateness={{"{name}": ...}} {more}in a new run; late() says how far each tuple '
+            "is behind",
+            share,
+            0.01,
+        )
 
 
 def _find_wide_windows(run: RunRecord) -> Iterator[Finding]:
-    young = AGES // 4
     for stream, name in enumerate(run.start.streams):
         window = run.windows[stream] if stream < len(run.windows) else None
-        ages = [
-            (age, matches)
-            for ((_, probed), age), (_, matches) in run.matches.items()
-            if probed == stream
-        ]
-        total = sum(matches for _, matches in ages)
-        near = sum(matches for age, matches in ages if age < young)
-        if window is not None and total > _FEW_TUPLES and near > 0.95 * total:
+        spreads = [c.symptoms.spread[stream] for c in run.batches if stream in c.symptoms.spread]
+        ages = [sum(counts) for counts in zip(*spreads, strict=True)]
+        if window is None or sum(ages) <= FEW_TUPLES:
+            continue
+        young, old = sum(ages[: len(ages) // 4]) / sum(ages), ages[-1] / sum(ages)
+        if young > 0.95:
             yield Finding(
                 "window",
                 "advice",
-                f"{near / total:.0%} of the matches of {name} are in the youngest quarter of its "
-                f"window of {format_duration(window)}",
+                f"{young:.0%} of the matches of {name} are in the youngest quarter of its window "
+                f"of {format_duration(window)}",
                 f'windows={{"{name}": "{format_duration(window / 4)}"}} would hold a quarter of '
                 "the tuples, and lose the other matches",
-                near / total,
+                young,
                 0.95,
             )
-
-
-def _find_skew(run: RunRecord) -> Iterator[Finding]:
-    sums: dict[int, list[float]] = {}
-    for commit in run.batches:
-        for host, metrics in enumerate(commit.host_metrics):
-            total = sums.setdefault(host, [0.0, 0.0])
-            total[0] += metrics.compared_pairs
-            total[1] += metrics.seconds
-    if len(sums) < 2:
-        return
-    pairs, seconds = (np.array([each[n] for each in sums.values()]) for n in (0, 1))
-    ratio = pairs.max() / max(1e-9, pairs.mean())
-    slow = seconds[pairs.argmax()] / max(1e-9, seconds.mean())
-    if ratio > 2 and slow > 1.5 and pairs.sum() > _MANY_PAIRS:
-        host = [*sums][int(pairs.argmax())]
-        yield Finding(
-            "skew",
-            "warning",
-            f"host {host} compares {ratio:.1f} times the mean of {len(sums)} hosts",
-            "use AdaptiveGrid, or HotKeys for an equality whose values are skewed",
-            float(ratio),
-            2,
-            float(seconds.max() - seconds.mean()),
-        )
-
-
-def _find_tiny_batches(run: RunRecord) -> Iterator[Finding]:
-    tuples = sum(run.received) / len(run.batches)
-    kernels = run.sum_seconds("kernels")
-    if 0 < tuples < _FEW_TUPLES and kernels < 0.2 * run.seconds and run.is_endless:
-        yield Finding(
-            "tiny",
-            "advice",
-            f"batches of {tuples:,.0f} tuples take {run.seconds / len(run.batches):.2f} s, "
-            f"{kernels / run.seconds:.0%} of it for the join",
-            'take more tuples at a time: a longer trigger (processingTime="5 seconds"), or a '
-            "greater maxFilesPerTrigger or maxOffsetsPerTrigger",
-            tuples,
-            _FEW_TUPLES,
-            run.seconds - kernels,
-        )
+        if old > 0.5:
+            yield Finding(
+                "window",
+                "advice",
+                f"{old:.0%} of the matches of {name} are in the oldest eighth of its window of "
+                f"{format_duration(window)}",
+                "if the condition has no bound there, a longer window finds more",
+                old,
+                0.5,
+            )
 
 
 def _find_many_files(run: RunRecord) -> Iterator[Finding]:
     counts = [run.result_files.get(commit.batch, 0) for commit in run.batches]
     mean = sum(counts) / len(counts)
-    if mean > _MANY_FILES:
+    if mean > _MANY_RESULT_FILES:
         yield Finding(
             "files",
             "advice",
             f"writes {mean:,.0f} files of results a batch",
             "give fewer partitions=, or read results(), which takes compacted files",
             mean,
-            _MANY_FILES,
+            _MANY_RESULT_FILES,
+        )
+    read = [run.source_files[c.batch] for c in run.batches if c.batch in run.source_files]
+    count, size = (sum(each) for each in zip(*read, strict=True)) if read else (0, 0)
+    if count > _MANY_SOURCE_FILES * len(read) and size < _SMALL_FILE * count:
+        yield Finding(
+            "files",
+            "advice",
+            f"reads {count / len(read):,.0f} files of {format_bytes(size // count)} a batch",
+            "compact the files of the source, or write them with fewer partitions",
+            count / len(read),
+            _MANY_SOURCE_FILES,
+            run.sum_seconds("source"),
         )
 
 
@@ -232,7 +174,7 @@ def _find_idle_streams(run: RunRecord) -> Iterator[Finding]:
         return
     totals = [sum(c.received_tuples[s] for c in recent) for s in range(len(run.start.streams))]
     for stream, name in enumerate(run.start.streams):
-        if not totals[stream] and max(totals) > _FEW_TUPLES:
+        if not totals[stream] and max(totals) > FEW_TUPLES:
             yield Finding(
                 "idle",
                 "warning",
@@ -242,49 +184,6 @@ def _find_idle_streams(run: RunRecord) -> Iterator[Finding]:
                 0,
                 1,
             )
-
-
-def _find_lag(run: RunRecord) -> Iterator[Finding]:
-    clocks = [max((t for t in c.clocks if t is not None), default=None) for c in run.batches]
-    clocked = [
-        (clock, c) for clock, c in zip(clocks, run.batches, strict=True) if clock is not None
-    ]
-    if not run.is_endless or len(clocked) < 10:
-        return
-    middle = len(clocked) // 2
-    halves = [_measure_pace(half) for half in (clocked[: middle + 1], clocked[middle:])]
-    if halves[1] > 1 and halves[1] > halves[0]:
-        yield Finding(
-            "behind",
-            "warning",
-            f"an hour of event time takes {format_duration(3600e6 * halves[1])}, more than before",
-            "use more hosts and cores, or shed=Shed(seconds=...) so that the join keeps up",
-            halves[1],
-            1,
-            run.seconds,
-        )
-
-
-def _measure_pace(part: Sequence[tuple[int, BatchCommitted]]) -> float:
-    """Return the seconds that a second of event time takes."""
-    passed = (part[-1][0] - part[0][0]) / 1e6
-    spent = sum(commit.seconds_by_phase["total"] for _, commit in part[1:])
-    return spent / passed if passed > 0 else 0.0
-
-
-def _find_slow_sink(run: RunRecord) -> Iterator[Finding]:
-    seconds = sum(commit.previous_sink_seconds for commit in run.batches)
-    share = seconds / (run.seconds + seconds)
-    if share > 0.5 and seconds > _FEW_SECONDS:
-        yield Finding(
-            "sink",
-            "warning",
-            f"foreachBatch takes {seconds / len(run.batches):.2f} s a batch, {share:.0%} of all",
-            "write many rows at a time, or take fewer and larger batches",
-            share,
-            0.5,
-            seconds,
-        )
 
 
 def _find_stale_input(run: RunRecord) -> Iterator[Finding]:
@@ -303,14 +202,27 @@ def _find_stale_input(run: RunRecord) -> Iterator[Finding]:
 
 def _find_full_disk(run: RunRecord) -> Iterator[Finding]:
     commits = sum(commit.previous_commit_seconds for commit in run.batches)
-    if run.disk_free < 0.1:
+    free = run.disk_free if run.disk_free is not None else run.batches[-1].disk_free
+    days = _estimate_days_left(run)
+    if free is not None and free < 0.1:
         yield Finding(
             "disk",
             "warning",
-            f"{run.disk_free:.0%} of the disk of the run is free",
+            f"{free:.0%} of the disk of the run is free",
             'make room, or give keep="30 days" so that old results are removed',
-            run.disk_free,
+            free,
             0.1,
+        )
+    elif days < _DAYS_LEFT:
+        yield Finding(
+            "disk",
+            "warning",
+            f"the disk of the run is full in {format_duration(days * UNITS['day'])} if it goes on "
+            "like that",
+            'give keep="1 day" so that old results are removed, windows= that hold less, or a '
+            "larger disk",
+            days,
+            _DAYS_LEFT,
         )
     elif commits > 0.3 * (run.seconds + commits) and commits > len(run.batches) * 0.1:
         yield Finding(
@@ -324,50 +236,58 @@ def _find_full_disk(run: RunRecord) -> Iterator[Finding]:
         )
 
 
-def _find_many_hosts(run: RunRecord) -> Iterator[Finding]:
-    overhead = run.sum_seconds("planning", "transfer", "commit")
-    in_process = all(commit.executor == "process" for commit in run.batches)
-    if in_process and run.start.hosts > 4 * run.cores and overhead > 0.5 * run.seconds:
-        yield Finding(
-            "shape",
-            "advice",
-            f"{run.start.hosts} hosts on {run.cores} cores: planning and hand-over take "
-            f"{overhead / run.seconds:.0%} of the time",
-            f"give the placement hosts={4 * run.cores} or fewer",
-            run.start.hosts,
-            4 * run.cores,
-            overhead,
-        )
+def _estimate_days_left(run: RunRecord) -> float:
+    """Return after how many days the disk is full; infinity unless it fills up batch by batch.
+
+    Batches follow each other at the interval of the run, or without a pause.
+    """
+    free = [commit.disk_free for commit in run.batches if commit.disk_free is not None]
+    falls = sum(after < before for before, after in pairwise(free))
+    if not run.is_endless or not falls or falls < _FALLING * (len(free) - 1):
+        return inf
+    batches_left = free[-1] * (len(free) - 1) / (free[0] - free[-1])
+    pause = run.start.interval_seconds or 0.0
+    return batches_left * max(pause, run.seconds / len(run.batches)) / 86_400
 
 
 def _find_other_versions(run: RunRecord) -> Iterator[Finding]:
     for package, (written, present) in run.versions.items():
-        if written.partition(".")[0] != present.partition(".")[0]:
+        if _find_release(written) != _find_release(present):
             yield Finding(
                 "version",
-                "warning",
-                f"the run was written with {package} {written}; this is {present}",
-                f"resume it with {package} {written.partition('.')[0]}, or begin a new folder",
+                "warning" if package in _STRICT else "advice",
+                f"the run was started with {package} {written}; this is {present}",
+                f"resume it with {package} {_find_release(written)}, or begin a new folder",
                 0,
                 0,
             )
 
 
+def _find_release(version: str) -> str:
+    """Return the part of a version that promises compatibility: the first number, or 0.x.
+
+    >>> _find_release("2.0.1"), _find_release("0.1.3")
+    ('2', '0.1')
+    """
+    first, _, rest = version.partition(".")
+    return f"0.{rest.partition('.')[0]}" if first == "0" else first
+
+
 RULES: Mapping[str, Callable[[RunRecord], Iterator[Finding]]] = {
-    "wide": _find_wide_steps,
-    "unindexed": _find_unindexed_steps,
-    "cast": _find_costly_residuals,
+    "wide": find_wide_steps,
+    "unindexed": find_unindexed_steps,
+    "cast": find_costly_residuals,
     "unbounded": _find_growth,
     "late": _find_late_tuples,
     "window": _find_wide_windows,
-    "skew": _find_skew,
-    "tiny": _find_tiny_batches,
+    "skew": find_skew,
+    "tiny": find_tiny_batches,
     "files": _find_many_files,
     "idle": _find_idle_streams,
-    "behind": _find_lag,
-    "sink": _find_slow_sink,
+    "behind": find_lag,
+    "sink": find_slow_sink,
     "disk": _find_full_disk,
-    "shape": _find_many_hosts,
+    "shape": find_many_hosts,
     "stale": _find_stale_input,
     "version": _find_other_versions,
 }
@@ -378,6 +298,7 @@ _STRENGTHS: Mapping[str, Callable[[BatchCommitted], float]] = {
     "unindexed": lambda commit: sum(step.candidate_pairs for step in commit.step_counts),
     "cast": lambda commit: sum(c.seconds for step in commit.step_counts for c in step.checks),
     "late": lambda commit: sum(commit.late_tuples),
+    "files": lambda commit: commit.seconds_by_phase.get("source", 0.0),
     "skew": lambda commit: max(host.compared_pairs for host in commit.host_metrics),
     "tiny": lambda commit: -sum(commit.received_tuples),
     "behind": lambda commit: commit.seconds_by_phase["total"],

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from braid.core.batch_report import HostMetrics
+from braid.core.batch_symptoms import BatchSymptoms
 from braid.core.plan import Block, Derivation, Release, Route
 from braid.core.registry import ClassRegistry
 from braid.core.shedding_plan import ItemYield
@@ -224,6 +225,10 @@ class BatchCommitted(Event):
     """Pairs of each probe step; empty for a simulated batch."""
     micro_batch: int | None = None
     """Micro-batch of the source. None: it has none, since it only answers or changes queries."""
+    symptoms: BatchSymptoms = field(default_factory=BatchSymptoms)
+    """Measures for a diagnosis."""
+    disk_free: float | None = None
+    """Share of the disk of the run that is free. None: no disk has it."""
 
     def describe_decision(self, moment: EventContext) -> str:
         """Return the executor and its reason if the batch before ran on another one."""

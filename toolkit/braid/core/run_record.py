@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from braid.core.facts import AgedMatches
 from braid.core.run_events import BatchCommitted, RunStarted
 from braid.core.step_counts import StepCounts
 from braid.util.durations import parse_duration
 
 BATCHES = 20
 """Number of last batches that a rule looks at."""
+FEW_TUPLES, FEW_SECONDS = 1_000, 1.0
+"""Tuples below which a batch is small, and seconds that are not worth a finding."""
 _SKIPPED, _FEWEST = 2, 5
 """First batches of a run, which take longer, and the fewest batches to judge from."""
 Level = Literal["fault", "warning", "advice"]
@@ -45,14 +46,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The record of a run, from its events and its last state.
+    """The record of a run, from its events and its folder.
 
     - ``start``: settings.
     - ``commits``: last commits, in order.
-    - ``matches``: matches by step and age (see ``core.facts``).
     - ``windows``: microseconds by stream; None: full history.
     - ``result_files``: files of results by batch.
-    - ``cores``: cores of the machine; ``disk_free``: share of its disk that is free.
+    - ``source_files``: number and bytes of the files that Spark read for a batch, by batch.
+    - ``cores``: cores of the machine; ``disk_free``: share of its disk that is free, None: see the
+      batches.
+    - ``frequent_value``: the most frequent join value, such as "a.k = 42"; empty: unknown.
     - ``versions``: by package, the version that the run was written with and the present one.
     - ``changed_files``: by static stream, the files of its source that have been changed, added or
       removed since the run read them.
@@ -60,11 +63,12 @@ class RunRecord:
 
     start: RunStarted
     commits: Sequence[BatchCommitted]
-    matches: AgedMatches = field(default_factory=dict)
     windows: Sequence[int | None] = ()
     result_files: Mapping[int, int] = field(default_factory=dict)
+    source_files: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     cores: int = 1
-    disk_free: float = 1.0
+    disk_free: float | None = None
+    frequent_value: str = ""
     versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     changed_files: Mapping[str, int] = field(default_factory=dict)
 

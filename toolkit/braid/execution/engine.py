@@ -248,6 +248,7 @@ class Engine:
             "source_bytes": max(done.received_bytes, outcome.source_bytes),
             "task_count": outcome.tasks,
             "parallelism": done.parallelism,
+            "disk_free": self.store.blocks.measure_free_share(),
         }
         results = {name: outcome.files[name] for name in outcome.results}
         self._commit_batch(after, snapshot, results, seconds, took)
@@ -303,7 +304,6 @@ class Engine:
         answers, plan = self.state.answers, work.combined_plan
         births = {} if self.spec.kind.is_inner else list_block_births(answers, plan)
         needed = list_needed_births(births, (*work.settles, *work.findings), plan)
-        shared = bool(self.state.queries)
         return BatchSpec(
             spec=self.spec,
             batch=work.facts.batch,
@@ -326,7 +326,7 @@ class Engine:
             matched={
                 key: bitmap
                 for key, bitmap in answers.matched.items()
-                if split_mark_key(key, shared)[0] in needed
+                if split_mark_key(key, bool(self.state.queries))[0] in needed
             },
             held=answers.held,
             releases=work.releases,

@@ -105,6 +105,7 @@ class HostTask:
             answers=self.answers.sum_counts(),
             waiting_changes=self._sum_waiting_changes(),
             irregular=[*irregular],
+            late_by=self.irregular.measure_lateness(),
         )
 
     def _sum_waiting_changes(self) -> dict[int, int]:

@@ -67,6 +67,7 @@ class IrregularRowWriter:
         self.spec, self.batch, self.stem = spec, batch, stem
         self.folder = folder / FOLDER
         self._writers: dict[int, tuple[pq.ParquetWriter, Any]] = {}
+        self._behind: dict[int, list[np.ndarray]] = {}
 
     def append_rows(
         self, stream: int, rows: pa.RecordBatch, reason: str, behind: np.ndarray | None = None
@@ -82,6 +83,13 @@ class IrregularRowWriter:
             writer = pq.ParquetWriter(sink, stored.schema, write_page_checksum=True)
             self._writers[stream] = writer, sink
         self._writers[stream][0].write_batch(stored)
+        if behind is not None and len(behind):
+            self._behind.setdefault(stream, []).append(behind)
+
+    def measure_lateness(self) -> dict[int, int]:
+        """Return the 95th percentile of how far late tuples are behind, by stream."""
+        parts = {stream: np.concatenate(behind) for stream, behind in self._behind.items()}
+        return {stream: round(np.percentile(behind, 95)) for stream, behind in parts.items()}
 
     def _name_file(self, stream: int) -> str:
         return f"{self.stem}-{stream}.parquet"

@@ -45,6 +45,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     - ``input``: prefix of that copy in a bucket.
     - ``match``: arguments of an as-of join.
     - ``fingerprints``, ``files``, ``sources``: see ``input_fingerprints``.
+    - ``versions``: of Braid and its packages when the run was started.
     - ``source_files``: by static stream of Spark, its local files; see ``storage.source_files``.
     """
 
@@ -81,6 +82,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     fingerprints: dict[str, tuple[_Natural, _Sum]] = {}
     files: dict[str, _Text] = {}
     sources: dict[str, dict[str, str]] = {}
+    versions: dict[str, str] = {}
     source_files: dict[str, dict[str, tuple[int, int]]] = {}
     generated: dict[str, dict[str, Any]] = {}
     chain: str | list[str] = ""

@@ -98,6 +98,10 @@ class BlockFolder:
         self.folder = medium.folder / "blocks"
         self._removing: Future[None] | None = None
 
+    def measure_free_share(self) -> float:
+        """Return the share of the disk of the run, or of its local cache, that is free."""
+        return round(current_file_system().measure_free_share(self.folder), 6)
+
     def list_unnamed(self, live: Set[str]) -> list[str]:
         """Return the block files in the folder that are not ``live``."""
         names = current_file_system().list_names(self.folder)

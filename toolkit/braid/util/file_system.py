@@ -125,6 +125,11 @@ class FileSystem:
         """Return the size of a file in bytes."""
         return os.stat(path).st_size
 
+    def measure_free_share(self, folder: Place) -> float:
+        """Return the share of the disk of a folder that is free."""
+        disk = shutil.disk_usage(folder)
+        return disk.free / disk.total
+
     def replace_file(self, old: Place, new: Place) -> None:
         """Rename a file, replacing an existing one."""
         os.replace(old, new)

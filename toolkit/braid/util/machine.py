@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import shutil
 from pathlib import Path
 
 from braid.util.validation import read_natural
@@ -74,12 +73,6 @@ def available_cores() -> int:
     text, *of = _QUOTA.read_text().split() if _QUOTA.exists() else ["max"]
     taken = read_natural(text)
     return some if taken is None else min(some, max(1, -(-taken // int(of[0]))))
-
-
-def measure_free_share(folder: Path) -> float:
-    """Return the share of the disk of a folder that is free."""
-    disk = shutil.disk_usage(folder)
-    return disk.free / disk.total
 
 
 def retain_freed_memory() -> None:

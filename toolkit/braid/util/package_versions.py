@@ -12,6 +12,12 @@ def list_versions() -> dict[str, str | None]:
     return {package: _find_version(package) for package in _PACKAGES}
 
 
+def list_present_versions() -> dict[str, str]:
+    """Return the versions of Braid and of the installed packages."""
+    present = {"Braid": find_braid_version(), **list_versions()}
+    return {package: version for package, version in present.items() if version is not None}
+
+
 def _find_version(package: str) -> str | None:
     try:
         return version(package)
