@@ -61,6 +61,7 @@ TESTS = {
         "reuse_planner",
         "reuse_reference",
         "reuse_rest",
+        "reuse_tables",
     ),
     "hotkeys": ("hot_keys", "policy_thresholds", "recomputed_hotkeys", "value_work"),
     "hypercube": ("hypercube", "policy_thresholds", "recomputed_hypercube", "shares"),
