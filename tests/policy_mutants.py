@@ -47,8 +47,8 @@ TESTS = {
     "theta": ("grid", "policy_thresholds", "recomputed_theta"),
     "diffusion": ("aligned", "coordinated", "policy_thresholds", "recomputed_diffusion"),
     "psp": ("policy_thresholds", "ring", "ring_balance", "recomputed_slices"),
-    "slices": ("policy_thresholds", "slices", "sharing", "recomputed_slices"),
-    "shedding": ("shedding_policy", "shedding_placements", "recomputed_shedding"),
+    "slices": ("policy_tables", "policy_thresholds", "slices", "sharing", "recomputed_slices"),
+    "shedding": ("policy_tables", "shedding_policy", "shedding_placements", "recomputed_shedding"),
     "reuse": (
         "policy_thresholds",
         "recomputed_reuse",
@@ -63,8 +63,14 @@ TESTS = {
         "reuse_rest",
         "reuse_tables",
     ),
-    "hotkeys": ("hot_keys", "policy_thresholds", "recomputed_hotkeys", "value_work"),
-    "hypercube": ("hypercube", "policy_thresholds", "recomputed_hypercube", "shares"),
+    "hotkeys": (
+        *("hot_keys", "policy_tables", "policy_thresholds"),
+        *("recomputed_hotkeys", "value_work"),
+    ),
+    "hypercube": (
+        *("hypercube", "policy_tables", "policy_thresholds"),
+        *("recomputed_hypercube", "shares"),
+    ),
     "common": ("aligned", "coordinated", "recomputed_diffusion", "ring"),
     "baselines": ("placements", "simulate", "recomputed_hotkeys"),
 }
