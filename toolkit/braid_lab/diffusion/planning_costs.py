@@ -129,21 +129,19 @@ ROOM = DiffusionSetting(3, 6.0, hosts=40, length=2, seconds=40)
 
 
 def check_equations(
-    setting: DiffusionSetting = ROOM, lengths: Sequence[int] = (1, 2, 3)
+    setting: DiffusionSetting = ROOM, lengths: Sequence[int] = (1, 2, 3), seeds: int = 1
 ) -> pd.DataFrame:
     """Return Eq. 2, and Eq. 3 summed as in Eq. 4, beside the counts of runs.
 
     Values are tuples and intermediate results sent beyond one copy of each tuple, per second. Hosts
     take no time, so that none sheds; CTR stores on all of V_1, as printed. Columns: equation,
-    placement, length (T), window, printed, counted.
+    placement, length (T), seed, window, printed, counted.
     """
-    rows = []
+    rows, ran = [], [replace(setting, seed=seed) for seed in range(seeds)]
     both = (("Eq. 2", "ATR-unoptimized"), ("Eq. 3, 4", "CTR"))
-    for (equation, name), t in product(both, lengths):
-        free = replace(setting, costs=CostParameters(0.0, 0.0, 0.0), copies=None, length=t)
-        events = list(
-            simulate_setting(make_placement(name, replace(free, costs=setting.costs)), free)
-        )
+    for (equation, name), t, one in product(both, lengths, ran):
+        free = replace(one, costs=CostParameters(0.0, 0.0, 0.0), copies=None, length=t)
+        events = list(simulate_setting(make_placement(name, replace(free, costs=one.costs)), free))
         done = [e for e in events if isinstance(e, BatchCommitted) and e.batch >= 2 * free.window]
         extra = sum(
             e.total_host_metrics.received_tuples
@@ -152,10 +150,10 @@ def check_equations(
             for e in done
         )
         printed = (_compute_eq_2 if name != "CTR" else _compute_eq_4)(events, done, free)
-        rows.append((equation, name, t, free.window, printed, extra / len(done)))
-    names = ["equation", "placement", "length", "window", "printed", "counted"]
+        rows.append((equation, name, t, one.seed, free.window, printed, extra / len(done)))
+    names = ["equation", "placement", "length", "seed", "window", "printed", "counted"]
     frame = pd.DataFrame(rows, columns=names)
-    return record_settings(frame, [setting], PRINTED, length=lengths, counted_seconds=len(done))
+    return record_settings(frame, ran, PRINTED, length=lengths, counted_seconds=len(done))
 
 
 def _compute_eq_2(events: list[Any], done: list[BatchCommitted], s: DiffusionSetting) -> float:

@@ -265,12 +265,16 @@ def less_work_claim(r: Contest) -> Finding:
         rivals = seconds[[SHORT, LONG, PAIR, HALF]].min(axis=1)
         return seconds[["PSP", "PSP-I", "PSP-D"]].rdiv(rivals, axis=0).min()
 
-    ratio, cheap = compare(r.busiest_seconds), compare(with_cheap_pairs(r.busiest_seconds))
+    took = r.busiest_seconds
+    ratio, cheap = compare(took), compare(with_cheap_pairs(took))
+    late = (took["PSP-I"] / took[[PAIR, HALF]].min(axis=1)).rename("late")
+    streams, sigma, join, nodes = late.idxmax()
     result = f"their time in PSP's, the least of every setting: {format_values(ratio)}"
     reading = (
         f"PSP and PSP-D, {AS_PRICED}: {AS_CHEAP}, CTR takes "
         f"{cheap['PSP-D']:.2f} of PSP-D's time. PSP-I, which compares what it has purged late, "
-        f"takes {1 / ratio['PSP-I']:.2f} times as long as CTR somewhere"
+        f"takes {late.max():.2f} times as long as CTR with {streams} streams, {nodes} nodes, σ = "
+        f"{sigma:g} and the {join} join"
     )
     return judge_reading(result, ratio["PSP"] > 1 and ratio["PSP-D"] > 1, reading)
 
@@ -357,13 +361,13 @@ def ahead_of_atr_claim(r: Contest) -> Finding:
     cheap, hops = with_cheap_pairs(r.busiest_seconds), r.hop_counts
     least = {t: (cheap + t * hops).groupby(["streams", "sigma"]).min() for t in HOPS}
     behind = [
-        f"{1e3 * t:g}"
+        f"{(x[[SHORT, LONG]].min(axis=1) <= x[list(RINGS)].min(axis=1)).sum()} at {1e3 * t:g} ms"
         for t, x in least.items()
-        if (x[[SHORT, LONG]].min(axis=1) <= x[list(RINGS)].min(axis=1)).any()
     ]
     reading = (
         f"at T_n up to {1e3 * HOPS[-1]:g} ms, {AS_PRICED}; {AS_CHEAP}, it is behind "
-        f"somewhere at T_n of {', '.join(behind) or 'no'} ms. The book prints neither"
+        f"in {', '.join(behind)} of {len(least[HOPS[0]])} pairs of a number of streams and a σ. "
+        "The book prints neither"
     )
     finding = judge_reading(_format_leads(lead), lead["ratio_modelled"].min() > 1, reading)
     return add_hops(finding)
