@@ -245,7 +245,7 @@ def test_there_are_views() -> None:
     of = [name.removeprefix("braid_widgets.") for name in views()]
     assert len(of) > 15
     assert {
-        "base.run_totals.totals_html",
+        "base.run_comparison.comparison_html",
         "cockpit.page.save_run_page",
     } <= {*of}
 

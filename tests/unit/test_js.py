@@ -7,15 +7,16 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
-from braid_widgets.base import colors
 from braid_widgets.base.columnar import Columns
 from braid_widgets.base.player import read_bundle, render_page, thin
+from braid_widgets.cockpit.frames import MapFrame
 from braid_widgets.theta.matrix import HostCopies
 
 JS = Path(__file__).parents[2] / "widgets" / "js"
+WIDGETS = JS.parent / "braid_widgets"
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +43,25 @@ def test_the_scripts_of_all_bundles_are_small() -> None:
     assert sum(len(read_bundle(path.stem).encode()) for path in entries) <= 110_000
 
 
-@pytest.mark.parametrize(
-    ("folder", "kind", "most"),
-    [(JS / "src", "ts", 6_200), (JS.parent / "braid_widgets", "py", 11_000)],
-)
-def test_the_views_only_become_shorter(folder: Path, kind: str, most: int) -> None:
+FIRST_MAPS = {"blocks", "grid", "segments", "ring", "ages", "shedding", "hub"}
+"""Maps that the first limits cover: 2,900 lines of TypeScript and 7,000 of Python. Each later map
+allows 140 and 160 more, each later stepper 120 of Python.
+"""
+LATER_STEPPERS = ("reuse.pair_stepper",)
+LATER_MAPS = {*get_type_hints(MapFrame), "answers"} - FIRST_MAPS
+ALLOWED = {
+    "ts": 2_900 + 140 * len(LATER_MAPS),
+    "py": 7_000 + 160 * len(LATER_MAPS) + 120 * len(LATER_STEPPERS),
+}
+REACHED = {"ts": 5_840, "py": 10_740}
+"""Lines that there may be until the limit is reached; lower them with each deletion."""
+
+
+@pytest.mark.parametrize(("folder", "kind"), [(JS / "src", "ts"), (WIDGETS, "py")])
+def test_the_views_only_become_shorter(folder: Path, kind: str) -> None:
     paths = [*folder.rglob(f"*.{kind}")]
-    assert paths and sum(len(path.read_text("utf-8").splitlines()) for path in paths) <= most
+    count = sum(len(path.read_text("utf-8").splitlines()) for path in paths)
+    assert paths and count <= max(ALLOWED[kind], REACHED[kind])
 
 
 @pytest.mark.parametrize("path", sorted((JS / "src" / "entry").iterdir()), ids=lambda p: p.stem)
@@ -73,7 +86,7 @@ def test_records_go_by_column() -> None:
 
 
 def test_a_page_holds_its_frames_as_data_that_cannot_end_it() -> None:
-    text = render_page("steps", "", [{"title": "</script><b>"}], colors.make_palette(4), 0)
+    text = render_page("steps", "", [{"title": "</script><b>"}], 0)
     assert text.count("</script>") == 2 and "<b>" not in text
     data = text.split('<script type="application/json">')[1].split("</script>")[0]
     assert json.loads(data)["frames"] == [{"title": "</script><b>"}]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from braid.core.run_events import BatchPlanned, RunEnded, RunStarted
 from braid.papers.theta.run_events import MappingChanged
-from braid_widgets.base import run_totals
 from braid_widgets.base.run_view import HISTORY, RunView, fold_events
 from braid_widgets.theta import grid_map, matrix
 from unit.scripted import MIGRATION, list_rows, list_scenes, make_commit, make_start
@@ -93,7 +92,7 @@ def test_an_empty_run_has_pictures():
             list_rows(grid_map.grid_frame(scene)["cells"]) == []
             and grid_map.grid_frame(scene)["stored"] == []
         )
-        assert run_totals.totals_rows(scene)
+        assert scene.totals.batches == 0
 
 
 def test_hosts_that_came_by_growth_are_in_use():

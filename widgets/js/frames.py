@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import types
 from pathlib import Path
-from textwrap import wrap
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 from braid_widgets.base.colors import Palette
@@ -16,8 +15,8 @@ from braid_widgets.cockpit.frames import CockpitPage, LinkedViewsPage
 ROOTS = (Palette, CockpitPage, LinkedViewsPage, StepFrame)
 TARGET = Path(__file__).parent / "src" / "frames.ts"
 PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
-WIDTH = 100
 HEAD = """// What Python sends; made by `make js` from the types in braid_widgets, not by hand.
+// Their docstrings describe the fields.
 import type { Columns } from "./base/columns.ts";
 """
 
@@ -34,16 +33,9 @@ def _declare(record: Any, found: dict[str, str]) -> str:
     if record.__name__ not in found:
         hints = get_type_hints(record, include_extras=True)
         fields = [_field(name, hint, found) for name, hint in hints.items()]
-        words = " ".join(record.__doc__.replace("``", "`").split())
-        lines = [f"\n{_comment(words)}export interface {record.__name__} {{\n", *fields, "}\n"]
+        lines = [f"\nexport interface {record.__name__} {{\n", *fields, "}\n"]
         found[record.__name__] = "".join(lines)
     return str(record.__name__)
-
-
-def _comment(words: str) -> str:
-    if len(words) <= WIDTH - 7:
-        return f"/** {words} */\n"
-    return "\n * ".join(["/**", *wrap(words, WIDTH - 3)]) + "\n */\n"
 
 
 def _field(name: str, hint: Any, found: dict[str, str]) -> str:

@@ -69,38 +69,15 @@ def host_color(number: int) -> str:
     return "#" + "".join(f"{round(255 * c):02x}" for c in rgb)
 
 
-def stream_color(index: int) -> str:
-    """Return the color of a stream by its index; colors repeat."""
-    return STREAMS[index % len(STREAMS)]
-
-
 def scheme_color(name: str, place: int = 0) -> str:
     """Return the color of a scheme; an unknown scheme gets the color of its ``place``."""
     return STREAMS[SCHEMES.get(name, place) % len(STREAMS)]
 
 
 class Palette(TypedDict):
-    """Colors as #rrggbb: of hosts and streams (they repeat), and of the timeline."""
+    """Colors of streams as #rrggbb; they repeat."""
 
-    hosts: list[str]
     streams: list[str]
-    ratio: str
-    sides: str
-    ratio_bound: str
-    migration: str
-    throughput: str
-    results: str
 
 
-def make_palette(hosts: int) -> Palette:
-    """Return all colors, for the browser."""
-    return {
-        "hosts": [host_color(h) for h in range(hosts)],
-        "streams": list(STREAMS),
-        "ratio": RATIO,
-        "sides": SIDES,
-        "ratio_bound": BOUND,
-        "migration": MIGRATION,
-        "throughput": THROUGHPUT,
-        "results": RESULTS,
-    }
+PALETTE: Palette = {"streams": list(STREAMS)}

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import anywidget
 import traitlets
 
-from braid_widgets.base import colors
-from braid_widgets.base.colors import Palette
+from braid_widgets.base.colors import PALETTE
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -41,14 +40,14 @@ def thin(items: Sequence[Item], most: int = MOST) -> list[Item]:
 
 
 def render_page(
-    name: str, style: str, frames: Sequence[Any], palette: Palette, position: int, plain: str = ""
+    name: str, style: str, frames: Sequence[Any], position: int, plain: str = ""
 ) -> str:
     """Return frames as HTML that needs neither a kernel nor a network.
 
     - ``name``: the JavaScript bundle; it finds its data by the attribute ``data-film``.
     - ``plain``: HTML for readers without JavaScript.
     """
-    data = {"frames": list(frames), "palette": palette, "position": position}
+    data = {"frames": list(frames), "palette": PALETTE, "position": position}
     body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return (
         f'<style>{style}</style><div data-film="{name}">'
@@ -83,8 +82,7 @@ class Player(anywidget.AnyWidget):
 
     def __init__(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
         """Create a player. Raises ValueError without frames."""
-        self._palette = colors.make_palette(64)
-        super().__init__(palette=self._palette, **_make_traits(frames, position))
+        super().__init__(palette=dict(PALETTE), **_make_traits(frames, position))
 
     def set_frames(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
         """Replace the frames and go to a position (-1: the last). Raises ValueError without
@@ -97,7 +95,7 @@ class Player(anywidget.AnyWidget):
     def to_html(self) -> str:
         """Return the player as HTML that needs neither a kernel nor a network."""
         plain = self.frame_text(self.frames[self.position])
-        return render_page(self._name, self._css, self.frames, self._palette, self.position, plain)
+        return render_page(self._name, self._css, self.frames, self.position, plain)
 
     def frame_text(self, frame: Mapping[str, Any]) -> str:
         """Return the frames as HTML for readers without JavaScript; ``frame`` is the visible

@@ -10,7 +10,6 @@ import anywidget
 import traitlets
 from braid.core.run_events import BatchCommitted
 
-from braid_widgets.base import colors
 from braid_widgets.base.player import read_bundle, read_styles
 from braid_widgets.base.track_records import Series, Track
 from braid_widgets.cockpit.frames import CockpitPage, LinkedViewsPage
@@ -33,10 +32,9 @@ class LinkedViews(anywidget.AnyWidget):
     _esm = read_bundle("cockpit")
     _css = _CSS
     page: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
-    palette = traitlets.Dict().tag(sync=True)
 
     def __init__(self, runs: Mapping[str, Iterable[Any]]) -> None:
-        super().__init__(page=dict(_make_page(runs)), palette=colors.make_palette(256))
+        super().__init__(page=dict(_make_page(runs)))
 
     def load_runs(self, runs: Mapping[str, Iterable[Any]]) -> None:
         """Show other runs. Raises ValueError as the constructor does."""
@@ -44,7 +42,7 @@ class LinkedViews(anywidget.AnyWidget):
 
     def to_html(self) -> str:
         """Return the runs as HTML that needs neither a kernel nor a network."""
-        data = {"page": self.page, "palette": self.palette}
+        data = {"page": self.page}
         body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
         texts = "".join(page_text(page) for page in self.page["pages"])
         return (

@@ -54,8 +54,7 @@ def page_html(shown: CockpitPage, more: str = "", plays: bool = False) -> str:
     ``more`` is the URL from which a served page fetches updates. ``plays``: whether it opens before
     the largest decision and plays to the end; else it opens at the end.
     """
-    hosts = _most_hosts(shown)
-    data = {"page": shown, "palette": colors.make_palette(hosts), "more": more, "plays": plays}
+    data = {"page": shown, "more": more, "plays": plays}
     body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return (
         f'<style>{CSS}</style><div data-film="cockpit">'
@@ -81,10 +80,6 @@ def static_html(events: Iterable[Any], most: int = 40) -> str:
     return "<p><i>What was seen last; run the cell again to have its controls.</i></p>" + page_html(
         shown
     )
-
-
-def _most_hosts(shown: CockpitPage) -> int:
-    return max([1, *(len(each) for values in shown["hosts"]["values"] for each in values)])
 
 
 def page_text(shown: CockpitPage) -> str:

@@ -15,7 +15,6 @@ from braid.run_touches import apply_touch, list_touches
 from braid.util.error_summary import summarize_error
 from IPython.display import HTML, display
 
-from braid_widgets.base import colors
 from braid_widgets.base.interactivity import is_headless
 from braid_widgets.base.live_updates import INTERVAL, ObservableRun, RunFollower, is_paused
 from braid_widgets.base.player import read_bundle, thin
@@ -56,7 +55,6 @@ class Cockpit(anywidget.AnyWidget):
     _esm = read_bundle("cockpit")
     _css = CSS
     page: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
-    palette = traitlets.Dict().tag(sync=True)
 
     def __init__(
         self,
@@ -79,7 +77,7 @@ class Cockpit(anywidget.AnyWidget):
         self._touching = ThreadPoolExecutor(1, "braid-touches")
         self._gate = threading.RLock()
         shown = self._with_what_if_placements(recorded_page(self.events, is_own=is_followed))
-        super().__init__(page=dict(shown), palette=colors.make_palette(256))
+        super().__init__(page=dict(shown))
         self.on_msg(self._handle_browser_message)
 
     def load_run(self, source: Iterable[Any] | str | Path) -> None:

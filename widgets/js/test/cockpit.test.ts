@@ -126,7 +126,7 @@ test("an address names a moment", () => {
 });
 
 test("rows of the fallback map get narrow, but never vanish", () => {
-  assert.ok(heldRow(2) === 40 && heldRow(1000) === 10);
+  assert.ok(heldRow(2, 340) === 40 && heldRow(1000, 340) === 10);
 });
 
 test("blocks are typed with anything between them", () => {

@@ -1,79 +1,73 @@
 // The map of any run: a row for each host, in it a lane for each stream, in it the blocks that it
 // holds, from old to new.
-import type { BlockMapFrame, Palette } from "../frames.ts";
-import { cycled } from "./colors.ts";
+import type { BlockMapFrame } from "../frames.ts";
+import { CanvasMap } from "./canvas_map.ts";
 import { records } from "./columns.ts";
 import { count } from "./format.ts";
-import { legend, make, picture, titled } from "./svg.ts";
 
-const WIDE = 900;
-const [LEFT, RIGHT, TOP, BOTTOM] = [34, 150, 8, 26];
+const [LEFT, RIGHT, LOW] = [34, 76, 20];
+/** The least height of a host's row. */
+const LEAST = 10;
 
-/** The height of a host's row. */
-export const rowOf = (hosts: number): number => Math.max(10, Math.min(40, 340 / hosts));
+/** The height of a host's row in a room of so many pixels. */
+export const rowOf = (hosts: number, tall: number): number =>
+  Math.max(LEAST, Math.min(40, tall / hosts));
 
-export function draw(box: HTMLElement, frame: BlockMapFrame, palette: Palette): void {
-  const row = rowOf(frame.hosts);
-  const floor = TOP + frame.hosts * row;
-  const svg = picture(box, frame, WIDE, Math.max(floor + BOTTOM, 30 + 18 * frame.streams.length));
-  const lane = (row - 3) / frame.streams.length;
-  const long = WIDE - LEFT - RIGHT;
-  const colour = (stream: number) => cycled(palette.streams, stream);
-  const most = Math.max(1, ...frame.blocks.rows);
-  const hosts = Array.from({ length: frame.hosts }, (_, host) => frame.stored[host] ?? 0);
-  const groups = hosts.map((rows, host) => addHost(svg, host, rows, row));
-  for (const { block, host, stream, first, last, rows } of records(frame.blocks)) {
-    const shape = {
-      x: LEFT + first * long,
-      y: TOP + host * row + stream * lane,
-      width: Math.max(1.5, (last - first) * long - 0.6),
-      height: Math.max(1, lane - 0.5),
-      fill: colour(stream),
-      "fill-opacity": 0.3 + 0.7 * Math.sqrt(rows / most),
-    };
-    const words = `block ${block}: ${count(rows)} tuples of ${frame.streams[stream]} on host ${host}`;
-    titled(make(groups[host] ?? svg, "rect", shape), words);
+export class BlocksView extends CanvasMap<BlockMapFrame> {
+  protected tell({ title, note, streams, hosts }: BlockMapFrame): void {
+    this.head("bar at the right: rows that a host stores", title);
+    this.signs(streams.map((text, stream) => ({ stream, text })));
+    this.foot("", note);
+    this.needs(Math.max(LEAST, Math.min(24, 480 / hosts)) * hosts + LOW);
   }
-  groups.forEach((group, host) => {
-    drawHost(group, frame, host, row, long);
-  });
-  const [old = "", young = ""] = frame.ends;
-  make(svg, "text", { x: LEFT, y: floor + 16, class: "muted" }, `← ${old}`);
-  const end = { x: LEFT + long, y: floor + 16, class: "muted", "text-anchor": "end" };
-  make(svg, "text", end, `${young} →`);
-  const entries = frame.streams.map((text, stream) => ({ text, colour: colour(stream) }));
-  legend(svg, entries, WIDE - 42, TOP + 12, 18);
-}
 
-/** The row of a host, which can be selected: the blocks that it holds come into it. */
-function addHost(svg: Element, host: number, rows: number, row: number): Element {
-  const group = make(svg, "g", { "data-target": `host:${host}` });
-  group.dataset.text = `Host ${host}: ${count(rows)} rows`;
-  make(group, "rect", { x: 2, y: TOP + host * row - 1.5, width: WIDE - 87, height: row });
-  return group;
-}
+  protected paint(
+    frame: BlockMapFrame,
+    _before: BlockMapFrame | undefined,
+    _time: number,
+    selected: string,
+  ): void {
+    const { pen } = this;
+    const row = rowOf(frame.hosts, pen.tall - LOW);
+    const lane = (row - 3) / frame.streams.length;
+    const long = pen.wide - LEFT - RIGHT;
+    const most = Math.max(1, ...frame.blocks.rows);
+    const boxes = records(frame.blocks).map(({ block, host, stream, first, last, rows }) => {
+      const box = {
+        x: LEFT + first * long,
+        y: host * row + 1.5 + stream * lane,
+        wide: Math.max(1.5, (last - first) * long - 0.6),
+        tall: Math.max(1, lane - 0.5),
+      };
+      const alpha = 0.3 + 0.7 * Math.sqrt(rows / most);
+      pen.box(box, { fill: pen.theme.stream(stream), alpha });
+      const of = `${count(rows)} rows of ${frame.streams[stream]} on host ${host}`;
+      return { box, name: `host:${host}`, text: `Block ${block}: ${of}` };
+    });
+    for (let host = 0; host < frame.hosts; host++) this.paintHost(frame, host, row, selected);
+    pen.targets.push(...boxes);
+    const [old = "", young = ""] = frame.ends;
+    const muted = { size: 11, colour: pen.theme.shade("muted") };
+    const low = frame.hosts * row + LOW / 2;
+    pen.text(`← ${old}`, LEFT, low, muted);
+    pen.text(`${young} →`, LEFT + long, low, { ...muted, align: "right" });
+  }
 
-/** A host's number, and at the right what it stores, on the scale of all. */
-function drawHost(
-  svg: Element,
-  frame: BlockMapFrame,
-  host: number,
-  row: number,
-  long: number,
-): void {
-  const y = TOP + host * row;
-  const stored = frame.stored[host] ?? 0;
-  make(svg, "line", { x1: LEFT, x2: LEFT + long, y1: y - 1.5, y2: y - 1.5, class: "rule" });
-  const middle = y + row / 2 + 4;
-  make(svg, "text", { x: LEFT - 6, y: middle, "text-anchor": "end" }, host);
-  const width = Math.max(0.5, frame.scale_max ? (60 * stored) / frame.scale_max : 0);
-  const bar = {
-    x: LEFT + long + 6,
-    y,
-    width,
-    height: row - 3,
-    fill: "currentColor",
-    opacity: 0.35,
-  };
-  titled(make(svg, "rect", bar), `host ${host}: ${count(stored)} tuples stored`);
+  /** A host's number, and at the right what it stores, on the scale of all. */
+  private paintHost(frame: BlockMapFrame, host: number, row: number, selected: string): void {
+    const { pen } = this;
+    const stored = frame.stored[host] ?? 0;
+    const on = selected === `host:${host}`;
+    const colour = pen.theme.shade(on ? "accent" : "ink");
+    const y = host * row;
+    pen.straight(LEFT, y, pen.wide - RIGHT, y, pen.theme.shade("rule"));
+    const size = Math.min(12, row);
+    pen.text(`${host}`, LEFT - 6, y + row / 2, { size, bold: on, align: "right", colour });
+    const wide = Math.max(0.5, frame.scale_max ? (60 * stored) / frame.scale_max : 0);
+    const bar = { x: pen.wide - RIGHT + 6, y: y + 1.5, wide, tall: row - 3 };
+    pen.box(bar, { fill: on ? colour : pen.theme.load(0.62) });
+    const whole = { x: 2, y, wide: pen.wide - 4, tall: row };
+    if (on) pen.box(whole, { stroke: colour, width: 2 });
+    pen.target(whole, `host:${host}`, `Host ${host}: ${count(stored)} rows`);
+  }
 }

@@ -2,7 +2,7 @@
 import { add, still } from "../base/dom.ts";
 import { hit, watchLooks } from "../base/pen.ts";
 import { Theme } from "../base/theme.ts";
-import type { BatchFrame, CockpitPage, Palette } from "../frames.ts";
+import type { BatchFrame, CockpitPage } from "../frames.ts";
 import { type Ask, Drawer } from "./drawer.ts";
 import { Header, isLive } from "./header.ts";
 import { Inspector, type Place } from "./inspector.ts";
@@ -54,7 +54,7 @@ export class Cockpit {
   private last = 0;
   private shown: BatchFrame | undefined;
 
-  constructor(root: HTMLElement, page: CockpitPage, palette: Palette, options: Options = {}) {
+  constructor(root: HTMLElement, page: CockpitPage, options: Options = {}) {
     this.root = root;
     this.options = options;
     this.page = scaled({ ...page });
@@ -71,7 +71,7 @@ export class Cockpit {
     const drawer = add(shell, "section", "braid-drawer");
     this.pane = add(shell, "section", "braid-map");
     this.pane.tabIndex = 0;
-    this.map = new MapPane(this.pane, theme, palette);
+    this.map = new MapPane(this.pane, theme);
     const { ask, act, inspect } = options;
     this.inspector = new Inspector(add(shell, "aside", "braid-side"), here, inspect, act);
     const bar = add(shell, "section", "braid-controls");

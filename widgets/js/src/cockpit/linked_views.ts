@@ -3,7 +3,7 @@ import { add } from "../base/dom.ts";
 import { watchLooks } from "../base/pen.ts";
 import { Player } from "../base/player.ts";
 import { Theme } from "../base/theme.ts";
-import type { BatchFrame, CockpitPage, LinkedViewsPage, Palette } from "../frames.ts";
+import type { BatchFrame, CockpitPage, LinkedViewsPage } from "../frames.ts";
 import { showFigures } from "./header.ts";
 import { MapPane } from "./maps.ts";
 import { positionOf, scaled } from "./page.ts";
@@ -24,7 +24,6 @@ export const longest = (pages: CockpitPage[]): BatchFrame[] =>
 export class LinkedViews {
   private readonly root: HTMLElement;
   private readonly theme: Theme;
-  private readonly palette: Palette;
   private readonly side: HTMLElement;
   private readonly tracks: Tracks;
   private readonly film: Player<BatchFrame>;
@@ -33,10 +32,9 @@ export class LinkedViews {
   private panes: Pane[] = [];
   private batch = 0;
 
-  constructor(root: HTMLElement, page: LinkedViewsPage, palette: Palette) {
+  constructor(root: HTMLElement, page: LinkedViewsPage) {
     this.root = root;
     this.page = page;
-    this.palette = palette;
     root.classList.add("braid", "braid-cockpit", "braid-linked-views");
     this.theme = new Theme(root);
     this.side = add(root, "div", "braid-runs");
@@ -76,7 +74,7 @@ export class LinkedViews {
       add(box, "div", "braid-title", names[k]);
       add(box, "div", "braid-note", note);
       const facts = add(box, "div", "braid-strip");
-      const map = new MapPane(add(box, "div", "braid-map"), this.theme, this.palette);
+      const map = new MapPane(add(box, "div", "braid-map"), this.theme);
       return { facts, map, frames };
     });
   }

@@ -10,27 +10,26 @@ import type { Place } from "../cockpit/inspector.ts";
 import { LinkedViews } from "../cockpit/linked_views.ts";
 import { extend, type More } from "../cockpit/page.ts";
 import type { Touched } from "../cockpit/touches.ts";
-import type { CockpitPage, LinkedViewsPage, Palette } from "../frames.ts";
+import type { CockpitPage, LinkedViewsPage } from "../frames.ts";
 
 /** Milliseconds between two looks at the server. */
 const EVERY = 500;
 
 interface Served {
   page: CockpitPage;
-  palette: Palette;
   /** The address of updates; empty on a page that stays as it is. */
   more: string;
   plays: boolean;
 }
 
-onPages<Served>("cockpit", (root, { page, palette, more, plays }) => {
+onPages<Served>("cockpit", (root, { page, more, plays }) => {
   const alone = root.parentElement === document.body;
-  const cockpit = new Cockpit(root, page, palette, { plays, alone });
+  const cockpit = new Cockpit(root, page, { plays, alone });
   if (more) ask(cockpit, more, page.frames.at(-1)?.batch ?? 0);
 });
 
-onPages<{ page: LinkedViewsPage; palette: Palette }>("linked_views", (root, { page, palette }) => {
-  new LinkedViews(root, page, palette);
+onPages<{ page: LinkedViewsPage }>("linked_views", (root, { page }) => {
+  new LinkedViews(root, page);
 });
 
 /** Asks for what is new until the run has ended, or nobody answers. */
@@ -54,7 +53,7 @@ function render(view: View): () => void {
 
 function renderLinkedViews({ model, el }: View): () => void {
   const page = () => model.get<LinkedViewsPage>("page");
-  const views = new LinkedViews(add(el, "div"), page(), model.get<Palette>("palette"));
+  const views = new LinkedViews(add(el, "div"), page());
   const forget = observed(model, { page: () => views.load(page()) });
   return () => {
     forget();
@@ -69,7 +68,7 @@ function renderRun({ model, el }: View): () => void {
   const inspect = (place: Place) => model.send({ inspect: place });
   const act = (touch: Touched) => model.send({ touch });
   const options = { ask, inspect, act, plays: true };
-  const cockpit = new Cockpit(root, page(), model.get<Palette>("palette"), options);
+  const cockpit = new Cockpit(root, page(), options);
   const leave = keepInView(root);
   const loaded = () => cockpit.load(page());
   const told = (message: { more?: More; inspected?: string; touched?: string }) => {
