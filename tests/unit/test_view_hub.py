@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +18,13 @@ from braid.papers.reuse.hub_events import (
 from braid.papers.reuse.reuse_lattice import ReuseLattice
 from braid_lab.reuse import airport_day
 from braid_lab.reuse import claims as paper
-from braid_lab.reuse.lattice_trace import LEVELS, trace_search
+from braid_lab.reuse.lattice_trace import LEVELS, search_table, trace_search
 from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.cockpit.watch import watch
 from braid_widgets.reuse.console import Console
 from braid_widgets.reuse.hub_map import find_saved_share
-from braid_widgets.reuse.hub_moments import hub_moments, initial_network
-from braid_widgets.reuse.lattice_view import lattice_search
-from braid_widgets.reuse.plan_tree import (
-    ACROSS,
-    PAGE,
-    PlanBox,
-    PlanEdge,
-    TextBox,
-    _make_figure,
-    _place_edge_labels,
-    plan_tree,
-)
+from braid_widgets.reuse.hub_state import HubState, initial_network
+from braid_widgets.reuse.plan_tree import INDENT, plan_tree
 from hub_cases import AT, NARROW, NETWORK, THREE, WIDE, SteppedHub, make_hub_tables
 from unit.scripted import list_rows
 
@@ -60,19 +49,16 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> SteppedHub:
 
 
 def test_after_every_event_the_scene_is_what_is_deployed(hub: SteppedHub) -> None:
-    moments = hub_moments(hub.registry.log.store.events.read_since(0))
-    now, deployment = moments[-1], hub.registry.current_deployment
+    now, deployment = HubState(), hub.registry.current_deployment
+    for event in hub.registry.log.store.events.read_since(0):
+        now.apply_event(event)
     assert {id: b.node for id, b in now.operators.items()} == {
         o.id: o.node for o in deployment.operators.values()
     }
     own = deployment.queries["wide"]
-    assert now.queries == {"wide": ("S1", own.operator, own.sql)} and not now.failed_nodes
-    titles = [m.title for m in moments]
-    for said in ("batch 1", "N4 fails", "N4 is up again", "three ends: withdrawn"):
-        assert said in titles, said
-    assert "batch 0" not in titles, "batches are counted from 1, as everywhere"
-    moving_now = next(m for m in moments if m.migration_path and m.migration_path[-1] == "N4")
-    assert moving_now.changed_operators
+    (name, (asked, operator)), *others = now.queries.items()
+    assert (name, asked.sink, operator, asked.sql) == ("wide", "S1", own.operator, own.sql)
+    assert not others and not now.failed_nodes
     with pytest.raises(ValueError, match="the events are of no hub"):
         initial_network([])
 
@@ -87,11 +73,9 @@ def pictures(hub: SteppedHub) -> tuple[list[Any], list[Any]]:
 def test_the_links_of_the_map_are_as_counted(hub: SteppedHub) -> None:
     happened, views = pictures(hub)
     traffic = hub_metrics.link_traffic_table(happened)
-    batches = [m for m in hub_moments(happened) if m.title.startswith("batch ")]
-    for n, (moment, view) in enumerate(zip(batches, views, strict=True)):
+    for n, view in enumerate(views):
         mine = traffic[traffic["batch"] == n]
         counted = {(r.node_a, r.node_b): r.bytes_measured for r in mine.itertuples()}
-        assert moment.links == counted
         sums: Counter[tuple[str, ...]] = Counter()
         for source, target, _, size in list_rows(view["flows"]):
             sums[tuple(sorted((source, target)))] += size
@@ -134,73 +118,18 @@ def test_a_plan_has_streams_operators_and_what_compensates() -> None:
     before, q2 = service.deployment, DeployedQuery("Q2", paper.q2_definition(), "SINK4")
     after = add_query(before, q2, plans["SINK4"].tree)
     one, two = plan_tree(before, after, "Q1"), plan_tree(before, after, "Q2")
-    became = {t.name: list(t.text) for t in two.figure.data if t.mode == "markers+text"}
-    assert [t.split("<br>")[1] for t in became["relaxed"]] == ["checkins ⋈ flights"]
-    assert "new" not in became
-    said = one.data.set_index(["from", "to"])["compensation"]
-    assert "carrier_code IN ('CO', 'DL')" in " ".join(said), "the source's selection is relaxed"
-    assert set(two.data["to"]) == {"σ0", "Q2"}
+    parts = two.data.set_index("reuse")["part"]
+    assert "checkins ⋈ flights, 2 demands" in parts["relaxed"] and "new" not in parts
+    assert parts["query"] == "Q2 at SINK4"
+    depths = [len(part) - len(part.lstrip(INDENT)) for part in two.data["part"]]
+    assert depths == [0, 1, 2, 2], "what a part reads is indented below it"
+    said = " ".join(one.data["passes_on"])
+    assert "carrier_code IN ('CO', 'DL')" in said, "the source's selection is relaxed"
     here = after.operators[plans["SINK4"].tree.operator].lattice_entry(1)  # type: ignore[union-attr]
     visits = trace_search(ReuseLattice([here]), q2.definition)
-    chart = lattice_search(visits, 3)
-    assert list(chart.data["level"]) == [v.level for v in visits]
-    assert set(chart.data["level"]) <= set(LEVELS) and len(chart.figure.frames) == len(visits)
-    whole, lit = chart.figure.data[0], chart.figure.frames[-1].data[0]
-    deep = [LEVELS.index(v.level) for v in visits]
-    assert sorted(whole.x) == [whole.x[deep.index(level)] for level in sorted(deep)], "indented"
-    assert all(a < b for a, b in pairwise(whole.y)), "each key has a row of its own"
-    assert max(len(line) for told in whole.text for line in told.split("<br>")) <= 36 + len(
-        "<b></b>"
-    )
-    assert [s == "x" for s in lit.marker.symbol] == [bool(v.prune_reason) for v in visits]
-
-
-def test_the_deeper_a_plan_the_shorter_the_lines_of_its_texts() -> None:
-    told = "d.carrier_code IN ('CO', 'DL') AND d.delay >= 15"
-    longest, heights = [], []
-    for deep in (2, 6):
-        boxes = [PlanBox(str(n), n, n, " ⋈ ".join("abcdefghijkl"), "new") for n in range(deep + 1)]
-        edges = [PlanEdge(str(n), str(n + 1), told) for n in range(deep)]
-        plot = _make_figure(boxes, edges, "Q1")
-        lines = [each.text.split("<br>") for each in plot.layout.annotations]
-        lines += [text.split("<br>") for trace in plot.data for text in trace.text or ()]
-        assert {" ".join(each) for each in lines} == {told, boxes[0].text}, "no word is cut"
-        longest.append(max(len(line) for each in lines for line in each))
-        heights.append((plot.layout.height - 220) / (deep + 1))
-        assert {(n.xanchor, n.yanchor) for n in plot.layout.annotations} == {("left", "bottom")}
-    assert longest[1] <= len("d.carrier_code") < longest[0] <= 26 and heights[1] > heights[0]
-
-
-def test_texts_of_a_plan_lie_over_no_other_text() -> None:
-    boxes = [
-        PlanBox(name, 0, y, f"<b>{name}</b> from there", "stream") for y, name in enumerate("abc")
-    ]
-    boxes += [
-        PlanBox("σ0", 1, 1.5, "σ0<br>b ⋈ c", "new"),
-        PlanBox("σ1", 2, 0.75, "σ1", "as it was"),
-    ]
-    told = [
-        "z",
-        "k, status, vacant",
-        "w",
-        "b younger than 1 min<br>c: code =<br>'DL' AND<br>place = 'A'",
-    ]
-    ends = [("a", "σ1"), ("b", "σ0"), ("c", "σ0"), ("σ0", "σ1")]
-    edges = [PlanEdge(*each, text) for each, text in zip(ends, told, strict=True)]
-    names = {b.key: b.text for b in boxes}
-    spots = list(_place_edge_labels(boxes, edges, names, told, 120))
-    assert [(s.xanchor, s.yanchor) for s in spots[:3]] == [
-        ("left", "bottom"),
-        ("left", "bottom"),
-        ("right", "bottom"),
-    ], "where nothing is in the way they stand on the outer side"
-    wide = PAGE / (1.35 * 2 + 0.35)
-    placed = [
-        TextBox.place(s.x * wide, s.y * 120, text, ACROSS[s.xanchor], s.yanchor == "bottom")
-        for s, text in zip(spots, told, strict=True)
-    ]
-    assert not any(a.overlaps(b) for k, a in enumerate(placed) for b in placed[:k])
-    assert spots[3].yanchor == "top" or spots[3].x != pytest.approx(1 + 0.32), "it gave way"
+    table = search_table(visits, 3)
+    assert list(table["level"]) == [v.level for v in visits] and {*table["level"]} <= {*LEVELS}
+    assert [said == "entered" for said in table["search"]] == [not v.prune_reason for v in visits]
 
 
 def test_the_console_does_what_its_buttons_say_and_tells_faults(
@@ -216,7 +145,7 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(
     press["Explain"]()
     assert "a new operator at" in console.message.value and not run.queries
     press["Submit"]()
-    assert list(run.queries) == ["q1"] and "compensation" in console.answer.value
+    assert list(run.queries) == ["q1"] and "passes on" in console.answer.value
     console.example.value = "narrow"
     press["Submit"]()
     assert run.queries["q2"].reuse_kind in ("relaxed", "holds") and console.query.options == (

@@ -11,6 +11,7 @@ from functools import reduce
 from operator import or_
 from typing import Literal
 
+import pandas as pd
 from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.relaxation import format_slide, format_window
 from braid.papers.reuse.reuse_lattice import (
@@ -86,6 +87,27 @@ def _trace_group(group: LatticeGroup, wanted: Definition, regions: int) -> Itera
                         fits = windows_contain(key_, (wanted.windows, wanted.slides))
                         label = f"{', '.join(map(format_window, key_[0]))}; {format_slide(key_[1])}"
                         yield SearchStep("windows", label, leaf.nid, "" if fits else "too short")
+
+
+def search_table(steps: Iterable[SearchStep], regions: int = 4) -> pd.DataFrame:
+    """Return the keys of a search, in order of the visit, with their NID and why they are left.
+
+    ``regions`` is the number of bits of a NID.
+    """
+    rows = [
+        (s.level, s.key or "none", format_indicator(s.nid, regions), s.prune_reason or "entered")
+        for s in steps
+    ]
+    return pd.DataFrame(rows, columns=["level", "key", "NID", "search"])
+
+
+def format_indicator(nid: int, regions: int) -> str:
+    """Return a NID in the notation of figure 2: the first region first.
+
+    >>> format_indicator(0b1011, 4)
+    '1101'
+    """
+    return "".join("1" if nid >> i & 1 else "0" for i in range(regions))
 
 
 def _unite_indicators(nids: Iterable[int]) -> int:

@@ -14,9 +14,8 @@ from typing import Any, ClassVar, Protocol, Self
 import ipywidgets as W
 
 from braid_widgets.base.live_updates import error_html
-from braid_widgets.base.text_table import TextTable
 from braid_widgets.reuse import query_details
-from braid_widgets.reuse.hub_moments import initial_network
+from braid_widgets.reuse.hub_state import initial_network
 from braid_widgets.reuse.plan_tree import plan_tree
 
 _SHOWN = 20
@@ -252,8 +251,7 @@ class Console(W.VBox):
         self._draw_plan_tree(self.run.deployment, self.query.value)
 
     def _draw_plan_tree(self, before: Any, name: str) -> None:
-        plan = plan_tree(before, self.run.deployment, name)
-        self.answer.value = TextTable(plan.data, caption=plan.name).to_html()
+        self.answer.value = plan_tree(before, self.run.deployment, name).to_html()
 
     def _show_results(self) -> None:
         rows = self.run.queries[self.query.value].current_answer().tail(_SHOWN)

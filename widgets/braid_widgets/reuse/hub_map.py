@@ -6,8 +6,7 @@ Latencies are given; bytes are counted. Source: Seshadri 2008, figure 1.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple, TypedDict
@@ -19,14 +18,13 @@ from braid.papers.reuse.hub_events import (
     OperatorMoved,
     QuerySubmitted,
 )
-from braid.papers.reuse.network import Network
 from braid.util.machine import format_bytes
 
 from braid_widgets.base.columnar import Columns
 from braid_widgets.base.key_figures import KeyFigure
 from braid_widgets.base.run_view import RunView
 from braid_widgets.base.state_maps import StateMap
-from braid_widgets.reuse.hub_moments import HubMoment, make_next_moments
+from braid_widgets.reuse.hub_state import HubState
 
 ALONE = "a new join"
 """Prefix in ``QuerySubmitted.alternatives`` of the plan without reuse."""
@@ -48,7 +46,6 @@ class HubLink(NamedTuple):
 
     first: str
     second: str
-    latency_ms: float
 
 
 class HubFlow(NamedTuple):
@@ -132,41 +129,29 @@ class HubMap(StateMap):
 
     def __init__(self, scene: RunView) -> None:
         super().__init__(scene)
-        self._start: HubStarted | None = None
-        self._network = Network(())
-        self._now = HubMoment("before the first batch")
-        self._submitted: dict[str, QuerySubmitted] = {}
+        self._now = HubState()
         self._batch: HubBatchCommitted | None = None
-        self._changed: frozenset[int] = frozenset()
+        self._changed: set[int] = set()
         self._moves: list[OperatorMoved] = []
-        self._shown: tuple[frozenset[int], list[OperatorMoved]] = frozenset(), []
 
     @classmethod
     def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
         return HubStarted in kinds
 
     def apply_event(self, event: Any) -> None:
-        if isinstance(event, HubStarted):
-            self._start, self._network = event, Network.from_dict(event.network)
-        for moment in make_next_moments(self._now, event, self._network):
-            self._changed |= moment.changed_operators
-            self._now = replace(moment, migration_path=(), changed_operators=frozenset())
-        if isinstance(event, QuerySubmitted):
-            self._submitted[event.name] = event
-        elif isinstance(event, OperatorMoved):
-            self._moves.append(event)
-        elif isinstance(event, HubBatchCommitted):
-            self._batch, self._shown = event, (self._changed, self._moves)
-            self._changed, self._moves = frozenset(), []
+        self._now.apply_event(event)
+        if isinstance(event, HubBatchCommitted):
+            self._batch, self._changed, self._moves = event, self._now.changed, self._now.moves
+            self._now.changed, self._now.moves = set(), []
 
     def make_frame(self) -> HubFrame:
         """Return the frame after the last commit."""
         flows = self._list_flows()
         sums = [flow.bytes for flow in flows]
         moves = [
-            HubMove(e.operator, e.source_node, e.target_node, e.moved_bytes) for e in self._shown[1]
+            HubMove(e.operator, e.source_node, e.target_node, e.moved_bytes) for e in self._moves
         ]
-        links = [HubLink(*link) for link in self._network.links]
+        links = [HubLink(a, b) for a, b, _ in self._now.network.links]
         return {
             "streams": list(self.scene.stream_aliases),
             "nodes": Columns.from_records(HubNode, self._list_nodes()),
@@ -176,7 +161,7 @@ class HubMap(StateMap):
             "queries": Columns.from_records(HubRequest, self._list_queries()),
             "moves": Columns.from_records(HubMove, moves),
             "bytes": sum(sums),
-            "saved_share": find_saved_share([self._submitted[name] for name in self._now.queries]),
+            "saved_share": find_saved_share([q.submitted for q in self._now.queries.values()]),
             "scale_max": max(sums, default=0),
         }
 
@@ -186,11 +171,10 @@ class HubMap(StateMap):
         return KeyFigure("over the network", format_bytes(size), "bytes over all links, this batch")
 
     def _list_nodes(self) -> list[HubNode]:
-        nodes = self._network.nodes
+        nodes = self._now.network.nodes
         xs, ys = ([n.position[k] for n in nodes] or [0.0] for k in (0, 1))
         wide, tall = (max(max(each) - min(each), 1e-9) for each in (xs, ys))
-        sources: Mapping[str, str] = self._start.stream_nodes if self._start else {}
-        names = self.scene.stream_aliases
+        sources, names = self._now.stream_nodes, self.scene.stream_aliases
         return [
             HubNode(
                 node.name,
@@ -206,7 +190,8 @@ class HubMap(StateMap):
     def _list_flows(self) -> list[HubFlow]:
         """Return the bytes from node to node, on the shortest paths past failed nodes."""
         failed, streams = self._now.failed_nodes, list(self.scene.stream_aliases)
-        network = self._network.without_nodes(*failed) if failed else self._network
+        network = self._now.network
+        network = network.without_nodes(*failed) if failed else network
         sums: Counter[tuple[str, str, int]] = Counter()
         for flow in self._batch.flows if self._batch else ():
             stream = streams.index(flow.item) if flow.item in streams else -1
@@ -226,22 +211,18 @@ class HubMap(StateMap):
                 o.results,
                 o.live,
                 o.live_bytes,
-                o.id in self._shown[0],
+                o.id in self._changed,
             )
             for o in self._now.operators.values()
         ]
 
     def _list_queries(self) -> list[HubRequest]:
         queries = []
-        for name, badge in self._now.queries.items():
-            query = self._submitted[name]
+        for name, (query, operator) in self._now.queries.items():
             texts = [text for text, _ in query.alternatives]
             costs = [float(f"{cost:.3g}") for _, cost in query.alternatives]
-            queries.append(
-                HubRequest(
-                    name, badge.sink, badge.operator, badge.sql, query.reuse_kind, texts, costs
-                )
-            )
+            kind = query.reuse_kind
+            queries.append(HubRequest(name, query.sink, operator, query.sql, kind, texts, costs))
         return queries
 
 

@@ -285,7 +285,6 @@ export interface HubNode {
 export interface HubLink {
   first: string;
   second: string;
-  latency_ms: number;
 }
 
 export interface HubFlow {
