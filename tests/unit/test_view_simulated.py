@@ -19,7 +19,7 @@ from braid_widgets.base.join_matrix import JoinMatrix, tile_rectangles
 from braid_widgets.base.run_view import fold_events
 from braid_widgets.cockpit.frames import FrameCollector
 from braid_widgets.cockpit.page import recorded_page
-from braid_widgets.theta import grid_map, matrix, timeline
+from braid_widgets.theta import grid_map, matrix, ratio_chart
 from unit.scripted import list_rows, list_scenes
 
 SWING = [(0, 900)] * 4 + [(900, 0)] * 12 + [(0, 900)] * 6
@@ -192,7 +192,7 @@ def test_rows_are_copied_from_and_to_the_hosts_that_the_plan_names(hosts):
 
 def test_the_ratio_of_the_mapping_is_the_papers():
     events = simulate(AdaptiveGrid(64, n=8, m=8), [(1, 64)] * 3, tuple_bytes=(3, 3))
-    first = timeline.batch_figures(events)[0]
+    first = ratio_chart.batch_figures(events)[0]
     # Figure 2: |R| = 1, |S| = 64 under (8, 8) stores 8 1/8 a host, under (1, 64) 2.
     assert first.ilf_optimal == 2 and first.ratio == pytest.approx((1 / 8 + 64 / 8) / 2)
 
@@ -213,7 +213,7 @@ def test_a_placement_without_tuples_has_pictures():
         and grid_map.grid_frame(scene)["scale_max"] == 0
     )
     json.dumps(recorded_page(events), allow_nan=False)
-    timeline.timeline_chart(events)
+    ratio_chart.ratio_chart(events)
 
 
 def test_finer_cuts_keep_what_was_met():

@@ -14,7 +14,7 @@ from braid_widgets.base import colors, progress, run_comparison
 from braid_widgets.base.run_view import fold_events
 from braid_widgets.base.text_table import TextTable
 from braid_widgets.cockpit.page import page_html, recorded_page, save_run_page
-from braid_widgets.theta import grid_map, matrix, timeline
+from braid_widgets.theta import grid_map, matrix, ratio_chart
 from msgspec import structs
 from unit.scripted import MIGRATION, list_rows, list_scenes, make_commit, make_start
 
@@ -37,20 +37,18 @@ def test_each_host_has_what_it_stores():
     assert view["scale_max"] == 12, "as much as the old grid would hold"
 
 
-def test_the_time_line_has_the_bound_the_migration_and_measured_rates():
-    chart = timeline.timeline_chart(MIGRATION)
+def test_the_chart_of_ratios_has_the_bound_and_measured_rates():
+    chart = ratio_chart.ratio_chart(MIGRATION)
     curves = {c.name: list(c.y) for c in chart.figure.data}
-    assert curves["tuples in per second"] == [20, 8, 0]
+    assert curves["tuples in"] == [20, 8, 0]
     assert curves["|r| / |s|"] == pytest.approx([4 / 6, 0.4, 0.4], abs=1e-3)
     assert curves["ILF / ILF*"][0] == pytest.approx((4 / 2 + 6) / (4 + 6 / 2), abs=1e-3)
-    shapes = chart.figure.layout.shapes
-    assert any((s.x0, s.x1) == (1.5, 3.5) for s in shapes), "batches 2 and 3 migrate"
-    assert timeline.migration_ranges(timeline.batch_figures(MIGRATION)) == [(1, 2)]
+    assert list(chart.data["migrating"]) == [False, True, True] and "bound" not in curves
 
 
 def test_a_modelled_run_shows_no_rates_and_every_title_says_so():
     events = [make_start(clock="modelled"), *MIGRATION[1:]]
-    chart = timeline.timeline_chart(events)
+    chart = ratio_chart.ratio_chart(events)
     assert {c.name for c in chart.figure.data} == {"|r| / |s|", "ILF / ILF*"}
     assert "modelled" in chart.figure.layout.title.text
     page = recorded_page(events)
@@ -76,7 +74,7 @@ def test_sizes_of_tuples_weigh_in_the_ratio():
         heavy,
         stored=[h.stored_tuples for h in first.host_metrics],
     )
-    (point,) = timeline.batch_figures(events)
+    (point,) = ratio_chart.batch_figures(events)
     assert point.ratio == pytest.approx(1.0) and point.ilf_mapping == 8 and point.ilf_optimal == 7
 
 
@@ -89,17 +87,10 @@ def test_the_totals_add_up():
     assert parts["kernels"] == pytest.approx(0.6) and sum(parts.values()) == pytest.approx(1.5)
 
 
-def test_the_time_line_stacks_the_seconds_of_a_batch_by_part():
-    chart = timeline.timeline_chart(MIGRATION)
-    bars = {bar.name: list(bar.y) for bar in chart.figure.data if bar.type == "bar"}
-    assert list(bars) == list(PHASES) and chart.figure.layout.barmode == "stack"
-    assert [sum(batch) for batch in zip(*bars.values(), strict=True)] == pytest.approx([0.5] * 3)
-    assert list(chart.data["transfer"]) == pytest.approx([0.2 - 0.1] * 3)
-    known = [
-        replace(e, seconds_by_phase={"total": 0.5}) if hasattr(e, "seconds_by_phase") else e
-        for e in MIGRATION
-    ]
-    assert not [bar for bar in timeline.timeline_chart(known).figure.data if bar.type == "bar"]
+def test_the_table_of_batches_has_the_seconds_of_each_phase():
+    data = ratio_chart.ratio_table(MIGRATION)
+    assert list(data[[*PHASES]].sum(axis=1)) == pytest.approx([0.5] * 3)
+    assert list(data["transfer"]) == pytest.approx([0.2 - 0.1] * 3)
 
 
 def uneven() -> list[Any]:
@@ -165,7 +156,7 @@ def test_batches_without_input_only_finish_a_migration():
 
 
 def test_a_chart_saves_an_offline_page_once(tmp_path):
-    chart = timeline.timeline_chart(MIGRATION)
+    chart = ratio_chart.ratio_chart(MIGRATION)
     path = chart.save(tmp_path / "line.html")
     text = path.read_text(encoding="utf-8")
     assert len(text) > 4_000_000 and "src=" not in text.split("<script", 1)[0]

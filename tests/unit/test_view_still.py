@@ -21,7 +21,7 @@ from braid_widgets.cockpit.page import page_html, recorded_page
 from braid_widgets.diffusion import arrival_matrix
 from braid_widgets.slices import strategy_charts
 from braid_widgets.slices.chain_panel import SOURCES
-from braid_widgets.theta import timeline
+from braid_widgets.theta import ratio_chart
 from plotly.subplots import make_subplots
 
 
@@ -167,7 +167,7 @@ def of_all() -> list[Chart]:
     )
     return [
         run_comparison.comparison_chart(recorded_runs.recorded_competitors()),
-        timeline.timeline_chart(recorded_runs.recorded_events("fluct")),
+        ratio_chart.ratio_chart(recorded_runs.recorded_events("fluct")),
         arrival_matrix.arrival_matrix(ran),
         *strategy_charts.strategy_charts(asked, ("r", "s"), 20.0, 0.3, 0.05, 2.5),
         line_charts.line_chart(tidy, "Lines", "tuples", x="x", y="y", facet_col="a", facet_row="b"),
@@ -198,9 +198,9 @@ def test_steps_without_javascript_are_all_steps_in_words():
 
 
 def test_the_bound_that_is_checked_is_inside_the_picture():
-    plot = timeline.timeline_chart(recorded_runs.recorded_events("fluct")).figure
+    plot = ratio_chart.ratio_chart(recorded_runs.recorded_events("fluct")).figure
     (bound,) = [t for t in plot.data if t.name == "bound"]
-    assert max(v for v in bound.y if v is not None) <= plot.layout.yaxis.range[1]
+    assert 0 < max(v for v in bound.y if v == v) <= plot.layout.yaxis.range[1]
     assert recorded_runs.recorded_events("fluct")[0].placement == AdaptiveGrid.__name__
 
 

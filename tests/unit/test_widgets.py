@@ -20,7 +20,7 @@ from braid_widgets.cockpit import block_details
 from braid_widgets.cockpit.alternative_placement import simulate_alternative
 from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.cockpit.view import Cockpit, LiveUpdater
-from braid_widgets.theta import timeline
+from braid_widgets.theta import ratio_chart
 from unit.scripted import MIGRATION, make_start
 
 
@@ -298,7 +298,7 @@ def test_headless_views_are_shown_as_html_with_plotly_once(monkeypatch):
     monkeypatch.setattr(showing._Page, "has_plotly", False)
     monkeypatch.setattr(showing._Page, "fits", False)
     monkeypatch.setenv("BRAID_HEADLESS", "1")
-    chart = timeline.timeline_chart(MIGRATION)
+    chart = ratio_chart.ratio_chart(MIGRATION)
     for view in (chart, chart, Cockpit(MIGRATION)):
         display_view(view)
     sizes = [len(s.data) for s in shown]

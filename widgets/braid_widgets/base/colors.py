@@ -45,15 +45,6 @@ color in all charts.
 RATIO, SIDES, BOUND = "#2f6fde", "#868e96", "#c92a2a"
 MIGRATION, THROUGHPUT, RESULTS = "#f08c00", "#1098ad", "#5c940d"
 
-PARTS = {
-    "source": "#868e96",
-    "planning": "#862e9c",
-    "transfer": "#f08c00",
-    "kernels": "#2b8a3e",
-    "commit": "#2f6fde",
-}
-"""Colors of the phases of a batch."""
-
 GOLDEN_ANGLE = 137.507764
 LIGHTNESS = (0.62, 0.74, 0.50)
 

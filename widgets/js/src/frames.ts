@@ -397,6 +397,11 @@ export interface Annotation {
   lost: number[];
 }
 
+export interface Symptom {
+  batch: number;
+  text: string;
+}
+
 export interface Touch {
   name: string;
   label: string;
@@ -421,6 +426,7 @@ export interface CockpitPage {
   timeline: TimelineFrame;
   hosts: HostRows;
   annotations: Annotation[];
+  symptoms: Symptom[];
   what_if_placements: string[];
   what_if_message: string;
   touches: Touch[];
