@@ -53,7 +53,7 @@ ALLOWED = {
     "ts": 2_900 + 140 * len(LATER_MAPS),
     "py": 7_000 + 160 * len(LATER_MAPS) + 120 * len(LATER_STEPPERS),
 }
-REACHED = {"ts": 5_840, "py": 10_740}
+REACHED = {"ts": 5_950, "py": 10_200}
 """Lines that there may be until the limit is reached; lower them with each deletion."""
 
 
