@@ -32,8 +32,6 @@ the same value) and leave other charts unchanged.
 """
 _GROUND = dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)")
 _RULES = dict(gridcolor="rgba(128,128,128,0.25)", zerolinecolor="rgba(128,128,128,0.5)")
-_RAIL = dict(bgcolor="rgba(128,128,128,0.35)", bordercolor=GREY, activebgcolor=GREY)
-"""The style of a slider."""
 _AXIS = re.compile(r"[xy]axis\d*")
 _ROWS = 40
 """Maximum number of rows of the table shown without JavaScript."""
@@ -107,7 +105,6 @@ class Chart:
         figure: dict[str, Any] = self.figure.to_dict()
         layout = figure["layout"]
         layout |= {"font": layout.get("font", {}) | {"color": GREY}, "meta": _OURS, **_GROUND}
-        layout["sliders"] = [slider | _RAIL for slider in layout.get("sliders", ())]
         for name in {"xaxis", "yaxis", *filter(_AXIS.fullmatch, layout)}:
             layout[name] = layout.get(name, {}) | _RULES
         return figure

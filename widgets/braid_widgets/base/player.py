@@ -48,11 +48,19 @@ def render_page(
     - ``plain``: HTML for readers without JavaScript.
     """
     data = {"frames": list(frames), "palette": PALETTE, "position": position}
+    return embed_data(name, style, data, "", name) + f"<noscript>{plain}</noscript>"
+
+
+def embed_data(name: str, style: str, data: Mapping[str, Any], plain: str, bundle: str) -> str:
+    """Return data as HTML with the JavaScript that shows it under the name of a view.
+
+    ``plain`` is the HTML that stands there until then.
+    """
     body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return (
         f'<style>{style}</style><div data-film="{name}">'
-        f'<script type="application/json">{body}</script></div><noscript>{plain}</noscript>'
-        f'<script type="module">{read_bundle(name)}</script>'
+        f'<script type="application/json">{body}</script>{plain}</div>'
+        f'<script type="module">{read_bundle(bundle)}</script>'
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,16 +9,15 @@ import anywidget
 import traitlets
 from braid.core.run_events import BatchCommitted
 
-from braid_widgets.base.player import read_bundle, read_styles
-from braid_widgets.base.track_records import Series, Track
+from braid_widgets.base.player import embed_data, read_bundle
+from braid_widgets.base.track_records import Series, Track, make_track
 from braid_widgets.cockpit.frames import CockpitPage, LinkedViewsPage
-from braid_widgets.cockpit.page import page_text, recorded_page
+from braid_widgets.cockpit.page import CSS, page_text, recorded_page
 
 MOST_RUNS = 4
 """Maximum number of runs side by side."""
 FRAMES = 100
 """Maximum number of frames of a run."""
-_CSS = read_styles("stage.css", "film.css", "cockpit.css")
 
 
 class LinkedViews(anywidget.AnyWidget):
@@ -30,7 +28,7 @@ class LinkedViews(anywidget.AnyWidget):
     """
 
     _esm = read_bundle("cockpit")
-    _css = _CSS
+    _css = CSS
     page: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
 
     def __init__(self, runs: Mapping[str, Iterable[Any]]) -> None:
@@ -42,14 +40,8 @@ class LinkedViews(anywidget.AnyWidget):
 
     def to_html(self) -> str:
         """Return the runs as HTML that needs neither a kernel nor a network."""
-        data = {"page": self.page}
-        body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
         texts = "".join(page_text(page) for page in self.page["pages"])
-        return (
-            f'<style>{_CSS}</style><div data-film="linked_views">'
-            f'<script type="application/json">{body}</script>{texts}</div>'
-            f'<script type="module">{read_bundle("cockpit")}</script>'
-        )
+        return embed_data("linked_views", CSS, {"page": self.page}, texts, "cockpit")
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Return HTML, which a saved notebook shows without its kernel; panels hold the widget."""
@@ -91,20 +83,10 @@ def _make_shared_timeline(events: Mapping[str, list[Any]], pages: list[CockpitPa
 
 
 def _make_track(name: str, batches: list[int], held: Mapping[int, float], top: float) -> Track:
-    series: Series = {
-        "name": name,
-        "role": "main",
-        "batch": batches,
-        "values": [held.get(number) for number in batches],
-    }
-    return {
-        "name": f"{name}: rows, fullest host",
-        "kind": "lines",
-        "unit": "rows",
-        "top": top,
-        "limit": None,
-        "series": [series],
-    }
+    rows = [held.get(number) for number in batches]
+    series: Series = {"name": name, "role": "main", "batch": batches, "values": rows}
+    track = make_track(f"{name}: rows, fullest host", "lines", "rows", [series], None)
+    return {**track, "top": top}
 
 
 def _find_max_stored_tuples(events: list[Any]) -> dict[int, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from collections.abc import Iterable
 from hashlib import sha256
@@ -17,7 +16,7 @@ from braid.util.validation import check_page_file
 
 from braid_widgets.base import colors
 from braid_widgets.base.charts import save_page
-from braid_widgets.base.player import read_bundle, read_styles, thin
+from braid_widgets.base.player import embed_data, read_bundle, read_styles, thin
 from braid_widgets.base.svg_chart import chart_svg
 from braid_widgets.cockpit.frames import CockpitPage, FrameCollector, make_page, run_state
 from braid_widgets.reuse.hub_run import HubTranslator, get_batch_number
@@ -55,12 +54,7 @@ def page_html(shown: CockpitPage, more: str = "", plays: bool = False) -> str:
     the largest decision and plays to the end; else it opens at the end.
     """
     data = {"page": shown, "more": more, "plays": plays}
-    body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
-    return (
-        f'<style>{CSS}</style><div data-film="cockpit">'
-        f'<script type="application/json">{body}</script>{page_text(shown)}</div>'
-        f'<script type="module">{read_bundle("cockpit")}</script>'
-    )
+    return embed_data("cockpit", CSS, data, page_text(shown), "cockpit")
 
 
 def hash_script() -> str:

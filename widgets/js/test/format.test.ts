@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, count, cut, fingerprint, short } from "../src/base/format.ts";
+import { ago, count, cut, short } from "../src/base/format.ts";
 
 test("numbers have commas between thousands, and are rounded", () => {
   assert.deepEqual([0, 999.6, 1234567].map(count), ["0", "1,000", "1,234,567"]);
@@ -18,9 +18,4 @@ test("a time is told in seconds, minutes and hours", () => {
 
 test("a text is cut to so many letters", () => {
   assert.deepEqual([cut("query", 5), cut("queries", 5)], ["query", "quer…"]);
-});
-
-test("the fingerprint is FNV-1a", () => {
-  assert.equal(fingerprint(""), "811c9dc5");
-  assert.equal(fingerprint("foobar"), "bf9cf968");
 });

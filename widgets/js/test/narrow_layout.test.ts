@@ -3,7 +3,6 @@ import { test } from "node:test";
 import {
   broken,
   columnsIn,
-  drawing,
   type Layout,
   narrow,
   ours,
@@ -140,12 +139,6 @@ test("names below an axis that find no room are slanted, and what is below makes
   assert.ok((long.height ?? 0) > (short.height ?? 0) + 50);
 });
 
-test("a drawing is a chart of which no axis is seen", () => {
-  const [hidden, seen] = [{ visible: false }, {}];
-  const drawn = (yaxis: object) => drawing({ xaxis: hidden, yaxis }, [{ name: "links" }]);
-  assert.deepEqual([drawn(hidden), drawn(seen), drawing({}, [])], [true, false, false]);
-});
-
 test("where an axis has its title above, the chart's title stands higher still", () => {
   const top = (side: string) => {
     const made = narrow({ xaxis: { side, title: { text: "batch" } } }, [{ name: "a" }], 400);
@@ -173,7 +166,6 @@ test("looking at a chart leaves its layout as it is, without axes too", () => {
   const before = structuredClone(pie);
   const traces: Trace[] = [{ type: "pie" }];
   assert.equal(panelsOf(pie, traces).length, 1);
-  assert.equal(drawing(pie, traces), false);
   assert.equal(columnsIn(pie, traces, 900), 0);
   assert.deepEqual(pie, before);
 });

@@ -40,10 +40,3 @@ export function ago(seconds: number): string {
 /** A text of at most so many letters, with an ellipsis where something was left out. */
 export const cut = (text: string, most: number): string =>
   text.length > most ? `${text.slice(0, most - 1)}…` : text;
-
-/** A short hash of a text (FNV-1a, 32 bits), by which tests tell pictures apart. */
-export function fingerprint(text: string): string {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  return (hash >>> 0).toString(16).padStart(8, "0");
-}

@@ -10,7 +10,6 @@ interface Axis {
   scaleanchor?: string;
   constrain?: string;
   side?: string;
-  visible?: boolean;
 }
 
 interface Note {
@@ -33,8 +32,6 @@ export interface Layout {
   margin?: unknown;
   legend?: unknown;
   xaxis?: unknown;
-  sliders?: { pad?: { t?: number } }[];
-  updatemenus?: { y?: number; [name: string]: unknown }[];
   [name: string]: unknown;
 }
 
@@ -59,8 +56,6 @@ interface Panel {
 const PANEL = 210;
 const GAP = 84;
 const LINE = 18;
-/** Pixels of a slider with its marks. */
-const SLIDER = 90;
 /** Pixels between panels side by side: the ticks and the title of an axis. */
 const ASIDE = 76;
 /** Pixels of a letter of a title and of a legend, and of one below an axis. */
@@ -91,11 +86,6 @@ const OURS = "braid";
 /** Whether a chart is one of ours with something in it; the reader's own stay as they are. */
 export const ours = (layout: Layout, traces: Trace[]): boolean =>
   layout.meta === OURS && traces.length > 0;
-
-/** Whether it is a drawing without visible axes: its texts have places, and cannot re-flow. */
-export const drawing = (layout: Layout, traces: Trace[]): boolean =>
-  traces.length > 0 &&
-  panelsOf(layout, traces).every(({ x, y }) => x.visible === false && y.visible === false);
 
 /** The layout for so many pixels and panels side by side; the one given stays as it is. There is a
  * trace at least. */
@@ -139,8 +129,7 @@ export function narrow(layout: Layout, traces: Trace[], width: number, columns =
   // Plotly begins it at a twentieth of the width.
   const title = broken(made.title?.text ?? "", (0.94 * width - 12) / LETTER);
   const above = panels.some(({ x }) => x.side === "top") ? 2 * LINE : 0;
-  const menu = made.updatemenus?.some(({ y = 0 }) => y > 1) ? 2 * LINE : 0;
-  margin.t += LINE * linesOf(title) + taller + above + menu;
+  margin.t += LINE * linesOf(title) + taller + above;
   const below = 44 + slanted + LINE * lowest(panels);
   margin.b = below + LINE * legendLines(traces, width);
   made.title = {
@@ -154,8 +143,6 @@ export function narrow(layout: Layout, traces: Trace[], width: number, columns =
   };
   made.margin = margin;
   made.legend = { orientation: "h", x: 0, y: 0, yref: "container", yanchor: "bottom" };
-  for (const slider of made.sliders ?? []) slider.pad = { ...slider.pad, t: below - 16 };
-  if (made.sliders?.length) margin.b += SLIDER;
   made.height = high + margin.t + margin.b;
   return made;
 }
@@ -265,13 +252,8 @@ function titlesOf(notes: Note[], { wide, tall }: Panel): Note[] {
 const near = (a: [number, number], b: [number, number]): boolean =>
   Math.abs(a[0] - b[0]) < 0.01 && Math.abs(a[1] - b[1]) < 0.01;
 
-function named(panels: Panel[], of: (panel: Panel) => string | undefined | false): string {
-  for (const panel of panels) {
-    const text = of(panel);
-    if (text) return text;
-  }
-  return "";
-}
+const named = (panels: Panel[], of: (panel: Panel) => string | undefined | false): string =>
+  panels.map(of).find(Boolean) || "";
 
 /** Whether a bar of colors stands on the right. */
 const scaled = (layout: Layout, traces: Trace[]): boolean =>

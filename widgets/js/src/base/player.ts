@@ -11,8 +11,6 @@ export interface Options {
   start: number;
   /** Milliseconds from one frame to the next while it plays. */
   every: number;
-  /** To choose from instead: milliseconds by label; the one that is ``every`` is chosen. */
-  speeds?: Record<string, number>;
   moved?: (position: number) => void;
 }
 
@@ -77,7 +75,6 @@ export class Player<Frame> {
     root.tabIndex = 0;
     const bar = add(place, "div", "braid-controls");
     this.bar = controls(bar);
-    if (options.speeds) this.choose(bar, options.speeds);
     this.listen();
     this.show(false);
   }
@@ -155,25 +152,9 @@ export class Player<Frame> {
   private press(event: KeyboardEvent): void {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     const { target } = event;
-    if (!by || target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return;
+    if (!by || target instanceof HTMLInputElement) return;
     event.preventDefault();
     event.stopPropagation();
     this.turn(by);
-  }
-
-  private choose(bar: Element, speeds: Record<string, number>): void {
-    const select = add(bar, "select");
-    named(select, "speed");
-    for (const [label, every] of Object.entries(speeds)) {
-      const option = add(select, "option", "", label);
-      option.value = String(every);
-      option.selected = every === this.every;
-    }
-    select.addEventListener("change", () => {
-      this.every = Number(select.value);
-      if (this.timer === undefined) return;
-      this.stop();
-      this.play();
-    });
   }
 }

@@ -1,31 +1,19 @@
 // Draws our charts of a document as wide as they are: where one is too narrow for its panels, some
 // stand below the others. On pages, and in JupyterLab with a kernel and without.
 
-import {
-  broken,
-  columnsIn,
-  drawing,
-  type Layout,
-  narrow,
-  ours,
-  panelsOf,
-  type Trace,
-} from "./narrow_layout.ts";
+import { columnsIn, type Layout, narrow, ours, type Trace } from "./narrow_layout.ts";
 import { keepSelection } from "./selection.ts";
 
 /** Milliseconds in which a document may change before its charts are looked at. */
 const SOON = 150;
-/** Pixels that a drawing is wide at least; in a narrower window it is scrolled. */
-const DRAWN = 820;
 
 interface Plot extends HTMLElement {
   data: Trace[];
-  layout: Layout & { sliders?: unknown[] };
+  layout: Layout;
 }
 
 interface Library {
   react: (plot: Plot, data: Trace[], layout: Layout) => Promise<unknown>;
-  relayout: (plot: Plot, update: object) => Promise<unknown>;
 }
 
 /** A chart as it was given, and as it was drawn: what differs from that the reader has chosen. */
@@ -50,32 +38,11 @@ function resizeChart(plot: Plot, library: Library): void {
     last = { given, drawn: given, held: plot.layout, width: 0 };
     known.set(plot, last);
   }
-  if (drawing(plot.layout, plot.data)) {
-    scroll(plot, library);
-    return;
-  }
   const columns = columnsIn(last.given, plot.data, width);
   const wanted = columns ? width : 0;
   if (wanted === last.width) return;
   last.width = wanted;
-  const alone = panelsOf(plot.layout, plot.data).length < 2;
-  if (alone && plot.layout.sliders?.length) retitle(plot, library, last.given, wanted);
-  else redraw(plot, library, last, columns);
-}
-
-/** Has a drawing as wide as its texts need. */
-function scroll(plot: Plot, library: Library): void {
-  if (plot.style.minWidth || !plot.parentElement) return;
-  plot.style.minWidth = `${DRAWN}px`;
-  plot.parentElement.style.overflowX = "auto";
-  void library.relayout(plot, { autosize: true });
-}
-
-/** A chart of one panel that is played; only its title is broken into lines. */
-function retitle(plot: Plot, library: Library, given: Layout, width: number): void {
-  const title = given.title?.text ?? "";
-  const text = width ? broken(title, width / 9) : title;
-  void library.relayout(plot, { "title.text": text, "title.font.size": width ? 14 : 17 });
+  redraw(plot, library, last, columns);
 }
 
 function redraw(plot: Plot, library: Library, last: Known, columns: number): void {
