@@ -1,7 +1,7 @@
 // The map of any run: a row for each host, in it a lane for each stream, in it the blocks that it
 // holds, from old to new.
 import type { BlockMapFrame } from "../frames.ts";
-import { CanvasMap } from "./canvas_map.ts";
+import { CanvasMap, type Shown } from "./canvas_map.ts";
 import { records } from "./columns.ts";
 import { count } from "./format.ts";
 
@@ -21,12 +21,7 @@ export class BlocksView extends CanvasMap<BlockMapFrame> {
     this.needs(Math.max(LEAST, Math.min(24, 480 / hosts)) * hosts + LOW);
   }
 
-  protected paint(
-    frame: BlockMapFrame,
-    _before: BlockMapFrame | undefined,
-    _time: number,
-    selected: string,
-  ): void {
+  protected paint({ frame, selected }: Shown<BlockMapFrame>): void {
     const { pen } = this;
     const row = rowOf(frame.hosts, pen.tall - LOW);
     const lane = (row - 3) / frame.streams.length;

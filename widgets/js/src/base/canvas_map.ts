@@ -11,6 +11,14 @@ export interface Sign {
   text: string;
 }
 
+/** A frame, the one before it, the share of the batch that is over, and what is selected. */
+export interface Shown<Frame> {
+  frame: Frame;
+  before: Frame | undefined;
+  time: number;
+  selected: string;
+}
+
 /** The number in a selection of a kind, as in "host:12"; NaN for another kind. */
 export const numberIn = (kind: string, selected: string): number =>
   selected.startsWith(`${kind}:`) ? Number(selected.slice(kind.length + 1)) : Number.NaN;
@@ -42,18 +50,13 @@ export abstract class CanvasMap<Frame> {
   draw(frame: Frame, before: Frame | undefined, time: number, selected: string): void {
     if (frame !== this.told) this.tell(frame);
     this.told = frame;
-    if (this.pen.begin()) this.paint(frame, before, time, selected);
+    if (this.pen.begin()) this.paint({ frame, before, time, selected });
   }
 
   /** Writes the texts around the canvas. */
   protected abstract tell(frame: Frame): void;
 
-  protected abstract paint(
-    frame: Frame,
-    before: Frame | undefined,
-    time: number,
-    selected: string,
-  ): void;
+  protected abstract paint(shown: Shown<Frame>): void;
 
   /** Sets the title; every other part, beginning with the second, is left out in a narrow pane. */
   protected head(scale: string, ...title: string[]): void {

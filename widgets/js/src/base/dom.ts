@@ -32,9 +32,6 @@ export function wordy(box: Element, ...parts: string[]): void {
   });
 }
 
-/** A frame in words, for readers who do not see it. */
-export const spoken = (frame: Headed): string => `${frame.title}. ${frame.note}`;
-
 /** Whether nothing should move: nobody looks, or the reader asked for that. */
 export const still = (): boolean =>
   document.hidden || matchMedia("(prefers-reduced-motion: reduce)").matches;

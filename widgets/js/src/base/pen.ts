@@ -48,6 +48,22 @@ export const eased = (time: number): number =>
 
 export const mix = (from: number, to: number, share: number): number => from + (to - from) * share;
 
+/** A box in shares of an area, in its pixels. */
+export const within = (unit: Box, area: Box): Box => ({
+  x: area.x + unit.x * area.wide,
+  y: area.y + unit.y * area.tall,
+  wide: unit.wide * area.wide,
+  tall: unit.tall * area.tall,
+});
+
+/** The box at a share of the way from one to another. */
+export const between = (a: Box, b: Box, share: number): Box => ({
+  x: mix(a.x, b.x, share),
+  y: mix(a.y, b.y, share),
+  wide: mix(a.wide, b.wide, share),
+  tall: mix(a.tall, b.tall, share),
+});
+
 const FONT = 'system-ui, "Segoe UI", sans-serif';
 
 /** A canvas whose texts tests can read. */

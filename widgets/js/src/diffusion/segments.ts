@@ -1,6 +1,6 @@
 // The map of segments: a row a host, batches across; a bar where a host has a segment of a stream. If
 // segments have paths, the newest path of a stream stands at the right.
-import { CanvasMap, numberIn } from "../base/canvas_map.ts";
+import { CanvasMap, numberIn, type Shown } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
 import { type Box, eased, mix, type Point } from "../base/pen.ts";
@@ -78,12 +78,7 @@ export class SegmentsView extends CanvasMap<SegmentsFrame> {
     this.foot(`${copies} copies sent for one row · ${loads}`);
   }
 
-  protected paint(
-    frame: SegmentsFrame,
-    before: SegmentsFrame | undefined,
-    time: number,
-    selected: string,
-  ): void {
+  protected paint({ frame, before, time, selected }: Shown<SegmentsFrame>): void {
     const { pen } = this;
     const hosts = Math.max(1, frame.stored.length);
     const row = (pen.tall - TOP - LOW) / hosts;

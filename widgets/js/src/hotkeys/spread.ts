@@ -1,6 +1,6 @@
 // The map of frequent values: a row a value, a column a host; the darker a cell, the more of all rows
 // its host takes for that value. Below, the work of each host.
-import { CanvasMap, numberIn } from "../base/canvas_map.ts";
+import { CanvasMap, numberIn, type Shown } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
 import { type Box, eased, mix } from "../base/pen.ts";
@@ -52,12 +52,7 @@ export class SpreadView extends CanvasMap<HotKeysFrame> {
     else this.foot("");
   }
 
-  protected paint(
-    frame: HotKeysFrame,
-    before: HotKeysFrame | undefined,
-    time: number,
-    selected: string,
-  ): void {
+  protected paint({ frame, before, time, selected }: Shown<HotKeysFrame>): void {
     const { pen } = this;
     const hosts = Math.max(1, frame.stored.length);
     const rows = pen.tall * 0.6;

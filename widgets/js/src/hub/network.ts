@@ -1,6 +1,6 @@
 // The map of a hub: sources, nodes and sites; a link is as wide as its bytes in the batch. Operators
 // stand below their node, queries below the site where they are asked.
-import { CanvasMap } from "../base/canvas_map.ts";
+import { CanvasMap, type Shown } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { count, short } from "../base/format.ts";
 import { type Box, eased, mix, type Point } from "../base/pen.ts";
@@ -102,12 +102,7 @@ export class NetworkView extends CanvasMap<HubFrame> {
     this.needs(240);
   }
 
-  protected paint(
-    frame: HubFrame,
-    before: HubFrame | undefined,
-    time: number,
-    selected: string,
-  ): void {
+  protected paint({ frame, before, time, selected }: Shown<HubFrame>): void {
     const { pen } = this;
     const nodes = records(frame.nodes);
     const places = new Map(

@@ -1,9 +1,9 @@
 // The map of a hypercube: a cell a host, the first two dimensions as a grid, the others as grids side
 // by side; frames are the cells that one row of a stream reaches.
-import { CanvasMap, numberIn } from "../base/canvas_map.ts";
+import { CanvasMap, numberIn, type Shown } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
-import { type Box, eased, mix } from "../base/pen.ts";
+import { type Box, between, eased, within } from "../base/pen.ts";
 import type { Detail } from "../cockpit/details.ts";
 import type { CubeCell, CubeFrame } from "../frames.ts";
 
@@ -89,12 +89,7 @@ export class CellsView extends CanvasMap<CubeFrame> {
     this.foot(`A row goes to ${frame.copies} hosts on average`, old);
   }
 
-  protected paint(
-    frame: CubeFrame,
-    before: CubeFrame | undefined,
-    time: number,
-    selected: string,
-  ): void {
+  protected paint({ frame, before, time, selected }: Shown<CubeFrame>): void {
     const { pen } = this;
     const sizes = frame.dimensions.parts;
     const [rows = 1, columns = 1, ...others] = sizes;
@@ -102,26 +97,12 @@ export class CellsView extends CanvasMap<CubeFrame> {
     const wide = Math.min(pen.wide - LEFT - 4, 400 * across);
     const area = { x: LEFT, y: TOP, wide, tall: Math.min(pen.tall - TOP - 8, 170 * rows) };
     const then = new Map(before ? records(before.cells).map((c) => [c.host, c.parts]) : []);
-    const place = (parts: number[], of: number[]): Box => {
-      const unit = unitBox(parts, of);
-      return {
-        x: area.x + unit.x * area.wide,
-        y: area.y + unit.y * area.tall,
-        wide: unit.wide * area.wide,
-        tall: unit.tall * area.tall,
-      };
-    };
+    const place = (parts: number[], of: number[]) => within(unitBox(parts, of), area);
     const boxes = new Map<number, Box>();
     for (const { host, parts } of records(frame.cells)) {
       const to = place(parts, sizes);
       const from = place(then.get(host) ?? parts, before?.dimensions.parts ?? sizes);
-      const share = eased(time * 1.6);
-      boxes.set(host, {
-        x: mix(from.x, to.x, share),
-        y: mix(from.y, to.y, share),
-        wide: mix(from.wide, to.wide, share),
-        tall: mix(from.tall, to.tall, share),
-      });
+      boxes.set(host, between(from, to, eased(time * 1.6)));
     }
     for (const [host, box] of boxes) this.paintCell(frame, host, box, selected === `host:${host}`);
     frame.streams.forEach((_, stream) => {

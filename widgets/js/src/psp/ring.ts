@@ -1,5 +1,5 @@
 // The map of a ring: a sector a node, a lane a stream; the longer an arc, the more rows a node holds.
-import { CanvasMap, numberIn } from "../base/canvas_map.ts";
+import { CanvasMap, numberIn, type Shown } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
 import { eased, mix, type Point } from "../base/pen.ts";
@@ -70,12 +70,7 @@ export class RingView extends CanvasMap<RingFrame> {
     else this.foot("No rows move in this batch");
   }
 
-  protected paint(
-    frame: RingFrame,
-    before: RingFrame | undefined,
-    time: number,
-    selected: string,
-  ): void {
+  protected paint({ frame, before, time, selected }: Shown<RingFrame>): void {
     const { pen } = this;
     const outer = Math.max(60, Math.min(pen.wide / 2 - LABEL, pen.tall / 2 - 20));
     const inner = outer * 0.46;

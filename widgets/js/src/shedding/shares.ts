@@ -1,6 +1,6 @@
 // The map of a join that sheds load: for each direction and age the matches that a pair is expected
 // to give, filled as far as pairs are compared; beside it the results found for the work spent.
-import { CanvasMap } from "../base/canvas_map.ts";
+import { CanvasMap, type Shown } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { age, count, short } from "../base/format.ts";
 import { type Box, eased, mix, type Point } from "../base/pen.ts";
@@ -62,12 +62,7 @@ export class SharesView extends CanvasMap<SheddingFrame> {
     this.needs(260);
   }
 
-  protected paint(
-    frame: SheddingFrame,
-    before: SheddingFrame | undefined,
-    time: number,
-    selected: string,
-  ): void {
+  protected paint({ frame, before, time, selected }: Shown<SheddingFrame>): void {
     const { pen } = this;
     const beside = pen.wide >= 560;
     const curve: Box = beside

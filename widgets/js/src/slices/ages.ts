@@ -1,6 +1,6 @@
 // The map of shared slices: a row enters at the left and moves to the right as it grows older; below
 // it the queries, each as far as it looks back.
-import { CanvasMap } from "../base/canvas_map.ts";
+import { CanvasMap, type Shown } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { age, count } from "../base/format.ts";
 import { eased, mix } from "../base/pen.ts";
@@ -61,12 +61,7 @@ export class AgesView extends CanvasMap<AgesFrame> {
     this.needs(TOP + 44 * frame.streams.length + 15 * (frame.queries.name.length + 1) + 8);
   }
 
-  protected paint(
-    frame: AgesFrame,
-    before: AgesFrame | undefined,
-    time: number,
-    selected: string,
-  ): void {
+  protected paint({ frame, before, time, selected }: Shown<AgesFrame>): void {
     const { pen } = this;
     const queries = records(frame.queries);
     if (!frame.pieces.last.length) return;

@@ -4,7 +4,16 @@ import { numberIn } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { add, wordy } from "../base/dom.ts";
 import { count } from "../base/format.ts";
-import { type Box, eased, mix, Pen, type Point, type Target } from "../base/pen.ts";
+import {
+  type Box,
+  between,
+  eased,
+  mix,
+  Pen,
+  type Point,
+  type Target,
+  within,
+} from "../base/pen.ts";
 import type { Theme } from "../base/theme.ts";
 import type { Detail } from "../cockpit/details.ts";
 import type { GridFrame, HostCopies } from "../frames.ts";
@@ -43,20 +52,6 @@ export function fitted(across: number, down: number, { x, y, wide, tall }: Box):
   const scale = Math.min(wide / a, tall / d);
   return { x: x + (wide - a * scale) / 2, y, wide: a * scale, tall: d * scale };
 }
-
-const within = (unit: Box, area: Box): Box => ({
-  x: area.x + unit.x * area.wide,
-  y: area.y + unit.y * area.tall,
-  wide: unit.wide * area.wide,
-  tall: unit.tall * area.tall,
-});
-
-const between = (a: Box, b: Box, share: number): Box => ({
-  x: mix(a.x, b.x, share),
-  y: mix(a.y, b.y, share),
-  wide: mix(a.wide, b.wide, share),
-  tall: mix(a.tall, b.tall, share),
-});
 
 const middle = ({ x, y, wide, tall }: Box): Point => [x + wide / 2, y + tall / 2];
 
