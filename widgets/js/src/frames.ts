@@ -412,7 +412,7 @@ export interface Touch {
   low: number;
   high: number;
   cost: string;
-  unit_cost: number;
+  curve: number[][];
 }
 
 export interface CockpitPage {
