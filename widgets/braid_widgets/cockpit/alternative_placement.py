@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from braid.core.batch_history import LiveBlocks
-from braid.core.placement import Placement, placements_for
+from braid.core.placement import Placement, placement_names, placements_for
 from braid.core.plan import Block
 from braid.core.run_events import BatchCommitted, EventsTrimmed, RunStarted
 from braid.papers.hotkeys.run_events import SpreadChanged
@@ -72,8 +72,11 @@ class RunInput:
 def comparable_placements(start: RunStarted) -> tuple[str, ...]:
     """Return the names of the placements that could have joined the streams of a run.
 
-    Those that hash a join value are among them if the run has one, as far as its start tells.
+    Those that hash a join value are among them if the run has one, as far as its start tells. A
+    hub, which has no placement, has none.
     """
+    if start.placement not in placement_names():
+        return ()
     is_hashed = Placement.class_by_name(start.placement).routing_key_source == "join"
     parts = (re.fullmatch(r"(\w+)\.\w+ = (\w+)\.\w+", part) for part in start.condition_parts)
     is_linked = any(part and part[1] != part[2] for part in parts) and len(start.streams) == 2
