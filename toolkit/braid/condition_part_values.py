@@ -14,7 +14,7 @@ from sqlglot import exp
 from braid.answer_check_sql import translate_condition
 from braid.answer_check_text import quote_text
 from braid.condition.spark_dialect import SparkSql
-from braid.core.pair_verdicts import PartFacts
+from braid.core.combination_facts import PartFacts
 from braid.stored_tuples import NUMBER, StoredTuples
 from braid.util.durations import parse_duration
 
@@ -32,6 +32,7 @@ class ConditionPart:
     - ``sql``: DuckDB SQL; empty: DuckDB may evaluate it differently from Spark.
     - ``sides``: DuckDB SQL of what it compares; empty: it is no comparison.
     - ``reason``: why there is no ``sql``.
+    - ``is_equality``: whether it requires its sides to be equal.
     """
 
     text: str
@@ -39,6 +40,7 @@ class ConditionPart:
     sql: str = ""
     sides: tuple[str, ...] = ()
     reason: str = ""
+    is_equality: bool = False
 
 
 class ConditionParts:
@@ -72,7 +74,9 @@ class ConditionParts:
             reason = f"{error}; ask the run's own process, run.why(...), which has Spark"
             return ConditionPart(text, streams, reason=reason)
         sides = (node.this, node.expression) if isinstance(node, _COMPARISONS) else ()
-        return ConditionPart(text, streams, sql, tuple(map(self._translate_node, sides)))
+        compared = tuple(map(self._translate_node, sides))
+        is_equality = isinstance(node, (exp.EQ, exp.NullSafeEQ)) and len(streams) > 1
+        return ConditionPart(text, streams, sql, compared, is_equality=is_equality)
 
     def _translate_node(self, node: Any) -> str:
         return translate_condition(node.sql(dialect=SparkSql), self._name_type)
@@ -105,16 +109,19 @@ class ConditionParts:
         return " AND ".join(p.sql for p in self.parts) if all(p.sql for p in self.parts) else ""
 
     def rank_by_nearness(self) -> str:
-        """Return DuckDB SQL that orders combinations: by the parts that are true, then by the sum
-        of the distances of compared numbers and times, NULL last.
+        """Return DuckDB SQL that orders combinations: by the equalities and then by the parts that
+        are true, then by the sum of the distances of compared numbers and times, NULL last.
         """
-        fulfilled = " + ".join(f"CASE WHEN {p.sql} THEN 1 ELSE 0 END" for p in self.parts)
+        counts = [(f"CASE WHEN {p.sql} THEN 1 ELSE 0 END", p.is_equality) for p in self.parts]
+        equal = " + ".join(["0", *(count for count, is_equality in counts if is_equality)])
+        fulfilled = " + ".join(count for count, _ in counts)
         distances = [
             f"CASE WHEN {p.sql} THEN 0 ELSE abs({' - '.join(numbers)}) END"
             for p in self.parts
             if (numbers := [n for side in p.sides if (n := self._read_as_number(side))])[1:]
         ]
-        return f"{fulfilled} DESC, {' + '.join(distances) or '0'} NULLS LAST"
+        distance = " + ".join(distances) or "0"
+        return f"({equal}) DESC, {fulfilled} DESC, {distance} NULLS LAST"
 
     def _read_as_number(self, side: str) -> str:
         """Return DuckDB SQL for a number or a time as a number; empty: it is neither."""

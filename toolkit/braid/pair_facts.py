@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import duckdb
@@ -13,15 +12,16 @@ import duckdb
 from braid.answer_check_kinds import has_pending_pairs
 from braid.answer_check_text import quote_text
 from braid.condition_part_values import ConditionParts
+from braid.core.combination_facts import PairFacts, PartFacts, RunFacts, TupleFacts
 from braid.core.join_kinds import INNER, parse_kind
-from braid.core.narrative import describe_block_place, explain_meeting
-from braid.core.pair_verdicts import PairFacts, PartFacts, RunFacts, TupleFacts
+from braid.core.pair_access import AccessPaths, describe_access_paths
 from braid.core.reserved_columns import CHANGE_TYPE
 from braid.core.run_events import BatchCommitted
 from braid.row_selectors import RowSelector, Selector, parse_selector
-from braid.run_inspector import load_run
+from braid.shedding_facts import SheddingSearch
 from braid.stored_tuples import BATCH, NUMBER, STRUCT, TIME, StoredTuples
 from braid.time_arguments import UNBOUNDED
+from braid.tuple_places import TuplePlaces
 from braid.util.batch_numbers import display_batch_range
 from braid.util.durations import format_instant, parse_duration
 from braid.util.validation import format_value
@@ -193,7 +193,6 @@ class PairSearch:
             self.kind,
             match["match"] if match else "",
             frozenset(times if windows or match or settings.get("expires") else ()),
-            settings.get("shed") is not None,
             not match and has_pending_pairs(store, settings, self.kind),
             store.log.first_retained_batch,
             progress.last_batch if progress.has_file() else None,
@@ -222,10 +221,11 @@ class PairSearch:
                 for alias, n in zip(members, numbers, strict=True)
                 if n in alone[alias]
             ]
+            result = batches.get(tuple(numbers))
             yield PairFacts(
                 facts,
                 (*parts, *unexplored),
-                batches.get(tuple(numbers)),
+                result,
                 unmatched[0] if unmatched else None,
                 self._find_other_partner(members, numbers),
                 self._find_waiting(facts),
@@ -233,25 +233,31 @@ class PairSearch:
                 tuple(a for a in absent if a not in self.stored.complete_streams),
                 self._find_nearest_partner(members, numbers, absent),
                 self._find_unserved_reason(facts),
+                self._shedding.find_shedding(facts) if self._shedding and result is None else None,
+                self._find_access(result, facts),
             )
 
-    def describe_blocks(self, tuples: Sequence[TupleFacts]) -> list[str]:
-        """Return which blocks have some tuples, and where each two of these blocks met."""
-        run, lines, ids = load_run(self.stored.store.url or self.stored.store.path), [], []
-        for fact in tuples:
-            stream, chosen = self._aliases.index(fact.alias), self._name_chosen_table(fact.alias)
-            number = self.tuples[fact.alias].index(fact)
-            block = self.stored.find_blocks(stream, fact.alias, chosen).get(number)
-            several = run.list_fresh_blocks(fact.batch, stream) if block is None else [block]
-            if len(several) == 1:
-                ids += several
-                lines.append(describe_block_place(run, fact.label, *several))
-            else:
-                blocks = f"; it came in one of {len(several)} blocks" if several else ""
-                lines.append(f"{fact.label}: no block holds it now{blocks}")
-        for pair in combinations(ids, 2):
-            lines += explain_meeting(run, *pair).splitlines()[1:]
-        return lines
+    @cached_property
+    def places(self) -> TuplePlaces:
+        """The places of the chosen tuples."""
+        named = {a: (self._name_chosen_table(a), facts) for a, facts in self.tuples.items()}
+        return TuplePlaces(self.stored, named)
+
+    @cached_property
+    def _shedding(self) -> SheddingSearch | None:
+        """The load shedding of the run; None: it sheds none."""
+        return SheddingSearch(self.places) if self._settings.get("shed") else None
+
+    def _find_access(self, result: int | None, facts: Sequence[TupleFacts]) -> AccessPaths:
+        """Return by which access paths a result of a batch was found; empty: unknown."""
+        commits = {commit.batch: commit for commit in self._committed_batches}
+        if result is None or result not in commits:
+            return ()
+        dated = (fact for fact in facts if fact.batch is not None)
+        arrivals = [(fact.batch, self._aliases.index(fact.alias)) for fact in dated]
+        return describe_access_paths(
+            self._aliases, self.places.events.start.condition_parts, commits[result], arrivals
+        )
 
     def _find_nearest_partner(
         self, members: Sequence[str], numbers: Sequence[int], absent: Sequence[str]

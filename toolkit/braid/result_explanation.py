@@ -77,7 +77,7 @@ class Why:
 
 
 def _describe_nearest_pair(pair: PairVerdict) -> list[str]:
-    if pair.verdict in ("found", "not delivered"):
+    if pair.verdict in ("found", "not delivered", "unmatched"):
         outcome = pair.verdict
     else:
         outcome = f"no result: {pair.verdict}"
@@ -182,7 +182,7 @@ def _explain_state(
         answer = _explain_chosen_pairs(search)
         if not blocks or not answer.pairs:
             return answer
-        return replace(answer, blocks=(*search.describe_blocks(answer.pairs[0].tuples),))
+        return replace(answer, blocks=(*search.places.describe_blocks(answer.pairs[0].tuples),))
 
 
 def _check_aliases(rows: Any, aliases: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -25,6 +25,7 @@ from braid.answer_check_queries import ServedQuery
 from braid.answer_check_text import format_text_list, quote_text
 from braid.core.irregular_rows import LATE
 from braid.core.join_kinds import parse_kind
+from braid.core.reserved_columns import DRAW, ROUTING, WORTH
 from braid.core.run_events import BatchPlanned
 from braid.core.run_state import ReplicaAddress, RunState
 from braid.storage.block_files import read_parquet
@@ -35,6 +36,26 @@ from braid.storage.run_store import RunStore
 BATCH, TIME, STRUCT, NUMBER = "__batch", "__time", "__struct", "__n"
 """Columns of the views: micro-batch, event time in microseconds, all columns of the stream as one
 struct, and the number of a chosen tuple."""
+
+HASHES = (ROUTING, DRAW, WORTH)
+"""Columns of blocks with a tuple's routing key, sampling hash and utility."""
+
+
+class TuplePlace(NamedTuple):
+    """The block of a tuple, and the hashes by which it is placed; None: unknown.
+
+    - ``block``: the block that holds it now.
+    - ``routing_number``: the number that it arrived with (see ``KeySpace``).
+    - ``routing_key``: its routing key.
+    - ``sampling_hash``: hash by which it is sampled, in a run that sheds load.
+    - ``utility``: its worth, in a run that sheds load by utility; NaN for NULL.
+    """
+
+    block: int | None = None
+    routing_number: int | None = None
+    routing_key: int | None = None
+    sampling_hash: int | None = None
+    utility: float | None = None
 
 
 class StoredTuples:
@@ -199,8 +220,8 @@ class StoredTuples:
             for address, rows in read_replica_tuples(folder, births, files).items()
         ]
 
-    def find_blocks(self, stream: int, alias: str, chosen: str) -> dict[int, int]:
-        """Return the block that holds a chosen tuple of a stream now, by number.
+    def find_places(self, stream: int, alias: str, chosen: str) -> dict[int, TuplePlace]:
+        """Return where the chosen tuples of a stream that are held now are, by number.
 
         ``chosen``: a table with ``__n`` and ``__struct``.
         """
@@ -212,15 +233,31 @@ class StoredTuples:
         folder, files = self.store.blocks.folder, self.state.block_files
         parts = [
             rows.append_column(BATCH, pa.repeat(pa.scalar(ids[address], pa.int64()), rows.num_rows))
-            for address, rows in read_replica_tuples(folder, ids, files).items()
+            for address, rows in read_replica_tuples(folder, ids, files, HASHES).items()
         ]
         if not parts:
             return {}
-        self.database.register(f"__blocks_{stream}", pa.Table.from_batches(parts))
+        blocks = pa.Table.from_batches(parts)
+        self.database.register(f"__blocks_{stream}", blocks)
+        present = {h: h for h in HASHES if h in blocks.column_names}
+        if WORTH in present:
+            present[WORTH] = f"coalesce({WORTH}, 'NaN'::DOUBLE)"
+        hashes = ", ".join(f"{present.get(name, 'NULL')} AS {name}" for name in HASHES)
         rows = self.database.execute(
-            f"SELECT c.{NUMBER}, max(b.{BATCH}) FROM {chosen} c JOIN (SELECT {BATCH}, "
+            f"SELECT c.{NUMBER}, b.* EXCLUDE (row) FROM {chosen} c JOIN (SELECT {BATCH}, {hashes}, "
             f"{self._pack_struct(alias)} AS row FROM __blocks_{stream}) b ON c.{STRUCT} "
-            "IS NOT DISTINCT FROM b.row GROUP BY ALL"
+            "IS NOT DISTINCT FROM b.row"
+        ).fetchall()
+        return {n: TuplePlace(block, None, *hashes) for n, block, *hashes in rows}
+
+    def count_equal_tuples(self, stream: int, chosen: str) -> dict[int, int]:
+        """Return how many equal tuples of a stream came in the batch of a chosen one, by number.
+
+        ``chosen``: a table with ``__n``, ``__batch`` and ``__struct``.
+        """
+        rows = self.database.execute(
+            f"SELECT c.{NUMBER}, count(*) FROM {chosen} c JOIN stream_{stream} s ON c.{STRUCT} "
+            f"IS NOT DISTINCT FROM s.{STRUCT} AND c.{BATCH} = s.{BATCH} GROUP BY ALL"
         ).fetchall()
         return dict(rows)
 

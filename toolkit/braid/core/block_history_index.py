@@ -107,12 +107,43 @@ class EventIndex:
         self.blocks[block.id] = block
         self.created_in.setdefault(block.id, batch)
 
-    def list_fresh_blocks(self, batch: int | None, stream: int) -> list[int]:
-        """Return the blocks in which the tuples of a stream came in a batch; None: unknown."""
+    def list_fresh_blocks(
+        self, batch: int | None, stream: int, key: int | None = None
+    ) -> list[int]:
+        """Return the blocks in which the tuples of a stream came in a batch; None: unknown.
+
+        ``key``: that of a tuple, which leaves one block; None: all tuples are meant.
+        """
         plan = None if batch is None else self.plans_by_batch.get(batch)
         routes = () if plan is None else plan.routes
         fresh = [r.block.id for r in routes if r.is_fresh and r.block.stream == stream]
+        fresh = [id for id in fresh if key is None or self._has_key(id, key)]
         return [id for id in fresh if self.blocks[id].rows] or fresh
+
+    def find_routing_key(self, batch: int | None, stream: int, number: int) -> int:
+        """Return the routing key of a tuple that arrived with a number (see ``KeySpace``)."""
+        fresh = [self.blocks[id] for id in self.list_fresh_blocks(batch, stream)]
+        boxes = self.find_boxes(*fresh) if fresh else None
+        return number if boxes is None else int(boxes.routing_keys(number, stream))
+
+    def list_blocks_with_key(self, block: int, key: int | None) -> list[int]:
+        """Return a block and those that were made from it, as far as they may have a tuple of it.
+
+        ``key``: the tuple's routing key; None: unknown.
+        """
+        heirs: dict[int, list[int]] = {}
+        for heir, sources in self.sources.items():
+            for source in sources:
+                heirs.setdefault(source, []).append(heir)
+        blocks = [block]
+        for each in blocks:  # it grows meanwhile
+            more = (heir for heir in heirs.get(each, ()) if heir not in blocks)
+            blocks += [heir for heir in more if key is None or self._has_key(heir, key)]
+        return blocks
+
+    def _has_key(self, id: int, key: int) -> bool:
+        low, high = self.blocks[id].key_range
+        return low <= key < high
 
     @property
     def stream_names(self) -> tuple[str, ...]:

@@ -87,15 +87,15 @@ def _describe_index(parts: Sequence[str], step: StepCounts, counted: bool) -> li
     several = step.index_parts if len(step.index_parts) > 1 else ()
     pairs = _format_count(step.candidate_pairs) if counted else ""
     if not several:
-        text = _join_texts(parts, step.index_parts, step.access)
+        text = join_texts(parts, step.index_parts, step.access)
         return [TreeLine(1, text, step.access, out=pairs)]
     admitted = _format_count(step.indexed_pairs) if counted else ""
-    below = (TreeLine(2, _join_texts(parts, [id], "window"), "") for id in several)
+    below = (TreeLine(2, join_texts(parts, [id], "window"), "") for id in several)
     return [TreeLine(1, "index", step.access, candidates=pairs, out=admitted), *below]
 
 
 def _describe_check(parts: Sequence[str], check: CheckCounts, counted: bool) -> TreeLine:
-    line = TreeLine(1, _join_texts(parts, check.parts, "window"), check.reached)
+    line = TreeLine(1, join_texts(parts, check.parts, "window"), check.reached)
     if not counted:
         return line
     seconds = f"{check.seconds:.2f}" if check.reached == "residual" else ""
@@ -106,7 +106,8 @@ def _describe_check(parts: Sequence[str], check: CheckCounts, counted: bool) -> 
     )
 
 
-def _join_texts(parts: Sequence[str], ids: Sequence[int], other: str) -> str:
+def join_texts(parts: Sequence[str], ids: Sequence[int], other: str) -> str:
+    """Return the parts with these ids as one text; ``other`` if there is none."""
     return " AND ".join(parts[id] for id in ids if id < len(parts)) or other
 
 

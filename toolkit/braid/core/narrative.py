@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import chain
 from typing import Any
@@ -146,13 +146,32 @@ def describe_block_history(run: EventIndex, id: int) -> str:
     return "\n".join(lines)
 
 
-def describe_block_place(run: EventIndex, label: str, id: int) -> str:
-    """Return which block has a tuple, and on which hosts it is or was. ``label``: the tuple."""
-    block = run.find_block(id)
+def describe_block_place(run: EventIndex, label: str, ids: Sequence[int]) -> str:
+    """Return which blocks have had a tuple, and on which hosts the last is or was.
+
+    ``label``: the tuple. ``ids``: the blocks, one after another.
+    """
+    block = run.find_block(ids[-1])
     text = plan_sentences.describe_block(block, run.stream_names)
-    gone = run.dropped_in.get(id)
+    gone = run.dropped_in.get(block.id)
     until = "" if gone is None else f" until batch {display_batch(gone)}"
-    return f"{label}: block {id} of {text}, on hosts {', '.join(map(str, block.hosts))}{until}"
+    first = f"block {ids[0]}, then " if ids[0] != block.id else ""
+    hosts = ", ".join(map(str, block.hosts))
+    return f"{label}: {first}block {block.id} of {text}, on hosts {hosts}{until}"
+
+
+def explain_tuple_meeting(run: EventIndex, left: Sequence[int], right: Sequence[int]) -> list[str]:
+    """Return where two tuples met, or why they did not, as indented lines.
+
+    ``left``, ``right``: the blocks that each of them was in, one after another.
+    """
+    met = [
+        _describe_meeting(run, m, (left[-1], right[-1]))
+        for m in run.meetings
+        if (m.block in left and m.other in right) or (m.block in right and m.other in left)
+    ]
+    met += _describe_shared_visits(run, {*left}, {*right})
+    return [f"  {line}" for line in met] or explain_meeting(run, left[0], right[0]).splitlines()[1:]
 
 
 def explain_meeting(run: EventIndex, a: int, b: int) -> str:
@@ -200,9 +219,7 @@ def _describe_meeting(run: EventIndex, m: BlockMeeting, selected: Collection[int
     return how + "".join(older)
 
 
-def _describe_shared_visits(
-    run: EventIndex, left: Collection[int], right: Collection[int]
-) -> Iterator[str]:
+def _describe_shared_visits(run: EventIndex, left: set[int], right: set[int]) -> Iterator[str]:
     """Yield the routes on which a fresh block of a third stream probed both blocks on one path."""
     for batch, planned in run.plans_by_batch.items():
         for route in planned.routes:

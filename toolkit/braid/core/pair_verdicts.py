@@ -13,6 +13,7 @@ The verdicts of ``judge_pair``, in the order in which they are tried:
 | ``late`` | the later tuple came when its partner might be gone |
 | ``not served`` | the query of a shared run did not have to answer it |
 | ``shed`` | load shedding skipped the pair |
+| ``dropped`` | load shedding dropped one of the tuples on arrival |
 | ``pending`` | a change of placement is in progress; the pair is joined later |
 | ``waiting`` | the tuple waits for its partner or answer |
 | ``found`` | it is a result |
@@ -27,153 +28,16 @@ that is a result without a partner. The functions are pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date, timedelta
-from decimal import Decimal
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from braid.core.join_kinds import INNER, JoinKind
+from braid.core.combination_facts import PairFacts, PartFacts, RunFacts, TupleFacts
 from braid.util.batch_numbers import display_batch
-from braid.util.durations import UNITS, format_duration, format_instant
-from braid.util.validation import format_value
+from braid.util.durations import UNITS, format_duration
 
 FAULT = "fault"
-_LONGEST = 60
-"""Characters of a value in a step."""
+_REPORT = "please report it, with `braid bundle RUN`"
 _VALUES = {True: "true", False: "false", None: "NULL"}
-_NUMBERS = (int, float, Decimal)
-
-
-@dataclass(frozen=True)
-class TupleFacts:
-    """Facts about one tuple.
-
-    - ``alias``: its stream.
-    - ``label``: the alias and some columns, such as ``o id 7``.
-    - ``batch``: the micro-batch in which it came; None: unknown.
-    - ``time``: event time in microseconds; None: it has none.
-    - ``behind``: microseconds by which it came behind what its stream's ``lateness`` allows; 0: it
-      was in time; None: unknown.
-    - ``let_go``: the first batch after which it may have been dropped; None: it is held, or this is
-      unknown.
-    """
-
-    alias: str
-    label: str
-    batch: int | None = None
-    time: int | None = None
-    behind: int | None = 0
-    let_go: int | None = None
-
-    @property
-    def arrival(self) -> str:
-        """The label with the event time and the batch."""
-        parts = [] if self.time is None else [format_instant(self.time).removesuffix(" UTC")]
-        parts += [] if self.batch is None else [f"came in batch {display_batch(self.batch)}"]
-        return f"{self.label} ({', '.join(parts)})" if parts else self.label
-
-
-@dataclass(frozen=True)
-class PartFacts:
-    """A conjunct of the condition, evaluated for one combination of tuples.
-
-    - ``text``: Spark SQL.
-    - ``value``: whether it is true; None: it is NULL.
-    - ``sides``: the values that a comparison compares; None: it is no comparison.
-    - ``is_filter``: whether it concerns one stream.
-    - ``reason``: why it could not be evaluated; empty: it was.
-    """
-
-    text: str
-    value: bool | None
-    sides: tuple[Any, Any] | None = None
-    is_filter: bool = False
-    reason: str = ""
-
-    @property
-    def is_true(self) -> bool:
-        """Whether it is known to be true."""
-        return self.value is True and not self.reason
-
-    @property
-    def distance(self) -> float | None:
-        """How far the sides of a false comparison are apart; None: they have no distance."""
-        if self.sides is None or None in self.sides or self.is_true:
-            return None
-        left, right = self.sides
-        if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
-            return abs(float(left) - float(right))
-        if isinstance(left, date) and type(left) is type(right):
-            return abs((left - right) / timedelta(microseconds=1))
-        return None
-
-    def describe_values(self) -> str:
-        """Return the compared values, such as ``120 < 100``; empty if there are none."""
-        if self.sides is None:
-            return ""
-        left, right = map(_format_operand, self.sides)
-        if None in self.sides:
-            return f"{left} and {right}"
-        distance = self.distance
-        if distance is None or self.value is None:
-            return f"{left} and {right}"
-        is_date = isinstance(self.sides[0], date)
-        gap = format_duration(distance) if is_date else f"{distance:,.6g}"
-        return f"{left} and {right}: misses by {gap}"
-
-
-@dataclass(frozen=True)
-class RunFacts:
-    """Facts about the run that hold for all its tuples.
-
-    - ``windows``: microseconds by alias; an absent alias has full history.
-    - ``kind``: the kind of the join.
-    - ``match``: "latest", "first" or "nearest" for an as-of join; empty: none.
-    - ``timed``: aliases of streams whose tuples join nothing without event time.
-    - ``sheds``: whether load is shed.
-    - ``has_pending_pairs``: whether a change of placement is in progress.
-    - ``first_retained_batch``: the first batch whose results are kept.
-    - ``delivered``: the last batch that ``foreachBatch`` received; None: the run has none.
-    """
-
-    windows: Mapping[str, int] = field(default_factory=dict)
-    kind: JoinKind = INNER
-    match: str = ""
-    timed: frozenset[str] = frozenset()
-    sheds: bool = False
-    has_pending_pairs: bool = False
-    first_retained_batch: int = 0
-    delivered: int | None = None
-
-
-@dataclass(frozen=True)
-class PairFacts:
-    """Facts about one combination of tuples.
-
-    - ``tuples``: one of each named stream.
-    - ``parts``: the conjuncts that concern only these streams.
-    - ``result``: the batch whose results contain it; None: none does.
-    - ``unmatched``: the alias and batch of a member that is a result without a partner; None: none.
-    - ``partner``: in an as-of join, the partner that the first tuple has instead; empty: none.
-    - ``waiting``: the alias of a member whose answer is not final; empty: none.
-    - ``absent``: streams that were left out and have no tuple that completes it.
-    - ``forgetful``: those of ``absent`` that no longer keep all of their tuples.
-    - ``nearest``: the tuple of an absent stream that comes closest to it, with the parts of the
-      condition for both; None: there is none, or it is unknown.
-    - ``unserved``: why the query of a shared run need not answer it; empty: it must.
-    """
-
-    tuples: tuple[TupleFacts, ...]
-    parts: tuple[PartFacts, ...] = ()
-    result: int | None = None
-    unmatched: tuple[str, int] | None = None
-    partner: str = ""
-    waiting: str = ""
-    absent: tuple[str, ...] = ()
-    forgetful: tuple[str, ...] = ()
-    nearest: tuple[TupleFacts, tuple[PartFacts, ...]] | None = None
-    unserved: str = ""
 
 
 @dataclass(frozen=True)
@@ -219,10 +83,14 @@ def judge_pair(pair: PairFacts, run: RunFacts) -> PairVerdict:
     steps = [_describe_part(part) for part in pair.parts]
     steps += [step for _, step in obstacles if step not in steps]
     verdict, last = _conclude_pair(pair, run, [verdict for verdict, _ in obstacles])
-    also = tuple(dict.fromkeys(v for v, _ in obstacles if v != verdict))
+    if verdict in ("found", "not delivered"):
+        steps += [Step("found by", access, parts) for access, parts in pair.access]
+    others = dict.fromkeys(v for v, _ in obstacles if v != verdict)
+    is_alone = verdict in ("unmatched", "waiting") and bool(pair.absent)
+    also = () if is_alone or verdict == FAULT else tuple(others)
     return PairVerdict(
         verdict,
-        also if verdict != FAULT else (),
+        also,
         (*steps, last) if last.values else tuple(steps),
         _advise_setting(pair, run, verdict),
         pair.tuples,
@@ -266,7 +134,7 @@ def _find_obstacles(pair: PairFacts, run: RunFacts) -> Iterator[tuple[str, Step]
     for part in pair.parts:
         if part.reason:
             yield "unknown", _describe_part(part)
-    if any(fact.behind is None for fact in pair.tuples):
+    if any(fact.behind is None for fact in pair.tuples) and not _is_removed(pair, run):
         yield "unknown", Step("lateness", "unknown", "the events of its batch are no longer kept")
 
 
@@ -310,11 +178,15 @@ def _conclude_pair(pair: PairFacts, run: RunFacts, obstacles: Sequence[str]) -> 
     if pair.unmatched is not None and pair.absent:
         batch = display_batch(pair.unmatched[1])
         return "unmatched", Step("answer", "unmatched", f"a result of batch {batch}")
+    if pair.absent and pair.waiting and run.kind.writes_unmatched and "filtered" not in obstacles:
+        return "waiting", Step("answer", "waits", f"{pair.waiting} may still get a partner")
     if pair.result is not None and not (run.kind.writes_matched and obstacles):
         batch = display_batch(pair.result)
         hard = [o for o in obstacles if o in ("untimed", "filtered", "condition", "window")]
         if hard:
-            return FAULT, Step("result", FAULT, f"it is a result of batch {batch}")
+            return FAULT, Step(
+                "result", FAULT, f"it is a result of batch {batch} and should not be: {_REPORT}"
+            )
         if run.delivered is not None and pair.result > run.delivered:
             until = f"foreachBatch has received the batches up to {display_batch(run.delivered)}"
             return "not delivered", Step("result", "yes", f"in batch {batch}; {until}")
@@ -326,26 +198,42 @@ def _conclude_pair(pair: PairFacts, run: RunFacts, obstacles: Sequence[str]) -> 
 
 def _conclude_absence(pair: PairFacts, run: RunFacts) -> tuple[str, Step]:
     """Return the verdict on a combination that nothing prevents, but that is no result."""
-    batches = [fact.batch for fact in pair.tuples if fact.batch is not None]
     if pair.partner:
         return "outranked", Step(run.match, "no", f"its partner is {pair.partner}")
     if pair.waiting:
         return "waiting", Step("answer", "waits", f"the answer of {pair.waiting} is not final yet")
     if run.kind.writes_unmatched and not run.kind.writes_pairs and pair.unmatched is None:
         return "matched", Step("kind", "no", f"{run.kind.name} joins keep tuples without a partner")
-    if run.sheds:
-        return "shed", Step("shedding", "no", "the run sheds load, and skipped this pair")
+    if (skipped := _judge_shedding(pair, run)) is not None:
+        return skipped[0], Step("shedding", *skipped)
     if run.has_pending_pairs:
         return "pending", Step(
             "placement", "not yet", "joined when the change of placement has ended"
         )
-    if batches and max(batches) < run.first_retained_batch:
-        since = f"results are kept from batch {display_batch(run.first_retained_batch)} on"
-        return "no longer kept", Step(
-            "result", "removed", f"found by batch {display_batch(max(batches))}; {since}"
-        )
-    advice = "it should be a result and is not: please report it, with the run folder"
-    return FAULT, Step("result", FAULT, advice)
+    if _is_removed(pair, run):
+        return "no longer kept", Step("result", "removed", _describe_removal(pair, run))
+    return FAULT, Step("result", FAULT, f"it should be a result and is not: {_REPORT}")
+
+
+def _judge_shedding(pair: PairFacts, run: RunFacts) -> tuple[str, str] | None:
+    """Return the verdict of load shedding and a sentence; None: it did not skip the tuples."""
+    if pair.shedding is None or (_is_removed(pair, run) and not pair.shedding.is_known):
+        return None
+    return pair.shedding.find_verdict()
+
+
+def _is_removed(pair: PairFacts, run: RunFacts) -> bool:
+    """Return whether the results of the batch in which the tuples met are removed."""
+    batches = [fact.batch for fact in pair.tuples if fact.batch is not None]
+    return bool(batches) and max(batches) < run.first_retained_batch
+
+
+def _describe_removal(pair: PairFacts, run: RunFacts) -> str:
+    last = max(fact.batch for fact in pair.tuples if fact.batch is not None)
+    is_sure = pair.shedding is None and all(fact.behind is not None for fact in pair.tuples)
+    how = "found by" if is_sure else "if it was found, then by"
+    since = f"results are kept from batch {display_batch(run.first_retained_batch)} on"
+    return f"{how} batch {display_batch(last)}; {since}"
 
 
 def _describe_part(part: PartFacts) -> Step:
@@ -387,10 +275,3 @@ def _measure_distance(pair: PairFacts) -> tuple[int, float]:
     false = [part for part in pair.parts if not part.is_true]
     distances = [part.distance for part in false if part.distance is not None]
     return len(false), min(distances, default=0.0)
-
-
-def _format_operand(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    text = str(value) if isinstance(value, date | timedelta | Decimal) else format_value(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -28,7 +28,7 @@ from braid.kernels.host_block_rows import BlockRows, PartialMatches, take_block_
 from braid.kernels.order_independent_sums import SIGNS, OrderIndependentSum, sketch_values
 
 Floats = npt.NDArray[np.float64]
-_COMES_IN = (1 << 64) - 1
+ARRIVAL = (1 << 64) - 1
 """Block number used to sample whether a tuple is admitted at all."""
 _OF_RESULTS: tuple[Literal["estimated", "utility", "estimated_utility"], ...] = (
     "estimated",
@@ -43,7 +43,7 @@ def sample_arrivals(rows: pa.RecordBatch, share: float) -> pa.RecordBatch:
     numbers = rows.column(DRAW).to_numpy().astype(np.uint64)
     chosen = rows
     if share < 1:
-        chosen = take_block_rows(rows, np.flatnonzero(draw_numbers(numbers, _COMES_IN) < share))
+        chosen = take_block_rows(rows, np.flatnonzero(draw_numbers(numbers, ARRIVAL) < share))
     return chosen.append_column(KEPT, pa.array(np.full(chosen.num_rows, share)))
 
 
@@ -282,7 +282,7 @@ class PairSampler:
                 self.sketches[0] += sketch_values(results.sampling_hashes, alone)
             return
         thrown = [
-            sampling_hashes(rows.numpy_column(DRAW)[at].astype(np.uint64), _COMES_IN)
+            sampling_hashes(rows.numpy_column(DRAW)[at].astype(np.uint64), ARRIVAL)
             for rows, at in results.parts.values()
         ]
         if self.utility_rule.is_by_value:
@@ -369,13 +369,14 @@ def utility_types(rows: BlockRows) -> npt.NDArray[np.int64]:
     It is LOWEST unless V is a number above 0.
     """
 
-    def coded() -> npt.NDArray[np.int64]:
-        worth = rows.numpy_column(WORTH)
-        counts = (worth > 0) & (worth < np.inf)
-        codes = np.rint(10 * np.log(np.where(counts, worth, 1.0)))
-        return np.where(counts, codes, LOWEST).astype(np.int64)
+    return rows.cached_column("of type", lambda: classify_utilities(rows.numpy_column(WORTH)))
 
-    return rows.cached_column("of type", coded)
+
+def classify_utilities(worth: Floats) -> npt.NDArray[np.int64]:
+    """Return the codes of types of tuples with these utilities."""
+    counts = (worth > 0) & (worth < np.inf)
+    codes = np.rint(10 * np.log(np.where(counts, worth, 1.0)))
+    return np.where(counts, codes, LOWEST).astype(np.int64)
 
 
 def _row_utilities(rows: BlockRows) -> Floats:

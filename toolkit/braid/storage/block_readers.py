@@ -142,25 +142,33 @@ def open_replica(path: str, address: ReplicaAddress, checksum: FileChecksum) -> 
 
 
 def read_replica_tuples(
-    folder: Path, addresses: Iterable[ReplicaAddress], files: Mapping[str, FileChecksum]
+    folder: Path,
+    addresses: Iterable[ReplicaAddress],
+    files: Mapping[str, FileChecksum],
+    more: Collection[str] = (),
 ) -> dict[ReplicaAddress, pa.RecordBatch]:
     """Return the tuples of blocks, each once although several hosts have it.
 
     They are by the first address of each block: ``addresses`` of the same rows of a segment.
+    ``more``: names of columns of Braid's own that are returned too, if blocks have them.
     """
     parts: dict[tuple[Any, ...], list[ReplicaAddress]] = {}
     for address in addresses:
         parts.setdefault((address.file, address.record_batch, address.rows), []).append(address)
-    return {several[0]: _read_tuples(folder, several, files) for several in parts.values()}
+    return {several[0]: _read_tuples(folder, several, files, more) for several in parts.values()}
 
 
 def _read_tuples(
-    folder: Path, addresses: Sequence[ReplicaAddress], files: Mapping[str, FileChecksum]
+    folder: Path,
+    addresses: Sequence[ReplicaAddress],
+    files: Mapping[str, FileChecksum],
+    more: Collection[str],
 ) -> pa.RecordBatch:
     """Return the columns of the tuples at several addresses of the same rows."""
     rows = [open_replica(f"{folder / a.file}", a, files[a.file]) for a in addresses]
     at = np.unique(np.concatenate([each.row_positions() for each in rows]))
-    names = [name for name in rows[0].batch.schema.names if not name.startswith("__")]
+    present = rows[0].batch.schema.names
+    names = [name for name in present if name in more or not name.startswith("__")]
     tuples = rows[0].batch.select(names)
     if len(at) and at[-1] - at[0] + 1 == len(at):
         return tuples.slice(int(at[0]), len(at))
