@@ -120,6 +120,7 @@ def test_a_grid_is_touched_from_the_cockpit_and_a_replay_shows_it(tmp_path: Path
     run = run_touched(tmp_path / "run", AdaptiveGrid(4), {1: touch})
     assert {name: each["value"] for name, each in offered.items()} == {
         "lose": "",
+        "kept hosts": "",
         "epsilon": "1",
         "interval": "0.001",
     }
@@ -149,6 +150,45 @@ def test_what_no_other_host_holds_is_read_from_storage(tmp_path: Path) -> None:
         run.lose(1)
     with pytest.raises(RuntimeError, match="has ended"):
         run.adjust(interval=1)
+
+
+def test_a_grid_grows_to_the_hosts_that_its_capacity_asks_for(tmp_path: Path) -> None:
+    def shrink(run: Any) -> None:
+        names = {each["name"]: each for each in list_touches(run, None)}
+        assert names["max_tuples_per_host"]["value"] == "100000" and "kept hosts" not in names
+        with pytest.raises(ValueError, match="is '1.5'; it is a whole number from 1 to 1e"):
+            apply_touch(run, {"name": "max_tuples_per_host", "value": "1.5"})
+        apply_touch(run, {"name": "max_tuples_per_host", "value": "40"})
+
+    grid = AdaptiveGrid(2, epsilon=0.25, max_tuples_per_host=100_000, max_hosts=8)
+    run = run_touched(tmp_path / "run", grid, {1: shrink})
+    used = [
+        len([h for h in e.host_metrics if h.received_tuples]) for e in run.events() if is_commit(e)
+    ]
+    assert max(used[:2]) == 2 and used[-1] == 8
+    assert run.adjustable_settings["max_tuples_per_host"] == 40
+
+
+def is_commit(event: Any) -> bool:
+    return isinstance(event, BatchCommitted) and bool(sum(event.received_tuples))
+
+
+def test_what_hosts_stay_is_said_with_the_reason(tmp_path: Path) -> None:
+    notes = []
+
+    def read(run: Any) -> None:
+        notes.extend(each["cost"] for each in list_touches(run, None) if each["kind"] == "note")
+
+        with pytest.raises(ValueError, match="takes no change 'kept hosts'"):
+            apply_touch(run, {"name": "kept hosts"})
+
+    run_touched(tmp_path / "hash", HashPartition(3), {0: read})
+    run_touched(tmp_path / "ring", Ring(3), {0: read})
+    (note,) = notes
+    assert note == (
+        "HashPartition keeps its 3 hosts in this run: with others, the hash would send nearly all "
+        "rows elsewhere. Launch again with others, or ask What if."
+    )
 
 
 def test_a_ring_gets_the_nodes_that_its_user_asks_for(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ LABELS = {
     "interval": "Set seconds between batches",
     "epsilon": "Set growth before a new grid",
     "hosts": "Set nodes of the ring",
+    "max_tuples_per_host": "Set rows that a host may store",
     "rate": "Set rows in a batch of {stream}",
     "skew": "Set skew of the keys of {stream}",
 }
@@ -28,6 +29,7 @@ RANGES = {
     "interval": (0.0, 60.0),
     "epsilon": (0.01, 1.0),
     "hosts": (1, 64),
+    "max_tuples_per_host": (1, 10_000_000),
     "rate": (0.0, 20_000.0),
     "skew": (0.0, 3.0),
 }
@@ -49,7 +51,7 @@ class Touch(TypedDict):
 
     - ``name``: what messages call it; ``label``: its button.
     - ``target``: the kind of selection that it concerns, such as "slice"; empty for the whole run.
-    - ``kind``: "press", "text", "number" or "choice".
+    - ``kind``: "press", "text", "number", "choice", or "note" for what cannot be changed."
     - ``value``: the initial value; ``choices``: of a choice; ``low``, ``high``: of a number.
     - ``cost``: what it costs, and when it acts. In that of a number, "{n}" and "{s}" stand for
       amount and seconds on ``curve``; in that of a host, "{n}" for the rows that it holds.
@@ -86,7 +88,13 @@ def _list_join_touches(run: Any, last: BatchCommitted | None) -> list[Touch]:
         "epsilon": f"a new grid moves some of the {stored:,} rows; {ACTS}",
         "hosts": f"slices of the {stored:,} rows move to other nodes; {ACTS_LATER}",
     }
+    grows = (
+        f"from half of this on, each host is split in four and sends its share of the {stored:,}"
+    )
+    costs["max_tuples_per_host"] = f"{grows} rows; acts when the grid is checked next"
     touches = [_make_touch("lose", "Lose this host", "host", "press", lose)]
+    if reason := getattr(run, "kept_hosts", ""):
+        touches.append(_make_touch("kept hosts", "", "", "note", reason))
     for name, value in run.adjustable_settings.items():
         if OF in name:
             continue
@@ -177,7 +185,7 @@ def apply_touch(run: Any, request: Mapping[str, Any]) -> str:
     run refuses, and RuntimeError if it has ended.
     """
     name, selected, value = (str(request.get(k, "")) for k in ("name", "selected", "value"))
-    if name not in {touch["name"] for touch in list_touches(run, None)}:
+    if name not in {each["name"] for each in list_touches(run, None) if each["kind"] != "note"}:
         raise ValueError(f"this run takes no change {name!r}")
     if name == "budget":
         run.adjust(fraction=_read_number(value))
@@ -206,11 +214,12 @@ def _read_number(text: str) -> float:
 
 
 def _read_setting(name: str, text: str) -> float:
-    """Return the value of a setting; nodes are whole."""
+    """Return the value of a setting; nodes and rows are whole."""
+    is_whole = name in ("hosts", "max_tuples_per_host")
     try:
-        return int(text) if name == "hosts" else float(text)
+        return int(text) if is_whole else float(text)
     except ValueError:
-        kind = "whole number" if name == "hosts" else "number"
+        kind = "whole number" if is_whole else "number"
         low, high = RANGES[name]
         raise ValueError(f"{name} is {text!r}; it is a {kind} from {low:g} to {high:g}") from None
 

@@ -69,6 +69,7 @@ class TouchedRun(EmptyBatchRun):
         epsilon: float | None = None,
         hosts: int | None = None,
         interval: float | None = None,
+        max_tuples_per_host: int | None = None,
         rate: float | None = None,
         skew: float | None = None,
         stream: str | None = None,
@@ -86,6 +87,8 @@ class TouchedRun(EmptyBatchRun):
             Growth after which an adaptive grid considers another mapping; see AdaptiveGrid.
         hosts
             Nodes of a Ring, at most its ``max_hosts``.
+        max_tuples_per_host
+            Capacity of a host of an adaptive grid that may grow; see AdaptiveGrid.
         interval
             Minimum seconds from the start of a batch to the start of the next.
         rate, skew
@@ -98,7 +101,7 @@ class TouchedRun(EmptyBatchRun):
         """
         budget = {"fraction": fraction, "pairs": pairs, "seconds": seconds, "speed": speed}
         others = {"epsilon": epsilon, "hosts": hosts, "interval": interval}
-        others |= {"rate": rate, "skew": skew}
+        others |= {"max_tuples_per_host": max_tuples_per_host, "rate": rate, "skew": skew}
         given = {k: v for k, v in others.items() if v is not None}
         if stream is not None and rate is None and skew is None:
             raise ValueError(f"stream is {stream!r}, which goes with rate or skew; leave it out")
@@ -116,6 +119,18 @@ class TouchedRun(EmptyBatchRun):
             self._change_placement(*given.items())
 
     @property
+    def kept_hosts(self) -> str:
+        """Why the hosts of this run stay, and what to do, in a sentence; empty if they need not."""
+        placement = self._engine.placement
+        settings = self.adjustable_settings
+        if "hosts" in settings or "max_tuples_per_host" in settings:
+            return ""
+        return (
+            f"{type(placement).__name__} keeps its {placement.hosts} hosts in this run: "
+            f"{placement.fixed_hosts_reason}. Launch again with others, or ask What if."
+        )
+
+    @property
     def reads_ahead(self) -> bool:
         """Whether the tuples of the next batch are made before it begins, as for Spark."""
         return self._join.source.is_spark
@@ -125,7 +140,8 @@ class TouchedRun(EmptyBatchRun):
         """The values of what ``adjust`` changes here, without a budget."""
         placement, state = self._engine.placement, self._engine.state.placement_state
         names = placement.adjustable_settings
-        settings = {name: placement.read_setting(name, state) for name in names}
+        read = {name: placement.read_setting(name, state) for name in names}
+        settings = {name: value for name, value in read.items() if value is not None}
         sources = self.store.input.generated
         for name in SOURCE_SETTINGS:
             for alias, stream in sources.items():

@@ -61,6 +61,8 @@ class Placement(ABC):
     """Display name. Default: the class name."""
     adjustable_settings: ClassVar[tuple[str, ...]] = ()
     """Settings that ``change_setting`` changes in an active run."""
+    fixed_hosts_reason: ClassVar[str] = "its paper has no way to change them between batches"
+    """Why an active run keeps its hosts, unless they are among the settings above."""
     shares_queries: ClassVar[bool] = False
     """Whether it serves the queries of a shared join, and so reads ``Facts.queries``."""
 

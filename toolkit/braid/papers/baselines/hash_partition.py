@@ -24,6 +24,7 @@ class HashPartition(Placement):
 
     routing_key_source = "join"
     label = "SHJ (hash of the join key)"
+    fixed_hosts_reason = "with others, the hash would send nearly all rows elsewhere"
 
     hosts: int
 

@@ -166,7 +166,11 @@ class AdaptiveGrid(Placement):
 
     State = GridState
     label = "Dynamic (adaptive grid)"
-    adjustable_settings = ("epsilon",)
+    adjustable_settings = ("epsilon", "max_tuples_per_host")
+    fixed_hosts_reason = (
+        "the paper only splits each host in four once it is full (section 4.2.2), which needs "
+        "max_hosts and max_tuples_per_host at the start"
+    )
 
     hosts: int
     epsilon: float = 1.0

@@ -78,6 +78,7 @@ export class Touches {
     const form = add(this.box, "form", "braid-touch");
     const field = addField(form, touch);
     const apply = add(form, "button", "", label);
+    apply.hidden = touch.kind === "note";
     const cost = add(form, "small");
     const value = () => field?.value ?? "";
     const tell = () => {
@@ -98,7 +99,7 @@ export class Touches {
 }
 
 function addField(form: HTMLElement, touch: Touch): Field | undefined {
-  if (touch.kind === "press") return undefined;
+  if (["press", "note"].includes(touch.kind)) return undefined;
   const field = add(form, touch.kind === "choice" ? "select" : "input");
   field.setAttribute("aria-label", touch.label);
   for (const choice of touch.choices) add(field, "option", "", choice);
