@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from braid import GeneratedStream, SharedJoin, StreamJoin
 from braid.answer_check import check_answers
@@ -18,6 +19,7 @@ from braid.core.touch_events import SettingChanged
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.run_touches import apply_touch, list_touches
+from braid.storage.static_input_copy import InputSnapshot
 from braid.touch_costs import BatchPace, compute_equal_share
 from braid_widgets.cockpit.view import Cockpit
 from oracle import compute_expected, describe_difference, result_ids
@@ -197,14 +199,17 @@ def test_what_no_generated_stream_takes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the streams are generated; give their number"):
         join.start(tmp_path / "run", batches="id")
     for given, words in (
-        ({"a": streams["a"], "b": pa.table({"k": [1]})}, "stream a is generated, but b is not"),
+        (
+            {"a": streams["a"], "b": pa.table({"k": [1]})},
+            "stream a is generated, but b is not in the same way",
+        ),
         ({"a": streams["a"]}, "a join needs two or more streams"),
     ):
         with pytest.raises(ValueError, match=words):
             StreamJoin(given, ON)
     with pytest.raises(ValueError, match="put it in on"):
         StreamJoin(streams, ON, where={"a": "a.x > 1"})
-    with pytest.raises(ValueError, match="a shared join takes Spark DataFrames"):
+    with pytest.raises(ValueError, match="a shared join is of Spark; give its on_spark"):
         SharedJoin(streams, ON, time="ts")
 
     def refuse(run: Any) -> None:
@@ -231,3 +236,30 @@ def test_what_no_generated_stream_takes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="rate is for a generated stream, and the run has none"):
         plain.adjust(rate=5)
     plain.awaitTermination()
+
+
+def test_files_for_spark_are_made_when_their_batch_is_due(tmp_path: Path) -> None:
+    """Until then, a change applies to them; once all are there, they are the input."""
+    copied = InputSnapshot(tmp_path)
+    copied.write_checksums(False, "ab", make_streams(), 4)
+    copied.start_splitting(0, force=False)
+    copied.wait_for_batch(0)
+    assert copied.first_unmade_batch == 1
+    changed = make_streams()["a"].with_settings(1, rate=5, skew=4)
+    copied.change_generated({"a": changed}, force=False)
+    copied.wait_for_batch(1)
+    files = [tmp_path / "a" / f"{n:06d}.parquet" for n in range(4)]
+    assert [pq.read_metadata(f).num_rows for f in files[:2]] == [30, 5]
+    assert [f.stat().st_size for f in files[2:]] == [0, 0], "placeholders"
+    times = [f.stat().st_mtime for f in files]
+    copied.stop()
+    resumed = InputSnapshot(tmp_path)
+    resumed.start_splitting(2, force=False)
+    resumed.wait_for_batch(2)
+    resumed.check_files(2)
+    assert resumed.stream_schema("a") == changed.make_batch(0).schema
+    resumed.wait_until_split()
+    resumed.stop()
+    assert [pq.read_table(f) for f in files] == [changed.make_batch(n) for n in range(4)]
+    assert [f.stat().st_mtime for f in files] == times and not resumed.generated
+    resumed.check_files(deep=True)

@@ -184,7 +184,8 @@ class EngineRun(TouchedRun):
         Spark lists these files when this returns.
         """
         super()._run_next_batch(source, number)
-        self.store.input.wait_for_batch(number + 1)
+        with self._turn:  # generated streams do not change meanwhile
+            self.store.input.wait_for_batch(number + 1)
 
     def _run_batch(self, source: Any, number: int) -> None:
         with self.store.raise_if_superseded():

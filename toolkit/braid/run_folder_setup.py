@@ -111,9 +111,9 @@ def prepare_run(
             "reason": chosen.reason,
             "relative_costs": chosen.relative_costs,
         }
-    generated = written.generated if written else {}
+    generated = (written.generated, written.generated_files) if written else ()
     named = () if replay is None else join.static_streams
-    store.input.write_checksums(store.force, named, generated)
+    store.input.write_checksums(store.force, named, *generated)
     if store.url:  # a bucket gets files of micro-batches, named after this driver
         store.input.split_all(store.force)
     store.create_run(settings)

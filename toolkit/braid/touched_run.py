@@ -179,7 +179,7 @@ class TouchedRun(EmptyBatchRun):
                     f"{'stream ' + repr(chosen) + ' is none; ' if chosen else ''}{accepted}"
                 )
             self._check_active()
-            batch = self._engine.state.epoch + 1
+            batch = max(self._engine.state.epoch + 1, self.store.input.first_unmade_batch)
             before = {a: s for a, s in sources.items() if chosen in (None, a)}
             after = {a: s.with_settings(batch, **{name: value}) for a, s in before.items()}
             self.store.input.change_generated(after, self.store.force)

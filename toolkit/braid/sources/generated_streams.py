@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from braid.sources.arrow_streams import ArrowStreams
 from braid.storage import durable_files
-from braid.storage.generated_stream import GeneratedStream
+from braid.storage.generated_stream import GeneratedFrame, GeneratedStream
 from braid.storage.micro_batch_files import MicroBatches
 from braid.storage.run_store import RunStore
 from braid.util.file_system import current_file_system
@@ -19,18 +19,22 @@ SAMPLED = 20
 
 
 class GeneratedReplay(NamedTuple):
-    """Generated streams of a run with so many ``batches``, ready to be recorded."""
+    """Generated streams of a run with so many ``batches``, ready to be recorded.
+
+    ``has_files``: whether each micro-batch gets a file, for Spark.
+    """
 
     generated: Mapping[str, GeneratedStream]
     batches: int
+    has_files: bool = False
 
     def write_input(
         self, folder: Path, check: Callable[[], None] = durable_files.skip_check
     ) -> MicroBatches:
-        """Make the folder of the input. Return the extent of the streams, which have no files."""
+        """Make the folder of the input. Return the extent of the streams, without files yet."""
         current_file_system().make_folder(folder)
         last = dict.fromkeys(self.generated, self.batches - 1)
-        return MicroBatches(self.batches, last, self.generated)
+        return MicroBatches(self.batches, last, self.generated, self.batches * self.has_files)
 
 
 class GeneratedStreams(ArrowStreams):
@@ -67,7 +71,7 @@ class GeneratedStreams(ArrowStreams):
 
 
 def make_generated_replay(
-    generated: Mapping[str, GeneratedStream], batches: int | str
+    generated: Mapping[str, GeneratedStream], batches: int | str, has_files: bool = False
 ) -> GeneratedReplay:
     """Return generated streams, ready to be recorded. Raises ValueError for a column."""
     if isinstance(batches, str):
@@ -75,7 +79,7 @@ def make_generated_replay(
             f"batches is {batches!r}, but the streams are generated; give their number of "
             "micro-batches"
         )
-    return GeneratedReplay(generated, batches)
+    return GeneratedReplay(generated, batches, has_files)
 
 
 def record_generated(generated: Mapping[str, GeneratedStream]) -> dict[str, Any]:
@@ -96,15 +100,16 @@ def check_generated(
             )
 
 
-def select_generated(streams: Mapping[str, Any]) -> dict[str, GeneratedStream]:
-    """Return the streams that are generated; empty if none is.
+def is_generated(streams: Mapping[str, Any]) -> bool:
+    """Return whether the streams are generated.
 
-    Raises ValueError if only some are.
+    Raises ValueError if only some are, or if only some are for Spark.
     """
-    generated = {a: s for a, s in streams.items() if isinstance(s, GeneratedStream)}
-    if generated and (others := [a for a in streams if a not in generated]):
+    kinds = {alias: type(stream) for alias, stream in streams.items()}
+    given = [a for a, kind in kinds.items() if kind in (GeneratedStream, GeneratedFrame)]
+    if given and (others := [a for a, kind in kinds.items() if kind is not kinds[given[0]]]):
         raise ValueError(
-            f"stream {next(iter(generated))} is generated, but {others[0]} is not; all streams of "
-            "a join must be"
+            f"stream {given[0]} is generated, but {others[0]} is not in the same way; all streams "
+            "of a join must be, each with on_spark or none"
         )
-    return generated
+    return bool(given)

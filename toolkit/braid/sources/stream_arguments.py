@@ -13,9 +13,10 @@ from sqlglot import exp
 from braid.condition.spark_dialect import SparkSql
 from braid.sources.arrow_streams import ArrowStreams
 from braid.sources.frame_conversion import convert_frame
-from braid.sources.generated_streams import GeneratedStreams, select_generated
+from braid.sources.generated_streams import GeneratedStreams, is_generated
 from braid.sources.stream_filters import filter_streams
 from braid.sources.stream_source import StreamSource
+from braid.storage.generated_stream import SCHEMA, GeneratedFrame
 from braid.util.validation import format_value
 
 
@@ -36,9 +37,8 @@ def make_source(
         from braid.sources.connect_streams import ConnectStreams
 
         return ConnectStreams(streams, where)
-    if generated := select_generated(streams):
-        _check_generated_join(streams, accepts_tables, where)
-        return GeneratedStreams(generated)
+    if is_generated(streams):
+        return _make_generated_source(streams, accepts_tables, accepts_connect, where)
     tables = {a: convert_frame(a, s) for a, s in streams.items()}
     given = [a for a, t in tables.items() if t is not None]
     if given and (not accepts_tables or any(map(is_spark_frame, streams.values()))):
@@ -130,17 +130,27 @@ def _check_connect_frames(streams: Mapping[str, Any], is_accepted: bool) -> None
     check_frames(streams)
 
 
-def _check_generated_join(streams: Mapping[str, Any], is_accepted: bool, where: Any) -> None:
-    """Raise ValueError unless generated streams can be joined."""
-    if not is_accepted:
+def _make_generated_source(
+    streams: Mapping[str, Any], accepts_tables: bool, is_join: bool, where: Any
+) -> StreamSource:
+    """Return the source of generated streams. Raises ValueError unless they can be joined."""
+    first, is_frame = next(iter(streams)), isinstance(next(iter(streams.values())), GeneratedFrame)
+    if not is_join:
+        raise ValueError(f"stream {first} is generated, which a hub does not take")
+    if not accepts_tables and not is_frame:
         raise ValueError(
-            f"stream {next(iter(streams))} is generated, but a shared join takes Spark DataFrames"
+            f"stream {first} is generated, but a shared join is of Spark; give its on_spark(spark)"
         )
     if where:
         raise ValueError(
             f"where is {format_value(where)}, but the streams are generated; put it in on"
         )
-    check_frames({alias: each.make_batches(0) for alias, each in streams.items()})
+    check_frames(dict.fromkeys(streams, SCHEMA.empty_table()))
+    if not is_frame:
+        return GeneratedStreams(streams)
+    from braid.sources.generated_frames import GeneratedSparkStreams  # others need no Spark
+
+    return GeneratedSparkStreams(streams)
 
 
 def _is_reserved(name: str) -> bool:

@@ -18,7 +18,8 @@ class InputSplitter:
     """Background splitter of staged streams into files of micro-batches.
 
     It starts at micro-batch ``first`` and ends with those before it. ``force``: force files to
-    disk. ``done`` is called with the checksums of all files.
+    disk. ``done`` is called with the checksums of all files. ``is_lazy``: whether a file is written
+    only when its micro-batch is waited for, as the streams may change until then.
     """
 
     def __init__(
@@ -27,7 +28,9 @@ class InputSplitter:
         first: int,
         force: bool,
         done: Callable[[InputChecksums], None],
+        is_lazy: bool = False,
     ) -> None:
+        self._is_lazy, self.first_unrequested = is_lazy, first
         self._streams, self._first, self._force, self._done = streams, first, force, done
         self._count = max(len(s.ends) for s in streams.values())
         self._checksums: dict[int, dict[str, FileChecksum]] = {}
@@ -40,6 +43,7 @@ class InputSplitter:
     def _split_all(self) -> None:
         try:
             for number in (*range(self._first, self._count), *range(min(self._first, self._count))):
+                self._wait_for_request(number)
                 if self._leaving:
                     return
                 cut = {
@@ -58,9 +62,16 @@ class InputSplitter:
                 self._ended = True
                 self._news.notify_all()
 
+    def _wait_for_request(self, number: int) -> None:
+        with self._news:
+            while self._is_lazy and number >= self.first_unrequested and not self._leaving:
+                self._news.wait(PART)
+
     def wait_for_batch(self, number: int) -> None:
         """Wait until the files of a micro-batch are written or splitting has ended."""
         with self._news:
+            self.first_unrequested = max(self.first_unrequested, number + 1)
+            self._news.notify_all()
             while number < self._count and number not in self._checksums and not self._ended:
                 self._news.wait(PART)
 
@@ -79,6 +90,7 @@ class InputSplitter:
 
     def wait_until_split(self) -> None:
         """Wait until all files are written. Raises the error of splitting."""
+        self.first_unrequested = self._count
         while not self._ended:
             self._thread.join(PART)
         self._raise_split_error()

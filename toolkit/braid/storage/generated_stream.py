@@ -112,6 +112,10 @@ class GeneratedStream:
         earlier = (c for c in self.changes if c.batch < batch)
         return replace(self, changes=(*earlier, changed))
 
+    def on_spark(self, session: Any) -> GeneratedFrame:
+        """Return the stream for a join that Spark runs. Without this, this process runs it."""
+        return GeneratedFrame(self, session)
+
     def count_tuples(self, batches: int) -> npt.NDArray[np.int64]:
         """Return the number of tuples in each of the first micro-batches."""
         numbers = np.arange(batches)
@@ -145,6 +149,13 @@ class GeneratedStream:
         """Return the tuples of the first micro-batches."""
         tables = [self.make_batch(n) for n in range(batches)]
         return pa.concat_tables([*tables, SCHEMA.empty_table()])
+
+
+class GeneratedFrame(NamedTuple):
+    """A generated stream that a session of Spark reads."""
+
+    stream: GeneratedStream
+    session: Any
 
 
 def _check_number(value: Any, name: str, low: float, high: float, what: str) -> None:

@@ -54,12 +54,14 @@ class MicroBatches(NamedTuple):
 
     - ``batches``: number of micro-batches.
     - ``last_batches``: by stream, the micro-batch with its last tuple; -1: it has none.
-    - ``generated``: streams that have no files, as their tuples follow from settings.
+    - ``generated``: streams whose tuples follow from settings. ``generated_files``: number of files
+      that each will have.
     """
 
     batches: int
     last_batches: Mapping[str, int]
     generated: Mapping[str, GeneratedStream] = {}
+    generated_files: int = 0
 
 
 def count_batches(numbers: Mapping[str, np.ndarray], batches: int | str) -> MicroBatches:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from braid.core.run_state import FileChecksum
 from braid.storage import durable_files, micro_batch_files
+from braid.storage.generated_stream import SCHEMA, GeneratedStream
 from braid.storage.table_input import publish_file, read_parquet_schema, sort_by_micro_batch
 from braid.util.file_system import current_file_system
 
@@ -98,3 +99,27 @@ class StagedStream:
     def _slice_micro_batch(self, number: int) -> pa.Table:
         start = int(self.ends[number - 1]) if number else 0
         return self.rows.slice(start, int(self.ends[number]) - start)
+
+
+class GeneratedFiles(StagedStream):
+    """Micro-batches of a generated stream, each made when its file is written.
+
+    - ``find_stream``: returns the stream with its settings of now.
+    """
+
+    def __init__(
+        self, folder: Path, batches: int, find_stream: Callable[[], GeneratedStream]
+    ) -> None:
+        self.folder, self.find_stream = folder, find_stream
+        self.ends, self.rows = np.zeros(batches, np.int64), SCHEMA.empty_table()
+
+    def create_placeholders(self) -> None:
+        """Create an empty file for each micro-batch, with the time that it had if it is there."""
+        current_file_system().make_folder(self.folder)
+        first, end = micro_batch_files.batch_file(self.folder, 0), None
+        if current_file_system().exists(first):
+            end = current_file_system().read_status(first).st_mtime + len(self.ends)
+        micro_batch_files.order_by_mtime(self.folder, len(self.ends), end)
+
+    def _slice_micro_batch(self, number: int) -> pa.Table:
+        return self.find_stream().make_batch(number)

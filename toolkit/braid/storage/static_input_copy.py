@@ -16,7 +16,7 @@ from braid.storage import durable_files, micro_batch_files
 from braid.storage.background_input_splitter import InputChecksums, InputSplitter
 from braid.storage.durable_files import skip_check
 from braid.storage.generated_stream import SCHEMA, GeneratedStream
-from braid.storage.staged_input import StagedStream, is_staged
+from braid.storage.staged_input import GeneratedFiles, StagedStream, is_staged
 from braid.storage.table_input import TableInput, checksum_parts
 from braid.util.clock_and_threads import current_workers
 from braid.util.file_system import current_file_system
@@ -27,7 +27,8 @@ class _Noted(msgspec.Struct):
 
     ``staged``: checksums of the staged files of streams that are not split yet. ``tables``: those
     of the parts of files that are tables (see table_input). ``generated``: streams whose tuples
-    follow from these settings.
+    follow from these settings. ``generated_files``: number of files of each; 0: none, as nothing
+    but this process reads them.
     """
 
     format_version: int
@@ -35,6 +36,7 @@ class _Noted(msgspec.Struct):
     staged: dict[str, FileChecksum] = {}
     tables: InputChecksums = {}
     generated: dict[str, GeneratedStream] = {}
+    generated_files: int = 0
 
 
 class InputSnapshot:
@@ -54,10 +56,11 @@ class InputSnapshot:
         force: bool,
         streams: Collection[str] = (),
         generated: Mapping[str, GeneratedStream] | None = None,
+        generated_files: int = 0,
     ) -> None:
         """Record the checksums of all files. ``force``: force files and checksums to disk.
 
-        ``generated``: streams without files.
+        ``generated``: streams that have no files yet. ``generated_files``: how many each will have.
 
         Raises DamagedRunError if one of the ``streams`` has no file: another driver that is writing
         the same input has removed it.
@@ -84,7 +87,8 @@ class InputSnapshot:
         recorded = dict(generated or {})
         if missing := sorted({*streams} - parts.keys() - stored_names - recorded.keys()):
             raise DamagedRunError(f"{self._staged_path(missing[0])} is missing; start again")
-        self._write_file_list(_Noted(VERSION, parts, staged, tables, recorded), force)
+        noted = _Noted(VERSION, parts, staged, tables, recorded, generated_files)
+        self._write_file_list(noted, force)
 
     def _write_file_list(self, noted: _Noted, force: bool) -> None:
         for alias in noted.files if force else ():
@@ -112,7 +116,13 @@ class InputSnapshot:
     @cached_property
     def _streams(self) -> dict[str, StagedStream]:
         """Streams that are not split yet."""
-        return {a: StagedStream(self._staged_path(a)) for a in self._noted.staged}
+        staged = {a: StagedStream(self._staged_path(a)) for a in self._noted.staged}
+        if not (count := self._noted.generated_files):
+            return staged
+        return staged | {
+            a: GeneratedFiles(self.folder / a, count, partial(self._find_generated, a))
+            for a in self.generated
+        }
 
     @cached_property
     def _tables(self) -> dict[str, TableInput]:
@@ -122,6 +132,14 @@ class InputSnapshot:
     def generated(self) -> dict[str, GeneratedStream]:
         """Streams whose tuples are made when they are read, by alias, with their settings."""
         return self._noted.generated
+
+    @property
+    def first_unmade_batch(self) -> int:
+        """The first micro-batch of generated streams that has no file yet; 0 without files."""
+        return 0 if self._cutting is None else self._cutting.first_unrequested
+
+    def _find_generated(self, alias: str) -> GeneratedStream:
+        return self.generated[alias]
 
     def change_generated(self, streams: Mapping[str, GeneratedStream], force: bool) -> None:
         """Write other settings of generated streams. ``force``: force them to disk."""
@@ -204,7 +222,8 @@ class InputSnapshot:
             folders = [stream.folder for stream in self._streams.values()]
             durable_files.remove_temporary_files(folders, self.check_driver)
             done = partial(self._finish_splitting, force=force)
-            self._cutting = InputSplitter(self._streams, first, force, done)
+            is_lazy = self._noted.generated_files > 0
+            self._cutting = InputSplitter(self._streams, first, force, done, is_lazy)
 
     def _finish_splitting(self, checksums: InputChecksums, force: bool) -> None:
         """Record the checksums of all files, then remove the staged files."""
