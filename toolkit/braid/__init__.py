@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from braid.papers.theta.grid import AdaptiveGrid as AdaptiveGrid
     from braid.papers.theta.grid import StaticGrid as StaticGrid
     from braid.papers.theta.grid import StaticOpt as StaticOpt
-    from braid.result_explanation import why as why
     from braid.row_origin import with_origin as with_origin
     from braid.run_bundle import bundle as bundle
     from braid.run_bundle import unbundle as unbundle
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from braid.spark_session import session as session
     from braid.storage.generated_stream import GeneratedStream as GeneratedStream
     from braid.stream_join import StreamJoin as StreamJoin
+    from braid.tuple_explanation import why as why
 
 __version__ = "0.1.0"
 
@@ -77,7 +77,7 @@ _MODULES = {
     "spans": "braid.batch_spans",
     "unbundle": "braid.run_bundle",
     "watch": "braid.run_views",
-    "why": "braid.result_explanation",
+    "why": "braid.tuple_explanation",
     "with_origin": "braid.row_origin",
 }
 """The module of each public name."""

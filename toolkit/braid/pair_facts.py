@@ -157,7 +157,7 @@ class PairSearch:
             f"SELECT count(*), min({TIME}) FROM {stream}"
         ).fetchall()[0]
         if alias in self.stored.complete_streams:
-            batches = display_batch_range(0, self.stored.state.batch)
+            batches = display_batch_range(0, self.stored.last_batch)
             where = (self._settings.get("where") or {}).get(alias)
             only = f", of those for which {where} is true" if where else ""
             if alias in self.stored.traced_streams:

@@ -1,4 +1,4 @@
-"""Explain why tuples are joined in a run, or are not: ``braid.why``."""
+"""Explain why tuples are joined in a run, or are not."""
 
 from __future__ import annotations
 
@@ -95,36 +95,6 @@ def _format_step(step: Step, width: int) -> str:
     )
 
 
-def why(
-    path: str | Path,
-    rows: Mapping[str, Selector],
-    limit: int = 20,
-    query: str | None = None,
-    blocks: bool = False,
-) -> Why:
-    """Return why tuples of the run at ``path`` are joined, or are not.
-
-    Parameters
-    ----------
-    path
-        Folder or bucket of a run, running or ended.
-    rows
-        By alias, a condition in Spark SQL over the columns of that stream, or values by column, as
-        ``{"o": "id = 7", "p": {"order_id": 7}}``. Any tuple of a stream that is left out will do.
-    limit
-        Greatest number of tuples of each stream, in order of arrival. Default: 20.
-    query
-        Name of the query whose results are meant, of a shared run; of others there is none.
-    blocks
-        Whether to say which blocks hold the tuples of the nearest combination, on which hosts, and
-        where they met.
-
-    Raises ValueError for an unknown alias, column or query, a condition over several streams,
-    invalid SQL, a folder without a committed batch, and for hubs.
-    """
-    return explain_rows(path, rows, limit, query=query, blocks=blocks)
-
-
 def explain_rows(
     path: str | Path,
     rows: Mapping[str, Selector],
@@ -133,15 +103,14 @@ def explain_rows(
     query: str | None = None,
     blocks: bool = False,
 ) -> Why:
-    """Return the same.
+    """Return why tuples of a run that is no hub are joined, as ``braid.why`` does.
 
     ``spark``: session that evaluates parts of the condition which DuckDB cannot; None: they are
     unknown.
     """
-    check_int(limit, "limit", 1, _MOST)
     store = open_store(path)
     settings = read_checkable_settings(store)
-    _check_aliases(rows, settings["streams"])
+    check_question(rows, settings["streams"], limit)
     while True:
         state = store.last_state()
         if state is None:
@@ -179,14 +148,17 @@ def _explain_state(
         database.execute("SET TimeZone = 'UTC'")
         stored = StoredTuples(database, store, settings, state, served)
         search = PairSearch(stored, rows, limit, spark)
-        answer = _explain_chosen_pairs(search)
+        answer = explain_chosen_pairs(search)
         if not blocks or not answer.pairs:
             return answer
         return replace(answer, blocks=(*search.places.describe_blocks(answer.pairs[0].tuples),))
 
 
-def _check_aliases(rows: Any, aliases: Sequence[str]) -> None:
-    """Raise ValueError unless rows are selected from one stream at least, all of them known."""
+def check_question(rows: Any, aliases: Sequence[str], limit: Any) -> None:
+    """Raise ValueError unless rows are selected from one stream at least, all of them known, and
+    ``limit`` is a number of tuples.
+    """
+    check_int(limit, "limit", 1, _MOST)
     if not isinstance(rows, Mapping) or not rows:
         raise ValueError(
             f"rows are {format_value(rows)}; they must be conditions by alias, such as "
@@ -199,9 +171,10 @@ def _check_aliases(rows: Any, aliases: Sequence[str]) -> None:
             )
 
 
-def _explain_chosen_pairs(search: PairSearch) -> Why:
+def explain_chosen_pairs(search: PairSearch) -> Why:
+    """Return the judgment of all combinations of chosen tuples, the nearest first."""
     seen = {alias: len(search.tuples[alias]) for alias in search.selectors}
-    searched = display_batch_range(0, search.stored.state.batch)
+    searched = display_batch_range(0, search.stored.last_batch)
     absent = {a: search.describe_absence(a) for a, count in seen.items() if not count}
     if absent:
         verdict = next(iter(absent.values()))[0]

@@ -35,7 +35,7 @@ def _add_why_command(commands: Any) -> None:
     why.add_argument(
         "--limit", metavar="N", type=int, default=20, help="rows of each stream (default: 20)"
     )
-    why.add_argument("--query", metavar="NAME", help="the query of a shared run")
+    why.add_argument("--query", metavar="NAME", help="the query of a shared run or a hub")
     why.add_argument("--blocks", action="store_true", help="say which blocks and hosts have them")
     why.add_argument("--json", action="store_true", help="as a JSON object")
     why.set_defaults(command=_explain_rows)
@@ -142,7 +142,7 @@ def _report_dead_runs(options: argparse.Namespace) -> int:
 
 @exit_on_errors(ValueError)
 def _explain_rows(options: argparse.Namespace) -> int:
-    from braid.result_explanation import why
+    from braid.tuple_explanation import why
 
     answer = why(options.run, dict(options.row), options.limit, options.query, options.blocks)
     print(answer.to_json() if options.json else answer)

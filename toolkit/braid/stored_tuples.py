@@ -102,6 +102,11 @@ class StoredTuples:
             return {}
         return dict(time) if isinstance(time, Mapping) else dict.fromkeys(self.aliases, time)
 
+    @property
+    def last_batch(self) -> int:
+        """The last committed batch."""
+        return self.state.batch
+
     # Results
 
     def _register_results(self, files: Sequence[str]) -> None:

@@ -83,12 +83,13 @@ class ArrowStreamReader(StreamReader):
         self, query: StreamQuery, parts: Sequence[AnswerPart], ticks: TickRange
     ) -> pa.Table:
         matches = nest_by_alias(
-            query, [self._read_flat_results(p) for p in parts], self.schemas, self.time
+            query, [self.read_flat_results(p) for p in parts], self.schemas, self.time
         )
         answer = self._cached_answer(query)
         return query_table(answer.make_sql(ticks), matches).rename_columns(answer.column_names)
 
-    def _read_flat_results(self, part: AnswerPart) -> pa.Table:
+    def read_flat_results(self, part: AnswerPart) -> pa.Table:
+        """Return the matches of a demand after compensation, as a flat table."""
         columns = flat_columns(part.shape)
         rows = read_flat(part.files, part.shape, part.bit)
         if rows is None:

@@ -39,7 +39,7 @@ _NEVER = 1 << 62
 """Value for an unknown limit of lateness, later than every event time."""
 
 
-class _StoredHub(NamedTuple):
+class StoredHub(NamedTuple):
     """A stopped hub: its folder, its last state, the reader of its answers, and its events."""
 
     path: Path
@@ -64,33 +64,34 @@ def check_hub_answers(path: str | Path) -> QueryReports:
         )
     store.fetch_all()
     store.log.read_new_entries()
-    hub = _open_hub(store, settings)
+    hub = open_stored_hub(store, settings)
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
-        _load_input(database, store, hub)
+        load_hub_input(database, store, hub)
         reports, unchecked = {}, {}
         names = [query.name for query in hub.ledger.queries]
         for served in hub.ledger.queries:
             twice = names.count(served.name) > 1
             title = f"{served.name} (id {served.number})" if twice else served.name
             try:
-                reports[title] = _HubRecomputation(database, hub, served).compare_answers()
+                reports[title] = HubRecomputation(database, hub, served).compare_answers()
             except (ValueError, duckdb.Error) as error:
                 unchecked[title] = str(error).splitlines()[0]
     return QueryReports(reports, unchecked)
 
 
-def _open_hub(store: RunStore, settings: dict[str, Any]) -> _StoredHub:
+def open_stored_hub(store: RunStore, settings: dict[str, Any]) -> StoredHub:
+    """Return a hub of tables with the state of its last commit."""
     schemas = {s: pa.schema(list(store.input.stream_schema(s))) for s in settings["hub"]}
     reader = ArrowStreamReader(
         schemas, settings["time"], store.input, settings["batches"], settings["last_batches"]
     )
     state = HubState.from_json(read_last_hub_state(store))
     events = store.archive.committed_events_of_type(HubBatchCommitted)
-    return _StoredHub(store.path, state, reader, {event.epoch: event for event in events})
+    return StoredHub(store.path, state, reader, {event.epoch: event for event in events})
 
 
-def _load_input(database: duckdb.DuckDBPyConnection, store: RunStore, hub: _StoredHub) -> None:
+def load_hub_input(database: duckdb.DuckDBPyConnection, store: RunStore, hub: StoredHub) -> None:
     """Create the table ``__stream_0`` of the first stream, and so on.
 
     Columns: those of the stream, ``__batch``, ``__time`` in microseconds, ``__number`` of the row,
@@ -122,7 +123,7 @@ def _load_input(database: duckdb.DuckDBPyConnection, store: RunStore, hub: _Stor
         )
 
 
-class _HubRecomputation:
+class HubRecomputation:
     """The expected answer of one query, as the temporary table ``expected``.
 
     Its columns: the number of each stream's row, or NULL; the last batch of them; whether it is
@@ -130,7 +131,7 @@ class _HubRecomputation:
     """
 
     def __init__(
-        self, database: duckdb.DuckDBPyConnection, hub: _StoredHub, served: RegisteredQuery
+        self, database: duckdb.DuckDBPyConnection, hub: StoredHub, served: RegisteredQuery
     ) -> None:
         reader = hub.reader
         self.database, self.hub, self.served = database, hub, served
@@ -162,12 +163,16 @@ class _HubRecomputation:
                 "its answers are those of ticks (SLIDE), which are not recomputed; answers of "
                 "queries without a SLIDE are"
             )
+        self.find_expected_rows()
+        return self._compare_rows()
+
+    def find_expected_rows(self) -> None:
+        """Create the table ``expected``. Raises ValueError as ``compare_answers`` does."""
         self.database.execute("DROP TABLE IF EXISTS expected")
         self._find_pairs()
         if self.definition.preserved_streams:
             self._add_final_rows()
         self.database.execute(f"DELETE FROM expected WHERE came < {self.first} AND NOT is_final")
-        return self._compare_rows()
 
     # Expected rows
 
@@ -266,7 +271,7 @@ class _HubRecomputation:
 
     def _make_lacking_sql(self, stream: str) -> str:
         """Return SQL for whether a final tuple need not be answered by the query."""
-        return f"({self._make_early_sql(stream)} OR NOT {self._make_final_sql(stream)})"
+        return f"({self._make_early_sql(stream)} OR NOT {self.make_final_sql(stream)})"
 
     def _make_early_sql(self, stream: str) -> str:
         """Return SQL for whether a tuple may have been final before the query, or forgotten."""
@@ -290,7 +295,7 @@ class _HubRecomputation:
             ]
         return f"coalesce({name}.__time IS NOT NULL AND {' AND '.join(parts)}, false)"
 
-    def _make_final_sql(self, stream: str) -> str:
+    def make_final_sql(self, stream: str) -> str:
         """Return SQL for whether a tuple must have been final while the query was served."""
         if self.is_complete:
             return "true"

@@ -19,12 +19,15 @@ from braid.hub.query_handle import HubQuery
 from braid.hub.query_registry import QueryRegistry
 from braid.papers.reuse.deployment import Deployment
 from braid.sources.batch_drivers import BatchThread
-from braid.storage.run_store import RunStore
+from braid.storage.run_store import RunStore, open_store
 from braid.util.durations import Span
 from braid.util.html_table import render_html_table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from braid.result_explanation import Why
+    from braid.row_selectors import Selector
 
 Windows = Mapping[str, Span] | Span | None
 
@@ -196,6 +199,20 @@ class HubRun(HubBatchLoop):
                 number = self._registry.last_query(number).number
             served = self.state.queries[number]
             return answer_query(self._registry, served)
+
+    def why(
+        self,
+        rows: Mapping[str, Selector],
+        limit: int = 20,
+        query: str | None = None,
+        blocks: bool = False,
+    ) -> Why:
+        """Return why tuples are joined for a query, or are not, as ``braid.why`` does."""
+        from braid.hub.hub_explanation import explain_hub_rows
+
+        store = open_store(self.store.url or self.store.path)
+        with self._turn:
+            return explain_hub_rows(store, store.read_settings() or {}, rows, limit, query, blocks)
 
     # Operators.
 
