@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid import GeneratedStream, SharedJoin, StreamJoin
+from braid import GeneratedStream, QueryHub, SharedJoin, StreamJoin
 from braid.answer_check import check_answers
 from braid.core.run_events import BatchCommitted
 from braid.core.touch_events import SettingChanged
@@ -207,6 +207,8 @@ def test_what_no_generated_stream_takes_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=words):
             StreamJoin(given, ON)
+    with pytest.raises(ValueError, match="stream a is generated, which a hub does not take"):
+        QueryHub(streams, time="ts")
     with pytest.raises(ValueError, match="put it in on"):
         StreamJoin(streams, ON, where={"a": "a.x > 1"})
     with pytest.raises(ValueError, match="a shared join is of Spark; give its on_spark"):

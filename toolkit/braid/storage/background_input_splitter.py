@@ -90,7 +90,9 @@ class InputSplitter:
 
     def wait_until_split(self) -> None:
         """Wait until all files are written. Raises the error of splitting."""
-        self.first_unrequested = self._count
+        with self._news:
+            self.first_unrequested = self._count
+            self._news.notify_all()
         while not self._ended:
             self._thread.join(PART)
         self._raise_split_error()
