@@ -44,9 +44,12 @@ NOT_TRIED = 77
 """The exit code of a process that could not put its mutant in place."""
 ANNOTATIONS = annotations.compiler_flag
 TESTS = {
-    "theta": ("grid", "policy_thresholds", "recomputed_theta"),
-    "diffusion": ("aligned", "coordinated", "policy_thresholds", "recomputed_diffusion"),
-    "psp": ("policy_thresholds", "ring", "ring_balance", "recomputed_slices"),
+    "theta": ("grid", "policy_thresholds", "policy_values", "recomputed_theta"),
+    "diffusion": (
+        *("aligned", "coordinated", "policy_thresholds", "policy_values"),
+        "recomputed_diffusion",
+    ),
+    "psp": ("policy_thresholds", "policy_values", "ring", "ring_balance", "recomputed_slices"),
     "slices": ("policy_tables", "policy_thresholds", "slices", "sharing", "recomputed_slices"),
     "shedding": ("policy_tables", "shedding_policy", "shedding_placements", "recomputed_shedding"),
     "reuse": (
@@ -72,7 +75,7 @@ TESTS = {
         *("recomputed_hypercube", "shares"),
     ),
     "common": ("aligned", "coordinated", "recomputed_diffusion", "ring"),
-    "baselines": ("placements", "simulate", "recomputed_hotkeys"),
+    "baselines": ("placements", "policy_values", "simulate", "recomputed_hotkeys"),
 }
 """By folder of ``braid.papers``, the test files of the paper, without "test_"."""
 _SLOW_DIFFUSION = (
