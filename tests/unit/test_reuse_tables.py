@@ -278,9 +278,13 @@ def test_a_left_join_reuses_an_equal_one_from_the_nearest_node() -> None:
     both = add_query(one, DeployedQuery("r", left, "far"), tree)
     planner = Planner(model)
     for sink, operator in (("near", 0), ("far", 1)):
-        found = planner.plan_query(both, DeployedQuery("s", left, sink))
-        assert found.reused_operators == (operator,)
-        assert found.cost == 0.0
+        for tell in (True, False):
+            found = planner.plan_query(both, DeployedQuery("s", left, sink), tell=tell)
+            assert found.reused_operators == (operator,)
+            assert found.cost == 0.0, "less than that of a new one, which is below 1"
+    assert (
+        0 < Planner(model, "separate").plan_query(both, DeployedQuery("s", left, "near")).cost < 1
+    )
     other = replace(left, left_stream="b")
     assert not planner.plan_query(both, DeployedQuery("s", other, "near")).reused_operators
     assert not planner.plan_query(both, DeployedQuery("s", make(), "near")).reused_operators
