@@ -38,6 +38,7 @@ PROGRAM_ORDER = (
     "hypercube",
     "shedding",
     "reuse",
+    "why",
 )
 PAGE_HEAD = """# Performance
 
