@@ -28,6 +28,7 @@ PROGRAM_ORDER = (
     "sharing",
     "growth",
     "soak",
+    "operations",
     "theta",
     "conditions",
     "kinds",

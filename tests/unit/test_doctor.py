@@ -228,6 +228,7 @@ def test_late_tuples_of_a_run_are_found_in_its_folder(
     run = run_late_stream(tmp_path / "run")
     text = str(run.doctor(["late"]))
     assert "1 warning in batches 3 to 10" in text
+    assert text.splitlines()[0].endswith(" s), of streams as they were at the start")
     late = (
         "warning  late       50.0% of b came later than its lateness allows, by 26.9 s at the 95th"
     )

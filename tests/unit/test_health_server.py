@@ -59,6 +59,9 @@ def test_metrics_and_health_of_several_runs_are_served(tmp_path: Path) -> None:
         late = families["braid_irregular_tuples"].samples
         assert (status, runs) == (200, {str(folder) for folder in folders})
         assert {(s.labels["stream"], s.labels["kind"]) for s in late} == {("b", "late")}
+        assert "# TYPE braid_batches gauge" in text and "# TYPE braid_batches_total counter" in text
+        counted = {s.name: s.value for f in families.values() for s in f.samples}
+        assert counted["braid_irregular_tuples_total"] == late[0].value > 0
         status, text = fetch_address(f"{address}/health")
         assert status == 200 and json.loads(text)[str(folders[0])]["state"] == "completed"
         assert fetch_address(f"{address}/other")[0] == 404
@@ -121,7 +124,7 @@ def test_a_watchdog_reports_what_a_doctor_finds(
     assert main(["watchdog", "--doctor", str(tmp_path / "run")]) == 1
     (alert,) = find_alerts([tmp_path / "run"], diagnoses=True)
     assert (alert.level, alert.rule, alert.batches) == ("warning", "late", 10)
-    assert capsys.readouterr().out == f"{alert.text}\n" and "give lateness=" in alert.remedy
+    assert capsys.readouterr().out == f"{alert.text}\n" and "raise lateness=" in alert.remedy
 
 
 def test_a_run_that_died_gives_503(dead_run: Path) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import msgspec
 
@@ -23,6 +23,9 @@ from braid.recent_events import read_recent_events
 from braid.storage.hub_files import read_last_hub_state
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 State = Literal["running", "completed", "stopped", "failed", "died"]
 
@@ -127,19 +130,22 @@ class Sample(NamedTuple):
 
     - ``name``: without "braid_". ``about``: what it counts.
     - ``labels``: besides the run.
+    - ``is_total``: whether it only grows, so that it is a counter ``_total`` too.
     """
 
     name: str
     about: str
     value: float
     labels: Mapping[str, str] = {}
+    is_total: bool = False
 
 
 def format_prometheus(runs: Mapping[str, RunHealth]) -> str:
     """Return the metrics of runs by the value of their label ``run``."""
     from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-    registry = CollectorRegistry()
+    registry, totals = CollectorRegistry(), CollectorRegistry()
+    totals.register(_TotalCollector(runs))
     gauges: dict[str, Gauge] = {}
     for run, health in runs.items():
         for sample in list_samples(health):
@@ -148,15 +154,35 @@ def format_prometheus(runs: Mapping[str, RunHealth]) -> str:
                 name = f"braid_{sample.name}"
                 gauges[sample.name] = Gauge(name, sample.about, labels, registry=registry)
             gauges[sample.name].labels(run, *sample.labels.values()).set(sample.value)
-    return generate_latest(registry).decode()
+    return (generate_latest(registry) + generate_latest(totals)).decode()
+
+
+class _TotalCollector:
+    """The counters of runs by the value of their label ``run``."""
+
+    def __init__(self, runs: Mapping[str, RunHealth]) -> None:
+        self._runs = runs
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the counters, each with the values of all runs."""
+        from prometheus_client.core import CounterMetricFamily
+
+        counters: dict[str, CounterMetricFamily] = {}
+        for run, health in self._runs.items():
+            for name, about, value, labels, is_total in list_samples(health):
+                if is_total:
+                    empty = CounterMetricFamily(f"braid_{name}", about, labels=["run", *labels])
+                    counters.setdefault(name, empty).add_metric([run, *labels.values()], value)
+        yield from counters.values()
 
 
 def list_samples(health: RunHealth) -> Iterator[Sample]:
     """Yield the metrics of a run."""
     yield Sample("up", "1 while the run is active", health.state == "running")
     yield Sample("well", "0 if the run failed or died", health.is_healthy)
-    yield Sample("batches", "micro-batches committed", health.committed_batches)
-    yield Sample("received_tuples", "tuples since the start", health.received_tuples)
+    yield Sample("batches", "micro-batches committed", health.committed_batches, {}, True)
+    about = "tuples since the start"
+    yield Sample("received_tuples", about, health.received_tuples, {}, True)
     yield Sample("live_tuples", "tuples held", health.live_tuples)
     yield Sample("batch_results", "results of the last batch", health.results)
     missed = "due combinations not met in the last batch"
@@ -175,7 +201,7 @@ def _list_stream_samples(health: RunHealth) -> Iterator[Sample]:
     for kind in ("late", "untimed", "ahead"):
         for stream, tuples in getattr(health, f"{kind}_tuples").items():
             labels = {"stream": stream, "kind": kind}
-            yield Sample("irregular_tuples", about, tuples, labels)
+            yield Sample("irregular_tuples", about, tuples, labels, True)
     for stream, tuples in health.waiting_tuples.items():
         yield Sample("waiting_tuples", "not final", tuples, {"stream": stream})
     for query, counts in health.waiting_by_query.items():

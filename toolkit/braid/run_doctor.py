@@ -41,6 +41,7 @@ class Diagnosis:
     - ``batches``: first and last batch that were looked at; empty: too few to judge from.
     - ``seconds``: what these batches took.
     - ``rules``: number of rules that were applied.
+    - ``is_static``: whether all of its input was copied when it started.
     """
 
     run: str
@@ -48,6 +49,7 @@ class Diagnosis:
     batches: tuple[int, ...]
     seconds: float
     rules: int
+    is_static: bool = False
 
     @property
     def is_sound(self) -> bool:
@@ -61,6 +63,7 @@ class Diagnosis:
         counts = [f"{n} {level}" for level, n in self._count_levels() if n]
         head = f"{self.run}: {', '.join(counts) or 'sound'} in "
         head += f"{display_batch_range(*self.batches)} ({self.seconds:.1f} s)"
+        head += ", of streams as they were at the start" if self.is_static else ""
         lines = [line for finding in self.findings for line in _describe_finding(finding)]
         silent = self.rules - len({finding.rule for finding in self.findings})
         return "\n".join([head, *lines, f"{silent} rules found nothing"])
@@ -110,7 +113,8 @@ def diagnose_record(run: str, record: RunRecord, rules: Sequence[str] | None = N
     numbers = [commit.batch for commit in record.batches]
     ends = (numbers[0], numbers[-1]) if record.can_be_judged else ()
     applied = len(RULES) if rules is None else len({*rules})
-    return Diagnosis(run, tuple(findings), ends, record.seconds, applied)
+    static = not record.is_endless
+    return Diagnosis(run, tuple(findings), ends, record.seconds, applied, static)
 
 
 def read_record(store: RunStore) -> RunRecord:

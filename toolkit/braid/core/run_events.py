@@ -97,6 +97,14 @@ class RunStarted(Event):
     condition_parts: tuple[str, ...] = ()
     interval_seconds: float | None = None
 
+    @property
+    def sentence(self) -> str:
+        """The join, and that static streams are read as they are now."""
+        join = f"{' ⋈ '.join(self.streams)} on {self.condition}, {self.placement}"
+        if self.planned_batches is None or self.resumed:
+            return f"{join}{', resumed' if self.resumed else ''}"
+        return f"{join}; streams as they are now, in {self.planned_batches:,} micro-batches"
+
 
 @dataclass(frozen=True, slots=True)
 class PlacementChosen(Event):
