@@ -1,6 +1,7 @@
 """A join of two streams of Spark Connect, and a client process that is killed in the middle.
 
-Usage: ``python connect_client.py PORT FOLDER``; it kills itself when it has the results of batch 0.
+Usage: ``python connect_client.py PORT FOLDER``; it kills itself when it has the results of batch 0
+and the server waits with micro-batch 2.
 """
 
 from __future__ import annotations
@@ -9,14 +10,19 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from braid.sources import landing_function
 from braid.stream_join import StreamJoin
+from oracle import wait_until
 from pyspark.sql.connect.session import SparkSession
 
 ON = "a.k = b.k AND a.x < b.x"
 WINDOW_SECONDS = 40
+AHEAD = 2
+"""Micro-batches that the server lands before the first of them is committed, in this process."""
 FILES = 4
 SCHEMA = "id bigint, k bigint, x double, name string, ts timestamp"
 Sink = Callable[[Any, int], None]
@@ -76,8 +82,12 @@ def main(port: str, folder: Path) -> None:
     def die_after_batch(_: Any, number: int) -> None:
         note_batch(folder, number)
         if number == 0:
+            begun = f"run/landing/*/checkpoint/offsets/{AHEAD}"
+            wait_until(lambda: [*folder.glob(begun)], "the micro-batch that is too far ahead")
             os.kill(os.getpid(), signal.SIGKILL)
 
+    make = partial(landing_function.make_landing_function, most_ahead=AHEAD)
+    landing_function.make_landing_function = make  # type: ignore[assignment]
     spark = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
     start_run(spark, folder, die_after_batch).awaitTermination()
 

@@ -20,10 +20,11 @@ import pytest
 from braid.errors import DamagedRunError
 from braid.hub.hub import QueryHub
 from braid.shared.shared_join import SharedJoin
-from braid.sources import connect_streams
+from braid.sources import connect_streams, landing_function
 from braid.sources.landing_function import make_landing_function, read_marker
 from braid.stream_join import StreamJoin
 from connect_client import (
+    AHEAD,
     FILES,
     ON,
     SCHEMA,
@@ -214,9 +215,9 @@ def test_a_stream_is_joined_with_a_static_frame_from_another_landing(
 
 
 def test_a_micro_batch_is_landed_once_and_a_part_of_one_is_ignored(
-    spark: Any, server: ConnectServer, tmp_path: Path
+    spark: Any, server: ConnectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    land = make_landing_function(str(tmp_path), "sum(8)")
+    land = make_landing_function(str(tmp_path), "sum(8)", most_ahead=1)
     next_query = server.connect()
     whole, other = spark.range(5), next_query.range(7)
 
@@ -232,6 +233,15 @@ def test_a_micro_batch_is_landed_once_and_a_part_of_one_is_ignored(
     (tmp_path / "done").rename(tmp_path / "lost")  # the server died while it wrote the rows
     land(other, 0)
     assert read_landed() == (7, 7, 56)
+
+    def clear_first(_: float) -> None:
+        assert read_marker(spark, str(tmp_path), 1) is None, "it did not wait"
+        spark.sql("SELECT 0 LIMIT 0").write.mode("overwrite").parquet(f"{tmp_path}/batches/000000")
+
+    monkeypatch.setattr(landing_function.time, "sleep", clear_first)
+    land(other, 1)
+    assert read_marker(spark, str(tmp_path), 1)["rows"] == 7
+    assert pq.read_table(tmp_path / "batches/000000").num_rows == 0, "it did not wait"
     next_query.stop()
 
 
@@ -253,6 +263,7 @@ def test_client_and_server_are_killed_and_the_run_goes_on(
     client = Path(connect_client.__file__)
     died = subprocess.run([sys.executable, str(client), str(server.port), str(tmp_path)])
     assert died.returncode == -signal.SIGKILL
+    assert len(find_files(tmp_path, "done")) == AHEAD, "the server waits for the client"
 
     def kill_server(_: Any, number: int) -> None:
         note_batch(tmp_path, number)
