@@ -10,7 +10,11 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import bucket_recipe_driver
 import object_store_driver
+import obstore
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from braid import StreamJoin
 from braid.errors import DamagedRunError, FencedError
@@ -19,7 +23,9 @@ from braid.storage.object_store import ObjectStore, open_object_store
 from braid.storage.run_store import RunStore, open_store
 from buckets import check_bucket, check_end, check_no_leftovers, opened_files, start_run
 from object_store_driver import STREAMS, make_join
+from obstore.store import from_url
 from oracle import wait_until
+from sink_driver import ROWS, make_streams
 from world.machine import URL, Machine, kill_before
 
 
@@ -248,6 +254,26 @@ def test_a_driver_is_killed_and_another_machine_goes_on(seaweed: str, tmp_path: 
     check_end(two)
     assert opened_files(url) == [(f"results/{n}", s) for n, s in _named(two)]
     check_bucket(url)
+
+
+def test_the_recipe_of_s3_has_each_row_once_after_a_kill_in_its_sink(seaweed: str) -> None:
+    """Another process continues "docs/examples/in_bucket.py": it delivers batch 2 again."""
+    lake = f"{seaweed}/{uuid.uuid4().hex}"
+    for name, alias in (("orders", "o"), ("payments", "p")):
+        for half in range(2):
+            rows = make_streams()[alias].slice(half * ROWS // 2, ROWS // 2)
+            pq.write_table(rows, file := pa.BufferOutputStream())
+            body = file.getvalue().to_pybytes()
+            obstore.put(from_url(f"{lake}/{name}"), f"{half}.parquet", body)
+    driver = [sys.executable, bucket_recipe_driver.__file__, lake]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    died = subprocess.run(driver, env=environment, capture_output=True)
+    assert died.returncode == 9, died.stderr.decode()
+    recipe = bucket_recipe_driver.EXAMPLE
+    assert 0 < recipe["read_folder"](f"{lake}/paid").num_rows < ROWS
+    recipe["main"](lake)
+    paid = recipe["read_folder"](f"{lake}/paid").sort_by("amount").to_pydict()
+    assert paid == {"order_id": [n // 2 for n in range(ROWS)], "amount": [*range(ROWS)]}
 
 
 def _named(run: JoinRun) -> list[Any]:

@@ -19,8 +19,8 @@ import psycopg
 import pyarrow as pa
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
-from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
+from kafka_broker import run_broker
 from postgres_server import run_postgres
 from pyiceberg.catalog import load_catalog
 from sink_driver import ROWS, run_join
@@ -99,11 +99,8 @@ def empty_postgres(postgres: str) -> str:
 
 @pytest.fixture
 def kafka() -> Iterator[str]:
-    """Yield the address of a broker in this process, which speaks Kafka's protocol over TCP."""
-    cluster = AdminClient({"test.mock.num.brokers": 1})
-    [broker] = cluster.list_topics(timeout=60).brokers.values()
-    yield f"{broker.host}:{broker.port}"
-    del cluster
+    with run_broker() as servers:
+        yield servers
 
 
 def fail_in_batches(path: Path, write: Callable[[pa.Table, int], None], is_after: bool) -> None:

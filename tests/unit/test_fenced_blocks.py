@@ -8,6 +8,7 @@ from runpy import run_path
 from typing import Any
 
 import braid
+import pyarrow.parquet as pq
 import pytest
 from braid import QueryHub, StreamJoin
 from braid.core.placement import PLACEMENTS
@@ -34,7 +35,7 @@ def test_blocks_that_are_not_run_say_why() -> None:
 
 def test_every_example_of_the_documentation_is_run_by_a_test() -> None:
     """By its name; test_documented_sinks takes all whose names begin with sink."""
-    tests = "".join(f.read_text("utf-8") for f in Path(__file__).parent.glob("test_*.py"))
+    tests = "".join(f.read_text("utf-8") for f in Path(__file__).parents[1].rglob("*.py"))
     pages = [page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md")]
     names = {Path(file).stem for page in pages for file in SNIPPET.findall(page)}
     own = {name for name in names if not name.startswith("sink")}
@@ -47,7 +48,8 @@ def test_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(PLACEMENTS, "classes", dict(PLACEMENTS.classes))
     start = QueryHub.start  # at a pace at which no hub has ended when it is given a query
-    monkeypatch.setattr(QueryHub, "start", lambda hub, path: start(hub, path, pace=600))
+    paced = lambda hub, path, **more: start(hub, path, pace=0 if more else 600, **more)  # noqa: E731
+    monkeypatch.setattr(QueryHub, "start", paced)
     run_blocks(BLOCKS[page], make_names(page))
 
 
@@ -67,6 +69,10 @@ def make_names(page: str) -> dict[str, Any]:
         names |= run_path(str(DOCS / "examples/sinks.py"))
     if page in ("formats.md", "recipes.md"):
         join.start("runs/demo" if page == "formats.md" else "runs/payments").awaitTermination()
+    if page == "recipes/schedules.md":
+        for name in ("orders", "payments"):
+            Path("data", name).mkdir(parents=True)
+            pq.write_table(streams[name], Path("data", name, "0.parquet"))
     if page == "reports.md":
         run = join.start("runs/demo")
         run.awaitTermination()

@@ -69,6 +69,14 @@ def test_a_forge_calls_the_commands_of_this_project() -> None:
     assert job["strategy"]["matrix"]["python"][0] == oldest
 
 
+def test_hooks_before_a_commit_are_commands_of_make_lint() -> None:
+    [repository] = read_yaml(".pre-commit-config.yaml")["repos"]
+    entries = [hook["entry"].removesuffix(" --fix") for hook in repository["hooks"]]
+    rule = (ROOT / "Makefile").read_text().split("\nlint:")[1].split("\n\n")[0]
+    commands = rule.replace("$(BIN)", ".venv/bin")
+    assert len(entries) == 4 and [entry for entry in entries if entry not in commands] == []
+
+
 def test_the_form_for_problems_asks_for_commands_that_exist(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
