@@ -269,7 +269,8 @@ export class Cockpit {
     this.drawer.mark(frame.batch);
     this.tracks.show(this.page, frame.batch, this.selected, frame.title);
     this.where.textContent = frame.title.split(" · ", 1)[0] ?? "";
-    const flag = this.page.annotations.findLast(({ batch }) => batch <= frame.batch);
+    const taken = this.page.annotations.filter(({ batch }) => batch <= frame.batch);
+    const flag = taken.findLast(({ short: label }) => label) ?? taken.at(-1);
     const [, head = "", rest = flag?.text ?? ""] =
       /^(batch [\d,]+): (.*)$/.exec(flag?.text ?? "") ?? [];
     this.why.replaceChildren();
