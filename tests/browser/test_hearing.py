@@ -19,8 +19,8 @@ from braid_lab.theta import reference
 from braid_widgets.base.stepper import Stepper
 from braid_widgets.cockpit.view import Cockpit
 
-cockpit, steps = Cockpit("fluct.jsonl"), Stepper(reference.grid_example(), "J")
-others = Stepper(reference.grid_example(), "J")
+cockpit, steps = Cockpit("fluct.jsonl"), Stepper(reference.EXAMPLE)
+others = Stepper(reference.EXAMPLE)
 display(W.VBox([others, cockpit, steps]))
 others.position, steps.position = 1, 2"""
 CHANGED = """# Later on

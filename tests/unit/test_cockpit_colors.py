@@ -8,7 +8,7 @@ from pathlib import Path
 import braid_widgets
 import pytest
 
-CSS = (Path(braid_widgets.__file__).parent / "base" / "cockpit.css").read_text(encoding="utf-8")
+CSS = (Path(braid_widgets.__file__).parent / "base" / "palette.css").read_text(encoding="utf-8")
 COLORS = {
     name: pair
     for name, *pair in re.findall(r"--ck-([\w-]+): light-dark\(#(\w{6}), #(\w{6})\)", CSS)

@@ -32,6 +32,7 @@ from braid.core.query import Query
 from braid.core.run_events import QueryAdded, QueryRemoved, RunEnded
 from braid.papers.slices.chain import Chain
 from braid.simulation.simulator import simulate
+from braid_lab.common.tuple_models import Line, Listing, StepExample, Trace
 from braid_lab.diffusion import reference_atr
 from braid_lab.shedding import runs as shedding_runs
 from braid_widgets.base import display
@@ -253,10 +254,22 @@ def test_there_are_views() -> None:
 def test_pages_and_errors_show_text_as_text(tmp_path: Path) -> None:
     chart = Chart(HURT, go.Figure(), pd.DataFrame({HURT: [HURT]}))
     page = chart.save(tmp_path / "chart.html").read_text(encoding="utf-8").replace(plotly_js(), "")
-    steps = Stepper(replace(reference_atr.atr_example(), title=HURT)).to_html()
+    steps = Stepper(hurt_steps()).to_html()
     listing = TextTable(pd.DataFrame({HURT: [HURT]}), 0, HURT).to_html()
     told = (page, steps, error_html(OSError(HURT)), listing)
     assert [hurts(html) for html in told] == [[]] * 4
+
+
+def hurt_steps() -> StepExample:
+    """Return an example in which every text hurts."""
+    example, listing = reference_atr.EXAMPLE, Listing(HURT, HURT, ((1, 1, HURT),), HURT)
+
+    def run(*texts: str) -> Trace:
+        trace = reference_atr.run_typed("a b")
+        steps = [replace(s, text=HURT, line=Line(HURT, 1, 1), arrival=HURT) for s in trace.steps]
+        return replace(trace, title=HURT, steps=steps, listings=(listing,), names=(HURT,) * 3)
+
+    return replace(example, run=run, labels=(HURT,), texts=(HURT,), variants={HURT: (HURT,)})
 
 
 def plotly_js() -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from braid_lab.common.tuple_models import Trace, brute_force_join, parse_tuples
+from braid_lab.common.tuple_models import brute_force_join, parse_tuples
 from braid_lab.psp import reference as ring
 from braid_lab.slices import reference as chain
 from braid_lab.theta import reference as grid
-from braid_widgets.base.typed_steps import TypedTupleStepper
+from braid_widgets.base import stepper
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,27 +58,12 @@ def test_what_is_no_tuple_is_refused_in_a_sentence(text: str, says: str) -> None
         parse_tuples(text)
 
 
-def test_the_stepper_shows_what_is_typed_keeps_it_when_refused_and_comes_back_to_the_example():
-    own = TypedTupleStepper(grid.grid_example(), grid.run_typed, "J")
-    steps = len(own.film.frames)
-    own.text.value = "a b:2 b"
-    few = len(own.film.frames)
-    assert few < steps and own.film.position == 0 and "b2" in str(own.film.frames)
-    own.text.value = "a <b>"
-    assert "&lt;b&gt;" in own.message.value and "role=" in own.message.value
-    assert len(own.film.frames) == few
-    own.text.value = " "
-    assert own.message.value == "" and len(own.film.frames) == steps
-
-
 def test_an_example_alone_is_what_a_report_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    from braid_widgets.base import typed_steps
-
-    shown: list[Trace] = []
-    monkeypatch.setattr(typed_steps, "is_headless", lambda: True)
-    monkeypatch.setattr(typed_steps, "display_view", shown.append)
-    typed_steps.show_typed_steps(grid.grid_example(), grid.run_typed, "J")
-    assert len(shown) == 1
+    shown: list[Any] = []
+    monkeypatch.setattr(stepper, "is_headless", lambda: True)
+    monkeypatch.setattr(stepper, "display_view", shown.append)
+    stepper.show_steps(grid.EXAMPLE)
+    assert [view.algorithm["texts"] for view in shown] == [list(grid.EXAMPLE.texts)]
 
 
 def test_what_the_pages_for_teachers_say_of_their_tuples_is_so() -> None:

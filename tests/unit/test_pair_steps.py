@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import pytest
 from braid.errors import QueryError
+from braid_lab.common.tuple_models import Line
 from braid_lab.reuse.pair_steps import PART_OF_Q1, explain_typed, pair_example
 from braid_lab.reuse.paper_example import Q1, Q2
 from braid_widgets.base.stepper import step_frames
-from braid_widgets.reuse.pair_stepper import QueryPairStepper
 
 pytestmark = pytest.mark.unit
+
+CASCADE = Line("Section 3.1", 5, 5)
 
 
 def test_the_steps_of_the_example_follow_section_3() -> None:
     steps = pair_example().steps
-    assert [s.line.split(":")[0] for s in steps] == [
-        *["section 3"] * 2,
-        *["section 4"] * 8,
-        *(f"section 3.1, step {n}" for n in (1, 2, 3, 4, 5)),
-        *["section 3.1"] * 2,
+    assert [(s.line.algorithm, s.line.first) for s in steps if s.line] == [
+        ("Section 3", 1),
+        *(("Section 4.1", level) for level in (1, 2, 4, 4, 4, 5, 6, 1)),
+        *(("Section 3.1", step) for step in (1, 2, 3, 4, 5)),
+        *[("Section 3", 4)] * 2,
     ]
-    by_line = {s.line: s for s in steps}
-    windows = by_line["section 3.1, step 4: windows"]
-    assert windows.places == ("windows",)
+    by_parts = {s.parts: s for s in steps}
+    windows = by_parts["windows",]
     assert ("checkins: RANGE", "5 min") in windows.table
-    assert ("checkins: RANGE", "1 min") in windows.before
-    own = by_line["section 3.1: compensation for the first query"].table
+    own = by_parts["the first query",].table
     assert ("RANGE of checkins", "5 min", "1 min") in own
-    assert all(s.line and s.places and s.table and s.before for s in steps)
+    assert all(s.line and s.parts and s.table and s.table_before for s in steps)
 
 
 def test_the_search_goes_through_a_lattice_of_several_operators() -> None:
     """One has other streams; none of the three with Q2's streams serves it as it is."""
-    *_, last = (s for s in pair_example().steps if s.line.startswith("section 4"))
+    *_, last = (s for s in pair_example().steps if s.line and s.line.algorithm == "Section 4.1")
     reasons = [row[2] for row in last.table[1:]]
     assert reasons.count("too narrow a selection") == 2
     assert reasons.count("too short") == reasons.count("other streams") == 1
@@ -40,8 +40,8 @@ def test_the_search_goes_through_a_lattice_of_several_operators() -> None:
 
 def test_cascading_shows_what_the_sources_select_and_project_instead() -> None:
     """Section 3.2, step 5: the conditions at the source of FLIGHTS are replaced, and columns."""
-    (step,) = (s for s in pair_example().steps if s.line.endswith("cascading"))
-    before, after = ({row[0]: row[1:] for row in rows} for rows in (step.before, step.table))
+    (step,) = (s for s in pair_example().steps if s.line == CASCADE)
+    before, after = ({row[0]: row[1:] for row in rows} for rows in (step.table_before, step.table))
     flights, checkins = "flights at its source", "checkins at its source"
     assert before[flights][0] == "carrier_code = 'DL' AND terminal = 'TERMINAL A'"
     assert after[flights][0] == "carrier_code IN ('CO', 'DL')"
@@ -53,36 +53,50 @@ def test_cascading_shows_what_the_sources_select_and_project_instead() -> None:
 
 def test_cascading_reaches_the_operators_that_the_operator_reads() -> None:
     wider = Q1.replace("'DL'", "'CO'").replace("RANGE 1 MIN", "RANGE 3 MIN")
-    (step,) = (s for s in explain_typed(Q1, wider).steps if s.line.endswith("cascading"))
+    (step,) = (s for s in explain_typed(Q1, wider).steps if s.line == CASCADE)
     joins = [row for row in step.table if row[0].startswith("the join at")]
-    assert len(joins) == 2 and not set(joins) & set(step.before)
+    assert len(joins) == 2 and not set(joins) & set(step.table_before)
     assert all(
         "carrier_code IN ('CO', 'DL')" in where and "3 min" in windows
         for _, where, _, windows in joins
     )
 
 
-def test_a_frame_has_all_places_and_lights_those_of_its_step() -> None:
+def test_a_frame_has_all_parts_and_lights_those_of_its_step() -> None:
     trace = pair_example()
     frames = step_frames(trace)
-    assert len({tuple(p["text"] for p in f["places"]) for f in frames}) == 1
+    assert len({tuple(p["text"] for p in f["parts"]) for f in frames}) == 1
     for frame, step in zip(frames, trace.steps, strict=True):
-        assert {p["text"] for p in frame["places"] if p["is_new"]} == set(step.places)
-        assert frame["before"] == [list(row) for row in step.before]
+        assert {p["text"] for p in frame["parts"] if p.get("is_new")} == set(step.parts)
+
+
+def test_what_is_added_goes_from_the_query_to_the_operator_and_on_to_the_source() -> None:
+    trace = pair_example()
+    at = {name: k for k, name in enumerate(trace.names)}
+    moves = {s.parts[0]: s.moves[0] for s in trace.steps if s.moves}
+    added = "checkins.vacant_seats, flights.carrier_code, flights.terminal"
+    columns = moves["columns"]
+    assert (columns.what, columns.source, columns.target) == (
+        added, at["the second query"], at["the operator"],
+    )  # fmt: skip
+    assert moves["the first query"].target == at["the first query"]
+    last, operator = trace.steps[-1], at["the operator"]
+    assert "vacant_seats" in last.stored[operator][0]
+    assert "vacant_seats" not in trace.steps[0].stored[operator][0]
 
 
 def test_a_query_that_is_contained_relaxes_nothing_and_the_search_reaches_the_end() -> None:
     steps = explain_typed(PART_OF_Q1, PART_OF_Q1).steps
-    assert [s.places for s in steps[2:7]] == [
+    assert [s.parts for s in steps[1:6]] == [
         ("streams",), ("joins",), ("selections",), ("columns",), ("windows",),
     ]  # fmt: skip
-    assert [s.line for s in steps if s.line.startswith("section 3:")][-1] == "section 3: contained"
-    assert not any("step" in s.line for s in steps)
+    lines = [s.line for s in steps]
+    assert Line("Section 3", 2, 2) in lines and CASCADE not in lines
 
 
 def test_other_join_conditions_are_an_operator_of_its_own() -> None:
     other = Q2.replace("f.num = c.flight", "f.num = c.flight AND f.gate = c.status")
-    _, last = explain_typed(other, Q2).steps
+    (last,) = explain_typed(other, Q2).steps
     assert "an operator of its own" in last.text
 
 
@@ -102,16 +116,6 @@ def test_another_kind_of_join_is_named_as_what_fails() -> None:
     assert "is reused as it is" in explain_typed(left, narrower).steps[-1].text
 
 
-def test_typed_queries_are_explained_and_others_refused_in_a_sentence() -> None:
-    stepper = QueryPairStepper(PART_OF_Q1, Q2, explain_typed)
-    first = list(stepper.film.frames)
-    stepper.second.value = "SELECT 1"
-    assert stepper.message.value
-    assert stepper.film.frames == first
-    stepper.second.value = PART_OF_Q1
-    assert not stepper.message.value
-    assert stepper.film.frames == step_frames(explain_typed(PART_OF_Q1, PART_OF_Q1))
-    stepper.second.value = " "
-    assert stepper.film.frames == first, "an empty box stands for the query of the example"
+def test_what_is_no_query_is_refused() -> None:
     with pytest.raises(QueryError):
         explain_typed("SELECT 1", Q2)

@@ -87,9 +87,9 @@ def test_a_step_of_a_mapping_keeps_the_parts_nested():
 def test_the_example_shows_every_part_of_the_algorithms():
     trace = grid_example()
     told = " ".join(step.text for step in trace.steps)
-    for words in ("Alg. 1, line 2", "Alg. 1, line 3", "Alg. 2, lines 2 to 6", "Alg. 3, lines 2"):
-        assert words in told
-    for words in ("of Δ meets", "of Δ′ meets", "of μ meets", "lines 4 and 5", "lines 20 to 23"):
+    lines = {(line.algorithm[-1], line.first, line.last) for s in trace.steps if (line := s.line)}
+    assert lines >= {("1", 2, 2), ("1", 3, 3), ("2", 2, 6), ("3", 2, 3), ("3", 4, 5), ("3", 20, 23)}
+    for words in ("of Δ meets", "of Δ′ meets", "of μ meets"):
         assert words in told
     changed = [step for step in trace.steps if "migrate" in step.text]
     assert len(changed) == 1 and "under (2, 2)" in changed[0].text

@@ -193,7 +193,7 @@ def test_every_chart_has_a_picture_without_javascript_inside_its_frame():
 
 
 def test_steps_without_javascript_are_all_steps_in_words():
-    steps = Stepper(reference.grid_example(), "J").to_html()
+    steps = Stepper(reference.EXAMPLE).to_html()
     assert steps.count("<li>") == len(reference.grid_example().steps)
 
 

@@ -7,12 +7,11 @@ import types
 from pathlib import Path
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
-from braid_widgets.base.colors import Palette
 from braid_widgets.base.columnar import Columns
-from braid_widgets.base.stepper import StepFrame
+from braid_widgets.base.stepper import StepAlgorithm
 from braid_widgets.cockpit.frames import CockpitPage, LinkedViewsPage
 
-ROOTS = (Palette, CockpitPage, LinkedViewsPage, StepFrame)
+ROOTS = (CockpitPage, LinkedViewsPage, StepAlgorithm)
 TARGET = Path(__file__).parent / "src" / "frames.ts"
 PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 HEAD = """// What Python sends; made by `make js` from the types in braid_widgets, not by hand.

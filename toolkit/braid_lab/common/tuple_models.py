@@ -13,9 +13,10 @@ i, where T is their latest time (Wang 2008, Fig. 3.1 and 3.2).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
+from typing import NamedTuple
 
 from braid.util.validation import read_natural
 
@@ -52,6 +53,36 @@ def has_equal_values(t: Tuple, u: Tuple) -> bool:
     return t.value == u.value
 
 
+class Line(NamedTuple):
+    """Lines of an algorithm, as its paper numbers them."""
+
+    algorithm: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Listing:
+    """An algorithm in our own words.
+
+    - ``algorithm``: its name in the paper, such as "Algorithm 3".
+    - ``task``: what it is for.
+    - ``lines``: first and last number in the paper, and what is done there.
+    - ``unit``: what the numbers count; "": the paper has none, and they are ours.
+    """
+
+    algorithm: str
+    task: str
+    lines: tuple[tuple[int, int, str], ...]
+    unit: str = "line"
+
+
+Place = tuple[int, int]
+"""The row and the column of a node."""
+Heads = tuple[tuple[str, ...], tuple[str, ...]]
+"""Headings of the rows and of the columns; a trailing letter of a stream sets the color."""
+
+
 @dataclass(frozen=True, slots=True)
 class TraceMove:
     """A transfer from one node to another; None is outside of the cluster.
@@ -78,9 +109,12 @@ class TraceStep:
     - ``queued``: by node, what waits there.
     - ``results``: the results made in this step.
     - ``table``: the router's table as rows of text, headings first.
-    - ``line``: the line or section of the paper that is executed; "": not said.
-    - ``places``: the parts that the step reads or changes.
-    - ``before``: the rows of ``table`` that were there before the step.
+    - ``line``: the lines of a listing that are executed; None: none of them.
+    - ``places``: the place of each node by the current mapping.
+    - ``before``: the same by the old mapping, while tuples are where it wants them.
+    - ``heads``: headings of the rows and columns of places.
+    - ``parts``: the parts of a definition that the step reads or changes.
+    - ``table_before``: the rows of ``table`` that were there before the step.
     """
 
     text: str
@@ -92,19 +126,28 @@ class TraceStep:
     queued: tuple[tuple[str, ...], ...] = ()
     results: tuple[Group, ...] = ()
     table: tuple[tuple[str, ...], ...] = ()
-    line: str = ""
-    places: tuple[str, ...] = ()
-    before: tuple[tuple[str, ...], ...] = ()
+    line: Line | None = None
+    places: tuple[Place, ...] = ()
+    before: tuple[Place, ...] = ()
+    heads: Heads = ((), ())
+    parts: tuple[str, ...] = ()
+    table_before: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass
 class Trace:
-    """The steps of a run of ``streams`` streams on ``nodes`` nodes."""
+    """The steps of a run of ``streams`` streams on ``nodes`` nodes.
+
+    - ``listings``: the algorithms that the steps follow.
+    - ``names``: names of the nodes; empty: a letter and a number.
+    """
 
     title: str
     streams: int
     nodes: int
     steps: list[TraceStep] = field(default_factory=list)
+    listings: tuple[Listing, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def all_results(self) -> list[Group]:
@@ -114,9 +157,29 @@ class Trace:
     def steps_for(self, arrivals: Iterable[str]) -> Trace:
         """Return the steps of some input tuples only."""
         wanted = set(arrivals)
-        return Trace(
-            self.title, self.streams, self.nodes, [s for s in self.steps if s.arrival in wanted]
-        )
+        return replace(self, steps=[s for s in self.steps if s.arrival in wanted])
+
+
+@dataclass(frozen=True)
+class StepExample:
+    """An algorithm to go through step by step, on an example or on other rows.
+
+    - ``run``: returns the steps for texts; raises ValueError with a sentence if one is invalid.
+    - ``texts``: the texts of the example.
+    - ``labels``: what each text is.
+    - ``variants``: other texts by a name.
+    - ``letter``: the paper's letter for nodes (Gu: V1, V2, ..; Wang: M1, M2, ..).
+    """
+
+    run: Callable[..., Trace]
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    variants: Mapping[str, tuple[str, ...]]
+    letter: str = "V"
+
+    def trace(self) -> Trace:
+        """Return the steps of the example."""
+        return self.run(*self.texts)
 
 
 Stored = tuple[tuple[tuple[str, ...], ...], ...]
@@ -150,12 +213,25 @@ class Stepper(ABC):
         """Return the router's table as rows of text, headings first."""
         return ()
 
+    def list_places(self) -> tuple[Place, ...]:
+        """Return the place of each node by the current mapping: by default all are in a row."""
+        return tuple((0, k) for k in range(self.trace.nodes))
+
+    def list_old_places(self) -> tuple[Place, ...]:
+        """Return the places by the old mapping, if tuples are still where it wants them."""
+        return ()
+
+    def list_heads(self) -> Heads:
+        """Return headings of the rows and columns of places."""
+        return (), ()
+
     def record_step(
         self,
         text: str,
         node: int | None,
         moves: Iterable[TraceMove] = (),
         results: Iterable[Group] = (),
+        line: Line | None = None,
     ) -> None:
         """Append a step to the trace, with the state after it."""
         step = TraceStep(
@@ -168,6 +244,10 @@ class Stepper(ABC):
             self.list_queued(),
             tuple(results),
             self.make_table(),
+            line,
+            self.list_places(),
+            self.list_old_places(),
+            self.list_heads(),
         )
         self.trace.steps.append(step)
 
@@ -208,6 +288,18 @@ def group_name(group: Sequence[Tuple]) -> str:
     return str(group[0]) if len(group) == 1 else f"({' '.join(map(str, group))})"
 
 
+def ring_places(nodes: Sequence[int]) -> tuple[Place, ...]:
+    """Return the places of nodes, which are in the order of their ring: clockwise in two rows.
+
+    >>> ring_places([0, 1, 3, 2])
+    ((0, 0), (0, 1), (1, 0), (1, 1))
+    """
+    across = -(-len(nodes) // 2)
+    round_trip = [(0, c) for c in range(across)] + [(1, c) for c in reversed(range(across))]
+    at = dict(zip(nodes, round_trip, strict=False))
+    return tuple(at[node] for node in sorted(nodes))
+
+
 def sort_by_stream(group: Iterable[Tuple]) -> Group:
     """Return the tuples of a result in the order of the streams."""
     return tuple(sorted(group, key=lambda t: t.stream))
@@ -246,6 +338,8 @@ def merge_arrivals(streams: Sequence[Sequence[tuple[int, int]]]) -> list[Tuple]:
     )
 
 
+TUPLES = "a letter each, in order of arrival; a:2 has the value 2, others 1; - is a second without"
+"""What the texts that ``parse_tuples`` reads are."""
 MOST = 24
 """Maximum number of typed tuples: nobody goes through the steps of more."""
 

@@ -15,13 +15,21 @@ Source: Gu, Yu and Wang, ICDE 2007, section 3, Fig. 3.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from braid.core.facts import Facts, HostUsage
+from braid.papers.common.load_balance import LoadBalance
+
 from braid_lab.common.tuple_models import (
     NAMES,
+    TUPLES,
+    Heads,
+    Line,
     Rows,
+    StepExample,
     Stored,
     Theta,
     Trace,
@@ -30,8 +38,9 @@ from braid_lab.common.tuple_models import (
     TupleStepper,
     group_name,
     has_equal_values,
-    merge_arrivals,
+    parse_tuples,
 )
+from braid_lab.diffusion.listings import ATR
 
 Copy = tuple[Tuple, str]
 """A tuple on a host and its mark: "", "*" or "#"."""
@@ -72,10 +81,23 @@ def run_atr(
 
 def atr_example() -> Trace:
     """Return the steps of Fig. 3: three streams, segments of 5, master a until time 11, then b."""
-    a = [(1, 1), (5, 1), (9, 2), (12, 1), (16, 1)]
-    b = [(2, 1), (6, 1), (10, 1), (11, 2), (14, 1)]
-    c = [(3, 1), (7, 2), (11, 1), (13, 1)]
-    return run_atr(merge_arrivals([a, b, c]), (3, 3, 3), 3, 5, (11, 1))
+    return EXAMPLE.trace()
+
+
+def run_typed(text: str) -> Trace:
+    """Return the steps on typed tuples of three streams, of which the first two exchange roles.
+
+    Raises ValueError as ``parse_tuples`` does.
+    """
+    return run_atr(parse_tuples(text, 3), (3, 3, 3), 3, 5, (11, 1))
+
+
+EXAMPLE = StepExample(
+    run_typed,
+    ("a b c - a b c:2 - a:2 b b:2 a c b - a",),
+    (f"rows of three streams: {TUPLES}",),
+    {"the master alone": ("a a b - - a a b - - a a b",)},
+)
 
 
 class _Aligned(TupleStepper):
@@ -88,6 +110,7 @@ class _Aligned(TupleStepper):
         theta: Theta,
     ) -> None:
         super().__init__("Aligned routing (Gu 2007, Fig. 3)", windows, hosts, theta)
+        self.trace.listings = (ATR,)
         self.length = length
         self.switched: int | None = switch[0] if switch else None
         self.new = switch[1] if switch else 0
@@ -100,7 +123,7 @@ class _Aligned(TupleStepper):
             self._open_segment()
         copies = self._list_copies(t)
         moves = tuple(TraceMove(f"{t}{mark}", "copy", None, host) for host, mark in copies)
-        self.record_step(self._describe_arrival(t, copies), None, moves)
+        self.record_step(self._describe_arrival(t, copies), None, moves, line=self._find_line(t))
         for host, mark in copies:
             self._store_and_join(host, t, mark)
         self.buffer = [u for u in (*self.buffer, t) if t.time - u.time <= max(self.windows)]
@@ -115,7 +138,7 @@ class _Aligned(TupleStepper):
         master, end = (self.new if after else 0), begin + self.length
         if self.switched is not None and begin < self.switched:
             end = min(end, self.switched)
-        host = min(range(len(self.state)), key=lambda h: len(self.state[h]))
+        host = find_least_loaded([len(held) for held in self.state])
         segment = Segment(master, begin, end, host)
         self.segments.append(segment)
         early = [
@@ -129,7 +152,15 @@ class _Aligned(TupleStepper):
         moves = tuple(
             TraceMove(f"{u}{self._choose_mark(u, segment)}", "copy", None, host) for u in early
         )
-        self.record_step(self._describe_opened_segment(segment, early, after), host, moves)
+        text = self._describe_opened_segment(segment, early, after)
+        paragraph = 3 if after and begin == self.switched else 1
+        self.record_step(text, host, moves, line=Line("Section 3", paragraph, paragraph))
+
+    def _find_line(self, t: Tuple, mark: str = "") -> Line:
+        """Return the paragraph that says where a tuple goes."""
+        is_master = t.stream == self.segments[-1].master
+        paragraph = 3 if mark else 1 if is_master else 2
+        return Line("Section 3", paragraph, paragraph)
 
     def _select_unstarred_tuples(self, host: int) -> set[Tuple]:
         return {u for u, mark in self.state[host] if mark != "*"}
@@ -198,9 +229,8 @@ class _Aligned(TupleStepper):
         met = ((u for u, _ in g) for g in product(*held) if self._may_join(g))
         results = self.select_results(met)
         joined = f"finds {', '.join(map(group_name, results))}" if results else "finds nothing"
-        self.record_step(
-            f"{t}{mark} is stored on V{host + 1} and {joined} there.", host, (), results
-        )
+        text = f"{t}{mark} is stored on V{host + 1} and {joined} there."
+        self.record_step(text, host, (), results, self._find_line(t, mark))
 
     def _may_join(self, group: Sequence[Copy]) -> bool:
         """Return whether the marks allow tuples of the old and of the new master to meet."""
@@ -226,6 +256,20 @@ class _Aligned(TupleStepper):
             for held in self.state
         )
 
+    def list_heads(self) -> Heads:
+        """Return the master segments of each host."""
+        named = [(f"{NAMES[s.master]}[{s.begin}, {s.end})", s.host) for s in self.segments[-3:]]
+        hosts = range(len(self.state))
+        return (), tuple(", ".join(name for name, at in named if at == h) for h in hosts)
+
     def make_table(self) -> Rows:
         rows = [(f"{NAMES[s.master]}[{s.begin}, {s.end})", f"V{s.host + 1}") for s in self.segments]
         return (("master segment", "host"), *rows)
+
+
+def find_least_loaded(tuples: Sequence[int]) -> int:
+    """Return the host on which Braid places the next segment, by the tuples that hosts hold."""
+    usage = tuple(HostUsage(stored_tuples=n, stored_bytes=n << 20) for n in tuples)
+    facts = Facts(0, (), (), 0, (), (), (), host_usage=usage)
+    balance = LoadBalance(len(tuples), (), facts, (0.0, 1.0, 0.0), 1.0, 1)
+    return balance.least_loaded_host(Counter(), -1)

@@ -17,12 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import permutations
+from operator import or_
+
+from braid.papers.diffusion.routing_table import greedy_cover
 
 from braid_lab.common.tuple_models import (
     NAMES,
+    TUPLES,
     Group,
+    Line,
+    Place,
     Rows,
+    StepExample,
     Stored,
     Theta,
     Trace,
@@ -31,8 +39,9 @@ from braid_lab.common.tuple_models import (
     TupleStepper,
     group_name,
     has_equal_values,
-    merge_arrivals,
+    parse_tuples,
 )
+from braid_lab.diffusion.listings import CTR
 
 Hop = dict[int, list["Segment"]]
 """By host, the segments that are met there."""
@@ -76,11 +85,24 @@ def run_ctr(
 
 
 def ctr_example() -> Trace:
-    """Return the steps of Fig. 5: three streams on six hosts, segments of 2, two copies."""
-    a = [(1, 1), (3, 2), (5, 1), (6, 2)]
-    b = [(1, 1), (2, 2), (4, 1), (5, 2)]
-    c = [(1, 2), (3, 1), (4, 2), (6, 1)]
-    return run_ctr(merge_arrivals([a, b, c]), (5, 5, 5), 6, 2)
+    """Return the steps of Fig. 5: three streams on six hosts, segments of 4, two copies."""
+    return EXAMPLE.trace()
+
+
+def run_typed(text: str) -> Trace:
+    """Return the steps on typed tuples of three streams on six hosts, segments of 4 seconds.
+
+    Raises ValueError as ``parse_tuples`` does.
+    """
+    return run_ctr(parse_tuples(text, 3), (10, 10, 10), 6, 4)
+
+
+EXAMPLE = StepExample(
+    run_typed,
+    ("a b c:2 b:2 a:2 c - b c:2 a b:2 a:2 c",),
+    (f"rows of three streams: {TUPLES}",),
+    {"all rows match": ("a b c a b c a b c",)},
+)
 
 
 class _Coordinated(TupleStepper):
@@ -88,6 +110,7 @@ class _Coordinated(TupleStepper):
         self, windows: Sequence[int], hosts: int, length: int, copies: int, theta: Theta
     ) -> None:
         super().__init__("Coordinated routing (Gu 2007, Fig. 5)", windows, hosts, theta)
+        self.trace.listings = (CTR,)
         self.hosts, self.length, self.copies = range(hosts), length, copies
         self.segments: list[Segment] = []
         self.is_sent = False
@@ -102,7 +125,7 @@ class _Coordinated(TupleStepper):
         fresh = segment is None
         if fresh:
             segment = Segment(t.stream, t.time // self.length * self.length, ())
-            self.record_step(self._describe_lookup(segment, others), None)
+            self._record_line(self._describe_lookup(segment, others), 1, 2)
         assert segment is not None
         hops = self._choose_path(segment, others)
         if fresh:
@@ -145,11 +168,8 @@ class _Coordinated(TupleStepper):
                 f"{{{_format_hosts(hop)}}} for {NAMES[s]}"
                 for s, hop in zip(segment.order, hops, strict=True)
             ]
-            self.record_step(
-                f"{self._format_segment(segment)} {verb} "
-                f"{' → '.join(legs)}.{self._describe_void_blocks(hops)}",
-                None,
-            )
+            path = f"{self._format_segment(segment)} {verb} {' → '.join(legs)}."
+            self._record_line(f"{path}{self._describe_void_blocks(hops)}", 3, 9)
         return hops
 
     def _choose_hops(
@@ -172,14 +192,10 @@ class _Coordinated(TupleStepper):
         chosen: list[int] = []
         left = list(wanted)
         for near in (path_hosts, before, list(self.hosts)):
-            while useful := {
-                h: [s for s in left if h in s.hosts]
-                for h in near
-                if any(h in s.hosts for s in left)
-            }:
-                best = min(useful, key=lambda h: (self._count_host_tuples(h) + 1) / len(useful[h]))
-                chosen.append(best)
-                left = [s for s in left if best not in s.hosts]
+            sets = {h: sum(1 << k for k, s in enumerate(left) if h in s.hosts) for h in near}
+            weights = [self._count_host_tuples(h) + 1 for h in self.hosts]
+            chosen += greedy_cover(sets, weights, reduce(or_, sets.values(), 0))
+            left = [s for s in left if not set(s.hosts) & set(chosen)]
         chosen = sorted({*chosen, *path_hosts})
         hop: Hop = {h: [] for h in chosen}
         for s in wanted:
@@ -209,11 +225,11 @@ class _Coordinated(TupleStepper):
         segment.hosts = tuple(sorted(hops[0])) if warm else tuple(sorted(idle_first[: self.copies]))
         self.segments.append(segment)
         why = "its first hop, V1" if warm else "the least loaded, as some hold nothing yet"
-        self.record_step(
-            f"The table has {self._format_segment(segment)} now, on "
-            f"{_format_hosts(segment.hosts)}: {why}.",
-            None,
-        )
+        where = f"{self._format_segment(segment)} now, on {_format_hosts(segment.hosts)}"
+        self._record_line(f"The table has {where}: {why}.", 10, 11)
+
+    def _record_line(self, text: str, first: int, last: int) -> None:
+        self.record_step(text, None, line=Line("Figure 6", first, last))
 
     def _send_tuple(self, t: Tuple, segment: Segment, hops: list[Hop]) -> None:
         targets = sorted({*segment.hosts, *(hops[0] if hops else ())})
@@ -225,7 +241,7 @@ class _Coordinated(TupleStepper):
             f"{_format_hosts(segment.hosts)}."
         )
         self.is_sent = True
-        self.record_step(text, None, moves)
+        self.record_step(text, None, moves, line=Line("Figure 6", 14, 14))
 
     def _follow_path(self, t: Tuple, order: Sequence[int], hops: list[Hop]) -> None:
         """Follow the path, hop by hop.
@@ -256,12 +272,8 @@ class _Coordinated(TupleStepper):
                 else "nothing matches"
             )
             results = tuple(g for _, g in partial) if last else ()
-            self.record_step(
-                f"Hop {k + 1}, {NAMES[stream]} on {_format_hosts(hop)}: {outcome}.",
-                None,
-                moves,
-                results,
-            )
+            text = f"Hop {k + 1}, {NAMES[stream]} on {_format_hosts(hop)}: {outcome}."
+            self.record_step(text, None, moves, results, Line("Figure 6", 12, 13))
             if not partial:
                 return
 
@@ -296,6 +308,11 @@ class _Coordinated(TupleStepper):
             for h in self.hosts
         ]
         return tuple(tuple(tuple(names) for names in streams) for streams in held)
+
+    def list_places(self) -> tuple[Place, ...]:
+        """Return the hosts in two rows."""
+        across = -(-len(self.hosts) // 2)
+        return tuple(divmod(h, across) for h in self.hosts)
 
     def make_table(self) -> Rows:
         rows = ((self._format_segment(s), _format_hosts(s.hosts)) for s in self.segments)

@@ -19,10 +19,16 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from braid.papers.psp.slice_table import SliceTable
+
 from braid_lab.common.tuple_models import (
     NAMES,
+    TUPLES,
     Group,
+    Line,
+    Place,
     Rows,
+    StepExample,
     Stored,
     Theta,
     Trace,
@@ -31,9 +37,10 @@ from braid_lab.common.tuple_models import (
     TupleStepper,
     group_name,
     has_equal_values,
-    merge_arrivals,
     parse_tuples,
+    ring_places,
 )
+from braid_lab.psp.listings import RING
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +91,22 @@ def run_typed(text: str) -> Trace:
 
 def ring_example() -> Trace:
     """Return Fig. 12.4: one tuple of stream a in a ring of four nodes, join order a, b, c."""
-    b = [(1, 1), (7, 1), (13, 1), (16, 2), (18, 1)]
-    c = [(4, 1), (10, 1), (12, 2), (19, 1)]
-    return run_ring(merge_arrivals([[(20, 1)], b, c]), (16, 16, 16), 4).steps_for(["a1"])
+    return EXAMPLE.trace()
+
+
+def run_last(text: str) -> Trace:
+    """Return the steps of the last of some typed tuples. Raises as ``run_typed`` does."""
+    return run_typed(text).steps_for([str(parse_tuples(text, 3)[-1])])
+
+
+EXAMPLE = StepExample(
+    run_last,
+    ("b - - c - - b - - c - c:2 b - - b:2 - b c a",),
+    (f"rows of three streams; the last one goes round: {TUPLES}",),
+    {"one of each": ("b c a",)},
+    "M",
+)
+_PROBE, _PARTIAL, _END = (Line("Figure 12.3", n, n) for n in (2, 3, 4))
 
 
 def _list_join_orders(streams: int) -> tuple[tuple[int, ...], ...]:
@@ -102,6 +122,11 @@ class _Ring(TupleStepper):
         theta: Theta,
     ) -> None:
         super().__init__("PSP ring (Wang 2008, Fig. 12.4)", windows, nodes, theta)
+        self.trace.listings = (RING,)
+        slices = (
+            SliceTable(tuple(range(nodes)), (w * 1_000_000 // nodes,) * nodes) for w in windows
+        )
+        self.slice_ends = [table.slice_ends() for table in slices]
         self.nodes, self.orders = nodes, orders
         self.state: list[list[list[Tuple]]] = [[[] for _ in windows] for _ in range(nodes)]
         self.queues: list[deque[Message]] = [deque() for _ in range(nodes)]
@@ -118,6 +143,7 @@ class _Ring(TupleStepper):
             f"{t} arrives at the head, M1, at time {t.time}.",
             0,
             (TraceMove(str(t), "probe", None, 0),),
+            line=_PROBE,
         )
         while any(self.queues):
             self.clock += 1
@@ -139,7 +165,7 @@ class _Ring(TupleStepper):
 
     def _insert_tuple(self, node: int, t: Tuple, text: str) -> None:
         self.state[node][t.stream].append(t)
-        self.record_step(text, node)
+        self.record_step(text, node, line=Line("Figure 12.3", 1, 1))
 
     def _process_probe_tuple(self, node: int, m: Message) -> None:
         """Apply the steps of Fig. 12.3 to a probe tuple: insert, purge, propagate, probe."""
@@ -155,7 +181,8 @@ class _Ring(TupleStepper):
         if onward:
             moves.append(self._send_message(node, m))
         if moves:
-            self.record_step(self._describe_forwarding(node, t, moves, onward), node, tuple(moves))
+            text = self._describe_forwarding(node, t, moves, onward)
+            self.record_step(text, node, tuple(moves), line=_PROBE)
         matches = self._join_with_slice(node, m.group, 1)
         self._emit_results(node, m.group, 1, matches, 1 if node == 0 else 0)
 
@@ -169,9 +196,7 @@ class _Ring(TupleStepper):
             if stream == t.stream:
                 continue
             old = [
-                u
-                for u in held
-                if (t.time - u.time) * self.nodes >= self.windows[stream] * (node + 1)
+                u for u in held if (t.time - u.time) * 1_000_000 >= self.slice_ends[stream][node]
             ]
             for u in old:
                 held.remove(u)
@@ -209,9 +234,9 @@ class _Ring(TupleStepper):
             else f"{m} goes on to M{(node + 1) % self.nodes + 1}."
         )
         if not back:
-            self.record_step(goes, node, (move,))
+            self.record_step(goes, node, (move,), line=_PARTIAL if m.group else _END)
         elif not m.group:
-            self.record_step(goes, node)
+            self.record_step(goes, node, line=_END)
         ends = m.end + 1 if m.end and back and m.end < len(self.windows) - 1 else 0
         if m.group:
             self._emit_results(
@@ -229,7 +254,7 @@ class _Ring(TupleStepper):
                 f"END{m.end} is back at the head: all that {self.now} set off is over, and the "
                 "next tuple may come."
             )
-            self.record_step(text, node)
+            self.record_step(text, node, line=_END)
 
     def _join_with_slice(self, node: int, group: Group, joined: int) -> list[Group]:
         stream = self._find_next_stream(joined)
@@ -260,6 +285,7 @@ class _Ring(TupleStepper):
             node,
             moves,
             tuple(groups) if last else (),
+            _END if not group else _PROBE if joined == 1 else _PARTIAL,
         )
 
     def _describe_results(
@@ -287,6 +313,10 @@ class _Ring(TupleStepper):
 
     def list_stored(self) -> Stored:
         return tuple(tuple(tuple(map(str, held)) for held in at) for at in self.state)
+
+    def list_places(self) -> tuple[Place, ...]:
+        """Return the nodes clockwise."""
+        return ring_places(range(self.nodes))
 
     def list_queued(self) -> Rows:
         coming = [[str(m) for target, m in self.sending if target == k] for k in range(self.nodes)]

@@ -18,10 +18,22 @@ from braid.papers.psp.slice_table import (
     insertion_points,
     plan_relocation,
 )
+from braid.util.validation import read_natural
 
-from braid_lab.common.tuple_models import NAMES, Group, Stepper, Stored, Trace
+from braid_lab.common.tuple_models import (
+    NAMES,
+    Group,
+    Line,
+    Place,
+    StepExample,
+    Stepper,
+    Stored,
+    Trace,
+    ring_places,
+)
 from braid_lab.common.tuple_models import TraceMove as Shown
 from braid_lab.psp.cost import relocated_shares
+from braid_lab.psp.listings import RELOCATION
 
 SECOND = 1_000_000
 
@@ -35,6 +47,23 @@ def relocation_example(nodes: int = 3, added: int = 1) -> Trace:
     if nodes < 1 or added < 1:
         raise ValueError(f"{nodes} nodes and {added} more; there must be 1 or more of both")
     return _Relocation(nodes, added).trace
+
+
+def run_typed(text: str) -> Trace:
+    """Return the steps from a number of nodes to another: "3 4". Raises ValueError for others."""
+    before, after, *others = *(read_natural(word) or 0 for word in text.split()), 0, 0
+    if any(others) or not 0 < before < after <= 8:
+        raise ValueError(f"{text!r} is no pair of numbers of nodes, such as 3 4, up to 8")
+    return relocation_example(before, after - before)
+
+
+EXAMPLE = StepExample(
+    run_typed,
+    ("3 4",),
+    ("numbers of nodes before and after, up to 8",),
+    {"2 to 5 nodes": ("2 5",)},
+    "M",
+)
 
 
 class _Relocation(Stepper):
@@ -56,7 +85,9 @@ class _Relocation(Stepper):
             f"Aggressive relocation, {nodes} to {self.all} nodes (Wang 2008, Fig. 14.1)",
             1,
             self.all,
+            listings=(RELOCATION,),
         )
+        self.old_order, self.is_over = old.nodes, False
         self.now = "the ring"
         self._record_relocation(old, moves)
 
@@ -66,12 +97,14 @@ class _Relocation(Stepper):
             f"The window of {len(self.held[0]) * self.nodes} tuples lies on {ring}, "
             f"{self.all} on each; M1 is the head. Each new slice has {self.nodes}.",
             0,
+            line=Line("Section 14.2", 1, 1),
         )
         for j, k in enumerate(insertion_points(self.nodes, self.added), 1):
             self.record_step(
                 f"The join is suspended. M{self.nodes + j} goes in after M{k}: k = {k} is the "
                 f"least with k M / N ≥ {j}, where what is shifted fills it.",
                 self.nodes + j - 1,
+                line=Line("Section 14.2", 2, 2),
             )
         for place in reversed(range(self.nodes)):
             outgoing = [m for m in moves if m.source == place]
@@ -79,7 +112,17 @@ class _Relocation(Stepper):
                 self._move_block(place, m, len(outgoing))
         ring = " → ".join(f"M{n + 1}" for n in self.order)
         moved = f"{len(moves)} of {self.nodes * self.all} tuples have moved, once each"
-        self.record_step(f"The join goes on, on {ring}: {moved}.", 0)
+        self.is_over = True
+        line = Line("Section 14.2", 4, 4)
+        self.record_step(f"The join goes on, on {ring}: {moved}.", 0, line=line)
+
+    def list_places(self) -> tuple[Place, ...]:
+        """Return the nodes clockwise in the order of the wider ring."""
+        return ring_places(self.order)
+
+    def list_old_places(self) -> tuple[Place, ...]:
+        """Return the old nodes clockwise, until the join goes on."""
+        return () if self.is_over else ring_places(self.old_order)
 
     def _move_block(self, place: int, m: BlockMove, many: int) -> None:
         self.held[m.source].remove(m.block)
@@ -98,6 +141,7 @@ class _Relocation(Stepper):
             f"M{m.target + 1}.",
             m.target,
             (Shown(_format_block_name(m.block), "copy", m.source, m.target),),
+            line=Line("Section 14.2", 3, 3),
         )
 
     def list_stored(self) -> Stored:
@@ -112,9 +156,10 @@ class _Relocation(Stepper):
         node: int | None,
         moves: Iterable[Shown] = (),
         results: Iterable[Group] = (),
+        line: Line | None = None,
     ) -> None:
         self.clock = len(self.trace.steps)
-        super().record_step(text, node, moves, results)
+        super().record_step(text, node, moves, results, line)
 
 
 def _make_block(age: int, node: int, tuples: int) -> Block:

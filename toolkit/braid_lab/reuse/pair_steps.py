@@ -14,7 +14,13 @@ from dataclasses import replace
 
 from braid.hub.query_parser import parse_stream_query
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.deployment import DeployedQuery, Deployment, ReusedOperator, add_query
+from braid.papers.reuse.deployment import (
+    DeployedQuery,
+    Deployment,
+    ReusedOperator,
+    add_query,
+    remove_queries,
+)
 from braid.papers.reuse.planner import Planner, PlanningService
 from braid.papers.reuse.query_definition import (
     INNER,
@@ -34,8 +40,9 @@ from braid.papers.reuse.relaxation import (
 from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice
 from braid.papers.reuse.selections import EVERYTHING, Selection
 
-from braid_lab.common.tuple_models import Rows, Trace, TraceStep
-from braid_lab.reuse.lattice_trace import trace_search
+from braid_lab.common.tuple_models import Line, Rows, StepExample, Trace, TraceMove, TraceStep
+from braid_lab.reuse.lattice_trace import LEVELS, trace_search
+from braid_lab.reuse.listings import RELAX, REUSE, SEARCH
 from braid_lab.reuse.paper_example import Q2, figure_1_example
 from braid_lab.reuse.scenario import workload_schemas
 from braid_lab.workloads.query_texts import airline_workload
@@ -44,27 +51,26 @@ RelaxationStep = Callable[[Definition, Sequence[Definition]], Definition]
 HEADING = ("part", "definition of the operator")
 CASCADED = ("what it reads", "selection", "columns", "RANGE")
 COMPENSATED = ("operation", "the results have", "the query asks for")
-LIFETIMES = ("until the first query is withdrawn", "until both queries are withdrawn")
 BOTH = ("the first query", "the second query")
-ARRIVAL = "section 3: a query arrives"
+NAMES = ("first", "second")
 RELAXING: tuple[tuple[str, RelaxationStep | None, str], ...] = (
     (
-        "section 3.1, step 1: selections",
+        "selections",
         relax_selections,
         "The selections become the disjunctions of both queries'.",
     ),
     (
-        "section 3.1, step 2: columns",
+        "columns",
         relax_columns,
         "The columns become the union of both queries', and of those that compensations read.",
     ),
     (
-        "section 3.1, step 3: lifetimes",
+        "lifetimes",
         None,
         "The operator lives as long as the query that lives longest.",
     ),
     (
-        "section 3.1, step 4: windows",
+        "windows",
         relax_windows,
         "RANGE becomes the larger one, and answers are due at the SLIDE of either query.",
     ),
@@ -75,28 +81,76 @@ RELAXING: tuple[tuple[str, RelaxationStep | None, str], ...] = (
 
 def explain_pair(first: Definition, second: Definition) -> Trace:
     """Return the steps that decide whether and how an operator for ``first`` serves ``second``."""
-    return Trace("One operator for two queries", 0, 0, list(_list_steps(first, second)))
+    names = (*(f"{s} at its source" for s in first.streams), "the operator", *BOTH)
+    across = len(first.streams)
+    places = (*((0, k) for k in range(across)), (1, 0), (2, 0), (2, 1))
+    steps = [replace(step, places=places) for step in _Pair(first, second).list_steps()]
+    listings = (REUSE, SEARCH, RELAX)
+    return Trace("One operator for two queries", across, len(names), steps, listings, names)
 
 
-def _list_steps(first: Definition, second: Definition) -> Iterator[TraceStep]:
-    yield _compare_base_conditions(first, second)
-    if not may_reuse(first, second):
-        return
-    yield from _search_lattice(first, second)
-    if can_serve(first, second):
-        defined = _describe_operator(first, LIFETIMES[0])
-        text = "The operator stays as it is: whatever the second query asks for is in its results."
-        yield _make_step("section 3: contained", text, BOTH, defined, defined)
-    else:
-        yield from _relax_operator(first, second)
-    relaxation = relax_operator(first, second)
-    operator = first if can_serve(first, second) else relaxation.relaxed
-    compensations = (relaxation.for_existing, relaxation.for_query)
-    for name, compensation in zip(("first", "second"), compensations, strict=True):
-        yield _compensate(name, operator, compensation)
+class _Pair:
+    """The steps of two queries, and the columns that sources, operator and queries have."""
+
+    def __init__(self, first: Definition, second: Definition) -> None:
+        self.first, self.second = first, second
+        self.source = self.operator = first
+        self.at = len(first.streams)
+
+    def list_steps(self) -> Iterator[TraceStep]:
+        """Yield the steps."""
+        first, second = self.first, self.second
+        yield self._show(_compare_base_conditions(first, second), self.at + 2)
+        if not may_reuse(first, second):
+            return
+        for step in _search_lattice(first, second):
+            yield self._show(step, None)
+        if can_serve(first, second):
+            old, new = _deploy_pair(first, second)
+            rows = [_describe_operator(first, _describe_lifetime(d)) for d in (old, new)]
+            text = "The operator stays: whatever the second query asks for is in its results."
+            yield self._show(_make_step("Section 3", 2, text, BOTH, rows[1], rows[0]), self.at)
+        else:
+            for step, relaxed in _relax_operator(first, second):
+                added = _list_added(self.operator, relaxed)
+                self.operator = relaxed
+                yield self._show(step, self.at, (added, self.at + 2, self.at))
+            added, self.source = _list_added(first, self.operator), self.operator
+            yield self._show(_cascade(first, second), self.at, (added, self.at, 0))
+        relaxation = relax_operator(first, second)
+        operator = first if can_serve(first, second) else relaxation.relaxed
+        compensations = (relaxation.for_existing, relaxation.for_query)
+        for k, compensation in enumerate(compensations):
+            step = _compensate(NAMES[k], operator, compensation)
+            node = self.at + 1 + k
+            columns = _list_columns(operator.streams, compensation.columns)
+            yield self._show(step, node, (columns, self.at, node))
+
+    def _show(
+        self, step: TraceStep, node: int | None, move: tuple[str, int, int] | None = None
+    ) -> TraceStep:
+        """Return a step at a node, with the columns that all nodes have after it."""
+        sources = [
+            tuple(tuple(sorted(of)) if n == k else () for n, of in enumerate(self.source.columns))
+            for k in range(self.at)
+        ]
+        others = [
+            tuple(tuple(sorted(of)) for of in d.columns[: self.at])
+            for d in (self.operator, self.first, self.second)
+        ]
+        moves = (TraceMove(move[0], "copy", *move[1:]),) if move and move[0] else ()
+        return replace(step, node=node, stored=(*sources, *others), moves=moves)
 
 
-def _make_step(line: str, text: str, places: Iterable[str], table: Rows, before: Rows) -> TraceStep:
+def _list_added(before: Definition, after: Definition) -> str:
+    """Return the columns that an operator gets."""
+    gained = [b - a for a, b in zip(before.columns, after.columns, strict=True)]
+    return _list_columns(after.streams, gained)
+
+
+def _make_step(
+    algorithm: str, line: int, text: str, parts: Iterable[str], table: Rows, before: Rows
+) -> TraceStep:
     return TraceStep(
         text,
         "the second query",
@@ -104,9 +158,9 @@ def _make_step(line: str, text: str, places: Iterable[str], table: Rows, before:
         None,
         (),
         table=table,
-        line=line,
-        places=tuple(places),
-        before=before,
+        line=Line(algorithm, line, line),
+        parts=tuple(parts),
+        table_before=before,
     )
 
 
@@ -126,7 +180,7 @@ def _compare_base_conditions(first: Definition, second: Definition) -> TraceStep
         "operator of its own."
     )
     before = tuple(row[:2] for row in rows)
-    return _make_step("section 3: base conditions", text, BOTH, tuple(rows), before)
+    return _make_step("Section 3", 1, text, BOTH, tuple(rows), before)
 
 
 def _name_failing(first: Definition, second: Definition) -> str:
@@ -161,23 +215,39 @@ def _search_lattice(first: Definition, second: Definition) -> Iterator[TraceStep
             )
         elif visit.level == "windows":
             text = f'The search ends at "{visit.key}": an operator serves the query as it is.'
-        line = f"section 4: the lattice, level {visit.level}"
-        yield _make_step(line, text, (visit.level,), rows, before)
+        level = 1 + LEVELS.index(visit.level)
+        yield _make_step("Section 4.1", level, text, (visit.level,), rows, before)
 
 
-def _relax_operator(first: Definition, second: Definition) -> Iterator[TraceStep]:
-    """Yield section 3.1's steps, each with the operator's definition before and after it."""
-    relaxed, lifetime = first, LIFETIMES[0]
-    for line, step, change in RELAXING:
+def _relax_operator(
+    first: Definition, second: Definition
+) -> Iterator[tuple[TraceStep, Definition]]:
+    """Yield section 3.1's steps 1 to 4, each with the operator's definition after it."""
+    old, new = _deploy_pair(first, second)
+    relaxed, lifetime = first, _describe_lifetime(old)
+    for line, (part, step, change) in enumerate(RELAXING, 1):
         before = _describe_operator(relaxed, lifetime)
         if step is None:
-            lifetime = LIFETIMES[1]
+            lifetime = _describe_lifetime(new)
         else:
             relaxed = step(relaxed, (first, second))
-        after, part = _describe_operator(relaxed, lifetime), line.rpartition(" ")[2]
+        after = _describe_operator(relaxed, lifetime)
         text = change if after != before else f"The {part} need no change."
-        yield _make_step(line, text, (part,), after, before)
-    yield _cascade(first, second)
+        yield _make_step("Section 3.1", line, text, (part,), after, before), relaxed
+
+
+def _describe_lifetime(deployment: Deployment) -> str:
+    """Return how long the operator of the first query lives: until no query is left that keeps it.
+
+    A query keeps it if it is still there when all others are withdrawn.
+    """
+    operator = deployment.queries["first"].operator
+    keeping = []
+    for name in deployment.queries:
+        others = [other for other in deployment.queries if other != name]
+        if operator in remove_queries(deployment, *others).operators:
+            keeping.append(f"the {name} query")
+    return f"until {' and '.join(keeping)} {'are' if len(keeping) > 1 else 'is'} withdrawn"
 
 
 def _cascade(first: Definition, second: Definition) -> TraceStep:
@@ -193,7 +263,7 @@ def _cascade(first: Definition, second: Definition) -> TraceStep:
     )
     places = [row[0] for row in after]
     rows = [(CASCADED, *of) for of in (after, before)]
-    return _make_step("section 3.1, step 5: cascading", text, places, *rows)
+    return _make_step("Section 3.1", 5, text, places, *rows)
 
 
 def _deploy_pair(first: Definition, second: Definition) -> tuple[Deployment, Deployment]:
@@ -246,9 +316,8 @@ def _compensate(name: str, operator: Definition, compensation: Compensation) -> 
     text = f"The {name} query takes its own answers from the results by these operations."
     if len(rows) == 2:
         text = f"The {name} query's answers are the results, with its own columns."
-    line = f"section 3.1: compensation for the {name} query"
     before = tuple(row[:2] for row in rows)
-    return _make_step(line, text, (f"the {name} query",), rows, before)
+    return _make_step("Section 3", 4, text, (f"the {name} query",), rows, before)
 
 
 def _list_operations(d: Definition, compensation: Compensation) -> Iterator[tuple[str, str, str]]:
@@ -280,10 +349,7 @@ def explain_typed(first: str, second: str) -> Trace:
 
     Raises QueryError, a ValueError, for a text that is no query over these streams.
     """
-    trace = explain_pair(*map(parse_airline_query, (first, second)))
-    rows = (("", "query"), *zip(BOTH, (" ".join(t.split()) for t in (first, second)), strict=True))
-    text = "An operator answers the first query. May it answer the second one, too?"
-    return replace(trace, steps=[_make_step(ARRIVAL, text, BOTH, rows, rows[:2]), *trace.steps])
+    return explain_pair(*map(parse_airline_query, (first, second)))
 
 
 def parse_airline_query(sql: str) -> Definition:
@@ -314,3 +380,11 @@ OTHERS = (
     "FROM flights [RANGE 2 MIN] f, checkins [RANGE 2 MIN] c WHERE f.num = c.flight",
 )
 """Queries of others, whose operators are in the lattice too."""
+
+
+EXAMPLE = StepExample(
+    explain_typed,
+    (PART_OF_Q1, Q2),
+    ("the query that the operator answers", "the query that arrives"),
+    {"a query that is contained": (PART_OF_Q1, PART_OF_Q1)},
+)

@@ -18,11 +18,15 @@ from braid.core.query import Query
 from braid.core.reserved_columns import MARK, TIME
 from braid.kernels.host_block_rows import BlockRows, PartialMatches
 from braid.kernels.query_bitmaps import QueryBitmaps
+from braid.util.validation import read_natural
 
 from braid_lab.common.tuple_models import (
     NAMES,
     Group,
+    Heads,
+    Line,
     Rows,
+    StepExample,
     Stepper,
     Stored,
     Trace,
@@ -30,6 +34,7 @@ from braid_lab.common.tuple_models import (
     Tuple,
     group_name,
 )
+from braid_lab.shared_ring.listings import ROUTING
 
 WINDOWS: dict[str, tuple[int, ...]] = {"q1": (6, 2, 4), "q2": (2, 4, 6), "q3": (4, 6, 2)}
 """Section 20.1, by query and stream: windows rank q2, q3, q1 on a, q1, q2, q3 on b, q3, q1, q2 on
@@ -45,17 +50,52 @@ def bitmap_example() -> Trace:
 
     These are b1 to b3 and c1 to c3, youngest first; all of them match.
     """
-    routing = _Routing(WINDOWS)
+    return route_tuple(WINDOWS)
+
+
+def run_typed(text: str) -> Trace:
+    """Return the steps for typed windows: three numbers for each of three queries.
+
+    Raises ValueError for others.
+    """
+    words = text.replace("/", " ").split()
+    numbers = [n for word in words if (n := read_natural(word))]
+    rows = [tuple(numbers[k : k + 3]) for k in (0, 3, 6)]
+    if (
+        len(words) != 9
+        or len(numbers) != 9
+        or any(len({*of}) < 3 for of in zip(*rows, strict=True))
+    ):
+        raise ValueError(
+            f"{text!r} has no three windows for each of three queries, such as 6 2 4 / 2 4 6 / "
+            "4 6 2; each is 1 or more, and no two of a stream are the same"
+        )
+    return route_tuple({f"q{k}": row for k, row in enumerate(rows, 1)})
+
+
+EXAMPLE = StepExample(
+    run_typed,
+    ("6 2 4 / 2 4 6 / 4 6 2",),
+    ("windows on a, b and c of three queries",),
+    {"one order on all streams": ("2 2 2 / 4 4 4 / 6 6 6",)},
+    "slice ",
+)
+
+
+def route_tuple(windows: dict[str, tuple[int, ...]]) -> Trace:
+    """Return the steps of tuple a1 against one tuple in every slice of these windows."""
+    routing = _Routing(windows)
     a = Tuple(NOW, 0, 1)
     routing.record_group(
         f"{a} arrives. It is new, so on its own stream it serves all: T_a = "
         f"{routing.format_bitmap(routing.all)}.",
         None,
         a,
+        line=1,
     )
-    pairs = [routing.probe_slice((a,), 1, k) for k in range(len(WINDOWS))]
+    pairs = [routing.probe_slice((a,), 1, k) for k in range(len(windows))]
     for pair in pairs:
-        for k in range(len(WINDOWS)):
+        for k in range(len(windows)):
             routing.probe_slice(pair, 2, k)
     return routing.trace
 
@@ -92,8 +132,15 @@ class _Routing(Stepper):
         self.all = (1 << len(self.windows)) - 1
         self.ends = [sorted(set(of)) for of in zip(*self.windows.values(), strict=True)]
         self.trace = Trace(
-            "Bitmaps of results (Wang 2008, chapter 20)", len(self.ends), len(self.windows)
+            "Bitmaps of results (Wang 2008, chapter 20)",
+            len(self.ends),
+            len(self.windows),
+            listings=(ROUTING,),
         )
+        queries = [
+            Query(q, w, (None,) * len(w), bit) for bit, (q, w) in enumerate(self.windows.items())
+        ]
+        self.bitmaps = QueryBitmaps.from_queries(queries)
         ages = [
             [(a + b) // 2 for a, b in zip((0, *ends), ends, strict=False)] for ends in self.ends
         ]
@@ -104,7 +151,7 @@ class _Routing(Stepper):
 
     def make_query_bitmap(self, t: Tuple) -> int:
         """Return the bitmap of a member: queries whose window is longer than its age (Lemma 9)."""
-        return self.make_bitmap(w[t.stream] > NOW - t.time for w in self.windows.values())
+        return int(self.bitmaps.queries_by_age(t.stream, NOW - t.time))
 
     def make_bitmap(self, included: Iterable[bool]) -> int:
         """Return the bitmap of the queries that are included, the first one in the lowest bit."""
@@ -131,6 +178,7 @@ class _Routing(Stepper):
                 "9).",
                 k,
                 *extended,
+                line=3,
             )
             return extended
         last = stream == len(self.held) - 1
@@ -146,11 +194,12 @@ class _Routing(Stepper):
             k,
             *extended,
             is_result=last,
+            line=4 if last else 2,
         )
         return extended
 
     def record_group(
-        self, text: str, node: int | None, *group: Tuple, is_result: bool = False
+        self, text: str, node: int | None, *group: Tuple, line: int, is_result: bool = False
     ) -> None:
         self.now, self.clock, self.group = group[0], len(self.trace.steps), group
         *prober, _ = group
@@ -159,7 +208,16 @@ class _Routing(Stepper):
             if prober
             else []
         )
-        self.record_step(text, node, moves, [group] if is_result else [])
+        lines = Line("Chapter 20", line, line)
+        self.record_step(text, node, moves, [group] if is_result else [], lines)
+
+    def list_heads(self) -> Heads:
+        """Return the ages of each slice, by stream."""
+        starts = [(0, *ends) for ends in self.ends]
+        return (), tuple(
+            " · ".join(f"{NAMES[s]} {starts[s][k]} to {starts[s][k + 1]}" for s in (1, 2))
+            for k in range(self.trace.nodes)
+        )
 
     def list_stored(self) -> Stored:
         """Return the tuples, by slice and stream."""

@@ -16,16 +16,26 @@ from math import ceil
 from random import Random
 from typing import Literal, NamedTuple
 
+import numpy as np
+from braid.papers.shedding.budget import fill_budget
+from braid.util.validation import read_natural
+
 from braid_lab.common.tuple_models import (
+    MOST,
     NAMES,
     Group,
+    Heads,
+    Line,
+    Place,
     Rows,
+    StepExample,
     Stepper,
     Stored,
     Trace,
     TraceMove,
     Tuple,
 )
+from braid_lab.shedding.listings import ADAPT, PROCESS
 from braid_lab.shedding.set_indexes import InvertedIndex, Order
 
 Predicate = Literal["equal", "subset", "superset", "overlap", "inner"]
@@ -94,6 +104,7 @@ class SheddingJoin(Stepper):
             raise ValueError(f"windows {self.length} and basic window {self.basic} must be above 0")
         self.draw = Random(self.seed)
         self.counts = tuple(1 + ceil(w / self.basic) for w in self.length)
+        self.places = 1 + max(self.counts)
         self.windows = [[self._make_basic_window()] for _ in self.length]
         self.opened = [0, 0]
         self.output = [[0.0] * n for n in self.counts]
@@ -102,7 +113,11 @@ class SheddingJoin(Stepper):
         self.arrived, self.adapted = [0, 0], 0
         self.results: list[tuple[SetTuple, SetTuple]] = []
         self.compared, self.entries = 0, 0
-        self.trace = Trace("Selective processing (Gedik 2007, Algorithm 3)", 2, 1)
+        title = "Selective processing (Gedik 2007, Algorithm 3)"
+        self.trace = Trace(title, 2, 2 * self.places, listings=(ADAPT, PROCESS))
+        self.trace.names = tuple(
+            f"{NAMES[s]}, basic window {j + 1}" for s in (0, 1) for j in range(self.places)
+        )
 
     def _make_basic_window(self) -> BasicWindow:
         return BasicWindow(index=InvertedIndex(self.order) if self.order else None)
@@ -134,7 +149,7 @@ class SheddingJoin(Stepper):
         head.tuples.append(t)
         if head.index is not None:
             head.index.insert_set(t.number, t.time, frozenset(t.items))
-        self._record_probe(f"{t} is put at the head of its window.", t)
+        self._record_probe(f"{t} is put at the head of its window.", t, (t.stream, 0), (1, 1))
 
     def _expire_tuples(self, stream: int, now: int) -> None:
         limit = self.length[stream] + (1 if self.inclusive else 0)
@@ -148,22 +163,20 @@ class SheddingJoin(Stepper):
         """Apply Algorithm 3."""
         parts = self.windows[window]
         if self.draw.random() < self.fraction * self.sample:
-            self._record_probe(f"{t} is processed in full, to learn.", t)
+            self._record_probe(f"{t} is processed in full, to learn.", t, None, (2, 5))
             for j, part in enumerate(parts):
-                self.seen[window][min(j, len(self.seen[window]) - 1)] += self._probe_basic_window(
-                    t, part, 1.0
-                )
+                matches = self._probe_basic_window(t, (window, j), part, 1.0)
+                self.seen[window][min(j, len(self.seen[window]) - 1)] += matches
             return
-        left = self.fraction * sum(len(part.tuples) for part in parts)
-        for j in (
-            j for j in self._rank_basic_windows(window) if j < len(parts) and parts[j].tuples
-        ):
-            left -= len(parts[j].tuples)
-            share = 1.0 if left > 0 else 1 + left / len(parts[j].tuples)
-            self._record_probe(
-                f"{t} is processed against {share:.0%} of basic window {j + 1}; a = {left:.4g}.", t
-            )
-            self._probe_basic_window(t, parts[j], share)
+        order = [j for j in self._rank_basic_windows(window) if j < len(parts) and parts[j].tuples]
+        sizes = [len(parts[j].tuples) for j in order]
+        left, ranks = self.fraction * sum(sizes), -np.arange(float(len(order)))
+        shares = fill_budget(ranks, np.array(sizes, float), left).tolist()
+        for j, size, share in zip(order, sizes, shares, strict=True):
+            left -= size
+            text = f"{t} is processed against {share:.0%} of basic window {j + 1}; a = {left:.4g}."
+            self._record_probe(text, t, (window, j), (6, 11) if left > 0 else (12, 15))
+            self._probe_basic_window(t, (window, j), parts[j], share)
             if left <= 0:
                 return
 
@@ -171,7 +184,9 @@ class SheddingJoin(Stepper):
         """Return the basic windows, the best first; one beyond the n_i counts as the last."""
         return [*self.ranks[window], self.counts[window]]
 
-    def _probe_basic_window(self, t: SetTuple, part: BasicWindow, share: float) -> int:
+    def _probe_basic_window(
+        self, t: SetTuple, place: Place, part: BasicWindow, share: float
+    ) -> int:
         """Return the matches of a tuple in the newest ``share`` of a basic window."""
         used = round(share * len(part.tuples))
         some = part.tuples[len(part.tuples) - used :]
@@ -185,7 +200,8 @@ class SheddingJoin(Stepper):
         self.results += pairs
         if pairs:
             names = tuple((_to_plain_tuple(a), _to_plain_tuple(b)) for a, b in pairs)
-            self._record_probe(f"{t} finds {len(pairs)}.", t, names)
+            lines = (4, 5) if share == 1 else (14, 14)
+            self._record_probe(f"{t} finds {len(pairs)}.", t, place, lines, names)
         return len(pairs)
 
     def _find_candidates(
@@ -216,15 +232,42 @@ class SheddingJoin(Stepper):
             self.ranks[i] = sorted(range(len(seen)), key=lambda j: -self.output[i][j])
             self.seen[i] = [0] * len(seen)
         self.arrived, self.adapted = [0, 0], now
+        best = (", ".join(str(j + 1) for j in of) for of in self.ranks)
+        self.now, self.clock = "T_c", now
+        text = "Basic windows by what full processing found, the best first: {} of a; {} of b."
+        self.record_step(text.format(*best), None, line=Line("Algorithm 2", 1, 8))
 
-    def _record_probe(self, text: str, t: SetTuple, groups: Iterable[Group] = ()) -> None:
+    def _record_probe(
+        self,
+        text: str,
+        t: SetTuple,
+        place: Place | None,
+        lines: tuple[int, int],
+        groups: Iterable[Group] = (),
+    ) -> None:
+        """Record what is done with a tuple at a basic window: (stream, number from 0)."""
         self.now, self.clock = t, t.time
-        self.record_step(text, 0, [TraceMove(str(t), "probe", None, 0)], groups)
+        node = None if place is None else place[0] * self.places + min(place[1], self.places - 1)
+        moves = () if node is None else (TraceMove(str(t), "probe", None, node),)
+        self.record_step(text, node, moves, groups, Line("Algorithm 3", *lines))
 
     def list_stored(self) -> Stored:
-        """Return the names of the tuples of both windows."""
-        parts = (reversed(parts) for parts in self.windows)
-        return (tuple(tuple(str(u) for part in window for u in part.tuples) for window in parts),)
+        """Return the names of the tuples of each basic window, those of a first."""
+        stored = []
+        for s, parts in enumerate(self.windows):
+            for j in range(self.places):
+                names = tuple(map(str, parts[j].tuples)) if j < len(parts) else ()
+                stored.append((names, ()) if s == 0 else ((), names))
+        return tuple(stored)
+
+    def list_places(self) -> tuple[Place, ...]:
+        """Return the basic windows: a row for each window, the newest first."""
+        return tuple((s, j) for s in (0, 1) for j in range(self.places))
+
+    def list_heads(self) -> Heads:
+        """Return the windows, and the ages of the basic windows."""
+        ages = (f"{j * self.basic} to {(j + 1) * self.basic} s" for j in range(self.places))
+        return ("window of a", "window of b"), tuple(ages)
 
     def make_table(self) -> Rows:
         """Return the tuples and the expected output of each basic window."""
@@ -277,19 +320,45 @@ def shedding_example() -> Trace:
 
     The second basic window gives most, once that is known.
     """
-    sets = [
-        (0, 0, {1, 2, 3}),
-        (1, 1, {4, 5}),
-        (2, 0, {2, 4}),
-        (3, 1, {1, 2}),
-        (4, 1, {2, 4, 5}),
-        (5, 0, {4, 5}),
-    ]
-    numbers = [0, 0]
-    tuples = []
-    for time, stream, items in sets:
-        numbers[stream] += 1
-        tuples.append(SetTuple(time, stream, numbers[stream], dict.fromkeys(items, 1.0)))
+    return EXAMPLE.trace()
+
+
+def parse_sets(text: str) -> list[SetTuple]:
+    """Return typed sets: one word each, a second apart; a stream, a colon, and items.
+
+    Raises ValueError for a word that is no such set, and for none or too many.
+
+    >>> [sorted(t.items) for t in parse_sets("a:1,2 b:2")]
+    [[1, 2], [2]]
+    """
+    tuples, words = list[SetTuple](), text.split()
+    for time, word in enumerate(words):
+        letter, _, items = word.partition(":")
+        numbers = [read_natural(item) for item in items.split(",")]
+        if letter not in ("a", "b") or None in numbers:
+            raise ValueError(f"{word!r} is no set; one is a or b, a colon, and items, as in a:1,2")
+        stream = NAMES.index(letter)
+        number = 1 + sum(t.stream == stream for t in tuples)
+        tuples.append(SetTuple(time, stream, number, {n: 1.0 for n in numbers if n is not None}))
+    if not 1 <= len(words) <= MOST:
+        raise ValueError(f"there are {len(words)} sets; give 1 to {MOST}")
+    return tuples
+
+
+def run_typed(text: str) -> Trace:
+    """Return the steps of typed sets, windows of 4 in basic windows of 2, half of the work.
+
+    Raises ValueError as ``parse_sets`` does.
+    """
     return run_join(
-        tuples, length=(4, 4), basic=2, fraction=0.5, sample=0.5, order="time", period=3, seed=4
-    ).trace
+        parse_sets(text),
+        length=(4, 4), basic=2, fraction=0.5, sample=0.5, order="time", period=3, seed=4,
+    ).trace  # fmt: skip
+
+
+EXAMPLE = StepExample(
+    run_typed,
+    ("a:1,2,3 b:4,5 a:2,4 b:1,2 b:2,4,5 a:4,5",),
+    ("sets, a second apart: a stream, a colon and items",),
+    {"all sets are alike": ("a:1 b:1 a:1 b:1 a:1 b:1",)},
+)

@@ -11,14 +11,26 @@ Source: Gedik 2007, section 4.2, Fig. 4.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heapreplace
 from heapq import heappop as pop
 from math import ceil, log2
 from typing import Literal
 
-from braid_lab.common.tuple_models import Trace, TraceStep
+from braid.util.validation import read_natural
+
+from braid_lab.common.tuple_models import (
+    Line,
+    Place,
+    Rows,
+    StepExample,
+    Stepper,
+    Stored,
+    Trace,
+    TraceMove,
+)
+from braid_lab.shedding.listings import INDEX
 
 Order = Literal["identifier", "time"]
 Entry = tuple[int, int]
@@ -98,7 +110,6 @@ def _count_search_steps(length: int) -> int:
     return ceil(log2(length + 1)) + 1
 
 
-_SETS = ({1, 2}, {2, 3, 4}, {1, 4}, {2, 3}, {1, 2, 4})
 _QUERY = frozenset({1, 2, 4})
 
 
@@ -108,47 +119,98 @@ def index_example() -> Trace:
     Five sets arrive, the oldest leaves, and the lists of a query's items are merged for the newest
     three sets.
     """
-    trace, index = Trace("Lists ordered by time (Gedik 2007, Fig. 4)", 2, 1), InvertedIndex("time")
-    held, merged = dict[int, frozenset[int]](), list[tuple[int, int]]()
+    return EXAMPLE.trace()
 
-    def tell(text: str, arrival: str, clock: int) -> None:
+
+def run_typed(text: str) -> Trace:
+    """Return the steps for typed sets: their items with commas between.
+
+    The first set leaves, and the lists of 1, 2 and 4 are merged down to the third. Raises
+    ValueError unless there are 3 to 9 sets.
+    """
+    sets = [[read_natural(item) for item in word.split(",")] for word in text.split()]
+    if not 3 <= len(sets) <= 9 or any(None in items for items in sets):
+        raise ValueError(f"{text!r} is not 3 to 9 sets of items, such as 1,2 2,3,4 1,4")
+    return _IndexSteps([frozenset(n for n in items if n is not None) for items in sets]).trace
+
+
+EXAMPLE = StepExample(
+    run_typed,
+    ("1,2 2,3,4 1,4 2,3 1,2,4",),
+    ("3 to 9 sets: their items, with commas between",),
+    {"one item is everywhere": ("1 1,2 1 1,4 1",)},
+)
+
+
+class _IndexSteps(Stepper):
+    """The steps of lists by time: a node for each list, and one for what is merged."""
+
+    def __init__(self, sets: list[frozenset[int]]) -> None:
+        self.index, self.merged = InvertedIndex("time"), list[tuple[int, int]]()
+        self.items = sorted({item for items in sets for item in items})
+        names = tuple(f"list of {item}" for item in self.items)
+        self.trace = Trace(
+            "Lists ordered by time (Gedik 2007, Fig. 4)",
+            2,
+            len(names) + 1,
+            listings=(INDEX,),
+            names=(*names, f"a1, which has {_format_items(_QUERY)}"),
+        )
+        for n, items in enumerate(sets, 1):
+            self.now, self.clock = f"b{n}", n
+            self.index.insert_set(n, n, items)
+            self._tell(
+                f"b{n} comes: it goes to the front of the lists of {_format_items(items)}.", 1
+            )
+        self.now, self.clock = "a1", len(sets) + 1
+        self.index.remove_set(1, sets[0])
+        self._tell("b1 has expired: it is the last of each of its lists, and leaves.", 2)
+        self._merge()
+
+    def _merge(self) -> None:
+        for n, item in self.index.merge_lists(_QUERY, since=3):
+            self.merged.append((n, item))
+            common = sum(other == n for other, _ in self.merged)
+            text = f"a1 merges the lists of its items: next comes b{n}, from that of {item}"
+            at = self.items.index(item)
+            move = TraceMove(f"b{n}", "copy", at, len(self.items))
+            self._tell(f"{text}; {common} in common so far.", 3, at, [move])
+        self._tell(
+            "Next would be b2, older than the part of the window that is processed: the merge "
+            "stops. Lists by identifier would have to be merged to their ends.",
+            4,
+        )
+
+    def _tell(
+        self, text: str, line: int, node: int | None = None, moves: Iterable[TraceMove] = ()
+    ) -> None:
+        self.record_step(text, node, moves, line=Line("Section 4.2", line, line))
+
+    def _list_names(self, item: int) -> tuple[str, ...]:
+        return tuple(f"b{-entry[1]}" for entry in self.index.lists.get(item, ()))
+
+    def list_stored(self) -> Stored:
+        """Return the sets of each list, the newest first, and those that are merged."""
+        lists = [((), self._list_names(item)) for item in self.items]
+        return (*lists, ((), tuple(f"b{n}" for n, _ in self.merged)))
+
+    def list_places(self) -> tuple[Place, ...]:
+        """Return the lists in a row, and what is merged below."""
+        return (*((0, k) for k in range(len(self.items))), (1, 0))
+
+    def make_table(self) -> Rows:
+        """Return, by item, the sets that have it, and those that are merged from its list."""
         rows = [
             (
                 str(item),
-                " ".join(f"b{-entry[1]}" for entry in entries),
-                " ".join(f"b{n}" for n, of in merged if of == item),
+                " ".join(self._list_names(item)),
+                " ".join(f"b{n}" for n, of in self.merged if of == item),
             )
-            for item, entries in sorted(index.lists.items())
+            for item in self.items
         ]
-        stored = ((), tuple(f"b{n}" for n in reversed(held)))
-        table = (("item", "sets that have it, newest first", "merged"), *rows)
-        trace.steps.append(TraceStep(text, arrival, clock, 0, (stored,), table=table))
-
-    for n, items in enumerate(map(frozenset, _SETS), 1):
-        held[n] = items
-        index.insert_set(n, n, items)
-        tell(
-            f"b{n} comes: it goes to the front of the lists of {_format_items(items)}.", f"b{n}", n
-        )
-    index.remove_set(1, held.pop(1))
-    tell("b1 has expired: it is the last of each of its lists, and leaves.", "a1", 6)
-    for n, item in index.merge_lists(_QUERY, since=3):
-        merged.append((n, item))
-        common = sum(other == n for other, _ in merged)
-        text = (
-            f"a1, with {_format_items(_QUERY)}, merges their lists: next comes b{n}, from "
-            f"that of {item}"
-        )
-        tell(f"{text}; {common} in common so far.", "a1", 6)
-    tell(
-        "Next would be b2, older than the part of the window that is processed: the merge stops. "
-        "Lists by identifier would have to be merged to their ends.",
-        "a1",
-        6,
-    )
-    return trace
+        return ("item", "sets that have it, newest first", "merged"), *rows
 
 
 def _format_items(items: frozenset[int]) -> str:
     *some, last = map(str, sorted(items))
-    return f"{', '.join(some)} and {last}"
+    return f"{', '.join(some)} and {last}" if some else last

@@ -27,11 +27,16 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from braid.core.query import Query
+from braid.papers.slices.chain_optimizer import memory_chain
 
 from braid_lab.common.tuple_models import (
     NAMES,
+    TUPLES,
     Group,
+    Heads,
+    Line,
     Rows,
+    StepExample,
     Stepper,
     Stored,
     Theta,
@@ -44,6 +49,7 @@ from braid_lab.common.tuple_models import (
     parse_tuples,
     sort_by_stream,
 )
+from braid_lab.slices.listings import BUILD, PROBE
 
 Keeps = Callable[[Query, Tuple], bool]
 """The selection of a query: whether it accepts a tuple of either stream."""
@@ -154,7 +160,7 @@ class ReferenceChain(Stepper):
         self.theta, self.one_way, self.inclusive, self.keeps = theta, one_way, inclusive, keeps
         self.slices = [SlicedJoin(w) for w in boundaries]
         self.unions = [Union(q) for q in queries]
-        self.trace = Trace(title, 2, len(boundaries))
+        self.trace = Trace(title, 2, len(boundaries), listings=(BUILD, PROBE))
         self.clock, self.now = 0, ""
 
     @property
@@ -202,7 +208,9 @@ class ReferenceChain(Stepper):
             self._probe_slice(k, copy)
         else:
             self.slices[k].state[copy.tuple.stream].append(copy)
-            self.record_step(f"{copy} is inserted at J{k + 1}.", k)
+            self.record_step(
+                f"{copy} is inserted at J{k + 1}.", k, line=Line(BUILD.algorithm, 1, 1)
+            )
 
     def run_until_empty(self) -> None:
         """Let slices take turns, first to last, until no message waits."""
@@ -257,9 +265,8 @@ class ReferenceChain(Stepper):
         results = self._deliver_results(
             k, t, [sort_by_stream((t, c.tuple)) for c in other if self.theta(t, c.tuple)]
         )
-        self.record_step(
-            self._describe_probe(k, copy, old, results), k, tuple(moves), tuple(results)
-        )
+        text, line = self._describe_probe(k, copy, old, results), Line(PROBE.algorithm, 1, 3)
+        self.record_step(text, k, tuple(moves), tuple(results), line)
 
     def _is_past_end(self, age: float, end: float) -> bool:
         return age > end if self.inclusive else age >= end
@@ -312,6 +319,11 @@ class ReferenceChain(Stepper):
             tuple(tuple(str(c.tuple) for c in held) for held in j.state) for j in self.slices
         )
 
+    def list_heads(self) -> Heads:
+        """Return the ages of each slice."""
+        slices = enumerate(self.slices)
+        return (), tuple(f"ages {self._slice_start_age(k)} to {j.end}" for k, j in slices)
+
     def list_queued(self) -> Rows:
         """Return the waiting copies, by slice."""
         return tuple(tuple(map(str, j.queue)) for j in self.slices)
@@ -334,9 +346,8 @@ class ReferenceChain(Stepper):
 def _pad_step(s: TraceStep, nodes: int) -> TraceStep:
     missing = nodes - len(s.stored)
     stored, queued = (*s.stored, *(((), ()),) * missing), (*s.queued, *((),) * missing)
-    return TraceStep(
-        s.text, s.arrival, s.clock, s.node, stored, s.moves, queued, s.results, s.table
-    )
+    places = tuple((0, k) for k in range(nodes))
+    return replace(s, stored=stored, queued=queued, places=places)
 
 
 def run_chain(
@@ -362,7 +373,7 @@ def run_typed(text: str) -> Trace:
 
     Both streams probe and build. Raises ValueError as ``parse_tuples`` does.
     """
-    return run_chain(parse_tuples(text), (2, 4))
+    return run_chain(parse_tuples(text), memory_chain((2, 4)))
 
 
 def chain_example() -> Trace:
@@ -387,3 +398,17 @@ def chain_example() -> Trace:
             chain.process_tuple(Tuple(second, NAMES.index(stream), order[:second].count(stream)))
         chain.run_slice(k, second)
     return chain.recorded_trace
+
+
+def run_example(text: str) -> Trace:
+    """Return Table 5.1 for an empty text, else the steps of ``run_typed``."""
+    return run_typed(text) if text else chain_example()
+
+
+EXAMPLE = StepExample(
+    run_example,
+    ("",),
+    (f"rows of two streams, instead of Table 5.1: {TUPLES}",),
+    {"both streams probe": ("a - b - b - b",)},
+    "J",
+)

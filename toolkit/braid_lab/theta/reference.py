@@ -20,12 +20,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from braid.papers.theta.host_groups import make_groups
 from braid.papers.theta.mapping import Mapping, input_load_factor, optimal_mapping, square_mapping
 
 from braid_lab.common.tuple_models import (
     NAMES,
+    TUPLES,
     Group,
+    Heads,
+    Line,
+    Place,
     Rows,
+    StepExample,
     Stepper,
     Stored,
     Theta,
@@ -36,13 +42,12 @@ from braid_lab.common.tuple_models import (
     parse_tuples,
     sort_by_stream,
 )
+from braid_lab.theta.listings import LISTINGS
 
 RESHUFFLERS = 2
 SETS = ("tau", "delta", "fresh", "mu")
 MARKS = {"tau": "", "delta": " Δ", "fresh": " Δ′", "mu": " μ"}
 """Marks of the tuples of each set; those of tau have no mark."""
-
-Place = tuple[int, int]
 
 
 def find_partition(key: float, parts: int) -> int:
@@ -52,12 +57,9 @@ def find_partition(key: float, parts: int) -> int:
 
 def next_place(place: Place, before: Mapping, after: Mapping) -> Place:
     """Return a joiner's place in the grid ``after``, one step from ``before`` (Fig. 3)."""
-    (row, column), (n, m) = place, before
-    if after == (n // 2, 2 * m):
-        return row // 2, 2 * column + row % 2
-    if after == (2 * n, m // 2):
-        return 2 * row + column % 2, column // 2
-    return place
+    hosts = before[0] * before[1]
+    (group,) = make_groups(hosts, [before], hosts)
+    return group.with_mapping(after).cells_by_host()[group.host_at(*place)]
 
 
 @dataclass
@@ -105,7 +107,7 @@ class ReferenceGrid(Stepper):
         """Send a tuple to one of the reshufflers, then move migrated ones on."""
         self.now, controller = t, self.clock % RESHUFFLERS == 0
         if self.ahead is not None and self.unaware == 0 and self._is_awaiting_signal():
-            self._signal_joiners("the other reshuffler hears of it: all of them have signalled")
+            self._signal_joiners()
         if controller:
             self._count_tuple(t)
         self._route_tuple(t, controller or self.unaware == 0)
@@ -117,7 +119,7 @@ class ReferenceGrid(Stepper):
     def finish_migration(self) -> None:
         """Let a migration end."""
         if self.ahead is not None and self._is_awaiting_signal():
-            self._signal_joiners("the other reshuffler hears of it: all of them have signalled")
+            self._signal_joiners()
         while self.ahead is not None:
             self._migrate_tuple()
 
@@ -128,7 +130,8 @@ class ReferenceGrid(Stepper):
         """Apply Algorithm 1, then Algorithm 2."""
         self.counts[2 + t.stream] += RESHUFFLERS
         side = "RS"[t.stream]
-        self.record_step(f"Alg. 1, line {2 + t.stream}: |Δ{side}| grows by {RESHUFFLERS}", None)
+        line = Line("Algorithm 1", 2 + t.stream, 2 + t.stream)
+        self.record_step(f"{t} comes: |Δ{side}| grows by {RESHUFFLERS}", None, line=line)
         if self.ahead is None and self.clock >= self.warmup:
             self._decide_migration()
 
@@ -141,20 +144,17 @@ class ReferenceGrid(Stepper):
         self.counts = [r, s, 0, 0]
         loads = f"ILF {input_load_factor(r, s, *self.mapping):g} under {self.mapping}"
         if best == self.mapping:
-            self.record_step(
-                f"Alg. 2, lines 2 to 6: a stream has doubled; {loads} stays the least", None
-            )
+            self._record_decision(f"{loads} stays the least")
             return
-        words = f"{loads}, {input_load_factor(r, s, *best):g} under {best}: migrate"
-        self.record_step(f"Alg. 2, lines 2 to 6: a stream has doubled; {words}", None)
+        self._record_decision(f"{loads}, {input_load_factor(r, s, *best):g} under {best}: migrate")
         self.ahead, self.unaware = best, self.delay
         for k, joiner in enumerate(self.joiners):
             joiner.next = next_place(joiner.place, self.mapping, best)
             joiner.partner = self._find_partner(k)
-        self._signal_joiners("Alg. 3, lines 2 and 3: the first signal; τ is sent to partners")
         for joiner in self.joiners:
             for t in joiner.sets["tau"]:
                 self._send_to_partner(joiner, t)
+        self._signal_joiners()
 
     def _step_toward_mapping(self, best: Mapping) -> Mapping:
         """Return the mapping one step from the current one toward the best.
@@ -171,12 +171,22 @@ class ReferenceGrid(Stepper):
         other = (row ^ 1, column) if self.ahead[0] < self.mapping[0] else (row, column ^ 1)
         return next(j for j, joiner in enumerate(self.joiners) if joiner.place == other)
 
-    def _signal_joiners(self, text: str) -> None:
+    def _record_decision(self, words: str) -> None:
+        line = Line("Algorithm 2", 2, 6)
+        self.record_step(f"a stream has doubled; {words}", None, line=line)
+
+    def _signal_joiners(self) -> None:
         for joiner in self.joiners:
             joiner.signals += 1
-        if self.joiners[0].signals == RESHUFFLERS:
-            text = f"Alg. 3, lines 4 and 5: {text}; from here on no tuple is of the old epoch"
-        self.record_step(text, None)
+        if self.joiners[0].signals < RESHUFFLERS:
+            text, first = "the first signal: τ is sent to partners", 2
+        else:
+            text, first = (
+                "the other reshuffler hears of it: all of them have signalled; from here on no "
+                "tuple is of the old epoch",
+                4,
+            )
+        self.record_step(text, None, line=Line("Algorithm 3", first, first + 1))
 
     def _is_assigned_to_place(self, t: Tuple, place: Place, mapping: Mapping) -> bool:
         return find_partition(self.keys(t), mapping[t.stream]) == place[t.stream]
@@ -206,20 +216,15 @@ class ReferenceGrid(Stepper):
 
     def _handle_tuple(self, k: int, t: Tuple, to: str) -> None:
         """Apply HANDLETUPLE: join a tuple with those that it must meet, and store it."""
-        joiner, lines = self.joiners[k], {"tau": "line 13", "delta": "lines 13 to 15"}
+        joiner = self.joiners[k]
         meets = [u for u in self._select_tuples_to_probe(joiner, t, to) if u.stream != t.stream]
         results = [sort_by_stream((t, u)) for u in meets if self.theta(t, u)]
         joiner.sets[to].append(t)
         if to == "delta":
             self._send_to_partner(joiner, t)
-        all_signalled = joiner.signals == RESHUFFLERS
-        lines["fresh"] = "lines 18 and 19" if all_signalled else "lines 11 and 12"
-        lines["mu"] = "line 17" if all_signalled else "line 10"
-        name = "μ" if to == "mu" else MARKS[to].strip() or "τ"
-        text = f"Alg. 3, {lines[to]}: {t} of {name} meets {_format_tuples(meets)}"
-        self.record_step(
-            text, k, () if to == "mu" else (TraceMove(str(t), "probe", None, k),), results
-        )
+        moves = () if to == "mu" else (TraceMove(str(t), "probe", None, k),)
+        text = f"{t} of {MARKS[to].strip() or 'τ'} meets {_format_tuples(meets)}"
+        self.record_step(text, k, moves, results, _find_lines(to, joiner.signals == RESHUFFLERS))
 
     def _select_tuples_to_probe(self, joiner: Joiner, t: Tuple, to: str) -> list[Tuple]:
         """Return the tuples with which a tuple of this set is joined: Lemma 4.6."""
@@ -260,11 +265,8 @@ class ReferenceGrid(Stepper):
             assert joiner.next is not None
             joiner.place, joiner.next, joiner.partner, joiner.signals = joiner.next, None, None, 0
         self.mapping, self.ahead = self.ahead, None
-        self.record_step(
-            "Alg. 3, lines 20 to 23: what the new mapping has elsewhere is discarded; the "
-            "migration has ended",
-            None,
-        )
+        text = "what the new mapping has elsewhere is discarded; the migration has ended"
+        self.record_step(text, None, line=Line("Algorithm 3", 20, 23))
 
     def list_stored(self) -> Stored:
         """Return the names and sets of the tuples, by joiner and stream."""
@@ -282,6 +284,7 @@ class ReferenceGrid(Stepper):
         node: int | None,
         moves: Iterable[TraceMove] = (),
         results: Iterable[Group] = (),
+        line: Line | None = None,
     ) -> None:
         """Append a step to the trace, with the tuples that joiners send to their partners."""
         sent = (
@@ -289,13 +292,44 @@ class ReferenceGrid(Stepper):
             for k, joiner in enumerate(self.joiners)
             for t in joiner.queue
         )
-        super().record_step(text, node, (*moves, *sent), results)
+        super().record_step(text, node, (*moves, *sent), results, line)
+
+    def list_places(self) -> tuple[Place, ...]:
+        """Return the cell of each joiner, in a migration by the new mapping."""
+        return tuple(joiner.next or joiner.place for joiner in self.joiners)
+
+    def list_old_places(self) -> tuple[Place, ...]:
+        """Return the cell of each joiner by the old mapping, in a migration."""
+        return () if self.ahead is None else tuple(joiner.place for joiner in self.joiners)
+
+    def list_heads(self) -> Heads:
+        """Return the part of R of each row, and the part of S of each column."""
+        rows, columns = (
+            tuple(_format_part(k, parts, letter) for k in range(1, parts + 1))
+            for parts, letter in zip(self.ahead or self.mapping, NAMES, strict=False)
+        )
+        return rows, columns
 
     def make_table(self) -> Rows:
         """Return the mapping and the controller's counts."""
         r, s, dr, ds = map(str, self.counts)
         mapping = f"{self.mapping}" + (f" → {self.ahead}" if self.ahead else "")
         return ("mapping", "|R|", "|S|", "|ΔR|", "|ΔS|"), (mapping, r, s, dr, ds)
+
+
+def _find_lines(to: str, has_all_signals: bool) -> Line:
+    """Return the lines of Algorithm 3 that handle a tuple of a set."""
+    first, last = {
+        "tau": (13, 13),
+        "delta": (13, 15),
+        "fresh": (18, 19) if has_all_signals else (11, 12),
+        "mu": (17, 17) if has_all_signals else (10, 10),
+    }[to]
+    return Line("Algorithm 3", first, last)
+
+
+def _format_part(number: int, parts: int, letter: str) -> str:
+    return f"part {number} of {parts} of {letter}" if parts > 1 else f"all of {letter}"
 
 
 def _format_tuples(tuples: Sequence[Tuple]) -> str:
@@ -326,7 +360,8 @@ def run_grid(
         raise ValueError(f"{odd} is of stream {odd.stream}; a grid joins streams 0 and 1")
     n, m = square_mapping(hosts)
     joiners = [Joiner((k // m, k % m)) for k in range(hosts)]
-    trace = Trace("The adaptive grid, tuple by tuple: R is a, S is b", 2, hosts)
+    title = "The adaptive grid, row by row: R is a, S is b (Elseidy 2014)"
+    trace = Trace(title, 2, hosts, listings=LISTINGS)
     grid = ReferenceGrid(keys, theta, delay, warmup, (n, m), joiners, trace)
     for t in tuples:
         grid.process_tuple(t)
@@ -344,10 +379,13 @@ def grid_example() -> Trace:
 
     The grid goes from (2, 2) to (1, 4) while tuples arrive.
     """
-    order = "aabbbbbbbabbb"
-    counts = dict.fromkeys(NAMES[:2], 0)
-    tuples = []
-    for time, letter in enumerate(order, 1):
-        counts[letter] += 1
-        tuples.append(Tuple(time, NAMES.index(letter), counts[letter], time % 2))
-    return run_grid(tuples, warmup=4)
+    return EXAMPLE.trace()
+
+
+EXAMPLE = StepExample(
+    run_typed,
+    ("a:1 a:0 b:1 b:0 b:1 b:0 b:1 b:0 b:1 a:0 b:1 b:0 b:1",),
+    (f"rows of R (a) and S (b): {TUPLES}",),
+    {"R outgrows S": ("b:1 b:0 a:1 a:0 a:1 a:0 a:1 a:0 a:1",)},
+    "J",
+)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from colorsys import hls_to_rgb
 from functools import cache
-from typing import TypedDict
 
 STREAMS = (
     "#0072b2",
@@ -63,12 +62,3 @@ def host_color(number: int) -> str:
 def scheme_color(name: str, place: int = 0) -> str:
     """Return the color of a scheme; an unknown scheme gets the color of its ``place``."""
     return STREAMS[SCHEMES.get(name, place) % len(STREAMS)]
-
-
-class Palette(TypedDict):
-    """Colors of streams as #rrggbb; they repeat."""
-
-    streams: list[str]
-
-
-PALETTE: Palette = {"streams": list(STREAMS)}

@@ -10,8 +10,6 @@ from typing import Any, ClassVar, TypeVar
 import anywidget
 import traitlets
 
-from braid_widgets.base.colors import PALETTE
-
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -40,14 +38,20 @@ def thin(items: Sequence[Item], most: int = MOST) -> list[Item]:
 
 
 def render_page(
-    name: str, style: str, frames: Sequence[Any], position: int, plain: str = ""
+    name: str,
+    style: str,
+    frames: Sequence[Any],
+    position: int,
+    plain: str = "",
+    more: Mapping[str, Any] | None = None,
 ) -> str:
     """Return frames as HTML that needs neither a kernel nor a network.
 
     - ``name``: the JavaScript bundle; it finds its data by the attribute ``data-film``.
     - ``plain``: HTML for readers without JavaScript.
+    - ``more``: further data of the bundle.
     """
-    data = {"frames": list(frames), "palette": PALETTE, "position": position}
+    data = {"frames": list(frames), "position": position, **(more or {})}
     return embed_data(name, style, data, "", name) + f"<noscript>{plain}</noscript>"
 
 
@@ -85,12 +89,11 @@ class Player(anywidget.AnyWidget):
     _esm: ClassVar[str]
     _css = _CSS
     frames: traitlets.List[Any] = traitlets.List().tag(sync=True)
-    palette = traitlets.Dict().tag(sync=True)
     position = traitlets.Int(0).tag(sync=True)
 
     def __init__(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
         """Create a player. Raises ValueError without frames."""
-        super().__init__(palette=dict(PALETTE), **_make_traits(frames, position))
+        super().__init__(**_make_traits(frames, position))
 
     def set_frames(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
         """Replace the frames and go to a position (-1: the last). Raises ValueError without
@@ -102,14 +105,7 @@ class Player(anywidget.AnyWidget):
 
     def to_html(self) -> str:
         """Return the player as HTML that needs neither a kernel nor a network."""
-        plain = self.frame_text(self.frames[self.position])
-        return render_page(self._name, self._css, self.frames, self.position, plain)
-
-    def frame_text(self, frame: Mapping[str, Any]) -> str:
-        """Return the frames as HTML for readers without JavaScript; ``frame`` is the visible
-        one.
-        """
-        return ""
+        raise NotImplementedError
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Return HTML, which a saved notebook shows without its kernel; panels hold the widget."""

@@ -1,162 +1,378 @@
-"""A stepper: a small example, tuple by tuple, forward and backward."""
+"""A stepper: an algorithm on a few rows, step by step, forward and backward."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Any, TypedDict
+from itertools import zip_longest
+from typing import Any, NotRequired, TypedDict
 
-from braid_lab.common.tuple_models import NAMES, Trace, TraceStep, group_name
+import ipywidgets as W
+import traitlets
+from braid_lab.common.tuple_models import (
+    NAMES,
+    Line,
+    Listing,
+    StepExample,
+    Trace,
+    TraceStep,
+)
 
-from braid_widgets.base.player import Player, read_bundle
+from braid_widgets.base.display import display_view
+from braid_widgets.base.interactivity import is_headless
+from braid_widgets.base.player import Player, read_bundle, read_styles, render_page
+from braid_widgets.base.static_fallback import StaticFallback
+
+OUTLINES = {"μ": "dashed", "*": "dashed", "Δ′": "open", "#": "open", "Δ": "double"}
+"""The outline of a row by its mark: the set that it is in, or the copies that it is one of."""
+Row = tuple[str, ...]
+CHOICES = 4
+"""Maximum number of answers to a question."""
 
 
 class StepChip(TypedDict):
-    """A tuple in a box.
+    """A row in a pill.
 
-    - ``stream``: the stream that sets the color; None: several streams or none.
+    - ``stream``: the stream that sets the color; without one: several streams or none.
     - ``is_new``: whether this step put it there.
+    - ``outline``: the set that it is in, as a line: "dashed", "open" or "double".
     """
 
     text: str
-    stream: int | None
-    is_new: bool
+    stream: NotRequired[int]
+    is_new: NotRequired[bool]
+    outline: NotRequired[str]
 
 
 class StepNode(TypedDict):
-    """A node with the tuples it stores, by stream.
+    """A node with the rows it stores, by stream.
 
-    - ``queued``: tuples that wait, if the model has queues.
+    - ``row``, ``column``: its place by the mapping, from 1.
+    - ``queued``: rows that wait, if the model has queues.
     - ``is_active``: whether the step happens at this node.
     """
 
     name: str
     is_active: bool
+    row: int
+    column: int
     stored: list[list[StepChip]]
     queued: list[StepChip] | None
 
 
 class StepMove(TypedDict):
-    """Tuples that move from a source to a target."""
+    """Rows that move from a node to another; None: from or to the outside."""
 
     what: StepChip
-    source: str
-    target: str
+    source: int | None
+    target: int | None
+
+
+class StepQuestion(TypedDict):
+    """A question about the next step.
+
+    - ``answer``: index of the option that is right.
+    - ``reply``: what the next step does.
+    """
+
+    text: str
+    options: list[str]
+    answer: int
+    reply: str
 
 
 class StepFrame(TypedDict):
     """One step of an example.
 
     - ``text``: description of the step.
-    - ``results``: the results so far.
-    - ``table``: rows of a table; the first is its header.
-    - ``before``: the rows that were in the table before the step; without any, nothing is compared.
-    - ``places``: the parts of the example; those that the step reads or changes are new.
+    - ``listing``: the algorithm that it, or the last step before it, follows, by index.
+    - ``lit``: the lines of the listing that are executed, by index.
+    - ``row_heads``, ``column_heads``: headings of the places.
+    - ``old``: row and column of each node by the old mapping, while rows are where it wants them.
+    - ``found``: the members of the results of the step.
+    - ``results``: the number of results so far.
+    - ``table``: rows of a table, the first its header; of each cell the text, the text that the
+      step has replaced, and "new", "gone" or "".
+    - ``parts``: the parts of the example; those that the step reads or changes are new.
+    - ``arrived``: the number of words of the example's text that the steps so far are about.
     """
 
     title: str
     note: str
     text: str
-    streams: list[str]
+    listing: int | None
+    lit: list[int]
     nodes: list[StepNode]
+    row_heads: list[StepChip]
+    column_heads: list[StepChip]
+    old: list[list[int]]
     moves: list[StepMove]
-    results: list[StepChip]
-    table: list[list[str]]
-    before: list[list[str]]
-    places: list[StepChip]
+    found: list[list[str]]
+    results: int
+    table: list[list[list[str]]]
+    parts: list[StepChip]
+    question: StepQuestion | None
+    arrived: int
 
 
-def step_frames(trace: Trace, letter: str = "V") -> list[StepFrame]:
+class StepListing(TypedDict):
+    """An algorithm in our own words: its lines, and their numbers in the paper."""
+
+    title: str
+    numbers: list[str]
+    lines: list[str]
+
+
+class StepAlgorithm(TypedDict):
+    """What all steps of an example share.
+
+    - ``listings``: the algorithms that they follow.
+    - ``labels``, ``texts``: what can be typed, and what it is now; without any, nothing.
+    - ``variants``: steps on other rows by a name, for a page without a kernel.
+    """
+
+    listings: list[StepListing]
+    labels: list[str]
+    texts: list[str]
+    variants: dict[str, list[StepFrame]]
+
+
+def step_frames(trace: Trace, letter: str = "V", text: str = "") -> list[StepFrame]:
     """Return a frame for each step.
 
-    ``letter`` is the paper's letter for nodes (Gu: V1, V2, ..; Wang: M1, M2, ..).
+    ``letter`` is the paper's letter for nodes (Gu: V1, V2, ..; Wang: M1, M2, ..). ``text`` has the
+    rows, in order of arrival.
     """
-    chips: list[StepChip] = []
-    pictures: list[StepFrame] = []
-    before = None
-    for k, step in enumerate(trace.steps, 1):
-        new_chips: list[StepChip] = [
-            {"text": group_name(group), "stream": None, "is_new": True} for group in step.results
-        ]
-        chips = [*(_mark_as_old(chip) for chip in chips), *new_chips]
-        pictures.append(_make_frame(trace, k, step, before, chips, letter))
-        before = step
-    return pictures
+    return [*_Frames(trace, letter, text).make_frames()]
 
 
-def _make_frame(
-    trace: Trace,
-    k: int,
-    step: TraceStep,
-    before: TraceStep | None,
-    results: list[StepChip],
-    letter: str,
-) -> StepFrame:
-    def place(node: int | None) -> str:
-        return "outside" if node is None else f"{letter}{node + 1}"
+class _Frames:
+    """The frames of a trace."""
 
-    return {
-        "title": trace.title,
-        "note": f"step {k} of {len(trace.steps)} · "
-        + (step.line or f"{step.arrival} is being processed · clock {step.clock}"),
-        "text": step.text,
-        "streams": list(NAMES[: trace.streams]),
-        "nodes": [
-            {
-                "name": place(n),
-                "is_active": n == step.node,
-                "stored": _make_stored_chips(step, before, n),
-                "queued": [_make_chip(text) for text in step.queued[n]] if step.queued else None,
-            }
-            for n in range(trace.nodes)
-        ],
-        "moves": [
-            {"what": _make_chip(m.what), "source": place(m.source), "target": place(m.target)}
-            for m in step.moves
-        ],
-        "results": results,
-        "table": [list(map(str, row)) for row in step.table],
-        "before": [list(map(str, row)) for row in step.before],
-        "places": [
-            {"text": text, "stream": None, "is_new": text in step.places}
-            for text in dict.fromkeys(text for s in trace.steps for text in s.places)
-        ],
-    }
+    def __init__(self, trace: Trace, letter: str, text: str) -> None:
+        self.trace, self.letter, self.text = trace, letter, text
+        self.names = trace.names or tuple(f"{letter}{n + 1}" for n in range(trace.nodes))
+        self.algorithms = [listing.algorithm for listing in trace.listings]
+        self.listing = 0 if trace.listings else None
+        self.parts = dict.fromkeys(text for s in trace.steps for text in s.parts)
+
+    def make_frames(self) -> Iterator[StepFrame]:
+        found, before = 0, None
+        for k, step in enumerate(self.trace.steps):
+            found += len(step.results)
+            yield self._make_frame(k, step, before, found)
+            before = step
+
+    def _make_frame(
+        self, k: int, step: TraceStep, before: TraceStep | None, found: int
+    ) -> StepFrame:
+        steps, line = self.trace.steps, step.line
+        if line is not None:
+            self.listing = self.algorithms.index(line.algorithm)
+        arrival = "" if step.text.startswith(step.arrival) else f" · {step.arrival}"
+        return {
+            "title": self.trace.title,
+            "note": f"step {k + 1} of {len(steps)}{arrival}{self._format_line(line, ' · ')}",
+            "text": step.text,
+            "listing": self.listing,
+            "lit": [] if line is None else self._list_lit_lines(line),
+            "nodes": [self._make_node(n, step, before) for n in range(self.trace.nodes)],
+            "row_heads": [*map(_make_head, step.heads[0])],
+            "column_heads": [*map(_make_head, step.heads[1])],
+            "old": [[row + 1, column + 1] for row, column in step.before],
+            "moves": [
+                {"what": _make_chip(m.what), "source": m.source, "target": m.target}
+                for m in step.moves
+            ],
+            "found": [[str(t) for t in group] for group in step.results],
+            "results": found,
+            "table": compare_rows(step.table, step.table_before),
+            "parts": [_make_chip(text, text in step.parts) for text in self.parts],
+            "question": self._ask(step, steps[k + 1]) if k + 1 < len(steps) else None,
+            "arrived": count_words(self.text, step.arrival),
+        }
+
+    def _format_line(self, line: Line | None, before: str = "") -> str:
+        """Return lines of an algorithm as text, such as "Algorithm 3, lines 13 to 15"."""
+        if line is None:
+            return ""
+        unit = self.trace.listings[self.algorithms.index(line.algorithm)].unit or "number"
+        numbers = f"{unit} {line.first}"
+        if line.last > line.first:
+            numbers = f"{unit}s {line.first} to {line.last}"
+        return f"{before}{line.algorithm}, {numbers}"
+
+    def _list_lit_lines(self, line: Line) -> list[int]:
+        lines = self.trace.listings[self.algorithms.index(line.algorithm)].lines
+        return [k for k, (a, b, _) in enumerate(lines) if a <= line.last and line.first <= b]
+
+    def _make_node(self, n: int, step: TraceStep, before: TraceStep | None) -> StepNode:
+        row, column = step.places[n] if step.places else (0, n)
+        stored = []
+        for s, held in enumerate(step.stored[n]):
+            earlier = before.stored[n][s] if before else held
+            stored.append([_make_chip(text, text not in earlier, s) for text in held])
+        return {
+            "name": self.names[n],
+            "is_active": n == step.node,
+            "row": row + 1,
+            "column": column + 1,
+            "stored": stored,
+            "queued": [_make_chip(text) for text in step.queued[n]] if step.queued else None,
+        }
+
+    def _ask(self, step: TraceStep, following: TraceStep) -> StepQuestion | None:
+        """Return a question about the next step: where it happens, or which line is executed."""
+        if following.node is not None and len(self.names) > 1:
+            text = "Where does the next step happen?"
+            options, right = list(self.names), self.names[following.node]
+        elif following.line is not None:
+            lines = [
+                self._format_line(Line(listing.algorithm, first, last))
+                for listing in self.trace.listings
+                for first, last, _ in listing.lines
+                if listing.algorithm == following.line.algorithm
+            ]
+            text, right = "What is executed next?", self._format_line(following.line)
+            options = lines if right in lines else [right, *lines]
+        else:
+            return None
+        at = options.index(right)
+        start = max(0, min(at - at % CHOICES, len(options) - CHOICES))
+        shown = options[start : start + CHOICES]
+        reply = following.text
+        return {"text": text, "options": shown, "answer": shown.index(right), "reply": reply}
 
 
-def _make_stored_chips(
-    step: TraceStep, before: TraceStep | None, node: int
-) -> list[list[StepChip]]:
-    """Return the tuples that a node stores, by stream."""
-    stored = []
-    for s, held in enumerate(step.stored[node]):
-        earlier = before.stored[node][s] if before else held
-        stored.append([_make_chip(text, text not in earlier) for text in held])
-    return stored
+def _name_numbers(listing: Listing) -> str:
+    """Return whose words and numbers a listing has."""
+    return f"our words, the paper's {listing.unit}s" if listing.unit else "our words and numbers"
 
 
-def _mark_as_old(chip: StepChip) -> StepChip:
-    return {"text": chip["text"], "stream": chip["stream"], "is_new": False}
+def compare_rows(rows: Sequence[Row], before: Sequence[Row]) -> list[list[list[str]]]:
+    """Return the cells of a table after a step: text, the text that it replaces, and its change.
+
+    Rows that are gone without a successor come last. Without rows from before nothing is compared.
+    """
+    gone = [row for row in before[1:] if row not in rows]
+    compared = []
+    for k, row in enumerate(rows):
+        if k == 0 or not before or row in before:
+            compared.append([[text, "", ""] for text in row])
+            continue
+        old = next((other for other in gone if other[0] == row[0]), ())
+        gone = [other for other in gone if other is not old]
+        cells = zip_longest(row, old[: len(row)], fillvalue="")
+        compared.append([[a, "", ""] if a == b else [a, b, "new"] for a, b in cells])
+    return compared + [[[text, "", "gone"] for text in row] for row in gone]
 
 
-def _make_chip(text: str, fresh: bool = False) -> StepChip:
-    """Return a tuple in the color of its stream; intermediate results and END marks have none."""
-    stream = NAMES.index(text[0]) if text[0] in NAMES else None
-    return {"text": text, "stream": stream, "is_new": fresh}
+def count_words(text: str, arrival: str) -> int:
+    """Return the number of words of typed rows up to an arrival; 0: it is none of them.
+
+    >>> count_words("a b:2 - a", "a2")
+    4
+    """
+    for k, word in enumerate(words := text.split(), 1):
+        letter = word[0]
+        if arrival == f"{letter}{sum(w[0] == letter for w in words[:k])}":
+            return k
+    return 0
+
+
+def _make_chip(text: str, fresh: bool = False, stream: int | None = None) -> StepChip:
+    """Return a row in the color of its stream; intermediate results and END marks have none."""
+    chip: StepChip = {"text": text}
+    if stream is None and text[0] in NAMES and text[1:2].isdigit():
+        stream = NAMES.index(text[0])
+    if stream is not None:
+        chip["stream"] = stream
+    if fresh:
+        chip["is_new"] = True
+    if outline := OUTLINES.get(text[1:].lstrip("0123456789 ")):
+        chip["outline"] = outline
+    return chip
+
+
+def _make_head(text: str) -> StepChip:
+    """Return a heading, in the color of the stream that it ends with."""
+    word = text.rpartition(" ")[2]
+    return {"text": text, "stream": NAMES.index(word)} if word in [*NAMES] else {"text": text}
 
 
 class Stepper(Player):
-    """The steps of an example, with Back, Forward, Play and a slider; arrow keys step too.
+    """The steps of an algorithm, with Back, Forward, Play and a slider; arrow keys step too.
 
-    It opens on the first step. Raises ValueError for a trace without steps.
+    - ``algorithm``: what all steps share.
+    - ``own``: the texts that the user typed, and the step that they are typed at.
+    - ``refusal``: why texts are not accepted; "": they are.
+
+    It opens on the first step. Raises ValueError for an example without steps.
     """
 
     _name, _esm = "steps", read_bundle("steps")
+    _css = read_styles("stage.css", "film.css", "palette.css", "stepper.css")
+    algorithm = traitlets.Dict().tag(sync=True)
+    own = traitlets.Dict().tag(sync=True)
+    refusal = traitlets.Unicode("").tag(sync=True)
 
-    def __init__(self, trace: Trace, letter: str = "V") -> None:
-        super().__init__(step_frames(trace, letter), 0)
+    def __init__(self, example: StepExample) -> None:
+        self.example = example
+        trace = example.trace()
+        super().__init__(self._make_frames(trace, example.texts), 0)
+        self.set_trait("algorithm", self._describe(trace, example.texts))
+        self.observe(self._fork, "own")
 
-    def frame_text(self, frame: Mapping[str, Any]) -> str:
-        """Return all steps in words."""
+    def _make_frames(self, trace: Trace, texts: Sequence[str]) -> list[StepFrame]:
+        return step_frames(trace, self.example.letter, texts[0] if texts else "")
+
+    def _describe(self, trace: Trace, texts: Sequence[str]) -> StepAlgorithm:
+        return {
+            "listings": [
+                {
+                    "title": f"{listing.algorithm}: {listing.task} ({_name_numbers(listing)})",
+                    "numbers": [f"{a}" if a == b else f"{a}–{b}" for a, b, _ in listing.lines],
+                    "lines": [text for *_, text in listing.lines],
+                }
+                for listing in trace.listings
+            ],
+            "labels": list(self.example.labels),
+            "texts": list(texts),
+            "variants": {},
+        }
+
+    def _fork(self, change: Mapping[str, Any]) -> None:
+        """Run again on the texts of the user."""
+        self.refusal = ""
+        texts = [str(text).strip() for text in change["new"]["texts"]]
+        texts = [text or example for text, example in zip(texts, self.example.texts, strict=True)]
+        try:
+            trace = self.example.run(*texts)
+        except ValueError as error:
+            self.refusal = str(error)
+            return
+        self.set_trait("algorithm", self._describe(trace, texts))
+        frames = self._make_frames(trace, texts)
+        self.set_frames(frames, min(int(change["new"]["position"]), len(frames) - 1))
+
+    def to_html(self) -> str:
+        """Return the steps, also of recorded variants; without JavaScript they are in words."""
+        variants = {
+            name: self._make_frames(self.example.run(*texts), texts)
+            for name, texts in self.example.variants.items()
+        }
         items = "".join(f"<li>{escape(step['text'])}</li>" for step in self.frames)
-        return f"<p><b>{escape(frame['title'])}</b></p><ol>{items}</ol>"
+        plain = f"<p><b>{escape(self.frames[0]['title'])}</b></p><ol>{items}</ol>"
+        more = {"algorithm": {**self.algorithm, "variants": variants}}
+        return render_page(self._name, self._css, self.frames, self.position, plain, more)
+
+
+def show_steps(example: StepExample) -> None:
+    """Display the steps of an algorithm, which can be forked if there is a kernel."""
+    stepper = Stepper(example)
+    if is_headless():
+        display_view(stepper)
+        return
+    box = W.VBox([stepper])
+    box.add_class("braid-live")
+    StaticFallback(box, stepper.to_html)

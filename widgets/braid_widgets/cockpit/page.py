@@ -29,7 +29,7 @@ HEAD = (
     'content="light dark"><meta name="viewport" content="width=device-width, initial-scale=1">'
     "<style>body{margin:0}body>.braid.braid-cockpit{height:100vh;min-height:560px;max-width:none}</style>"
 )
-CSS = read_styles("stage.css", "film.css", "cockpit.css")
+CSS = read_styles("stage.css", "film.css", "palette.css", "cockpit.css")
 
 
 def recorded_page(events: Iterable[Any], most: int = FRAMES, is_own: bool = False) -> CockpitPage:

@@ -2,10 +2,6 @@
 // Their docstrings describe the fields.
 import type { Columns } from "./base/columns.ts";
 
-export interface Palette {
-  streams: string[];
-}
-
 export interface KeyFigure {
   name: string;
   value: string;
@@ -438,34 +434,63 @@ export interface LinkedViewsPage {
   timeline_page: CockpitPage;
 }
 
+export interface StepListing {
+  title: string;
+  numbers: string[];
+  lines: string[];
+}
+
 export interface StepChip {
   text: string;
-  stream: number | null;
-  is_new: boolean;
+  stream?: number;
+  is_new?: boolean;
+  outline?: string;
 }
 
 export interface StepNode {
   name: string;
   is_active: boolean;
+  row: number;
+  column: number;
   stored: StepChip[][];
   queued: StepChip[] | null;
 }
 
 export interface StepMove {
   what: StepChip;
-  source: string;
-  target: string;
+  source: number | null;
+  target: number | null;
+}
+
+export interface StepQuestion {
+  text: string;
+  options: string[];
+  answer: number;
+  reply: string;
 }
 
 export interface StepFrame {
   title: string;
   note: string;
   text: string;
-  streams: string[];
+  listing: number | null;
+  lit: number[];
   nodes: StepNode[];
+  row_heads: StepChip[];
+  column_heads: StepChip[];
+  old: number[][];
   moves: StepMove[];
-  results: StepChip[];
-  table: string[][];
-  before: string[][];
-  places: StepChip[];
+  found: string[][];
+  results: number;
+  table: string[][][];
+  parts: StepChip[];
+  question: StepQuestion | null;
+  arrived: number;
+}
+
+export interface StepAlgorithm {
+  listings: StepListing[];
+  labels: string[];
+  texts: string[];
+  variants: Record<string, StepFrame[]>;
 }

@@ -1,9 +1,3 @@
-/** The texts of every frame: a title, and a note below it. */
-export interface Headed {
-  title: string;
-  note: string;
-}
-
 /** A new element at the end of another. */
 export function add<K extends keyof HTMLElementTagNameMap>(
   parent: Element,
@@ -18,9 +12,12 @@ export function add<K extends keyof HTMLElementTagNameMap>(
   return node;
 }
 
-export function header(box: Element, frame: Headed): void {
-  add(box, "div", "braid-title", frame.title);
-  add(box, "div", "braid-note", frame.note);
+/** A button that does something when it is pressed. */
+export function pressed(parent: Element, text: string, act: () => void): HTMLButtonElement {
+  const button = add(parent, "button", "", text);
+  button.type = "button";
+  button.onclick = act;
+  return button;
 }
 
 /** Text whose every other part, beginning with the second, is left out where room is short. */

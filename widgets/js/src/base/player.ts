@@ -7,30 +7,17 @@ export interface Painter<Frame> {
   draw(frame: Frame, position: number, glide: number): void;
 }
 
-export interface Options {
+interface Options<Frame> {
   start: number;
   /** Milliseconds from one frame to the next while it plays. */
   every: number;
   moved?: (position: number) => void;
+  /** Whether a frame is marked on the slider. */
+  marked?: (frame: Frame) => boolean;
 }
 
 export const clamped = (position: number, length: number): number =>
   Math.max(0, Math.min(length - 1, position));
-
-interface Bar {
-  back: HTMLButtonElement;
-  play: HTMLButtonElement;
-  forward: HTMLButtonElement;
-  slider: HTMLInputElement;
-  label: HTMLElement;
-}
-
-function button(bar: Element, text: string, name = ""): HTMLButtonElement {
-  const made = add(bar, "button", "", text);
-  made.type = "button";
-  if (name) named(made, name);
-  return made;
-}
 
 /** The name of a control, also where the pointer rests on it. */
 export function named(control: HTMLElement, name: string): void {
@@ -38,24 +25,27 @@ export function named(control: HTMLElement, name: string): void {
   control.title = name;
 }
 
-function controls(bar: Element): Bar {
-  const back = button(bar, "◀", "back");
-  const play = button(bar, "Play");
-  const forward = button(bar, "▶", "forward");
-  const slider = add(bar, "input");
+function controls(bar: Element) {
+  const back = add(bar, "button", "", "◀");
+  const play = add(bar, "button", "", "Play");
+  const forward = add(bar, "button", "", "▶");
+  named(back, "back");
+  named(forward, "forward");
+  const track = add(bar, "div", "braid-track");
+  const marks = add(track, "div", "braid-marks");
+  const slider = add(track, "input");
   Object.assign(slider, { type: "range", min: "0" });
   named(slider, "position");
-  return { back, play, forward, slider, label: add(bar, "span") };
+  return { back, play, forward, slider, marks, label: add(bar, "span") };
 }
 
 export class Player<Frame> {
   private readonly root: HTMLElement;
   private readonly painter: Painter<Frame>;
-  private readonly bar: Bar;
-  private readonly moved: (position: number) => void;
+  private readonly bar: ReturnType<typeof controls>;
+  private readonly options: Options<Frame>;
   private frames: Frame[];
   private position: number;
-  private every: number;
   private timer: ReturnType<typeof setInterval> | undefined;
 
   /** The controls are put at the end of ``place``. */
@@ -63,19 +53,19 @@ export class Player<Frame> {
     root: HTMLElement,
     frames: Frame[],
     painter: Painter<Frame>,
-    options: Options,
+    options: Options<Frame>,
     place: HTMLElement = root,
   ) {
     this.root = root;
     this.frames = frames;
     this.painter = painter;
     this.position = clamped(options.start, frames.length);
-    this.every = options.every;
-    this.moved = options.moved ?? (() => {});
+    this.options = options;
     root.tabIndex = 0;
     const bar = add(place, "div", "braid-controls");
     this.bar = controls(bar);
     this.listen();
+    this.mark();
     this.show(false);
   }
 
@@ -83,6 +73,7 @@ export class Player<Frame> {
   load(frames: Frame[], position: number): void {
     this.frames = frames;
     this.position = clamped(position, frames.length);
+    this.mark();
     this.show(false);
   }
 
@@ -91,7 +82,7 @@ export class Player<Frame> {
     if (next === this.position) return;
     this.position = next;
     this.show(glide);
-    this.moved(next);
+    this.options.moved?.(next);
   }
 
   stop(): void {
@@ -101,7 +92,7 @@ export class Player<Frame> {
   }
 
   private play(): void {
-    this.timer = setInterval(() => this.step(), this.every);
+    this.timer = setInterval(() => this.step(), this.options.every);
     this.bar.play.textContent = "Pause";
   }
 
@@ -124,17 +115,27 @@ export class Player<Frame> {
     this.go(this.position + by, by > 0);
   }
 
+  private mark(): void {
+    const { marked } = this.options;
+    this.bar.marks.replaceChildren();
+    if (!marked) return;
+    for (const frame of this.frames) add(this.bar.marks, "i", marked(frame) ? "found" : "");
+  }
+
   private show(glide: boolean): void {
-    const { back, forward, slider, label } = this.bar;
+    const { back, forward, slider, marks, label } = this.bar;
     const last = this.frames.length - 1;
     slider.max = String(last);
     slider.value = String(this.position);
     label.textContent = `${this.position + 1} / ${last + 1}`;
+    [...marks.children].forEach((mark, k) => {
+      mark.classList.toggle("done", k <= this.position);
+    });
     back.disabled = this.position === 0;
     forward.disabled = this.position === last;
     const frame = this.frames[this.position];
     if (frame === undefined) return;
-    this.painter.draw(frame, this.position, glide && !still() ? this.every * 0.8 : 0);
+    this.painter.draw(frame, this.position, glide && !still() ? this.options.every * 0.8 : 0);
   }
 
   private listen(): void {
@@ -151,8 +152,7 @@ export class Player<Frame> {
 
   private press(event: KeyboardEvent): void {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const { target } = event;
-    if (!by || target instanceof HTMLInputElement) return;
+    if (!by || (event.target as Element).matches("input, select, textarea")) return;
     event.preventDefault();
     event.stopPropagation();
     this.turn(by);

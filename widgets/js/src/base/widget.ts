@@ -1,8 +1,4 @@
-// The two ways in which a film is shown: by a kernel (anywidget), and on a page without one.
-import type { Palette } from "../frames.ts";
-import { add } from "./dom.ts";
-import { startListening } from "./kernel_messages.ts";
-import { Player } from "./player.ts";
+// The two ways in which a view is shown: by a kernel (anywidget), and on a page without one.
 
 /** The side of a widget's model that is used here. */
 export interface Model {
@@ -18,16 +14,6 @@ export interface View {
   model: Model;
   el: HTMLElement;
 }
-
-/** The data of a page without a kernel. */
-export interface Page<Frame> {
-  frames: Frame[];
-  palette: Palette;
-  position: number;
-}
-
-/** Draws a frame into an empty or drawn box. */
-export type Draw<Frame> = (box: HTMLElement, frame: Frame, palette: Palette, glide: number) => void;
 
 /** Calls back when traits change; what it returns ends that. */
 export function observed(model: Model, changes: Record<string, () => void>): () => void {
@@ -45,55 +31,4 @@ export function onPages<Held>(name: string, show: (root: HTMLElement, page: Held
     root.replaceChildren();
     if (text) show(root, JSON.parse(text) as Held);
   }
-}
-
-function film<Frame>(
-  root: HTMLElement,
-  page: Page<Frame>,
-  draw: Draw<Frame>,
-  every: number,
-  moved: (position: number) => void = () => {},
-): Player<Frame> {
-  root.classList.add("braid");
-  const box = add(root, "div");
-  const painter = {
-    draw(frame: Frame, position: number, glide: number) {
-      draw(box, frame, page.palette, glide);
-      root.dataset.seq = String(position);
-    },
-  };
-  return new Player(root, page.frames, painter, { start: page.position, every, moved });
-}
-
-/** A film as anywidget wants it; pages of the same name are shown at once. */
-export function filmWidget<Frame>(name: string, draw: Draw<Frame>, every: number) {
-  onPages<Page<Frame>>(name, (root, page) => film(root, page, draw, every));
-  return {
-    initialize: startListening,
-    render({ model, el }: View): () => void {
-      const root = add(el, "div");
-      const frames = () => model.get<Frame[]>("frames");
-      const position = () => model.get<number>("position");
-      const save = (at: number) => {
-        model.set("position", at);
-        model.save_changes();
-      };
-      const palette = model.get<Palette>("palette");
-      const shown = film(
-        root,
-        { frames: frames(), palette, position: position() },
-        draw,
-        every,
-        save,
-      );
-      const forget = observed(model, {
-        frames: () => shown.load(frames(), position()),
-        position: () => shown.go(position()),
-      });
-      return () => {
-        forget();
-        shown.stop();
-      };
-    },
-  };
 }
