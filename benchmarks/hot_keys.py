@@ -7,6 +7,9 @@ values are exchanged for others half-way, over the last quarter. All placements 
 number of results. From z = 1.5 on, one pair of 50 with equal values is a result, so that results
 do not fill the disk. CPU seconds are those of this process, of equal runs in turns, after a
 warm-up; results of z = 1.2 are counted in full.
+
+In a further table the second stream is rare: it has one row for 50 of the first. All hosts of a
+frequent value then store its rare tuples, and a tuple of the first stream is sent to one host.
 """
 
 from __future__ import annotations
@@ -21,12 +24,15 @@ from braid import HashPartition, HotKeys
 from braid.core.placement import Placement
 from braid_lab.hotkeys.experiments import (
     SkewSetting,
+    compare_forms,
     compare_placements,
     run_skewed_join,
     with_shifts,
 )
 
 SKEWS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
+RARE = 50
+"""Rows of a stream for each row of the rare one."""
 FEW_RESULTS = 1.5
 """z from which few pairs are results."""
 CPU_LIMITS = {0.0: 1.05, 1.2: 1.3}
@@ -47,6 +53,8 @@ def main() -> None:
     settings = [replace(base, skew=z, kept_share=50 if z >= FEW_RESULTS else 1) for z in SKEWS]
     table = compare_placements(with_shifts(settings))
     hot = table[table["placement"] == "HotKeys"]
+    rare = compare_forms(with_shifts(replace(s, rarity=RARE) for s in settings if s.skew))
+    copied = rare[rare["placement"] == "HotKeys"]
     costs = measure_cpu(base, args.rounds)
     measures = [
         Measure(
@@ -60,11 +68,23 @@ def main() -> None:
     stored = float(hot["stored_over_hash"].max())
     measures.append(Measure("hot keys, tuples stored / a hash's", stored, 1.05, most=True))
     measures += [
+        Measure(f"hot keys, a rare stream, {name}", float(copied[column].max()), limit, most=True)
+        for name, column, limit in (
+            ("busiest / mean of work", "work", 1.2),
+            ("tuples stored / a hash's", "stored_over_hash", 1.3),
+        )
+    ]
+    measures += [
         Measure(f"hot keys, CPU / a hash's, z = {z:g}", ratio, CPU_LIMITS[z], most=True)
         for z, ratio in zip(costs["z"], costs["ratio"], strict=True)
     ]
     title = f"2 x {args.rows:,} rows, {args.batches} batches, {args.hosts} hosts"
-    write_figures(args, {title: table.round(3), "CPU seconds of a run": costs.round(3)}, measures)
+    tables = {
+        title: table.round(3),
+        f"{args.rows:,} rows and one for {RARE} of them": rare.round(3),
+        "CPU seconds of a run": costs.round(3),
+    }
+    write_figures(args, tables, measures)
 
 
 def measure_cpu(base: SkewSetting, rounds: int) -> pd.DataFrame:

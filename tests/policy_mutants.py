@@ -68,7 +68,7 @@ TESTS = {
     ),
     "hotkeys": (
         *("hot_keys", "policy_tables", "policy_thresholds"),
-        *("recomputed_hotkeys", "value_work"),
+        *("rare_sides", "recomputed_hotkeys", "value_work"),
     ),
     "hypercube": (
         *("hypercube", "policy_tables", "policy_thresholds"),

@@ -108,6 +108,7 @@ def draw_case(seed: int) -> ShiftingCase:
             every=draw.randint(1, 2),
             rate=draw.choice((0.1, 1.0, 2.0)),
             values=draw.choice((8, 64, 1 << 14)),
+            stored=(1.0, 1.3, 5.0)[seed % 3],
         )
     else:
         aliases, on = draw.choice([*CUBES.values()])

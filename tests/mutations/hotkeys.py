@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from braid.papers.hotkeys.spread import TileTable
 from braid_lab.common.claims import Claim
 from braid_lab.hotkeys import claims as paper
 from braid_lab.hotkeys import experiments as study
 
 from mutations import Broken, Mutation, Tries
 
-HOT = "unit.test_hot_keys."
+HOT, RARE = "unit.test_hot_keys.", "unit.test_rare_sides."
 QUICK = study.SkewSetting(rows=6000, batches=16, hosts=4, kept_share=50)
 
 
@@ -33,7 +34,22 @@ def claims() -> Tries:
 
 def unshared(pack: Callable[..., Any]) -> Callable[..., Any]:
     """Share out no value."""
-    return lambda work, present, ranges: {}
+    return lambda work, present, ranges, copies: {}
+
+
+def copies_on_all_hosts(choose: Callable[..., Any]) -> Callable[..., Any]:
+    """Probe all replicas of a block instead of one."""
+
+    def fault(blocks: Any, near: int | None) -> Any:
+        return {
+            host: (
+                *chosen,
+                *(b.id for b in blocks.copied if host in b.hosts and b.id not in chosen),
+            )
+            for host, chosen in choose(blocks, near).items()
+        }
+
+    return fault
 
 
 MUTATIONS = [
@@ -60,7 +76,7 @@ BROKEN = [
     Broken(
         "a tile left out",
         "braid.papers.hotkeys.spread.TileTable._add_group",
-        lambda add: lambda self, first, end, hosts: add(self, first, end, hosts[:1]),
+        lambda add: lambda self, first, end, parts: add(self, first, end, parts[:1]),
         HOT + "test_new_tuples_follow_at_once_and_stored_ones_in_the_background",
         "",
     ),
@@ -97,6 +113,35 @@ BROKEN = [
         "braid.papers.hotkeys.hot_keys.drop_cooled_values",
         lambda drop: lambda spread, work, ranges: spread,
         HOT + "test_values_come_and_go_and_everything_is_at_home_again",
+        "",
+    ),
+    Broken(
+        "replicas that are probed on all hosts",
+        "braid.papers.hotkeys.hot_routes._GroupBlocks.choose_hosts",
+        copies_on_all_hosts,
+        RARE + "test_every_combination_meets_once_while_values_change_form",
+        "",
+        {"streams": 2, "most": 10, "seeds": 1},
+    ),
+    Broken(
+        "tuples of a rare stream on one host each",
+        "braid.papers.hotkeys.hot_keys.make_tile_tables",
+        lambda make: lambda ranges, spread, streams: [TileTable(ranges, spread, 0)] * streams,
+        RARE + "test_a_frequent_tuple_probes_on_its_own_host_and_a_rare_one_is_on_all",
+        "",
+    ),
+    Broken(
+        "copies that no budget limits",
+        "braid.papers.hotkeys.spread.count_copies",
+        lambda count: lambda work, shared: 0.0,
+        RARE + "test_the_heaviest_values_have_copies_first",
+        "",
+    ),
+    Broken(
+        "large blocks moved before those that all hosts are to store",
+        "braid.papers.hotkeys.spread.TileTable.is_copied",
+        lambda is_copied: lambda self, block: False,
+        RARE + "test_blocks_that_all_hosts_are_to_store_are_copied_before_larger_ones",
         "",
     ),
 ]

@@ -91,6 +91,7 @@ ALL: list[Any] = [
     hypercube.SharesChosen(0, ((0, 1), (1, 2)), (), (2, 2), 2.0, 2.0, (4,)),
     hypercube.SharesChosen(3, ((0, 1), (1, 2)), (2, 2), (4, 1), 2.5, 1.75, (4,)),
     hotkeys.SpreadChanged(4, (hotkeys.SpreadValue(7, (0, 3), 0.25),), 3.5, 1.05, 900),
+    hotkeys.SpreadChanged(5, (hotkeys.SpreadValue(7, (0, 3), 0.25, ("b",), 0.01),), 1.05, 1.05, 30),
     run_events.QueryAdded(
         2, "trend", 1, {"a": 60, "b": 30}, {"a": "v > 3", "b": None}, {"a": 17, "b": None}
     ),

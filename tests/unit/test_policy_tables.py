@@ -12,6 +12,7 @@ from braid.core.query import Query
 from braid.core.shedding_plan import ItemYield, SheddingOutcome
 from braid.papers.hotkeys.block_moves import find_stray_blocks
 from braid.papers.hotkeys.spread import (
+    SharedValue,
     TileTable,
     ValueRanges,
     busiest_over_mean,
@@ -61,12 +62,13 @@ def test_a_value_is_shared_by_a_quarter_of_its_keys_and_by_two_hosts_at_least(
     assert ValueRanges(hosts, 16, keys).most_sharing_hosts() == most
 
 
-TABLE = TileTable(ValueRanges(2, 4, 4), {1: (0, 1), 2: (0, 1)})
+BOTH = {value: SharedValue(value, (0, 1)) for value in range(3)}
+TABLE = TileTable(ValueRanges(2, 4, 4), {1: BOTH[1], 2: BOTH[2]})
 """Hosts 0 and 1 have values 0, 1 and 2, 3; they share 1 and 2."""
 
 
 def test_the_tiles_of_a_spread_are_those_of_its_values_in_order() -> None:
-    tiles = [(t.keys, t.host, t.group) for t in TABLE.tiles]
+    tiles = [(t.keys, *t.hosts, t.group) for t in TABLE.tiles]
     assert tiles == [
         ((0, 4), 0, 0),
         ((4, 6), 0, 1),
@@ -92,16 +94,16 @@ def test_keys_are_cut_where_their_host_changes(
     keys: tuple[int, int], groups: tuple[int, int], pieces: list[tuple[tuple[int, int], int]]
 ) -> None:
     assert TABLE.overlapped_groups(keys) == range(*groups)
-    assert list(TABLE.split_keys(keys)) == pieces
+    assert [(part, *hosts) for part, hosts in TABLE.split_keys(keys)] == pieces
     for host in (0, 1):
         block = Block(7, 0, keys, 0, (host,), 5)
-        assert bool(find_stray_blocks([block], TABLE)) == any(h != host for _, h in pieces)
+        assert bool(find_stray_blocks([block], [TABLE])) == any(h != host for _, h in pieces)
 
 
 def test_hosts_share_the_pairs_of_a_value_and_each_receives_its_tuples() -> None:
     work, ranges = ValueWork({1: 6.0}, {1: 4.0}, 10.0), ValueRanges(2, 4, 4)
     assert host_micros(work, {}, ranges) == [15.0, 5.0]
-    assert host_micros(work, {1: (0, 1)}, ranges) == [13.0, 13.0]
+    assert host_micros(work, {1: BOTH[1]}, ranges) == [13.0, 13.0]
     assert busiest_over_mean([15.0, 5.0]) == 1.5
     assert busiest_over_mean([0.0, 0.0]) == 1.0
     assert work.total_micros() == 20 and work.value_micros(1) == 10 and not work.value_micros(2)
@@ -110,8 +112,8 @@ def test_hosts_share_the_pairs_of_a_value_and_each_receives_its_tuples() -> None
 def test_a_value_with_a_tenth_of_a_host_stays_shared() -> None:
     """A host has 1,000 in the mean: 100 stay."""
     work = ValueWork({0: 50.0, 1: 50.0}, {0: 50.0, 1: 49.0}, 1801.0)
-    spread = {0: (0, 1), 1: (0, 1)}
-    assert drop_cooled_values(spread, work, ValueRanges(2, 4, 4)) == {0: (0, 1)}
+    spread = {0: BOTH[0], 1: BOTH[1]}
+    assert drop_cooled_values(spread, work, ValueRanges(2, 4, 4)) == {0: BOTH[0]}
 
 
 def test_shares_of_values_and_of_parts_of_them() -> None:

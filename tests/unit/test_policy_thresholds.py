@@ -10,7 +10,12 @@ from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.run_events import MasterSwitched
 from braid.papers.diffusion.segment_length import LengthSearch
 from braid.papers.hotkeys.hot_keys import HotKeys
-from braid.papers.hotkeys.spread import ValueRanges, _pack_by_grain, drop_cooled_values
+from braid.papers.hotkeys.spread import (
+    SharedValue,
+    ValueRanges,
+    _pack_by_grain,
+    drop_cooled_values,
+)
 from braid.papers.hotkeys.value_work import ValueWork
 from braid.papers.hypercube.hypercube import HyperCube
 from braid.papers.hypercube.run_events import SharesChosen
@@ -49,7 +54,7 @@ def test_a_length_that_costs_a_sixteenth_less_is_better() -> None:
 
 def test_a_value_goes_home_when_it_has_less_than_a_tenth_of_a_host() -> None:
     work = ValueWork({33: 1.0, 77: 1.0}, {33: 14.0, 77: 4.0}, 980.0)
-    spread = {33: (3, 4), 77: (7, 8)}
+    spread = {33: SharedValue(33, (3, 4)), 77: SharedValue(77, (7, 8))}
     assert drop_cooled_values(spread, work, ValueRanges(10, 100, 64)).keys() == {33}
 
 
@@ -90,7 +95,9 @@ def test_a_value_of_a_third_of_the_mean_goes_to_the_least_loaded_hosts_in_steps_
     others = {1: light, 11: 27.0, 21: 3.0}
     rest = 300 - 7 - pairs - sum(others.values())
     work = ValueWork({0: 7.0, **others}, {0: pairs, **dict.fromkeys(others, 0.0)}, rest)
-    assert _pack_by_grain(work, {0: (1, 2)}, ValueRanges(3, 30, 64), 1.0) == packed
+    assert _pack_by_grain(work, {0: SharedValue(0, (1, 2))}, ValueRanges(3, 30, 64), 1.0) == {
+        v: SharedValue(v, hosts) for v, hosts in packed.items()
+    }
 
 
 def test_the_part_of_a_host_of_a_grid_can_be_halved_four_times() -> None:

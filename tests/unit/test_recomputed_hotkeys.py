@@ -1,7 +1,8 @@
 """Frequent join values, recomputed in a few lines that share no code with the project.
 
 The text of Afrati 2015 is not at hand; recomputed is what follows from the idea that a tuple of a
-frequent value is stored once and probes all hosts of the value.
+frequent value is stored once and probes all hosts of the value, or, if the other stream rarely has
+the value, meets its tuples on its own host, as all hosts store them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from braid.core.run_events import BatchCommitted
 from braid.papers.baselines.hash_partition import HashPartition
@@ -71,3 +74,31 @@ def test_stored_once_is_less_than_any_grid_of_hosts_for_one_value() -> None:
 def test_every_pair_is_found_once_while_the_frequent_values_change() -> None:
     a, b = (Counter(t["k"].to_pylist()) for t in SETTING.make_streams().values())
     assert sum(e.results for e in run(HotKeys)) == sum(a[k] * b[k] for k in a)
+
+
+def test_a_rare_stream_is_stored_on_all_hosts_and_a_frequent_one_sent_once() -> None:
+    """One value has most tuples of both streams: p - 1 more copies of the rare ones exist."""
+    setting = SkewSetting(0.0, rows=1200, batches=6, hosts=HOSTS, window_share=1.0)
+    streams = {a: t.take(np.arange(0, t.num_rows, n)) for a, t, n in make_rare_stream(setting)}
+    counts = {alias: Counter(table["k"].to_pylist()) for alias, table in streams.items()}
+    hot = max(counts["a"], key=lambda k: counts["a"][k])
+    last = commits(run_skewed_join(HotKeys(HOSTS), setting, streams))[-1]
+    stored = last.total_host_metrics.stored_tuples
+    assert stored == sum(last.total_received_tuples) + (HOSTS - 1) * counts["b"][hot]
+    came = streams["b"].filter(pa.compute.equal(streams["b"]["batch"], setting.batches - 1))
+    copies = (HOSTS - 1) * came["k"].to_pylist().count(hot)
+    assert last.total_host_metrics.received_tuples == sum(last.received_tuples) + copies
+    assert stored <= 1.3 * sum(last.total_received_tuples)
+    found = sum(e.results for e in commits(run_skewed_join(HashPartition(HOSTS), setting, streams)))
+    assert found == sum(counts["a"][k] * n for k, n in counts["b"].items())
+
+
+def make_rare_stream(setting: SkewSetting) -> list[tuple[str, pa.Table, int]]:
+    """Return each stream, in which one value has 60% of the tuples, and how few rows are taken."""
+    draw = np.random.default_rng(3)
+    streams = setting.make_streams()
+    is_hot = draw.random(setting.rows) < 0.6
+    return [
+        (a, t.set_column(1, "k", pa.array(np.where(is_hot, -1, t["k"].to_numpy()))), n)
+        for (a, t), n in zip(streams.items(), (1, 40), strict=True)
+    ]

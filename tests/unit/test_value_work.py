@@ -52,12 +52,12 @@ def test_tuples_of_a_block_move_by_its_range_where_nothing_is_counted() -> None:
 def test_a_host_takes_in_blocks_until_their_sum_is_above_the_budget() -> None:
     blocks = [Block(n, 0, (16, 24), 0, (0,), 50) for n in range(4)]
     builder = PlanBuilder(make_facts(8))
-    waiting = move_stray_blocks(builder, blocks, TileTable(RANGES, {}), UNKNOWN, 60.0)
+    waiting = move_stray_blocks(builder, blocks, [TileTable(RANGES, {})], UNKNOWN, 60.0)
     assert waiting == blocks[2:]
 
 
 def test_values_of_equal_work_are_shared_out_over_different_hosts() -> None:
     work = ValueWork({0: 20.0, 1: 20.0}, {0: 80.0, 1: 80.0}, 0.0)
     packed = pack_values(work, {}, ValueRanges(4, 8, 16))
-    assert sorted(packed[0] + packed[1]) == [0, 1, 2, 3]
+    assert sorted(packed[0].hosts + packed[1].hosts) == [0, 1, 2, 3]
     assert host_micros(work, packed, ValueRanges(4, 8, 16)) == [60.0] * 4

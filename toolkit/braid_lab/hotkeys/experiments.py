@@ -17,6 +17,8 @@ import pandas as pd
 import pyarrow as pa
 from braid.core.placement import Placement
 from braid.core.run_events import BatchCommitted
+from braid.papers.baselines.hash_partition import HashPartition
+from braid.papers.hotkeys.hot_keys import HotKeys
 from braid.papers.hotkeys.run_events import SpreadChanged
 from braid.papers.hotkeys.value_work import PAIR, TUPLE
 from braid.stream_join import StreamJoin
@@ -33,7 +35,7 @@ PLACEMENTS = ("HashPartition", "AdaptiveGrid", "HotKeys")
 
 @dataclass(frozen=True)
 class SkewSetting:
-    """Two streams of equal rates that join on a value.
+    """Two streams that join on a value.
 
     - ``skew``: z of the Zipf distribution of join values.
     - ``shift``: whether half-way the frequent values are exchanged for others.
@@ -43,6 +45,7 @@ class SkewSetting:
     - ``window_share``: length of the windows, as a share of the run. Default: a third.
     - ``kept_share``: one pair of this many with equal values is a result; 1: all. Default: 1.
     - ``seed``: seed of the generator.
+    - ``rarity``: rows of the first stream for each row of the second. Default: 1, equal rates.
     """
 
     skew: float = 1.2
@@ -53,6 +56,7 @@ class SkewSetting:
     window_share: float = 1 / 3
     kept_share: int = 1
     seed: int = 0
+    rarity: int = 1
 
     @property
     def join_condition(self) -> str:
@@ -67,7 +71,8 @@ class SkewSetting:
 
     def make_streams(self) -> dict[str, pa.Table]:
         """Return the streams a and b. Their batches have event times of a minute each."""
-        return {alias: self._make_stream(n) for n, alias in enumerate("ab")}
+        a, b = (self._make_stream(n) for n in range(2))
+        return {"a": a, "b": b.take(np.arange(0, self.rows, self.rarity))}
 
     def _make_stream(self, number: int) -> pa.Table:
         draw = np.random.default_rng([self.seed, number])
@@ -151,11 +156,34 @@ def compare_placements(
 
     Raises RuntimeError if placements find different numbers of results.
     """
-    rows, settings = [], list(settings)
-    for setting in settings:
+    kinds = {name: Placement.class_by_name(name) for name in names}
+    cases = [
+        (s, {n: k.from_settings({"hosts": s.hosts}) for n, k in kinds.items()}) for s in settings
+    ]
+    return _compare(cases)
+
+
+def compare_forms(settings: Iterable[SkewSetting]) -> pd.DataFrame:
+    """Return the same for a hash, and HotKeys without and with copies of rare tuples."""
+    return _compare(
+        (
+            s,
+            {
+                "HashPartition": HashPartition(s.hosts),
+                "HotKeys, each tuple stored once": HotKeys(s.hosts, stored=1),
+                "HotKeys": HotKeys(s.hosts),
+            },
+        )
+        for s in settings
+    )
+
+
+def _compare(cases: Iterable[tuple[SkewSetting, Mapping[str, Placement]]]) -> pd.DataFrame:
+    rows, settings = [], []
+    for setting, placements in cases:
+        settings.append(setting)
         streams = setting.make_streams()
-        for name in names:
-            placement = Placement.class_by_name(name).from_settings({"hosts": setting.hosts})
+        for name, placement in placements.items():
             figures = summarize_run(run_skewed_join(placement, setting, streams), setting)
             at = {"z": setting.skew, "shift": setting.shift, "placement": name}
             rows.append(at | figures)
@@ -190,6 +218,7 @@ def list_spread_changes(events: Iterable[Any], most: int = 3) -> pd.DataFrame:
             "the first (value: share, hosts)": "; ".join(
                 f"{v.value}: {v.share:.1%}, {len(v.hosts)}" for v in e.spread[:most]
             ),
+            "with copies": sum(bool(v.copied_streams) for v in e.spread),
             "busiest / mean before": e.before,
             "after": e.after,
             "tuples to move": e.tuples_to_move,

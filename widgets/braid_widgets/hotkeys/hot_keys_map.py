@@ -18,11 +18,15 @@ class HotValue(NamedTuple):
 
     - ``share``: its share of all rows of recent batches.
     - ``hosts``: the hosts that share its rows.
+    - ``copied``: the streams whose rows all of these hosts store; empty: each row is on one host.
+    - ``copied_share``: the share of all rows that are of these streams and have the value.
     """
 
     value: int
     share: float
     hosts: list[int]
+    copied: list[str]
+    copied_share: float
 
 
 class HotKeysFrame(TypedDict):
@@ -71,7 +75,16 @@ class HotKeysMap(StateMap):
         change, last = self._spread, self.scene.last
         metrics = last.host_metrics if last else ()
         spread = change.spread if change else ()
-        values = [HotValue(v.value, round(v.share, 4), sorted(v.hosts)) for v in spread]
+        values = [
+            HotValue(
+                v.value,
+                round(v.share, 4),
+                sorted(v.hosts),
+                list(v.copied_streams),
+                round(v.copied_share, 4),
+            )
+            for v in spread
+        ]
         compared = [host.compared_pairs for host in metrics]
         return {
             "streams": list(self.scene.stream_aliases),

@@ -227,6 +227,8 @@ export interface HotValue {
   value: number;
   share: number;
   hosts: number[];
+  copied: string[];
+  copied_share: number;
 }
 
 export interface HotKeysFrame {

@@ -59,15 +59,27 @@ test("an age slice says how much of it is compared", () => {
 
 test("a value is shared evenly by its hosts", () => {
   const frame = {
-    values: { value: [564, 7], share: [0.12, 0.05], hosts: [[0, 1, 3], [1]] },
+    values: {
+      value: [564, 7, 9],
+      share: [0.12, 0.05, 0.07],
+      hosts: [[0, 1, 3], [1], [0, 2, 3]],
+      copied: [[], [], ["d"]],
+      copied_share: [0, 0, 0.01],
+    },
     stored: [1, 1, 1, 1],
     since: 14,
   } as unknown as HotKeysFrame;
-  assert.equal(partOf({ value: 7, share: 0.3, hosts: [1, 2, 3] }), 0.3 / 3);
-  assert.deepEqual(inspectSpread(frame, "value:564")?.pairs.slice(0, 3), [
+  const once = { copied: [], copied_share: 0 };
+  assert.equal(partOf({ value: 7, share: 0.3, hosts: [1, 2, 3], ...once }), 0.3 / 3);
+  assert.deepEqual(inspectSpread(frame, "value:564")?.pairs.slice(0, 4), [
     ["of all rows", "12.0 %"],
     ["hosts that share it", "0, 1, 3"],
     ["of all rows, on each of them", "4.0 %"],
+    ["rows on all of them", "none"],
+  ]);
+  assert.deepEqual(inspectSpread(frame, "value:9")?.pairs.slice(2, 4), [
+    ["of all rows, on each of them", "3.0 %"],
+    ["rows on all of them", "of d"],
   ]);
   assert.deepEqual(inspectSpread(frame, "host:1")?.pairs, [
     ["value 564", "4.0 %"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 from typing import Self
 
 from braid.core.facts import Facts
@@ -20,12 +21,14 @@ from braid.papers.hotkeys.block_moves import (
 from braid.papers.hotkeys.hot_routes import make_routes
 from braid.papers.hotkeys.run_events import SpreadChanged, SpreadValue
 from braid.papers.hotkeys.spread import (
+    SharedValue,
     Spread,
-    TileTable,
     ValueRanges,
     busiest_over_mean,
+    choose_kept_streams,
     drop_cooled_values,
     host_micros,
+    make_tile_tables,
     pack_values,
 )
 from braid.papers.hotkeys.value_work import ValueShares, estimate_value_work
@@ -41,11 +44,11 @@ WORTHWHILE = 0.95
 class HotKeysState:
     """The state of ``HotKeys``.
 
-    - ``spread``: frequent values, ascending, each with the hosts that share its tuples.
+    - ``spread``: frequent values, ascending.
     - ``is_settled``: whether all stored tuples are where the spread has them.
     """
 
-    spread: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    spread: tuple[SharedValue, ...] = ()
     is_settled: bool = True
 
 
@@ -55,9 +58,11 @@ class HotKeys(Placement):
 
     A tuple is stored and joined on the host of its join value's hash. The tuples of a frequent
     value are shared out over several hosts by a hash of the whole tuple; each is stored once and
-    probes all of them. Frequent values are counted while the join runs, and change with the
-    streams. Stored tuples then move in the background; meanwhile they are probed where they are. It
-    needs an equality that connects all streams. Supports any number of streams.
+    probes all of them. If all streams but one rarely have the value, all of its hosts store their
+    tuples, and those of the one stream probe on their own host only. Frequent values and rates are
+    counted while the join runs, and change with the streams. Stored tuples then move in the
+    background; meanwhile they are probed where they are. It needs an equality that connects all
+    streams. Supports any number of streams.
 
     - ``hosts``: number of hosts.
     - ``target``: busiest host over mean work up to which nothing changes. Default: 1.12.
@@ -66,11 +71,13 @@ class HotKeys(Placement):
       share in the last batch. Default: 2.
     - ``values``: number of hash values of the join value. At least ``hosts`` are used. Default:
       16,384.
+    - ``stored``: most tuples stored, relative to a hash; 1: each is stored once. Default: 1.3.
 
     Sources: Afrati et al. 2015 (a frequent value has hosts of its own); Lin et al. 2015 (a tuple is
-    stored once and probes all of them).
+    stored once and probes all of them); Xu et al. 2008 (tuples of the rare side are on all hosts).
 
-    Raises ValueError for hosts < 1, target not in (1, 2], every < 1, rate <= 0 or values < 1.
+    Raises ValueError for hosts < 1, target not in (1, 2], every < 1, rate <= 0, values < 1 or
+    stored < 1.
     """
 
     State = HotKeysState
@@ -82,6 +89,7 @@ class HotKeys(Placement):
     every: int = 1
     rate: float = 2.0
     values: int = 1 << 14
+    stored: float = 1.3
 
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
@@ -93,6 +101,8 @@ class HotKeys(Placement):
             )
         if not self.rate > 0:
             raise ValueError(f"rate is {self.rate!r}; it must be a number greater than 0")
+        if not 1 <= self.stored < inf:
+            raise ValueError(f"stored is {self.stored!r}; it must be a number, 1 or more")
 
     @property
     def value_ranges(self) -> ValueRanges:
@@ -114,33 +124,34 @@ class HotKeys(Placement):
 
     @classmethod
     def example_instances(cls) -> tuple[Self, ...]:
-        return cls(5, values=12), cls(3, every=1, target=1.01, values=6)
+        return cls(5, values=12), cls(3, every=1, target=1.01, values=6, stored=9.0)
 
     def initial_state(self, streams: int) -> HotKeysState:
         return HotKeysState()
 
     def plan_batch(self, facts: Facts, state: HotKeysState) -> Plan:
-        spread, builder = dict(state.spread), PlanBuilder(facts)
+        spread: Spread = {shared.value: shared for shared in state.spread}
+        builder = PlanBuilder(facts)
         shares = ValueShares(
             facts.key_counts, self.value_ranges.values, self.value_ranges.keys_per_value
         )
-        change = self._find_change(facts, spread, shares)
-        if change is not None:
-            spread = {v.value: v.hosts for v in change.spread}
+        change = None
+        if due := self._find_change(facts, spread, shares):
+            spread, change = due
         elif not spread and state.is_settled:
             return builder.make_plan(local_routes(facts, self._list_home_key_ranges()), state)
-        table = TileTable(self.value_ranges, spread)
+        tables = make_tile_tables(self.value_ranges, spread, len(facts.streams))
         waiting: list[Block] = []
         if change is not None or not state.is_settled:
-            strays = find_stray_blocks(facts.blocks, table)
+            strays = find_stray_blocks(facts.blocks, tables)
             budget = self.rate * sum(facts.previous_received) / self.hosts
-            waiting = move_stray_blocks(builder, strays, table, shares, budget)
+            waiting = move_stray_blocks(builder, strays, tables, shares, budget)
             if change is not None:
-                each = (estimate_moving_tuples(b, table, shares) for b in strays)
+                each = (estimate_moving_tuples(b, tables[b.stream], shares) for b in strays)
                 change = replace(change, tuples_to_move=round(sum(sum(m.values()) for m in each)))
         return builder.make_plan(
-            make_routes(builder, table),
-            HotKeysState(tuple(sorted(spread.items())), not waiting),
+            make_routes(builder, tables),
+            HotKeysState(tuple(spread[v] for v in sorted(spread)), not waiting),
             () if change is None else (change,),
             (b.id for b in waiting),
         )
@@ -153,23 +164,25 @@ class HotKeys(Placement):
 
     def _find_change(
         self, facts: Facts, present: Spread, shares: ValueShares
-    ) -> SpreadChanged | None:
-        """Return the change of the spread that is due in a batch; None: there is none."""
+    ) -> tuple[Spread, SpreadChanged] | None:
+        """Return the spread that is due in a batch, and the change; None: there is none."""
         is_due = self.hosts > 1 and facts.batch > 0 and facts.batch % self.every == 0
         has_frequent = any(counts.keys() - {OTHERS} for counts in facts.key_counts)
         if not is_due or not (present or has_frequent):
             return None
         ranges, work = self.value_ranges, estimate_value_work(facts, shares)
         now = host_micros(work, present, ranges)
+        copies = (self.stored - 1) * work.stored
         spread = drop_cooled_values(present, work, ranges)
+        spread = choose_kept_streams(work, spread, copies)
         if busiest_over_mean(host_micros(work, spread, ranges)) > self.target:
-            packed = pack_values(work, spread, ranges)
+            packed = pack_values(work, spread, ranges, copies)
             if max(host_micros(work, packed, ranges)) < WORTHWHILE * max(now):
                 spread = packed
         if spread == present:
             return None
         after = busiest_over_mean(host_micros(work, spread, ranges))
-        return SpreadChanged(
+        return spread, SpreadChanged(
             facts.batch, _list_spread(spread, facts), busiest_over_mean(now), after, 0
         )
 
@@ -177,6 +190,11 @@ class HotKeys(Placement):
 def _list_spread(spread: Spread, facts: Facts) -> tuple[SpreadValue, ...]:
     """Return the frequent values, the most frequent first."""
     total = sum(sum(counts.values()) for counts in facts.key_counts)
-    share = {v: sum(counts.get(v, 0.0) for counts in facts.key_counts) / total for v in spread}
-    order = sorted(spread, key=lambda v: (-share[v], v))
-    return tuple(SpreadValue(v, spread[v], round(share[v], 4)) for v in order)
+    listed = []
+    for value, hosts, kept_stream in spread.values():
+        share = [counts.get(value, 0.0) / total for counts in facts.key_counts]
+        copied = [s for s in range(len(share)) if kept_stream not in (None, s)]
+        names = tuple(facts.streams[s] for s in copied)
+        of_copied = round(sum((share[s] for s in copied), 0.0), 4)
+        listed.append(SpreadValue(value, hosts, round(sum(share), 4), names, of_copied))
+    return tuple(sorted(listed, key=lambda each: (-each.share, each.value)))

@@ -16,11 +16,16 @@ class SpreadValue(NamedTuple):
     - ``value``: its number, the hash of the join value.
     - ``hosts``: hosts that share its tuples.
     - ``share``: share of all tuples that have it in recent batches.
+    - ``copied_streams``: the streams whose tuples all of these hosts store, while those of the
+      other stream are sent to one host each. Empty: each tuple is stored once and sent to all.
+    - ``copied_share``: share of all tuples that have the value and are of these streams.
     """
 
     value: int
     hosts: tuple[int, ...]
     share: float
+    copied_streams: tuple[str, ...] = ()
+    copied_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,9 @@ class SpreadChanged(Event):
         if not self.spread:
             return f"no value is frequent any more: {load}; {moves}"
         first = self.spread[0]
+        if copied := [value for value in self.spread if value.copied_streams]:
+            of = ", ".join(sorted({name for value in copied for name in value.copied_streams}))
+            moves += f"; all hosts of {format_count(len(copied), 'value')} store the tuples of {of}"
         return (
             f"{format_count(len(self.spread), 'frequent value')} shared out, the first "
             f"({first.share:.1%} of the tuples) on {format_hosts(first.hosts)}: {load}; {moves}"

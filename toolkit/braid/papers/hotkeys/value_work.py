@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 
@@ -72,15 +72,28 @@ class ValueWork:
     - ``tuples``: by frequent value, the work of its new tuples on each host that they probe.
     - ``pairs``: by frequent value, the work of its pairs, which its hosts share.
     - ``rest``: the work of all other tuples, which all hosts share.
+    - ``fresh``, ``held``: by frequent value, its new and its stored tuples by stream.
+    - ``stored``: stored tuples of all values.
     """
 
     tuples: Mapping[int, float]
     pairs: Mapping[int, float]
     rest: float
+    fresh: Mapping[int, Sequence[float]] = field(default_factory=dict)
+    held: Mapping[int, Sequence[float]] = field(default_factory=dict)
+    stored: float = 0.0
 
     def value_micros(self, value: int) -> float:
         """Return the work of a value on one host; 0 if it is not frequent."""
         return self.tuples.get(value, 0.0) + self.pairs.get(value, 0.0)
+
+    def shared_micros(self, value: int, hosts: int, kept_stream: int | None) -> float:
+        """Return the work of a value on each of the hosts that share it.
+
+        Each new tuple goes to all of them, but one of ``kept_stream`` only to its own host.
+        """
+        once = 0.0 if kept_stream is None else TUPLE * self.fresh[value][kept_stream]
+        return self.tuples[value] - once + (once + self.pairs[value]) / hosts
 
     def total_micros(self) -> float:
         """Return the work of all tuples if none is sent twice."""
@@ -98,14 +111,16 @@ def estimate_value_work(facts: Facts, shares: ValueShares) -> ValueWork:
     weight = (1 - EARLIER_WEIGHT**facts.batch) / (1 - EARLIER_WEIGHT)
     new = [sum(counts.values()) / weight for counts in shares.counts]
     stored, single = _count_stored_tuples(facts, shares.keys_per_value)
-    tuples, pairs = {}, {}
+    tuples, pairs, each_fresh, each_held = {}, {}, {}, {}
     for value in sorted({*shares.frequent_values(), *(v for each in single for v in each)}):
         share = [shares.value_share(s, value) for s in streams]
         fresh = [n * part for n, part in zip(new, share, strict=True)]
         held = [max(stored[s] * share[s], single[s].get(value, 0)) for s in streams]
         tuples[value] = TUPLE * sum(fresh)
         pairs[value] = PAIR * sum(fresh[s] * (sum(held) - held[s]) for s in streams)
-    return ValueWork(tuples, pairs, max(0.0, TUPLE * sum(new) - sum(tuples.values())))
+        each_fresh[value], each_held[value] = fresh, held
+    rest = max(0.0, TUPLE * sum(new) - sum(tuples.values()))
+    return ValueWork(tuples, pairs, rest, each_fresh, each_held, sum(stored))
 
 
 def _count_stored_tuples(

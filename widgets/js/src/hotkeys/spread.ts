@@ -9,8 +9,10 @@ import type { HotKeysFrame, HotValue } from "../frames.ts";
 
 const share = (value: number): string => `${(100 * value).toFixed(1)} %`;
 
-/** The share of all rows that a host takes for a value. */
-export const partOf = ({ share: all, hosts }: HotValue): number => all / Math.max(1, hosts.length);
+/** The share of all rows that a host stores for a value: its part of the rows that are stored once,
+ * and all of those that are copied. */
+export const partOf = ({ share: all, hosts, copied_share: copied }: HotValue): number =>
+  (all - copied) / Math.max(1, hosts.length) + copied;
 
 /** The text about a host or a value in the inspector. */
 export function inspectSpread(frame: HotKeysFrame, selected: string): Detail | undefined {
@@ -28,6 +30,7 @@ export function inspectSpread(frame: HotKeysFrame, selected: string): Detail | u
     ["of all rows", share(value.share)],
     ["hosts that share it", value.hosts.join(", ")],
     ["of all rows, on each of them", share(partOf(value))],
+    ["rows on all of them", value.copied.length ? `of ${value.copied.join(", ")}` : "none"],
     ["shared out so since", `batch ${frame.since}`],
   ];
   const words = `the hash of a join value; number ${values.indexOf(value) + 1} by frequency`;
@@ -45,6 +48,9 @@ export class SpreadView extends CanvasMap<HotKeysFrame> {
     );
     this.signs([
       { text: "darker: more rows of the value on a host" },
+      ...(frame.values.copied.some((names) => names.length)
+        ? [{ text: "line: rows of a rare stream, on each of the hosts" }]
+        : []),
       { text: "bars: pairs compared" },
     ]);
     const load = `busiest host ${frame.before} → ${frame.after} times the mean work`;
@@ -99,9 +105,14 @@ export class SpreadView extends CanvasMap<HotKeysFrame> {
       const box = { x: x + host * wide + 1, y: y + 1, wide: wide - 2, tall: tall - 2 };
       const fill = load ? pen.theme.load(0.12 + 0.88 * load) : pen.theme.shade("panel");
       pen.box(box, { fill, round: 2 });
+      if (value.copied.length && value.hosts.includes(host)) {
+        const line = y + tall - 4;
+        pen.straight(box.x + 2, line, box.x + box.wide - 2, line, pen.theme.shade("ink"), 2);
+      }
     });
     this.paintName(`value ${value.value}`, value.share, x, y + tall / 2, tall, on);
-    const text = `Value ${value.value}: ${share(value.share)} of all rows`;
+    const copied = value.copied.length ? `, those of ${value.copied.join(", ")} on each host` : "";
+    const text = `Value ${value.value}: ${share(value.share)} of all rows${copied}`;
     pen.target({ x: 0, y, wide: x, tall }, `value:${value.value}`, text);
   }
 
