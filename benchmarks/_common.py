@@ -24,7 +24,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
-from braid.stream_join import JoinRun
+from braid.join_run import JoinRun
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery

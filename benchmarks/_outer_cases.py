@@ -136,6 +136,7 @@ def count_stored_bytes(tables: Tables, how: str, folder: Path) -> tuple[int, int
 
     def note_size(results: Any, batch: int) -> None:
         state = run.store.last_state()
+        assert state is not None
         blocks = sum(checksum.size_bytes for checksum in state.block_files.values())
         manifest = max((folder / "commits").glob("*.json")).stat().st_size
         rows = sum(block.rows for block in state.blocks.values() if block.stream == 0)

@@ -15,7 +15,7 @@ import pathway as pw
 from pathway.internals.parse_graph import G
 
 
-class Row(pw.Schema):
+class Row(pw.Schema):  # type: ignore[misc]
     k: int
     t: int
     v: int

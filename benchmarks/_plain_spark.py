@@ -31,7 +31,10 @@ SETTINGS = {
 def make_plain_session(memory: str = "4g") -> SparkSession:
     """Return a session without anything of Braid's."""
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    settings = SETTINGS | {"spark.driver.memory": memory}
+    settings: dict[str, bool | float | int | str | None] = {
+        **SETTINGS,
+        "spark.driver.memory": memory,
+    }
     return (
         SparkSession.builder.appName("rival").master("local[*]").config(map=settings).getOrCreate()
     )

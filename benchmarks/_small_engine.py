@@ -34,7 +34,7 @@ def run_join(
     )
     run = join.start(out, availableNow=True)
     run.awaitTermination()
-    query = run.spark_query if hasattr(run, "spark_query") else run.query  # the earlier name
+    query = run.spark_query if hasattr(run, "spark_query") else run.query  # type: ignore[attr-defined]  # earlier
     progress = [p for p in query.recentProgress if p.numInputRows > 0]
     return {
         "seconds": [p.durationMs["triggerExecution"] / 1000 for p in progress],

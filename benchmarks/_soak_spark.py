@@ -20,9 +20,10 @@ import duckdb
 import psutil
 from braid import HashPartition
 from braid.core.run_events import BatchCommitted
+from braid.join_run import JoinRun
 from braid.spark_session import session
 from braid.storage.run_store import RunStore
-from braid.stream_join import JoinRun, StreamJoin
+from braid.stream_join import StreamJoin
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 

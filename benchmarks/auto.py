@@ -118,7 +118,7 @@ def compare_placements(name: str, join: MixedJoin, args: Any) -> Iterator[dict[s
     streams = make_tables(join, args.rows, args.batches)
     windows = None if join.window is None else f"{join.window} seconds"
     setup = StreamJoin(streams, join.on, windows=windows, time="ts").config
-    assert setup.chosen is not None
+    assert setup.chosen is not None and setup.placement is not None
     chosen = type(setup.placement).__name__
     placements = {name: _make_placement(name) for name in setup.chosen.relative_costs} | {
         chosen: setup.placement

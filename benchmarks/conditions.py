@@ -62,7 +62,7 @@ def count_nodes(tree: type[ZoneTree] | type[MergeSortTree]) -> None:
         yield from search(self, *given)
         _LOOKED_AT[0] += self.looked_at - before
 
-    tree.find_pairs = find_pairs  # type: ignore[method-assign]
+    tree.find_pairs = find_pairs  # type: ignore[method-assign, assignment]
 
 
 def read_results(files: Path, a: str, b: str) -> tuple[int, int]:

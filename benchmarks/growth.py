@@ -77,7 +77,7 @@ def main() -> None:
         run = join.start(folder / "braid", availableNow=True)
         run.awaitTermination()
         took = read_batch_seconds(run)
-    rows = []
+    rows: list[tuple[float, float, float]] = []
     for factor in FACTORS:
         at = [n for n, (_, measured) in enumerate(plan) if measured == factor]
         stored = median(2 * sum(n for n, _ in plan[:k]) for k in at[_WARM:])

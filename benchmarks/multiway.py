@@ -162,7 +162,7 @@ def run_engines(
             folder / name,
             split_evenly(rows, args.batches),
         )
-    measured = []
+    measured: list[tuple[str, float, int, float | None, float | None]] = []
     for name, placement in contenders.items():
         two, _, _ = run_braid(
             spark, folder, placement, CONDITIONS[2], args.window, folder / f"{name} 2"
@@ -170,8 +170,8 @@ def run_engines(
         three, count, sent = run_braid(
             spark, folder, placement, CONDITIONS[3], args.window, folder / f"{name} 3"
         )
-        times = (find_warm_median(three), find_warm_median(three) / find_warm_median(two))
-        measured.append((name, times[0], count, sent, times[1]))
+        seconds = find_warm_median(three)
+        measured.append((name, seconds, count, sent, seconds / find_warm_median(two)))
     for name in STORE_NAMES if args.rocksdb else STORE_NAMES[:1]:
         out = folder / name
         times, count = rival.run_join("multiway.join_chain", folder, args.window, name, out)

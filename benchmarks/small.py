@@ -35,8 +35,9 @@ from _common import (
 )
 from braid import HashPartition
 from braid.core.batch_history import PHASE_COLUMNS, PHASES
+from braid.join_run import JoinRun
 from braid.spark_session import session
-from braid.stream_join import JoinRun, StreamJoin
+from braid.stream_join import StreamJoin
 from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent

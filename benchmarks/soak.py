@@ -143,7 +143,8 @@ def measure_resources(folder: Path) -> dict[str, float]:
 
 def run_soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[str, float]]:
     """Yield a row for each stretch of the run."""
-    with replace_file_system(_soak_disk.TimedDisk()) as disk:
+    disk = _soak_disk.TimedDisk()
+    with replace_file_system(disk):
         yield from run_stretches(disk, folder, batches, rows, window)
 
 

@@ -29,8 +29,9 @@ from _common import (
     write_two_streams,
 )
 from braid import AdaptiveGrid
+from braid.join_run import JoinRun
 from braid.spark_session import session
-from braid.stream_join import JoinRun, StreamJoin
+from braid.stream_join import StreamJoin
 from pyspark.sql import SparkSession
 
 ON = "abs(a.k - b.k) <= 2 AND a.x < b.x"
