@@ -35,7 +35,7 @@ STOP_LIST = frozenset(_SAYS_NOTHING.split())
 BOOLEAN_PREFIXES = ("is", "has", "can", "may", "needs", "should", "checks", "are", "was", "would")
 STATE_PREFIXES = tuple(p for p in BOOLEAN_PREFIXES if p not in ("checks", "needs"))
 """Prefixes after which a name cannot hold anything but a boolean; others can be verbs."""
-_BOOLEAN_TYPE = re.compile(r"bool( \| None)?|Callable\[.*, bool\]")
+_BOOLEAN_TYPE = re.compile(r"bool( \| None)?|NotRequired\[bool\]|Callable\[.*, bool\]")
 GIVEN_NAMES = frozenset({"main", "awaitTermination", "writable"})
 """Names of functions that are given by convention, by Spark or by Python."""
 _OPENINGS = re.compile(r"(What|Who|Whom|Of|By|That|Where|Those|So)\b")

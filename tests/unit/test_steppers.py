@@ -172,11 +172,11 @@ def test_a_question_has_the_answer_that_the_next_step_gives(example: StepExample
 def test_a_fork_runs_on_what_is_typed_and_refuses_what_it_cannot_read(example: StepExample) -> None:
     view = Stepper(example)
     other = next(iter(example.variants.values()))
-    view.own = {"texts": [*other], "position": 3}
+    view.fork = {"texts": [*other], "position": 3}
     assert view.frames == step_frames(example.run(*other), example.letter, other[0])
     assert view.position == min(3, len(view.frames) - 1) and view.algorithm["texts"] == [*other]
     before = list(view.frames)
-    view.own = {"texts": ["<b>", *example.texts[1:]], "position": 3}
+    view.fork = {"texts": ["<b>", *example.texts[1:]], "position": 3}
     assert len(view.refusal) > 20 and view.frames == before
 
 
@@ -184,13 +184,13 @@ def test_a_fork_has_the_same_steps_up_to_the_row_at_which_it_is_made() -> None:
     view = Stepper(theta.EXAMPLE)
     first, at = list(view.frames), 20
     kept = view.algorithm["texts"][0].split()[: first[at]["arrived"]]
-    view.own = {"texts": [" ".join([*kept, "a", "a", "a"])], "position": at}
+    view.fork = {"texts": [" ".join([*kept, "a", "a", "a"])], "position": at}
     assert view.position == at and view.frames[-1]["text"].startswith("a5")
-    alike = ("text", "nodes", "moves", "found", "table")
+    alike = ("text", "nodes", "moves", "matches", "table")
     assert [[f[k] for k in alike] for f in view.frames[: at + 1]] == [
         [f[k] for k in alike] for f in first[: at + 1]
     ]
-    view.own = {"texts": [" "], "position": 0}
+    view.fork = {"texts": [" "], "position": 0}
     assert view.frames == first, "an empty text stands for the example's"
 
 

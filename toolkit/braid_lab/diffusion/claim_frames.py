@@ -40,7 +40,7 @@ QUOTES = {
 
 
 def is_growing(by: pd.Series) -> bool:
-    """Return whether values grow with every step of x, of which there is one at least."""
+    """Return whether values grow with every step of x, and x has a step."""
     return len(by) > 1 and bool((by.diff().iloc[1:] > 0).all())
 
 

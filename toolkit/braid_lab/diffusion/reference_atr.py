@@ -85,7 +85,7 @@ def atr_example() -> Trace:
 
 
 def run_typed(text: str) -> Trace:
-    """Return the steps on typed tuples of three streams, of which the first two exchange roles.
+    """Return the steps on typed tuples of three streams; the first two exchange roles.
 
     Raises ValueError as ``parse_tuples`` does.
     """

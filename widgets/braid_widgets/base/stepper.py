@@ -9,6 +9,7 @@ from typing import Any, NotRequired, TypedDict
 
 import ipywidgets as W
 import traitlets
+from braid.util.validation import read_natural
 from braid_lab.common.tuple_models import (
     NAMES,
     Line,
@@ -89,7 +90,7 @@ class StepFrame(TypedDict):
     - ``lit``: the lines of the listing that are executed, by index.
     - ``row_heads``, ``column_heads``: headings of the places.
     - ``old``: row and column of each node by the old mapping, while rows are where it wants them.
-    - ``found``: the members of the results of the step.
+    - ``matches``: the members of the results of the step.
     - ``results``: the number of results so far.
     - ``table``: rows of a table, the first its header; of each cell the text, the text that the
       step has replaced, and "new", "gone" or "".
@@ -107,7 +108,7 @@ class StepFrame(TypedDict):
     column_heads: list[StepChip]
     old: list[list[int]]
     moves: list[StepMove]
-    found: list[list[str]]
+    matches: list[list[str]]
     results: int
     table: list[list[list[str]]]
     parts: list[StepChip]
@@ -157,14 +158,14 @@ class _Frames:
         self.parts = dict.fromkeys(text for s in trace.steps for text in s.parts)
 
     def make_frames(self) -> Iterator[StepFrame]:
-        found, before = 0, None
+        result_total, before = 0, None
         for k, step in enumerate(self.trace.steps):
-            found += len(step.results)
-            yield self._make_frame(k, step, before, found)
+            result_total += len(step.results)
+            yield self._make_frame(k, step, before, result_total)
             before = step
 
     def _make_frame(
-        self, k: int, step: TraceStep, before: TraceStep | None, found: int
+        self, k: int, step: TraceStep, before: TraceStep | None, result_total: int
     ) -> StepFrame:
         steps, line = self.trace.steps, step.line
         if line is not None:
@@ -184,8 +185,8 @@ class _Frames:
                 {"what": _make_chip(m.what), "source": m.source, "target": m.target}
                 for m in step.moves
             ],
-            "found": [[str(t) for t in group] for group in step.results],
-            "results": found,
+            "matches": [[str(t) for t in group] for group in step.results],
+            "results": result_total,
             "table": compare_rows(step.table, step.table_before),
             "parts": [_make_chip(text, text in step.parts) for text in self.parts],
             "question": self._ask(step, steps[k + 1]) if k + 1 < len(steps) else None,
@@ -193,7 +194,7 @@ class _Frames:
         }
 
     def _format_line(self, line: Line | None, before: str = "") -> str:
-        """Return lines of an algorithm as text, such as "Algorithm 3, lines 13 to 15"."""
+        """Return lines of an algorithm as text: its name, and their numbers."""
         if line is None:
             return ""
         unit = self.trace.listings[self.algorithms.index(line.algorithm)].unit or "number"
@@ -283,7 +284,7 @@ def count_words(text: str, arrival: str) -> int:
 def _make_chip(text: str, fresh: bool = False, stream: int | None = None) -> StepChip:
     """Return a row in the color of its stream; intermediate results and END marks have none."""
     chip: StepChip = {"text": text}
-    if stream is None and text[0] in NAMES and text[1:2].isdigit():
+    if stream is None and text[0] in NAMES and read_natural(text[1:2]) is not None:
         stream = NAMES.index(text[0])
     if stream is not None:
         chip["stream"] = stream
@@ -304,7 +305,7 @@ class Stepper(Player):
     """The steps of an algorithm, with Back, Forward, Play and a slider; arrow keys step too.
 
     - ``algorithm``: what all steps share.
-    - ``own``: the texts that the user typed, and the step that they are typed at.
+    - ``fork``: the texts that the user typed, and the step that they are typed at.
     - ``refusal``: why texts are not accepted; "": they are.
 
     It opens on the first step. Raises ValueError for an example without steps.
@@ -313,7 +314,7 @@ class Stepper(Player):
     _name, _esm = "steps", read_bundle("steps")
     _css = read_styles("stage.css", "film.css", "palette.css", "stepper.css")
     algorithm = traitlets.Dict().tag(sync=True)
-    own = traitlets.Dict().tag(sync=True)
+    fork = traitlets.Dict().tag(sync=True)
     refusal = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, example: StepExample) -> None:
@@ -321,7 +322,7 @@ class Stepper(Player):
         trace = example.trace()
         super().__init__(self._make_frames(trace, example.texts), 0)
         self.set_trait("algorithm", self._describe(trace, example.texts))
-        self.observe(self._fork, "own")
+        self.observe(self._fork, "fork")
 
     def _make_frames(self, trace: Trace, texts: Sequence[str]) -> list[StepFrame]:
         return step_frames(trace, self.example.letter, texts[0] if texts else "")

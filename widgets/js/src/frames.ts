@@ -482,7 +482,7 @@ export interface StepFrame {
   column_heads: StepChip[];
   old: number[][];
   moves: StepMove[];
-  found: string[][];
+  matches: string[][];
   results: number;
   table: string[][][];
   parts: StepChip[];

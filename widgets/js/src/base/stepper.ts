@@ -42,7 +42,7 @@ function drawNode(parent: Element, node: StepNode, frame: StepFrame): void {
   if (node.queued?.length) drawRow(cell, "waits", node.queued);
   for (const chip of cell.querySelectorAll<HTMLElement>(".braid-chip")) {
     Object.assign(chip.dataset, { key: `${node.name} ${chip.textContent}`, at: node.name });
-    const isMet = node.is_active && frame.found.flat().includes(chip.dataset.row ?? "");
+    const isMet = node.is_active && frame.matches.flat().includes(chip.dataset.row ?? "");
     chip.classList.toggle("met", isMet);
   }
 }
@@ -117,7 +117,7 @@ function drawOverlay(places: HTMLElement, frame: StepFrame, was: Spots): void {
     chip.dataset.key = `${what.text} > ${to?.dataset.key}`;
     if (from && !was.has(chip.dataset.key)) chip.dataset.from = from.dataset.key ?? "";
   }
-  for (const group of frame.found) {
+  for (const group of frame.matches) {
     const met = [...places.querySelectorAll<HTMLElement>(".here .braid-chip, .flies")];
     const members = group.map((row) => met.find((chip) => chip.dataset.row === row));
     const points = members.flatMap((chip) => (chip ? [spot(chip, 0.5)] : [])).join(" ");
@@ -193,7 +193,7 @@ function drawSide(box: Element, frame: StepFrame, algorithm: StepAlgorithm): HTM
   now.setAttribute("aria-live", "polite");
   add(now, "b", "", frame.text);
   const where = frame.nodes.find(({ is_active }) => is_active)?.name;
-  const names = frame.found.map((row) => `(${row.join(" ")})`).join(", ");
+  const names = frame.matches.map((row) => `(${row.join(" ")})`).join(", ");
   if (names) add(now, "div", "", `result ${names}: found once${where ? `, at ${where}` : ""}`);
   drawQuestion(side, frame);
   return side;

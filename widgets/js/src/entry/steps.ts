@@ -32,7 +32,7 @@ function film(root: HTMLElement, page: Page, run?: Run, moved?: (position: numbe
       });
     },
   };
-  const marked = (frame: StepFrame) => frame.found.length > 0;
+  const marked = (frame: StepFrame) => frame.matches.length > 0;
   const options = { start: page.position, every: 1600, marked, moved: moved ?? (() => {}) };
   const player: Player<StepFrame> = new Player(root, page.frames, painter, options);
   return player;
@@ -79,7 +79,7 @@ export default {
       model.save_changes();
     };
     const [root, page] = [add(el, "div"), read()];
-    const run = (texts: string[], position: number) => set("own", { texts, position });
+    const run = (texts: string[], position: number) => set("fork", { texts, position });
     const player = film(root, page, run, (at) => set("position", at));
     const forget = observed(model, {
       frames: () => {
