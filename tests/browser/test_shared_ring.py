@@ -32,7 +32,7 @@ def test_queries_are_edited_in_a_table_and_the_example_is_stepped_through(
     shown.run_all()
     expect(film).to_have_count(1, timeout=SOON)
     expect(page.get_by_role("button", name="Launch on Spark")).to_be_enabled(timeout=SOON)
-    ring = page.locator(".braid-live .braid[data-seq]")
+    ring = page.locator(".braid-live .braid-cockpit[data-seq]")
     ring.press("End")
     expect(ring.locator(".braid-where")).to_contain_text("batch 18")
     expect(ring.locator(".braid-state")).to_have_text("recorded")

@@ -175,7 +175,7 @@ _FAULTS: list[tuple[str, str, Callable[..., Any], int]] = [
         "match bitmaps lost in a merger",
         "braid.execution.host_replicas.merge_matched_blocks",
         _merge_without_bits,
-        1019,
+        1032,
     ),
     (
         "rows of a cut block numbered anew",

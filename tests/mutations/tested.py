@@ -622,7 +622,7 @@ BROKEN = [
     Broken(
         "all of a basic window, whatever the share",
         "braid_lab.shedding.reference.SheddingJoin._probe_basic_window",
-        lambda probe: lambda self, t, part, share: probe(self, t, part, 1.0),
+        lambda probe: lambda self, t, at, part, share: probe(self, t, at, part, 1.0),
         SHED + "test_algorithm_3_uses_r_of_the_window",
         "Gedik 2007, Algorithm 3",
     ),

@@ -70,7 +70,7 @@ def test_the_adaptive_theta_join(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert (
         "batch 6 of 6" in html and "AdaptiveGrid, 4 hosts" in html and "batch 48 of 48" not in html
     )
-    assert "ILF of the grid / ILF* of an oracle" in html, "the time line"
+    assert "How even the load is (measured on Spark)" in html, "the chart of ratios"
     assert "Runs compared (measured)" in html and all(
         f"{n}, z=1" in html for n in ("SHJ", "StaticMid", "StaticOpt", "Dynamic")
     )

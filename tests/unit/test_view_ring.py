@@ -54,7 +54,7 @@ def test_every_step_is_a_picture_with_its_state_and_all_results_in_the_end(examp
             [list(h) for h in n] for n in step.stored
         ]
     assert pictures[-1]["results"] == len(trace.all_results)
-    assert sum(len(p["found"]) for p in pictures) == len(trace.all_results), "each is new once"
+    assert sum(len(p["matches"]) for p in pictures) == len(trace.all_results), "each is new once"
 
 
 def test_what_a_step_puts_somewhere_is_marked_new():

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from braid.core.run_state import FileChecksum
-from braid.storage.staged_input import StagedStream
+from braid.storage.staged_input import GeneratedFiles, StagedStream
 from braid.util.batch_numbers import display_batch
 from braid.util.cancellation import PART
 from braid.util.clock_and_threads import current_workers
@@ -24,7 +24,7 @@ class InputSplitter:
 
     def __init__(
         self,
-        streams: Mapping[str, StagedStream],
+        streams: Mapping[str, StagedStream | GeneratedFiles],
         first: int,
         force: bool,
         done: Callable[[InputChecksums], None],
@@ -32,7 +32,7 @@ class InputSplitter:
     ) -> None:
         self._is_lazy, self.first_unrequested = is_lazy, first
         self._streams, self._first, self._force, self._done = streams, first, force, done
-        self._count = max(len(s.ends) for s in streams.values())
+        self._count = max(s.batches for s in streams.values())
         self._checksums: dict[int, dict[str, FileChecksum]] = {}
         self._error: Exception | None = None
         self._ended, self._leaving, self._news = False, False, threading.Condition()

@@ -57,6 +57,20 @@ def is_staged(file: Path) -> bool:
     return _ENDS in (schema.metadata or {})
 
 
+def write_table_file(path: Path, rows: pa.Table, force: bool) -> FileChecksum:
+    """Replace the file of a micro-batch, which keeps its time. Return its checksum.
+
+    ``force``: force it to disk.
+    """
+    temporary = durable_files.name_temporary(path)
+    with current_file_system().open_sink(temporary) as sink:
+        pq.write_table(rows, sink, write_page_checksum=True)
+    checksum = durable_files.checksum_file(temporary, force)
+    current_file_system().set_times(temporary, current_file_system().read_status(path).st_mtime)
+    current_file_system().replace_file(temporary, path)
+    return checksum
+
+
 class StagedStream:
     """Staged rows of a stream, mapped from their file."""
 
@@ -66,6 +80,11 @@ class StagedStream:
         noted = dict(rows.schema.metadata)
         self.ends = np.frombuffer(noted.pop(_ENDS), np.int64)
         self.rows = rows.replace_schema_metadata(noted)
+
+    @property
+    def batches(self) -> int:
+        """Number of micro-batches."""
+        return len(self.ends)
 
     @cached_property
     def micro_batch_schema(self) -> pa.Schema:
@@ -84,24 +103,13 @@ class StagedStream:
 
     def write_micro_batch(self, number: int, force: bool) -> FileChecksum:
         """Write the file of a micro-batch. ``force``: force it to disk. Return its checksum."""
-        path = micro_batch_files.batch_file(self.folder, number)
-        temporary = durable_files.name_temporary(path)
-        with current_file_system().open_sink(temporary) as sink:
-            pq.write_table(self._slice_micro_batch(number), sink, write_page_checksum=True)
-        checksum, dated = (
-            durable_files.checksum_file(temporary, force),
-            current_file_system().read_status(path).st_mtime,
-        )
-        current_file_system().set_times(temporary, dated)
-        current_file_system().replace_file(temporary, path)
-        return checksum
-
-    def _slice_micro_batch(self, number: int) -> pa.Table:
         start = int(self.ends[number - 1]) if number else 0
-        return self.rows.slice(start, int(self.ends[number]) - start)
+        rows = self.rows.slice(start, int(self.ends[number]) - start)
+        path = micro_batch_files.batch_file(self.folder, number)
+        return write_table_file(path, rows, force)
 
 
-class GeneratedFiles(StagedStream):
+class GeneratedFiles:
     """Micro-batches of a generated stream, each made when its file is written.
 
     - ``find_stream``: returns the stream with its settings of now.
@@ -110,16 +118,23 @@ class GeneratedFiles(StagedStream):
     def __init__(
         self, folder: Path, batches: int, find_stream: Callable[[], GeneratedStream]
     ) -> None:
-        self.folder, self.find_stream = folder, find_stream
-        self.ends, self.rows = np.zeros(batches, np.int64), SCHEMA.empty_table()
+        self.folder, self.batches, self.find_stream = folder, batches, find_stream
+
+    @property
+    def micro_batch_schema(self) -> pa.Schema:
+        """Columns as a micro-batch file has them."""
+        return read_parquet_schema(SCHEMA)
 
     def create_placeholders(self) -> None:
         """Create an empty file for each micro-batch, with the time that it had if it is there."""
         current_file_system().make_folder(self.folder)
         first, end = micro_batch_files.batch_file(self.folder, 0), None
         if current_file_system().exists(first):
-            end = current_file_system().read_status(first).st_mtime + len(self.ends)
-        micro_batch_files.order_by_mtime(self.folder, len(self.ends), end)
+            end = current_file_system().read_status(first).st_mtime + self.batches
+        micro_batch_files.order_by_mtime(self.folder, self.batches, end)
 
-    def _slice_micro_batch(self, number: int) -> pa.Table:
-        return self.find_stream().make_batch(number)
+    def write_micro_batch(self, number: int, force: bool) -> FileChecksum:
+        """Write the file of a micro-batch. ``force``: force it to disk. Return its checksum."""
+        rows = self.find_stream().make_batch(number)
+        path = micro_batch_files.batch_file(self.folder, number)
+        return write_table_file(path, rows, force)

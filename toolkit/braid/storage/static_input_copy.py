@@ -114,15 +114,15 @@ class InputSnapshot:
         return msgspec.json.decode(body, type=_Noted)
 
     @cached_property
-    def _streams(self) -> dict[str, StagedStream]:
+    def _streams(self) -> dict[str, StagedStream | GeneratedFiles]:
         """Streams that are not split yet."""
-        staged = {a: StagedStream(self._staged_path(a)) for a in self._noted.staged}
-        if not (count := self._noted.generated_files):
-            return staged
-        return staged | {
-            a: GeneratedFiles(self.folder / a, count, partial(self._find_generated, a))
-            for a in self.generated
-        }
+        streams: dict[str, StagedStream | GeneratedFiles] = {}
+        streams |= {a: StagedStream(self._staged_path(a)) for a in self._noted.staged}
+        if count := self._noted.generated_files:
+            for a in self.generated:
+                find_stream = partial(self._find_generated, a)
+                streams[a] = GeneratedFiles(self.folder / a, count, find_stream)
+        return streams
 
     @cached_property
     def _tables(self) -> dict[str, TableInput]:
@@ -152,7 +152,7 @@ class InputSnapshot:
     def read_unsplit_rows(self, alias: str) -> pa.Table | None:
         """Return the rows of a stream that is not completely split; None if it is split."""
         stream = self._streams.get(alias)
-        return None if stream is None else stream.rows
+        return stream.rows if isinstance(stream, StagedStream) else None
 
     def stream_schema(self, alias: str) -> pa.Schema:
         """Return the columns of a stream, with the metadata that its writer added."""

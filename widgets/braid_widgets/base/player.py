@@ -91,9 +91,14 @@ class Player(anywidget.AnyWidget):
     frames: traitlets.List[Any] = traitlets.List().tag(sync=True)
     position = traitlets.Int(0).tag(sync=True)
 
-    def __init__(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
-        """Create a player. Raises ValueError without frames."""
-        super().__init__(**_make_traits(frames, position))
+    def __init__(
+        self, frames: Sequence[Mapping[str, Any]], position: int = -1, **traits: Any
+    ) -> None:
+        """Create a player. Raises ValueError without frames.
+
+        ``traits``: those of a subclass, which the page has from the first drawing on.
+        """
+        super().__init__(**_make_traits(frames, position), **traits)
 
     def set_frames(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
         """Replace the frames and go to a position (-1: the last). Raises ValueError without

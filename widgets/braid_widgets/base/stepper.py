@@ -320,8 +320,8 @@ class Stepper(Player):
     def __init__(self, example: StepExample) -> None:
         self.example = example
         trace = example.trace()
-        super().__init__(self._make_frames(trace, example.texts), 0)
-        self.set_trait("algorithm", self._describe(trace, example.texts))
+        frames = self._make_frames(trace, example.texts)
+        super().__init__(frames, 0, algorithm=self._describe(trace, example.texts))
         self.observe(self._fork, "fork")
 
     def _make_frames(self, trace: Trace, texts: Sequence[str]) -> list[StepFrame]:
