@@ -160,6 +160,10 @@ def test_a_disk_that_fills_up_is_reported_with_the_time_that_is_left() -> None:
     assert find_sentence(record).startswith("warning: the disk of the run is full in 14 min 31 s")
     slow = replace(record, start=replace(START, interval_seconds=3600.0))
     assert diagnose_run(slow) == []
+    for last in (0.9, 0.95):
+        shares = [*(0.9 - 0.001 * batch for batch in range(29)), last]
+        freed = make_record(lambda batch, shares=shares: {"disk_free": shares[batch]})
+        assert diagnose_run(freed) == [], "files that are removed make up for all growth"
 
 
 def test_small_source_files_are_advice() -> None:

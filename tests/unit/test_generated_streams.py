@@ -185,6 +185,8 @@ def test_a_stream_has_the_settings_of_each_batch() -> None:
         ({"skew": float("nan")}, "skew is nan; it is a number from 0 to 4"),
         ({"keys": 0}, "keys is 0; it must be a whole number, 1 or more"),
         ({"profile": ()}, "a factor in profile is None"),
+        ({"profile": 2.0}, "profile is 2.0; it must list numbers"),
+        ({"changes": ((3, 1, 0),)}, "a change is"),
         ({"seconds": 0}, "seconds is 0; it is a number from 0.001"),
     ],
 )
@@ -265,3 +267,13 @@ def test_files_for_spark_are_made_when_their_batch_is_due(tmp_path: Path) -> Non
     assert [pq.read_table(f) for f in files] == [changed.make_batch(n) for n in range(4)]
     assert [f.stat().st_mtime for f in files] == times and not resumed.generated
     resumed.check_files(deep=True)
+
+
+def test_a_slow_stream_may_have_more_micro_batches_than_tuples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("braid.sources.stream_source._FEW_BATCHES", 2)
+    streams = {a: GeneratedStream(rate=0.1, seed=n) for n, a in enumerate("ab")}
+    run = StreamJoin(streams, ON, HashPartition(2)).start(tmp_path / "run", batches=25)
+    run.awaitTermination()
+    assert len([e for e in run.events() if isinstance(e, BatchCommitted)]) >= 25

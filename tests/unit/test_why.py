@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -332,6 +333,13 @@ def test_a_pair_that_should_be_there_and_one_that_should_not_are_faults() -> Non
     assert judge_pair(PairFacts(tuples, (true,)), left).verdict == "fault"
     assert judge_pair(PairFacts(tuples, (false,), result=3), inner).verdict == "fault"
     assert judge_pair(PairFacts(tuples, (true,), result=3), inner).verdict == "found"
+
+
+def test_times_with_and_without_a_zone_have_no_distance() -> None:
+    aware, naive = datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, 1)
+    assert PartFacts("a.t = b.t", False, (aware, naive)).distance is None
+    later = aware + timedelta(seconds=1)
+    assert PartFacts("a.t = b.t", False, (aware, later)).distance == 1_000_000
 
 
 def test_a_partner_that_a_stream_may_have_forgotten_is_unknown() -> None:

@@ -103,14 +103,13 @@ class TouchedRun(EmptyBatchRun):
         others = {"epsilon": epsilon, "hosts": hosts, "interval": interval}
         others |= {"max_tuples_per_host": max_tuples_per_host, "rate": rate, "skew": skew}
         given = {k: v for k, v in others.items() if v is not None}
+        both = [*given, *(k for k, v in budget.items() if v is not None)]
         if stream is not None and rate is None and skew is None:
             raise ValueError(f"stream is {stream!r}, which goes with rate or skew; leave it out")
         if not given:
             self._change_budget(budget)
-        elif len(given) > 1 or any(v is not None for v in budget.values()):
-            raise ValueError(
-                f"adjust changes one setting at a time; got {', '.join(given)} and more"
-            )
+        elif len(both) > 1:
+            raise ValueError(f"adjust changes one setting at a time; got {', '.join(both)}")
         elif interval is not None:
             self._change_interval(interval)
         elif given.keys() & {*SOURCE_SETTINGS}:
@@ -172,7 +171,9 @@ class TouchedRun(EmptyBatchRun):
         name, value = setting
         with self._turn:
             sources = self.store.input.generated
-            if (chosen is not None and chosen not in sources) or not sources:
+            if (
+                chosen is not None and not (isinstance(chosen, str) and chosen in sources)
+            ) or not sources:
                 accepted = f"those are {', '.join(sources)}" if sources else "the run has none"
                 raise ValueError(
                     f"{name} is for a generated stream, and "

@@ -78,6 +78,8 @@ class PartFacts:
         left, right = self.sides
         if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
             return abs(float(left) - float(right))
+        if len({getattr(side, "tzinfo", None) is None for side in self.sides}) > 1:
+            return None  # which instant the one without a time zone means is Spark's to say
         if isinstance(left, date) and type(left) is type(right):
             return abs((left - right) / timedelta(microseconds=1))
         return None

@@ -243,7 +243,8 @@ def _estimate_days_left(run: RunRecord) -> float:
     """
     free = [commit.disk_free for commit in run.batches if commit.disk_free is not None]
     falls = sum(after < before for before, after in pairwise(free))
-    if not run.is_endless or not falls or falls < _FALLING * (len(free) - 1):
+    is_falling = falls > 0 and falls >= _FALLING * (len(free) - 1) and free[-1] < free[0]
+    if not run.is_endless or not is_falling:
         return inf
     batches_left = free[-1] * (len(free) - 1) / (free[0] - free[-1])
     pause = run.start.interval_seconds or 0.0

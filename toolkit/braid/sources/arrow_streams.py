@@ -34,6 +34,7 @@ class ArrowStreams(StreamSource):
 
     is_spark = False
     most_batches = 100_000
+    has_generated_rows = False
 
     def __init__(self, streams: Mapping[str, pa.Table]) -> None:
         self.streams = dict(streams)

@@ -24,6 +24,8 @@ class GeneratedSparkStreams(SparkStreams):
     - ``streams``: their first tuples, from which the join is planned.
     """
 
+    has_generated_rows = True
+
     def __init__(self, given: Mapping[str, GeneratedFrame]) -> None:
         super().__init__(
             {a: f.session.createDataFrame(f.stream.make_batches(SAMPLED)) for a, f in given.items()}

@@ -43,6 +43,8 @@ class GeneratedStreams(ArrowStreams):
     - ``streams``: their first tuples, from which the join is planned.
     """
 
+    has_generated_rows = True
+
     def __init__(self, generated: Mapping[str, GeneratedStream]) -> None:
         super().__init__({a: each.make_batches(SAMPLED) for a, each in generated.items()})
         self._generated = dict(generated)

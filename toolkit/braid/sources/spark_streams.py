@@ -47,6 +47,7 @@ class SparkStreams(UnreadStreams):
 
     is_spark = True
     most_batches = 10_000
+    has_generated_rows = False
 
     def __init__(self, streams: Mapping[str, DataFrame]) -> None:
         self.streams = dict(streams)

@@ -81,8 +81,13 @@ class GeneratedStream:
     changes: tuple[SourceChange, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "profile", tuple(self.profile))
+        for name, accepted in (("profile", "numbers"), ("changes", "SourceChange records")):
+            if not isinstance(given := getattr(self, name), list | tuple):
+                raise ValueError(f"{name} is {format_value(given)}; it must list {accepted}")
+            object.__setattr__(self, name, tuple(given))
         for each in (SourceChange(0, self.rate, self.skew), *self.changes):
+            if not isinstance(each, SourceChange):
+                raise ValueError(f"a change is {format_value(each)}; it must be a SourceChange")
             _check_number(each.rate, "rate", 0, MOST_ROWS, "tuples in a micro-batch")
             _check_number(each.skew, "skew", 0, MOST_SKEW, "the Zipf parameter z")
         check_int(self.keys, "keys", 1, MOST_KEYS)
