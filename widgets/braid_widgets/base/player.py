@@ -91,13 +91,8 @@ class Player(anywidget.AnyWidget):
     frames: traitlets.List[Any] = traitlets.List().tag(sync=True)
     position = traitlets.Int(0).tag(sync=True)
 
-    def __init__(
-        self, frames: Sequence[Mapping[str, Any]], position: int = -1, **traits: Any
-    ) -> None:
-        """Create a player. Raises ValueError without frames.
-
-        ``traits``: those of a subclass, which the page has from the first drawing on.
-        """
+    def __init__(self, frames: Sequence[Any], position: int = -1, **traits: Any) -> None:
+        """Create a player with traits of a subclass. Raises ValueError without frames."""
         super().__init__(**_make_traits(frames, position), **traits)
 
     def set_frames(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
