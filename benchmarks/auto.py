@@ -1,4 +1,4 @@
-"""Compare the placement that ``auto`` chooses with all placements that can run the join.
+"""Compare the choice of ``auto`` with each placement that can run the join.
 
 A mix of joins of tables runs in this process, in turns, on as many hosts as there are cores, after
 a warm-up on a tenth of the rows. Each is measured in wall-clock seconds and in CPU seconds of all

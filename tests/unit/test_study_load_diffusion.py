@@ -12,6 +12,7 @@ import pytest
 from braid.core.cluster_model import REFERENCE_MIPS
 from braid.core.run_events import BatchCommitted
 from braid_lab.common.result_cache import CachedOutcome
+from braid_lab.diffusion import __main__ as diffusion_program
 from braid_lab.diffusion import claims
 from braid_lab.diffusion import experiments as study
 from braid_lab.diffusion import figures as figures
@@ -200,7 +201,7 @@ def test_a_run_from_the_command_line_tells_how_long_it_took(monkeypatch, capsys)
             "3",
         ],
     )
-    study.main()
+    diffusion_program.main()
     assert re.fullmatch(
         r"CTR: \d+\.\d s \(measured\); throughput .*, stored 2 \(modelled\)\n",
         capsys.readouterr().out,

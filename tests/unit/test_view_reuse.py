@@ -1,4 +1,4 @@
-"""What flows on the links of a network."""
+"""The flows on the links of a network, as the page shows them."""
 
 from __future__ import annotations
 

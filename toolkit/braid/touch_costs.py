@@ -24,7 +24,7 @@ Curve = list[list[float]]
 
 
 class BatchPace(NamedTuple):
-    """What recent batches took: means of a batch.
+    """Mean costs of recent batches.
 
     - ``fixed_seconds``: seconds that do not depend on the rows.
     - ``row_seconds``: seconds of a row.
@@ -41,7 +41,7 @@ class BatchPace(NamedTuple):
     def measure(cls, commits: Sequence[BatchCommitted]) -> BatchPace:
         """Return the pace of the last batches.
 
-        A line is fitted to their seconds by rows. If all have as many rows, each row takes its
+        A line is fitted to their seconds by rows. If all have equally many rows, each row takes its
         share of the seconds.
         """
         if not (recent := commits[-RECENT:]):

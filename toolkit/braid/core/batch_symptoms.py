@@ -24,7 +24,7 @@ class FrequentValue(NamedTuple):
 
 
 class BatchSymptoms(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a diagnosis needs of a batch besides counts and seconds. JSON omits what is unknown.
+    """Figures of a batch for a diagnosis, besides counts and seconds. JSON omits unknown ones.
 
     - ``late_by``: by stream with late tuples, the 95th percentile of their distance behind the
       watermark, in microseconds; of the task in which it is greatest.

@@ -19,7 +19,7 @@ SAMPLED = 20
 
 
 class GeneratedReplay(NamedTuple):
-    """Generated streams of a run with so many ``batches``, ready to be recorded.
+    """Generated streams of a run, ready to be recorded, with its number of ``batches``.
 
     ``has_files``: whether each micro-batch gets a file, for Spark.
     """

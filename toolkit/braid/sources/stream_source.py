@@ -58,7 +58,7 @@ class StreamSource(Protocol):
     - ``streams``: frames by alias.
     - ``is_spark``: whether Spark holds the streams. Otherwise this process does.
     - ``most_batches``: maximum number of micro-batches of static streams.
-    - ``has_generated_rows``: whether rows are made for as many micro-batches as are asked for.
+    - ``has_generated_rows``: whether rows are generated for any number of micro-batches.
     """
 
     streams: Mapping[str, Any]

@@ -339,7 +339,7 @@ def merge_arrivals(streams: Sequence[Sequence[tuple[int, int]]]) -> list[Tuple]:
 
 
 TUPLES = "a letter each, in order of arrival; a:2 has the value 2, others 1; - is a second without"
-"""What the texts that ``parse_tuples`` reads are."""
+"""The label of texts that ``parse_tuples`` reads."""
 MOST = 24
 """Maximum number of typed tuples: nobody goes through the steps of more."""
 

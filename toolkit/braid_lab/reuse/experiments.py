@@ -153,7 +153,7 @@ def savings_surface(
 
 
 SAVING: tuple[Reuse, ...] = ("separate", "relaxed")
-"""What a savings surface compares."""
+"""The deployments that a savings surface compares."""
 SEED = 0
 """The seed of its workloads and sinks."""
 

@@ -1,4 +1,4 @@
-"""What flows on the links of a network under a deployment. All flows are modelled.
+"""Compute the flows on the links of a network under a deployment. All flows are modelled.
 
 Source: Seshadri 2008, figure 1.
 """

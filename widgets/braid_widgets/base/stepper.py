@@ -125,7 +125,7 @@ class StepListing(TypedDict):
 
 
 class StepAlgorithm(TypedDict):
-    """What all steps of an example share.
+    """The parts that all steps of an example share.
 
     - ``listings``: the algorithms that they follow.
     - ``labels``, ``texts``: what can be typed, and what it is now; without any, nothing.
