@@ -20,6 +20,7 @@ from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.theta.grid import StaticGrid
 from braid.papers.theta.host_groups import HostGroup, make_groups
 from braid.papers.theta.mapping import MappingDecision, powers_of_two
+from braid.papers.theta.migration import MigrationStart
 from braid_lab.common.claims import Claim
 from braid_lab.common.recorded_settings import record_values
 from braid_lab.theta import claims as told
@@ -28,11 +29,20 @@ from braid_lab.theta import dynamics as dynamics
 from braid_lab.theta import figure_tables as tables
 from braid_lab.theta import figures as figures
 from braid_lab.theta import hash_claims as by_hash
+from braid_lab.theta import scaling_claims as by_size
 from braid_lab.theta.cluster_model import JOINER, OPERATORS, simulate_progress
 from braid_lab.theta.join_inputs import QUERIES, JoinInput
 from braid_lab.workloads.zipf_skew import zipf_probabilities
 
-from mutations import Mutation, Tries, lazy_figures, run_in_process
+from mutations import Mutation, Tries, lazy_figures, run_in_process, unchecked
+
+COUNTED = [
+    "results",
+    theta_experiments.MEAN,
+    theta_experiments.MOST,
+    theta_experiments.MOVED,
+]
+"""The columns of a contest."""
 
 
 def run_claim(claim: Callable[..., Claim], f: told.ThetaFigures) -> Claim:
@@ -60,6 +70,17 @@ def swinging() -> Tries:
     return [lambda: dynamics.migration_cost_claim(moves())]
 
 
+def exchanged() -> Tries:
+    """Return a stream that outgrows the other, without the check that pairs meet."""
+
+    def moves() -> pd.DataFrame:
+        with unchecked():
+            events = dynamics.simulate_fluctuation(4.2, 1, start=(95, 50))
+        return dynamics.simulated_figures(events)["moves"]
+
+    return [lambda: dynamics.exchange_claim(moves())]
+
+
 def clustered() -> Tries:
     """Return Table 2 and Fig. 5 of a generated join of few suppliers with many lines on 16
     machines.
@@ -74,7 +95,7 @@ def clustered() -> Tries:
     level_lines = np.full(1000, lines.sum() // 1000)
     even = JoinInput("EQ5", 200, int(level_lines.sum()), 0, (suppliers * 1, level_lines))
     ran = dict(hosts=16, gb=4, memory_gb=2, batches=10, seeds=1, hash_seeds=0, suppliers=1000)
-    ran |= JOINER.prices
+    ran |= JOINER.prices | {"tuple_bytes": JOINER.tuple_bytes}
 
     def came(name: str, skew: str) -> pd.DataFrame:
         return simulate_progress(name, of if skew == "Z4" else even, 4.0, 16, 10)
@@ -127,7 +148,7 @@ def grown() -> Tries:
         scaling_runs=lambda: figures.weak_scaling(sizes, 6, 0.02, JOINER),
         disk=lambda: tables.vary_disk(sizes, 6, 0.02),
     )
-    made = (told.scaling_check, told.replicated_load_check, told.storage_claim)
+    made = (by_size.scaling_check, by_size.replicated_load_check, by_size.storage_claim)
     return [partial(run_claim, claim, f) for claim in made]
 
 
@@ -161,13 +182,11 @@ def hashed() -> Tries:
     f = lazy_figures(
         told.ThetaFigures,
         times=lambda: figures.table_2(0.02, 1, ("Z0", "Z4"), 6),
-        few_overflows=lambda: figures.overflow_runs(0.02, seeds=8),
         runs=lambda: figures.progress_runs(("EQ5",), "Z4", 64, 0.02, 1, 6),
         hash_ranges=lambda: tables.vary_key_values(0.02, 6, (25, 50)),
     )
     made = (
         by_hash.uneven_check,
-        by_hash.collapse_claim,
         by_hash.hash_growth_claim,
         by_hash.busiest_claim,
         by_hash.disk_claim,
@@ -181,15 +200,18 @@ def rivals() -> Tries:
     of = JoinInput("EQ5", 200, int(lines.sum()), int(lines.sum()), (np.ones(200, np.int64), lines))
 
     def contest() -> pd.DataFrame:
-        ends = {
-            theta_experiments.competitor_name(n, 1): simulate_progress(n, of, 1.0, 16, 12).iloc[-1]
+        runs = {
+            theta_experiments.competitor_name(n, 1): simulate_progress(n, of, 1.0, 16, 12)
             for n in theta_experiments.RIVALS
         }
         rows = {
-            k: (e["results_modelled"], e["stored_mean"], e["stored_max"]) for k, e in ends.items()
+            k: (
+                *run.iloc[-1][["results_modelled", "stored_mean", "stored_max"]],
+                run["moved"].sum(),
+            )
+            for k, run in runs.items()
         }
-        columns = ["results", theta_experiments.MEAN, theta_experiments.MOST]
-        table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        table = pd.DataFrame.from_dict(rows, orient="index", columns=COUNTED)
         return table.assign(hosts=16, batches=12, **{"tuples in": lines.sum()})
 
     return [lambda: told.CLAIMS.test_claims(contest=contest(), skews=[1.0], batches=12)]
@@ -206,14 +228,15 @@ def joined() -> Tries:
         keys = draw.choice(40, rows, p=zipf_probabilities(40, 1.0))
         return pa.table({"id": np.arange(rows), "k": keys, "batch": batch})
 
-    def counts(kind: str) -> tuple[int, float, int]:
+    def counts(kind: str) -> tuple[int, float, int, int]:
         streams = {"r": stream(40, 1), "s": stream(6000, 2)}
         placement = Placement.class_by_name(kind).from_settings({"hosts": 4})
 
-        def count(run: Any) -> tuple[int, float, int]:
-            *_, last = (e for e in run.events() if isinstance(e, BatchCommitted))
-            stored = [host.stored_tuples for host in last.host_metrics]
-            return int(run.results().num_rows), sum(stored) / len(stored), max(stored)
+        def count(run: Any) -> tuple[int, float, int, int]:
+            commits = [e for e in run.events() if isinstance(e, BatchCommitted)]
+            stored = [host.stored_tuples for host in commits[-1].host_metrics]
+            moved = sum(e.total_host_metrics.migrated_tuples for e in commits)
+            return int(run.results().num_rows), sum(stored) / len(stored), max(stored), moved
 
         return run_in_process(count, streams, "r.k = s.k", placement)
 
@@ -223,8 +246,7 @@ def joined() -> Tries:
             theta_experiments.competitor_name(name, 1): counts(kind)
             for name, kind in theta_experiments.RIVALS.items()
         }
-        columns = ["results", theta_experiments.MEAN, theta_experiments.MOST]
-        table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        table = pd.DataFrame.from_dict(rows, orient="index", columns=COUNTED)
         return table.assign(hosts=4, batches=4, **{"tuples in": 6040})
 
     return [
@@ -288,6 +310,17 @@ def scattered(placed: Any) -> Any:
         return replace(new, hosts=new.hosts[::-1])
 
     return other
+
+
+def halved(begin: Any) -> Any:
+    """Return a migration that leaves out every second copy."""
+
+    def fault(*given: Any) -> MigrationStart:
+        start: MigrationStart = begin(*given)
+        copies = start.migration.pending_copies[::2]
+        return replace(start, migration=replace(start.migration, pending_copies=copies))
+
+    return fault
 
 
 def column(groups: Any) -> Any:
@@ -382,7 +415,6 @@ MUTATIONS = [
         hashed,
         (
             "as data gets skewed, SHJ distributes",
-            "EQ5 under SHJ overflows",
             "MB a percent of the input: SHJ",
             "SHJ loads a machine with up to 13",
             "SHJ takes two orders",
@@ -406,6 +438,13 @@ MUTATIONS = [
         "braid.papers.theta.host_groups.HostGroup._with_host_cells",
         scattered,
         outgrown,
+        ("a migration brings a host",),
+    ),
+    Mutation(
+        "migration leaves out every second copy",
+        "braid.papers.theta.controller.begin_migration",
+        halved,
+        exchanged,
         ("a migration brings a host",),
     ),
     Mutation(

@@ -26,6 +26,7 @@ from braid_lab.shared_ring import claims as ring_claims
 from braid_lab.theta import claims as theta_claims
 from braid_lab.theta import compared_operators as theta_experiments
 from braid_lab.theta import dynamics as dynamics
+from braid_lab.theta import hash_claims
 from braid_lab.theta.bounds import ratio_bound
 
 HELD = Claim("Wang 2008", "Fig. 8.1", "the chain holds least", "12% less", "yes", is_required=True)
@@ -131,7 +132,7 @@ def points(ratios: list[float], moved: int = 0) -> pd.DataFrame:
     rows = [(k, x, (10_000, 10_000), 100, 100, moved) for k, x in enumerate(ratios)]
     table = pd.DataFrame(rows, columns=["batch", "ratio", "live", "received", "sent", "moved"])
     ran = dict(run="a run", hosts=64, gb=8.0, start=0.995, fine=0.01, batches=len(table))
-    return table.assign(**ran)
+    return table.assign(**ran, epsilon=1.0, growth=64.0)
 
 
 def test_the_bound_is_1_25_for_small_batches_and_grows_with_them() -> None:
@@ -167,7 +168,7 @@ def moves(copied: float, came: float = 100.0) -> pd.DataFrame:
     """Return one migration that sends each host 100 tuples, or as many as given."""
     rows = [(3, (4, 4), (8, 2), copied, 100.0, came)]
     table = pd.DataFrame(rows, columns=["batch", "before", "after", "copied", "lemma", "came"])
-    return record_values(table, run="a run", hosts=64)
+    return record_values(table, run="a run", hosts=64, epsilon=1.0)
 
 
 @pytest.mark.parametrize(("copied", "holds"), [(300.0, "yes"), (301.0, "no")])
@@ -177,9 +178,23 @@ def test_a_migration_that_is_not_paid_for_breaks_lemma_4_5(copied: float, holds:
     assert dynamics.migration_cost_claim(moves(copied)[:0]).holds == "not tried"
 
 
-@pytest.mark.parametrize(("copied", "holds"), [(100.0, "yes"), (106.0, "no")])
-def test_more_than_the_partner_has_breaks_lemma_4_4(copied: float, holds: str) -> None:
+@pytest.mark.parametrize(("copied", "holds"), [(100.0, "yes"), (106.0, "no"), (94.0, "no")])
+def test_more_than_the_partner_has_and_less_break_lemma_4_4(copied: float, holds: str) -> None:
     assert dynamics.exchange_claim(moves(copied)).holds == holds
+
+
+@pytest.mark.parametrize(("first", "holds"), [("Z2", "under reading"), ("Z3", "no"), ("Z1", "no")])
+def test_a_star_of_table_2_counts_if_it_is_the_first_of_all_seeds(first: str, holds: str) -> None:
+    skews = [f"Z{k}" for k in range(5)]
+    never = pd.DataFrame({"skew": skews, "query": "EQ5", "operator": "SHJ", "overflow": 0.0})
+    ran = dict(gb=10.0, hosts=16, memory_gb=2.0, tuple_bytes=190, batches=16, hash_seeds=3)
+    record_values(never, **ran, suppliers=100_000)
+    at = pd.MultiIndex.from_product([[25], range(3)], names=["values", "seed"])
+    full = pd.DataFrame({z: [z >= "Z2", z >= "Z2", z >= first] for z in skews}, index=at)
+    record_values(full, overflow_values=[25], overflow_seeds=3)
+    assert hash_claims.collapse_claim(never, full).holds == holds
+    always = never.assign(overflow=[float(z >= "Z2") for z in skews])
+    assert hash_claims.collapse_claim(record_values(always, **ran), full).holds == "yes"
 
 
 def test_streams_grow_by_turns_and_no_batch_is_large() -> None:
@@ -201,12 +216,18 @@ COMPLETE, ROUGHLY = "the output is complete", "Dynamic behaves roughly the same 
 EQUALLY = "Dynamic partitions data equally among joiners under skew"
 CONTEST = pd.DataFrame(
     [
-        ("SHJ, z=1", 900, 1000.0, 8000),
-        ("StaticMid, z=1", 900, 4000.0, 4100),
-        ("StaticOpt, z=1", 900, 2000.0, 2050),
-        ("Dynamic, z=1", 900, 2200.0, 2300),
+        ("SHJ, z=1", 900, 1000.0, 8000, 0),
+        ("StaticMid, z=1", 900, 4000.0, 4100, 0),
+        ("StaticOpt, z=1", 900, 2000.0, 2050, 0),
+        ("Dynamic, z=1", 900, 2200.0, 2300, 500),
     ],
-    columns=["run", "results", theta_experiments.MEAN, theta_experiments.MOST],
+    columns=[
+        "run",
+        "results",
+        theta_experiments.MEAN,
+        theta_experiments.MOST,
+        theta_experiments.MOVED,
+    ],
 ).set_index("run")
 CONTEST = CONTEST.assign(hosts=16, batches=6, **{"tuples in": 9000})
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from braid_lab.theta.cluster_model import JOINER
 from braid_lab.theta.figures import MB, final_batches
 
 
@@ -50,12 +49,6 @@ def values_by_skew(times: pd.DataFrame, query: str, operator: str, column: str) 
 def seconds_by_skew(times: pd.DataFrame, query: str, operator: str) -> pd.Series:
     """Return Table 2: seconds by skew."""
     return values_by_skew(times, query, operator, "seconds_modelled")
-
-
-def mean_by_values(hash_ranges: pd.DataFrame, column: str) -> pd.Series:
-    """Return a number of SHJ, EQ5 at Z4, by the number of values of its key."""
-    rows = hash_ranges[hash_ranges["disk"] == JOINER.disk]
-    return rows.groupby("values")[column].mean()
 
 
 def load_per_percent(runs: pd.DataFrame, operator: str) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 IN_BATCHES = "{batches} batches, the first in fifths, tuples as counts"
 PLANS = f"the placements plan {{gb}} GB of TPC-H in {IN_BATCHES}"
-MACHINES = "{hosts} machines of {memory_gb} GB"
+MACHINES = "{hosts} machines of {memory_gb} GB ({tuple_bytes} bytes a tuple)"
 FOUR = "EQ5 and EQ7 at {skew}, BNCI and BCI without skew"
 SEEDS = "seeds: {seeds}"
 HASH_SEEDS = "seeds of SHJ: {hash_seeds}"
@@ -23,11 +23,10 @@ ALL_VALUES = "{suppliers} suppliers"
 UNEVEN = f"HashPartition: {PLANS}; EQ5 of {ALL_VALUES}, {{hosts}} machines, {{skew:range}}; " + (
     HASH_SEEDS
 )
-_COMPARED = (
-    f"HashPartition and AdaptiveGrid: {PLANS}; EQ5 and EQ7 at {{skew}}, {MACHINES}; {ALL_VALUES}"
+COMPARED = (
+    f"HashPartition and AdaptiveGrid: {PLANS}; EQ5 and EQ7 at {{skew}}, {MACHINES}; {ALL_VALUES}; "
+    f"{BOTH_SEEDS}; {PRICES}"
 )
-SKEWED = f"{_COMPARED}, and {{values}} values of the key; {BOTH_SEEDS}; {PRICES}"
-UNSKEWED = f"{_COMPARED}; {BOTH_SEEDS}; {PRICES}"
 OVERFLOWS = (
     f"HashPartition: {{gb}} GB of TPC-H, EQ5, tuples as counts; {MACHINES}, {{skew:range}}; "
     "{overflow_values} values of the key in one batch, itself in fifths, seeds: "
@@ -68,7 +67,10 @@ MAPPINGS = (
     "{hosts} machines on which all fits in memory, S of {s_tuples} tuples, R such that the best "
     "mapping is {optimum}; one seed"
 )
-TIMED_MAPPINGS = f"{MAPPINGS}; a tuple takes {{tuple_us}} µs and a result {{result_us}}"
+TIMED_MAPPINGS = (
+    f"{MAPPINGS}; as many results as {{of}} has; a tuple takes {{tuple_us}} µs and a result "
+    "{result_us}"
+)
 SCALING = (
     "AdaptiveGrid plans {gb} GB of TPC-H on {hosts} machines, EQ5, EQ7 and BNCI without skew, in "
     f"{IN_BATCHES}; {SEEDS}"
@@ -77,7 +79,7 @@ TIMED_SCALING = f"{SCALING}; a tuple takes {{tuple_us}} µs and a result {{resul
 OUT_OF_CORE = f"{TIMED_SCALING}; on disk {{disk}} times as long"
 SWINGS = (
     "AdaptiveGrid on {hosts} machines, as many tuples as {gb} GB of TPC-H have, as counts; streams "
-    "swing by k = {k}, R begins with {start} times the tuples of S; a batch is {fine} of the "
-    "smaller one, {batches:range} batches, one seed"
+    "swing by k = {k} until one has grown {growth} times, R begins with {start} times the tuples "
+    "of S; a batch is {fine} of the smaller one, {batches:range} batches, one seed"
 )
 TIMED_SWINGS = f"{SWINGS}; a tuple takes {{tuple_us}} µs and a result {{result_us}}"
