@@ -26,6 +26,7 @@ FULL: dict[str, dict[str, Any]] = {
     "05_shared_ring": {"deploy_batches": 160},
     "06_load_shedding": {"study_seeds": 3},
     "07_stream_reuse": {"surface_queries": 800},
+    "09_hot_keys": {"seeds": 3},
 }
 """By notebook, the parameters with which it tests claims at the papers' size."""
 LONGEST = ("06_load_shedding", "01_adaptive_theta_join", "07_stream_reuse")

@@ -185,15 +185,17 @@ def _compare(cases: Iterable[tuple[SkewSetting, Mapping[str, Placement]]]) -> pd
         streams = setting.make_streams()
         for name, placement in placements.items():
             figures = summarize_run(run_skewed_join(placement, setting, streams), setting)
-            at = {"z": setting.skew, "shift": setting.shift, "placement": name}
-            rows.append(at | figures)
+            at: dict[str, Any] = {"z": setting.skew, "seed": setting.seed, "shift": setting.shift}
+            rows.append(at | {"placement": name} | figures)
     table = pd.DataFrame(rows)
-    if (table.groupby(["z", "shift"])["results"].nunique() > 1).any():
+    same = table.groupby(["z", "seed", "shift"])
+    if (same["results"].nunique() > 1).any():
         raise RuntimeError(f"placements differ in their results:\n{table}")
-    first = table.groupby(["z", "shift"])["stored"].transform("first")
+    first = same["stored"].transform("first")
     table = table.assign(stored_over_hash=table["stored"] / first)
     recorded = ("rows", "batches", "hosts", "window_length", "seed")
-    return record_values(table, **{n: [getattr(s, n) for s in settings] for n in recorded})
+    values = {n: [getattr(s, n) for s in settings] for n in recorded}
+    return record_values(table, keys=KEYS, **values)
 
 
 def busiest_by_batch(events: Iterable[Any]) -> pd.DataFrame:
