@@ -172,7 +172,7 @@ def figures(number: str, ratio: list[float], **factors: float) -> frames.Diffusi
         (trades.selectivity_gains_check, "15", [1.2, 0.9], [0.9, 1.2]),
         (trades.bursts_check, "16", [0.9, 1.1], [1.1, 0.9]),
         (trades.streams_check, "13", [1.0, 0.9, 1.1], [1.0, 1.1, 0.9]),
-        (gu.coordinated_scale_claim, "11, 12", [1.0, 1.0], [1.0, 0.4]),
+        (gu.coordinated_scale_claim, "11, 12", [1.0, 1.1], [1.0, 1.0]),
         (gu.set_covers_check, "11, 12", [1.0, 1.0], [1.0, 0.4]),
         (gu.above_existing_schemes_claim, "11, 12", [1.0, 1.0], [1.0, 0.4]),
     ],
@@ -187,9 +187,17 @@ def test_each_check_of_load_diffusion_can_fail(
 @pytest.mark.parametrize(
     ("more", "holds", "reason"),
     [
-        ([0.9, 1.2], "under reading", "for 1 of 2 readings: T0 = 5 s"),
+        (
+            [0.9, 1.2],
+            "under reading",
+            "for 1 of 2 readings: T0 = 5 s (1.2, 1.2); not for T0 = 1 s (0.9, 0.9)",
+        ),
         ([1.2, 1.2], "yes", ""),
-        ([0.9, 1.0], "no", '"The optimizations are effective" (section 5): from none of these T0'),
+        (
+            [0.9, 1.0],
+            "no",
+            '"The optimizations are effective" (section 5): from none of these T0: T0 = 1 s (0.9, 0.9); T0 = 5 s (1, 1)',
+        ),
     ],
 )
 def test_a_search_is_judged_by_the_length_that_it_begins_with(
@@ -227,9 +235,13 @@ def test_an_even_comparison_is_called_so() -> None:
 @pytest.mark.parametrize(
     ("ratio", "holds", "reason"),
     [
-        ([0.9, 1.0, 1.1], "under reading", f"for all readings; {trades.WAITS}"),
-        ([1.1, 1.0, 0.9], "no", frames.NONE),
-        ([1.0, 1.0, 1.0], "not tried", frames.EVEN),
+        (
+            [0.9, 1.0, 1.1],
+            "under reading",
+            "for 8 of 8 readings: L = 2, per host visited (0.9, 1.1)",
+        ),
+        ([1.1, 1.0, 0.9], "no", f"{frames.QUOTES['14']} (section 5): {frames.NONE}: L = 2, "),
+        ([1.0, 1.0, 1.0], "not tried", f"{frames.EVEN} 1 to 1"),
     ],
 )
 def test_a_trade_off_holds_under_all_readings_or_none(
@@ -237,8 +249,7 @@ def test_a_trade_off_holds_under_all_readings_or_none(
 ) -> None:
     """Fig. 14 of Gu 2007: ATR is better for small windows, CTR for large ones."""
     found = trades.window_size_claim(figures("14", ratio))
-    quoted = f"{frames.QUOTES['14']} (section 5): {reason}" if holds == "no" else reason
-    assert (found.holds, found.reason) == (holds, quoted)
+    assert found.holds == holds and found.reason.startswith(reason)
 
 
 def test_a_trade_off_that_holds_for_one_bound_names_it() -> None:
@@ -251,11 +262,9 @@ def test_a_trade_off_that_holds_for_one_bound_names_it() -> None:
     ]
     found = trades.window_size_claim(f)
     assert found.holds == "under reading"
-    both = "; ".join(f"L = J/2, {reading}" for reading in diffusion_experiments.READINGS)
-    assert (
-        found.reason
-        == f"for 2 of {len(f.ratios_by_interpretation('14'))} readings: {both}; {trades.WAITS}"
-    )
+    both = "; ".join(f"L = J/2, {reading} (0.9, 1.1)" for reading in diffusion_experiments.READINGS)
+    assert found.reason.startswith(f"for 2 of 8 readings: {both}; not for L = 2, ")
+    assert found.reason.endswith(f" (1.1, 0.9); {trades.OURS['14']}")
 
 
 def total(even: bool) -> pd.DataFrame:

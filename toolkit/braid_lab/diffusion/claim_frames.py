@@ -25,7 +25,12 @@ UNAWARE, CENTRALIZED = "Semantics-unaware", "Centralized"
 POLICIES, PLAIN = "{policies} (L of CTR: {bounds})", "{policies}"
 JOIN = "{hosts} hosts, {streams} streams of {rates} tuples/s, W = {window} s, σ = {selectivity}"
 SEGMENTS = "segments of {length} s"
-EVEN = "even here, where no host has more to do than it can: that decides nothing"
+ADAPTED = "each length tried for {sample} s and the master switched to save {gain}"
+STARTED = f"{SEGMENTS}, under ATR the first, {ADAPTED}"
+AHEAD = "leads of up to {margin} are even"
+MARGIN = 0.01
+"""Share by which a policy that is ahead has more results; less is even."""
+EVEN = "the two are even here, which decides nothing: CTR / ATR"
 NONE = "for none of these bounds L on copies and neither reading of what a probe costs"
 QUOTES = {
     "13": '"ATR has better performance for 2-way and 3-way join queries while CTR works better for '
@@ -44,6 +49,16 @@ def is_growing(by: pd.Series) -> bool:
     return len(by) > 1 and bool((by.diff().iloc[1:] > 0).all())
 
 
+def is_ahead(by: pd.Series) -> bool:
+    """Return whether every ratio is above one by more than the margin."""
+    return bool((by > 1 + MARGIN).all())
+
+
+def is_behind(by: pd.Series) -> bool:
+    """Return whether every ratio is below one by more than the margin."""
+    return bool((by < 1 - MARGIN).all())
+
+
 Ratios = Mapping[str, pd.Series]
 """Ratios by x, for each interpretation."""
 Shape = Callable[[pd.Series], object]
@@ -53,26 +68,33 @@ Shape = Callable[[pd.Series], object]
 def judge_readings(ratios: Ratios, shape: Shape, refusal: str, own_choice: str = "") -> Finding:
     """Return the finding on ratios; it names the interpretations under which it holds.
 
-    ``refusal`` is the reason if it holds under none. ``own_choice`` says which choice of this study
-    all of them share: with it, no claim holds unconditionally.
+    Each is followed by its ratios. ``refusal`` is the reason if it holds under none. ``own_choice``
+    says which choice of this study all of them share: with it, no claim holds unconditionally.
     """
-    held = [name for name, by in ratios.items() if shape(by)]
-    by_name = (
-        f"{n}: {' to '.join(f'{v:.3g}' for v in ratios[n].iloc[[0, -1]].unique())}"
-        for n in sorted(ratios, key=lambda n: n not in held)
-    )
-    is_general = len(held) == len(ratios) and not own_choice
+    held = {name: by for name, by in ratios.items() if shape(by)}
+    others = {name: by for name, by in ratios.items() if name not in held}
+    is_general = not others and not own_choice
     holds: Verdict = "yes" if is_general else "under reading" if held else "no"
-    some = f"for {len(held)} of {len(ratios)} readings: {'; '.join(held)}"
-    some = "for all readings" if len(held) == len(ratios) else some
+    some = f"for {len(held)} of {len(ratios)} readings: {format_ratios(held)}"
+    some = f"{some}; not for {format_ratios(others)}" if others else some
     some = f"{some}; {own_choice}" if own_choice else some
-    why = "" if is_general else some if held else refusal
-    return Finding("; ".join(by_name), holds, why)
+    why = "" if is_general else some if held else f"{refusal}: {format_ratios(others)}"
+    return Finding(format_ratios(held | others), holds, why)
+
+
+def format_ratios(ratios: Ratios) -> str:
+    """Return the ratios of each interpretation as text, in the order of x."""
+    return "; ".join(f"{name} ({', '.join(map(_format_ratio, by))})" for name, by in ratios.items())
+
+
+def _format_ratio(ratio: float) -> str:
+    return f"{ratio:.3g}" if ratio < 1 else f"{ratio:.4g}"
 
 
 def name_runs(finding: Finding, *frames: pd.DataFrame, **more: object) -> Finding:
     """Return a finding with the recorded values of the runs that it is of, and ``more``."""
-    return replace(finding, ran=concat_runs(frames).attrs[RECORDED] | more)
+    ran = {"margin": f"{100 * MARGIN:g} %"} | concat_runs(frames).attrs[RECORDED]
+    return replace(finding, ran=ran | more)
 
 
 @dataclass(frozen=True)
@@ -107,13 +129,20 @@ class DiffusionFigures:
         return {f"T0 = {t:g} s": by["ATR"] / by["ATR-unoptimized"] for t, by in tables.items()}
 
     def gains_by_hosts(self) -> dict[str, pd.Series]:
-        """Return Fig. 11: results per second that optimizations gain, by J."""
+        """Return Fig. 11: what optimizations gain by J, in results per second and as a share."""
         by_start = {t: seed_means(rows) for t, rows in self.tuned.groupby("start")}
-        aligned = {
-            f"ATR, T0 = {t:g} s": by["ATR"] - by["ATR-unoptimized"] for t, by in by_start.items()
+        pairs = {
+            f"ATR, T0 = {t:g} s": (by["ATR"], by["ATR-unoptimized"]) for t, by in by_start.items()
         }
         by = self.throughput_by_hosts
-        return aligned | {name: by[name] - by[_name_unoptimized(name)] for name in BOUNDS}
+        pairs |= {name: (by[name], by[_name_unoptimized(name)]) for name in BOUNDS}
+        gains = {f"{name}, in results/s": a - b for name, (a, b) in pairs.items()}
+        return gains | {f"{name}, as a share": a / b - 1 for name, (a, b) in pairs.items()}
+
+    def scaling_ratio(self, name: str) -> pd.Series:
+        """Return Fig. 11: growth from each J to the next, over that of existing schemes."""
+        grown = (self.throughput_by_hosts / self.throughput_by_hosts.shift(1)).iloc[1:]
+        return grown[name] / grown[[UNAWARE, CENTRALIZED]].max(axis=1)
 
     def ratios_by_bound(self, by: pd.DataFrame) -> dict[str, pd.Series]:
         """Return CTR over CTR-unoptimized by J, for each bound L, of the columns of a table."""
@@ -132,10 +161,9 @@ class DiffusionFigures:
         return seed_means(self.outcomes["11, 12"], "mbits")
 
     def final_results(self, window: float) -> pd.DataFrame:
-        """Return Fig. 7, 8: results at the end, in the mean of seeds, by rates and placement."""
-        keys = ["rates", "placement", "seed"]
-        by = self.totals[window].groupby(keys, sort=False)["results"].last()
-        return by.groupby(keys[:2], sort=False).mean().unstack()
+        """Return Fig. 7, 8: results at the end, by rates and seed, and by placement."""
+        keys = ["rates", "seed", "placement"]
+        return self.totals[window].groupby(keys, sort=False)["results"].last().unstack()
 
     def throughput_ratio(
         self, number: str, a: str, b: str, reading: str | None = None

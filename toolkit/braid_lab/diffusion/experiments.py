@@ -24,7 +24,7 @@ from braid.core.cluster_model import GU, CostParameters, HostCapacity
 from braid.core.placement import Placement, placements_for
 from braid.core.run_events import BatchCommitted
 from braid.papers.baselines.centralized import Centralized
-from braid.papers.diffusion.aligned import Aligned
+from braid.papers.diffusion.aligned import GAIN, Aligned
 from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.diffusion.semantics_unaware import SemanticsUnaware
 from braid.simulation.expected_work import Selects
@@ -271,6 +271,8 @@ def record_settings(
     values["rates"] = {format_rates(s) for s in runs}
     values["probe"] = {_describe_probe(s.costs) for s in runs}
     values["period"] = Arrivals.period
+    values["gain"] = f"{100 * GAIN:g} %"
+    values["tuple_bytes"] = TUPLE_BYTES
     values["policies"] = {rival.placement for rival in rivals.values()}
     coordinated = (name for name, rival in rivals.items() if rival.placement.startswith("CTR"))
     values["bounds"] = {name.partition(", ")[2].removeprefix("L = ") for name in coordinated}

@@ -104,24 +104,25 @@ class _Weighed(Coordinated):
 
 
 def greedy_cover_ratios(
-    setting: DiffusionSetting, copies: Sequence[int | None], each: int = 3
+    setting: DiffusionSetting, copies: Sequence[int | None], each: int = 3, seeds: int = 1
 ) -> pd.DataFrame:
     """Return the ratios of greedy to exact covers on the plans of CTR runs (section 4.1).
 
     Rows are by the bound L on copies. The initial covers of every ``each``-th plan are solved again
-    by integer programming. Columns: copies ("none" for no bound), second, ratio (weight of the
-    greedy cover over the lightest), bound (H(d), Chvatal's, on that ratio).
+    by integer programming. ``seeds``: how many. Columns: copies ("none" for no bound), second,
+    ratio (weight of the greedy cover over the lightest), bound (H(d), Chvatal's, on that ratio).
     """
     rows: list[tuple[Any, ...]] = []
-    for most in copies:
-        plain = make_placement("CTR", replace(setting, copies=most))
+    ran = [replace(setting, seed=setting.seed + k) for k in range(seeds)]
+    for most, one in product(copies, ran):
+        plain = make_placement("CTR", replace(one, copies=most))
         assert isinstance(plain, Coordinated)
         weighed = _Weighed(**{f.name: getattr(plain, f.name) for f in fields(plain)}, each=each)
-        for _ in simulate_setting(weighed, setting):
+        for _ in simulate_setting(weighed, one):
             pass
         rows += [(str(weighed.max_copies or "none"), *line) for line in weighed.ratios]
     frame = pd.DataFrame(rows, columns=["copies", "second", "ratio", "bound"])
-    return record_settings(frame, [setting], {}, each=each)
+    return record_settings(frame, ran, {}, each=each)
 
 
 ROOM = DiffusionSetting(3, 6.0, hosts=40, length=2, seconds=40)
