@@ -50,13 +50,13 @@ def is_growing(by: pd.Series) -> bool:
 
 
 def is_ahead(by: pd.Series) -> bool:
-    """Return whether every ratio is above one by more than the margin."""
-    return bool((by > 1 + MARGIN).all())
+    """Return whether there are ratios, all above one by more than the margin."""
+    return len(by) > 0 and bool((by > 1 + MARGIN).all())
 
 
 def is_behind(by: pd.Series) -> bool:
-    """Return whether every ratio is below one by more than the margin."""
-    return bool((by < 1 - MARGIN).all())
+    """Return whether there are ratios, all below one by more than the margin."""
+    return len(by) > 0 and bool((by < 1 - MARGIN).all())
 
 
 Ratios = Mapping[str, pd.Series]
