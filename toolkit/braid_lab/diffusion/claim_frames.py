@@ -23,7 +23,10 @@ BOUNDS = (TWO, ROOT, HALF)
 """CTR of Fig. 11 and 12; CTR-unoptimized has the same bounds."""
 UNAWARE, CENTRALIZED = "Semantics-unaware", "Centralized"
 POLICIES, PLAIN = "{policies} (L of CTR: {bounds})", "{policies}"
-JOIN = "{hosts} hosts, {streams} streams of {rates} tuples/s, W = {window} s, σ = {selectivity}"
+JOIN = (
+    "{hosts} hosts, {streams} streams of {rates} tuples/s, W = {window} s, σ = {selectivity} for "
+    "each {selects}"
+)
 SEGMENTS = "segments of {length} s"
 ADAPTED = "each length tried for {sample} s and the master switched to save {gain}"
 STARTED = f"{SEGMENTS}, under ATR the first, {ADAPTED}"
