@@ -98,11 +98,11 @@ def _list_routing_times() -> list[Case]:
 def length_claim(f: DiffusionFigures, streams: int) -> Finding:
     """Fig. 4: throughput rises with the length up to T*, and falls beyond."""
     by = f.throughput_by_length(streams)
-    found = f"throughput / the best by T in s {format_values(by / by.max())}"
-    shown = f"{found}; with operators of ours, since the paper names neither of its two"
+    by_length = f"throughput / the best by T in s {format_values(by / by.max())}"
+    shown = f"{by_length}; with operators of ours, since the paper names neither of its two"
     refusal = f'"until the measured system performance reaches its peak value" (section 3): {shown}'
     has_peak = _has_peak(by)
-    finding = judge_reading(found, has_peak, shown if has_peak else refusal)
+    finding = judge_reading(by_length, has_peak, shown if has_peak else refusal)
     rates = f.lengths.loc[f.lengths["streams"] == streams, "rates"]
     return name_runs(finding, f.lengths, streams=streams, rates=rates)
 
@@ -186,11 +186,11 @@ def window_claim(f: DiffusionFigures) -> Finding:
 def routing_claim(f: DiffusionFigures, figure: str, window: float) -> Finding:
     """Fig. 9, 10: a tuple is routed in tens of microseconds (measured)."""
     median = f.routing[window].groupby("placement")["micros"].median()
-    found = ", ".join(f"{name} {micros:.3g} µs" for name, micros in median.items())
-    shared = f"{found}, if the tuples of a segment share the time of its plan"
+    times = ", ".join(f"{name} {micros:.3g} µs" for name, micros in median.items())
+    shared = f"{times}, if the tuples of a segment share the time of its plan"
     refusal = f'"tens of micro-seconds" (section 5): {shared}'
     is_met = bool(median.max() < 100)
-    finding = judge_reading(found, is_met, shared if is_met else refusal)
+    finding = judge_reading(times, is_met, shared if is_met else refusal)
     return name_runs(finding, f.routing[window])
 
 
@@ -376,13 +376,13 @@ def equation_2_claim(equations: pd.DataFrame) -> Finding:
 def equation_4_claim(equations: pd.DataFrame) -> Finding:
     """Eq. 3 and 4 against counts."""
     some = equations[equations["equation"] == "Eq. 3, 4"]
-    found = _format_by_length(some)
+    ratios = _format_by_length(some)
     why = (
         '"the number of extra data transferred over networks by CTR" (section 4, Eq. 3): counted / '
-        f"printed {found}"
+        f"printed {ratios}"
     )
     is_met = (abs(some["counted"] / some["printed"] - 1) <= NEAR).all()
-    return judge(found, is_met, failure=why)
+    return judge(ratios, is_met, failure=why)
 
 
 def _format_by_length(rows: pd.DataFrame) -> str:

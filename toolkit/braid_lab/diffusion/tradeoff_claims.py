@@ -99,9 +99,9 @@ def _judge_shape(
         return name_runs(leave_untested("", "they were not tried"), f.outcomes[figure])
     refusal = f"{QUOTES[figure[:2]]} (section 5): {NONE}"
     finding = judge_readings(ratios, shape, refusal, OURS[figure[:2]])
-    found = pd.concat([*ratios.values()])
-    if (abs(found - 1) <= MARGIN).all():
-        finding = leave_untested(finding.result, f"{EVEN} {found.min():.4g} to {found.max():.4g}")
+    every = pd.concat([*ratios.values()])
+    if (abs(every - 1) <= MARGIN).all():
+        finding = leave_untested(finding.result, f"{EVEN} {every.min():.4g} to {every.max():.4g}")
     return name_runs(finding, f.outcomes[figure], **{VARIED[figure[:2]]: judged})
 
 
@@ -171,8 +171,8 @@ def _list_printed() -> list[Case]:
 def printed_claim(f: DiffusionFigures, figure: str, x: str) -> Finding:
     """Fig. 13 to 16: the policy as printed, where its figures have it ahead."""
     by, rows = f.throughput_ratio("13 to 16", PRINTED, "ATR").loc[[x]], f.outcomes["13 to 16"]
-    found = f"{by[x]:.4g}"
-    finding = judge(found, is_ahead(by), failure=f"{QUOTES[figure]} (section 5): CTR / ATR {found}")
+    ratio = f"{by[x]:.4g}"
+    finding = judge(ratio, is_ahead(by), failure=f"{QUOTES[figure]} (section 5): CTR / ATR {ratio}")
     return name_runs(finding, rows, join=rows.loc[rows["x"] == x, "join"])
 
 
