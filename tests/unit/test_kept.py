@@ -148,7 +148,7 @@ def test_the_contest_of_wang_reads_the_runs_that_are_kept(
     short = psp_experiments.RingSetting(seconds=12.0)
     names = list(psp_rivals.competitors(4, short))
     for k, name in enumerate(names):
-        given = psp_rivals.with_fine_batches(replace(short, sigma=0.05), 4)
+        given = psp_experiments.with_fine_batches(replace(short, sigma=0.05), 4)
         mine.store(cached_runs.run_key(name, 4, given), dict.fromkeys(cached_runs.COUNTS, 1.0 + k))
     monkeypatch.setattr(cached_runs, "count_scheme", lambda *run: pytest.fail(f"{run} is kept"))
     found = psp_rivals.compare_schemes((4,), setting=short, source=cached_runs.CACHE.make_source())

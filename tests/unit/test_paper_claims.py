@@ -32,10 +32,14 @@ from braid_lab.slices import experiments as slices_experiments
 
 def test_the_best_ring_is_neither_the_shortest_nor_the_longest() -> None:
     """Fig. 16.2 and Theorem 9; they fail if hops cost nothing."""
-    times = psp_experiments.response_times(tuple(range(1, 200)), hops=psp_experiments.HOPS)
+    times = psp_experiments.response_times(
+        range(1, 240), (0.05, 0.5), hops=psp_experiments.HOPS[::4], sends=psp_experiments.SENDS
+    )
     work = psp_experiments.count_ring_work((4, 6, 14, 16, 19))
     assert ring.interior_claim(work).holds == "under reading"
-    assert ring.theorem_9_claim(times).holds == "under reading"
+    found = ring.theorem_9_claim(times)
+    assert found.holds == "under reading"
+    assert "N_1 is the lesser in" in found.reason and "N_2 is the lesser in" in found.reason
     assert ring.response_growth_claim(work).holds == "yes"
     longer = ring.length_by_selectivity_claim(work)
     assert longer.holds == "no" and longer.reason
@@ -79,7 +83,7 @@ def contest(**factors: float) -> contests.Contest:
         (contests.copies_claim, {}, "yes"),
         (contests.copies_claim, {"CTR": 0.7}, "no"),
         (contests.atr_response_claim, {}, "yes"),
-        (contests.atr_response_claim, {"ATR": 2.0}, "no"),
+        (contests.atr_response_claim, {"ATR": 0.5}, "no"),
         (contests.ctr_response_claim, {"CTR": 0.9}, "yes"),
         (contests.ctr_response_claim, {}, "no"),
         (contests.ctr_state_claim, {}, "yes"),
@@ -111,15 +115,15 @@ def test_state_that_does_not_grow_breaks_the_claim_of_15_1() -> None:
     )
     assert scheme_comparison.atr_state_growth_claim(make_states([10.0, 12.0])).holds == "no"
     assert scheme_comparison.atr_memory_formula_claim(make_states([10.0, 20.0])).holds == "no"
-    assert scheme_comparison.atr_memory_formula_claim(make_states([25.0, 30.0])).holds == "yes"
+    assert scheme_comparison.atr_memory_formula_claim(make_states([28.0, 30.0])).holds == "yes"
 
 
 def test_more_nodes_that_process_less_at_once_break_the_claim_of_16_3() -> None:
     def many(*took: float) -> pd.DataFrame:
-        rows = [(n, "N", 0.1, "small", 0.1, x) for n, x in zip((4, 8, 12), took, strict=False)]
-        names = ["nodes", "tuples", "sigma", "join", "hop", "response_modelled"]
+        rows = [(n, "N", 0.1, "small", 0.1, 0, x) for n, x in zip((4, 8, 12), took, strict=False)]
+        names = ["nodes", "tuples", "sigma", "join", "hop", "seed", "response_modelled"]
         frame = pd.DataFrame(rows, columns=names)
-        return psp_experiments.RingSetting().record_run(frame, seed=0, hop_ms=100.0)
+        return psp_experiments.RingSetting().record_run(frame, hop_ms=100.0)
 
     assert scheme_comparison.concurrency_claim(many(1.0, 1.5, 2.0)).holds == "under reading"
     assert scheme_comparison.concurrency_claim(many(1.0, 2.5, 4.0)).holds == "no", (

@@ -44,8 +44,12 @@ HOPS = (0.0001, 0.0002, 0.0005, 0.001, 0.002)
 The range is from a fast local network to the one under which the book's best lengths result.
 """
 
+SENDS = (1.0, 10.0)
+"""T_s as multiples of ours, at which Theorem 9 is tested: N_1 is the lesser, and N_2."""
 BOOK_LENGTH = 14
 """The one best length that section 16.2 prints: 3-way, small join, selectivity 0.5."""
+SLICE_BATCHES = 5
+"""The least number of micro-batches in a slice of a ring, where rings are compared."""
 BOOK_SECONDS = 600
 """How much of a run the book judges."""
 
@@ -85,9 +89,14 @@ class RingSetting:
 
     def record_run(self, frame: pd.DataFrame, **more: object) -> pd.DataFrame:
         """Add to the frame of a run the values of its setting that are no columns, and more."""
-        names = ("streams", "rate", "window", "sigma", "join", "seconds")
+        names = ("streams", "rate", "window", "sigma", "join", "seconds", "step")
         same = {name: getattr(self, name) for name in names if name not in frame}
-        return record_values(frame, **{**same, "printed_seconds": BOOK_SECONDS, **more})
+        joins = JOINS if "join" in frame else (self.join,)
+        costs = [replace(self, join=join).costs for join in joins]
+        pairs, sends = ([getattr(c, n) for c in costs] for n in ("compare_us", "transfer_ms"))
+        priced = {"pair_us": pairs, "send_us": [1e3 * send for send in sends]}
+        values = {**same, **priced, "printed_seconds": BOOK_SECONDS, **more}
+        return record_values(frame, slice_batches=SLICE_BATCHES, **values)
 
     def cost_workload(self) -> cost.Workload:
         """Return the setting for the closed forms."""
@@ -139,10 +148,11 @@ def cost_breakdown(
     """Return Fig. 16.1, counted.
 
     Columns: join, part ("network" or "join"), seed, mean_modelled and deviation_modelled, seconds
-    for one tuple over batches, printed_modelled, the same by Eq. 13.1, and equation_modelled, where
-    the network's part has N - 1 sends of an intermediate result, which is not sent to the node
-    where it was found. The three joins differ only in the cost of a pair, so the network's part is
-    counted once. The book says the same of its own runs: that is its setting, not a claim.
+    for one tuple over batches, printed_modelled, the same by Eq. 13.1, which has T_j for a result,
+    and equation_modelled, where it is for a pair, and the network's part has N - 1 sends of an
+    intermediate result, which is not sent to the node where it was found. The three joins differ
+    only in the cost of a pair, so the network's part is counted once. The book says the same of its
+    own runs: that is its setting, not a claim.
     """
     rows = []
     for seed in seeds:
@@ -152,13 +162,13 @@ def cost_breakdown(
         totals = [b.total_host_metrics for b in batches]
         pairs = np.array([t.compared_pairs for t in totals]) / tuples
         sent = np.array([t.received_tuples + t.received_partials for t in totals]) / tuples
-        compared, partials = probe_counts(given)
+        compared, partials, results = probe_counts(given)
         for name in JOINS:
             costs = replace(given, join=name).costs
             send, pair = 2e-3 * costs.transfer_ms, costs.compare_us * 1e-6
             sends = nodes + (nodes - 1) * partials
             network = sent * send, nodes * (1 + partials) * send, sends * send
-            joining = pairs * pair, compared * pair, compared * pair
+            joining = pairs * pair, (partials + results) * pair, compared * pair
             for part, (s, printed, equation) in (("network", network), ("join", joining)):
                 mean, spread = float(s.mean()), float(s.std())
                 rows.append((name, part, seed, mean, spread, printed, equation))
@@ -167,8 +177,8 @@ def cost_breakdown(
     return setting.record_run(frame, nodes=nodes)
 
 
-def probe_counts(setting: RingSetting) -> tuple[float, float]:
-    """Return the pairs that a tuple compares and its intermediate results, by Eq. 13.1.
+def probe_counts(setting: RingSetting) -> tuple[float, float, float]:
+    """Return a tuple's compared pairs, intermediate results, and results, by Eq. 13.1.
 
     S of the k-th probing step is sigma^k: a match fits each of the k tuples before it.
     """
@@ -177,7 +187,7 @@ def probe_counts(setting: RingSetting) -> tuple[float, float]:
         pairs += probing * window
         probing *= window * setting.sigma**step
         partials += probing if step < setting.streams - 1 else 0.0
-    return pairs, partials
+    return pairs, partials, probing
 
 
 def response_times(
@@ -186,23 +196,27 @@ def response_times(
     joins: Iterable[str] = tuple(JOINS),
     hops: Sequence[float] = HOPS[-1:],
     setting: RingSetting = RingSetting(),
+    sends: Sequence[float] = (1.0,),
 ) -> pd.DataFrame:
     """Return Fig. 16.2 (a), (c), (e).
 
-    Columns: join, sigma, hop (T_n, seconds), nodes, response_modelled (Eq. 13.5, seconds),
-    best_modelled (Theorem 9, nodes).
+    Columns: join, sigma, hop (T_n, seconds), sends (T_s as a multiple of ours), nodes,
+    response_modelled (Eq. 13.5, seconds), first_modelled and second_modelled (N_1 and N_2 of
+    Theorem 9, nodes).
     """
     rows = []
-    for join, sigma, hop in product(joins, sigmas, hops):
+    for join, sigma, hop, sent in product(joins, sigmas, hops, sends):
         load = replace(setting, join=join, sigma=sigma, hop=hop).cost_workload()
-        best = cost.optimal_length(load)
-        rows += [
-            (join, sigma, hop, n, cost.mean_latency_seconds(load, (n,) * load.stream_count), best)
-            for n in nodes
-        ]
-    names = ["join", "sigma", "hop", "nodes", "response_modelled", "best_modelled"]
-    frame = pd.DataFrame(rows, columns=names)
-    return setting.record_run(frame, hop_ms=to_milliseconds(hops))
+        load = replace(load, send=sent * load.send)
+        best = cost.equal_part_lengths(load)
+        for n in nodes:
+            response = cost.mean_latency_seconds(load, (n,) * load.stream_count)
+            rows.append((join, sigma, hop, sent, n, response, *best))
+    names = ["join", "sigma", "hop", "sends", "nodes"]
+    columns = [*names, *(f"{c}_modelled" for c in ("response", "first", "second"))]
+    frame = pd.DataFrame(rows, columns=columns)
+    sent_us = [2e3 * sent * setting.costs.transfer_ms for sent in sends]
+    return setting.record_run(frame, hop_ms=to_milliseconds(hops), sent_us=sent_us)
 
 
 def to_milliseconds(hops: Iterable[float]) -> tuple[float, ...]:
@@ -218,23 +232,19 @@ def count_ring_work(
 ) -> pd.DataFrame:
     """Return Fig. 16.2 (a), (c), (e) by the ring itself, without hops.
 
-    Columns: join, sigma, nodes, busy_counted (seconds of the busiest node for one tuple, the mean
-    of the seeds), and hops_modelled, M - 1 rounds of N / 2. ``price_hops`` adds what a hop takes.
+    Columns: join, sigma, nodes, seed, busy_counted (seconds of the busiest node for one tuple), and
+    hops_modelled, M - 1 rounds of N / 2. ``price_hops`` adds what a hop takes.
     """
     rows = []
-    for n, sigma in product(nodes, sigmas):
-        step = min(setting.step, setting.window / (5 * n))
-        busy: dict[str, list[float]] = {join: [] for join in JOINS}
-        for seed in seeds:
-            given = replace(setting, sigma=sigma, step=step, seed=seed)
-            for b in steady_batches(given.simulate_placement(Ring(n)), given):
-                for join, seconds in busy.items():
-                    most = busy_seconds(b, replace(given, join=join)).max()
-                    seconds.append(most / sum(b.received_tuples))
+    for n, sigma, seed in product(nodes, sigmas, seeds):
+        given = with_fine_batches(replace(setting, sigma=sigma, seed=seed), n)
+        batches = steady_batches(given.simulate_placement(Ring(n)), given)
         hops = (setting.streams - 1) * n / 2
-        rows += [(join, sigma, n, float(np.mean(of)), hops) for join, of in busy.items()]
-    names = ["join", "sigma", "nodes", "busy_counted", "hops_modelled"]
-    return setting.record_run(pd.DataFrame(rows, columns=names), seed=tuple(seeds))
+        for join in JOINS:
+            busy = busiest_seconds(batches, replace(given, join=join))
+            rows.append((join, sigma, n, seed, busy, hops))
+    names = ["join", "sigma", "nodes", "seed", "busy_counted", "hops_modelled"]
+    return setting.record_run(pd.DataFrame(rows, columns=names))
 
 
 def price_hops(work: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
@@ -266,6 +276,19 @@ def steady_batches(events: Iterable[Any], setting: RingSetting) -> list[BatchCom
     """Return the batches with tuples after the first window, when states are full."""
     batches = [e for e in events if isinstance(e, BatchCommitted) and any(e.received_tuples)]
     return [b for b in batches if (b.batch + 1) * setting.step > setting.window]
+
+
+def with_fine_batches(setting: RingSetting, nodes: int) -> RingSetting:
+    """Return the setting with batches short enough for ``nodes``: at most W / (SLICE_BATCHES N)."""
+    finest = setting.window / (SLICE_BATCHES * nodes)
+    return replace(setting, step=min(setting.step, finest))
+
+
+def busiest_seconds(batches: Sequence[BatchCommitted], setting: RingSetting) -> float:
+    """Return the seconds of the busiest node for one tuple, the mean over batches with tuples."""
+    return float(
+        np.mean([busy_seconds(b, setting).max() / sum(b.received_tuples) for b in batches])
+    )
 
 
 def busy_seconds(b: BatchCommitted, setting: RingSetting) -> np.ndarray:

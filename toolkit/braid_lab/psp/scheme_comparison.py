@@ -2,8 +2,8 @@
 
 Everything is modelled. Each placement plans the same Poisson arrivals without tuples
 (``simulate``). The work of every node is counted, and priced as in ``braid_lab.psp.experiments``. A
-slice of a ring is a whole number of micro-batches, so these last at most W / (5 N): five or more to
-a slice.
+slice of a ring is a whole number of micro-batches, SLICE_BATCHES and more: these last at most W /
+(5 N).
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from braid_lab.psp.experiments import (
     HOPS,
     JOINS,
     RingSetting,
+    busiest_seconds,
     busy_seconds,
     steady_batches,
     to_milliseconds,
+    with_fine_batches,
 )
 
 RINGS = ("PSP", "PSP-I", "PSP-D")
@@ -45,11 +47,6 @@ SEGMENTS = (10.0, 30.0, 50.0)
 SIDE, TOGETHER = RingSetting(seconds=30.0), RingSetting(seconds=20.0)
 LONG_ENOUGH = RingSetting(seconds=0.0, step=1.0)
 """Default settings: comparison, many tuples at once, and the state of ATR."""
-
-
-def with_fine_batches(setting: RingSetting, nodes: int) -> RingSetting:
-    """Return the setting with batches short enough for a ring of ``nodes``: at most W / (5 N)."""
-    return replace(setting, step=min(setting.step, setting.window / (5 * nodes)))
 
 
 def competitors(nodes: int, setting: RingSetting) -> dict[str, Placement]:
@@ -259,13 +256,6 @@ def unpurged_tuples(events: Iterable[Any], nodes: int) -> int:
             for h, n in zip(b.host_metrics, held, strict=True)
         ]
     return sum(held)
-
-
-def busiest_seconds(batches: Sequence[BatchCommitted], setting: RingSetting) -> float:
-    """Return the seconds of the busiest node for one tuple, the mean over batches with tuples."""
-    return float(
-        np.mean([busy_seconds(b, setting).max() / sum(b.received_tuples) for b in batches])
-    )
 
 
 def sent_copies(batches: Iterable[BatchCommitted]) -> float:

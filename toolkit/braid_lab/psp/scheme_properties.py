@@ -23,14 +23,13 @@ from braid.papers.psp.slice_table import insertion_points
 from braid.simulation.simulator import simulate
 
 from braid_lab.psp import cost
-from braid_lab.psp.experiments import RingSetting, steady_batches
+from braid_lab.psp.experiments import RingSetting, steady_batches, with_fine_batches
 from braid_lab.psp.scheme_comparison import (
     PAIR,
     SHORT,
     competitors,
     record_schemes,
     sent_copies,
-    with_fine_batches,
 )
 
 ROWS: Mapping[str, tuple[tuple[str, str, str], str]] = {
@@ -46,6 +45,8 @@ ROWS: Mapping[str, tuple[tuple[str, str, str], str]] = {
 
 SCHEMES = ("ATR", "CTR", "PSP")
 SETTING = RingSetting(sigma=0.05, seconds=40.0)
+BEFORE_END = 12
+"""Seconds before the end of a run, at which a ring takes a node in: a window and more."""
 
 
 @dataclass(frozen=True)
@@ -176,10 +177,10 @@ def relocated_share(
 ) -> float:
     """Return the share of its state that a ring moves until the end of the run (14.2).
 
-    It takes one more node in 2 s before.
+    It takes one more node in BEFORE_END seconds before.
     """
     given = setting.make_arrivals()
-    when = given.micro_batch_count - round(2 / setting.step)
+    when = given.micro_batch_count - round(BEFORE_END / setting.step)
     run = simulate(
         Ring(nodes, resize=((when, nodes + 1),), relocation=relocation),
         given.batch_counts(),
@@ -198,10 +199,10 @@ def relocation_table(
     """Return Fig. 14.1, for rings of N nodes that take M more.
 
     Columns: nodes, added, place (1 is the head's), moved_modelled and equation_modelled: the state
-    that the node of that place hands on, in new slices; and beyond_modelled: that which goes beyond
-    the next old node. It is counted on rings whose window is N (N + M) batches, when the head's
-    slice is full. ``equation_modelled`` is Eq. 14.1 and, for each new node that is inserted after
-    the place, a whole slice.
+    that the node of that place hands on, in new slices, the mean of both streams; and
+    beyond_modelled: that which goes beyond the next old node. It is counted on rings whose window
+    is N (N + M) batches, when the head's slice is full. ``equation_modelled`` is Eq. 14.1 and, for
+    each new node that is inserted after the place, a whole slice.
     """
     rows = []
     for nodes, added in grown:
@@ -209,7 +210,7 @@ def relocation_table(
         ring = Ring(nodes, resize=((2 * batches, nodes + added),))
         counts = [(10, 10)] * (2 * batches + 1)
         run = simulate(ring, counts, windows=(batches,) * 2, seconds=1.0)
-        moves = [m for e in run if isinstance(e, StateRelocated) and e.stream == 0 for m in e.moves]
+        moves = [m for e in run if isinstance(e, StateRelocated) for m in e.moves]
         tables = [e.nodes for e in run if isinstance(e, SliceTableChanged) and e.stream == 0]
         old = next(t for t in reversed(tables) if len(t) == nodes)
         new = next(t for t in tables if len(t) == nodes + added)
@@ -218,7 +219,8 @@ def relocation_table(
             targets = [m.target for m in moves if m.source == old[place - 1]]
             beyond = sum(t not in _list_successors(new, old, old[place - 1]) for t in targets)
             equation = float(share) + places.count(place)
-            rows.append((nodes, added, place, len(targets) / nodes, equation, beyond / nodes))
+            blocks = nodes * len(counts[0])
+            rows.append((nodes, added, place, len(targets) / blocks, equation, beyond / blocks))
     counted = ("moved", "equation", "beyond")
     names = ["nodes", "added", "place", *(f"{c}_modelled" for c in counted)]
     return pd.DataFrame(rows, columns=names)
