@@ -33,6 +33,7 @@ from braid.papers.hypercube.shares import (
     find_best_shares,
 )
 from braid.papers.psp.ring import Ring
+from braid.papers.psp.run_events import RingResized
 from braid.papers.reuse.query_definition import may_reuse
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.chain_optimizer import ChainStatistics, edge_cost, memory_chain
@@ -44,8 +45,9 @@ from braid_lab.common.tuple_models import brute_force_join, parse_tuples
 from braid_lab.hotkeys.experiments import SkewSetting, run_skewed_join
 from braid_lab.hypercube import experiments as cubes
 from braid_lab.hypercube.claims import CHAIN
+from braid_lab.psp import experiments as ring_runs
 from braid_lab.psp import reference as rings
-from braid_lab.psp.cost import Workload, mean_latency_seconds, relocated_shares
+from braid_lab.psp.scheme_properties import relocation_table
 from braid_lab.reuse import experiments as study
 from braid_lab.reuse.claims import plan_figure_1
 from braid_lab.reuse.pair_steps import PART_OF_Q1, explain_typed
@@ -220,15 +222,30 @@ def which_typed_tuples_join() -> None:
 
 @answer("ring", 3)
 def what_moves_when_a_ring_grows() -> None:
-    assert [float(share) for share in relocated_shares(3, 1)] == pytest.approx([1 / 3, 2 / 3, 0])
+    moves = relocation_table(((3, 1),))
+    assert list(moves["moved_modelled"]) == pytest.approx([1 / 3, 2 / 3, 1])
+    ring = Ring(3, resize=((24, 4),), relocation="passive")
+    run = list(simulate(ring, [(10, 10)] * 40, windows=(12, 12)))
+    passed = [e.total_host_metrics.migrated_tuples for e in run if isinstance(e, BatchCommitted)]
+    assert len(passed) == 40 and not any(passed)
+    assert [e.nodes for e in run if isinstance(e, RingResized)] == [4]
 
 
 @answer("ring", 4)
 def what_a_longer_ring_costs() -> None:
-    load = Workload((50.0,) * 2, (20.0,) * 2, (0.1,) * 2, 1e-5, 1e-4, 5e-4)
-    latency = [mean_latency_seconds(load, (n, n)) for n in range(1, 40)]
-    best = int(np.argmin(latency))
-    assert 0 < best < 38 and latency[0] > latency[best] < latency[-1]
+    """By the policy: the busiest node's state, pairs and time for a tuple, and then hops of 1 ms."""
+    setting = ring_runs.RingSetting(rate=20.0, seconds=12.0)
+    most = []
+    for n in (2, 6, 18):
+        given = ring_runs.with_fine_batches(setting, n)
+        batches = ring_runs.steady_batches(given.simulate_placement(Ring(n)), given)
+        hosts = [(h.stored_tuples, h.compared_pairs) for b in batches for h in b.host_metrics]
+        state, pairs = (max(counts) for counts in zip(*hosts, strict=True))
+        busy, hops = ring_runs.busiest_seconds(batches, given), (setting.streams - 1) * n / 2
+        most.append((state, pairs, busy, -hops, busy + 1e-3 * hops))
+    few, some, many = most
+    assert all(a > b > c for a, b, c in list(zip(few, some, many, strict=True))[:4])
+    assert few[-1] > some[-1] < many[-1]
 
 
 @answer("slices", 1)
