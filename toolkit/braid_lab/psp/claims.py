@@ -260,13 +260,13 @@ def adaptation_claim(curves: pd.DataFrame, panel: str, figure: str) -> Finding:
         f"{said}at costs chosen so that the fixed ring keeps up before the change, where its "
         f"longest response time is {before.max():.2f} s: {result}. A batch has {step:g} s. The "
         f"book prints no costs; at ours, sending alone takes each node "
-        f"{_load_by_sending(CHANGES[panel]):.1f} s a second after the change (Eq. 13.1)"
+        f"{_measure_sending_load(CHANGES[panel]):.1f} s a second after the change (Eq. 13.1)"
     )
     is_stable = (before < step) & (early < step) & (late >= step)
     return judge_reading(result, is_stable.all(), reading)
 
 
-def _load_by_sending(change: RateChange) -> float:
+def _measure_sending_load(change: RateChange) -> float:
     """Return the seconds a second that a node sends and receives after a change, at our costs."""
     after = replace(change.setting, rate=change.factor * change.setting.rate)
     return send_seconds(after.cost_workload()) * after.rate * after.streams

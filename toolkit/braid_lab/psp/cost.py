@@ -199,7 +199,7 @@ def mean_latency_seconds(load: Workload, lengths: Sequence[int]) -> float:
     return travel + max(load.mean_cost(probing) + send_seconds(load), sum(lengths) * load.hop)
 
 
-def equal_part_lengths(load: Workload) -> tuple[float, float]:
+def find_equal_part_lengths(load: Workload) -> tuple[float, float]:
     """Return N_1 and N_2 of Theorem 9: the ring lengths at which its parts are equal, as reals."""
     work, sending, rounds = probe_work(load), send_seconds(load), load.stream_count * load.hop
     first = (sending + sqrt(sending**2 + 4 * rounds * work)) / (2 * rounds)
@@ -208,7 +208,7 @@ def equal_part_lengths(load: Workload) -> tuple[float, float]:
 
 def optimal_length(load: Workload) -> float:
     """Return N = min(N_1, N_2) of Theorem 9: the ring length with the least latency, as a real."""
-    return min(equal_part_lengths(load))
+    return min(find_equal_part_lengths(load))
 
 
 def initial_lengths(load: Workload, most: int) -> tuple[int, ...]:

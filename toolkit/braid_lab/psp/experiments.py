@@ -208,7 +208,7 @@ def response_times(
     for join, sigma, hop, sent in product(joins, sigmas, hops, sends):
         load = replace(setting, join=join, sigma=sigma, hop=hop).cost_workload()
         load = replace(load, send=sent * load.send)
-        best = cost.equal_part_lengths(load)
+        best = cost.find_equal_part_lengths(load)
         for n in nodes:
             response = cost.mean_latency_seconds(load, (n,) * load.stream_count)
             rows.append((join, sigma, hop, sent, n, response, *best))
