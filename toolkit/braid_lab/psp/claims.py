@@ -255,9 +255,9 @@ def adaptation_claim(curves: pd.DataFrame, panel: str, figure: str) -> Finding:
         for p in nodes.index
     ]
     result = f"in the last tenth of a run the mean response time is {'; '.join(texts)}"
-    said = "" if figure == "16.6" else "said of Fig. 16.6, and 16.7 is drawn like it; "
+    origin = "" if figure == "16.6" else "said of Fig. 16.6, and 16.7 is drawn like it; "
     reading = (
-        f"{said}at costs chosen so that the fixed ring keeps up before the change, where its "
+        f"{origin}at costs chosen so that the fixed ring keeps up before the change, where its "
         f"longest response time is {before.max():.2f} s: {result}. A batch has {step:g} s. The "
         f"book prints no costs; at ours, sending alone takes each node "
         f"{_measure_sending_load(CHANGES[panel]):.1f} s a second after the change (Eq. 13.1)"

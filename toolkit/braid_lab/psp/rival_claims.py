@@ -133,10 +133,10 @@ def comparison_row_claim(item: str, words: str, schemes: pd.DataFrame) -> Findin
     is_as_printed, reading = ORDERS[item]
     each = ", ".join(f"{scheme} {format_spread(n.min(), n.max())}" for scheme, n in numbers.items())
     text, holds = f"{schemes['counts'].iloc[0]}: {each}", is_as_printed(numbers).all()
-    found = (
+    finding = (
         judge_reading(text, holds, f"{reading}; {text}") if reading else judge(text, holds, text)
     )
-    return replace(found, ran={"schemes": _OTHER_SCHEMES.get(item, _RUN_SCHEMES)})
+    return replace(finding, ran={"schemes": _OTHER_SCHEMES.get(item, _RUN_SCHEMES)})
 
 
 def format_spread(low: float, high: float) -> str:
