@@ -195,28 +195,3 @@ def printed_cpu_ratios(m: float, n: float) -> CostRatios:
     """Return Eq. 6.8 as printed, without the probing of C3 by AB3."""
     sliced = 228.61 * m * n + 206.33 * m + 18.75 * n + 0.1375
     return CostRatios(sliced / (187.5 * (m + n) + 0.125 * m + 0.125), sliced / 453.798)
-
-
-def isolated_ratios(m: float, n: float) -> dict[str, float]:
-    """Return the comparisons of the chains over those of isolated execution.
-
-    The ratios differ in the cost of unions and filters: "by results" (Eq. 6.7 whole), "by
-    punctuations" (unions as in Fig. 5.7 and 5.1, a comparison for each tuple that has passed the
-    last slice of a query) or "left out" (no unions, and no filters of results, which isolated
-    execution does not have either). They show why the chains lose: joins are shared, but unions and
-    filters of results are new.
-    """
-    t = ratio_tree(m, n)
-    parts, alone = slice_cpu(t), sum(sum(q.values()) for q in isolated_cpu(t))
-    ab1, ab2 = (
-        t.ab_results_per_minute(t.either, t.ab[0]),
-        t.ab_results_per_minute(t.per_query, t.ab[1] - t.ab[0]),
-    )
-    passing = 2 * (ab1 + t.rate * t.either) + ab2 + t.rate * t.per_query
-    total = sum(parts.values())
-    without = total - parts["union"]
-    return {
-        "by results": total / alone,
-        "by punctuations": (without + passing) / alone,
-        "left out": (without - parts["filter"]) / alone,
-    }
