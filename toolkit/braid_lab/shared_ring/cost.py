@@ -76,4 +76,6 @@ def length_table(
             rows.append((n, name, hop, work, work / n, node_latency(load, n, n)))
     counted = ("work_modelled", "share_modelled", "latency_modelled")
     frame = pd.DataFrame(rows, columns=["nodes", "selections", "hop", *counted])
-    return SETTING.record_run(frame, hop_ms=to_milliseconds(hops), windows=WINDOWS, passing=PASSING)
+    prices = {"pair_us": 1e6 * load.join, "send_ms": 1e3 * load.send}
+    ran = {"hop_ms": to_milliseconds(hops), "windows": WINDOWS, "passing": PASSING, **prices}
+    return SETTING.record_run(frame, **ran)

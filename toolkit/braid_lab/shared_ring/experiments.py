@@ -286,7 +286,7 @@ AS_RUN, EVENLY = "by selectivity, as run", "in equal stretches"
 
 
 def compare_balances(events: Sequence[Any], values: Mapping[str, object]) -> pd.DataFrame:
-    """Return batch, ratio and ages (AS_RUN or EVENLY) of a run of ``stationary_workload``.
+    """Return batch, ratio, ages (AS_RUN or EVENLY) and seed of a run of ``stationary_workload``.
 
     ``values`` are those of that workload.
     """
@@ -294,7 +294,7 @@ def compare_balances(events: Sequence[Any], values: Mapping[str, object]) -> pd.
         [balance_by_batch(events).assign(ages=AS_RUN), even_balance(events).assign(ages=EVENLY)],
         ignore_index=True,
     )
-    return record_values(balances, **describe_run(events, values))
+    return record_values(balances.assign(seed=values["seed"]), **describe_run(events, values))
 
 
 def second_deployment(events: Sequence[Any]) -> int:
@@ -302,19 +302,19 @@ def second_deployment(events: Sequence[Any]) -> int:
     return sorted({e.batch for e in events if isinstance(e, ChainChanged)})[1]
 
 
-def steady_batches(events: Sequence[Any], batches: int) -> range:
-    """Return the batches with full windows after ages were divided again; at least the last."""
-    full = int(WINDOWS[-1]) + 8
-    return range(min(max(second_deployment(events) + 1, full), batches - 1), batches)
+def steady_batches(runs: Iterable[Sequence[Any]], batches: int) -> range:
+    """Return the batches with full windows after ages were divided again, in all of some runs.
 
-
-def compute_imbalance(balances: pd.DataFrame) -> tuple[float, float]:
-    """Return the fullest host's share of the mean in the batches of ``compare_balances``.
-
-    The first value is for equal stretches of age, the second by selectivity.
+    They are at least the last.
     """
-    mean = balances.groupby("ages")["ratio"].mean()
-    return float(mean[EVENLY]), float(mean[AS_RUN])
+    again = max(second_deployment(events) for events in runs) + 1
+    full = int(WINDOWS[-1]) + 8
+    return range(min(max(again, full), batches - 1), batches)
+
+
+def compute_imbalance(balances: pd.DataFrame) -> pd.DataFrame:
+    """Return the fullest host's share of the mean in ``compare_balances``, by seed and ages."""
+    return balances.groupby(["seed", "ages"])["ratio"].mean().unstack("ages")
 
 
 def even_balance(events: Sequence[Any]) -> pd.DataFrame:
