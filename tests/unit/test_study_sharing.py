@@ -264,7 +264,7 @@ def claims():
         sharing.memory_savings(),
         sharing.cpu_savings(),
         sharing.tree_ratios(),
-        sharing.strategy_counts(rates=(20.0, 80.0), seconds=45.0, step=1.0),
+        sharing.strategy_counts(rates=(80.0,), seconds=45.0, step=1.0),
         sharing.chain_counts(rates=(20.0, 80.0), seconds=45.0, step=1.0),
         mean_gains.gain_by_rate(),
     )

@@ -103,7 +103,7 @@ def _format_span(shares: pd.Series) -> str:
 
 
 @CLAIMS.claim(
-    "Fig. 8.1(b), 8.1(e), section 8.2",
+    "Fig. 8.1(b), (e), section 8.2",
     "S_join has no effect on the state",
     is_required=True,
     setting=LEARNED,

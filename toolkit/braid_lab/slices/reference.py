@@ -55,11 +55,6 @@ Keeps = Callable[[Query, Tuple], bool]
 """The selection of a query: whether it accepts a tuple of either stream."""
 
 
-def accepts_all(q: Query, t: Tuple) -> bool:
-    """Return True: no query has a selection."""
-    return True
-
-
 def symmetric_query(window: int) -> Query:
     """Return a query with this window (in times of tuples) for both streams."""
     return Query(f"W={window}", (window,) * 2, (None,) * 2)
@@ -144,7 +139,7 @@ class ReferenceChain(Stepper):
         one_way: bool = False,
         inclusive: bool = False,
         title: str = "State-slice chain",
-        keeps: Keeps = accepts_all,
+        keeps: Keeps = lambda query, t: True,
     ) -> None:
         queries = tuple(queries) or tuple(map(symmetric_query, boundaries))
         if not boundaries or any(a >= b for a, b in pairwise((0, *boundaries))):
@@ -330,16 +325,12 @@ class ReferenceChain(Stepper):
 
     def make_table(self) -> Rows:
         """Return the ages of each slice, and the queries that it serves."""
+        reach = [(f"Q{q}", u.window_length) for q, u in enumerate(self.unions, 1)]
         rows = [("slice", "ages", "serves")]
         for k, join in enumerate(self.slices):
-            serves = [
-                f"Q{q}"
-                for q, u in enumerate(self.unions, 1)
-                if u.window_length > self._slice_start_age(k)
-            ]
-            rows.append(
-                (f"J{k + 1}", f"{self._slice_start_age(k)} to {join.end}", " ".join(serves))
-            )
+            start = self._slice_start_age(k)
+            serves = " ".join(name for name, window in reach if window > start)
+            rows.append((f"J{k + 1}", f"{start} to {join.end}", serves))
         return tuple(rows)
 
 
@@ -391,22 +382,15 @@ def chain_example() -> Trace:
         title="Chain of two slices (Wang 2008, Table 5.1)",
     )
     order = "aaabb--a--"
-    for second, (stream, k) in enumerate(
-        zip(order, (0, 0, 0, 0, 0, 1, 1, 0, 1, 1), strict=True), 1
-    ):
+    for second, (stream, k) in enumerate(zip(order, "0000011011", strict=True), 1):
         if stream != "-":
             chain.process_tuple(Tuple(second, NAMES.index(stream), order[:second].count(stream)))
-        chain.run_slice(k, second)
+        chain.run_slice(int(k), second)
     return chain.recorded_trace
 
 
-def run_example(text: str) -> Trace:
-    """Return Table 5.1 for an empty text, else the steps of ``run_typed``."""
-    return run_typed(text) if text else chain_example()
-
-
 EXAMPLE = StepExample(
-    run_example,
+    lambda text: run_typed(text) if text else chain_example(),
     ("",),
     (f"rows of two streams, instead of Table 5.1: {TUPLES}",),
     {"both streams probe": ("a - b - b - b",)},
