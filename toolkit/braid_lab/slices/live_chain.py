@@ -83,7 +83,7 @@ def compare_answers(
     import duckdb
 
     db, events, rows = duckdb.connect(), run.events(), []
-    tables = {alias: stream.toPandas() for alias, stream in join.streams.items()}
+    tables: dict[str, Any] = {a: stream.toPandas() for a, stream in join.streams.items()}
     for alias, table in tables.items():
         db.register(alias, table)
     for query in queries:
@@ -160,4 +160,4 @@ def answers_claim(answers: pd.DataFrame) -> Finding:
     result = (
         f"{same.sum()} of {len(answers)} queries as by DuckDB, {answers['results'].sum():,} results"
     )
-    return judge(result, same.all())
+    return judge(result, same.all(), result)
