@@ -74,9 +74,9 @@ def results_claim(answers: QueryAnswers) -> Finding:
 )
 def each_result_once_claim(answers: QueryAnswers, counts: Mapping[str, float]) -> Finding:
     """Section 18.2: every joined result answers at least one query, and is made once."""
-    found, wanted = (set().union(*of.values()) for of in (answers.actual, answers.expected))
+    actual, wanted = (set().union(*of.values()) for of in (answers.actual, answers.expected))
     result = f"{counts['results']:,} results made, {len(wanted):,} wanted by some query"
-    is_each_once = counts["results"] == len(wanted) and found == wanted
+    is_each_once = counts["results"] == len(wanted) and actual == wanted
     return replace(judge(result, is_each_once, result), ran=answers.values)
 
 
@@ -129,7 +129,7 @@ class IsolatedCosts:
         """Return the ratio of isolated to shared cost."""
         return float(self.isolated[what] / self.shared[what])
 
-    def compare_costs(self, what: str, name: str) -> Finding:
+    def compare_costs_with_isolated(self, what: str, name: str) -> Finding:
         """Return whether sharing has less of a cost, and both figures, with its name."""
         times = self.savings_factor(what)
         result = (
@@ -142,7 +142,9 @@ class IsolatedCosts:
 @CLAIMS.claim("18.1", "Sharing saves memory, beside the queries alone", is_required=True)
 def least_state_claim(cost_sums: IsolatedCosts) -> Finding:
     """Section 18.1: sharing needs less state than the queries alone."""
-    return cost_sums.compare_costs("held_mean", "tuples held in the mean of the batches")
+    return cost_sums.compare_costs_with_isolated(
+        "held_mean", "tuples held in the mean of the batches"
+    )
 
 
 @CLAIMS.claim(
@@ -155,7 +157,7 @@ def least_state_claim(cost_sums: IsolatedCosts) -> Finding:
 )
 def least_work_claim(cost_sums: IsolatedCosts, what: str, name: str) -> Finding:
     """Section 18.1: sharing needs fewer probes, or pairs compared, than the queries alone."""
-    return cost_sums.compare_costs(what, name)
+    return cost_sums.compare_costs_with_isolated(what, name)
 
 
 @CLAIMS.claim(

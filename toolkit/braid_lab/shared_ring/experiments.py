@@ -307,9 +307,9 @@ def steady_batches(runs: Iterable[Sequence[Any]], batches: int) -> range:
 
     They are at least the last.
     """
-    again = max(second_deployment(events) for events in runs) + 1
+    divided = max(second_deployment(events) for events in runs) + 1
     full = int(WINDOWS[-1]) + 8
-    return range(min(max(again, full), batches - 1), batches)
+    return range(min(max(divided, full), batches - 1), batches)
 
 
 def compute_imbalance(balances: pd.DataFrame) -> pd.DataFrame:

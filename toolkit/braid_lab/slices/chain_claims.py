@@ -112,7 +112,10 @@ def join_claim(
     seconds: float = 90.0, spreads: Sequence[str] = tuple(WINDOWS), seeds: Sequence[int] = SEEDS
 ) -> Finding:
     """Fig. 8.1: the join's selectivity has no effect on the state, though the policy knows it."""
-    runs = {at: [_make_run(seconds, *at, join) for join in JOINS] for at in product(spreads, seeds)}
+    runs = {
+        at: [_make_run_of_join_selectivity(seconds, *at, join) for join in JOINS]
+        for at in product(spreads, seeds)
+    }
     held = {at: [run.stored_tuples("state-slice") for run in of] for at, of in runs.items()}
     differs = max(max(of) - min(of) for of in held.values())
     result = f"differs by at most {differs:.0f} of {max(map(max, held.values())):,.0f} tuples"
@@ -121,7 +124,9 @@ def join_claim(
     return replace(judge(result, differs == 0, result), ran={**one.list_settings(), **ran})
 
 
-def _make_run(seconds: float, windows: str, seed: int, join: float) -> ChainExperiment:
+def _make_run_of_join_selectivity(
+    seconds: float, windows: str, seed: int, join: float
+) -> ChainExperiment:
     load = SharedLoad(20.0, WINDOWS[windows], HALF, join)
     return ChainExperiment(load, seconds, 1.0, seed, measures_results=True)
 
@@ -212,9 +217,9 @@ def _compute_chain_gain(many: pd.DataFrame) -> pd.DataFrame:
 )
 def uniform_claim() -> Finding:
     """Fig. 8.3(a): for 12 uniform windows CPU-Opt is Mem-Opt, up to some C_sys."""
-    limits = {router: _find_range(router, "every window")[1] for router in ROUTERS}
+    limits = {router: _find_best_overhead_range(router, "every window")[1] for router in ROUTERS}
     planned = [
-        _plan_chain("uniform", rate, part * limit, ROUTERS[router])
+        _plan_cpu_opt_chain("uniform", rate, part * limit, ROUTERS[router])
         for router, by in limits.items()
         for (rate, limit), part in product(by.items(), (0.0, SPARING))
     ]
@@ -224,7 +229,10 @@ def uniform_claim() -> Finding:
         f"up to a C_sys of {each}. Planned so {same} of {len(planned)} times, without C_sys and at "
         f"{SPARING:g} of these"
     )
-    return replace(judge_reading(each, same == len(planned), reading), ran=_list_planned("uniform"))
+    return replace(
+        judge_reading(each, same == len(planned), reading),
+        ran=_list_planned_setting_values("uniform"),
+    )
 
 
 @CLAIMS.claim(
@@ -309,10 +317,11 @@ def merged_small_windows_claim() -> Finding:
     low, high = _find_range_beside_uniform("looks up", statement)
     small = printed_chains(name)[statement]
     planned = sum(
-        _plan_chain(name, rate, c) == small and len(_plan_chain("uniform", rate, c)) == QUERIES
+        _plan_cpu_opt_chain(name, rate, c) == small
+        and len(_plan_cpu_opt_chain("uniform", rate, c)) == QUERIES
         for rate, c in ((low + high) / 2).items()
     )
-    compares = _find_range("compares", statement)
+    compares = _find_best_overhead_range("compares", statement)
     reading = (
         f"slices up to {_list_numbers(small)} s, beside unmerged uniform windows: with a router "
         "that looks each result up once (4.1), for a C_sys from "
@@ -321,10 +330,10 @@ def merged_small_windows_claim() -> Finding:
         f"{(compares[0] <= compares[1]).sum()} of them"
     )
     finding = judge_reading(f"at {planned} of {len(low)} rates", planned == len(low), reading)
-    return replace(finding, ran=_list_planned(name, "uniform"))
+    return replace(finding, ran=_list_planned_setting_values(name, "uniform"))
 
 
-def _find_range(router: str, statement: str) -> tuple[pd.Series, pd.Series]:
+def _find_best_overhead_range(router: str, statement: str) -> tuple[pd.Series, pd.Series]:
     """Return, by rate, the least and the greatest C_sys with which a chain is best."""
     ranges = overhead_ranges((QUERIES,), routers=[router]).set_index(["said", "rate"])
     return ranges.loc[statement, "low_modelled"], ranges.loc[statement, "high_modelled"]
@@ -332,17 +341,19 @@ def _find_range(router: str, statement: str) -> tuple[pd.Series, pd.Series]:
 
 def _find_range_beside_uniform(router: str, statement: str) -> tuple[pd.Series, pd.Series]:
     """Return, by rate, the C_sys between which a chain is best and uniform windows stay."""
-    low, high = _find_range(router, statement)
-    return low, np.minimum(high, _find_range(router, "every window")[1])
+    low, high = _find_best_overhead_range(router, statement)
+    return low, np.minimum(high, _find_best_overhead_range(router, "every window")[1])
 
 
-def _plan_chain(name: str, rate: float, overhead: float, lookup: bool = True) -> slices.Chain:
+def _plan_cpu_opt_chain(
+    name: str, rate: float, overhead: float, lookup: bool = True
+) -> slices.Chain:
     """Return the planner's CPU-Opt chain of 12 windows."""
     s = unfiltered_statistics((rate, rate), S_JOIN, overhead, QUERIES, lookup)
     return slices.cpu_chain(window_distribution(name, QUERIES), s)
 
 
-def _list_planned(*spreads: str) -> dict[str, object]:
+def _list_planned_setting_values(*spreads: str) -> dict[str, object]:
     """Return the values of the setting of what the planner is asked for."""
     return {"queries": QUERIES, "join": S_JOIN, "rates": RATES, "spreads": spreads}
 
@@ -360,20 +371,20 @@ def two_slices_claim() -> Finding:
     three = _find_range_beside_uniform("looks up", "small, between, large")
     why = (
         '"the CPU-Opt chain actually will have only 2 sliced joins" (8.3): '
-        f"{'; '.join(map(_describe_two_slices, ROUTERS))}. There, three slices, up to "
+        f"{'; '.join(map(_describe_overheads_of_two_slices, ROUTERS))}. There, three slices, up to "
         f"{ends} s, are best beside uniform windows for a C_sys from "
         f"{_list_numbers(three[0])} to {_format_by_rate(three[1])}"
     )
     finding = judge(why.partition("): ")[2], holds, failure=why)
-    return replace(finding, ran=_list_planned("small large", "uniform"))
+    return replace(finding, ran=_list_planned_setting_values("small large", "uniform"))
 
 
-def _describe_two_slices(router: str) -> str:
+def _describe_overheads_of_two_slices(router: str) -> str:
     """Return for which C_sys a router's chain has two slices, and for which uniform ones stay."""
-    low, high = _find_range(router, "two slices")
+    low, high = _find_best_overhead_range(router, "two slices")
     if (low > high).all():
         return f"where it {router}, they are best for no C_sys at any of the {len(low)} rates"
-    even = _format_by_rate(_find_range(router, "every window")[1])
+    even = _format_by_rate(_find_best_overhead_range(router, "every window")[1])
     return (
         f"where the router {router}, two slices are best from a C_sys of {_format_by_rate(low)} "
         f"on, and uniform windows unmerged up to {even}"

@@ -54,24 +54,26 @@ POINTS = ((0.1, 0.1), (0.1, 0.9), (0.5, 0.5), (0.9, 0.1), (0.9, 0.9))
 def always_saves_claim(saved: pd.DataFrame, where: str, what: str) -> Finding:
     """Fig. 5.8 to 5.10: the chain always needs least."""
     least, most = saved["saved_modelled"].agg(["min", "max"])
-    found = f"{least:.2%} to {most:.1%}"
-    return judge(found, least > 0, found)
+    text = f"{least:.2%} to {most:.1%}"
+    return judge(text, least > 0, text)
 
 
 @CLAIMS.claim("Fig. 5.8, section 5.3", "20% to 30% of memory saved on average", is_required=True)
 def memory_average_claim(memory: pd.DataFrame) -> Finding:
     """Fig. 5.8: 20 % to 30 % of memory saved on average."""
-    return _judge_mean_saving(memory, ["rho", "sigma"], (0.2, 0.3), "the whole square")
+    return _judge_mean_saving_of_dearer_rival(
+        memory, ["rho", "sigma"], (0.2, 0.3), "the whole square"
+    )
 
 
 @CLAIMS.claim("Fig. 5.9, 5.10, section 5.3", "10% to 40% of CPU saved on average", is_required=True)
 def cpu_average_claim(cpu: pd.DataFrame) -> Finding:
     """Fig. 5.9, 5.10: 10 % to 40 % of comparisons saved on average."""
     where = "the whole square and the three S⋈ of Table 8.1"
-    return _judge_mean_saving(cpu, ["rho", "sigma", "join"], (0.1, 0.4), where)
+    return _judge_mean_saving_of_dearer_rival(cpu, ["rho", "sigma", "join"], (0.1, 0.4), where)
 
 
-def _judge_mean_saving(
+def _judge_mean_saving_of_dearer_rival(
     saved: pd.DataFrame, keys: list[str], printed: tuple[float, float], where: str
 ) -> Finding:
     """Return whether the mean saving against the dearer rival is in the printed range."""
@@ -160,14 +162,14 @@ def one_state_claim(rate: float = 20.0, seeds: tuple[int, ...] = SEEDS) -> Findi
     """
     load = SharedLoad(rate, (5.0, 15.0, 30.0), unselected_queries=3)
     runs = [ChainExperiment(load, 60.0, 1.0, seed) for seed in seeds]
-    whole = load.windows[-1:]
+    longest = load.windows[-1:]
     held = pd.DataFrame(
-        [(r.stored_tuples("state-slice"), r.stored_tuples("state-slice", whole)) for r in runs]
+        [(r.stored_tuples("state-slice"), r.stored_tuples("state-slice", longest)) for r in runs]
     )
     three, one = (", ".join(f"{n:,.0f}" for n in held[k]) for k in held)
     result = (
         f"{three} tuples in {len(load.windows)} slices and {one} in one, by seed; "
-        f"(λ_A + λ_B) w_N is {2 * rate * whole[0]:,.0f}"
+        f"(λ_A + λ_B) w_N is {2 * rate * longest[0]:,.0f}"
     )
     is_same = ((held[0] - held[1]).abs() < 1e-6).all()
     return replace(judge(result, is_same, result), ran=runs[0].list_settings() | {"seeds": seeds})
@@ -209,14 +211,14 @@ def tree_average_claim(trees: pd.DataFrame) -> Finding:
 def tree_cpu_claim(trees: pd.DataFrame) -> Finding:
     """Fig. 6.6, 6.7: the chains compare less for most m, n, by Eq. 6.8 as printed."""
     work = trees[trees["resource"] == "CPU"]
-    whole, printed = (
+    by_parts, printed = (
         work[ratio].lt(1).groupby(work["against"]).mean()
         for ratio in ("ratio_modelled", "printed_modelled")
     )
     reading = (
         f"by Eq. 6.8 as printed, for {format_shares(printed)} of all m, n; it lacks the probing of "
         "C3 by AB3, which 6.4.4 says dominates. By the whole of Eq. 6.7, for "
-        f"{format_shares(whole)}"
+        f"{format_shares(by_parts)}"
     )
     return judge_reading(f"as printed {format_shares(printed)}", printed.min() > 0.5, reading)
 
