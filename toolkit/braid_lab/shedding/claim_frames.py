@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from braid_lab.shedding import experiments, policy_figures
+from braid_lab.shedding import experiments, policy_figures, utility_figures
 
 
 @dataclass(frozen=True)
 class SheddingFigures:
-    """The tidy frames behind the claims, from ``experiments`` and ``policy_figures``.
+    """The tidy frames behind the claims, of models and of the policy.
 
     - ``reduction``: Fig. 1.
     - ``optimality``: Fig. 5.
@@ -55,7 +55,7 @@ class SheddingFigures:
         scale: float = 1.0,
         seed_count: int = 1,
     ) -> SheddingFigures:
-        """Return the figures, computed for some skews of items, means over some seeds.
+        """Return the figures, computed for some skews of items and some seeds.
 
         ``scale`` is that of ``policy_figures``; below 1 there are fewer rates and numbers of types,
         and its claims may not hold.
@@ -72,7 +72,7 @@ class SheddingFigures:
             optimality=experiments.optimality_table(),
             densities=experiments.density_curves(),
             drops=experiments.drop_rates(),
-            dropped=policy_figures.drop_runs(scale=scale),
+            dropped=policy_figures.drop_runs(seeds=seeds, scale=scale),
             burst=experiments.adaptation_curves(),
             fractions=policy_figures.burst_fractions(scale=scale),
             newest=policy_figures.newest_runs(kappas, seeds=seeds, scale=scale),
@@ -89,8 +89,8 @@ class SheddingFigures:
             ),
             basic_windows=experiments.recall_by_basic_windows(),
             gains=policy_figures.gain_runs(rates, seeds=seeds, scale=scale),
-            utility=policy_figures.utility_runs(rate=steady, kappas=skews, seeds=seeds),
-            types=policy_figures.type_runs(numbers, rate=steady, seeds=seeds),
+            utility=utility_figures.utility_runs(rate=steady, kappas=skews, seeds=seeds),
+            types=utility_figures.type_runs(numbers, rate=steady, kappas=skews, seeds=seeds),
         )
 
     def select_models(self) -> SheddingFigures:

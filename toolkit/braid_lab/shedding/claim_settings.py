@@ -9,18 +9,25 @@ LEARNING = (
 POLICY = f"{LEARNING}; basic windows of {{basic}} s"
 """The policy, and in what its runs differ from the paper's."""
 BURST = "{rates} tuples/s as in Fig. 8"
-STEADY = "{rates} tuples/s, r = {fraction}, two windows of {window} s"
-ONE = "one window of {window} s, τ = {shift}"
-TWO = "two windows of {window} s, θ = {theta}"
-PAIRS = "gains for as many pairs"
+SHIFTED = "τ = {shift} of a cycle of {cycle} windows"
+ONE = "one window of {window} s, θ = {theta}, τ = {shift}"
+TWO = f"two windows of {{window}} s, θ = {{theta}}, {SHIFTED}"
+STEADY = f"{{rates}} tuples/s, r = {{fraction}}, {TWO}"
+PAIRS = "gains for as many pairs and in output"
 LAST = "{seconds} s, seed {seeds}"
+COUNTED = f"counted in the last {{counted}} of {LAST}"
 INDEXED = (
-    "computed by true densities, κ = {kappa}, γ and learning left out; {rate} tuples/s, one window "
-    "of {window} s, basic windows of {basic:range} s"
+    "computed by true densities, κ = {kappas}, γ and learning left out; {rate} tuples/s, "
+    f"{TWO}, basic windows of {{basic:range}} s; a pair {{cheaper}} times as cheap with an index, "
+    "looking up a basic window as dear as {lookup} of these pairs"
 )
 INDEXED_DROPS = (
     "computed: {capacity} comparisons a second, pairs with an index {cheaper} times as cheap; "
     "{rates:range} tuples/s, two windows of {windows:range} s"
+)
+INDEXED_GAIN = (
+    f"{POLICY}, which has no index: run with pairs {{cheap}} times as cheap and r for windows of "
+    f"{{indexed}} s; an overlap, {{rate}} tuples/s, {TWO}, κ = {{kappa}}; {COUNTED}"
 )
 FORWARD = (
     f"{POLICY}; {ONE}, κ = {{kappa}}, beside a model of Algorithm 1 (T_r = {{step}} s); {BURST}; "
@@ -32,24 +39,27 @@ SETTINGS = {
     "Fig. 5": "computed by section 5.1.1: bells of deviation {deviations} w in the middle, basic "
     "windows of {basics} w, r' = {shares}",
     "Fig. 6": "computed by section 6.1, from {drawn} random sets of either stream: θ = {theta}, κ "
-    "= {kappas}, a cycle of {cycle} windows, τ = {shift} of it",
+    "= {kappas}, a cycle of {cycle} windows, τ = {shift} of it; seed {seeds}",
     "Fig. 7": "the policy's drop, with {capacity} comparisons a second; {rates} tuples/s, two "
-    "windows of {window} s; {seconds} s, seed {seeds}",
+    f"windows of {{window}} s, batches of {{step}} s; {COUNTED}",
     "Fig. 8": f"{POLICY}; {ONE}, κ = {{kappa}}, {BURST}; {LAST}",
-    "section 4": f"{POLICY}; two windows of {{window}} s with τ = {{shift:most}} of a cycle, and "
-    f"one, where it is not shifted; {PAIRS}, κ = {{kappas}}, {BURST}; {LAST}",
-    "Fig. 9": f"{POLICY}; {ONE}; {PAIRS} and in output, κ = {{kappas}}, {BURST}; {LAST}",
-    "Fig. 10": f"{POLICY}; {ONE}; {PAIRS}, κ = {{varied}} by window and {{kappas}} by skew; "
+    "section 4": f"{POLICY}; two windows of {{window}} s with τ = {{shift:most}} of a cycle of "
+    f"{{cycle}} windows, and one, where it is not shifted; θ = {{theta}}; {PAIRS}, κ = {{kappas}}, "
     f"{BURST}; {LAST}",
-    "Fig. 11": f"{POLICY}; {TWO}, κ = {{kappa}}, {{rates}} tuples/s, r given as {{shares}}; the "
-    f"last {{counted}} of {LAST}",
+    "Fig. 9": f"{POLICY}; {ONE}; {PAIRS}, κ = {{kappas}}, {BURST}; {LAST}",
+    "Fig. 10": f"{POLICY}; {ONE}; {PAIRS}, κ = {{varied}} by window and {{kappas}} by skew, on "
+    f"{{middle}} s; {BURST}; {LAST}",
+    "Fig. 11": f"{POLICY}; {TWO}, κ = {{kappa}}, {{rates}} tuples/s, r given as {{shares}}; "
+    f"{COUNTED}",
     "Fig. 12": f"{POLICY}; {TWO}, κ = {{kappas}}, {BURST}; {LAST}",
     "Fig. 13": f"{POLICY}; {TWO}, κ = {{kappas}}, {BURST}; {LAST}",
-    "Fig. 14": f"{LEARNING}; {STEADY}, κ = {{kappas}}, basic windows of {{basic}} s; {LAST}",
-    "Fig. 15": f"{POLICY}; {{rate}} tuples/s, two windows of {{window}} s, κ = {{kappa}}, at "
-    f"{{rate:most}}/s also {{skewer}}; {LAST}",
+    "Fig. 14": f"{LEARNING}; {STEADY}, κ = {{kappas}}, basic windows of {{basic}} s; {COUNTED}",
+    "Fig. 15": f"{POLICY}; an overlap, and an equality of single values of {{values}}, whose pairs "
+    f"are {{equal}} times as cheap; {{rate}} tuples/s, {TWO} for the overlap, κ = {{kappa}}, the "
+    f"overlap at {{rate:most}}/s also {{skewer}}; {COUNTED}",
     "Fig. 16": f"{POLICY}; {STEADY}, κ = {{kappas}}, types worth {{bases}} to the power of -k, "
-    f"k = {{skews}}; {LAST}",
-    "Fig. 17": f"{POLICY}; {STEADY}, κ = {{kappa}}, {{types}} types, the best worth {{factors}} "
-    f"times the least; {LAST}",
+    "k = {skews}, with equal frequencies, inverse and proportional to their worth; "
+    f"{COUNTED}",
+    "Fig. 17": f"{POLICY}; {STEADY}, κ = {{kappas}}, {{types}} types, the best worth {{factors}} "
+    f"times the least, with frequencies inverse to their worth; {COUNTED}",
 }

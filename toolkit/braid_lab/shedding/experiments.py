@@ -98,11 +98,13 @@ def optimality_table(
 
 
 @records_arguments
-def density_curves(kappas: Sequence[float] = (0.6, 0.8), steps: int = 100) -> pd.DataFrame:
+def density_curves(
+    kappas: Sequence[float] = (0.6, 0.8), steps: int = 100, seed: int = 0
+) -> pd.DataFrame:
     """Return Fig. 6: f of either window by ``age`` (fraction of the window) and kappa."""
     frames = []
     for kappa in kappas:
-        sets = SetStreams(kappa=kappa)
+        sets = SetStreams(kappa=kappa, seed=seed)
         for window in (0, 1):
             f = sets.match_density(window, steps)
             age = (np.arange(steps) + 0.5) / steps
@@ -249,24 +251,25 @@ def recall_by_basic_windows(
 ) -> pd.DataFrame:
     """Return Fig. 14: recall by the number of basic windows, without an index and with one.
 
-    One window is probed: of 20 seconds, or of 200 with an index. That is ordered by time or by
+    Both windows are probed: of 20 seconds, or of 200 with an index. That is ordered by time or by
     identifier, a pair costs a ``cheaper``-th of a comparison, and each basic window that is used
     costs five times ``lookup`` (in pairs). Lists by identifier cannot stop within a basic window,
     so that a part of it costs as much as all.
     """
-    rows = []
-    f = SetStreams(kappa=kappa).match_density(1, 1000)
+    rows, sets = [], SetStreams(kappa=kappa)
+    f = [sets.match_density(window, 1000) for window in (0, 1)]
     for n in parts_:
-        pieces = [piece.sum() / f.sum() for piece in np.array_split(f, n)]
-        ranked = np.sort(pieces)[::-1]
+        pieces = [piece.sum() for g in f for piece in np.array_split(g, n)]
+        ranked = np.sort(pieces)[::-1] / sum(pieces)
         for index, window in (("none", PROCESSED), ("time", INDEXED), ("identifier", INDEXED)):
             pairs = rate_ * window / n
             budget = CAPACITY * (cheaper if index != "none" else 1.0) / rate_
             cost = pairs + (lookup * LOOKUP_PAIRS if index != "none" else 0.0)
             rows.append((index, n, processed_output(ranked, budget / cost, index != "identifier")))
     frame = pd.DataFrame(rows, columns=["index", "parts", "recall_modelled"])
-    basic = [INDEXED / n for n in parts_]
-    return record_values(frame, rate=rate_, window=INDEXED, basic=basic)
+    cycle, basic = sets.cycle_seconds / sets.window, [INDEXED / n for n in parts_]
+    ran = {"theta": sets.theta, "shift": sets.shift, "cycle": cycle, "basic": basic}
+    return record_values(frame, rate=rate_, window=INDEXED, **ran)
 
 
 def processed_output(ranked: Floats, fits: float, parted: bool) -> float:
@@ -351,13 +354,14 @@ def utility_by_types(
     types: Sequence[int] = (2, 3, 5, 10, 20, 40),
     factors: Sequence[float] = (5.0, 10.0),
     r: float = 0.1,
+    kappa: float = 0.6,
 ) -> pd.DataFrame:
     """Return Fig. 17: the gain by the number of types.
 
     The most valuable is worth ``factor`` times the least; values follow Zipf's law, and frequencies
     are inverse to them.
     """
-    sets, rows = SetStreams(kappa=0.6), []
+    sets, rows = SetStreams(kappa=kappa), []
     for factor in factors:
         for n in types:
             values = np.arange(1, n + 1.0) ** -(log(factor) / log(n))

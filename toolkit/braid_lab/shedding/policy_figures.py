@@ -1,4 +1,4 @@
-"""Fig. 7 to 17 of Gedik 2007 by the real policy, counted on the paper's settings.
+"""Fig. 7 to 15 of Gedik 2007 by the real policy, counted on the paper's settings.
 
 As in section 6.1: windows of 20 seconds, basic windows of one second, gamma = 0.1, and a machine of
 ``CAPACITY`` comparisons a second, from which r follows: 0.02 at 500 tuples/s on two windows. What
@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
-from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,7 +24,7 @@ from braid_lab.common.recorded_settings import concat_runs, record_values, recor
 from braid_lab.shedding import experiments
 from braid_lab.shedding.experiments import CAPACITY, METHODS, OVERLAP, SINGLE
 from braid_lab.shedding.paper_algorithms import newest_output_share
-from braid_lab.shedding.policy_runs import Floats, PolicyBatch, PolicyRun, SetTuples, list_settings
+from braid_lab.shedding.policy_runs import PolicyBatch, PolicyRun, SetTuples, list_settings
 from braid_lab.workloads.set_streams import SetStreams, burst_rates
 
 GAMMA = 0.1
@@ -114,7 +113,7 @@ def burst_runs(
             at = slice(phase.begins, phase.ends)
             fractions = [b.fraction for b in runs[method][at]]
             results = sum(b.results for b in runs[method][at])
-            gain = _compute_gain(_find_rate(runs[method][at]), _find_rate(runs["drop"][at]))
+            gain = compute_gain(_find_rate(runs[method][at]), _find_rate(runs["drop"][at]))
             free, random = (
                 float(
                     np.average(
@@ -132,7 +131,7 @@ def burst_runs(
     return record_values(frame, **list_settings(tuples, make_shed("partial")))
 
 
-def _compute_gain(value: float, other: float) -> float:
+def compute_gain(value: float, other: float) -> float:
     """Return the gain of one value over another; NaN if the other is 0, as in tiny runs."""
     return value / other - 1 if other else float("nan")
 
@@ -182,24 +181,26 @@ def drop_runs(
     capacities: Sequence[float] = (CAPACITY / 2, CAPACITY, CAPACITY * 2),
     rate: float = 50.0,
     window: float = 125.0,
+    seeds: Sequence[int] = (0,),
     scale: float = 1.0,
 ) -> pd.DataFrame:
     """Return Fig. 7 without an index: the fraction of tuples that the policy drops.
 
-    Columns: capacity (comparisons a second, as run), dropped_counted. Batches are of five seconds;
-    the first window of the run is left out.
+    Columns: capacity (comparisons a second, as run), seed, dropped_counted. Batches are of five
+    seconds; the first window of the run is left out.
     """
     step, rows = 5.0, []
-    sets = SetStreams((rate * scale,) * 2, 2 * window, step, window)
-    tuples, filled = SetTuples(sets, (window, window)), round(window / step)
-    arrived = sum(len(b.times) for side in tuples.batches for b in side[filled:])
-    for capacity in capacities:
-        able = float(round(capacity * scale**2))
-        shed = make_shed("drop", able * step, step)
-        admitted = sum(b.admitted for b in PolicyRun(tuples, shed).run_batches()[filled:])
-        rows.append((able, 1 - admitted / arrived))
-    frame = pd.DataFrame(rows, columns=["capacity", "dropped_counted"])
-    return record_values(frame, **list_settings(tuples, shed), seeds=sets.seed)
+    for seed in seeds:
+        sets = SetStreams((rate * scale,) * 2, 2 * window, step, window, seed=seed)
+        tuples, filled = SetTuples(sets, (window, window)), round(window / step)
+        arrived = sum(len(b.times) for side in tuples.batches for b in side[filled:])
+        for capacity in capacities:
+            able = float(round(capacity * scale**2))
+            shed = make_shed("drop", able * step, step)
+            done = PolicyRun(tuples, shed, seed=seed).run_batches()[filled:]
+            rows.append((able, seed, 1 - sum(b.admitted for b in done) / arrived))
+    frame = pd.DataFrame(rows, columns=["capacity", "seed", "dropped_counted"])
+    return record_values(frame, **list_settings(tuples, shed), counted=window)
 
 
 @records_arguments
@@ -244,17 +245,10 @@ def direction_runs(
     return record_values(frame, **list_settings(tuples, shed), counted=last)
 
 
-LEFT = CAPACITY / (2 * 500.0**2 * WINDOW)
-"""r at 500 tuples/s on two windows: 0.02."""
-
-
-def _pairs_at(rate: float) -> float:
-    """Return the budget with which r is LEFT at a steady rate."""
-    return CAPACITY * (rate / 500.0) ** 2
-
-
 STEADY = 60.0
 """Seconds of a run at a steady rate; the first 20 fill the windows and are left out."""
+CHEAP_EQUALITY, CHEAP_INDEXED = 4.0, experiments.CHEAPEST * WINDOW / experiments.INDEXED
+"""How many times as cheap a pair of an equality is, and one that has the r of an index."""
 
 
 @lru_cache(maxsize=3)
@@ -265,7 +259,8 @@ def steady_tuples(rate: float, kappa: float, seed: int = 0, equality: bool = Fal
     return SetTuples(sets, (WINDOW, WINDOW))
 
 
-def _sum_steady(done: Sequence[PolicyBatch], of: str = "results") -> float:
+def sum_steady(done: Sequence[PolicyBatch], of: str = "results") -> float:
+    """Return the results, or another quantity, of batches after the windows have filled."""
     return float(sum(getattr(b, of) for b in done[round(WINDOW) :]))
 
 
@@ -286,10 +281,11 @@ def basic_window_runs(
             done = PolicyRun(
                 tuples, make_shed("selective", pairs, WINDOW / n), seed=seed
             ).run_batches()
-            rows.append((kappa, n, seed, _sum_steady(done) / full))
+            rows.append((kappa, n, seed, sum_steady(done) / full))
     frame = pd.DataFrame(rows, columns=["kappa", "parts", "seed", "recall_counted"])
     ran = {**list_settings(tuples, make_shed("selective")), "basic": [WINDOW / n for n in parts]}
-    return record_values(frame, **ran, fraction=pairs / (2 * rate * rate * WINDOW))
+    ran |= {"fraction": pairs / (2 * rate * rate * WINDOW), "counted": STEADY - WINDOW}
+    return record_values(frame, **ran)
 
 
 @records_arguments
@@ -306,7 +302,11 @@ def gain_runs(
     pairs are four times as cheap. With an index, the overlap runs at the r of 200-second windows,
     on windows of 20 seconds.
     """
-    joins = (("overlap", 1.0, False), ("overlap, indexed", 10.5, False), ("equality", 4.0, True))
+    joins = (
+        ("overlap", 1.0, False),
+        ("overlap, indexed", CHEAP_INDEXED, False),
+        ("equality", CHEAP_EQUALITY, True),
+    )
     each = [(lam, *join, kappa) for lam, join in product(rates, joins)]
     each += [(max(rates), f"{OVERLAP}{k:g}", 1.0, False, k) for k in skewer]
     rows = []
@@ -314,7 +314,7 @@ def gain_runs(
         tuples = steady_tuples(scale * lam, skew, seed, equality)
         r = min(1.0, cheaper * CAPACITY / (2 * lam * lam * WINDOW))
         chosen, dropped = (
-            _sum_steady(
+            sum_steady(
                 PolicyRun(
                     tuples, make_shed(m, cheaper * CAPACITY * scale**2), seed=seed
                 ).run_batches()
@@ -322,80 +322,11 @@ def gain_runs(
             for m in ("selective", "drop")
         )
         free = experiments.compute_recall(tuples.sets, r, "selective") / r - 1
-        rows.append((lam, name, seed, r, _compute_gain(chosen, dropped), free))
+        rows.append((lam, name, seed, r, compute_gain(chosen, dropped), free))
     names = ["rate", "join", "seed", "fraction", "gain_counted", "gain_modelled"]
     frame = pd.DataFrame(rows, columns=names)
     ran = list_settings(tuples, make_shed("selective"))
-    return record_values(frame, **ran, rate=[scale * lam for lam in rates])
-
-
-def _average_utility_gain(
-    values: Floats, frequencies: Floats, rate: float, kappa: float, seeds: Sequence[int]
-) -> float:
-    """Return the mean gain in utility of a policy that sees the types over one that does not."""
-    each = (_compute_utility_gain(values, frequencies, rate, kappa, seed) for seed in seeds)
-    return float(np.mean(list(each)))
-
-
-def _compute_utility_gain(
-    values: Floats, frequencies: Floats, rate: float, kappa: float, seed: int
-) -> float:
-    tuples, shed = steady_tuples(rate, kappa, seed), make_shed("selective", _pairs_at(rate))
-    seen, unseen = (
-        _sum_steady(
-            PolicyRun(
-                tuples, shed, (values.tolist(), frequencies.tolist()), typed, seed
-            ).run_batches(),
-            "utility",
-        )
-        for typed in (True, False)
-    )
-    return _compute_gain(seen, unseen)
-
-
-@records_arguments
-def utility_runs(
-    skews: Sequence[float] = (0.0, 1.0, 2.0, 3.0),
-    rate: float = 500.0,
-    kappas: Sequence[float] = (0.4, 0.6, 0.8),
-    seeds: Sequence[int] = (0,),
-) -> pd.DataFrame:
-    """Return Fig. 16: the gain in utility of three types worth 1, 2^-k, 3^-k, by kappa and k."""
-    free = pd.concat(
-        [experiments.utility_by_skew(skews, LEFT, kappa).assign(kappa=kappa) for kappa in kappas],
-        ignore_index=True,
-    )
-    rows, bases = [], (1.0, 2.0, 3.0)
-    for kappa, k in product(kappas, skews):
-        values = np.array(bases) ** -k
-        for _, weights in (("uniform", np.ones(3)), ("inverse", 1 / values), ("direct", values)):
-            frequency = weights / weights.sum()
-            rows.append(_average_utility_gain(values, frequency, rate, kappa, seeds))
-    frame = record_values(free.assign(gain_counted=rows), **_list_steady_settings(rate, kappas[0]))
-    return record_values(frame, bases=bases)
-
-
-def _list_steady_settings(rate: float, kappa: float) -> dict[str, Any]:
-    settings = list_settings(steady_tuples(rate, kappa), make_shed("selective"))
-    return {**settings, "fraction": LEFT}
-
-
-@records_arguments
-def type_runs(
-    types: Sequence[int] = (2, 3, 5, 10, 20, 40),
-    factors: Sequence[float] = (5.0, 10.0),
-    rate: float = 500.0,
-    kappa: float = 0.6,
-    seeds: Sequence[int] = (0,),
-) -> pd.DataFrame:
-    """Return Fig. 17: the gain by the number of types.
-
-    Values follow Zipf's law, and frequencies are inverse to them.
-    """
-    free = experiments.utility_by_types(types, factors, LEFT)
-    rows = []
-    for factor, n in product(factors, types):
-        values = np.arange(1, n + 1.0) ** -(log(factor) / log(n))
-        frequency = (1 / values) / (1 / values).sum()
-        rows.append(_average_utility_gain(values, frequency, rate, kappa, seeds))
-    return record_values(free.assign(gain_counted=rows), **_list_steady_settings(rate, kappa))
+    ran |= {"rate": [scale * lam for lam in rates], "counted": STEADY - WINDOW}
+    ran |= {"values": SINGLE["items"], "equal": CHEAP_EQUALITY}
+    ran |= {"cheap": experiments.CHEAPEST, "indexed": experiments.INDEXED}
+    return record_values(frame, **ran)

@@ -136,6 +136,7 @@ def list_settings(tuples: SetTuples, shed: Shed) -> dict[str, Any]:
         "rates": sets.every_rate,
         "window": max(tuples.windows),
         "shift": sets.shift,
+        "cycle": sets.cycle_seconds / sets.window,
         "theta": sets.theta,
         "seconds": sets.seconds,
     }
