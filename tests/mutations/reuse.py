@@ -205,7 +205,7 @@ MUTATIONS = [
         f"{PLANNER}.__init__",
         reusing("always"),
         saved,
-        ("Operators that are similar in part",),
+        ("Overlaps of queries that are partially similar",),
     ),
     Mutation(
         "reuse whatever it costs, where joins emit much",

@@ -80,4 +80,4 @@ def test_settings_of_stream_reuse_are_those_of_small_runs() -> None:
     assert "; 2 and 3 queries of ours by workload (rfid); seed 4" in partial.setting
     (lived,) = REUSE.test_claims(lifetimes=lifetime_table("enterprise", 2, (5,), (7,)))
     assert "2 queries of the enterprise workload" in lived.setting
-    assert "live 7 minutes in the mean; seeds 5" in lived.setting
+    assert "live 7 minutes in the mean, known and unknown to the planner; seeds 5" in lived.setting

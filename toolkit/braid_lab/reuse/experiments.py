@@ -25,7 +25,7 @@ from braid.papers.reuse.reoptimization import review_until_stable
 from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice
 from braid.papers.reuse.selections import Conjunction, Selection, make_interval, make_value_set
 
-from braid_lab.common.recorded_settings import record_values, records_arguments
+from braid_lab.common.recorded_settings import RunValues, record_values, records_arguments
 from braid_lab.reuse.join_work import JoinWork, work_by_node
 from braid_lab.reuse.reference import linear_search
 from braid_lab.reuse.scenario import ReuseScenario, make_network, make_scenario
@@ -149,7 +149,9 @@ def savings_surface(
     total = len(make_network().regions)
     sinks = "everywhere" if regions is None else f"in {regions} of {total} regions"
     surface = pd.concat(frames).reset_index().assign(workload=workload, sinks=sinks)
-    return record_values(record_network(surface), strategy=SAVING, seed=SEED)
+    factors = RunValues(tuple(sorted(selectivities)))
+    swept = f"sinks {sinks} with selectivities of their joins times {factors}"
+    return record_values(record_network(surface), strategy=SAVING, seed=SEED, swept=swept)
 
 
 SAVING: tuple[Reuse, ...] = ("separate", "relaxed")
@@ -170,9 +172,10 @@ def relative_to_baseline(usage: pd.DataFrame, column: str) -> pd.DataFrame:
 
 @records_arguments
 def search_times(counts: Sequence[int], searches: int = 20, seed: int = 0) -> pd.DataFrame:
-    """Return E5: search times for operators that serve a query unchanged; seconds are measured.
+    """Return E5: search times for operators that a query can reuse; seconds are measured.
 
-    The search is in the lattice, in the lattice of one region, and operator by operator.
+    These have its base conditions. The search is in the lattice, in the lattice of one region, and
+    operator by operator.
     """
     rows = []
     for count in counts:
