@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import braid
 import duckdb
@@ -22,9 +23,10 @@ from braid.core.run_record import RunRecord
 from braid.core.step_counts import CheckCounts, StepCounts
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.hotkeys.hot_keys import HotKeys
-from braid.run_doctor import read_record
+from braid.run_doctor import name_frequent_value, read_record
 from braid.storage.run_store import RunStore
 from braid.storage.source_files import count_changes, list_files
+from braid.stored_tuples import read_last_state
 from kind_runs import draw_case
 
 SECOND = 1_000_000
@@ -250,14 +252,33 @@ def test_the_record_of_a_run_has_what_only_its_folder_knows(tmp_path: Path) -> N
     join = StreamJoin({"a": rows, "b": rows}, "a.k = b.k", HotKeys(4), windows="1 hour", time="ts")
     run = join.start(tmp_path, batches="batch", durability="process")
     assert run.awaitTermination()
-    record = read_record(RunStore(tmp_path))
-    assert record.frequent_value in ("a.k = 42", "b.k = 42")
+    store = RunStore(tmp_path)
+    record = read_record(store)
+    assert name_frequent_value(store, record) in ("a.k = 42", "b.k = 42")
     frequent = record.commits[-1].symptoms.frequent
     assert frequent is not None and 0.2 < frequent.share < 0.3
     assert 0 < record.commits[-1].disk_free < 1
     assert record.versions["duckdb"] == (duckdb.__version__,) * 2
     matched = [sum(map(sum, c.symptoms.spread.values())) for c in record.commits]
     assert matched == [c.results for c in record.commits]
+    for file in (tmp_path / "blocks").iterdir():
+        file.unlink()
+    assert "skew" not in str(run.doctor()), "a run without skew is diagnosed without its tuples"
+
+
+def test_files_that_a_batch_removes_meanwhile_are_read_in_the_next_state() -> None:
+    states = [SimpleNamespace(batch=n) for n in (3, 4, 4)]
+    store = cast(Any, SimpleNamespace(last_state=lambda: states.pop(0)))
+
+    def read_state(state: Any) -> int:
+        if state.batch == 3:
+            raise FileNotFoundError("batch 4 has removed it")
+        return int(state.batch)
+
+    assert read_last_state(store, read_state) == 4
+    states[:] = [SimpleNamespace(batch=3)] * 2
+    with pytest.raises(FileNotFoundError):
+        read_last_state(store, read_state)
 
 
 def test_a_slow_sink_is_found_by_the_seconds_of_the_commits(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,11 @@ def test_a_changed_run_joins_what_its_folder_makes_again(tmp_path: Path) -> None
     assert "sets skew of a from 0 to 2" in flag["text"]
     assert rows["b"]["id"].to_pylist() == [*range(40 * 2 + 90 * 4)]
     assert check_answers(first.store.path).is_right
-    first.why({"a": "id = 70", "b": "id = 90"})
+    asked = first.why({"a": "id < 20", "b": "id < 20"}).pairs
+    some = {pair.tuples: pair.verdict for pair in asked}
+    joined = {(f"a id {a}", f"b id {b}") for a, b in found if max(a, b) < 20}
+    assert {(*(fact.label for fact in t),) for t, v in some.items() if v == "found"} == joined
+    assert len(some) == 400 and {*some.values()} == {"found", "condition"}
 
 
 def is_change(event: Any) -> bool:
@@ -117,6 +122,19 @@ def test_the_cockpit_changes_streams_at_a_modelled_cost(tmp_path: Path) -> None:
             apply_touch(run, {"name": "skew of b", "value": "much"})
 
     run = run_changed(tmp_path / "run", {2: touch}, HashPartition(2))
+    for stream, high in (
+        (GeneratedStream(30, profile=(1, 200)), 5_000),
+        (GeneratedStream(90_000), 90_000),
+    ):
+        state = SimpleNamespace(
+            adjustable_settings={"rate of a": stream.rate},
+            reads_ahead=False,
+            store=SimpleNamespace(
+                input=SimpleNamespace(generated={"a": stream}),
+                events=SimpleNamespace(recent_events=tuple),
+            ),
+        )
+        assert [each["high"] for each in list_touches(state, None)] == [high]
     by_name = {each["name"]: each for each in offered}
     assert {n: e["value"] for n, e in by_name.items() if " of " in n} == {
         "rate of a": "30",
@@ -174,6 +192,8 @@ def test_a_stream_has_the_settings_of_each_batch() -> None:
         > 100
         > Counter(stream.make_batch(3)["k"].to_pylist())[0]
     )
+    together = later.make_batches(40)["id"].to_pylist()
+    assert together == [*range(later.count_tuples(40).sum())]
     assert stream.make_batch(1).num_rows == 0 and stream.make_batch(0) == later.make_batch(0)
 
 
@@ -187,6 +207,7 @@ def test_a_stream_has_the_settings_of_each_batch() -> None:
         ({"profile": ()}, "a factor in profile is None"),
         ({"profile": 2.0}, "profile is 2.0; it must list numbers"),
         ({"changes": ((3, 1, 0),)}, "a change is"),
+        ({"rate": 5000, "profile": (1, 1000)}, "1,000,000 tuples, so the rate is at most 1000"),
         ({"seconds": 0}, "seconds is 0; it is a number from 0.001"),
     ],
 )

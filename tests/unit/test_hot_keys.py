@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ from braid.core.frequent_values import (
 )
 from braid.core.plan import Block, Plan, Route
 from braid.core.run_events import BatchCommitted
-from braid.papers.hotkeys.hot_keys import HotKeysState
+from braid.papers.hotkeys.hot_keys import HotKeysState, _list_spread
 from braid.papers.hotkeys.run_events import SpreadChanged
 from braid.papers.hotkeys.spread import (
     SharedValue,
@@ -164,6 +165,12 @@ def routes_without_keys(plan: Plan) -> list[Route]:
     return [
         structs.replace(r, block=structs.replace(r.block, key_range=(0, 1))) for r in plan.routes
     ]
+
+
+def test_a_spread_is_listed_before_any_tuple_is_counted() -> None:
+    facts = SimpleNamespace(key_counts=({}, {}), streams=("a", "b"))
+    listed = _list_spread({7: SharedValue(7, 2, None)}, cast(Any, facts))
+    assert [(each.value, each.share) for each in listed] == [(7, 0)]
 
 
 @pytest.mark.parametrize("hosts", [1, 3, 16])

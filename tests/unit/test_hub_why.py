@@ -6,11 +6,13 @@ from collections import Counter
 from pathlib import Path
 
 import braid
+import pyarrow.parquet as pq
 import pytest
 from braid.cli import main
 from braid.hub.hub import QueryHub
 from braid.hub.hub_state import HubState
 from braid.result_explanation import Why
+from braid.storage import committed_results
 from braid.storage.hub_files import read_last_hub_state
 from braid.storage.run_store import RunStore
 from hub_cases import SteppedHub, make_hub_tables
@@ -38,6 +40,22 @@ def test_no_pair_of_a_hub_whose_queries_come_and_go_is_a_fault(tmp_path: Path) -
             verdicts.update(pair.verdict for pair in answer.pairs)
             assert answer.is_certain and "fault" not in verdicts, str(answer)
     assert {"found", "not served", "window", "condition", "filtered", "untimed"} <= {*verdicts}
+
+
+def test_a_removed_result_of_a_hub_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = SteppedHub(make_folder(tmp_path, *SIDES), make_hub_tables(3))
+    hub.submit(PAIRS, "pairs")
+    for _ in range(3):
+        hub.step()
+    before = Counter(p.verdict for p in braid.why(tmp_path, EVERY, query="pairs", limit=60).pairs)
+    monkeypatch.setattr(committed_results.durable_files, "check_file", lambda *_: None)
+    results = sorted(tmp_path.glob("operators/*/results/*.parquet"))
+    file = next(f for f in results if pq.read_metadata(f).num_rows)
+    pq.write_table(pq.read_table(file).slice(1), file)
+    after = Counter(p.verdict for p in braid.why(tmp_path, EVERY, query="pairs", limit=60).pairs)
+    assert before - after == {"found": 1} and after - before == {"fault": 1}
 
 
 def test_pairs_before_a_query_and_after_its_end_are_not_served(tmp_path: Path) -> None:

@@ -15,11 +15,10 @@ from braid.answer_check_kinds import read_checkable_settings
 from braid.answer_check_queries import ServedQuery, find_served_query
 from braid.core.pair_verdicts import PairVerdict, Step, judge_pair
 from braid.core.run_state import RunState
-from braid.errors import DamagedRunError
 from braid.pair_facts import PairSearch
 from braid.row_selectors import Selector, list_conjuncts, qualify_columns
 from braid.storage.run_store import RunStore, open_store
-from braid.stored_tuples import StoredTuples
+from braid.stored_tuples import StoredTuples, read_last_state
 from braid.util.batch_numbers import display_batch_range
 from braid.util.html_table import render_html_table
 from braid.util.validation import check_int, format_value
@@ -111,18 +110,15 @@ def explain_rows(
     store = open_store(path)
     settings = read_checkable_settings(store)
     check_question(rows, settings["streams"], limit)
-    while True:
-        state = store.last_state()
-        if state is None:
-            raise ValueError(f"{store.where} has no committed batch, so it stores no tuple")
+
+    def explain_state(state: RunState) -> Why:
         served = find_served_query(store, settings, query)
         of_query = settings if served is None else _restrict_settings(served)
-        try:
-            return _explain_state(store, of_query, state, served, rows, limit, spark, blocks)
-        except (DamagedRunError, FileNotFoundError):
-            after = store.last_state()
-            if after is None or after.batch == state.batch:
-                raise  # no batch of a running run has removed the file
+        return _explain_state(store, of_query, state, served, rows, limit, spark, blocks)
+
+    if (answer := read_last_state(store, explain_state)) is None:
+        raise ValueError(f"{store.where} has no committed batch, so it stores no tuple")
+    return answer
 
 
 def _restrict_settings(served: ServedQuery) -> dict[str, Any]:

@@ -172,7 +172,7 @@ def _describe_run(store: RunStore, events: Sequence[Mapping[str, Any]]) -> dict[
         parts[bundle_parts.HEALTH] = _encode(asdict(health))
     if isinstance(record, RunRecord):
         parts[bundle_parts.DIAGNOSIS] = encode_record(record)
-        record = diagnose_record("RUN", replace(record, frequent_value=""))
+        record = diagnose_record("RUN", record)
     summary = describe_run(run) if isinstance(run, EventIndex) else run
     texts = map(str, (health, record, summary, _describe_damage(store)))
     report = "\n\n".join(texts).replace(str(store.path), "RUN")

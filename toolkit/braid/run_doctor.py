@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.answer_check_kinds import read_checkable_settings
+from braid.core.batch_symptoms import FrequentValue
 from braid.core.bundle_parts import DIAGNOSIS, is_bundle, read_bundle_part
 from braid.core.event_jsonl import read_events
 from braid.core.plan import Block
 from braid.core.run_diagnosis import RULES, diagnose_run
 from braid.core.run_events import BatchCommitted, Event, RunStarted
 from braid.core.run_record import BATCHES, Finding, RunRecord
+from braid.core.run_state import RunState
 from braid.join_config import placement_from_json
 from braid.recent_events import read_recent_events
 from braid.storage.block_readers import read_replica_tuples
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore
 from braid.storage.source_files import count_changes
+from braid.stored_tuples import read_last_state
 from braid.util.batch_numbers import display_batch_range
 from braid.util.html_table import render_html_table
 from braid.util.machine import available_cores
@@ -90,7 +94,7 @@ def _describe_finding(finding: Finding) -> Iterator[str]:
 def doctor(path: str | Path, rules: Sequence[str] | None = None) -> Diagnosis:
     """Return what is wrong with the run in a folder, measured in its last batches.
 
-    It needs neither Spark nor the run's data.
+    It needs no Spark, and reads held tuples only to name the value that makes a host slow.
 
     Parameters
     ----------
@@ -103,7 +107,13 @@ def doctor(path: str | Path, rules: Sequence[str] | None = None) -> Diagnosis:
     """
     if is_object_store_url(path):
         raise ValueError(f"{path} is a bucket; copy the run to a folder to diagnose it")
-    record = _read_bundled_record(path) if is_bundle(path) else read_record(RunStore(path))
+    if is_bundle(path):
+        return diagnose_record(str(path), _read_bundled_record(path), rules)
+    record = read_record(store := RunStore(path))
+    diagnosis = diagnose_record(str(path), record, rules)
+    if all(finding.rule != "skew" for finding in diagnosis.findings):
+        return diagnosis
+    record = replace(record, frequent_value=name_frequent_value(store, record))
     return diagnose_record(str(path), record, rules)
 
 
@@ -133,7 +143,6 @@ def read_record(store: RunStore) -> RunRecord:
         source_files=_count_source_files(store, record),
         cores=available_cores(),
         disk_free=store.blocks.measure_free_share(),
-        frequent_value=_name_frequent_value(store, settings, record),
         versions={
             package: (version, present[package])
             for package, version in settings.get("versions", {}).items()
@@ -156,16 +165,23 @@ def _count_source_files(store: RunStore, record: RunRecord) -> dict[int, tuple[i
     return {batch: read for batch, read in counts.items() if read[0]}
 
 
-def _name_frequent_value(store: RunStore, settings: Mapping[str, Any], record: RunRecord) -> str:
+def name_frequent_value(store: RunStore, record: RunRecord) -> str:
     """Return the most frequent join value that the placement counts, such as "a.k = 42".
 
     It is that of most tuples in the blocks of its hash. Empty: no placement counts it, or no tuple
     of it is held.
     """
     frequent = record.batches[-1].symptoms.frequent if record.can_be_judged else None
-    state = None if frequent is None else store.last_state()
-    if frequent is None or state is None:
+    if frequent is None:
         return ""
+    settings = read_checkable_settings(store)
+    read = partial(_find_frequent_value, store, settings, frequent)
+    return read_last_state(store, read) or ""
+
+
+def _find_frequent_value(
+    store: RunStore, settings: Mapping[str, Any], frequent: FrequentValue, state: RunState
+) -> str:
     width = placement_from_json(settings).keys_per_value
     keys = frequent.value * width, (frequent.value + 1) * width
     held = [

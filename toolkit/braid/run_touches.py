@@ -51,7 +51,7 @@ class Touch(TypedDict):
 
     - ``name``: what messages call it; ``label``: its button.
     - ``target``: the kind of selection that it concerns, such as "slice"; empty for the whole run.
-    - ``kind``: "press", "text", "number", "choice", or "note" for what cannot be changed."
+    - ``kind``: "press", "text", "number", "choice", or "note" for what cannot be changed.
     - ``value``: the initial value; ``choices``: of a choice; ``low``, ``high``: of a number.
     - ``cost``: what it costs, and when it acts. In that of a number, "{n}" and "{s}" stand for
       amount and seconds on ``curve``; in that of a host, "{n}" for the rows that it holds.
@@ -115,6 +115,9 @@ def _list_source_touches(run: Any) -> list[Touch]:
     for name, value in given.items():
         setting, _, alias = name.partition(OF)
         low, high = RANGES[setting]
+        high = max(high, value)
+        if setting == "rate":
+            high = min(high, sources[alias].highest_rate)
         model = model_rate_cost if setting == "rate" else model_skew_cost
         label, cost = LABELS[setting].format(stream=alias), SOURCE_COSTS[setting] + acts
         touch = _make_touch(name, label, "", "number", cost)

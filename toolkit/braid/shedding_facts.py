@@ -35,11 +35,11 @@ class SheddingSearch:
 
     def find_shedding(self, tuples: Sequence[TupleFacts]) -> PairShedding:
         """Return how load shedding met a combination of tuples."""
-        batches = [fact.batch for fact in tuples]
-        if any(batch is None or batch not in self._plans for batch in batches):
+        if any(fact.batch is None for fact in tuples):
             return PairShedding()
         fresh = max(tuples, key=lambda fact: (fact.batch or 0, self._places.find_stream(fact)))
-        plan = self._plans[fresh.batch or 0]
+        if (plan := self._plans.get(fresh.batch or 0)) is None:
+            return PairShedding()
         if plan.keep_shares:
             return PairShedding(fresh.batch, admissions=tuple(map(self._find_admission, tuples)))
         if len(tuples) > 2 or len(self.run.stream_names) > 2 or len(tuples) < 2:
@@ -51,7 +51,8 @@ class SheddingSearch:
 
     def _find_admission(self, fact: TupleFacts) -> Admission:
         assert fact.batch is not None
-        share = self._plans[fact.batch].keep_shares[self._places.find_stream(fact)]
+        plan, stream = self._plans.get(fact.batch), self._places.find_stream(fact)
+        share = plan.keep_shares[stream] if plan is not None else None
         number = _draw_number(self._places.find_place(fact), ARRIVAL)
         return Admission(fact.label, fact.batch, share, number)
 
@@ -59,6 +60,8 @@ class SheddingSearch:
         self, plan: SheddingPlanned, fresh: TupleFacts, partner: TupleFacts
     ) -> PairShedding:
         place, other = self._places.find_place(fresh), self._places.find_stream(partner)
+        if not self._places.list_blocks(partner):
+            return PairShedding()
         meetings = [*self._list_meetings(fresh, partner)]
         shares = [
             share

@@ -13,9 +13,9 @@ The last four are for streaming sources, whose tuples are not all kept without a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -28,6 +28,7 @@ from braid.core.join_kinds import parse_kind
 from braid.core.reserved_columns import DRAW, ROUTING, WORTH
 from braid.core.run_events import BatchPlanned
 from braid.core.run_state import ReplicaAddress, RunState
+from braid.errors import DamagedRunError
 from braid.storage.block_files import read_parquet
 from braid.storage.block_readers import read_replica_tuples
 from braid.storage.run_files import result_file_batch
@@ -39,6 +40,23 @@ struct, and the number of a chosen tuple."""
 
 HASHES = (ROUTING, DRAW, WORTH)
 """Columns of blocks with a tuple's routing key, sampling hash and utility."""
+
+T = TypeVar("T")
+
+
+def read_last_state(store: RunStore, read: Callable[[RunState], T]) -> T | None:
+    """Return what a function reads of the last state; None: no batch is committed.
+
+    It is called again if a batch of an active run has removed files that it reads.
+    """
+    while (state := store.last_state()) is not None:
+        try:
+            return read(state)
+        except (DamagedRunError, FileNotFoundError):
+            after = store.last_state()
+            if after is None or after.batch == state.batch:
+                raise
+    return None
 
 
 class TuplePlace(NamedTuple):
@@ -251,7 +269,7 @@ class StoredTuples:
         rows = self.database.execute(
             f"SELECT c.{NUMBER}, b.* EXCLUDE (row) FROM {chosen} c JOIN (SELECT {BATCH}, {hashes}, "
             f"{self._pack_struct(alias)} AS row FROM __blocks_{stream}) b ON c.{STRUCT} "
-            "IS NOT DISTINCT FROM b.row"
+            "IS NOT DISTINCT FROM b.row ORDER BY ALL"
         ).fetchall()
         return {n: TuplePlace(block, None, *hashes) for n, block, *hashes in rows}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -55,7 +56,7 @@ class GeneratedStream:
     Parameters
     ----------
     rate
-        Tuples in a micro-batch. Default: 200.
+        Tuples in a micro-batch; with the greatest factor, at most a million. Default: 200.
     skew
         Zipf parameter z of ``k``; key 0 is the most frequent. Default: 0, all are as frequent.
     keys
@@ -95,11 +96,22 @@ class GeneratedStream:
         _check_number(self.seconds, "seconds", 1e-3, 86_400, "event time of a micro-batch")
         for factor in self.profile or (None,):
             _check_number(factor, "a factor in profile", 0, 1000, "times the rate")
+        fastest = max(c.rate for c in (SourceChange(0, self.rate, self.skew), *self.changes))
+        if fastest > self.highest_rate:
+            raise ValueError(
+                f"rate is {fastest:g} and a factor in profile {max(self.profile):g}; a micro-batch "
+                f"has at most {MOST_ROWS:,} tuples, so the rate is at most {self.highest_rate:g}"
+            )
 
     def settings_at(self, batch: int) -> SourceChange:
         """Return rate and skew in a micro-batch."""
         first = SourceChange(0, self.rate, self.skew)
         return [first, *(c for c in self.changes if c.batch <= batch)][-1]
+
+    @property
+    def highest_rate(self) -> float:
+        """The rate at which the greatest factor of the profile gives the most tuples accepted."""
+        return MOST_ROWS / max(1.0, *self.profile)
 
     @property
     def last_settings(self) -> SourceChange:
@@ -127,16 +139,31 @@ class GeneratedStream:
         begins = [c.batch for c in self.changes]
         rates = np.array([self.rate, *(c.rate for c in self.changes)], dtype=float)
         means = rates[np.searchsorted(begins, numbers, side="right")]
-        means *= np.resize(self.profile, batches)
-        return np.where(means > 0, np.maximum(1, np.rint(means)), 0).astype(np.int64)
+        return _round_means(means * np.resize(self.profile, batches))
+
+    def _count_tuples_before(self, batch: int) -> int:
+        """Return the number of tuples in all earlier micro-batches, in a time that depends only on
+        the numbers of changes and factors.
+        """
+        begins = [0, *(min(c.batch, batch) for c in self.changes), batch]
+        total = 0
+        for rate, span in zip(
+            (self.rate, *(c.rate for c in self.changes)), pairwise(begins), strict=True
+        ):
+            sums = [0, *np.cumsum(_round_means(rate * np.array(self.profile, float))).tolist()]
+            first, end = (
+                n // len(self.profile) * sums[-1] + sums[n % len(self.profile)] for n in span
+            )
+            total += end - first
+        return total
 
     def make_batch(self, number: int) -> pa.Table:
         """Return the tuples of a micro-batch, from 0.
 
         NumPy guarantees the raw numbers of a bit generator for all its versions.
         """
-        counts = self.count_tuples(number + 1)
-        rows, first = int(counts[-1]), int(counts[:-1].sum())
+        first = self._count_tuples_before(number)
+        rows = self._count_tuples_before(number + 1) - first
         raw = np.random.PCG64([self.seed, number]).random_raw(3 * rows)
         draws = ((np.asarray(raw, np.uint64) >> np.uint64(11)) * 2.0**-53).reshape(rows, 3)
         edges = np.cumsum(zipf_probabilities(self.keys, self.settings_at(number).skew))
@@ -154,6 +181,11 @@ class GeneratedStream:
         """Return the tuples of the first micro-batches."""
         tables = [self.make_batch(n) for n in range(batches)]
         return pa.concat_tables([*tables, SCHEMA.empty_table()])
+
+
+def _round_means(means: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return mean numbers of tuples as whole numbers, at least 1 unless a mean is 0."""
+    return np.where(means > 0, np.maximum(1, np.rint(means)), 0).astype(np.int64)
 
 
 class GeneratedFrame(NamedTuple):

@@ -189,7 +189,7 @@ class HotKeys(Placement):
 
 def _list_spread(spread: Spread, facts: Facts) -> tuple[SpreadValue, ...]:
     """Return the frequent values, the most frequent first."""
-    total = sum(sum(counts.values()) for counts in facts.key_counts)
+    total = sum(sum(counts.values()) for counts in facts.key_counts) or 1.0
     listed = []
     for value, hosts, kept_stream in spread.values():
         share = [counts.get(value, 0.0) / total for counts in facts.key_counts]
