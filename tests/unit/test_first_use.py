@@ -53,6 +53,32 @@ def test_common_functions_join_tables(tmp_path: Path, on: str, ids: list[tuple[i
         assert check_answers(tmp_path / "run").is_right
 
 
+def test_fields_of_structs_join_tables(tmp_path: Path) -> None:
+    """A field of a NULL struct is NULL, whatever Arrow has below it."""
+    kept = pa.array([{"f": n, "g": {"Word": w}} for n, w in ((1, "x"), (2, "y"), (9, "w"))])
+    fields = [kept.field(0), kept.field(1)]
+    masked = pa.array([False, False, True])
+    structs = pa.StructArray.from_arrays(fields, fields=[*kept.type], mask=masked)
+    streams = {
+        "a": pa.table({"id": [1, 2, 3], "s": structs}),
+        "b": pa.table({"id": [1, 2, 3], "f": [1, 2, 9], "word": ["y", "x", "w"]}),
+    }
+    for on, ids in (
+        ("a.s.f = b.f", [(1, 1), (2, 2)]),
+        ("A.S.F = b.f AND a.s.g.word > b.word", [(2, 2)]),
+        ("a.s.g.word = b.word OR a.s.f = b.f + 1", [(1, 2), (2, 1)]),
+        ("abs(a.s.f - b.f) <= 1 AND s.g.word <> 'x'", [(2, 1), (2, 2)]),
+    ):
+        folder = tmp_path / on[:3] / str(len(on))
+        run = StreamJoin(streams, on, windows="unbounded").start(folder, batches=2)
+        run.awaitTermination()
+        rows = run.results().to_pylist()
+        assert sorted((row["a"]["id"], row["b"]["id"]) for row in rows) == ids, on
+        assert check_answers(folder).is_right
+        answer = run.why({"a": "s.g.Word = 'y'", "b": "f = 2"})
+        assert answer.verdict == ("found" if (2, 2) in ids else "condition"), str(answer)
+
+
 def test_letters_that_spark_converts_otherwise_fail_with_a_sentence(tmp_path: Path) -> None:
     greek = A.set_column(1, "k", pa.array(["ΟΔΟΣ"] * 3))
     run = StreamJoin({"a": greek, "b": B}, "lower(a.k) = b.k", windows="unbounded")
@@ -74,6 +100,9 @@ JACCARD = "size(array_intersect(a.tags, b.tags)) / size(array_union(a.tags, b.ta
             "soundex(a.k) = b.k",
             "'SOUNDEX(a.k)' in the join condition is not known to mean the same",
         ),
+        ("a.ts.f = b.id", "'a.ts.f' in the join condition is no field of timestamp_ntz"),
+        ("window(a.k, '1 hour') = window(b.k, '1 hour')", "WINDOW(a.k, '1 hour') in the join"),
+        ("window(a.ts, '1 hour').start = b.ts", "\"window(a.ts, '1 hour').start = b.ts\" in the"),
         ("date_trunc('fortnight', a.ts) = b.ts", "\"DATE_TRUNC('fortnight', a.ts)\" in the join"),
     ],
 )
@@ -81,7 +110,8 @@ def test_a_refusal_quotes_the_users_own_text(on: str, sentence: str) -> None:
     with pytest.raises(PredicateError) as refused:
         StreamJoin({"a": A, "b": B}, on)
     assert sentence in str(refused.value)
-    assert not any(re.search(rf"\\b{name}\\b", str(refused.value), re.I) for name in MEASURES)
+    internal = (*MEASURES, "unix_micros", "timestamp_micros")
+    assert not any(re.search(rf"\b{name}\b", str(refused.value), re.I) for name in internal)
 
 
 def test_a_run_with_other_columns_says_which_it_has(tmp_path: Path) -> None:

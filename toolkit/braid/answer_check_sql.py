@@ -21,6 +21,7 @@ from braid.answer_check_functions import (
     DOUBLE_CALLS,
     LOSSLESS_CASTS,
 )
+from braid.answer_check_text import quote_text
 from braid.condition.spark_dialect import SparkSql
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
@@ -87,9 +88,11 @@ class _Translation:
     # Columns and constants
 
     def _translate_column(self, node: exp.Column) -> str:
-        if node.args.get("db"):
-            self._refuse(node)
-        return exp.column(node.name, table=node.table or None, quoted=True).sql("duckdb")
+        names = (exp.to_identifier(part.name, quoted=True) for part in node.parts)
+        return ".".join(name.sql("duckdb") for name in names)
+
+    def _translate_field(self, node: exp.Dot) -> str:
+        return f"{self.translate(node.this)}.{quote_text(node.expression.name)}"
 
     def _translate_literal(self, node: exp.Literal) -> str:
         text = str(node.this)
@@ -323,6 +326,7 @@ def _list_arguments(node: exp.Expr) -> list[exp.Expr]:
 _T = _Translation
 _RULES: Mapping[type[exp.Expr], Callable[[_Translation, Any], str]] = {
     exp.Column: _T._translate_column,
+    exp.Dot: _T._translate_field,
     exp.Literal: _T._translate_literal,
     exp.Boolean: lambda _, node: str(node.sql("duckdb")),
     exp.Null: lambda _, node: "NULL",

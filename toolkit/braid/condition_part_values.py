@@ -64,9 +64,9 @@ class ConditionParts:
 
     def _parse_part(self, node: Any) -> ConditionPart:
         text = node.sql(dialect=SparkSql).replace("`", "")
-        names = {column.table.lower() for column in node.find_all(exp.Column)}
+        names = {column.parts[0].name.lower() for column in node.find_all(exp.Column)}
         streams = frozenset(a for a in self._aliases if a.lower() in names)
-        if "" in names:
+        if not names <= {alias.lower() for alias in streams}:
             streams = frozenset(self._aliases)
         try:
             sql = self._translate_node(node)

@@ -43,10 +43,18 @@ def list_conjuncts(sql: str) -> list[str]:
 
 def qualify_columns(alias: str, sql: str) -> str:
     """Return Spark SQL over the columns of one stream with its alias before each of them."""
-    tree = sqlglot.parse_one(sql, dialect=SparkSql)
-    for node in tree.find_all(exp.Column):
-        node.set("table", exp.to_identifier(alias, quoted=True))
-    return tree.sql(dialect=SparkSql)
+
+    def qualify_node(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column):
+            return node
+        names = [part.name for part in node.parts]
+        path = names[1:] if len(names) > 1 and names[0].lower() == alias.lower() else names
+        column: exp.Expr = exp.column(path[0], table=alias, quoted=True)
+        for field in path[1:]:
+            column = exp.Dot(this=column, expression=exp.to_identifier(field, quoted=True))
+        return column
+
+    return sqlglot.parse_one(sql, dialect=SparkSql).transform(qualify_node).sql(dialect=SparkSql)
 
 
 def parse_selector(
@@ -100,12 +108,15 @@ def _parse_values(alias: str, values: Mapping[str, Any], columns: Sequence[str])
 
 def _name_column(alias: str, node: exp.Column, columns: Sequence[str]) -> str:
     """Return the name of a column of the stream. Raises ValueError for another one."""
-    if node.table and node.table.lower() != alias.lower():
+    first, *rest = [part.name for part in node.parts]
+    if rest and first.lower() == alias.lower():
+        return _check_column(alias, rest[0], columns)
+    if rest and first.lower() not in map(str.lower, columns):
         raise ValueError(
-            f"the condition on {alias} names {node.table}.{node.name}; it may name columns of "
-            f"{alias} only: {', '.join(columns)}"
+            f"the condition on {alias} names {first}.{rest[0]}; it may name columns of {alias} "
+            f"only: {', '.join(columns)}"
         )
-    return _check_column(alias, node.name, columns)
+    return _check_column(alias, first, columns)
 
 
 def _check_column(alias: str, name: Any, columns: Sequence[str]) -> str:

@@ -31,6 +31,9 @@ _WITHOUT_DIVISION = (
     "+ size(array_distinct(b.x)) is a Jaccard similarity of at least 0.5"
 )
 
+_WINDOW_CALLS = ("UNIX_MICROS(", "TIMESTAMP_MICROS(")
+"""Calls by which ``time_functions`` replaces windows."""
+
 
 class ArrowAnalyzer:
     """A type checker for expressions over tables of these schemas."""
@@ -64,7 +67,9 @@ class ArrowAnalyzer:
             )[1]
         except UnsupportedExpressionError as error:
             is_rewritten = any(f"{name}(".upper() in error.text.upper() for name in MEASURES)
-            part = f"{quote_condition(on if is_rewritten else error.text)} in the join condition"
+            is_own = all(n not in error.text or n in on.upper() for n in _WINDOW_CALLS)
+            text = error.text if is_own and not is_rewritten else on
+            part = f"{quote_condition(text)} in the join condition"
             raise PredicateError(
                 f"{part}{error.why and error.why + ' and'} is not known to mean the same without "
                 "Spark; give the streams as Spark DataFrames, or "
@@ -89,7 +94,8 @@ class ArrowAnalyzer:
             compiled, kind = self.compile_expression(alias, node.sql(dialect=SparkSql))
             named = node.copy()
             for column in [*named.find_all(exp.Column)]:
-                column.set("table", exp.to_identifier(alias))
+                free = next(k for k in ("table", "db", "catalog") if not column.args.get(k))
+                column.set(free, exp.to_identifier(alias))
             yield FallibleExpression(compiled, describe_with_type(named, kind))
 
     def infer_type(self, alias: str, sql: str) -> SqlType | None:
@@ -105,7 +111,7 @@ class ArrowAnalyzer:
         Raises PredicateError for a type that columns cannot have.
         """
         tree = sqlglot.parse_one(sql, dialect=SparkSql)
-        if isinstance(tree, exp.Column):
+        if isinstance(tree, exp.Column) and not tree.table:
             return self.schemas[alias].field(tree.name).type
         kind = self.compile_expression(alias, sql)[1]
         arrow = pa.int64() if kind == INTERVAL else arrow_type_of_sql(kind)

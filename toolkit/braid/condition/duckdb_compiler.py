@@ -3,8 +3,8 @@
 Every expression is typed by Spark's rules (ANSI, time zone UTC), and each operand is cast to
 Spark's type; DuckDB's own choice is often narrower. Supported are:
 
-- columns and literals of boolean, tinyint to bigint, float, double, decimal, string, binary, date,
-  and timestamp with or without time zone;
+- columns, fields of structs, and literals of boolean, tinyint to bigint, float, double, decimal,
+  string, binary, date, and timestamp with or without time zone;
 - comparisons, ``<=>``, IN, BETWEEN, IS, AND, OR, NOT, CASE, if, coalesce, nullif, greatest, least;
 - ``+ - *`` of numbers, for decimals only if Spark does not round; negation, abs, ceil, floor, round
   of a double, bits; a date plus or minus days, a timestamp or date plus or minus an INTERVAL of
@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial, reduce
 from typing import Any
 
 import sqlglot
@@ -49,6 +50,7 @@ from braid.condition.sql_types import (
     VOID,
     SqlType,
     duckdb_type_name,
+    list_struct_fields,
 )
 from braid.condition.syntax_arguments import READ, AsWritten
 from braid.condition.term_normalizer import find_local_time
@@ -114,10 +116,27 @@ class DuckDBCompiler(ArrayCompiler):
         return self.compile_expression(node.this)
 
     def _compile_column(self, node: exp.Column) -> Typed:
-        kind = self.columns.get((node.table, node.name))
-        if kind is None or node.args.get("db"):
+        parts = [part.name for part in node.parts]
+        count = 1 if len(parts) == 1 or ("", parts[0]) in self.columns else 2
+        alias, name = ["", *parts[:count]][-2:]
+        kind = self.columns.get((alias, name))
+        if kind is None:
             self._raise_unsupported(node)
-        return exp.column(node.name, table=node.table or None, quoted=True).sql("duckdb"), kind
+        column = exp.column(name, table=alias or None, quoted=True).sql("duckdb"), kind
+        return reduce(partial(self._extract_field, node), parts[count:], column)
+
+    def _compile_field(self, node: exp.Dot) -> Typed:
+        return self._extract_field(node, self.compile_expression(node.this), node.expression.name)
+
+    def _extract_field(self, node: exp.Expr, struct: Typed, name: str) -> Typed:
+        """Return a field of a struct, whose name has any case, as in Spark."""
+        sql, kind = struct
+        named = [each for each in list_struct_fields(kind) if each[0].lower() == name.lower()]
+        if len(named) != 1:
+            self._raise_unsupported(node, f" is no field of {kind}")
+        return f"struct_extract({sql}, {exp.Literal.string(named[0][0]).sql('duckdb')})", named[0][
+            1
+        ]
 
     def _compile_literal(self, node: exp.Literal) -> Typed:
         if node.is_string:
@@ -300,6 +319,7 @@ class DuckDBCompiler(ArrayCompiler):
 _C = DuckDBCompiler
 _RULES: Mapping[type[exp.Expr], Callable[[DuckDBCompiler, Any], Typed]] = {
     exp.Column: _C._compile_column,
+    exp.Dot: _C._compile_field,
     exp.Paren: _C._compile_parentheses,
     exp.Literal: _C._compile_literal,
     exp.Boolean: lambda c, n: (n.sql("duckdb"), BOOLEAN),

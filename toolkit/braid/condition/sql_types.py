@@ -98,6 +98,25 @@ def sql_type_of_arrow(kind: pa.DataType) -> SqlType:
     return SqlType(_ARROW.get(kind, str(kind)))
 
 
+def list_struct_fields(kind: SqlType) -> list[tuple[str, SqlType]]:
+    """Return names and types of the fields of a struct; none if a name has other characters than
+    letters, digits and underscores, or the type is no struct.
+    """
+    if not (inner := re.fullmatch(r"struct<(.*)>", kind.name)):
+        return []
+    texts, depth = [""], 0
+    for letter in inner[1]:
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "," and not depth:
+            texts.append("")
+        else:
+            texts[-1] += letter
+    fields = [re.fullmatch(r"(\w+):(.*)", text) for text in texts]
+    if not all(fields):
+        return []
+    return [(field[1], SqlType.parse(field[2])) for field in fields if field]
+
+
 def arrow_type_of_sql(kind: SqlType) -> pa.DataType | None:
     """Return the Arrow type; None for NULL and for types without one."""
     if kind.name == "decimal":

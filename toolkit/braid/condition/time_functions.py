@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from braid.condition.event_time_offsets import read_integer
 from braid.condition.spark_dialect import SparkSql
-from braid.condition.sql_types import Analyzer
+from braid.condition.sql_types import Analyzer, SqlType
 from braid.condition.term_normalizer import strip_alias
 from braid.errors import PredicateError
 from braid.util.durations import UNITS, parse_duration
@@ -81,7 +81,14 @@ class _TumblingWindow:
                 f"{text} in the join condition slides, so that a tuple is in several windows; "
                 "a tumbling window of one width is accepted"
             )
-        if analyser.has_time_zone and not _is_instant(time, analyser):
+        kind = _infer_type(time, analyser)
+        if kind is not None and kind.name not in ("timestamp", "timestamp_ntz", "date"):
+            text = node.sql(dialect=SparkSql).replace("`", "")
+            raise PredicateError(
+                f"{text} in the join condition is a window of type {kind}; it must be one of a "
+                "timestamp"
+            )
+        if analyser.has_time_zone and (kind is None or kind.name != "timestamp"):
             return None
         return cls(time, width, first)
 
@@ -96,12 +103,12 @@ class _TumblingWindow:
         return exp.paren(start + moved if moved else start)
 
 
-def _is_instant(time: exp.Expr, analyser: Analyzer) -> bool:
+def _infer_type(time: exp.Expr, analyser: Analyzer) -> SqlType | None:
+    """Return the type of an expression over one stream; None: unknown, or over several."""
     aliases = {column.table for column in time.find_all(exp.Column)}
     if len(aliases) != 1:
-        return False
-    kind = analyser.infer_type(aliases.pop(), f"({strip_alias(time)})")
-    return kind is not None and kind.name == "timestamp"
+        return None
+    return analyser.infer_type(aliases.pop(), f"({strip_alias(time)})")
 
 
 def _rewrite_elapsed(node: exp.Expr) -> exp.Expr:
