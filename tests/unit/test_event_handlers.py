@@ -1,4 +1,4 @@
-"""Spans of batches for OpenTelemetry, and lineage of runs for OpenLineage."""
+"""Spans for OpenTelemetry, lineage for OpenLineage, and alerts on active runs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ import pytest
 from braid.core.batch_history import PHASES
 from braid.core.run_events import BatchCommitted, RunEnded
 from braid.openlineage_events import LineageHandler
+from braid.run_notifications import NotificationHandler
+from braid.watchdog import RunAlert
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import column_lineage_dataset
 from opentelemetry.sdk.trace import TracerProvider
@@ -141,3 +143,42 @@ def test_lineage_is_posted_in_order_and_a_lost_event_is_said(
 def test_another_target_is_refused() -> None:
     with pytest.raises(ValueError, match="target is 'kafka://a'; it must begin with http"):
         braid.lineage("kafka://a")
+
+
+def test_an_active_run_alerts_once_in_a_while_and_when_it_fails(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    alerts: list[RunAlert] = []
+    braid.notify(lambda alert: 1 / 0)
+    handler = braid.notify(alerts.append, every="1 hour")
+    assert isinstance(handler, NotificationHandler)
+    run = str(run_late_stream(tmp_path / "run").store.path)
+    handler.close()
+    [late] = alerts
+    assert (late.run, late.level, late.rule, late.batches) == (run, "warning", "late", 10)
+    assert "came later than its lateness allows" in late.text and "raise lateness=" in late.text
+    commits = [make_commit_event(number) for number in range(99)]
+    broken = NotificationHandler(lambda alert: alerts.append(1 / 0), {"failed"}, 60.0)  # type: ignore[arg-type]
+    again = NotificationHandler(alerts.append, {"failed"}, 60.0)
+    with caplog.at_level(logging.WARNING, "braid"):
+        for each in (again, broken):
+            for time in (0.0, 59.0, 61.0):
+                for event in (START, *commits[:6], RunEnded(5, "failed", "the disk is full")):
+                    each.receive_event(event, run, time)
+            each.receive_event(RunEnded(5, "stopped"), run, 200.0)
+            each.close()
+    assert caplog.text.count("an alert is lost: division by zero") == 2
+    sent = [(each.rule, each.sentence, each.batches, each.time[14:19]) for each in alerts[1:]]
+    assert sent == [("failed", "failed: the disk is full", 6, f"0{n}:0{n}") for n in (0, 1)]
+
+
+def test_an_alert_that_cannot_be_sent_or_asked_for_is_refused() -> None:
+    for given, words in (
+        (("ftp://a",), "receiver is 'ftp://a'; it must begin with http"),
+        ((7,), "receiver is 7; it must be an address or a function"),
+        ((print, ["slow"]), "when has 'slow'; it must list some of failed, wide, unindexed"),
+        ((print, "late"), "when has 'late'; it must list"),
+        ((print, ["late"], "soon"), "every is 'soon'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            braid.notify(*given)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from braid.run_bundle import bundle as bundle
     from braid.run_bundle import unbundle as unbundle
     from braid.run_doctor import doctor as doctor
+    from braid.run_notifications import notify as notify
     from braid.run_views import watch as watch
     from braid.shared.shared_join import SharedJoin as SharedJoin
     from braid.shared.shared_run import SharedRun as SharedRun
@@ -73,6 +74,7 @@ _MODULES = {
     "inner_product": "braid.condition.set_similarity",
     "lineage": "braid.openlineage_events",
     "logs": "braid.json_logs",
+    "notify": "braid.run_notifications",
     "session": "braid.spark_session",
     "spans": "braid.batch_spans",
     "unbundle": "braid.run_bundle",

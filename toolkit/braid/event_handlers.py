@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 from braid.core.event_jsonl import LOGGER
@@ -25,6 +27,40 @@ class EventHandler(logging.Handler):
     @abstractmethod
     def receive_event(self, event: Any, run: str, time: float) -> None:
         """Receive an event of a ``run``, a folder or URL, at a ``time`` in Unix seconds."""
+
+
+class SendingHandler(EventHandler):
+    """Sends what it makes of events by a thread, in order. A run never waits for it.
+
+    Closing the handler waits until all is sent. ``what``: the name of an item in a warning.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self._what = what
+        self._unsent: SimpleQueue[Any] = SimpleQueue()
+        self._thread = Thread(target=self._send_all_items, name="braid-sending", daemon=True)
+        self._thread.start()
+
+    def put_item(self, item: Any) -> None:
+        """Have an item sent, which is not None."""
+        self._unsent.put(item)
+
+    @abstractmethod
+    def send_item(self, item: Any) -> None:
+        """Send an item. An error loses it, with a warning."""
+
+    def close(self) -> None:
+        self._unsent.put(None)
+        self._thread.join()
+        super().close()
+
+    def _send_all_items(self) -> None:
+        for item in iter(self._unsent.get, None):
+            try:
+                self.send_item(item)
+            except Exception as error:
+                LOGGER.warning("%s is lost: %s", self._what, error)
 
 
 def has_event(record: logging.LogRecord) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from queue import SimpleQueue
-from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -14,9 +12,8 @@ from uuid import uuid4
 
 import msgspec
 
-from braid.core.event_jsonl import LOGGER
 from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
-from braid.event_handlers import EventHandler, attach_handler
+from braid.event_handlers import SendingHandler, attach_handler
 from braid.storage.remote_medium import is_object_store_url
 from braid.storage.run_store import RunStore
 from braid.util.http_post import check_http_address, post_json
@@ -29,20 +26,13 @@ _BATCHES = 100
 """A run is reported as running after each hundred batches."""
 
 
-class LineageHandler(EventHandler):
-    """Sends a lineage event for the start, each hundredth batch and the end of each run.
-
-    Events are sent by a thread, in order, and a run never waits for it. Closing the handler waits
-    until all are sent.
-    """
+class LineageHandler(SendingHandler):
+    """Sends a lineage event for the start, each hundredth batch and the end of each run."""
 
     def __init__(self, target: str, datasets: Mapping[str, str], namespace: str) -> None:
-        super().__init__()
+        super().__init__("a lineage event")
         self._target, self._datasets, self._namespace = target, dict(datasets), namespace
         self._runs: dict[str, dict[str, Any]] = {}
-        self._unsent: SimpleQueue[bytes | None] = SimpleQueue()
-        self._thread = Thread(target=self._send_all_events, name="braid-lineage", daemon=True)
-        self._thread.start()
 
     def receive_event(self, event: Any, run: str, time: float) -> None:
         if isinstance(event, RunStarted):
@@ -55,15 +45,10 @@ class LineageHandler(EventHandler):
         elif isinstance(event, RunEnded):
             self._report_run(run, _TYPES[event.outcome], time)
 
-    def close(self) -> None:
-        self._unsent.put(None)
-        self._thread.join()
-        super().close()
-
     def _report_run(self, run: str, kind: str, time: float) -> None:
         moment = datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
         head = {"eventType": kind, "eventTime": moment, "producer": _PRODUCER, "schemaURL": _SCHEMA}
-        self._unsent.put(msgspec.json.encode(head | self._runs[run]))
+        self.put_item(msgspec.json.encode(head | self._runs[run]))
 
     def _describe_run(self, start: RunStarted, run: str) -> dict[str, Any]:
         inputs = {alias: self._datasets.get(alias, f"{run}/{alias}") for alias in start.streams}
@@ -89,18 +74,11 @@ class LineageHandler(EventHandler):
             return {"namespace": self._namespace, "name": dataset}
         return {"namespace": f"{url.scheme}://{url.netloc}", "name": url.path.lstrip("/")}
 
-    def _send_all_events(self) -> None:
-        for body in iter(self._unsent.get, None):
-            try:
-                self._send_lineage_event(body)
-            except OSError as error:
-                LOGGER.warning("a lineage event is lost: %s", error)
-
-    def _send_lineage_event(self, body: bytes) -> None:
+    def send_item(self, item: bytes) -> None:
         if not self._target.startswith("file:"):
-            return post_json(self._target, body, "a lineage event")
+            return post_json(self._target, item, "a lineage event")
         with open(url2pathname(urlsplit(self._target).path), "ab") as file:
-            file.write(body + b"\n")
+            file.write(item + b"\n")
 
 
 def _read_columns(run: str) -> dict[str, list[str]]:

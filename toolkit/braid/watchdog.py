@@ -13,7 +13,7 @@ from braid.health import read_health
 from braid.run_doctor import doctor
 from braid.util.http_post import check_http_address, post_json
 
-_REMEDIES = {
+REMEDIES = {
     "failed": "mend what the error names, then resume the run",
     "died": "resume the run; nothing that was committed is lost",
 }
@@ -68,7 +68,7 @@ def find_alerts(folders: Sequence[Path], diagnoses: bool = False) -> Iterator[Ru
         batches = health.committed_batches
         if not health.is_healthy:
             sentence = f"{health.state}: {health.error}" if health.error else health.state
-            remedy = _REMEDIES[health.state]
+            remedy = REMEDIES[health.state]
             yield RunAlert(str(folder), "fault", health.state, sentence, remedy, batches, time)
         for finding in doctor(folder).findings if diagnoses else ():
             if finding.level != "advice":
