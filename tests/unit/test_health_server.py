@@ -15,11 +15,13 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
+from braid.batch_histogram import BatchHistogram
 from braid.cli import main
+from braid.core.event_jsonl import encode_event
 from braid.health_server import make_health_server
 from braid.watchdog import find_alerts
 from prometheus_client.parser import text_string_to_metric_families
-from unit.test_doctor import run_late_stream
+from unit.test_doctor import make_commit, run_late_stream
 
 from docs import grafana
 
@@ -62,6 +64,8 @@ def test_metrics_and_health_of_several_runs_are_served(tmp_path: Path) -> None:
         assert "# TYPE braid_batches gauge" in text and "# TYPE braid_batches_total counter" in text
         counted = {s.name: s.value for f in families.values() for s in f.samples}
         assert counted["braid_irregular_tuples_total"] == late[0].value > 0
+        assert counted["braid_batch_duration_seconds_count"] == 10
+        assert 0 < counted["braid_batch_duration_seconds_sum"] < 600
         status, text = fetch_address(f"{address}/health")
         assert status == 200 and json.loads(text)[str(folders[0])]["state"] == "completed"
         assert fetch_address(f"{address}/other")[0] == 404
@@ -131,6 +135,30 @@ def test_a_run_that_died_gives_503(dead_run: Path) -> None:
     with serve_run_folders(dead_run) as address:
         status, text = fetch_address(f"{address}/health")
         assert status == 503 and json.loads(text)[str(dead_run)]["state"] == "died"
+
+
+def test_a_histogram_counts_each_batch_once_and_begins_again_with_other_events(
+    tmp_path: Path,
+) -> None:
+    file, histogram = tmp_path / "events.jsonl", BatchHistogram(tmp_path)
+    lines = [
+        encode_event(make_commit(n, seconds_by_phase={"total": s}))
+        for n, s in enumerate((0.01, 0.02, 70))
+    ]
+    file.write_bytes(b"".join(lines[:2]) + lines[2][:9])
+    histogram.read_new_batches()
+    histogram.read_new_batches()
+    counts = dict(histogram.list_buckets()[0])
+    assert (counts["0.01"], counts["0.025"], counts["+Inf"]) == (1, 2, 2)
+    file.write_bytes(b"".join(lines))
+    histogram.read_new_batches()
+    buckets, total = histogram.list_buckets()
+    assert dict(buckets)["60.0"] == 2 and dict(buckets)["+Inf"] == 3
+    assert total == pytest.approx(70.03)
+    (tmp_path / "trimmed").write_bytes(lines[2])
+    (tmp_path / "trimmed").replace(file)
+    histogram.read_new_batches()
+    assert histogram.list_buckets()[1] == 70
 
 
 def test_each_alert_and_panel_names_a_metric_that_is_served(tmp_path: Path) -> None:

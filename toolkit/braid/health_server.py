@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import msgspec
 
+from braid.batch_histogram import BatchHistogram, HistogramCollector
 from braid.health import RunHealth, format_prometheus, read_health
 
 _METRICS = "text/plain; version=0.0.4; charset=utf-8"
@@ -31,7 +33,9 @@ def make_health_server(folders: Sequence[Path], port: int = 0) -> ThreadingHTTPS
     Raises ValueError for a folder without a run that has begun, OSError if the port is taken.
     """
     _read_all(folders)
-    return ThreadingHTTPServer(("127.0.0.1", port), partial(_Handler, tuple(folders)))
+    histograms = {str(folder): BatchHistogram(folder) for folder in folders}
+    handler = partial(_Handler, tuple(folders), histograms, Lock())
+    return ThreadingHTTPServer(("127.0.0.1", port), handler)
 
 
 def _read_all(folders: Sequence[Path]) -> dict[str, RunHealth]:
@@ -41,8 +45,14 @@ def _read_all(folders: Sequence[Path]) -> dict[str, RunHealth]:
 class _Handler(BaseHTTPRequestHandler):
     """Answers one request."""
 
-    def __init__(self, folders: tuple[Path, ...], *arguments: Any) -> None:
-        self._folders = folders
+    def __init__(
+        self,
+        folders: tuple[Path, ...],
+        histograms: Mapping[str, BatchHistogram],
+        reading: Lock,
+        *arguments: Any,
+    ) -> None:
+        self._folders, self._histograms, self._reading = folders, histograms, reading
         super().__init__(*arguments)
 
     def do_GET(self) -> None:
@@ -57,11 +67,19 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_text(503, "text/plain", f"{error}\n")
             return
         if path == "/metrics":
-            self._send_text(200, _METRICS, format_prometheus(runs))
+            self._send_text(200, _METRICS, format_prometheus(runs) + self._format_histograms())
             return
         described = {folder: msgspec.json.decode(run.to_json()) for folder, run in runs.items()}
         status = 200 if all(run.is_healthy for run in runs.values()) else 503
         self._send_text(status, "application/json", msgspec.json.encode(described).decode())
+
+    def _format_histograms(self) -> str:
+        from prometheus_client import CollectorRegistry, generate_latest
+
+        registry = CollectorRegistry(auto_describe=False)
+        with self._reading:
+            registry.register(HistogramCollector(self._histograms))
+            return generate_latest(registry).decode()
 
     def _send_text(self, status: int, kind: str, text: str) -> None:
         body = text.encode()

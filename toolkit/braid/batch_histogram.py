@@ -1,0 +1,85 @@
+"""Count the batches of a run by their seconds, for Prometheus."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Mapping
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from prometheus_client.core import HistogramMetricFamily
+
+BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Greatest seconds of a bucket; the last bucket has none."""
+_COMMITS = (b'"type":"BatchCommitted"', b'"type":"HubBatchCommitted"')
+
+
+class _Commit(msgspec.Struct):
+    """The fields of a committed batch of a join or a hub that are read."""
+
+    seconds_by_phase: dict[str, float] = {}
+    seconds: float = 0.0
+
+
+class BatchHistogram:
+    """The batches of a run or hub by seconds, as far as its events are kept.
+
+    It reads only the events that are new since it was last asked. If events were trimmed meanwhile,
+    it begins again, as a counter of Prometheus may.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "events.jsonl"
+        self._begin_again()
+
+    def _begin_again(self, inode: int = -1) -> None:
+        self._inode, self._offset = inode, 0
+        self._counts, self._sum = [0] * (len(BOUNDS) + 1), 0.0
+
+    def read_new_batches(self) -> None:
+        """Count the batches that are committed since the last call."""
+        with open(self._file, "rb") as lines:
+            status = os.fstat(lines.fileno())
+            if status.st_ino != self._inode or status.st_size < self._offset:
+                self._begin_again(status.st_ino)
+            lines.seek(self._offset)
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break  # it is being written
+                self._offset += len(line)
+                if any(kind in line[:80] for kind in _COMMITS):
+                    self._count_batch(msgspec.json.decode(line, type=_Commit))
+
+    def _count_batch(self, commit: _Commit) -> None:
+        seconds = commit.seconds_by_phase.get("total", commit.seconds)
+        self._counts[bisect_left(BOUNDS, seconds)] += 1
+        self._sum += seconds
+
+    def list_buckets(self) -> tuple[list[tuple[str, float]], float]:
+        """Return the number of batches up to each bound, and the seconds of all."""
+        bounds = [*map(str, BOUNDS), "+Inf"]
+        return [*zip(bounds, map(float, accumulate(self._counts)), strict=True)], self._sum
+
+
+class HistogramCollector:
+    """The histograms of runs by the value of their label ``run``."""
+
+    def __init__(self, histograms: Mapping[str, BatchHistogram]) -> None:
+        self._histograms = histograms
+
+    def collect(self) -> list[HistogramMetricFamily]:
+        """Return one metric with the values of all runs."""
+        from prometheus_client.core import HistogramMetricFamily
+
+        family = HistogramMetricFamily(
+            "braid_batch_duration_seconds", "seconds of a batch", labels=["run"]
+        )
+        for run, histogram in self._histograms.items():
+            histogram.read_new_batches()
+            family.add_metric([run], *histogram.list_buckets())
+        return [family]
