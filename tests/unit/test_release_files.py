@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import braid
@@ -13,6 +14,8 @@ import pytest
 import yaml
 from braid.cli import main
 from braid.core import event_jsonl, run_state
+from braid.util import deprecation
+from braid.util.deprecation import list_overdue_names, mark_deprecated
 from braid_lab.reports import report_outcome
 from packaging.requirements import Requirement
 
@@ -69,6 +72,40 @@ def test_a_forge_calls_the_commands_of_this_project() -> None:
     assert job["strategy"]["matrix"]["python"][0] == oldest
 
 
+def test_a_release_is_of_its_tag_and_signed_by_the_forge() -> None:
+    work = read_yaml(".github/workflows/release.yml")
+    assert work[True] == {"push": {"tags": ["v*"]}}, "YAML reads on as true"
+    [job] = work["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == ["make release"]
+    [signed] = [s["with"]["subject-path"] for s in job["steps"] if "/attest-" in s.get("uses", "")]
+    assert signed == "dist/*" and work["permissions"]["attestations"] == "write"
+    check_tags = run_path(str(ROOT / ".ci/release"))["check_tags"]
+    check_tags([f"v{braid.__version__}", "vendored"])
+    with pytest.raises(SystemExit, match="has the tag v9.9.9, but its version has v"):
+        check_tags(["v9.9.9"])
+
+
+def test_a_deprecated_function_warns_and_is_gone_in_time() -> None:
+    assert list_overdue_names(braid.__version__) == []
+
+    @mark_deprecated("0.1.0", "0.2.0", "other()")
+    def add_one(number: int) -> int:
+        return number + 1
+
+    name = add_one.__qualname__
+    try:
+        with pytest.warns(
+            DeprecationWarning, match=r"since Braid 0.1.0 and goes in 0.2.0; use oth"
+        ):
+            assert add_one(1) == 2
+        assert list_overdue_names("0.1.9") == []
+        assert list_overdue_names("0.2.0") == list_overdue_names("1.0.0") == [name]
+    finally:
+        deprecation._GOES_IN.pop(name)
+    with pytest.raises(ValueError, match=r"gone is '0.2.1'; it must be at least a minor version"):
+        mark_deprecated("0.2.0", "0.2.1", "other()")
+
+
 def test_hooks_before_a_commit_are_commands_of_make_lint() -> None:
     [repository] = read_yaml(".pre-commit-config.yaml")["repos"]
     entries = [hook["entry"].removesuffix(" --fix") for hook in repository["hooks"]]
@@ -99,9 +136,27 @@ def test_versions_of_packages_are_printed(capsys: pytest.CaptureFixture[str]) ->
     assert any(re.fullmatch(r"duckdb \d+\.\d+.*", line) for line in lines)
 
 
-def test_the_changelog_begins_with_this_version() -> None:
+def test_the_changelog_begins_with_this_version_and_is_by_topic() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.findall(r"^## (\S+?)(?:,|$)", text, re.M)[0] == braid.__version__
+    latest = text.split("\n## ")[1]
+    topics = re.findall(r"^### (.+)\n\n- ", latest, re.M)
+    assert len(topics) == len({*topics}) == latest.count("\n### ") > 2
+    assert 0 < len(re.findall(r"^- ", latest, re.M)) <= 40
+
+
+def test_files_for_contributors_name_what_is_there() -> None:
+    words = {
+        "SECURITY.md": ("braid --version", "Nothing in it is executed", "latest version"),
+        "CONTRIBUTING.md": ("`braid bundle RUN`", "SECURITY.md", "make test"),
+        "CODE_OF_CONDUCT.md": ("Contributor Covenant", "version 2.1"),
+        ".github/PULL_REQUEST_TEMPLATE.md": ("CONTRIBUTING.md", "`make test`"),
+    }
+    for name, wanted in words.items():
+        text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+        assert [each for each in wanted if each not in text] == [], name
+        links = re.findall(r"\]\((?!https?:)([^)#]+)", text)
+        assert [link for link in links if not (ROOT / name).parent.joinpath(link).exists()] == []
 
 
 def test_bundled_javascript_has_no_other_licence() -> None:
