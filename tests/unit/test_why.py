@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter, defaultdict
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import patch
 
 import braid
 import pyarrow as pa
@@ -19,14 +24,17 @@ from braid.core.pair_verdicts import PairVerdict, judge_pair
 from braid.core.run_state import FileChecksum
 from braid.core.trace_rows import TraceFile, TraceWritten
 from braid.papers.baselines.centralized import Centralized
+from braid.papers.shedding.run_events import SheddingPlanned
 from braid.papers.shedding.shed import Shed
 from braid.result_explanation import Why
+from braid.shedding_facts import SheddingSearch
 from braid.storage import log_checkpointer
 from braid.storage.result_retention import parse_retention
 from braid.storage.run_store import RunStore
 from braid.storage.trace_files import drop_expired_traces
+from braid.stored_tuples import TuplePlace
 from kind_runs import draw_case
-from oracle import PLACEMENTS, make_tables
+from oracle import PLACEMENTS, compute_expected, make_tables
 
 SECOND = 1_000_000
 ORDERS = (
@@ -92,6 +100,13 @@ def run_orders(path: Path, on: str = ON, keep: str | None = None, **arguments: A
 TWO = {name: p for name, p in PLACEMENTS.items() if p.supports_streams(2)}
 ONE_EACH = [*{type(p): name for name, p in TWO.items()}.values()]
 """The last example of each placement."""
+SEVERAL = [
+    (name, streams)
+    for streams in ("abc", "abcd")
+    for name in {type(p): n for n, p in PLACEMENTS.items() if p.supports_streams(3)}.values()
+    if PLACEMENTS[name].supports_streams(len(streams))
+]
+"""The last example of each placement, with several streams."""
 EVERY = {"o": "id IS NOT NULL", "p": "order_id IS NOT NULL AND amount IS NOT NULL"}
 
 
@@ -141,6 +156,46 @@ def test_planted_causes_are_named_on_every_placement(tmp_path: Path, name: str) 
     assert found_by.outcome == "equality and ranges" and "o.id = p.order_id" in found_by.values
     never = braid.why(path, {"o": "id = 99", "p": "true"})
     assert (never.verdict, never.is_certain) == ("never arrived", True)
+    settings = {**RunStore(path).read_settings(), "on": "o.id = p.order_id AND power(o.id, 2) < 1"}
+    asked = {"o": "id = 2", "p": "order_id = 2"}
+    with patch("braid.result_explanation.read_checkable_settings", lambda store: settings):
+        assert braid.why(path, asked).verdict == "unknown", "DuckDB may compute another power"
+    resumed = StreamJoin.resume(path, make_orders(), foreachBatch=lambda rows, batch: None)
+    assert resumed.awaitTermination()
+    later = list_verdicts(path)
+    waited = {n for n, pair in judged.items() if pair.verdict in ("pending", "not delivered")}
+    assert waited and {later[n].verdict for n in waited} == {"found"}
+
+
+@pytest.mark.parametrize(("name", "streams"), SEVERAL)
+def test_combinations_of_several_streams_are_found_exactly_if_they_should_be(
+    tmp_path: Path, name: str, streams: str
+) -> None:
+    rows = {3: 10, 4: 6}[len(streams)]
+    tables = {
+        alias: pa.table(
+            {
+                "id": range(rows),
+                "k": [(n * n + shift) % 3 for n in range(rows)],
+                "ts": pa.array(
+                    [(n * 40 + shift) * SECOND for n in range(rows)], pa.timestamp("us")
+                ),
+                "batch": [n // 2 for n in range(rows)],
+            }
+        )
+        for shift, alias in enumerate(streams)
+    }
+    on = " AND ".join(f"{x}.k = {y}.k" for x, y in pairwise(streams))
+    join = StreamJoin(tables, on, PLACEMENTS[name], windows="90 seconds", time="ts")
+    assert join.start(tmp_path, batches="batch", durability="process").awaitTermination()
+    answer = braid.why(tmp_path, dict.fromkeys(streams, "true"), limit=rows)
+    by_verdict: dict[str, Counter[tuple[int, ...]]] = defaultdict(Counter)
+    for pair in answer.pairs:
+        by_verdict[pair.verdict][*(int(f.label.split()[-1]) for f in pair.tuples),] += 1
+    wanted = compute_expected(tables, on, dict.fromkeys(streams, 90))
+    assert by_verdict["found"] == wanted and len(wanted) > rows
+    assert {*by_verdict} == {"found", "condition", "window"} and answer.is_certain
+    assert sum(map(Counter.total, by_verdict.values())) == rows ** len(streams)
 
 
 @pytest.mark.parametrize("name", ONE_EACH, ids=str)
@@ -236,6 +291,24 @@ def test_a_pair_is_shed_or_dropped_exactly_if_its_hash_is_past_the_share(
     assert "fault" not in {pair.verdict for pair in answer.pairs} and not unknown
 
 
+def test_shedding_is_judged_by_the_plans_that_are_kept() -> None:
+    """Of the tuple that came first, the plan is gone, or the blocks are not known."""
+    tuples = (TupleFacts("a", "a id 1", 0), TupleFacts("b", "b id 1", 3))
+    plan = SheddingPlanned(3, "drop", "fraction", 0.5, 0.5, None, True, (), (), {})
+    places = SimpleNamespace(
+        events=SimpleNamespace(events=[replace(plan, keep_shares=(1.0, 0.5))], stream_names="ab"),
+        find_stream=lambda fact: "ab".index(fact.alias),
+        find_place=lambda fact: TuplePlace(),
+        list_blocks=lambda fact: [],
+    )
+    found = SheddingSearch(cast(Any, places)).find_shedding(tuples)
+    assert [each.share for each in found.admissions] == [None, 0.5]
+    places.events.events = [plan]
+    assert not SheddingSearch(cast(Any, places)).find_shedding(tuples).is_known
+    places.events.events = [replace(plan, batch=2)]
+    assert not SheddingSearch(cast(Any, places)).find_shedding(tuples).is_known
+
+
 def test_results_that_foreach_batch_has_not_received_are_named(tmp_path: Path) -> None:
     def refuse(results: pa.Table, batch: int) -> None:
         if batch == 2:
@@ -287,8 +360,6 @@ def test_a_part_that_fails_for_a_pair_that_another_part_excludes_is_unknown(tmp_
 
 def explain_with_condition(run: Any, on: str, rows: Any) -> Why:
     """Return the explanation as if the run had another condition."""
-    from unittest.mock import patch
-
     settings = {**run.store.read_settings(), "on": on}
     with patch("braid.result_explanation.read_checkable_settings", lambda store: settings):
         answer: Why = run.why(rows)
