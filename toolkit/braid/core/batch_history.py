@@ -173,11 +173,11 @@ def measure_hosts(
     touched = count_hosts(chain(before.values(), now.values()))
     width = max([hosts, touched, *(1 + h for h in reported)])
     stored, size = [0] * width, [0] * width
-    alike: dict[tuple[int, ...], list[Block]] = {}
+    alike: dict[tuple[int, ...], tuple[int, int]] = {}
     for b in now.values():
-        alike.setdefault(b.hosts, []).append(b)
-    for places, group in alike.items():
-        rows, held = sum(b.rows for b in group), sum(b.size_bytes for b in group)
+        rows, held = alike.get(b.hosts, (0, 0))
+        alike[b.hosts] = rows + b.rows, held + b.size_bytes
+    for places, (rows, held) in alike.items():
         for h in places:
             stored[h] += rows
             size[h] += held

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
-from functools import reduce
 from math import inf
 from typing import NamedTuple
 
@@ -233,15 +232,11 @@ def _union_key_ranges(blocks: list[Block]) -> Keys:
 
 def _make_merge_derivation(few: list[Block], id: int) -> Derivation:
     first = few[0]
-    rows, size = sum(b.rows for b in few), sum(b.size_bytes for b in few)
-    block = Block(
-        id,
-        first.stream,
-        _union_key_ranges(few),
-        min(b.batch for b in few),
-        first.hosts,
-        rows,
-        size,
-        reduce(_union_spans, (b.event_time_range for b in few)),
-    )
+    (low, high), batch, span = first.key_range, first.batch, first.event_time_range
+    rows = size = 0
+    for b in few:
+        rows, size, batch = rows + b.rows, size + b.size_bytes, min(batch, b.batch)
+        low, high = min(low, b.key_range[0]), max(high, b.key_range[1])
+        span = _union_spans(span, b.event_time_range)
+    block = Block(id, first.stream, (low, high), batch, first.hosts, rows, size, span)
     return Derivation(block, tuple(b.id for b in few), {h: h for h in first.hosts})

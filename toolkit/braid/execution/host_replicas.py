@@ -82,17 +82,17 @@ class ReplicaStore:
 
     def replica_rows(self, block: int, host: int) -> BlockRows | None:
         """Return a host's replica of a block; None if the block has no rows there."""
-        if (replica := self._replicas.get((block, host))) is not None:
+        place = block, host
+        if (replica := self._replicas.get(place)) is not None:
             return replica[1]
-        address = self.batch.replica_addresses.get((block, host))
-        if address is None:
+        if (address := self.batch.replica_addresses.get(place)) is None:
             return None
         if (last := self._last_replicas.get(block)) is None or last[0] is not address:
             rows = self._open_rows(address)
             if self._has_births:
                 rows.births = (self.batch.find_birth(block),)
             last = self._last_replicas[block] = (address, rows)
-        self._replicas[block, host] = last
+        self._replicas[place] = last
         return last[1]
 
     def _hold_replica(

@@ -158,8 +158,10 @@ class PoolBuilder:
         """
         several: dict[_PoolKey, list[_Met]] = {}
         last, met_together = None, list[_Met]()
+        orders, is_equality = list_orders_within(path), finds_equal_values(path)
         for numbers in self._group_alike_arrivals(arrivals):
-            for key, met in self._list_meetings(numbers, arrivals[numbers[0]], path):
+            first = arrivals[numbers[0]]
+            for key, met in self._list_meetings(numbers, first, orders, is_equality):
                 if key is not last:
                     last, met_together = key, several.setdefault(key, [])
                 met_together.append(met)
@@ -187,18 +189,23 @@ class PoolBuilder:
         return groups.values()
 
     def _list_meetings(
-        self, numbers: Sequence[int], arrival: Arrival, path: AccessPath | None
+        self, numbers: Sequence[int], arrival: Arrival, orders: Sequence[Order], is_equality: bool
     ) -> Iterator[tuple[_PoolKey, _Met]]:
         """Yield the blocks that arrivals probe, with the keys of their pools.
 
-        ``arrival``: the first of them.
+        Parameters
+        ----------
+        numbers, arrival
+            Numbers of the arrivals, and the first of them.
+        orders
+            Orders within equal values that the access path searches.
+        is_equality
+            Whether the access path finds pairs by an equality.
         """
         place, partial = arrival.place, arrival.partial
         route, probes = self.batch.routes[place[0]], self.find_hop(place).blocks_by_host
         is_separate = partial.weights is not None
         may_sample, is_fresh = self._may_sample(arrival), route.is_fresh
-        orders = list_orders_within(path)
-        is_equality = finds_equal_values(path)
         blocks = () if is_equality else tuple(sorted(b for h in arrival.hosts for b in probes[h]))
         large = numbers[0] if arrival.size > SMALL else -1
         keys = self._find_keys(is_fresh, large, blocks)
