@@ -14,6 +14,8 @@ from braid.papers.reuse.deployment import Deployment
 from braid.papers.theta.host_groups import make_groups
 from braid_lab.common.tuple_models import StepExample, TraceStep
 from braid_lab.diffusion import reference_atr, reference_ctr
+from braid_lab.hotkeys import spread_steps
+from braid_lab.hypercube import cell_steps
 from braid_lab.psp import reference as psp
 from braid_lab.psp import relocation_steps
 from braid_lab.reuse import pair_steps
@@ -38,6 +40,8 @@ EXAMPLES = {
     "shedding": shedding.EXAMPLE,
     "index": set_indexes.EXAMPLE,
     "pair": pair_steps.EXAMPLE,
+    "hot keys": spread_steps.EXAMPLE,
+    "hypercube": cell_steps.EXAMPLE,
 }
 each_example = pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
 
@@ -112,6 +116,14 @@ CHANGED: dict[str, tuple[str, Callable[[Any], Any]]] = {
         lambda merge: lambda self, query, since=None: merge(self, frozenset({1}), since),
     ),
     "pair": ("braid_lab.reuse.pair_steps.can_serve", lambda serve: lambda first, second: True),
+    "hot keys": (
+        "braid.papers.hotkeys.hot_keys.pack_values",
+        lambda pack: lambda work, present, *rest: present,
+    ),
+    "hypercube": (
+        "braid.papers.hypercube.hypercube.find_best_shares",
+        lambda best: lambda size, dimensions, rates: (2, 2),
+    ),
 }
 """By example, a decision of its policy, and another one."""
 

@@ -283,7 +283,7 @@ class TupleStepper(Stepper):
         return [g for g in sorted_groups if is_result(g, self.windows, self.theta)]
 
 
-def group_name(group: Sequence[Tuple]) -> str:
+def group_name(group: Sequence[object]) -> str:
     """Return the name of a group: (a1 b2), or a1 for a single tuple."""
     return str(group[0]) if len(group) == 1 else f"({' '.join(map(str, group))})"
 
