@@ -214,9 +214,9 @@ class PlannedSteps(Stepper):
             if is_stored:
                 self.places[t] = tuple(sorted({*self.places[t], host}))
             groups = results.get(host, [])
-            text = f"{t} {self._describe_host_visit(t, route.block, host)} {describe_found_partners(t, groups)}."
+            visit = self._describe_host_visit(t, route.block, host)
             self.record_step(
-                text,
+                f"{t} {visit} {describe_found_partners(t, groups)}.",
                 host,
                 (TraceMove(str(t), "probe", None, host),),
                 [tuple(map(to_plain_tuple, group)) for group in groups],

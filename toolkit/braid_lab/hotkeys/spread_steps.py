@@ -1,8 +1,8 @@
 """HotKeys row by row: the values that are shared out over hosts, and the places of their rows.
 
 The plans are those of the placement. A typed value from 0 to 7 stands for its hash, so that two
-consecutive values have one home. The rows of a value are told apart by their number times the
-golden ratio, which spreads evenly.
+consecutive values have one home. The routing key of a row within its value is its number times
+the golden ratio, which spreads evenly.
 
 Sources: Afrati et al. 2015; Lin et al. 2015; Xu et al. 2008.
 """

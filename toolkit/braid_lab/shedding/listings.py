@@ -2,6 +2,42 @@
 
 from braid_lab.common.tuple_models import Listing
 
+RATE = Listing(
+    "Algorithm 1",
+    "rate adaptation: how much of the windows to process",
+    (
+        (1, 2, "r is 1 at first; every T_r seconds"),
+        (3, 4, "α: the rows fetched of each stream since the last time"),
+        (5, 6, "λ: the rates at which rows came"),
+        (7, 7, "β: the part of all rows that was fetched"),
+        (8, 8, "β < 1: too much work; multiply r by β"),
+        (9, 9, "else multiply r by the boost δ_r, up to 1"),
+    ),
+)
+DIRECTION = Listing(
+    "Algorithm 4",
+    "join direction adaptation",
+    (
+        (1, 2, "r_1 and r_2 are 1 at first; after Algorithm 1"),
+        (3, 4, "o: the results expected of a pair, for each window"),
+        (5, 5, "o_1 ≥ o_2: window 1 gets all that r allows for both"),
+        (6, 6, "else window 1 gets what window 2 cannot use"),
+        (7, 7, "window 2 gets the rest"),
+    ),
+)
+UTILITY = Listing(
+    "Algorithm 5",
+    "join direction by utility",
+    (
+        (1, 2, "after Algorithm 1; a heap"),
+        (3, 6, "of each window and type: the value v of its best basic window"),
+        (7, 8, "all of these into the heap; a = the pairs that r allows"),
+        (9, 12, "take the topmost item; its pairs are spent"),
+        (13, 14, "pairs are left: r_i,z grows by one basic window"),
+        (15, 18, "else by the part of it that fits, and stop"),
+        (19, 21, "the next best basic window of that window and type into the heap"),
+    ),
+)
 ADAPT = Listing(
     "Algorithm 2",
     "time correlation adaptation",

@@ -5,9 +5,10 @@ Source: Gedik 2007, section 2, section 4.1 (Algorithm 1), sections 5.1 to 5.3 (A
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -68,28 +69,57 @@ def split_directions(r: float, windows: tuple[float, float], o: tuple[float, flo
     return fill_budget(np.asarray(o, float), sizes, r * float(sizes.sum()))
 
 
-def fill_by_heap(
+class HeapPick(NamedTuple):
+    """An item that Algorithm 5 picks: a basic window for tuples of a type.
+
+    - ``list_index``: index of its list, which is a window and a type.
+    - ``rank``: its rank in the list, from 0.
+    - ``value``: its value by pair.
+    - ``share``: the share of it that is taken.
+    - ``left``: the budget after it; less than 0 if only a part of it was left.
+    """
+
+    list_index: int
+    rank: int
+    value: float
+    share: float
+    left: float
+
+
+def pick_by_heap(
     lists: Sequence[Sequence[float]], volumes: Sequence[float], budget: float
-) -> list[float]:
-    """Return r_{i,z} (Algorithm 5): for each (window, type) the share of its basic windows.
+) -> Iterator[HeapPick]:
+    """Yield the items that Algorithm 5 picks until the budget is used.
 
     It is the algorithm as printed, but with the frequencies of the probing stream. ``lists`` has
     for each the values of its n_i items; ``volumes`` the pairs of one of its items. A heap holds
     the best remaining item of each list.
     """
     ranked = [sorted(values, reverse=True) for values in lists]
-    shares, left = [0.0] * len(lists), budget
+    left = budget
     heap = [(-values[0], k, 0) for k, values in enumerate(ranked) if values]
     heapify(heap)
     while heap:
-        _, k, j = heappop(heap)
+        value, k, j = heappop(heap)
         taken = min(1.0, left / volumes[k]) if volumes[k] > 0 else 1.0
+        yield HeapPick(k, j, -value, taken, left - volumes[k])
         left -= taken * volumes[k]
-        shares[k] += taken / len(ranked[k])
         if taken < 1.0:
             break
         if j + 1 < len(ranked[k]):
             heappush(heap, (-ranked[k][j + 1], k, j + 1))
+
+
+def fill_by_heap(
+    lists: Sequence[Sequence[float]], volumes: Sequence[float], budget: float
+) -> list[float]:
+    """Return r_{i,z} (Algorithm 5): for each (window, type) the share of its basic windows.
+
+    Parameters as for ``pick_by_heap``.
+    """
+    shares = [0.0] * len(lists)
+    for pick in pick_by_heap(lists, volumes, budget):
+        shares[pick.list_index] += pick.share / len(lists[pick.list_index])
     return shares
 
 

@@ -113,6 +113,7 @@ class SheddingJoin(Stepper):
         self.arrived, self.adapted = [0, 0], 0
         self.results: list[tuple[SetTuple, SetTuple]] = []
         self.compared, self.entries = 0, 0
+        self.lines = (1, 1)
         title = "Selective processing (Gedik 2007, Algorithm 3)"
         self.trace = Trace(title, 2, 2 * self.places, listings=(ADAPT, PROCESS))
         self.trace.names = tuple(
@@ -125,7 +126,7 @@ class SheddingJoin(Stepper):
     def process_tuple(self, t: SetTuple) -> None:
         """Apply steps 1 to 3 of Fig. 3 to one tuple; tuples arrive in the order of their times."""
         if t.time - self.adapted >= self.period:
-            self._adapt_window_ranks(t.time)
+            self.adapt_window_ranks(t.time)
         other = 1 - t.stream
         for s in (0, 1):
             self._slide_window(s, t.time)
@@ -149,7 +150,7 @@ class SheddingJoin(Stepper):
         head.tuples.append(t)
         if head.index is not None:
             head.index.insert_set(t.number, t.time, frozenset(t.items))
-        self._record_probe(f"{t} is put at the head of its window.", t, (t.stream, 0), (1, 1))
+        self.record_probe(f"{t} is put at the head of its window.", t, (t.stream, 0), (1, 1))
 
     def _expire_tuples(self, stream: int, now: int) -> None:
         limit = self.length[stream] + (1 if self.inclusive else 0)
@@ -162,31 +163,34 @@ class SheddingJoin(Stepper):
     def _process_against_window(self, t: SetTuple, window: int) -> None:
         """Apply Algorithm 3."""
         parts = self.windows[window]
-        if self.draw.random() < self.fraction * self.sample:
-            self._record_probe(f"{t} is processed in full, to learn.", t, None, (2, 5))
+        fraction = self.find_window_fraction(window)
+        if self.draw.random() < fraction * self.sample:
+            self.record_probe(f"{t} is processed in full, to learn.", t, None, (2, 5))
             for j, part in enumerate(parts):
-                matches = self._probe_basic_window(t, (window, j), part, 1.0)
+                matches = self.probe_basic_window(t, (window, j), part, 1.0)
                 self.seen[window][min(j, len(self.seen[window]) - 1)] += matches
             return
         order = [j for j in self._rank_basic_windows(window) if j < len(parts) and parts[j].tuples]
         sizes = [len(parts[j].tuples) for j in order]
-        left, ranks = self.fraction * sum(sizes), -np.arange(float(len(order)))
+        left, ranks = fraction * sum(sizes), -np.arange(float(len(order)))
         shares = fill_budget(ranks, np.array(sizes, float), left).tolist()
         for j, size, share in zip(order, sizes, shares, strict=True):
             left -= size
             text = f"{t} is processed against {share:.0%} of basic window {j + 1}; a = {left:.4g}."
-            self._record_probe(text, t, (window, j), (6, 11) if left > 0 else (12, 15))
-            self._probe_basic_window(t, (window, j), parts[j], share)
+            self.record_probe(text, t, (window, j), (6, 11) if left > 0 else (12, 15))
+            self.probe_basic_window(t, (window, j), parts[j], share)
             if left <= 0:
                 return
+
+    def find_window_fraction(self, window: int) -> float:
+        """Return the fraction of a window that is processed: r, the same for both."""
+        return self.fraction
 
     def _rank_basic_windows(self, window: int) -> list[int]:
         """Return the basic windows, the best first; one beyond the n_i counts as the last."""
         return [*self.ranks[window], self.counts[window]]
 
-    def _probe_basic_window(
-        self, t: SetTuple, place: Place, part: BasicWindow, share: float
-    ) -> int:
+    def probe_basic_window(self, t: SetTuple, place: Place, part: BasicWindow, share: float) -> int:
         """Return the matches of a tuple in the newest ``share`` of a basic window."""
         used = round(share * len(part.tuples))
         some = part.tuples[len(part.tuples) - used :]
@@ -200,8 +204,9 @@ class SheddingJoin(Stepper):
         self.results += pairs
         if pairs:
             names = tuple((_to_plain_tuple(a), _to_plain_tuple(b)) for a, b in pairs)
-            lines = (4, 5) if share == 1 else (14, 14)
-            self._record_probe(f"{t} finds {len(pairs)}.", t, place, lines, names)
+            first = self.lines[0]
+            lines = (4, 5) if first < 6 else (10, 11) if first < 12 else (14, 14)
+            self.record_probe(f"{t} finds {len(pairs)}.", t, place, lines, names)
         return len(pairs)
 
     def _find_candidates(
@@ -221,13 +226,14 @@ class SheddingJoin(Stepper):
         x, y = (t, u) if t.stream == 0 else (u, t)
         return matches_predicate(self.predicate, x, y, self.threshold)
 
-    def _adapt_window_ranks(self, now: int) -> None:
+    def adapt_window_ranks(self, now: int) -> None:
         """Apply Algorithm 2, every T_c."""
         passed = max(1, now - self.adapted)
         for i, seen in enumerate(self.seen):
             other = self.arrived[1 - i] / passed
             own_rate = self.arrived[i] / passed
-            pairs = self.sample * self.fraction * self.basic * own_rate * other * passed
+            fraction = self.sample * self.find_window_fraction(i)
+            pairs = fraction * self.basic * own_rate * other * passed
             self.output[i] = [n / pairs if pairs else 0.0 for n in seen]
             self.ranks[i] = sorted(range(len(seen)), key=lambda j: -self.output[i][j])
             self.seen[i] = [0] * len(seen)
@@ -237,7 +243,7 @@ class SheddingJoin(Stepper):
         text = "Basic windows by what full processing found, the best first: {} of a; {} of b."
         self.record_step(text.format(*best), None, line=Line("Algorithm 2", 1, 8))
 
-    def _record_probe(
+    def record_probe(
         self,
         text: str,
         t: SetTuple,
@@ -246,7 +252,7 @@ class SheddingJoin(Stepper):
         groups: Iterable[Group] = (),
     ) -> None:
         """Record what is done with a tuple at a basic window: (stream, number from 0)."""
-        self.now, self.clock = t, t.time
+        self.now, self.clock, self.lines = t, t.time, lines
         node = None if place is None else place[0] * self.places + min(place[1], self.places - 1)
         moves = () if node is None else (TraceMove(str(t), "probe", None, node),)
         self.record_step(text, node, moves, groups, Line("Algorithm 3", *lines))
