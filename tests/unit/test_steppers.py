@@ -18,10 +18,10 @@ from braid_lab.hotkeys import spread_steps
 from braid_lab.hypercube import cell_steps
 from braid_lab.psp import reference as psp
 from braid_lab.psp import relocation_steps
-from braid_lab.reuse import pair_steps
+from braid_lab.reuse import lattice_steps, pair_steps
 from braid_lab.shared_ring import reference_bitmaps
+from braid_lab.shedding import rate_steps, set_indexes, utility_steps
 from braid_lab.shedding import reference as shedding
-from braid_lab.shedding import set_indexes
 from braid_lab.slices import reference as slices
 from braid_lab.theta import reference as theta
 from braid_widgets.base import stepper
@@ -42,6 +42,9 @@ EXAMPLES = {
     "pair": pair_steps.EXAMPLE,
     "hot keys": spread_steps.EXAMPLE,
     "hypercube": cell_steps.EXAMPLE,
+    "rates": rate_steps.EXAMPLE,
+    "utility": utility_steps.EXAMPLE,
+    "lattice": lattice_steps.EXAMPLE,
 }
 each_example = pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
 
@@ -123,6 +126,18 @@ CHANGED: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "hypercube": (
         "braid.papers.hypercube.hypercube.find_best_shares",
         lambda best: lambda size, dimensions, rates: (2, 2),
+    ),
+    "rates": (
+        "braid_lab.shedding.rate_steps.split_directions",
+        lambda split: lambda r, windows, o: split(r, windows, o[::-1]),
+    ),
+    "utility": (
+        "braid_lab.shedding.utility_steps.fill_budget",
+        lambda fill: lambda values, volumes, budget: fill(-values, volumes, budget),
+    ),
+    "lattice": (
+        "braid.papers.reuse.reuse_lattice.LatticeGroup.find_serving_operators",
+        lambda find: lambda self, *given: set(),
     ),
 }
 """By example, a decision of its policy, and another one."""

@@ -158,9 +158,7 @@ class _UtilitySteps(Stepper):
         """Return the basic windows that are taken, in the color of their window."""
         rows = []
         for (i, _), taken in zip(self.keys, self.taken, strict=True):
-            names = (
-                f"B{j + 1}" if share == 1 else f"B{j + 1} #: {share:.0%}" for j, share in taken
-            )
+            names = (f"B{j + 1}" if share == 1 else f"B{j + 1} #" for j, share in taken)
             rows.append((tuple(names), ()) if i == 0 else ((), tuple(names)))
         return tuple(rows)
 
@@ -188,11 +186,9 @@ class _UtilitySteps(Stepper):
     def make_table(self) -> Rows:
         """Return the shares of each window and type."""
         rows = [HEADING]
-        filled = self.filled or [None] * len(self.keys)
         for k, (i, z) in enumerate(self.keys):
             worth, frequency = self.types[z]
-            share = filled[k]
-            by_sort = "" if share is None else f"{share:.2f}"
+            by_sort = f"{self.filled[k]:.2f}" if self.filled else ""
             name, heap = f"{NAMES[i]}, type {z + 1}", f"{self._sum_shares()[k]:.2f}"
             rows.append((name, f"{worth:g}", f"{frequency:g}", heap, by_sort))
         return tuple(rows)
