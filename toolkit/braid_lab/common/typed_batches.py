@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from braid.util.validation import read_natural
+
 from braid_lab.common.tuple_models import NAMES
 
 MOST_TYPED = 40
@@ -53,11 +55,11 @@ def parse_batches(text: str, columns: Sequence[int]) -> list[list[TypedTuple]]:
 def _parse_word(word: str, columns: Sequence[int]) -> tuple[int, tuple[int, ...]]:
     letter, _, digits = word.partition(":")
     stream = NAMES[: len(columns)].find(letter) if len(letter) == 1 else -1
-    is_plain = digits.isascii() and digits.isdigit()
-    if stream < 0 or not is_plain or len(digits) != columns[stream]:
+    values = [read_natural(digit) for digit in digits]
+    if stream < 0 or None in values or len(values) != columns[stream]:
         words = (f"{NAMES[s]}:{'123456'[:n]}" for s, n in enumerate(columns))
         raise ValueError(
             f"{word!r} is no row; one is the letter of a stream, a colon, and a digit for each of "
             f"its columns, as in {' or '.join(dict.fromkeys(words))}"
         )
-    return stream, tuple(map(int, digits))
+    return stream, tuple(value for value in values if value is not None)

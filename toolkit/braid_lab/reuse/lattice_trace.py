@@ -119,8 +119,10 @@ def _list_needed_columns(
     extra = join_columns(j for j in wanted.joins - joins.key if not j.is_implied)
     none = frozenset[str]()
     return [
-        columns | extra.get(stream, none) | (none if own == asked else asked.referenced_columns)
-        for stream, columns, own, asked in zip(
+        columns
+        | extra.get(stream, none)
+        | (none if offered == needed else needed.referenced_columns)
+        for stream, columns, offered, needed in zip(
             wanted.streams, wanted.columns, selections.key, wanted.selections, strict=True
         )
     ]

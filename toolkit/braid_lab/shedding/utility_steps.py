@@ -13,6 +13,7 @@ from itertools import product
 
 import numpy as np
 from braid.papers.shedding.budget import fill_budget
+from braid.util.validation import read_natural
 
 from braid_lab.common.tuple_models import (
     NAMES,
@@ -55,12 +56,18 @@ def run_typed(outputs: str, types: str, fraction: str) -> Trace:
 
 def _parse_numbers(text: str, least: int, most: int) -> list[float]:
     """Return numbers of 0 or more; ValueError for other text, and for too few or too many."""
-    words = text.split()
-    is_read = all(word.replace(".", "", 1).isdecimal() and word.isascii() for word in words)
-    if not is_read or not least <= len(words) <= most:
+    numbers = [_read_decimal(word) for word in text.split()]
+    if None in numbers or not least <= len(numbers) <= most:
         count = f"{least} to {most} numbers" if most > least else f"{least} of them"
         raise ValueError(f"{text.strip()!r} is no list of numbers such as 2 or 0.5; give {count}")
-    return [float(word) for word in words]
+    return [number for number in numbers if number is not None]
+
+
+def _read_decimal(word: str) -> float | None:
+    """Return the number of a word such as 2 or 0.5; None for others."""
+    units, point, rest = word.partition(".")
+    parts = [units, rest] if point else [units]
+    return None if None in map(read_natural, parts) else float(word)
 
 
 EXAMPLE = StepExample(
