@@ -137,7 +137,7 @@ def test_each_key_is_below_the_key_that_leads_to_it() -> None:
         if move.source is not None:
             assert places[move.source][0] + 1 == places[move.target or 0][0]
         assert step.node == move.target
-    dashed = [{name for (names,) in s.stored for name in names if "*" in name} for s in trace.steps]
+    dashed = [{name for names, _ in s.stored for name in names if "*" in name} for s in trace.steps]
     assert not dashed[0] and dashed[-1] == {"o1 *", "o2 *", "o3 *"}
     assert trace.steps[-1].text == (
         "The planner may reuse o4 unchanged; if relaxed, o1 and o3, too."

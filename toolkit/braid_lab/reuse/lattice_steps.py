@@ -101,11 +101,14 @@ class _LatticeSteps(Stepper):
         self.keys = list_lattice_keys(lattice)
         self.levels = [level for level in LEVELS if any(k.level == level for k in self.keys)]
         self.pruned: dict[int, str] = {}
+        self.visited: dict[int, str] = {}
         self.rows: Rows = (("level", "key", "NID", "the search"),)
         self.rows_before: Rows = ()
-        names = tuple(f"{k + 1}: {key.text or 'none'}" for k, key in enumerate(self.keys))
+        names = tuple(
+            f"{k + 1}: {_let_wrap(key.text) or 'none'}" for k, key in enumerate(self.keys)
+        )
         title = "A search in the reuse lattice (Seshadri 2008, section 4)"
-        self.trace = Trace(title, 1, len(self.keys), [], (SEARCH,), names)
+        self.trace = Trace(title, 2, len(self.keys), [], (SEARCH,), names)
         self.now, self.clock = "", 0
         for visit in trace_search(lattice, wanted, regions):
             self._visit_key(visit)
@@ -122,7 +125,9 @@ class _LatticeSteps(Stepper):
             text = f'The search leaves "{key.text}" aside: {visit.prune_reason}'
         elif visit.level == "windows":
             text = f'The search ends at "{key.text}": {_format_operators(key)} can serve'
-        move = TraceMove("query", "probe", key.parent, visit.position)
+        self.visited[visit.position] = "query *" if visit.prune_reason else "query"
+        query = self.visited[visit.position]
+        move = TraceMove(query, "probe", key.parent, visit.position)
         self.record_step(f"{text}.", visit.position, (move,), line=Line("Section 4.1", line, line))
 
     def _name_operators(self) -> None:
@@ -146,11 +151,14 @@ class _LatticeSteps(Stepper):
         return False
 
     def list_stored(self) -> Stored:
-        """Return the operators below each key; those left aside are dashed."""
+        """Return the operators below each key, and the query where it is; dashed: left aside."""
         marks = (" *" if self._is_pruned(k) else "" for k in range(len(self.keys)))
         return tuple(
-            (tuple(f"o{id}{mark}" for id in sorted(key.operators)),)
-            for key, mark in zip(self.keys, marks, strict=True)
+            (
+                tuple(f"o{id}{mark}" for id in sorted(key.operators)),
+                (self.visited[k],) if k in self.visited else (),
+            )
+            for k, (key, mark) in enumerate(zip(self.keys, marks, strict=True))
         )
 
     def list_places(self) -> tuple[Place, ...]:
@@ -174,3 +182,8 @@ class _LatticeSteps(Stepper):
 
 def _format_operators(key: LatticeKey) -> str:
     return join_words(f"o{id}" for id in sorted(key.operators))
+
+
+def _let_wrap(text: str) -> str:
+    """Return a key's text that may wrap after dots and underscores."""
+    return text.replace(".", ".\u200b").replace("_", "_\u200b")

@@ -210,9 +210,12 @@ class _Frames:
     def _make_node(self, n: int, step: TraceStep, before: TraceStep | None) -> StepNode:
         row, column = step.places[n] if step.places else (0, n)
         stored = []
+        moved = [m.what for m in step.moves if m.target == n]
         for s, held in enumerate(step.stored[n]):
-            earlier = before.stored[n][s] if before else held
-            stored.append([_make_chip(text, text not in earlier, s) for text in held])
+            earlier = before.stored[n][s] if before else [t for t in held if t not in moved]
+            plain = [text.removesuffix(" *") for text in earlier]
+            chips = [_make_chip(t, t.removesuffix(" *") not in plain, s) for t in held]
+            stored.append(chips)
         return {
             "name": self.names[n],
             "is_active": n == step.node,
