@@ -77,8 +77,8 @@ def test_a_row_is_in_the_cells_of_its_columns_before_and_after_the_shares_change
         seen.add(shares)
         for place, stored in zip(step.places, step.stored, strict=True):
             parts = dict(zip("xy", zip(place, shares, strict=True), strict=True))
-            held = {name for names in stored for name in names}
-            arrived = {name for of in step.stored for names in of for name in names}
+            held = {name.split()[0] for names in stored for name in names}
+            arrived = {name.split()[0] for of in step.stored for names in of for name in names}
             assert held == {
                 name
                 for name in arrived
@@ -113,7 +113,7 @@ def test_rows_of_a_shared_value_are_on_its_hosts_and_all_others_at_home(
         at: dict[str, set[int]] = {}
         for host, stored in enumerate(trace.steps[-1].stored):
             for name in (n for names in stored for n in names):
-                at.setdefault(name, set()).add(host)
+                at.setdefault(name.split()[0], set()).add(host)
         assert at.keys() == rows.keys() and states[-1].spread and states[-1].is_settled
         shared = {each.value: each for each in states[-1].spread}
         for name, hosts in at.items():

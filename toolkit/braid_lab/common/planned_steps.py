@@ -90,6 +90,10 @@ class PlannedSteps(Stepper):
         """Return the counts of values that the engine would report; by default none."""
         return ()
 
+    def label_tuple(self, t: TypedTuple) -> str:
+        """Return a tuple as nodes show it: with the digits of its columns."""
+        return f"{t} ·{''.join(map(str, t.values))}"
+
     move_line = 0
     """The line at which stored tuples move."""
 
@@ -161,7 +165,7 @@ class PlannedSteps(Stepper):
         for t in tuples:
             self.places[t] = now
             source = self._find_source_hosts(t, plan)
-            moves += [TraceMove(str(t), "copy", source[h], h) for h in gained]
+            moves += [TraceMove(self.label_tuple(t), "copy", source[h], h) for h in gained]
         text = f"{self._describe_host_change(before, now)}."
         names = join_words(map(str, tuples))
         line = Line(self.algorithm, self.move_line, self.move_line)
@@ -218,7 +222,7 @@ class PlannedSteps(Stepper):
             self.record_step(
                 f"{t} {visit} {describe_found_partners(t, groups)}.",
                 host,
-                (TraceMove(str(t), "probe", None, host),),
+                (TraceMove(self.label_tuple(t), "probe", None, host),),
                 [tuple(map(to_plain_tuple, group)) for group in groups],
                 Line(self.algorithm, *self.choose_lines(t, route.block, is_stored)),
             )
@@ -264,7 +268,11 @@ class PlannedSteps(Stepper):
         """Return the names of the tuples, by host and stream."""
         return tuple(
             tuple(
-                tuple(str(t) for t, at in self.places.items() if host in at and t.stream == s)
+                tuple(
+                    self.label_tuple(t)
+                    for t, at in self.places.items()
+                    if host in at and t.stream == s
+                )
                 for s in range(self.trace.streams)
             )
             for host in range(self.trace.nodes)

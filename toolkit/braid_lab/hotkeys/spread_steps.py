@@ -156,7 +156,7 @@ class _SpreadSteps(PlannedSteps):
         ranges = self.placement.value_ranges
         starts = [ranges.first_value(h) for h in range(HOSTS + 1)]
         homes = (range(starts[h], starts[h + 1]) for h in range(HOSTS))
-        return (), tuple(f"home of {join_words(map(str, values))}" for values in homes)
+        return (), tuple(f"home of {', '.join(map(str, values))}" for values in homes)
 
     def make_table(self) -> Rows:
         """Return the expected work of each host, and the shared values that it has."""
