@@ -79,13 +79,13 @@ lint: $(READY) js-lint ## rules, format, types, and which floor may import which
 words: $(READY) ## figures about names and docstrings, which tests/unit/test_names.py bounds
 	@$(BIN)/python tests/words.py
 
-js: $(MODULES) ## make what the widgets draw with: types of frames from Python, then bundles, from widgets/js
+js: $(MODULES) ## make what the widgets draw with: bundles from widgets/js, with types of frames from Python
 	@$(BIN)/python widgets/js/frames.py
 	@$(JS) biome check --write --error-on-warnings . >/dev/null
 	@$(JS) node build.mjs
 
-js-lint: $(MODULES) ## rules, format and types of widgets/js; fails when what is made from it is stale
-	@$(BIN)/python widgets/js/frames.py --check
+js-lint: $(MODULES) ## rules, format and types of widgets/js; fails when a bundle is stale
+	@$(BIN)/python widgets/js/frames.py
 	@output=$$($(JS) biome check --error-on-warnings . 2>&1) || { echo "$$output"; exit 1; }
 	@$(JS) tsc
 	@$(JS) node build.mjs --check

@@ -1,8 +1,10 @@
-"""Writes src/frames.ts: the types of all frames, as the views in Python declare them."""
+"""Writes frames.ts: the types of all frames, as the views in Python declare them.
+
+The file is not in the repository, and only the compiler reads it: a bundle has no types.
+"""
 
 from __future__ import annotations
 
-import sys
 import types
 from pathlib import Path
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
@@ -12,11 +14,10 @@ from braid_widgets.base.stepper import StepAlgorithm
 from braid_widgets.cockpit.frames import CockpitPage, LinkedViewsPage
 
 ROOTS = (CockpitPage, LinkedViewsPage, StepAlgorithm)
-TARGET = Path(__file__).parent / "src" / "frames.ts"
+TARGET = Path(__file__).parent / "frames.ts"
 PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
-HEAD = """// What Python sends; made by `make js` from the types in braid_widgets, not by hand.
-// Their docstrings describe the fields.
-import type { Columns } from "./base/columns.ts";
+HEAD = """// What Python sends: the types of braid_widgets, whose docstrings describe the fields.
+import type { Columns } from "./src/base/columns.ts";
 """
 
 
@@ -61,13 +62,5 @@ def _type(hint: Any, found: dict[str, str]) -> str:
     raise TypeError(f"a frame holds {hint}, which has no counterpart in frames.py")
 
 
-def main() -> None:
-    """Write the file; with --check fail when it is not what the types make."""
-    if "--check" not in sys.argv:
-        TARGET.write_text(typescript(), encoding="utf-8")
-    elif TARGET.read_text(encoding="utf-8") != typescript():
-        sys.exit("widgets/js/src/frames.ts is stale: run make js")
-
-
 if __name__ == "__main__":
-    main()
+    TARGET.write_text(typescript(), encoding="utf-8")

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { AgesFrame } from "../frames.ts";
 import { age } from "../src/base/format.ts";
-import type { AgesFrame } from "../src/frames.ts";
 import { agePlace, inspectAges } from "../src/slices/ages.ts";
 
 const frame = (): AgesFrame => ({

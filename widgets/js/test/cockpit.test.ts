@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { BatchFrame, CockpitPage, GridFrame, HostRows } from "../frames.ts";
 import { rowOf as heldRow } from "../src/base/block_map.ts";
 import { reasonOf } from "../src/cockpit/cockpit.ts";
 import { blocksOf, didPairs } from "../src/cockpit/inspector.ts";
@@ -14,7 +15,6 @@ import {
   scaled,
 } from "../src/cockpit/page.ts";
 import { answerOf, answerPairs } from "../src/cockpit/waits.ts";
-import type { BatchFrame, CockpitPage, GridFrame, HostRows } from "../src/frames.ts";
 
 function frame(batch: number, top = 1): BatchFrame {
   const grid = { scale_max: top, rows: [top, 1], across: 0 } as unknown as GridFrame;

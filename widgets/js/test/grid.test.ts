@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { GridFrame } from "../frames.ts";
 import { eased, hit } from "../src/base/pen.ts";
 import { clamped } from "../src/base/player.ts";
 import { blend, channels } from "../src/base/theme.ts";
-import type { GridFrame } from "../src/frames.ts";
 import { arcAt, cellsOf, fitted, inspectGrid, percentMore, sameWay } from "../src/theta/grid.ts";
 
 const AREA = { x: 10, y: 20, wide: 100, tall: 100 };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { CubeFrame, HotKeysFrame, HubFrame, ShedBar, SheddingFrame } from "../frames.ts";
 import { numberIn } from "../src/base/canvas_map.ts";
-import type { CubeFrame, HotKeysFrame, HubFrame, ShedBar, SheddingFrame } from "../src/frames.ts";
 import { inspectSpread, partOf } from "../src/hotkeys/spread.ts";
 import { beads, inspectHub } from "../src/hub/network.ts";
 import { inspectCells, reached, unitBox } from "../src/hypercube/cells.ts";

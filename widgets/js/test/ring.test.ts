@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RingFrame } from "../src/frames.ts";
+import type { RingFrame } from "../frames.ts";
 import { at, inspectRing, span } from "../src/psp/ring.ts";
 
 const frame = {

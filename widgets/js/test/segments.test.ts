@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Segment, SegmentsFrame } from "../frames.ts";
 import { inspectSegments, streamOf, switches } from "../src/diffusion/segments.ts";
-import type { Segment, SegmentsFrame } from "../src/frames.ts";
 
 const segment = (stream: number, first: number): Segment => {
   return { stream, host: 0, first, last: first, copied: 0 };

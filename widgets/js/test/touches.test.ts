@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Touch } from "../frames.ts";
 import { costOf, refusal } from "../src/cockpit/touches.ts";
-import type { Touch } from "../src/frames.ts";
 
 const budget: Touch = {
   name: "budget",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { CockpitPage, Track } from "../frames.ts";
 import { heatOf, placeOf, said, spanOf, strokes, ticks, valueAt } from "../src/cockpit/tracks.ts";
-import type { CockpitPage, Track } from "../src/frames.ts";
 
 const BOX = { x: 40, y: 10, wide: 200, tall: 100 };
 

@@ -1,6 +1,6 @@
 // The map of any run: a row for each host, in it a lane for each stream, in it the blocks that it
 // holds, from old to new.
-import type { BlockMapFrame } from "../frames.ts";
+import type { BlockMapFrame } from "../../frames.ts";
 import { CanvasMap, type Shown } from "./canvas_map.ts";
 import { records } from "./columns.ts";
 import { count } from "./format.ts";

@@ -1,6 +1,6 @@
 // Draws one step of an algorithm: nodes in the place that the mapping gives them, rows in pills,
 // what moves along an arc, results as lines, and the lines of the paper.
-import type { StepAlgorithm, StepChip, StepFrame, StepNode } from "../frames.ts";
+import type { StepAlgorithm, StepChip, StepFrame, StepNode } from "../../frames.ts";
 import { add, pressed } from "./dom.ts";
 
 type Point = [number, number];

@@ -1,6 +1,6 @@
 // The details of a selection, as the map of a run knows them.
+import type { MapFrame } from "../../frames.ts";
 import { inspectSegments } from "../diffusion/segments.ts";
-import type { MapFrame } from "../frames.ts";
 import { inspectSpread } from "../hotkeys/spread.ts";
 import { inspectHub } from "../hub/network.ts";
 import { inspectCells } from "../hypercube/cells.ts";

@@ -1,7 +1,7 @@
 // The drawer beside the map: what can be changed in the run, what if another placement had taken
 // over, what the rows of color show, how fast it plays, the keys, what is wrong, and all decisions.
+import type { CockpitPage, Symptom } from "../../frames.ts";
 import { add } from "../base/dom.ts";
-import type { CockpitPage, Symptom } from "../frames.ts";
 import { type Touched, Touches } from "./touches.ts";
 
 export interface Asked {

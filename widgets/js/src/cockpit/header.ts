@@ -1,8 +1,8 @@
 // The head of the cockpit: state, name, verdict, and the figures after a batch.
+import type { BatchFrame, CockpitPage } from "../../frames.ts";
 import { records } from "../base/columns.ts";
 import { add } from "../base/dom.ts";
 import { ago } from "../base/format.ts";
-import type { BatchFrame, CockpitPage } from "../frames.ts";
 
 const STATES: Record<string, string> = { live: "● live", paused: "❚❚ paused" };
 

@@ -1,10 +1,10 @@
 // The selection, a host or all of them: its state, its work, that of the condition, and the seconds
 // by phase. Where a kernel can be asked, also the blocks on a host, their history, and what
 // serves a query.
+import type { BatchFrame, CockpitPage, FlowPart } from "../../frames.ts";
 import { records } from "../base/columns.ts";
 import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
-import type { BatchFrame, CockpitPage, FlowPart } from "../frames.ts";
 import { type Detail, detailOf, type Pair } from "./details.ts";
 import { type Touched, Touches } from "./touches.ts";
 import { answerPairs } from "./waits.ts";

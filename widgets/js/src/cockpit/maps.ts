@@ -1,10 +1,10 @@
 // The drawer of a run's map, by the name that Python gives it.
+import type { AnswerFlow, MapFrame } from "../../frames.ts";
 import { BlocksView } from "../base/block_map.ts";
 import { add } from "../base/dom.ts";
 import type { Target } from "../base/pen.ts";
 import type { Theme } from "../base/theme.ts";
 import { SegmentsView } from "../diffusion/segments.ts";
-import type { AnswerFlow, MapFrame } from "../frames.ts";
 import { SpreadView } from "../hotkeys/spread.ts";
 import { NetworkView } from "../hub/network.ts";
 import { CellsView } from "../hypercube/cells.ts";

@@ -1,6 +1,5 @@
 // A page of a run, as far as it is: what came since is put to what is there.
-
-import type { BatchFrame, CockpitPage } from "../frames.ts";
+import type { BatchFrame, CockpitPage } from "../../frames.ts";
 import { sameWay } from "../theta/grid.ts";
 
 /** Batches that are kept; older ones are let go, so that a run without end needs no more memory. */

@@ -1,7 +1,7 @@
 // What a user can change in an active run: for each change a field, its cost, and a button.
+import type { Touch } from "../../frames.ts";
 import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
-import type { Touch } from "../frames.ts";
 
 export interface Touched {
   name: string;

@@ -1,10 +1,10 @@
 // The batches on one time axis: decisions, tracks, and the work of each host. All but
 // the playhead is painted on a layer of its own, which is kept while nothing in it changes.
+import type { Annotation, CockpitPage, Series, Track } from "../../frames.ts";
 import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
 import { type Box, Pen, type Point, watchLooks } from "../base/pen.ts";
 import type { Shade, Theme } from "../base/theme.ts";
-import type { Annotation, CockpitPage, Series, Track } from "../frames.ts";
 
 const FLAGS = 30;
 /** The middle of the labels of decisions. */

@@ -1,11 +1,11 @@
 // The map of segments: a row a host, batches across; a bar where a host has a segment of a stream. If
 // segments have paths, the newest path of a stream stands at the right.
+import type { PathHop, Segment, SegmentsFrame } from "../../frames.ts";
 import { CanvasMap, numberIn, type Shown } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
 import { type Box, eased, mix, type Point } from "../base/pen.ts";
 import type { Detail, Pair } from "../cockpit/details.ts";
-import type { PathHop, Segment, SegmentsFrame } from "../frames.ts";
 
 const [TOP, LOW] = [16, 20];
 

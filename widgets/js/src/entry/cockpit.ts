@@ -1,5 +1,6 @@
 // The cockpit of a run, or several runs side by side: with a kernel, which sends what is new; on a
 // page without one; and on a page that asks the server for what is new.
+import type { CockpitPage, LinkedViewsPage } from "../../frames.ts";
 import { add } from "../base/dom.ts";
 import { keepInView } from "../base/in_view.ts";
 import { startListening } from "../base/kernel_messages.ts";
@@ -10,7 +11,6 @@ import type { Place } from "../cockpit/inspector.ts";
 import { LinkedViews } from "../cockpit/linked_views.ts";
 import { extend, type More } from "../cockpit/page.ts";
 import type { Touched } from "../cockpit/touches.ts";
-import type { CockpitPage, LinkedViewsPage } from "../frames.ts";
 
 /** Milliseconds between two looks at the server. */
 const EVERY = 500;

@@ -1,10 +1,10 @@
 // An algorithm, step by step, by a kernel and on a page without one.
+import type { StepAlgorithm, StepFrame } from "../../frames.ts";
 import { add, pressed } from "../base/dom.ts";
 import { startListening } from "../base/kernel_messages.ts";
 import { Player } from "../base/player.ts";
 import { draw } from "../base/stepper.ts";
 import { observed, onPages, type View } from "../base/widget.ts";
-import type { StepAlgorithm, StepFrame } from "../frames.ts";
 
 interface Page {
   frames: StepFrame[];

@@ -1,11 +1,11 @@
 // The map of frequent values: a row a value, a column a host; the darker a cell, the more of all rows
 // its host takes for that value. Below, the work of each host.
+import type { HotKeysFrame, HotValue } from "../../frames.ts";
 import { CanvasMap, numberIn, type Shown } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
 import { type Box, eased, mix } from "../base/pen.ts";
 import type { Detail, Pair } from "../cockpit/details.ts";
-import type { HotKeysFrame, HotValue } from "../frames.ts";
 
 const share = (value: number): string => `${(100 * value).toFixed(1)} %`;
 

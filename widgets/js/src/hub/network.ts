@@ -1,12 +1,12 @@
 // The map of a hub: sources, nodes and sites; a link is as wide as its bytes in the batch. Operators
 // stand below their node, queries below the site where they are asked.
+import type { HubFlow, HubFrame, HubNode, HubRequest } from "../../frames.ts";
 import { CanvasMap, type Shown } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { count, short } from "../base/format.ts";
 import { type Box, eased, mix, type Point } from "../base/pen.ts";
 import type { Shade } from "../base/theme.ts";
 import type { Detail, Pair } from "../cockpit/details.ts";
-import type { HubFlow, HubFrame, HubNode, HubRequest } from "../frames.ts";
 
 const KINDS: Record<string, { shade: Shade; text: string }> = {
   new: { shade: "muted", text: "a join of its own" },

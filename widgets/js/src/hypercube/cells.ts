@@ -1,11 +1,11 @@
 // The map of a hypercube: a cell a host, the first two dimensions as a grid, the others as grids side
 // by side; frames are the cells that one row of a stream reaches.
+import type { CubeCell, CubeFrame } from "../../frames.ts";
 import { CanvasMap, numberIn, type Shown } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
 import { type Box, between, eased, within } from "../base/pen.ts";
 import type { Detail } from "../cockpit/details.ts";
-import type { CubeCell, CubeFrame } from "../frames.ts";
 
 const [LEFT, TOP] = [30, 26];
 

@@ -1,10 +1,10 @@
 // The map of a ring: a sector a node, a lane a stream; the longer an arc, the more rows a node holds.
+import type { RingFrame, RingMove, RingSlice } from "../../frames.ts";
 import { CanvasMap, numberIn, type Shown } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
 import { eased, mix, type Point } from "../base/pen.ts";
 import type { Detail } from "../cockpit/details.ts";
-import type { RingFrame, RingMove, RingSlice } from "../frames.ts";
 
 const [LABEL, GAP] = [46, 0.02];
 const TOP = -Math.PI / 2;

@@ -1,11 +1,11 @@
 // The map of a join that sheds load: for each direction and age the matches that a pair is expected
 // to give, filled as far as pairs are compared; beside it the results found for the work spent.
+import type { ShedBar, SheddingFrame } from "../../frames.ts";
 import { CanvasMap, type Shown } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { age, count, short } from "../base/format.ts";
 import { type Box, eased, mix, type Point } from "../base/pen.ts";
 import type { Detail, Pair } from "../cockpit/details.ts";
-import type { ShedBar, SheddingFrame } from "../frames.ts";
 
 export const percent = (share: number): string => {
   return `${share > 0 && share < 0.01 ? "<1" : Math.round(100 * share)} %`;

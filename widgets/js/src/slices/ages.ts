@@ -1,11 +1,11 @@
 // The map of shared slices: a row enters at the left and moves to the right as it grows older; below
 // it the queries, each as far as it looks back.
+import type { AgeQuery, AgesFrame, SlicePiece } from "../../frames.ts";
 import { CanvasMap, type Shown } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { age, count } from "../base/format.ts";
 import { eased, mix } from "../base/pen.ts";
 import type { Detail } from "../cockpit/details.ts";
-import type { AgeQuery, AgesFrame, SlicePiece } from "../frames.ts";
 
 const TOP = 24;
 const WORDS =

@@ -1,5 +1,6 @@
 // The map of a join of two streams: the join matrix to scale, zoomed to fill its box; below it what
 // one host holds, and the rows on each host.
+import type { GridFrame, HostCopies } from "../../frames.ts";
 import { numberIn } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { add, wordy } from "../base/dom.ts";
@@ -16,7 +17,6 @@ import {
 } from "../base/pen.ts";
 import type { Theme } from "../base/theme.ts";
 import type { Detail } from "../cockpit/details.ts";
-import type { GridFrame, HostCopies } from "../frames.ts";
 
 /** Letters of a host's number are this large at most. */
 const NUMBER = 11;
