@@ -14,7 +14,6 @@ import plotly.graph_objects as go
 import plotly.io as pio
 from braid.util.validation import check_page_file
 
-from braid_widgets.base import svg_chart
 from braid_widgets.base.player import read_bundle
 
 WIDTH = "1080px"
@@ -50,8 +49,7 @@ class Chart:
     def to_html(self, first: bool = True, id: str | None = None) -> str:
         """Return the chart as HTML that loads nothing from the network.
 
-        It adapts to a light or dark page. Without JavaScript it shows a simpler picture and a table
-        of its numbers.
+        It adapts to a light or dark page. Without JavaScript it shows a table of its numbers.
 
         - ``first``: include plotly.js (4.8 MB) and the style; only the first chart of a page needs
           them.
@@ -65,8 +63,7 @@ class Chart:
             div_id=id,
         )
         plain = self.data.to_html(index=False, border=0, max_rows=_ROWS, na_rep="–")
-        drawn = svg_chart.chart_svg(self.figure, self.name)
-        fallback = f"<noscript>{drawn}<p>{escape(self.name)}</p>{plain}</noscript>"
+        fallback = f"<noscript><p>{escape(self.name)}</p>{plain}</noscript>"
         fitting = f'<script type="module">{read_bundle("charts")}</script>'
         return (
             (STYLE + fitting if first else "")

@@ -10,7 +10,6 @@ from typing import Any
 import plotly.graph_objects as go
 from braid_lab.common.printed_numbers import PrintedFigure
 
-from braid_widgets.base.axes import as_list
 from braid_widgets.base.charts import GREY, Chart
 
 LABEL = "printed in the paper"
@@ -42,6 +41,10 @@ def add_printed_values(
     below = [t for t in drawn if t.type != "bar"]
     figure = go.Figure([*below, *chart.figure.data, *bars], chart.figure.layout)
     return replace(chart, figure=figure)
+
+
+def _as_list(values: Any) -> list[Any]:
+    return [] if values is None else list(values)
 
 
 def _is_in_panel(trace: Any, panel: int, facets: dict[str, Any]) -> bool:
@@ -105,8 +108,8 @@ def _compute_value_ranges(
     """
     base = named.get(one.measure)
     about = named.get(one.series, traces[0] if base is None else base)
-    at = {} if base is None else dict(zip(as_list(base.x), as_list(base.y), strict=True))
-    places = one.x or tuple(as_list(about.x))
+    at = {} if base is None else dict(zip(_as_list(base.x), _as_list(base.y), strict=True))
+    places = one.x or tuple(_as_list(about.x))
     there = [k for k, x in enumerate(places) if base is None or x in at]
     xs = [places[k] for k in there]
     scale = [at[x] if base is not None else 1.0 for x in xs]
@@ -122,7 +125,7 @@ def _make_vertical_bands(
     one: PrintedFigure, traces: list[Any], look: dict[str, Any]
 ) -> Iterator[go.Scatter]:
     """Return a line across the panel at one position, a band between two."""
-    heights = [v for t in traces for v in as_list(t.y) if v == v and v is not None]
+    heights = [v for t in traces for v in _as_list(t.y) if v == v and v is not None]
     low, high = min(heights), max(heights)
     ends = one.x * 2 if len(one.x) == 1 else one.x
     for left, right in pairwise(ends):

@@ -9,15 +9,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
 from braid.core.event_jsonl import read_events
 from braid.core.run_events import BatchCommitted
 from braid.util.validation import check_page_file
 
-from braid_widgets.base import colors
 from braid_widgets.base.charts import save_page
 from braid_widgets.base.player import embed_data, read_bundle, read_styles, thin
-from braid_widgets.base.svg_chart import chart_svg
 from braid_widgets.cockpit.frames import CockpitPage, FrameCollector, make_page, run_state
 from braid_widgets.reuse.hub_run import HubTranslator, get_batch_number
 
@@ -88,22 +85,19 @@ def page_text(shown: CockpitPage) -> str:
     notes = "".join(f"<li>{escape(flag['text'])}</li>" for flag in shown["annotations"])
     return (
         f'<div class="braid"><div class="braid-title">{head}</div><div class="braid-note">'
-        f"{escape(shown['note'])}</div><ul>{items}</ul>{_render_stored_bars(shown)}<ul>{notes}</ul></div>"
+        f"{escape(shown['note'])}</div><ul>{items}</ul>{_render_stored_rows(shown)}<ul>{notes}</ul></div>"
     )
 
 
-def _render_stored_bars(shown: CockpitPage) -> str:
-    """Return a picture of the tuples that each host stores after the last batch."""
+def _render_stored_rows(shown: CockpitPage) -> str:
+    """Return the rows that each host stores after the last batch."""
     hosts = shown["hosts"]
     if "stored" not in hosts["names"]:
         return ""
     rows = hosts["values"][-1][hosts["names"].index("stored")]
-    bars = go.Bar(x=[f"{h}" for h in range(len(rows))], y=rows, marker_color=colors.RATIO)
     how = "modelled" if shown["state"] == "modelled" else "counted"
-    title = f"Rows stored by each host ({how})"
-    plot = go.Figure(bars, layout=dict(title=title, height=320))
-    plot.update_xaxes(title="host")
-    return chart_svg(plot, title)
+    hosts_text = "; ".join(f"host {host}: {n:,.0f}" for host, n in enumerate(rows))
+    return f"<p>Rows stored by each host ({how}): {hosts_text}</p>"
 
 
 def save_run_page(
