@@ -21,7 +21,6 @@ from braid_lab.reports.report_summary import render_page_top
 from braid_lab.reports.run_description import describe_run
 from braid_widgets.base import line_charts
 from braid_widgets.cockpit.page import static_html
-from braid_widgets.diffusion import arrival_matrix
 from playwright.sync_api import Browser, Page
 from plotly.subplots import make_subplots
 
@@ -55,7 +54,8 @@ def open_folds(report: Page) -> None:
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A report with a few words, a chart, and a chart of the reader's own."""
-    chart = arrival_matrix.arrival_matrix(simulate(Aligned(3), [(3, 4, 5)] * 4, windows=(2, 2, 2)))
+    data = pd.DataFrame({"x": [1, 2, 3], "y": [3, 4, 5]})
+    chart = line_charts.line_chart(data, "Rows by batch", "rows", x="x", y="y")
     own = make_subplots(1, 2, subplot_titles=["one", "two"])
     own.add_scatter(x=[1, 2], y=[3, 4], row=1, col=1).add_scatter(x=[1, 2], y=[4, 3], row=1, col=2)
     plain = own.to_html(include_plotlyjs=False, full_html=False, div_id="own")

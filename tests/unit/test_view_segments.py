@@ -1,4 +1,4 @@
-"""The views of a load-diffused join: the arrival matrix, charts of studies, and the panel."""
+"""The views of a load-diffused join: charts of studies, and the panel."""
 
 from __future__ import annotations
 
@@ -8,24 +8,7 @@ from braid import Aligned
 from braid.simulation.simulator import simulate
 from braid_widgets.base import line_charts
 from braid_widgets.cockpit.view import Cockpit
-from braid_widgets.diffusion import arrival_matrix
 from braid_widgets.diffusion.panel import DiffusionPanel
-
-
-def test_every_pair_of_batches_within_the_window_is_met_and_atr_makes_a_staircase():
-    run = simulate(
-        Aligned(4, segment_batches=2, adaptive=False, master=1), [(5, 5)] * 10, windows=(3, 3)
-    )
-    found = arrival_matrix.meeting_table(run)
-    assert not found.duplicated(["first", "second"]).any(), "one host for each pair"
-    pairs = set(zip(found["first"], found["second"], strict=True))
-    assert {(a, b) for a in range(10) for b in range(10) if abs(a - b) < 3} <= pairs
-    steps = found.groupby("second")["host"].nunique()
-    assert (steps == 1).all(), (
-        "all that a batch of the master meets, it meets on the host of its segment"
-    )
-    matrix = arrival_matrix.arrival_matrix(run).figure
-    assert matrix.layout.yaxis.autorange == "reversed" and matrix.layout.yaxis.scaleanchor == "x"
 
 
 def test_a_series_looks_alike_in_every_panel():

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from braid import Shed
-from braid.core.run_events import BatchCommitted, BatchShed, RunStarted
+from braid.core.run_events import BatchCommitted, BatchShed
 from braid.papers.shedding.budget import fill_budget
 from braid.papers.shedding.run_events import SheddingPlanned
 from braid_lab.shedding import runs as shedding_runs
 from braid_widgets.cockpit.view import Cockpit
-from braid_widgets.shedding import charts
 from braid_widgets.shedding.panel import ShedPanel
 
 SETTINGS = dict(rate=60.0, window=6.0, seconds=18.0, kappa=1.0)
@@ -131,33 +130,6 @@ def test_a_burst_is_as_high_as_is_asked_for():
         return sum(n for n, _ in sets.make_arrivals.batch_counts()[6:12])
 
     assert tuples(5.0) == pytest.approx(5 * tuples(1.0), rel=0.15)
-
-
-def test_batches_are_counted_from_1_as_everywhere():
-    line, cells = (
-        view(EVENTS).figure for view in (charts.throttle_chart, charts.processed_share_matrix)
-    )
-    assert line.data[0].x[0] == cells.data[0].x[0] == cells.data[0].y[0] == 1
-
-
-def test_the_time_line_holds_the_estimates():
-    data = charts.throttle_chart(EVENTS).data
-    assert (data["low"] <= data["estimated"]).all() and (data["estimated"] <= data["high"]).all()
-    assert (data["found"] <= data["low"]).all(), (
-        "a full join has what is found, of the same batches"
-    )
-    assert data["left_out"].max() == pytest.approx(0.8, abs=0.1)
-
-
-def test_cells_fade_with_the_share():
-    cells = charts.processed_share_matrix(EVENTS).data.to_numpy()
-    assert cells.shape == (18, 18) and cells.max() == 1
-    assert set(np.unique(cells >= 0)) == {True} and (cells[12:, :4] == 0).all()
-
-
-def test_events_of_another_run_are_refused():
-    with pytest.raises(ValueError, match="not of a run that sheds load"):
-        charts.throttle_chart([e for e in EVENTS if isinstance(e, RunStarted)])
 
 
 class Going:

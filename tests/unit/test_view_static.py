@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from braid.core.batch_history import PHASES
-from braid_widgets.base import colors, progress, run_comparison
+from braid_widgets.base import progress, run_comparison
 from braid_widgets.base.run_view import fold_events
 from braid_widgets.base.text_table import TextTable
 from braid_widgets.cockpit.page import page_html, recorded_page, save_run_page
@@ -188,14 +188,6 @@ def test_a_page_cannot_be_broken_by_a_predicate():
     odd = make_start()
     odd = type(odd)(odd.streams, "r.x = '</script><b>'", {}, "AdaptiveGrid", {}, 2, 2, 3)
     assert "</script><b>" not in page_html(recorded_page([odd, *MIGRATION[1:]]))
-
-
-def test_neighbouring_hosts_never_look_alike():
-    def distance(a: int, b: int) -> int:
-        x, y = (int(colors.host_color(h)[1:], 16) for h in (a, b))
-        return sum(abs((x >> k & 255) - (y >> k & 255)) for k in (0, 8, 16))
-
-    assert min(distance(h, h + step) for step in (1, 2, 4, 8, 16, 32) for h in range(64)) > 50
 
 
 def test_a_listing_tells_three_digits_of_fractions_and_heads_columns_in_words():

@@ -7,25 +7,18 @@ import re
 import pandas as pd
 from braid.core.run_events import BatchCommitted
 from braid.papers.theta.grid import AdaptiveGrid
-from braid_lab.diffusion import experiments as diffusion_experiments
 from braid_lab.launches import recorded_runs
 from braid_lab.theta import reference
 from braid_widgets.base import line_charts, run_comparison
 from braid_widgets.base.charts import Chart
 from braid_widgets.base.stepper import Stepper
 from braid_widgets.cockpit.page import page_html, recorded_page
-from braid_widgets.diffusion import arrival_matrix
 from braid_widgets.slices import strategy_charts
 from braid_widgets.slices.chain_panel import SOURCES
 from braid_widgets.theta import ratio_chart
 
 
 def of_all() -> list[Chart]:
-    chosen = dict(
-        placement="ATR", streams=3, window=4.0, slowest=5.0, fastest=20.0, selectivity=0.1,
-        hosts=6, length=2, copies=0, bursts=False, burst=0.5,
-    )  # fmt: skip
-    ran = diffusion_experiments.simulate_all(chosen, 8)
     asked = [a.to_query(("r", "s")) for a in SOURCES["arrivals"].queries]
     tidy = pd.DataFrame(
         dict(x=[1, 2, 3] * 4, y=range(12), a=list("pq") * 6, b=["u"] * 6 + ["v"] * 6)
@@ -33,7 +26,6 @@ def of_all() -> list[Chart]:
     return [
         run_comparison.comparison_chart(recorded_runs.recorded_competitors()),
         ratio_chart.ratio_chart(recorded_runs.recorded_events("fluct")),
-        arrival_matrix.arrival_matrix(ran),
         *strategy_charts.strategy_charts(asked, ("r", "s"), 20.0, 0.3, 0.05, 2.5),
         line_charts.line_chart(tidy, "Lines", "tuples", x="x", y="y", facet_col="a", facet_row="b"),
         line_charts.bar_chart(tidy, "Bars", "tuples", x="a", y="y", color="b", barmode="relative"),

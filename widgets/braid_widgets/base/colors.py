@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from colorsys import hls_to_rgb
-from functools import cache
-
 STREAMS = (
     "#0072b2",
     "#d55e00",
@@ -43,20 +40,6 @@ color in all charts.
 
 RATIO, SIDES, BOUND = "#2f6fde", "#868e96", "#c92a2a"
 MIGRATION, THROUGHPUT, RESULTS = "#f08c00", "#1098ad", "#5c940d"
-
-GOLDEN_ANGLE = 137.507764
-LIGHTNESS = (0.62, 0.74, 0.50)
-
-
-@cache
-def host_color(number: int) -> str:
-    """Return the color of a host as #rrggbb.
-
-    Hues step by the golden angle and lightness cycles through three levels, so that neighbors in a
-    grid (whose numbers differ by 1 or by a power of two) never look alike.
-    """
-    rgb = hls_to_rgb(number * GOLDEN_ANGLE % 360 / 360, LIGHTNESS[number % 3], 0.62)
-    return "#" + "".join(f"{round(255 * c):02x}" for c in rgb)
 
 
 def scheme_color(name: str, place: int = 0) -> str:
