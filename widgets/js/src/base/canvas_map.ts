@@ -1,7 +1,8 @@
 // A map of one canvas: a title with its scale above it, a legend, and a sentence below.
 import { add, wordy } from "./dom.ts";
-import { Pen, type Target } from "./pen.ts";
-import type { Theme } from "./theme.ts";
+import { count } from "./format.ts";
+import { type Box, eased, Pen, type Target } from "./pen.ts";
+import type { Colour, Theme } from "./theme.ts";
 
 /** A sign of a legend and its meaning; ``stream`` is the hue of the sign, or ``shade`` its color. */
 export interface Sign {
@@ -11,12 +12,19 @@ export interface Sign {
   text: string;
 }
 
-/** A frame, the one before it, the share of the batch that is over, and what is selected. */
-export interface Shown<Frame> {
-  frame: Frame;
-  before: Frame | undefined;
-  time: number;
-  selected: string;
+export type Pair = [name: string, value: string];
+
+/** A selected thing: its name, where it is, and its figures. */
+export interface Detail {
+  title: string;
+  words: string;
+  pairs: Pair[];
+}
+
+/** The selection that an element offers. */
+export interface Targets {
+  element: Element;
+  targets: Target[];
 }
 
 /** The number in a selection of a kind, as in "host:12"; NaN for another kind. */
@@ -25,38 +33,46 @@ export const numberIn = (kind: string, selected: string): number =>
 
 export abstract class CanvasMap<Frame> {
   protected readonly pen: Pen;
+  protected readonly scale: HTMLElement;
+  /** What stands below the canvas. */
+  protected readonly low: HTMLElement;
+  protected frame!: Frame;
+  /** The frame before it. */
+  protected before: Frame | undefined;
+  /** The share of the batch that is over, and of the way of what moves in it. */
+  protected time = 1;
+  protected share = 1;
+  protected selected = "";
   private readonly title: HTMLElement;
-  private readonly scale: HTMLElement;
   private readonly legend: HTMLElement;
   private readonly note: HTMLElement;
-  private told: Frame | undefined;
 
   constructor(box: HTMLElement, theme: Theme) {
     const head = add(box, "div", "braid-caption");
     this.title = add(head, "b");
     this.scale = add(head, "span");
     this.legend = add(box, "div", "braid-caption braid-legend");
-    this.pen = new Pen(add(add(box, "div", "braid-canvas"), "canvas"), theme);
-    this.note = add(add(box, "div", "braid-caption"), "b");
+    this.pen = makePen(box, theme);
+    this.low = add(box, "div", "braid-caption");
+    this.note = add(this.low, "b");
     this.signs([]);
   }
 
-  get targets(): { element: Element; targets: Target[] }[] {
+  get targets(): Targets[] {
     return [{ element: this.pen.canvas, targets: this.pen.targets }];
   }
 
-  close(): void {}
-
   draw(frame: Frame, before: Frame | undefined, time: number, selected: string): void {
-    if (frame !== this.told) this.tell(frame);
-    this.told = frame;
-    if (this.pen.begin()) this.paint({ frame, before, time, selected });
+    const known = this.frame;
+    Object.assign(this, { frame, before, time, selected, share: eased(time) });
+    if (frame !== known) this.tell(frame);
+    if (this.pen.begin()) this.paint(frame);
   }
 
   /** Writes the texts around the canvas. */
   protected abstract tell(frame: Frame): void;
 
-  protected abstract paint(shown: Shown<Frame>): void;
+  protected abstract paint(frame: Frame): void;
 
   /** Sets the title; every other part, beginning with the second, is left out in a narrow pane. */
   protected head(scale: string, ...title: string[]): void {
@@ -86,4 +102,22 @@ export abstract class CanvasMap<Frame> {
     const around = this.pen.canvas.parentElement;
     if (around) around.style.minHeight = `${height}px`;
   }
+
+  /** The color of a host's bar. */
+  protected barColour(host: number): Colour {
+    return this.selected === `host:${host}` ? "accent" : this.pen.theme.load(0.62);
+  }
+
+  /** Paints a host's cell, the darker the more it holds, and returns the color of its texts. */
+  protected paintCell(host: number, box: Box, rows: number, top: number, more = ""): Colour {
+    const { pen } = this;
+    const load = top ? rows / top : 0;
+    pen.box(box, { fill: pen.theme.load(load), stroke: "bg", width: 1.5 });
+    pen.target(box, `host:${host}`, `Host ${host}: ${count(rows)} rows${more}`);
+    return load > 0.5 ? "bg" : "ink";
+  }
 }
+
+/** A pen for a canvas as large as its box, at the end of another. */
+export const makePen = (box: HTMLElement, theme: Theme): Pen =>
+  new Pen(add(add(box, "div", "braid-canvas"), "canvas"), theme);

@@ -1,5 +1,5 @@
 // Paints on a canvas that is as large as its box, and keeps what can be selected and where texts are.
-import type { Theme } from "./theme.ts";
+import type { Colour, Theme } from "./theme.ts";
 
 export interface Box {
   x: number;
@@ -18,8 +18,8 @@ export interface Target {
 }
 
 export interface BoxStyle {
-  fill?: string;
-  stroke?: string;
+  fill?: Colour;
+  stroke?: Colour;
   width?: number;
   dash?: number[];
   round?: number;
@@ -27,14 +27,19 @@ export interface BoxStyle {
 }
 
 export interface TextStyle {
-  colour?: string;
+  colour?: Colour;
   size?: number;
   bold?: boolean;
   align?: CanvasTextAlign;
   turn?: number;
   /** The color of a ground under the letters. */
-  ground?: string;
+  ground?: Colour;
 }
+
+type LineStyle = [colour: Colour, width?: number, dash?: number[], alpha?: number];
+
+/** Texts that explain. */
+export const SMALL: TextStyle = { size: 11, colour: "muted" };
 
 /** The topmost target at a point. */
 export const hit = (targets: Target[], x: number, y: number): Target | undefined =>
@@ -47,6 +52,20 @@ export const eased = (time: number): number =>
   time <= 0 ? 0 : time >= 1 ? 1 : time * time * (3 - 2 * time);
 
 export const mix = (from: number, to: number, share: number): number => from + (to - from) * share;
+
+/** The point at a share of the way from one to another. */
+export const along = (a: Point, b: Point, share: number): Point => [
+  mix(a[0], b[0], share),
+  mix(a[1], b[1], share),
+];
+
+/** A box that is larger on all sides by so many pixels. */
+export const grown = ({ x, y, wide, tall }: Box, by: number): Box => ({
+  x: x - by,
+  y: y - by,
+  wide: wide + 2 * by,
+  tall: tall + 2 * by,
+});
 
 /** A box in shares of an area, in its pixels. */
 export const within = (unit: Box, area: Box): Box => ({
@@ -113,86 +132,44 @@ export class Pen {
     this.targets.push({ box, name, text });
     const { failed, pulse: alpha } = this.theme;
     if (!failed.has(name)) return;
-    const [wide, tall] = [box.wide - 5, box.tall - 5]; // inside, as neighbours are painted later
-    const inner = { x: box.x + 2.5, y: box.y + 2.5, wide, tall };
-    this.box(inner, { stroke: this.theme.shade("bad"), width: 3, round: 3, alpha });
+    // inside, as neighbours are painted later
+    this.box(grown(box, -2.5), { stroke: "bad", width: 3, round: 3, alpha });
   }
 
   box({ x, y, wide, tall }: Box, style: BoxStyle): void {
     const { context } = this;
     const [w, h] = [Math.max(0, wide), Math.max(0, tall)];
-    context.globalAlpha = style.alpha ?? 1;
     context.beginPath();
     if (style.round) context.roundRect(x, y, w, h, Math.min(style.round, w / 2, h / 2));
     else context.rect(x, y, w, h);
-    if (style.fill) {
-      context.fillStyle = style.fill;
-      context.fill();
-    }
-    if (style.stroke) {
-      this.stroke(style.stroke, style.width, style.dash);
-      context.stroke();
-      context.setLineDash([]);
-    }
-    context.globalAlpha = 1;
+    this.finish(style);
   }
 
-  line(points: Point[], colour: string, width = 1, dash: number[] = [], alpha = 1): void {
-    const { context } = this;
-    context.globalAlpha = alpha;
-    this.stroke(colour, width, dash);
-    context.beginPath();
-    points.forEach(([x, y], k) => {
-      if (k) context.lineTo(x, y);
-      else context.moveTo(x, y);
-    });
-    context.stroke();
-    context.setLineDash([]);
-    context.globalAlpha = 1;
+  line(points: Point[], ...[stroke, width = 1, dash = [], alpha = 1]: LineStyle): void {
+    this.context.beginPath();
+    for (const [x, y] of points) this.context.lineTo(x, y);
+    this.finish({ stroke, width, dash, alpha });
   }
 
-  /** A straight line. */
-  straight(
-    x0: number,
-    y0: number,
-    x1: number,
-    y1: number,
-    colour: string,
-    width = 1,
-    dash: number[] = [],
-    alpha = 1,
-  ): void {
+  straight(x0: number, y0: number, x1: number, y1: number, ...style: LineStyle): void {
     const ends: Point[] = [
       [x0, y0],
       [x1, y1],
     ];
-    this.line(ends, colour, width, dash, alpha);
+    this.line(ends, ...style);
   }
 
-  /** A ring, or a piece of one: angles in radians. */
-  arc(
-    centre: Point,
-    radius: number,
-    from: number,
-    to: number,
-    colour: string,
-    width: number,
-  ): void {
-    this.stroke(colour, width);
-    this.context.lineCap = "butt";
+  /** A piece of a ring: angles in radians. */
+  arc([x, y]: Point, radius: number, ends: [number, number], stroke: Colour, width: number): void {
     this.context.beginPath();
-    this.context.arc(centre[0], centre[1], radius, from, to);
-    this.context.stroke();
+    this.context.arc(x, y, radius, ...ends);
+    this.finish({ stroke, width }, "butt");
   }
 
-  dot([x, y]: Point, radius: number, fill: string, stroke?: string, width = 1.5): void {
+  dot([x, y]: Point, radius: number, fill: Colour, stroke?: Colour, width = 1.5): void {
     this.context.beginPath();
     this.context.arc(x, y, radius, 0, 2 * Math.PI);
-    this.context.fillStyle = fill;
-    this.context.fill();
-    if (!stroke) return;
-    this.stroke(stroke, width);
-    this.context.stroke();
+    this.finish(stroke ? { fill, stroke, width } : { fill });
   }
 
   text(text: string, x: number, y: number, style: TextStyle = {}): void {
@@ -207,10 +184,10 @@ export class Pen {
     const wide = context.measureText(text).width;
     const left = align === "center" ? -wide / 2 : align === "left" ? 0 : -wide;
     if (style.ground) {
-      context.fillStyle = style.ground;
+      context.fillStyle = this.theme.shade(style.ground);
       context.fillRect(left - 3, -size * 0.7, wide + 6, size * 1.4);
     }
-    context.fillStyle = style.colour ?? this.theme.shade("ink");
+    context.fillStyle = this.theme.shade(style.colour ?? "ink");
     context.fillText(text, 0, 0);
     context.restore();
     const flat = { x: x + left, y: y - size / 2, wide, tall: size };
@@ -247,10 +224,22 @@ export class Pen {
     this.context.restore();
   }
 
-  private stroke(colour: string, width = 1, dash: number[] = []): void {
-    Object.assign(this.context, { strokeStyle: colour, lineWidth: width, lineJoin: "round" });
-    this.context.lineCap = dash.length ? "butt" : "round";
-    this.context.setLineDash(dash);
+  /** Fills and strokes the path that was begun. */
+  private finish(style: BoxStyle, lineCap: CanvasLineCap = style.dash?.length ? "butt" : "round") {
+    const { context, theme } = this;
+    const { fill, stroke, width: lineWidth = 1, dash = [], alpha: globalAlpha = 1 } = style;
+    context.globalAlpha = globalAlpha;
+    if (fill) {
+      context.fillStyle = theme.shade(fill);
+      context.fill();
+    }
+    if (stroke) {
+      const strokeStyle = theme.shade(stroke);
+      Object.assign(context, { strokeStyle, lineWidth, lineCap, lineJoin: "round" });
+      context.setLineDash(dash);
+      context.stroke();
+    }
+    context.globalAlpha = 1;
   }
 }
 

@@ -12,7 +12,7 @@ export function channels(colour: string): Rgb {
 }
 
 /** A color between two, at a share of the way. */
-export const blend = (from: Rgb, to: Rgb, share: number): string =>
+export const blend = (from: Rgb, to: Rgb, share: number): Colour =>
   `rgb(${from.map((value, k) => Math.round(value + ((to[k] ?? 0) - value) * share)).join(", ")})`;
 
 export type Shade =
@@ -30,7 +30,16 @@ export type Shade =
   | "phase-planning"
   | "phase-transfer"
   | "phase-kernels"
-  | "phase-commit";
+  | "phase-commit"
+  | "ramp0"
+  | "ramp1"
+  | `stream${number}`;
+
+/** A color by its name in the style sheet, or by its channels. */
+export type Colour = Shade | `rgb(${string})`;
+
+/** The color of a stream; there are six, then they begin again. */
+export const hue = (stream: number): Shade => `stream${stream % 6}`;
 
 export class Theme {
   /** What can be selected and has failed in the batch, and how visible its outline is. */
@@ -38,7 +47,7 @@ export class Theme {
   pulse = 1;
   private readonly probe: HTMLElement;
   private colours = new Map<string, string>();
-  private loads: string[] = [];
+  private loads: Colour[] = [];
 
   constructor(root: HTMLElement) {
     this.probe = document.createElement("i");
@@ -52,8 +61,9 @@ export class Theme {
     this.loads = [];
   }
 
-  shade(name: Shade | `stream${number}` | "ramp0" | "ramp1"): string {
-    const known = this.colours.get(name);
+  /** A color as a canvas takes it. */
+  shade(name: Colour): string {
+    const known = name.startsWith("rgb(") ? name : this.colours.get(name);
     if (known !== undefined) return known;
     this.probe.style.color = `var(--ck-${name})`;
     const read = getComputedStyle(this.probe).color;
@@ -61,17 +71,12 @@ export class Theme {
     return read;
   }
 
-  /** The color of a stream; there are six, then they begin again. */
-  stream(index: number): string {
-    return this.shade(`stream${index % 6}`);
-  }
-
   /** The color of a load, as a share of the greatest of the run. */
-  load(share: number): string {
+  load(share: number): Colour {
     if (!this.loads.length) {
       const [low, high] = [channels(this.shade("ramp0")), channels(this.shade("ramp1"))];
       this.loads = Array.from({ length: STEPS + 1 }, (_, k) => blend(low, high, k / STEPS));
     }
-    return this.loads[Math.round(STEPS * Math.max(0, Math.min(1, share)))] ?? "";
+    return this.loads[Math.round(STEPS * Math.max(0, Math.min(1, share)))] ?? "ramp0";
   }
 }

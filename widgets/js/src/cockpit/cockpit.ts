@@ -129,7 +129,6 @@ export class Cockpit {
     this.stop();
     this.forget();
     this.header.close();
-    this.map.close();
     this.tracks.close();
   }
 

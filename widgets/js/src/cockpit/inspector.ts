@@ -2,10 +2,11 @@
 // by phase. Where a kernel can be asked, also the blocks on a host, their history, and what
 // serves a query.
 import type { BatchFrame, CockpitPage, FlowPart } from "../../frames.ts";
+import type { Detail, Pair } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
-import { type Detail, detailOf, type Pair } from "./details.ts";
+import { detailOf } from "./maps.ts";
 import { type Touched, Touches } from "./touches.ts";
 import { answerPairs } from "./waits.ts";
 

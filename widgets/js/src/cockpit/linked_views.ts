@@ -59,13 +59,11 @@ export class LinkedViews {
     this.film.stop();
     this.forget();
     this.tracks.close();
-    for (const { map } of this.panes) map.close();
   }
 
   /** A pane for each run; all are on one scale. */
   private arrange(): void {
     const { names, pages } = this.page;
-    for (const { map } of this.panes) map.close();
     this.side.replaceChildren();
     const [first] = pages;
     if (first) scaled({ ...first, frames: pages.flatMap(({ frames }) => frames) });

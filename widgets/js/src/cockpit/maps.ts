@@ -1,54 +1,52 @@
-// The drawer of a run's map, by the name that Python gives it.
+// The drawer of a run's map, and what it says about a selection, by the name that Python gives it.
 import type { AnswerFlow, MapFrame } from "../../frames.ts";
 import { BlocksView } from "../base/block_map.ts";
+import type { CanvasMap, Detail, Targets } from "../base/canvas_map.ts";
 import { add } from "../base/dom.ts";
-import type { Target } from "../base/pen.ts";
 import type { Theme } from "../base/theme.ts";
-import { SegmentsView } from "../diffusion/segments.ts";
-import { SpreadView } from "../hotkeys/spread.ts";
-import { NetworkView } from "../hub/network.ts";
-import { CellsView } from "../hypercube/cells.ts";
-import { RingView } from "../psp/ring.ts";
-import { SharesView } from "../shedding/shares.ts";
-import { AgesView } from "../slices/ages.ts";
-import { GridView } from "../theta/grid.ts";
+import { inspectSegments, SegmentsView } from "../diffusion/segments.ts";
+import { inspectSpread, SpreadView } from "../hotkeys/spread.ts";
+import { inspectHub, NetworkView } from "../hub/network.ts";
+import { CellsView, inspectCells } from "../hypercube/cells.ts";
+import { inspectRing, RingView } from "../psp/ring.ts";
+import { inspectShares, SharesView } from "../shedding/shares.ts";
+import { AgesView, inspectAges } from "../slices/ages.ts";
+import { GridView, inspectGrid } from "../theta/grid.ts";
 import { showWaits } from "./waits.ts";
 
 type Named = { [K in keyof MapFrame]-?: NonNullable<MapFrame[K]> };
 
-/** The selection that an element offers. */
-export interface Targets {
-  element: Element;
-  targets: Target[];
+interface Kind<Frame> {
+  view: new (box: HTMLElement, theme: Theme) => CanvasMap<Frame>;
+  inspect: (frame: Frame, selected: string) => Detail | undefined;
 }
 
-interface View<Frame> {
-  readonly targets: Targets[];
-  /** ``time``: the share of the batch that is over, in which things move from where they were. */
-  draw(frame: Frame, before: Frame | undefined, time: number, selected: string): void;
-  close(): void;
-}
-
-type Made<Frame> = new (box: HTMLElement, theme: Theme) => View<Frame>;
-
-const MAPS: { [K in keyof Named]: Made<Named[K]> } = {
-  blocks: BlocksView,
-  grid: GridView,
-  ring: RingView,
-  ages: AgesView,
-  segments: SegmentsView,
-  shedding: SharesView,
-  hotkeys: SpreadView,
-  hypercube: CellsView,
-  hub: NetworkView,
+const MAPS: { [K in keyof Named]: Kind<Named[K]> } = {
+  blocks: { view: BlocksView, inspect: () => undefined },
+  grid: { view: GridView, inspect: inspectGrid },
+  ring: { view: RingView, inspect: inspectRing },
+  ages: { view: AgesView, inspect: inspectAges },
+  segments: { view: SegmentsView, inspect: inspectSegments },
+  shedding: { view: SharesView, inspect: inspectShares },
+  hotkeys: { view: SpreadView, inspect: inspectSpread },
+  hypercube: { view: CellsView, inspect: inspectCells },
+  hub: { view: NetworkView, inspect: inspectHub },
 };
+
+const nameOf = (map: MapFrame): keyof Named | undefined => (Object.keys(map) as (keyof Named)[])[0];
+
+/** Returns what the map says about a selection; undefined if it says nothing. */
+export function detailOf(map: MapFrame, selected: string): Detail | undefined {
+  const name = nameOf(map);
+  return name && MAPS[name].inspect(map[name] as never, selected);
+}
 
 /** Shows the map of each frame; a run of another kind gets another view. */
 export class MapPane {
   private readonly box: HTMLElement;
   private readonly theme: Theme;
   private name: keyof Named | undefined;
-  private view: View<never> | undefined;
+  private view: CanvasMap<never> | undefined;
   private waits: HTMLElement | undefined;
   private most = 0;
 
@@ -62,10 +60,8 @@ export class MapPane {
   }
 
   show(map: MapFrame, before: MapFrame | undefined, time: number, selected = ""): void {
-    this.make(map);
-    const [name] = Object.keys(map) as (keyof Named)[];
-    if (name === undefined) return;
-    this.view?.draw(map[name] as never, before?.[name] as never, time, selected);
+    const name = this.make(map);
+    if (name) this.view?.draw(map[name] as never, before?.[name] as never, time, selected);
   }
 
   /** Shows the answers after the batch, below the map. */
@@ -75,20 +71,15 @@ export class MapPane {
     if (this.waits) showWaits(this.waits, flows, this.most);
   }
 
-  private make(map: MapFrame): void {
-    const [name] = Object.keys(map) as (keyof Named)[];
-    if (name === undefined || name === this.name) return;
-    this.close();
-    this.view = new MAPS[name](this.box, this.theme) as View<never>;
+  private make(map: MapFrame): keyof Named | undefined {
+    const name = nameOf(map);
+    if (name === undefined || name === this.name) return name;
+    this.box.replaceChildren();
+    this.view = new MAPS[name].view(this.box, this.theme) as CanvasMap<never>;
     this.waits = add(this.box, "div", "braid-waits");
     this.waits.hidden = true;
-    this.name = name;
-  }
-
-  close(): void {
-    this.view?.close();
-    this.box.replaceChildren();
-    this.name = undefined;
     this.most = 0;
+    this.name = name;
+    return name;
   }
 }

@@ -1,9 +1,9 @@
 // The rows of a join with answers: those that wait, as a share of what is held, and what this batch
 // answered.
 import type { AnswerFlow } from "../../frames.ts";
+import type { Pair } from "../base/canvas_map.ts";
 import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
-import type { Pair } from "./details.ts";
 
 /** What a batch answered of a stream, in a sentence. */
 export function answerOf({ name, waiting, answered, unmatched }: AnswerFlow): string {

@@ -1,11 +1,11 @@
 // The map of segments: a row a host, batches across; a bar where a host has a segment of a stream. If
 // segments have paths, the newest path of a stream stands at the right.
 import type { PathHop, Segment, SegmentsFrame } from "../../frames.ts";
-import { CanvasMap, numberIn, type Shown } from "../base/canvas_map.ts";
+import { CanvasMap, type Detail, numberIn, type Pair } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
-import { type Box, eased, mix, type Point } from "../base/pen.ts";
-import type { Detail, Pair } from "../cockpit/details.ts";
+import { along, type Box, eased, mix, type Point, SMALL } from "../base/pen.ts";
+import { hue } from "../base/theme.ts";
 
 const [TOP, LOW] = [16, 20];
 
@@ -24,19 +24,16 @@ const batches = ({ first, last }: Segment): string =>
 
 /** The text about a host or a stream's path in the inspector. */
 export function inspectSegments(frame: SegmentsFrame, selected: string): Detail | undefined {
-  const segments = records(frame.segments);
   const host = numberIn("host", selected);
+  const name = (segment: Segment) => `${frame.streams[segment.stream]}, ${batches(segment)}`;
   if (frame.stored[host] !== undefined) {
-    const own = segments.filter((segment) => segment.host === host).toReversed();
-    const newest = own[0];
-    const words = newest
-      ? `its newest segment: ${frame.streams[newest.stream]}, ${batches(newest)}`
-      : "no segment in these batches";
-    const pairs = own.slice(0, 6).map((segment): Pair => {
-      const name = `${frame.streams[segment.stream]}, ${batches(segment)}`;
-      return [name, segment.copied ? `${count(segment.copied)} copied` : ""];
+    const own = records(frame.segments).filter((segment) => segment.host === host);
+    const newest = own.at(-1);
+    const words = newest ? `its newest segment: ${name(newest)}` : "no segment in these batches";
+    const pairs = own.slice(-6).map((segment): Pair => {
+      return [name(segment), segment.copied ? `${count(segment.copied)} copied` : ""];
     });
-    return { title: `Host ${host}`, words, pairs };
+    return { title: `Host ${host}`, words, pairs: pairs.reverse() };
   }
   const stream = streamOf(frame, selected);
   if (selected !== `stream:${stream}`) return undefined;
@@ -48,28 +45,18 @@ export function inspectSegments(frame: SegmentsFrame, selected: string): Detail 
   return { title: `Path of ${frame.streams[stream]}`, words, pairs };
 }
 
-/** The places of batches and hosts in the picture. */
-interface Rows {
-  left: number;
-  right: number;
-  row: number;
-  x: (batch: number) => number;
-}
-
 export class SegmentsView extends CanvasMap<SegmentsFrame> {
-  protected tell(frame: SegmentsFrame): void {
-    const { streams, stored, received, sent, latest } = frame;
-    const scale = `batches ${frame.first} to ${frame.last}`;
-    if (latest < 0) {
-      const words = ": its rows go to one host at a time, rows of the others are copied there";
-      this.head(scale, "Segments of the master", words);
-    } else {
-      this.head(
-        scale,
-        "Segments of all streams",
-        ": new rows hop over the hosts of their partners",
-      );
-    }
+  /** The sides of the batches, and the height of a host's row. */
+  private left = 0;
+  private right = 0;
+  private row = 0;
+  private x = (batch: number): number => batch;
+
+  protected tell({ streams, stored, received, sent, latest, first, last }: SegmentsFrame): void {
+    const master = ": its rows go to one host at a time, rows of the others are copied there";
+    const paths = ": new rows hop over the hosts of their partners";
+    const [of, words] = latest < 0 ? ["the master", master] : ["all streams", paths];
+    this.head(`batches ${first} to ${last}`, `Segments of ${of}`, words);
     const marks = streams.map((name, stream) => ({ stream, text: `stream ${name}` }));
     this.signs([...marks, { text: "bar at the left: rows that a host holds" }]);
     const mean = stored.reduce((sum, rows) => sum + rows, 0) / Math.max(1, stored.length);
@@ -78,41 +65,37 @@ export class SegmentsView extends CanvasMap<SegmentsFrame> {
     this.foot(`${copies} copies sent for one row · ${loads}`);
   }
 
-  protected paint({ frame, before, time, selected }: Shown<SegmentsFrame>): void {
-    const { pen } = this;
-    const hosts = Math.max(1, frame.stored.length);
-    const row = (pen.tall - TOP - LOW) / hosts;
+  protected paint({ first, last, latest, stored, segments: held }: SegmentsFrame): void {
+    const { pen, before, time, share } = this;
+    const hosts = Math.max(1, stored.length);
     const left = pen.width(`host ${hosts - 1}`, 12, true) + 26;
-    const path = frame.latest < 0 ? 0 : Math.max(96, Math.min(320, pen.wide * 0.34));
+    const path = latest < 0 ? 0 : Math.max(96, Math.min(320, pen.wide * 0.34));
     const right = pen.wide - 12 - path;
-    const column = (right - left) / Math.max(8, frame.last - frame.first + 1);
-    const shift = before && before.first < frame.first ? 1 - eased(time) : 0;
-    const rows: Rows = {
-      left,
-      right,
-      row,
-      x: (batch: number) => left + (batch - frame.first + shift) * column,
-    };
-    frame.stored.forEach((_, host) => {
-      this.paintHost(frame, before, host, rows, eased(time), selected);
+    const column = (right - left) / Math.max(8, last - first + 1);
+    const shift = before && before.first < first ? 1 - share : 0;
+    const x = (batch: number) => left + (batch - first + shift) * column;
+    Object.assign(this, { left, right, row: (pen.tall - TOP - LOW) / hosts, x });
+    stored.forEach((rows, host) => {
+      this.paintHost(host, rows);
     });
-    const segments = records(frame.segments);
-    const now = Math.min(rows.x(frame.last + time), right);
+    const segments = records(held);
+    const now = Math.min(x(last + time), right);
     pen.inside({ x: left, y: 0, wide: right - left, tall: pen.tall }, () => {
-      for (const segment of segments) this.paintSegment(frame, segment, rows, now);
+      for (const segment of segments) this.paintSegment(segment, now);
     });
-    if (frame.latest < 0) this.paintSwitches(frame, segments, rows);
-    const accent = pen.theme.shade("accent");
-    this.rule(now, TOP, accent, 2);
-    const middle = { size: 11, bold: true, colour: accent, align: "center" } as const;
+    if (latest < 0) this.paintSwitches(segments);
+    pen.straight(now, TOP, now, pen.tall - LOW, "accent", 2);
+    const middle = { ...SMALL, bold: true, colour: "accent", align: "center" } as const;
     pen.text("now", Math.min(now, pen.wide - 14), pen.tall - 9, middle);
     if (!path) return;
-    this.paintPath(frame, rows, streamOf(frame, selected), time);
-    this.tellPath(frame, streamOf(frame, selected));
+    const stream = streamOf(this.frame, this.selected);
+    this.paintPath(stream);
+    this.tellPath(stream);
   }
 
   /** Writes what the path costs, and the orders that were rejected. */
-  private tellPath({ orders, streams }: SegmentsFrame, stream: number): void {
+  private tellPath(stream: number): void {
+    const { orders, streams } = this.frame;
     const [chosen, ...others] = records(orders).filter((order) => order.stream === stream);
     if (!chosen) return;
     const sent = `${chosen.overhead} rows sent for one row of ${streams[stream]} by ${chosen.order}`;
@@ -120,107 +103,82 @@ export class SegmentsView extends CanvasMap<SegmentsFrame> {
     this.foot(sent, rejected.length ? `; rejected: ${rejected.join(", ")}` : "");
   }
 
-  private rule(x: number, top: number, colour: string, width: number, dash: number[] = []): void {
-    this.pen.straight(x, top, x, this.pen.tall - LOW, colour, width, dash);
-  }
-
-  private paintSwitches(frame: SegmentsFrame, segments: Segment[], { x, left }: Rows): void {
+  private paintSwitches(segments: Segment[]): void {
     const { pen } = this;
     for (const { first, stream } of switches(segments)) {
-      const at = x(first);
-      if (at < left) continue;
-      this.rule(at, TOP - 2, pen.theme.shade("ink"), 1, [3, 4]);
-      const text = `${frame.streams[stream]} is master`;
+      const at = this.x(first);
+      if (at < this.left) continue;
+      pen.straight(at, TOP - 2, at, pen.tall - LOW, "ink", 1, [3, 4]);
+      const text = `${this.frame.streams[stream]} is master`;
       const fits = at + pen.width(text, 11, true) < pen.wide;
       if (fits) pen.text(text, at + 3, 7, { size: 11, bold: true });
     }
   }
 
-  private paintHost(
-    frame: SegmentsFrame,
-    before: SegmentsFrame | undefined,
-    host: number,
-    { left, right, row }: Rows,
-    share: number,
-    selected: string,
-  ): void {
-    const { pen } = this;
+  private paintHost(host: number, rows: number): void {
+    const { pen, left, right, row, before } = this;
     const y = TOP + host * row;
     const line = { x: left, y: y + 1, wide: right - left, tall: row - 2 };
-    pen.box(line, { fill: pen.theme.shade("panel"), round: 4 });
-    const on = selected === `host:${host}`;
-    const colour = pen.theme.shade(on ? "accent" : "muted");
-    if (row >= 12) pen.text(`host ${host}`, 0, y + row / 2, { bold: on, colour });
-    const rows = frame.stored[host] ?? 0;
-    const held = mix(before?.stored[host] ?? rows, rows, share) / (frame.scale_max || 1);
-    const tall = held * (row - 4);
+    pen.box(line, { fill: "panel", round: 4 });
+    const bold = this.selected === `host:${host}`;
+    const colour = bold ? "accent" : "muted";
+    if (row >= 12) pen.text(`host ${host}`, 0, y + row / 2, { bold, colour });
+    const held = mix(before?.stored[host] ?? rows, rows, this.share);
+    const tall = (held / (this.frame.scale_max || 1)) * (row - 4);
     const bar = { x: left - 16, y: y + row - 2 - tall, wide: 10, tall };
-    pen.box(bar, { fill: on ? pen.theme.shade("accent") : pen.theme.load(0.62), round: 2 });
+    pen.box(bar, { fill: this.barColour(host), round: 2 });
     const whole = { x: 0, y, wide: pen.wide, tall: row };
     pen.target(whole, `host:${host}`, `Host ${host}: ${count(rows)} rows`);
   }
 
   /** A bar; if streams have paths, each has a lane of its own in the row of a host. */
-  private paintSegment(frame: SegmentsFrame, segment: Segment, rows: Rows, now: number): void {
+  private paintSegment(segment: Segment, now: number): void {
+    const { pen, row, x } = this;
+    const { streams, latest } = this.frame;
     const { stream, host, first, last } = segment;
-    const lanes = frame.latest < 0 ? 1 : frame.streams.length;
-    const tall = (rows.row - (lanes > 1 ? 4 : 8)) / lanes;
-    const end = Math.min(rows.x(last + 1), now);
+    const many = latest >= 0 && streams.length > 1;
+    const lanes = many ? streams.length : 1;
+    const tall = (row - (many ? 4 : 8)) / lanes;
     const box: Box = {
-      x: rows.x(first) + 1,
-      y: TOP + host * rows.row + (rows.row - lanes * tall) / 2 + (lanes > 1 ? stream * tall : 0),
-      wide: end - rows.x(first) - 2,
-      tall: tall - (lanes > 1 ? 1 : 0),
+      x: x(first) + 1,
+      y: TOP + host * row + (row - lanes * tall) / 2 + (many ? stream * tall : 0),
+      wide: Math.min(x(last + 1), now) - x(first) - 2,
+      tall: tall - (many ? 1 : 0),
     };
-    const { pen } = this;
-    pen.box(box, { fill: pen.theme.stream(stream), round: lanes > 1 ? 2 : 4, alpha: 0.9 });
-    if (lanes === 1) return;
-    const text = `Stream ${frame.streams[stream]} on host ${host}, ${batches(segment)}`;
-    pen.target(box, `stream:${stream}`, text);
+    pen.box(box, { fill: hue(stream), round: many ? 2 : 4, alpha: 0.9 });
+    const text = `Stream ${streams[stream]} on host ${host}, ${batches(segment)}`;
+    if (many) pen.target(box, `stream:${stream}`, text);
   }
 
   /** The hops of new rows of a stream: a column a hop, a line from host to host. */
-  private paintPath(frame: SegmentsFrame, rows: Rows, stream: number, time: number): void {
-    const { pen } = this;
+  private paintPath(stream: number): void {
+    const { pen, row, time, frame } = this;
     const hops = records(frame.hops).filter((hop) => hop.stream === stream);
     const columns = Math.max(0, ...hops.map(({ hop }) => hop)) + 1;
-    const [from, to] = [rows.right + 26, pen.wide - 16];
+    const [from, to] = [this.right + 26, pen.wide - 16];
     const x = (hop: number) => mix(from, to, columns > 1 ? hop / (columns - 1) : 0.5);
-    const y = (host: number) => TOP + (host + 0.5) * rows.row;
-    const hue = pen.theme.stream(stream);
-    const paths = Map.groupBy(hops, ({ path }) => path);
-    for (const path of paths.values()) {
-      for (const a of path) {
-        for (const b of path.filter(({ hop }) => hop === a.hop + 1)) {
-          const ends: [Point, Point] = [
-            [x(a.hop), y(a.host)],
-            [x(b.hop), y(b.host)],
-          ];
-          pen.line(ends, hue, 1.5, a.host === b.host ? [2, 4] : [], 0.55);
-          if (time < 1) this.paintTravel(ends, time * columns - a.hop, hue);
-        }
+    const at = ({ hop, host }: PathHop): Point => [x(hop), TOP + (host + 0.5) * row];
+    for (const a of hops) {
+      for (const b of hops.filter(({ path, hop }) => path === a.path && hop === a.hop + 1)) {
+        const dash = a.host === b.host ? [2, 4] : [];
+        pen.line([at(a), at(b)], hue(stream), 1.5, dash, 0.55);
+        const way = time * columns - a.hop;
+        if (time >= 1 || way <= 0 || way >= 1) continue;
+        pen.dot(along(at(a), at(b), eased(way)), 4, hue(stream), "panel");
       }
     }
-    for (const hop of hops) this.paintHop(frame, hop, [x(hop.hop), y(hop.host)], rows.row);
-    const small = { size: 11, colour: pen.theme.shade("muted"), align: "center" } as const;
-    const title = `hops of ${frame.streams[stream]}`;
-    pen.text(title, (from + to) / 2, 7, { ...small, bold: true });
+    for (const hop of hops) this.paintHop(hop, at(hop));
+    const small = { ...SMALL, align: "center" } as const;
+    pen.text(`hops of ${frame.streams[stream]}`, (from + to) / 2, 7, { ...small, bold: true });
     const partners = new Map(hops.map(({ hop, partner }) => [hop, frame.streams[partner]]));
     for (const [hop, name] of partners) pen.text(`${name}`, x(hop), pen.tall - 9, small);
   }
 
-  private paintTravel([a, b]: [Point, Point], share: number, hue: string): void {
-    if (share <= 0 || share >= 1) return;
-    const at: Point = [mix(a[0], b[0], eased(share)), mix(a[1], b[1], eased(share))];
-    this.pen.dot(at, 4, hue, this.pen.theme.shade("panel"));
-  }
-
-  private paintHop(frame: SegmentsFrame, hop: PathHop, at: Point, row: number): void {
-    const { pen } = this;
-    const size = Math.max(3, Math.min(7, row / 2 - 2));
-    pen.dot(at, size, pen.theme.stream(hop.partner), pen.theme.shade("bg"));
+  private paintHop({ host, partner, blocks }: PathHop, at: Point): void {
+    const { pen, row } = this;
+    pen.dot(at, Math.max(3, Math.min(7, row / 2 - 2)), hue(partner), "bg");
     const box = { x: at[0] - 9, y: at[1] - row / 2, wide: 18, tall: row };
-    const text = `Host ${hop.host}: ${hop.blocks} blocks of ${frame.streams[hop.partner]} are met`;
-    pen.target(box, `host:${hop.host}`, text);
+    const text = `Host ${host}: ${blocks} blocks of ${this.frame.streams[partner]} are met`;
+    pen.target(box, `host:${host}`, text);
   }
 }

@@ -1,11 +1,11 @@
 // The map of a join that sheds load: for each direction and age the matches that a pair is expected
 // to give, filled as far as pairs are compared; beside it the results found for the work spent.
 import type { ShedBar, SheddingFrame } from "../../frames.ts";
-import { CanvasMap, type Shown } from "../base/canvas_map.ts";
+import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
 import { age, count, short } from "../base/format.ts";
-import { type Box, eased, mix, type Point } from "../base/pen.ts";
-import type { Detail, Pair } from "../cockpit/details.ts";
+import { type Box, mix, type Point, SMALL } from "../base/pen.ts";
+import { hue } from "../base/theme.ts";
 
 export const percent = (share: number): string => {
   return `${share > 0 && share < 0.01 ? "<1" : Math.round(100 * share)} %`;
@@ -62,72 +62,56 @@ export class SharesView extends CanvasMap<SheddingFrame> {
     this.needs(260);
   }
 
-  protected paint({ frame, before, time, selected }: Shown<SheddingFrame>): void {
-    const { pen } = this;
+  protected paint(frame: SheddingFrame): void {
+    const { pen, before } = this;
     const beside = pen.wide >= 560;
     const curve: Box = beside
       ? { x: pen.wide * 0.66, y: 22, wide: pen.wide * 0.33, tall: pen.tall - 62 }
       : { x: 30, y: pen.tall * 0.6 + 18, wide: pen.wide - 60, tall: pen.tall * 0.4 - 56 };
-    const room = beside
-      ? { wide: pen.wide * 0.6, tall: pen.tall }
-      : { wide: pen.wide, tall: pen.tall * 0.6 };
+    const [wide, high] = beside ? [pen.wide * 0.6, pen.tall] : [pen.wide, pen.tall * 0.6];
     const ways = Map.groupBy(records(frame.items), ({ stream, window }) => `${stream} ${window}`);
     const older = new Map(before ? records(before.items).map((item) => [nameOf(item), item]) : []);
+    const tall = high / ways.size;
     [...ways.values()].forEach((items, k) => {
-      const tall = room.tall / ways.size;
-      const box = { x: 0, y: k * tall, wide: room.wide, tall };
-      this.paintWay(frame, items, older, eased(time), box, selected);
+      this.paintWay(items, older, { x: 0, y: k * tall, wide, tall });
     });
     this.paintCurve(frame, curve);
   }
 
-  private paintWay(
-    frame: SheddingFrame,
-    items: ShedBar[],
-    older: Map<string, ShedBar>,
-    share: number,
-    { x, y, wide, tall }: Box,
-    selected: string,
-  ): void {
-    const { pen } = this;
-    const [first] = items;
-    if (!first) return;
-    const colour = pen.theme.stream(first.stream);
-    const title = `new ${frame.streams[first.stream]} meet old ${frame.streams[first.window]}`;
-    pen.text(title, x, y + 8, { bold: true, colour });
-    const [top, base] = [y + 36, y + tall - 18];
+  private paintWay(items: ShedBar[], older: Map<string, ShedBar>, { y, wide, tall }: Box): void {
+    const { pen, frame } = this;
+    const [{ stream, window } = { stream: 0, window: 0 }] = items;
+    const title = `new ${frame.streams[stream]} meet old ${frame.streams[window]}`;
+    pen.text(title, 0, y + 8, { bold: true, colour: hue(stream) });
     const column = Math.min(72, wide / items.length);
-    const scale = frame.scale_max || Math.max(...items.map(({ matches }) => matches)) || 1;
-    const settled = frame.scale_max > 0;
+    const top = frame.scale_max || Math.max(...items.map(({ matches }) => matches)) || 1;
     items.forEach((item, k) => {
-      const then = older.get(nameOf(item)) ?? item;
-      const worth = settled ? mix(then.matches, item.matches, share) : item.matches;
-      const high = Math.max(3, Math.min(1, worth / scale) * (base - top));
-      const filled = high * mix(then.share, item.share, share);
-      const box = {
-        x: x + k * column + 2,
-        y: base - high,
-        wide: column - 4,
-        tall: high,
-      };
-      const on = nameOf(item) === selected;
-      pen.box({ ...box, y: base - filled, tall: filled }, { fill: colour, round: 2 });
-      const stroke = on ? pen.theme.shade("accent") : colour;
-      pen.box(box, { stroke, width: on ? 2.5 : 1.2, round: 2 });
-      const text = percent(item.share);
-      if (pen.width(text, 11, true) < column - 3) {
-        const middle = box.x + box.wide / 2;
-        pen.text(text, middle, box.y - 9, { size: 11, bold: true, align: "center" });
-      }
-      const whole = { x: box.x, y: y + 18, wide: box.wide, tall: base - y - 18 };
-      const pays = frame.is_learned ? `, ${short(item.matches)} matches in 1,000 pairs` : "";
-      const said = `Age slice ${item.age_slice + 1}: ${text} of ${count(item.pairs)} pairs compared`;
-      pen.target(whole, nameOf(item), `${said}${pays}`);
+      const room = { x: k * column + 2, y: y + 18, wide: column - 4, tall: tall - 36 };
+      this.paintBar(item, older.get(nameOf(item)) ?? item, top, room);
     });
-    const muted = { size: 11, colour: pen.theme.shade("muted") };
-    pen.text("youngest", x, y + tall - 8, muted);
-    if (items.length * column < 130) return;
-    pen.text("oldest", x + items.length * column, y + tall - 8, { ...muted, align: "right" });
+    pen.text("youngest", 0, y + tall - 8, SMALL);
+    const end = items.length * column;
+    if (end >= 130) pen.text("oldest", end, y + tall - 8, { ...SMALL, align: "right" });
+  }
+
+  /** The bar of an age slice, in the whole height that there is for it. */
+  private paintBar(item: ShedBar, then: ShedBar, top: number, room: Box): void {
+    const { pen, frame, share } = this;
+    const { x, y, wide, tall } = room;
+    const worth = frame.scale_max ? mix(then.matches, item.matches, share) : item.matches;
+    const high = Math.max(3, Math.min(1, worth / top) * (tall - 18));
+    const filled = high * mix(then.share, item.share, share);
+    const [box, colour] = [{ x, y: y + tall - high, wide, tall: high }, hue(item.stream)];
+    pen.box({ ...box, y: y + tall - filled, tall: filled }, { fill: colour, round: 2 });
+    const on = nameOf(item) === this.selected;
+    pen.box(box, { stroke: on ? "accent" : colour, width: on ? 2.5 : 1.2, round: 2 });
+    const text = percent(item.share);
+    if (pen.width(text, 11, true) < wide + 1) {
+      pen.text(text, x + wide / 2, box.y - 9, { size: 11, bold: true, align: "center" });
+    }
+    const pays = frame.is_learned ? `, ${short(item.matches)} matches in 1,000 pairs` : "";
+    const said = `Age slice ${item.age_slice + 1}: ${text} of ${count(item.pairs)} pairs compared`;
+    pen.target(room, nameOf(item), `${said}${pays}`);
   }
 
   private paintCurve(frame: SheddingFrame, box: Box): void {
@@ -135,23 +119,19 @@ export class SharesView extends CanvasMap<SheddingFrame> {
     const { x, y, wide, tall } = box;
     const at = ([a, b]: Point): Point => [x + a * wide, y + (1 - b) * tall];
     pen.text("results found for work spent", x, y - 12, { bold: true });
-    pen.box(box, { fill: pen.theme.shade("panel"), stroke: pen.theme.shade("rule") });
-    const muted = pen.theme.shade("muted");
-    const accent = pen.theme.shade("accent");
-    pen.box({ ...box, wide: frame.work * wide }, { fill: accent, alpha: 0.12 });
-    pen.line([at([0, 0]), at([1, 1])], muted, 1, [4, 4]);
-    pen.line(yieldCurve(records(frame.items)).map(at), accent, 2.5);
-    const cut: Point = [frame.work, frame.recall];
-    pen.line([at([frame.work, 0]), at([frame.work, 1])], pen.theme.shade("ink"), 1.5);
-    pen.dot(at(cut), 6, pen.theme.shade("ink"), pen.theme.shade("panel"), 2);
-    const [left, level] = at(cut);
-    const found = `${percent(frame.recall)} of results`;
+    pen.box(box, { fill: "panel", stroke: "rule" });
+    pen.box({ ...box, wide: frame.work * wide }, { fill: "accent", alpha: 0.12 });
+    pen.straight(x, y + tall, x + wide, y, "muted", 1, [4, 4]);
+    pen.line(yieldCurve(records(frame.items)).map(at), "accent", 2.5);
+    const [left, level] = at([frame.work, frame.recall]);
+    pen.straight(left, y + tall, left, y, "ink", 1.5);
+    pen.dot([left, level], 6, "ink", "panel", 2);
     const right = frame.work < 0.5;
     const beside = { bold: true, align: right ? "left" : "right" } as const;
     const low = Math.min(y + tall - 10, level + 18);
-    pen.text(found, left + (right ? 12 : -12), low, beside);
+    pen.text(`${percent(frame.recall)} of results`, left + (right ? 12 : -12), low, beside);
     const spent = `${percent(frame.work)} of pairs compared`;
-    pen.text(spent, x, y + tall + 13, { bold: true, colour: accent });
-    pen.text("dashed: pairs left out at random", x, y + tall + 29, { size: 11, colour: muted });
+    pen.text(spent, x, y + tall + 13, { bold: true, colour: "accent" });
+    pen.text("dashed: pairs left out at random", x, y + tall + 29, SMALL);
   }
 }
