@@ -1,23 +1,48 @@
-/** A new element at the end of another. */
-export function add<K extends keyof HTMLElementTagNameMap>(
-  parent: Element,
+export type Tag = keyof HTMLElementTagNameMap;
+
+/** A new element. */
+export function make<K extends Tag>(
   tag: K,
   kind = "",
-  text?: string | number,
+  text: string | number = "",
 ): HTMLElementTagNameMap[K] {
   const node = document.createElement(tag);
   if (kind) node.className = kind;
-  if (text !== undefined) node.textContent = String(text);
+  node.textContent = String(text);
+  return node;
+}
+
+/** A new element at the end of another. */
+export function add<K extends Tag>(
+  parent: Element,
+  tag: K,
+  kind = "",
+  text: string | number = "",
+): HTMLElementTagNameMap[K] {
+  const node = make(tag, kind, text);
   parent.append(node);
   return node;
 }
 
 /** A button that does something when it is pressed. */
-export function pressed(parent: Element, text: string, act: () => void): HTMLButtonElement {
-  const button = add(parent, "button", "", text);
+export function pressed(parent: Element, text: string, act: () => void, kind = "") {
+  const button = add(parent, "button", kind, text);
   button.type = "button";
   button.onclick = act;
   return button;
+}
+
+/** The name of a control, also where the pointer rests on it. */
+export function named<E extends HTMLElement>(control: E, name: string): E {
+  control.setAttribute("aria-label", name);
+  control.title = name;
+  return control;
+}
+
+/** Lets what changes in an element be read aloud. */
+export function spoken<E extends HTMLElement>(box: E): E {
+  box.setAttribute("aria-live", "polite");
+  return box;
 }
 
 /** Text whose every other part, beginning with the second, is left out where room is short. */

@@ -6,10 +6,6 @@ interface Axis {
   title?: { text?: string };
   showticklabels?: boolean;
   tickangle?: number;
-  overlaying?: string;
-  scaleanchor?: string;
-  constrain?: string;
-  side?: string;
 }
 
 interface Note {
@@ -37,13 +33,11 @@ export interface Layout {
 
 /** The part of a plotly trace that is read. */
 export interface Trace {
-  type?: string;
   name?: string;
   x?: ArrayLike<unknown>;
   xaxis?: string;
   yaxis?: string;
   showlegend?: boolean;
-  showscale?: boolean;
 }
 
 interface Panel {
@@ -97,50 +91,32 @@ export function narrow(layout: Layout, traces: Trace[], width: number, columns =
   }
   const panels = panelsOf(made, traces);
   const beside = Math.min(columns, panels.length);
-  const low = panels.length > 1 ? PANEL : 290;
-  for (const { y } of panels) if (y.title?.text) y.title.text = broken(y.title.text, low / LETTER);
+  const tall = panels.length > 1 ? PANEL : 290;
+  for (const { y } of panels) if (y.title?.text) y.title.text = broken(y.title.text, tall / LETTER);
   const turned = Math.max(1, ...panels.map(({ y }) => linesOf(y.title?.text ?? "")));
-  const margin = { l: 44 + LINE * turned, r: scaled(made, traces) ? 76 : 14, t: 34, b: 0 };
+  const margin = { l: 44 + LINE * turned, r: made.coloraxis === undefined ? 14 : 76, t: 34, b: 0 };
   const inner = width - margin.l - margin.r;
   const wide = (inner - (beside - 1) * ASIDE) / beside;
-  const square = panels.some(({ y }) => y.scaleanchor);
-  const tall = square ? wide : low;
   const rows = Math.ceil(panels.length / beside);
   const heads = panels.length > 1 ? headsOf(made, panels, (wide - 4) / LETTER) : [];
-  const notes = (made.annotations ?? []).filter(({ textangle }) => !textangle);
-  for (const note of notes) note.text = broken(note.text ?? "", wide / SMALL);
-  const over = notes.filter(({ yref, y = 0 }) => yref?.endsWith("domain") && y > 1);
-  const noted = Math.max(1, ...over.map(({ text = "" }) => linesOf(text))) - 1;
   const taller = Math.max(0, ...heads.map(linesOf)) * LINE;
   const slanted = slant(traces, wide);
   for (const { x } of panels) if (x.title?.text) x.title.text = broken(x.title.text, wide / LETTER);
   const told = Math.max(1, ...panels.map(({ x }) => linesOf(x.title?.text ?? "")));
-  const gap = GAP + slanted + LINE * (told - 2 + noted) + Math.max(taller, LINE);
+  const gap = GAP + slanted + LINE * (told - 2) + Math.max(taller, LINE);
   if (slanted) for (const { x } of panels) x.tickangle = -45;
   const high = rows * tall + (rows - 1) * gap;
-  // Plotly writes down how far it has shrunk an axis for the width before.
-  for (const axis of panels.flatMap(({ x, y }) => [x, y])) {
-    if (axis.constrain === "domain" && panels.length === 1) axis.domain = [0, 1];
-  }
   if (heads.length) {
     const share = { wide: wide / inner, aside: ASIDE / inner, tall: tall / high, gap: gap / high };
     stack(made, panels, heads, beside, share);
   }
   // Plotly begins it at a twentieth of the width.
   const title = broken(made.title?.text ?? "", (0.94 * width - 12) / LETTER);
-  const above = panels.some(({ x }) => x.side === "top") ? 2 * LINE : 0;
-  margin.t += LINE * linesOf(title) + taller + above;
-  const below = 44 + slanted + LINE * lowest(panels);
-  margin.b = below + LINE * legendLines(traces, width);
-  made.title = {
-    ...made.title,
-    text: title,
-    font: { size: 14 },
-    y: 1,
-    yanchor: "top",
-    yref: "container",
-    pad: { t: 12 },
-  };
+  margin.t += LINE * linesOf(title) + taller;
+  const lowest = Math.max(1, linesOf(panels.at(-1)?.x.title?.text ?? ""));
+  margin.b = 44 + slanted + LINE * (lowest + 0.2 + legendLines(traces, width));
+  const spot = { y: 1, yanchor: "top", yref: "container", pad: { t: 12 } };
+  made.title = { ...made.title, text: title, font: { size: 14 }, ...spot };
   made.margin = margin;
   made.legend = { orientation: "h", x: 0, y: 0, yref: "container", yanchor: "bottom" };
   made.height = high + margin.t + margin.b;
@@ -171,12 +147,11 @@ export function broken(text: string, most: number): string {
     .join("<br>");
 }
 
-/** The panels of a chart as they are read: row by row. Axes that lie over others have none. */
+/** The panels of a chart as they are read: row by row. */
 export function panelsOf(layout: Layout, traces: Trace[]): Panel[] {
   const found = new Map<string, Panel>();
   for (const { xaxis = "x", yaxis = "y" } of traces) {
     const [x, y] = [axisOf(layout, xaxis), axisOf(layout, yaxis)];
-    if (y.overlaying) continue;
     const at: Panel = { x, y, wide: x.domain ?? [0, 1], tall: y.domain ?? [0, 1] };
     found.set(`${xaxis}${yaxis}`, at);
   }
@@ -238,15 +213,11 @@ const nameOf = (value: unknown): string =>
 function titlesOf(notes: Note[], { wide, tall }: Panel): Note[] {
   const paper = notes.filter(({ xref, yref }) => xref === "paper" && yref === "paper");
   const middle = (wide[0] + wide[1]) / 2;
-  const above = paper
-    .filter(({ x = 0, y = 0, textangle }) => {
-      return !textangle && Math.abs(x - middle) < 0.02 && y >= tall[1] - 0.01;
-    })
-    .sort((a, b) => (a.y ?? 0) - (b.y ?? 0));
-  const beside = paper.filter(({ y = 0, textangle }) => {
-    return textangle && y >= tall[0] && y <= tall[1];
-  });
-  return [...above.slice(0, 1), ...beside.slice(0, 1)];
+  const mine = paper.filter(({ x = 0, y = 0, textangle }) =>
+    textangle ? y >= tall[0] && y <= tall[1] : Math.abs(x - middle) < 0.02 && y >= tall[1] - 0.01,
+  );
+  const above = mine.filter(({ textangle }) => !textangle).sort((a, b) => (a.y ?? 0) - (b.y ?? 0));
+  return [...above.slice(0, 1), ...mine.filter(({ textangle }) => textangle).slice(0, 1)];
 }
 
 const near = (a: [number, number], b: [number, number]): boolean =>
@@ -254,16 +225,6 @@ const near = (a: [number, number], b: [number, number]): boolean =>
 
 const named = (panels: Panel[], of: (panel: Panel) => string | undefined | false): string =>
   panels.map(of).find(Boolean) || "";
-
-/** Whether a bar of colors stands on the right. */
-const scaled = (layout: Layout, traces: Trace[]): boolean =>
-  layout.coloraxis !== undefined ||
-  traces.some(({ type, showscale }) => type === "heatmap" && showscale !== false);
-
-/** Lines that the title of the lowest axis takes, beside its first. */
-function lowest(panels: Panel[]): number {
-  return 1.2 + (panels.at(-1)?.x.title?.text ?? "").split("<br>").length - 1;
-}
 
 function legendLines(traces: Trace[], width: number): number {
   const names = traces.filter(({ name, showlegend }) => name && showlegend !== false);

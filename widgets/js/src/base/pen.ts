@@ -147,7 +147,9 @@ export class Pen {
 
   line(points: Point[], ...[stroke, width = 1, dash = [], alpha = 1]: LineStyle): void {
     this.context.beginPath();
-    for (const [x, y] of points) this.context.lineTo(x, y);
+    const [first = [0, 0], ...others] = points;
+    this.context.moveTo(...first);
+    for (const point of others) this.context.lineTo(...point);
     this.finish({ stroke, width, dash, alpha });
   }
 

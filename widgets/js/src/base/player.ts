@@ -1,5 +1,5 @@
 // Goes through frames, forwards and backwards, by buttons, keys, a slider and Play.
-import { add, still } from "./dom.ts";
+import { add, named, still } from "./dom.ts";
 
 /** Draws the frames of one film. */
 export interface Painter<Frame> {
@@ -18,12 +18,6 @@ interface Options<Frame> {
 
 export const clamped = (position: number, length: number): number =>
   Math.max(0, Math.min(length - 1, position));
-
-/** The name of a control, also where the pointer rests on it. */
-export function named(control: HTMLElement, name: string): void {
-  control.setAttribute("aria-label", name);
-  control.title = name;
-}
 
 function controls(bar: Element) {
   const back = add(bar, "button", "", "◀");

@@ -1,6 +1,6 @@
 // One view for every run: header, map, inspector, time line and drawer.
 import type { BatchFrame, CockpitPage } from "../../frames.ts";
-import { add, still } from "../base/dom.ts";
+import { add, make, named, pressed, spoken, still } from "../base/dom.ts";
 import { hit, watchLooks } from "../base/pen.ts";
 import { Theme } from "../base/theme.ts";
 import { type Ask, Drawer } from "./drawer.ts";
@@ -33,16 +33,16 @@ export class Cockpit {
   readonly inspector: Inspector;
   private readonly root: HTMLElement;
   private readonly header: Header;
-  private readonly pane: HTMLElement;
-  private readonly tip: HTMLElement;
+  private readonly pane = make("section", "braid-map");
   private readonly map: MapPane;
   private readonly theme: Theme;
   private readonly drawer: Drawer;
   private readonly play: HTMLButtonElement;
-  private readonly where: HTMLElement;
-  private readonly why: HTMLElement;
+  private readonly where = make("span", "braid-where");
+  private readonly why = spoken(make("div", "braid-why"));
   private readonly now: HTMLButtonElement;
   private readonly tracks: Tracks;
+  private readonly tip = make("div", "braid-tip");
   private readonly forget: () => void;
   private readonly options: Options;
   private page: CockpitPage;
@@ -51,7 +51,6 @@ export class Cockpit {
   private time = 1;
   private timer = 0;
   private playing = false;
-  private last = 0;
   private shown: BatchFrame | undefined;
 
   constructor(root: HTMLElement, page: CockpitPage, options: Options = {}) {
@@ -62,33 +61,33 @@ export class Cockpit {
     root.classList.add("braid", "braid-cockpit");
     root.dataset.lmSuppressShortcuts = "true";
     root.tabIndex = 0;
-    const theme = new Theme(root);
-    this.theme = theme;
+    this.theme = new Theme(root);
     const shell = add(root, "div", "braid-shell");
     this.header = new Header(add(shell, "header", "braid-head"));
     const here = () => this.frame?.batch ?? 0;
-    const seek = (batch: number) => this.go(positionOf(this.page.frames, batch));
-    const drawer = add(shell, "section", "braid-drawer");
-    this.pane = add(shell, "section", "braid-map");
-    this.pane.tabIndex = 0;
-    this.map = new MapPane(this.pane, theme);
+    const seek = (batch: number) => this.seek(batch);
     const { ask, act, inspect } = options;
+    const measure = (name: string) => this.tracks.choose(name);
+    const drawer = add(shell, "section", "braid-drawer");
+    this.drawer = new Drawer(drawer, { here, seek, measure, ask, act });
+    shell.append(this.pane);
+    this.pane.tabIndex = 0;
+    this.map = new MapPane(this.pane, this.theme);
     this.inspector = new Inspector(add(shell, "aside", "braid-side"), here, inspect, act);
     const bar = add(shell, "section", "braid-controls");
-    this.play = button(bar, "▶ Play", "", "braid-go");
-    button(bar, "◀", "back").addEventListener("click", () => this.step(-1));
-    button(bar, "▶", "forward").addEventListener("click", () => this.step(1));
-    this.where = add(bar, "span", "braid-where");
-    this.why = add(bar, "div", "braid-why");
-    this.why.setAttribute("aria-live", "polite");
-    this.now = button(bar, "Back to now");
-    const measure = (name: string) => this.tracks.choose(name);
-    this.drawer = new Drawer(drawer, { here, seek, measure, ask, act });
-    this.addButtons(bar);
-    const lines = add(shell, "section", "braid-lines");
-    this.tracks = new Tracks(lines, theme, seek);
-    this.tip = add(root, "div", "braid-tip");
-    this.forget = watchLooks(this.pane, theme, () => this.paint());
+    const playOrStop = () => (this.timer ? this.go(this.position) : this.start());
+    this.play = pressed(bar, "▶ Play", playOrStop, "braid-go");
+    const back = pressed(bar, "◀", () => this.step(-1));
+    const forward = pressed(bar, "▶", () => this.step(1));
+    named(back, "back");
+    named(forward, "forward");
+    bar.append(this.where, this.why);
+    this.now = pressed(bar, "Back to now", () => this.go(this.page.frames.length - 1));
+    this.now.title = "show the newest batch, and follow the run";
+    this.addButtons(add(bar, "span", "braid-quiet"));
+    this.tracks = new Tracks(add(shell, "section", "braid-lines"), this.theme, seek);
+    root.append(this.tip);
+    this.forget = watchLooks(this.pane, this.theme, () => this.paint());
     this.listen();
     this.refresh();
     this.open();
@@ -141,8 +140,8 @@ export class Cockpit {
     const moment = this.options.alone ? momentOf(location.hash) : undefined;
     if (moment) {
       this.selected = moment.selected;
-      this.toggle("drawer", moment.drawer);
-      this.go(positionOf(this.page.frames, moment.batch));
+      this.toggleDrawer(moment.drawer);
+      this.seek(moment.batch);
     } else if (this.options.plays && !isLive(this.page) && this.page.frames.length > 1) {
       const opening = openingOf(this.page);
       this.go(still() ? opening : Math.max(0, opening - BEFORE));
@@ -150,17 +149,11 @@ export class Cockpit {
     }
   }
 
-  private addButtons(bar: HTMLElement): void {
-    const quiet = add(bar, "span", "braid-quiet");
+  private addButtons(box: HTMLElement): void {
     const what = this.options.ask ? "Controls, what if…" : "Decisions";
-    button(quiet, what).addEventListener("click", () => this.toggle("drawer"));
-    const present = button(quiet, "Present");
-    present.addEventListener("click", () => this.toggle("present"));
-    const link = button(quiet, "Link to this moment");
-    link.hidden = !this.options.alone;
-    link.addEventListener("click", () => this.link());
-    this.now.title = "show the newest batch, and follow the run";
-    this.now.addEventListener("click", () => this.go(this.page.frames.length - 1));
+    pressed(box, what, () => this.toggleDrawer());
+    pressed(box, "Present", () => this.toggle("present"));
+    pressed(box, "Link to this moment", () => this.link()).hidden = !this.options.alone;
   }
 
   private link(): void {
@@ -170,18 +163,19 @@ export class Cockpit {
     navigator.clipboard?.writeText(location.href).catch(() => {});
   }
 
-  private toggle(what: "drawer" | "present" | "inspect", on?: boolean): void {
-    if (what === "drawer") {
-      this.drawer.element.hidden = on === undefined ? !this.drawer.element.hidden : !on;
-      this.root.classList.toggle("braid-open", !this.drawer.element.hidden);
-    } else this.root.classList.toggle(`braid-${what}ing`, on);
+  private toggleDrawer(on = this.drawer.element.hidden === true): void {
+    this.drawer.element.hidden = !on;
+    this.root.classList.toggle("braid-open", on);
     this.paint();
   }
 
-  /** Opens the drawer at its first control, or closes it. */
-  private toggleControls(): void {
-    this.toggle("drawer");
-    this.drawer.focusFirst();
+  private toggle(what: "present" | "inspect"): void {
+    this.root.classList.toggle(`braid-${what}ing`);
+    this.paint();
+  }
+
+  private seek(batch: number): void {
+    this.go(positionOf(this.page.frames, batch));
   }
 
   private go(to: number): void {
@@ -203,9 +197,7 @@ export class Cockpit {
 
   private stop(): void {
     cancelAnimationFrame(this.timer);
-    this.timer = 0;
-    this.playing = false;
-    this.time = 1;
+    Object.assign(this, { timer: 0, playing: false, time: 1 });
     this.play.textContent = "▶ Play";
   }
 
@@ -213,15 +205,15 @@ export class Cockpit {
   private glide(on = false): void {
     cancelAnimationFrame(this.timer);
     this.playing = on;
-    [this.time, this.last] = [0, performance.now()];
+    this.time = 0;
+    let last = performance.now();
     const tick = (now: number) => {
       const quick = this.frame?.state_map.grid?.is_moving ? SLOW : QUICK;
-      this.time += (now - this.last) / (quick * this.drawer.slowness);
-      this.last = now;
+      this.time += (now - last) / (quick * this.drawer.slowness);
+      last = now;
       if (this.time >= 1) {
         if (!on || this.position >= this.page.frames.length - 1) {
-          this.stop();
-          this.draw();
+          this.go(this.position);
           return;
         }
         this.position += 1;
@@ -262,30 +254,36 @@ export class Cockpit {
 
   /** The parts that change from batch to batch, except for the picture. */
   private tell(frame: BatchFrame): void {
+    const { page, selected } = this;
     this.header.showBatch(frame);
     this.map.answer(frame.state_map, frame.answers);
-    this.inspector.show(this.page, frame, this.selected);
+    this.inspector.show(page, frame, selected);
     this.drawer.mark(frame.batch);
-    this.tracks.show(this.page, frame.batch, this.selected, frame.title);
+    this.tracks.show(page, frame.batch, selected, frame.title);
     this.where.textContent = frame.title.split(" · ", 1)[0] ?? "";
-    const taken = this.page.annotations.filter(({ batch }) => batch <= frame.batch);
-    const flag = taken.findLast(({ short: label }) => label) ?? taken.at(-1);
-    const [, head = "", rest = flag?.text ?? ""] =
-      /^(batch [\d,]+): (.*)$/.exec(flag?.text ?? "") ?? [];
-    this.why.replaceChildren();
-    if (head) add(this.why, "b", "", `${head[0]?.toUpperCase()}${head.slice(1)}. `);
-    this.why.append(rest ? reasonOf(rest) : "No decision yet.");
-    this.why.title = flag?.text ?? "";
-    this.now.hidden = !isLive(this.page) || this.position >= this.page.frames.length - 1;
-    this.root.setAttribute("aria-label", `${frame.title}. ${this.page.note}`);
-    this.pane.setAttribute("aria-label", [frame.title, this.chosen].filter(Boolean).join(". "));
+    this.tellWhy(frame);
+    this.now.hidden = !isLive(page) || this.position >= page.frames.length - 1;
+    this.root.setAttribute("aria-label", `${frame.title}. ${page.note}`);
+    const chosen = this.targets.find(({ name }) => name === selected)?.text;
+    this.pane.setAttribute("aria-label", [frame.title, chosen].filter(Boolean).join(". "));
     Object.assign(this.root.dataset, { seq: String(this.position), batch: String(frame.batch) });
   }
 
-  /** The selection in words, as under the pointer. */
-  private get chosen(): string {
-    const all = this.map.targets.flatMap(({ targets }) => targets);
-    return all.find(({ name }) => name === this.selected)?.text ?? "";
+  /** The last decision that has a label, and its reason. */
+  private tellWhy(frame: BatchFrame): void {
+    const taken = this.page.annotations.filter(({ batch }) => batch <= frame.batch);
+    const flag = taken.findLast(({ short: label }) => label) ?? taken.at(-1);
+    const text = flag?.text ?? "";
+    const [, head = "", rest = text] = /^(batch [\d,]+): (.*)$/.exec(text) ?? [];
+    this.why.replaceChildren();
+    if (head) add(this.why, "b", "", `${capital(head)}. `);
+    this.why.append(rest ? reasonOf(rest) : "No decision yet.");
+    this.why.title = text;
+  }
+
+  /** What can be selected. */
+  private get targets() {
+    return this.map.targets.flatMap(({ targets }) => targets);
   }
 
   private select(name: string): void {
@@ -298,29 +296,21 @@ export class Cockpit {
 
   /** To the next decision, or to the one before. */
   private flag(by: number): void {
-    const batch = this.frame?.batch ?? 0;
-    const batches = this.page.annotations.map((flag) => flag.batch);
-    const to =
-      by > 0 ? batches.find((each) => each > batch) : batches.findLast((each) => each < batch);
-    if (to !== undefined) this.go(positionOf(this.page.frames, to));
+    const here = this.frame?.batch ?? 0;
+    const batches = this.page.annotations.map(({ batch }) => batch);
+    const before = batches.findLast((batch) => batch < here);
+    const to = by > 0 ? batches.find((batch) => batch > here) : before;
+    if (to !== undefined) this.seek(to);
   }
 
   /** Selects the next of what can be selected. */
   private walk(by: number): void {
-    const names = [
-      ...new Set(this.map.targets.flatMap(({ targets }) => targets.map((t) => t.name))),
-    ];
-    if (names.length) {
-      const at = names.indexOf(this.selected);
-      this.select(names[(at + by + names.length) % names.length] ?? "");
-    }
+    const names = [...new Set(this.targets.map(({ name }) => name))];
+    const next = names.indexOf(this.selected) + by + names.length;
+    if (names.length) this.select(names[next % names.length] ?? "");
   }
 
   private listen(): void {
-    this.play.addEventListener("click", () => {
-      if (this.timer) this.go(this.position);
-      else this.start();
-    });
     this.root.addEventListener("keydown", (event) => this.press(event));
     this.pane.addEventListener("click", (event) => {
       const found = this.under(event);
@@ -333,12 +323,10 @@ export class Cockpit {
   }
 
   private under(event: MouseEvent) {
-    for (const { element, targets } of this.map.targets) {
-      const { left, top } = element.getBoundingClientRect();
-      if (!element.contains(event.target as Node)) continue;
-      return hit(targets, event.clientX - left, event.clientY - top);
-    }
-    return undefined;
+    const found = this.map.targets.find(({ element }) => element.contains(event.target as Node));
+    if (!found) return undefined;
+    const { left, top } = found.element.getBoundingClientRect();
+    return hit(found.targets, event.clientX - left, event.clientY - top);
   }
 
   /** Says what is under the pointer. */
@@ -352,43 +340,49 @@ export class Cockpit {
     Object.assign(this.tip.style, { left: `${x}px`, top: `${event.clientY - top + 16}px` });
   }
 
+  /** What keys do; the arrows walk over the map once something in it is selected. */
+  private readonly keys: Record<string, (onMap: boolean) => void> = {
+    ArrowLeft: (onMap) => (onMap && this.selected ? this.walk(-1) : this.step(-1)),
+    ArrowRight: (onMap) => (onMap && this.selected ? this.walk(1) : this.step(1)),
+    Home: () => this.go(0),
+    End: () => this.go(this.page.frames.length - 1),
+    " ": () => this.play.click(),
+    Enter: (onMap) => onMap && this.walk(1),
+    Escape: () => this.select(""),
+    f: () => this.flag(1),
+    F: () => this.flag(-1),
+    c: () => {
+      this.toggleDrawer();
+      this.drawer.focusFirst();
+    },
+    l: () => this.toggleDrawer(),
+    i: () => this.toggle("inspect"),
+    p: () => this.toggle("present"),
+    "?": () => {
+      this.toggleDrawer(true);
+      this.drawer.toggleKeys();
+    },
+  };
+
   private press(event: KeyboardEvent): void {
-    const { target, key } = event;
-    if (key === "Escape" && target !== this.root && this.drawer.element.contains(target as Node)) {
-      this.toggle("drawer", false);
+    const { key } = event;
+    const target = event.target as Element;
+    if (key === "Escape" && this.drawer.element.contains(target)) {
+      this.toggleDrawer(false);
       this.pane.focus();
       return;
     }
-    const typed =
-      target instanceof HTMLElement && target.matches("select, input:not([type=range])");
-    if (typed || event.ctrlKey || event.altKey || event.metaKey) return;
-    const pressed = target instanceof HTMLButtonElement && (key === " " || key === "Enter");
-    const onMap = target === this.pane;
-    const does: Record<string, () => void> = {
-      ArrowLeft: () => (onMap && this.selected ? this.walk(-1) : this.step(-1)),
-      ArrowRight: () => (onMap && this.selected ? this.walk(1) : this.step(1)),
-      Home: () => this.go(0),
-      End: () => this.go(this.page.frames.length - 1),
-      " ": () => this.play.click(),
-      Enter: () => (onMap ? this.walk(1) : undefined),
-      Escape: () => this.select(""),
-      f: () => this.flag(1),
-      F: () => this.flag(-1),
-      c: () => this.toggleControls(),
-      l: () => this.toggle("drawer"),
-      i: () => this.toggle("inspect"),
-      p: () => this.toggle("present"),
-      "?": () => {
-        this.toggle("drawer", true);
-        this.drawer.toggleKeys();
-      },
-    };
-    if (pressed || !does[key]) return;
+    const typed = target.matches("select, input:not([type=range])");
+    const pressed = target.matches("button") && (key === " " || key === "Enter");
+    const act = this.keys[key];
+    if (typed || pressed || !act || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
     event.stopPropagation();
-    does[key]();
+    act(target === this.pane);
   }
 }
+
+const capital = (text: string): string => `${text[0]?.toUpperCase()}${text.slice(1)}`;
 
 /** Letters of a reason that are always on screen. */
 const REASON = 280;
@@ -400,16 +394,5 @@ export function reasonOf(text: string): string {
   const short = () => parts.slice(0, kept).join("; ");
   while (kept > 1 && short().length > REASON) kept -= 1;
   const left = parts.length - kept;
-  const whole = left ? `${short()}; and ${left} more` : text;
-  return `${whole[0]?.toUpperCase()}${whole.slice(1)}.`;
-}
-
-function button(parent: Element, text: string, name = "", kind = ""): HTMLButtonElement {
-  const made = add(parent, "button", kind, text);
-  made.type = "button";
-  if (name) {
-    made.setAttribute("aria-label", name);
-    made.title = name;
-  }
-  return made;
+  return capital(left ? `${short()}; and ${left} more.` : `${text}.`);
 }

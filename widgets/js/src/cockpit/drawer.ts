@@ -1,7 +1,7 @@
 // The drawer beside the map: what can be changed in the run, what if another placement had taken
 // over, what the rows of color show, how fast it plays, the keys, what is wrong, and all decisions.
 import type { CockpitPage, Symptom } from "../../frames.ts";
-import { add } from "../base/dom.ts";
+import { add, make, pressed, spoken } from "../base/dom.ts";
 import { type Touched, Touches } from "./touches.ts";
 
 export interface Asked {
@@ -13,7 +13,12 @@ export interface Asked {
 
 export type Ask = (asked: Asked) => void;
 
-const SPEEDS = { "half speed": 2, "normal speed": 1, "double speed": 0.5, "four times": 0.25 };
+const SPEEDS: Record<string, number> = {
+  "half speed": 2,
+  "normal speed": 1,
+  "double speed": 0.5,
+  "four times": 0.25,
+};
 
 const KEYS = {
   Space: "play, or pause",
@@ -41,45 +46,41 @@ export class Drawer {
   /** Times longer than usual that a batch is shown. */
   slowness = 1;
   private readonly events: DrawerEvents;
-  private readonly live: HTMLElement;
+  private readonly live = make("div");
   private readonly touches: Touches;
-  private readonly imagined: HTMLElement;
+  private readonly imagined = make("form", "braid-whatif");
   private readonly placement: HTMLSelectElement;
   private readonly hosts: HTMLInputElement;
-  private readonly told: HTMLElement;
+  private readonly told = spoken(make("p"));
   private readonly measure: HTMLSelectElement;
-  private readonly list: HTMLOListElement;
-  private readonly sick: HTMLElement;
-  private readonly symptoms: HTMLOListElement;
   private readonly keys: HTMLDetailsElement;
+  private readonly sick = make("div", "braid-doctor");
+  private readonly symptoms: HTMLElement;
+  private readonly list: HTMLElement;
 
   constructor(box: HTMLElement, events: DrawerEvents) {
     this.element = box;
     this.events = events;
     box.hidden = true;
-    this.live = add(box, "div");
+    box.append(this.live, this.imagined);
     add(this.live, "h2", "", "Change this run");
     this.touches = new Touches(this.live, events.act ?? (() => {}));
-    this.imagined = add(box, "form", "braid-whatif");
     add(this.imagined, "h2", "", "What if");
-    this.placement = add(field(this.imagined, "placement"), "select");
-    this.hosts = add(field(this.imagined, "hosts"), "input");
+    this.placement = field(this.imagined, "placement", "select", "placement of the what-if");
+    this.hosts = field(this.imagined, "hosts", "input", "hosts of the what-if");
     Object.assign(this.hosts, { type: "number", min: "1", max: "1024", step: "1", value: "16" });
-    this.placement.setAttribute("aria-label", "placement of the what-if");
-    this.hosts.setAttribute("aria-label", "hosts of the what-if");
-    this.button("had taken over after this batch", events.here);
-    this.button("had taken over from the start", () => 0);
-    this.told = add(this.imagined, "p");
-    this.told.setAttribute("aria-live", "polite");
+    this.offer("had taken over after this batch", events.here);
+    this.offer("had taken over from the start", () => 0);
+    this.imagined.append(this.told);
     add(box, "h2", "", "Shown");
-    this.measure = add(field(box, "rows of colour"), "select");
-    this.measure.setAttribute("aria-label", "what the rows of colour show");
+    const rows = "what the rows of colour show";
+    this.measure = field(box, "rows of colour", "select", rows);
     this.measure.addEventListener("change", () => events.measure(this.measure.value));
     this.addSpeeds();
     this.keys = add(box, "details", "braid-keys");
     add(this.keys, "summary", "", "Keys");
     this.keys.addEventListener("toggle", () => listKeys(this.keys), { once: true });
-    this.sick = add(box, "div", "braid-doctor");
+    box.append(this.sick);
     add(this.sick, "h2", "", "Doctor");
     this.symptoms = add(this.sick, "ol", "braid-decisions");
     add(box, "h2", "", "Decisions");
@@ -91,14 +92,12 @@ export class Drawer {
     this.live.hidden = !page.touches.some(({ target }) => !target);
     this.touches.show(page.touches, "");
     this.imagined.hidden = !this.events.ask || !offers.length;
-    if (this.placement.options.length !== offers.length) {
-      options(this.placement, offers);
+    if (options(this.placement, offers)) {
       this.hosts.value = String(Math.max(1, hosts.values.at(-1)?.[0]?.length ?? 1));
     }
     this.told.textContent = message;
     const own = page.timeline.tracks.filter(({ kind }) => kind === "heat").map(({ name }) => name);
-    const measures = [...own, ...hosts.names];
-    if (this.measure.options.length !== measures.length) options(this.measure, measures);
+    options(this.measure, [...own, ...hosts.names]);
     this.tell(this.list, annotations);
     this.sick.hidden = !page.symptoms.length;
     this.tell(this.symptoms, page.symptoms);
@@ -128,41 +127,32 @@ export class Drawer {
   }
 
   /** Lists sentences, each of which shows its batch. */
-  private tell(list: HTMLOListElement, said: Symptom[]): void {
+  private tell(list: HTMLElement, said: Symptom[]): void {
     if (said.map(({ text }) => text).join("") === list.textContent) return;
     list.replaceChildren();
     for (const { batch, text } of said) {
-      const link = add(add(list, "li"), "button", "", text);
-      link.type = "button";
+      const link = pressed(add(list, "li"), text, () => this.events.seek(batch));
       link.dataset.batch = String(batch);
-      link.addEventListener("click", () => this.events.seek(batch));
     }
   }
 
   private addSpeeds(): void {
-    const speed = add(field(this.element, "speed"), "select");
-    speed.setAttribute("aria-label", "speed");
-    for (const [name, times] of Object.entries(SPEEDS)) {
-      const option = add(speed, "option", "", name);
-      option.value = String(times);
-      option.selected = times === 1;
-    }
+    const speed = field(this.element, "speed", "select", "speed");
+    options(speed, Object.keys(SPEEDS));
+    speed.value = "normal speed";
     speed.addEventListener("change", () => {
-      this.slowness = Number(speed.value);
+      this.slowness = SPEEDS[speed.value] ?? 1;
     });
   }
 
-  private button(text: string, since: () => number): void {
-    const made = add(this.imagined, "button", "", text);
-    made.type = "button";
-    made.addEventListener("click", () => {
-      const hosts = this.hosts.valueAsNumber;
-      if (!this.hosts.checkValidity() || Number.isNaN(hosts)) {
-        this.told.textContent = `hosts is ${this.hosts.value || "empty"}; it must be a whole number, 1 to 1024`;
-        return;
-      }
-      this.told.textContent = "simulating…";
-      this.events.ask?.({ placement: this.placement.value, hosts, since: since() });
+  /** Offers a what-if from a batch on. */
+  private offer(text: string, since: () => number): void {
+    pressed(this.imagined, text, () => {
+      const { value, valueAsNumber: hosts } = this.hosts;
+      const taken = this.hosts.checkValidity() && !Number.isNaN(hosts);
+      const refused = `hosts is ${value || "empty"}; it must be a whole number, 1 to 1024`;
+      this.told.textContent = taken ? "simulating…" : refused;
+      if (taken) this.events.ask?.({ placement: this.placement.value, hosts, since: since() });
     });
   }
 }
@@ -175,13 +165,18 @@ function listKeys(box: HTMLElement): void {
   }
 }
 
-function field(box: Element, name: string): HTMLElement {
-  const label = add(box, "label");
-  add(label, "span", "", name);
-  return label;
+function field<K extends "select" | "input">(box: Element, name: string, tag: K, label: string) {
+  const row = add(box, "label");
+  add(row, "span", "", name);
+  const made = add(row, tag);
+  made.setAttribute("aria-label", label);
+  return made;
 }
 
-function options(select: HTMLSelectElement, names: string[]): void {
+/** Offers names, and returns whether there were others before. */
+function options(select: HTMLSelectElement, names: string[]): boolean {
+  if (select.options.length === names.length) return false;
   select.replaceChildren();
   for (const name of names) add(select, "option", "", name).value = name;
+  return true;
 }

@@ -1,7 +1,7 @@
 // The head of the cockpit: state, name, verdict, and the figures after a batch.
 import type { BatchFrame, CockpitPage } from "../../frames.ts";
 import { records } from "../base/columns.ts";
-import { add } from "../base/dom.ts";
+import { add, make } from "../base/dom.ts";
 import { ago } from "../base/format.ts";
 
 const STATES: Record<string, string> = { live: "● live", paused: "❚❚ paused" };
@@ -20,26 +20,22 @@ export function showFigures(box: HTMLElement, { key_figures: facts }: BatchFrame
 }
 
 export class Header {
-  private readonly state: HTMLElement;
-  private readonly title: HTMLElement;
-  private readonly note: HTMLElement;
-  private readonly left: HTMLElement;
-  private readonly verdict: HTMLElement;
-  private readonly facts: HTMLElement;
+  private readonly state = make("span", "braid-state");
+  private readonly title = make("b", "braid-title");
+  private readonly left = make("span", "braid-left");
+  private readonly note = make("span", "braid-note");
+  private readonly verdict = make("div", "braid-verdict");
+  private readonly facts = make("div", "braid-strip");
   private readonly clock: ReturnType<typeof setInterval>;
   private page: CockpitPage | undefined;
   /** When the page said what its lag is, in milliseconds. */
   private since = 0;
 
   constructor(box: HTMLElement) {
-    this.state = add(box, "span", "braid-state");
-    const name = add(box, "div", "braid-name");
-    this.title = add(name, "b", "braid-title");
-    this.left = add(name, "span", "braid-left");
+    const name = make("div", "braid-name");
+    name.append(this.title, this.left, this.note);
+    box.append(this.state, name, this.verdict, this.facts);
     this.left.title = "time left, and seconds since the last batch was committed";
-    this.note = add(name, "span", "braid-note");
-    this.verdict = add(box, "div", "braid-verdict");
-    this.facts = add(box, "div", "braid-strip");
     this.clock = setInterval(() => this.tell(), 500);
   }
 

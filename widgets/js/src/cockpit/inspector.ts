@@ -4,7 +4,7 @@
 import type { BatchFrame, CockpitPage, FlowPart } from "../../frames.ts";
 import type { Detail, Pair } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
-import { add } from "../base/dom.ts";
+import { add, make, pressed, spoken } from "../base/dom.ts";
 import { count } from "../base/format.ts";
 import { detailOf } from "./maps.ts";
 import { type Touched, Touches } from "./touches.ts";
@@ -42,18 +42,20 @@ export function didPairs({ hosts }: CockpitPage, batch: number, host?: number): 
   const at = hosts.batch.indexOf(batch);
   return hosts.names.map((name, k) => {
     const row = hosts.values[at]?.[k] ?? [];
-    const value = host === undefined ? row.reduce((sum, each) => sum + each, 0) : (row[host] ?? 0);
+    const value = host === undefined ? sum(row) : (row[host] ?? 0);
     const [words, unit] = NAMES[name] ?? [name, ""];
     return [words, unit === "s" ? `${value.toFixed(3)} s` : count(value)];
   });
 }
 
+const sum = (values: number[]): number => values.reduce((total, each) => total + each, 0);
+
 export class Inspector {
-  private readonly shown: HTMLElement;
+  private readonly shown = make("div");
   private readonly touches: Touches;
-  private readonly rest: HTMLElement;
-  private readonly told: HTMLElement;
-  private readonly form: HTMLFormElement;
+  private readonly rest = make("div");
+  private readonly form = make("form", "braid-whatif");
+  private readonly told = spoken(make("pre", "braid-inspect"));
   private readonly ask: ((place: Place) => void) | undefined;
   private readonly here: () => number;
 
@@ -66,14 +68,11 @@ export class Inspector {
     box.setAttribute("aria-label", "inspector");
     this.here = here;
     this.ask = ask;
-    this.shown = add(box, "div");
+    box.append(this.shown);
     this.touches = new Touches(box, act);
-    this.rest = add(box, "div");
-    this.form = add(box, "form", "braid-whatif");
+    box.append(this.rest, this.form, this.told);
     this.form.hidden = !ask;
-    this.told = add(box, "pre", "braid-inspect");
     this.told.hidden = true;
-    this.told.setAttribute("aria-live", "polite");
     this.addForm();
   }
 
@@ -85,8 +84,8 @@ export class Inspector {
 
   show(page: CockpitPage, frame: BatchFrame, selected: string): void {
     const host = /^host:(\d+)$/.exec(selected)?.[1];
-    this.shown.replaceChildren();
     const detail = detailOf(frame.state_map, selected);
+    this.shown.replaceChildren();
     if (host !== undefined) this.showHost(page, frame, Number(host), detail);
     else if (detail) this.showDetail(detail, selected);
     else this.showAll(page, frame);
@@ -102,31 +101,30 @@ export class Inspector {
     this.touches.answer(text);
   }
 
-  private showHost(page: CockpitPage, frame: BatchFrame, host: number, detail?: Detail): void {
-    this.head(detail?.title ?? `Host ${host}`, detail?.words ?? "");
-    const did = didPairs(page, frame.batch, host);
-    const held = page.hosts.values[page.hosts.batch.indexOf(frame.batch)]?.[0] ?? [];
-    const most = Math.max(1, ...page.hosts.values.flatMap((values) => values[0] ?? []));
+  private showHost(page: CockpitPage, { batch }: BatchFrame, host: number, detail?: Detail): void {
+    this.head(detail?.title ?? `Host ${host}`, detail?.words);
+    const { hosts } = page;
+    const [stored, ...did] = didPairs(page, batch, host);
+    const held = hosts.values[hosts.batch.indexOf(batch)]?.[0] ?? [];
+    const most = Math.max(1, ...hosts.values.flatMap((values) => values[0] ?? []));
     bar(this.shown, [[(held[host] ?? 0) / most, "accent"]]);
-    const mean = held.reduce((sum, each) => sum + each, 0) / Math.max(1, held.length);
-    pairs(this.shown, [...did.slice(0, 1), ["mean of all hosts", count(mean)]]);
-    pairs(this.shown, [...did.slice(1), ...(detail?.pairs ?? [])]);
-    if (!this.ask) return;
-    this.button("Blocks on this host", () => this.ask?.({ host, batch: this.here() }));
+    const mean: Pair = ["mean of all hosts", count(sum(held) / Math.max(1, held.length))];
+    pairs(this.shown, stored ? [stored, mean] : [mean]);
+    pairs(this.shown, [...did, ...(detail?.pairs ?? [])]);
+    this.offer("Blocks on this host", () => ({ host, batch: this.here() }));
   }
 
   private showDetail({ title, words, pairs: found }: Detail, selected: string): void {
     this.head(title, words);
     pairs(this.shown, found);
     const query = /^query:(.*)$/.exec(selected)?.[1];
-    if (!this.ask || query === undefined) return;
-    this.button("What serves it", () => this.ask?.({ query, batch: this.here() }));
+    if (query !== undefined) this.offer("What serves it", () => ({ query, batch: this.here() }));
   }
 
-  private button(text: string, pressed: () => void): void {
-    const made = add(this.shown, "button", "", text);
-    made.type = "button";
-    made.addEventListener("click", pressed);
+  /** Offers to ask about a place. */
+  private offer(text: string, place: () => Place): void {
+    const { ask } = this;
+    if (ask) pressed(this.shown, text, () => ask(place()));
   }
 
   private showAll(page: CockpitPage, frame: BatchFrame): void {
@@ -138,7 +136,7 @@ export class Inspector {
     pairs(this.shown, answerPairs(frame.answers));
   }
 
-  private head(title: string, words: string): void {
+  private head(title: string, words = ""): void {
     add(this.shown, "h2", "", title);
     if (words) add(this.shown, "p", "", words);
   }
@@ -149,12 +147,11 @@ export class Inspector {
     const parts = records(flow.parts);
     if (condition && !parts.length) add(part, "code", "", condition);
     const box = add(part, "div", "braid-flow");
-    const seconds = flow.seconds === null ? "–" : flow.seconds.toFixed(2);
     const cells: Pair[] = [
       [count(flow.rows_in), "rows in"],
       [count(flow.candidates), "candidates"],
       [count(flow.results), "results"],
-      [seconds, "seconds"],
+      [flow.seconds?.toFixed(2) ?? "–", "seconds"],
     ];
     for (const [value, name] of cells) {
       const cell = add(box, "div");
@@ -163,40 +160,21 @@ export class Inspector {
     }
     bar(part, [[flow.candidates ? flow.results / flow.candidates : 0, "accent"]]);
     const many = flow.results ? Math.round(flow.candidates / flow.results) : 0;
-    if (many >= MANY) {
-      add(part, "div", "braid-worse", `${count(many)} pairs are looked at for one result`);
-    }
-    for (const each of parts) this.showPart(part, each);
-  }
-
-  /** A part of the condition: the rows or pairs that it tests, and the pairs that it keeps. */
-  private showPart(box: Element, { step, text, reached, ...part }: FlowPart): void {
-    const branch = add(box, "div", step ? "braid-step" : "braid-check");
-    if (step) add(branch, "b", "", step);
-    add(branch, "code", "", text);
-    const pairs = step ? "candidates" : "pairs stay";
-    const spent = part.seconds ? `, ${part.seconds.toFixed(3)} s` : "";
-    const came = `${count(part.rows_in)} ${step ? "rows" : "pairs"}`;
-    add(branch, "small", "", `${reached}: ${came} in, ${count(part.rows_out)} ${pairs}${spent}`);
-    if (!step) bar(branch, [[part.rows_in ? part.rows_out / part.rows_in : 0, "accent"]]);
+    const text = `${count(many)} pairs are looked at for one result`;
+    if (many >= MANY) add(part, "div", "braid-worse", text);
+    for (const each of parts) showPart(part, each);
   }
 
   private showSeconds({ timeline }: CockpitPage, batch: number): void {
     const phases = timeline.tracks.find(({ kind }) => kind === "bars")?.series ?? [];
-    const spent = phases.map(({ name, role, batch: batches, values }) => {
-      return { name, role, seconds: values[batches.indexOf(batch)] ?? 0 };
-    });
-    const total = spent.reduce((sum, { seconds }) => sum + seconds, 0);
+    const spent = phases.map((each) => each.values[each.batch.indexOf(batch)] ?? 0);
+    const total = sum(spent);
     if (!total) return;
     add(this.rest, "h3", "", `Where the ${total.toFixed(2)} seconds went`);
-    bar(
-      this.rest,
-      spent.map(({ role, seconds }) => [seconds / total, `phase-${role}`]),
-    );
-    pairs(
-      this.rest,
-      spent.map(({ name, seconds }) => [name, `${seconds.toFixed(3)} s`]),
-    );
+    const shares = phases.map(({ role }, k): Share => [(spent[k] ?? 0) / total, `phase-${role}`]);
+    bar(this.rest, shares);
+    const each = phases.map(({ name }, k): Pair => [name, `${spent[k]?.toFixed(3)} s`]);
+    pairs(this.rest, each);
   }
 
   /** Adds the field in which one or two blocks are typed. */
@@ -212,6 +190,18 @@ export class Inspector {
   }
 }
 
+/** A part of the condition: the rows or pairs that it tests, and the pairs that it keeps. */
+function showPart(box: Element, { step, text, reached, ...part }: FlowPart): void {
+  const branch = add(box, "div", step ? "braid-step" : "braid-check");
+  if (step) add(branch, "b", "", step);
+  add(branch, "code", "", text);
+  const spent = part.seconds ? `, ${part.seconds.toFixed(3)} s` : "";
+  const came = `${count(part.rows_in)} ${step ? "rows" : "pairs"}`;
+  const left = `${count(part.rows_out)} ${step ? "candidates" : "pairs stay"}`;
+  add(branch, "small", "", `${reached}: ${came} in, ${left}${spent}`);
+  if (!step) bar(branch, [[part.rows_in ? part.rows_out / part.rows_in : 0, "accent"]]);
+}
+
 function pairs(box: Element, found: Pair[]): void {
   const list = add(box, "dl", "braid-pairs");
   for (const [name, value] of found) {
@@ -221,12 +211,13 @@ function pairs(box: Element, found: Pair[]): void {
   }
 }
 
-/** Shares of a bar, each in a color of the style sheet. */
-function bar(box: Element, parts: [number, string][]): void {
+/** A share of a bar, and its color in the style sheet. */
+type Share = [share: number, colour: string];
+
+function bar(box: Element, parts: Share[]): void {
   const whole = add(box, "div", "braid-meter");
   for (const [share, colour] of parts) {
-    const part = add(whole, "i");
-    part.style.width = `${100 * Math.max(0, Math.min(1, share))}%`;
-    part.style.background = `var(--ck-${colour})`;
+    const width = `${100 * Math.max(0, Math.min(1, share))}%`;
+    Object.assign(add(whole, "i").style, { width, background: `var(--ck-${colour})` });
   }
 }
