@@ -19,51 +19,46 @@ from unit.scripted import MIGRATION, list_rows, list_scenes, make_commit, make_s
 def test_a_batch_colours_the_cells_by_the_host_that_joined_them():
     scene = list_scenes(MIGRATION)[0]
     assert matrix.matrix_cells(scene) == [
-        (0.0, 0.5, 0.0, 1.0, 0, 100, 0),
-        (0.5, 1.0, 0.0, 1.0, 1, 100, 0),
+        (0.0, 0.5, 0.0, 1.0, 0),
+        (0.5, 1.0, 0.0, 1.0, 1),
     ]
     assert scene.grids[0].mapping == (2, 1)
     assert scene.totals.received == (4, 6)
     assert scene.points[0].ilf == (2 + 6 + 2 + 6) / 2
 
 
-def test_a_migration_shows_copies_and_what_is_owed():
+def test_a_migration_shows_copies():
     scene = list_scenes(MIGRATION)[1]
     view = grid_map.grid_frame(scene)
     # Fresh S meets only half of R on each host: block 1 (key 1) is not on host 0 yet, block 0 not
     # on host 1.
-    by_box = {cell[:4]: cell[4:] for cell in matrix.matrix_cells(scene)}
-    assert by_box[(0.0, 0.5, 0.0, 0.5)] == (0, 100, 0)
-    assert by_box[(0.5, 1.0, 0.0, 0.5)] == (1, 60, 1), (
-        "2 x 3 pairs met before, 2 x 2 of the fresh block are owed"
-    )
+    by_box = {cell[:4]: cell.host for cell in matrix.matrix_cells(scene)}
+    assert by_box[(0.0, 0.5, 0.0, 0.5)] == 0
     assert list_rows(view["copies"]) == [(0, 1, 0, 2)] and view["moved_blocks"] == 1
-    assert scene.pending_pairs == {(4, 1)}
     assert (view["n"], view["m"], view["before"], view["is_moving"]) == (1, 2, [2, 1], True)
     assert (view["load"], view["load_before"]) == (4 / 1 + 10 / 2, 4 / 2 + 10 / 1)
     assert scene.points[-1].migrating
 
 
-def test_what_is_owed_is_settled_and_the_migration_ends():
+def test_the_migration_ends():
     scene = list_scenes(MIGRATION)[2]
-    assert not scene.pending_pairs and not scene.migrating
-    assert {cell[5] for cell in matrix.matrix_cells(scene)} == {100}
+    assert not scene.migrating
     view = grid_map.grid_frame(scene)
     assert view["waiting"] == 0 and view["title"].endswith("1 × 2 hosts share the cells.")
     assert scene.end is not None and scene.totals.migrations == 1
 
 
-def test_blocks_that_are_dropped_leave_the_scene_with_what_they_owe():
+def test_blocks_that_are_dropped_leave_the_scene():
     events = [*MIGRATION[:-3], make_commit(2, [0, 0], [4, 10], dropped=[1])]
     scene = fold_events(events)
-    assert 1 not in scene.blocks and not scene.pending_pairs
+    assert 1 not in scene.blocks and 4 in scene.blocks
 
 
 def test_a_plan_that_was_not_committed_counts_for_nothing():
     # A driver that dies after planning plans the batch again.
     twice = [e for e in MIGRATION for _ in range(2 if isinstance(e, BatchPlanned) else 1)]
     a, b = fold_events(MIGRATION), fold_events(twice)
-    assert (a.join_matrix.met == b.join_matrix.met).all() and a.totals == b.totals
+    assert (a.join_matrix.host == b.join_matrix.host).all() and a.totals == b.totals
 
 
 def test_going_on_after_a_restart_keeps_what_was_there():

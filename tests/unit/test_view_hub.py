@@ -90,7 +90,7 @@ def test_operators_and_queries_of_the_map_are_those_of_the_batch(hub: SteppedHub
     for view, commit in zip(views, commits, strict=True):
         held = {m.operator: (m.live_tuples, m.live_bytes) for m in commit.operator_metrics}
         totals.update({m.operator: m.results for m in commit.operator_metrics})
-        shown = {o[0]: o[6:9] for o in list_rows(view["operators"])}
+        shown = {o[0]: o[5:8] for o in list_rows(view["operators"])}
         assert {id: list(shown[id][1:]) for id in held} == {id: [*v] for id, v in held.items()}
         assert all(shown[id][0] == totals[id] for id in held)
         serving = {f.consumer: int(f.item) for f in commit.flows if not f.consumer.isdigit()}

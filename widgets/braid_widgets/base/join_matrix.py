@@ -10,8 +10,7 @@ import numpy as np
 class JoinMatrix:
     """The join matrix over the routing keys of two streams.
 
-    Both axes are cut at every begin and end of a block's key range. ``met`` (cells) holds the pairs
-    joined so far per unit of key area, so a finer cut only repeats cells. ``host`` is the host that
+    Both axes are cut at every begin and end of a block's key range. ``host`` is the host that
     joined a cell last, -1 for none. Memory is the product of the numbers of distinct cuts, whatever
     the length of the run.
 
@@ -20,7 +19,6 @@ class JoinMatrix:
 
     def __init__(self) -> None:
         self.cuts: tuple[list[int], list[int]] = ([], [])
-        self.met = np.zeros((0, 0))
         self.host = np.full((0, 0), -1)
 
     def split_axis(self, axis: int, bounds: Iterable[int]) -> None:
@@ -31,8 +29,9 @@ class JoinMatrix:
             return
         source = np.searchsorted(old, new[:-1], "right") - 1
         source[(source >= len(old) - 1)] = -1
-        self.met = _take_cells(self.met, source, axis, 0.0)
-        self.host = _take_cells(self.host, source, axis, -1)
+        margin = [(0, 0), (0, 0)]
+        margin[axis] = (0, 1)
+        self.host = np.pad(self.host, margin, constant_values=-1).take(source, axis)
         self.cuts[axis][:] = new
 
     def add_pairs(self, boxes: np.ndarray, pairs: np.ndarray, hosts: np.ndarray) -> None:
@@ -44,7 +43,6 @@ class JoinMatrix:
         """
         if not len(boxes):
             return
-        self.met += self.compute_density(boxes, pairs)
         columns = [*self._find_cell_indices(boxes).T, hosts]
         sides = [1 + int(c.max()) for c in columns]
         places, which = np.unique(np.ravel_multi_index(columns, sides), return_inverse=True)
@@ -61,31 +59,9 @@ class JoinMatrix:
         rows, columns = np.divmod(place, (s1 - s0)[box])
         self.host[r0[box] + rows, s0[box] + columns] = hosts[box]
 
-    def compute_density(self, boxes: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-        """Return row pairs per unit of key area, by cell, of boxes whose pairs are spread evenly.
-
-        The axes must already be cut at the bounds of the boxes.
-        """
-        steps = np.zeros((len(self.cuts[0]), len(self.cuts[1])))
-        if not len(boxes):
-            return steps[:-1, :-1]
-        r0, r1, s0, s1 = self._find_cell_indices(boxes).T
-        share = pairs / ((boxes[:, 1] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 2]))
-        flat, wide = steps.ravel(), steps.shape[1]
-        for rows, columns, sign in ((r0, s0, 1), (r1, s1, 1), (r0, s1, -1), (r1, s0, -1)):
-            flat += sign * np.bincount(rows * wide + columns, share, flat.size)
-        return steps.cumsum(0).cumsum(1)[:-1, :-1]
-
     def _find_cell_indices(self, boxes: np.ndarray) -> np.ndarray:
         rows, columns = (np.searchsorted(self.cuts[a], boxes[:, 2 * a : 2 * a + 2]) for a in (0, 1))
         return np.hstack([rows, columns])
-
-
-def _take_cells(cells: np.ndarray, source: np.ndarray, axis: int, empty: float) -> np.ndarray:
-    """Return the cells with these indices along an axis; index -1 gives empty cells."""
-    margin = [(0, 0), (0, 0)]
-    margin[axis] = (0, 1)
-    return np.pad(cells, margin, constant_values=empty).take(source, axis)
 
 
 def tile_rectangles(cells: np.ndarray) -> list[tuple[int, int, int, int]]:

@@ -42,7 +42,6 @@ class RunView:
     - ``blocks``: the live blocks.
     - ``grids``, ``migrating``: the grid and the number of waiting tuples, by group.
     - ``copies``: [block, source, target] of the last batch; ``moving`` holds those blocks.
-    - ``pending_pairs``: pairs of blocks that are due and not joined yet.
     - ``last``: the last committed batch.
     - ``planned``: a plan that is not committed yet.
     - ``changes``: number of batches without a plan or tuples, in which queries or slices changed.
@@ -59,7 +58,6 @@ class RunView:
     migrating: dict[int, int] = field(default_factory=dict)
     copies: list[ReplicaCopy] = field(default_factory=list)
     moving: dict[int, Block] = field(default_factory=dict)
-    pending_pairs: set[tuple[int, int]] = field(default_factory=set)
     points: deque[BatchFigures] = field(default_factory=lambda: deque(maxlen=HISTORY))
     totals: RunTotals = field(default_factory=RunTotals)
     planned: BatchPlanned | None = None
@@ -180,7 +178,7 @@ class RunView:
         return (size[0] / rows[0], size[1] / rows[1]) if all(rows) and all(size) else (1.0, 1.0)
 
     def _add_planned_pairs(self, plan: BatchPlanned) -> None:
-        """Add the pairs of streams 0 and 1 that the plan's routes join, and track deferred ones."""
+        """Add the pairs of streams 0 and 1 that the plan's routes join."""
         fresh_ids: list[int] = []
         other: list[int] = []
         hosts: list[int] = []
@@ -191,13 +189,6 @@ class RunView:
                     fresh_ids += [id] * len(ids)
                     other += ids
                     hosts += [host] * len(ids)
-                    if not route.is_fresh:
-                        self.pending_pairs.difference_update((b, id) for b in ids)
-                        self.pending_pairs.difference_update((id, b) for b in ids)
-            self.pending_pairs.update((id, b) for b in route.deferred_blocks)
-        self.pending_pairs = {
-            pair for pair in self.pending_pairs if pair[0] in self.blocks and pair[1] in self.blocks
-        }
         pairs, boxes, rows = self._make_key_boxes(fresh_ids, other)
         self.join_matrix.add_pairs(boxes, rows, np.array(hosts, dtype=np.int64)[pairs])
 
@@ -227,12 +218,6 @@ class RunView:
             np.hstack([x[:, 1:3], y[:, 1:3]]),
             (x[:, 3] * y[:, 3]).astype(float),
         )
-
-    def pending_density(self) -> np.ndarray:
-        """Return pending row pairs per unit of key area, by cell of the join matrix."""
-        pairs = list(self.pending_pairs)
-        _, boxes, rows = self._make_key_boxes([a for a, _ in pairs], [b for _, b in pairs])
-        return self.join_matrix.compute_density(boxes, rows)
 
     def _record_end(self, event: RunEnded) -> None:
         self.end = event

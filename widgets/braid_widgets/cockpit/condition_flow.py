@@ -33,7 +33,6 @@ class FlowPart(NamedTuple):
 class BatchFlow(TypedDict):
     """Counts of the condition in a batch, over all hosts.
 
-    - ``access``: how candidates are found; empty if it was not counted.
     - ``seconds``: seconds of joining; null if they were not measured.
     - ``parts``: of the condition, in the order of their tests; empty if they were not counted.
     """
@@ -41,7 +40,6 @@ class BatchFlow(TypedDict):
     rows_in: int
     candidates: int
     results: int
-    access: str
     seconds: float | None
     parts: Columns[FlowPart]
 
@@ -57,7 +55,6 @@ def make_flow(start: RunStarted | None, event: BatchCommitted) -> BatchFlow:
         "rows_in": sum(event.received_tuples),
         "candidates": event.total_host_metrics.compared_pairs,
         "results": event.results,
-        "access": ", ".join(dict.fromkeys(step.access for step in event.step_counts)),
         "seconds": None if seconds is None else round(seconds, 4),
         "parts": Columns.from_records(FlowPart, parts),
     }

@@ -63,7 +63,6 @@ class HubOperator(NamedTuple):
     """
 
     id: int
-    version: int
     node: str
     streams: str
     reads: list[str]
@@ -203,7 +202,6 @@ class HubMap(StateMap):
         return [
             HubOperator(
                 o.id,
-                o.version,
                 o.node,
                 " ⋈ ".join(o.streams),
                 [each if isinstance(each, str) else f"operator {each}" for each in o.inputs],

@@ -48,7 +48,6 @@ class SheddingFrame(TypedDict):
     - ``compared``, ``left_out``: pairs of the batch, counted.
     - ``results``, ``estimated``: results of the batch, and those of the full join as estimated.
     - ``margin``: half of the 95 % interval of the estimate; null if unknown.
-    - ``allowed_seconds``: seconds that the batch may take; null without such a budget.
     - ``scale_max``: matches of a full bar. Frames shown together use the maximum.
     """
 
@@ -63,7 +62,6 @@ class SheddingFrame(TypedDict):
     results: int
     estimated: float
     margin: float | None
-    allowed_seconds: float | None
     scale_max: float
 
 
@@ -111,7 +109,6 @@ class SheddingMap(StateMap):
             "results": last.results if last else 0,
             "estimated": round(shed.estimated_results, 1) if shed else 0,
             "margin": None if variance is None else round(1.96 * sqrt(variance), 1),
-            "allowed_seconds": plan.allowed_seconds if plan else None,
             "scale_max": max((bar.matches for bar in bars), default=0) if settled else 0,
         }
 
