@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, count, cut, short } from "../src/base/format.ts";
+import { ago, count, short } from "../src/base/format.ts";
 
 test("numbers have commas between thousands, and are rounded", () => {
   assert.deepEqual([0, 999.6, 1234567].map(count), ["0", "1,000", "1,234,567"]);
@@ -14,8 +14,4 @@ test("short numbers have three digits and a unit", () => {
 test("a time is told in seconds, minutes and hours", () => {
   const shown = [0, 0.44, 59.6, 75, 3725].map(ago);
   assert.deepEqual(shown, ["0.0 s", "0.4 s", "1 min 0 s", "1 min 15 s", "1 h 2 min"]);
-});
-
-test("a text is cut to so many letters", () => {
-  assert.deepEqual([cut("query", 5), cut("queries", 5)], ["query", "quer…"]);
 });

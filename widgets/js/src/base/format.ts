@@ -36,7 +36,3 @@ export function ago(seconds: number): string {
   const [hours, minutes] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60)];
   return hours ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
 }
-
-/** A text of at most so many letters, with an ellipsis where something was left out. */
-export const cut = (text: string, most: number): string =>
-  text.length > most ? `${text.slice(0, most - 1)}…` : text;
