@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from braid.core.batch_history import PHASES
 from braid.core.run_events import BatchCommitted, EventsTrimmed
-from braid.papers.theta.mapping import input_load_factor, powers_of_two, square_mapping
+from braid.papers.theta.mapping import input_load_factor
 from braid.papers.theta.run_events import MigrationStarted
 from braid_lab.theta.bounds import optimal_ilf
 
@@ -40,7 +40,6 @@ class BatchFigures:
       grid and before any tuple is live.
     - ``bound``: the bound of Theorem 4.1 on the ratio in this batch; None if the theorem does not
       apply.
-    - ``ilf_square``: the ILF of a fixed square grid; None without a grid.
     - ``ilf_before``: the ILF of the mapping before the last change; None if there was none.
     - ``seconds``: wall-clock time; NaN if the clock is modelled.
     - ``seconds_by_phase``: the phases of ``seconds``, if measured (see ``core.batch_history``).
@@ -56,17 +55,14 @@ class BatchFigures:
     ilf_mapping: float | None
     ilf_optimal: float
     ratio: float
-    mappings: tuple[tuple[int, int], ...]
     migrating: bool
     received: int
     results: int
     sent: int
     migrated_tuples: int
-    discarded: int
     seconds: float
     seconds_by_phase: Mapping[str, float] = field(default_factory=dict)
     bound: float | None = None
-    ilf_square: float | None = None
     ilf_before: float | None = None
 
     @property
@@ -116,17 +112,14 @@ def make_batch_figures(
         ilf=sum(stored) / len(used),
         ilf_max=max(stored),
         ilf_mapping=mapping_ilf(grids, r, s),
-        ilf_square=square_ilf(len(used), r, s) if grids else None,
         ilf_before=previous_mapping_ilf(grids, r, s),
         ilf_optimal=float(optimal_ilf(r, s, len(used))),
         ratio=_compute_ilf_ratio(grids, r * sizes[0], s * sizes[1], len(used)),
-        mappings=tuple(g.mapping for _, g in sorted(grids.items())),
         migrating=migrating,
         received=sum(event.received_tuples),
         results=event.results,
         sent=event.total_host_metrics.received_tuples,
         migrated_tuples=event.total_host_metrics.migrated_tuples,
-        discarded=event.total_host_metrics.discarded_tuples,
         seconds=float("nan") if modelled else event.seconds_by_phase.get("total", float("nan")),
         seconds_by_phase={} if modelled else _get_phase_seconds(event.seconds_by_phase),
     )
@@ -135,12 +128,6 @@ def make_batch_figures(
 def _get_phase_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
     """Return the seconds by phase; empty for a recording without phases."""
     return {p: seconds[p] for p in PHASES} if seconds.keys() >= set(PHASES) else {}
-
-
-def square_ilf(hosts: int, r: float, s: float) -> float:
-    """Return the mean ILF over hosts if every group had kept the square grid."""
-    shares = [(j / hosts, square_mapping(j)) for j in powers_of_two(hosts)]
-    return sum(share * share * input_load_factor(r, s, n, m) for share, (n, m) in shares)
 
 
 def previous_mapping_ilf(grids: Mapping[int, GroupMapping], r: float, s: float) -> float | None:
@@ -177,8 +164,6 @@ class RunTotals:
     - ``batches``, ``results``, ``received``: sums over all batches.
     - ``ratio_max``: the maximum over batches in which |R| and |S| are within a factor J, as Theorem
       4.1 assumes.
-    - ``since``: the first batch whose events are retained. All other counts are sums from this
-      batch on.
     """
 
     batches: int = 0
@@ -190,12 +175,9 @@ class RunTotals:
     stored_bytes: int = 0
     moved: int = 0
     moved_bytes: int = 0
-    discarded: int = 0
-    compared: int = 0
     late: int = 0
     migrations: int = 0
     ratio_max: float = float("nan")
-    since: int = 0
 
     @classmethod
     def from_trimmed(cls, dropped: EventsTrimmed) -> RunTotals:
@@ -208,8 +190,6 @@ class RunTotals:
             sent_bytes=metrics.received_bytes,
             moved=metrics.migrated_tuples,
             moved_bytes=metrics.migrated_bytes,
-            discarded=metrics.discarded_tuples,
-            compared=metrics.compared_pairs,
             late=sum(dropped.late_tuples),
             migrations=kinds.get(MigrationStarted.__name__, 0),
         )
@@ -221,19 +201,18 @@ class RunTotals:
             for x in (self.ratio_max, point.ratio if point.is_comparable else float("nan"))
             if x == x
         ]
+        metrics = event.total_host_metrics
         return replace(
             self,
             batches=self.batches + 1,
             received=tuple(event.total_received_tuples),
             results=self.results + event.results,
-            sent=self.sent + event.total_host_metrics.received_tuples,
-            sent_bytes=self.sent_bytes + event.total_host_metrics.received_bytes,
-            stored=event.total_host_metrics.stored_tuples,
-            stored_bytes=event.total_host_metrics.stored_bytes,
-            moved=self.moved + event.total_host_metrics.migrated_tuples,
-            moved_bytes=self.moved_bytes + event.total_host_metrics.migrated_bytes,
-            discarded=self.discarded + event.total_host_metrics.discarded_tuples,
-            compared=self.compared + event.total_host_metrics.compared_pairs,
+            sent=self.sent + metrics.received_tuples,
+            sent_bytes=self.sent_bytes + metrics.received_bytes,
+            stored=metrics.stored_tuples,
+            stored_bytes=metrics.stored_bytes,
+            moved=self.moved + metrics.migrated_tuples,
+            moved_bytes=self.moved_bytes + metrics.migrated_bytes,
             late=self.late + sum(event.late_tuples),
             ratio_max=max(ratios, default=float("nan")),
         )

@@ -78,11 +78,10 @@ def _make_key_figures(
         "fullest / mean host", _format_imbalance(now), "rows stored; 1 is even"
     )
     moved = f"{now.migrated_tuples:,} in this batch"
-    far = f"from batch {totals.since} on" if totals.since else "so far"
     if totals.moved:
-        yield KeyFigure(f"rows moved {far}", f"{totals.moved:,}", f"between hosts; {moved}")
+        yield KeyFigure("rows moved so far", f"{totals.moved:,}", f"between hosts; {moved}")
     if totals.late:
-        yield KeyFigure(f"late rows {far}", f"{totals.late:,}", "they may have missed partners")
+        yield KeyFigure("late rows so far", f"{totals.late:,}", "they may have missed partners")
 
 
 def _format_imbalance(now: BatchFigures) -> str:

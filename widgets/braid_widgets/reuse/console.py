@@ -7,9 +7,9 @@ re-plans.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from html import escape
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import ipywidgets as W
 
@@ -39,83 +39,20 @@ TIPS = {
 }
 
 
-class ObservableHub(Protocol):
-    """The part of a running hub that the console needs; HubRun implements it."""
-
-    @property
-    def queries(self) -> Mapping[str, Any]:
-        """The active queries by name."""
-
-    @property
-    def isActive(self) -> bool:
-        """Whether the hub is active."""
-
-    def exception(self) -> BaseException | None:
-        """Return the error that made the hub fail, or None."""
-
-    @property
-    def deployment(self) -> Any:
-        """The current deployment."""
-
-    def events(self, since: int = 0) -> list[Any]:
-        """Return the hub's events from event number ``since`` on."""
-
-    def operator_blocks(self, operator: int) -> Sequence[Any]:
-        """Return the live blocks of an operator."""
-
-    def explain(self, sql: str, **more: Any) -> str:
-        """Return the plan for a query without submitting it."""
-
-    def submit(self, sql: str, **more: Any) -> Any:
-        """Submit a query."""
-
-    def withdraw(self, name: str) -> None:
-        """Withdraw a query."""
-
-    def move_operator(self, operator: int, node: str) -> None:
-        """Move an operator to a node."""
-
-    def fail_node(self, node: str) -> None:
-        """Mark a node as down."""
-
-    def restore_node(self, node: str) -> None:
-        """Mark a node as up."""
-
-    def replan(self, dry: bool = False) -> Any:
-        """Re-plan all queries."""
-
-    def pause(self) -> None:
-        """Pause the hub."""
-
-    def unpause(self) -> None:
-        """Continue a paused hub."""
-
-    def stop(self) -> None:
-        """Stop the hub within one batch."""
-
-
-class HubScreen(Protocol):
-    """The view that follows a hub, such as the cockpit."""
-
-    describe_query: Callable[[str], str] | None
-
-    def close(self) -> None:
-        """Stop following the hub."""
-
-
 class Console(W.VBox):
     """Controls of a hub, below a ``screen`` that follows it.
 
-    If an action fails, a sentence below the buttons says why, and nothing changes. ``examples`` are
-    queries by name.
+    If an action fails, a sentence below the buttons says why, and nothing changes.
+
+    - ``run``: a running hub, such as HubRun.
+    - ``examples``: queries by name.
+    - ``screen``: the cockpit of that hub.
     """
 
     _newest: ClassVar[Console | None] = None
 
     @classmethod
-    def replace_previous(
-        cls, run: ObservableHub, examples: Mapping[str, str], screen: HubScreen
-    ) -> Self:
+    def replace_previous(cls, run: Any, examples: Mapping[str, str], screen: Any) -> Self:
         """Return a new console; close the one made here before and stop its hub.
 
         This happens if a cell is run again.
@@ -127,7 +64,7 @@ class Console(W.VBox):
             elder.run.stop()
         return console
 
-    def __init__(self, run: ObservableHub, examples: Mapping[str, str], screen: HubScreen) -> None:
+    def __init__(self, run: Any, examples: Mapping[str, str], screen: Any) -> None:
         self.run, self.examples, self.screen = run, dict(examples), screen
         screen.describe_query = self.describe_query
         self._gate, self._closed = threading.RLock(), threading.Event()

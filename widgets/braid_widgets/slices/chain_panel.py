@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import ipywidgets as W
 import pandas as pd
 
 from braid_widgets.base import controls
-from braid_widgets.base.launcher import ControllableRun
 from braid_widgets.base.query_table import QueryRow, QueryTable
 from braid_widgets.base.screen_panel import RunScreen, RunScreenPanel
 from braid_widgets.base.text_table import TextTable
@@ -54,30 +53,11 @@ SOURCES = {
 }
 
 
-class ControllableSharedRun(ControllableRun, Protocol):
-    """A run whose queries and slices can be changed, such as SharedRun."""
-
-    config: Any
-
-    @property
-    def queries(self) -> Sequence[Any]:
-        """Return the queries that the run serves now."""
-
-    def make_query(self, name: str, windows: Mapping[str, str], where: Mapping[str, str]) -> Any:
-        """Return a query without adding it. Raises ValueError if the run cannot serve it."""
-
-    def add(self, name: str, windows: Mapping[str, str], where: Mapping[str, str]) -> None:
-        """Add a query from the next batch on."""
-
-    def remove(self, name: str) -> None:
-        """Remove a query from the next batch on."""
-
-
 class ChainPanel(RunScreenPanel):
     """The run on a screen, the table of queries, controls, and the modelled cost of sharing.
 
-    - ``launch``: called with the settings, including ``queries`` (the active ones); returns the
-      run.
+    - ``launch``: called with the settings, including ``queries`` (the active ones); returns a run
+      whose queries can be changed, such as SharedRun.
     - ``screen``: shows a recording until a run is launched.
     - ``defaults``: initial values by control: source, chain, rate, sigma, join, overhead, batches,
       pace.
@@ -87,11 +67,11 @@ class ChainPanel(RunScreenPanel):
     control.
     """
 
-    run: ControllableSharedRun | None
+    run: Any
 
     def __init__(
         self,
-        launch: Callable[[dict[str, Any]], ControllableSharedRun],
+        launch: Callable[[dict[str, Any]], Any],
         screen: RunScreen,
         **defaults: Any,
     ) -> None:
@@ -135,16 +115,14 @@ class ChainPanel(RunScreenPanel):
         if self._is_running():
             self._submit_change(lambda run: _serve_queries(run, rows))
 
-    def _submit_change(self, work: Callable[[ControllableSharedRun], Any]) -> None:
+    def _submit_change(self, work: Callable[[Any], Any]) -> None:
         """Change the running join, one change at a time; then update the table."""
         run = self.run
         assert run is not None
         self.message.value, self.error = "", None
         self._changes.submit(self._apply_change, run, work)
 
-    def _apply_change(
-        self, run: ControllableSharedRun, work: Callable[[ControllableSharedRun], Any]
-    ) -> None:
+    def _apply_change(self, run: Any, work: Callable[[Any], Any]) -> None:
         try:
             work(run)
         except Exception as error:
@@ -177,7 +155,7 @@ class ChainPanel(RunScreenPanel):
             output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
 
-def _serve_queries(run: ControllableSharedRun, rows: Sequence[QueryRow]) -> None:
+def _serve_queries(run: Any, rows: Sequence[QueryRow]) -> None:
     """Make the run serve exactly these queries; an edited query is removed and added again.
 
     Raises ValueError for a query that the run cannot serve, before any change.

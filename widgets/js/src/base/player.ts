@@ -1,5 +1,5 @@
 // Goes through frames, forwards and backwards, by buttons, keys, a slider and Play.
-import { add, named, still } from "./dom.ts";
+import { add, make, named, pressed, still } from "./dom.ts";
 
 /** Draws the frames of one film. */
 export interface Painter<Frame> {
@@ -19,46 +19,45 @@ interface Options<Frame> {
 export const clamped = (position: number, length: number): number =>
   Math.max(0, Math.min(length - 1, position));
 
-function controls(bar: Element) {
-  const back = add(bar, "button", "", "◀");
-  const play = add(bar, "button", "", "Play");
-  const forward = add(bar, "button", "", "▶");
-  named(back, "back");
-  named(forward, "forward");
-  const track = add(bar, "div", "braid-track");
-  const marks = add(track, "div", "braid-marks");
-  const slider = add(track, "input");
-  Object.assign(slider, { type: "range", min: "0" });
-  named(slider, "position");
-  return { back, play, forward, slider, marks, label: add(bar, "span") };
-}
-
 export class Player<Frame> {
-  private readonly root: HTMLElement;
   private readonly painter: Painter<Frame>;
-  private readonly bar: ReturnType<typeof controls>;
   private readonly options: Options<Frame>;
+  private readonly back: HTMLButtonElement;
+  private readonly button: HTMLButtonElement;
+  private readonly forward: HTMLButtonElement;
+  private readonly marks = make("div", "braid-marks");
+  private readonly slider = named(make("input"), "position");
+  private readonly label = make("span");
   private frames: Frame[];
   private position: number;
   private timer: ReturnType<typeof setInterval> | undefined;
 
-  /** The controls are put at the end of ``place``. */
+  /** The controls are put at the end of the root. */
   constructor(
     root: HTMLElement,
     frames: Frame[],
     painter: Painter<Frame>,
     options: Options<Frame>,
-    place: HTMLElement = root,
   ) {
-    this.root = root;
     this.frames = frames;
     this.painter = painter;
     this.position = clamped(options.start, frames.length);
     this.options = options;
     root.tabIndex = 0;
-    const bar = add(place, "div", "braid-controls");
-    this.bar = controls(bar);
-    this.listen();
+    const bar = add(root, "div", "braid-controls");
+    this.back = pressed(bar, "◀", () => this.turn(-1));
+    this.button = pressed(bar, "Play", () => this.toggle());
+    this.forward = pressed(bar, "▶", () => this.turn(1));
+    named(this.back, "back");
+    named(this.forward, "forward");
+    add(bar, "div", "braid-track").append(this.marks, this.slider);
+    bar.append(this.label);
+    Object.assign(this.slider, { type: "range", min: "0" });
+    this.slider.addEventListener("input", () => {
+      this.stop();
+      this.go(Number(this.slider.value));
+    });
+    root.addEventListener("keydown", (event) => this.press(event));
     this.mark();
     this.show(false);
   }
@@ -82,16 +81,15 @@ export class Player<Frame> {
   stop(): void {
     clearInterval(this.timer);
     this.timer = undefined;
-    this.bar.play.textContent = "Play";
+    this.button.textContent = "Play";
   }
 
-  private play(): void {
-    this.timer = setInterval(() => this.step(), this.options.every);
-    this.bar.play.textContent = "Pause";
+  private get last(): number {
+    return this.frames.length - 1;
   }
 
   private step(): void {
-    if (this.position >= this.frames.length - 1) this.stop();
+    if (this.position >= this.last) this.stop();
     else this.go(this.position + 1, true);
   }
 
@@ -100,8 +98,9 @@ export class Player<Frame> {
       this.stop();
       return;
     }
-    if (this.position >= this.frames.length - 1) this.go(0);
-    this.play();
+    if (this.position >= this.last) this.go(0);
+    this.timer = setInterval(() => this.step(), this.options.every);
+    this.button.textContent = "Pause";
   }
 
   private turn(by: number): void {
@@ -111,37 +110,24 @@ export class Player<Frame> {
 
   private mark(): void {
     const { marked } = this.options;
-    this.bar.marks.replaceChildren();
+    this.marks.replaceChildren();
     if (!marked) return;
-    for (const frame of this.frames) add(this.bar.marks, "i", marked(frame) ? "found" : "");
+    for (const frame of this.frames) add(this.marks, "i", marked(frame) ? "found" : "");
   }
 
   private show(glide: boolean): void {
-    const { back, forward, slider, marks, label } = this.bar;
-    const last = this.frames.length - 1;
+    const { back, forward, slider, marks, label, position, last } = this;
     slider.max = String(last);
-    slider.value = String(this.position);
-    label.textContent = `${this.position + 1} / ${last + 1}`;
+    slider.value = String(position);
+    label.textContent = `${position + 1} / ${last + 1}`;
     [...marks.children].forEach((mark, k) => {
-      mark.classList.toggle("done", k <= this.position);
+      mark.classList.toggle("done", k <= position);
     });
-    back.disabled = this.position === 0;
-    forward.disabled = this.position === last;
-    const frame = this.frames[this.position];
+    back.disabled = position === 0;
+    forward.disabled = position === last;
+    const frame = this.frames[position];
     if (frame === undefined) return;
-    this.painter.draw(frame, this.position, glide && !still() ? this.options.every * 0.8 : 0);
-  }
-
-  private listen(): void {
-    const { back, play, forward, slider } = this.bar;
-    back.addEventListener("click", () => this.turn(-1));
-    forward.addEventListener("click", () => this.turn(1));
-    play.addEventListener("click", () => this.toggle());
-    slider.addEventListener("input", () => {
-      this.stop();
-      this.go(Number(slider.value));
-    });
-    this.root.addEventListener("keydown", (event) => this.press(event));
+    this.painter.draw(frame, position, glide && !still() ? this.options.every * 0.8 : 0);
   }
 
   private press(event: KeyboardEvent): void {
