@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _GOES_IN: dict[str, str] = {}
 """By deprecated name, the version in which it goes."""
