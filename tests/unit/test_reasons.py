@@ -19,6 +19,8 @@ PLACE = re.compile(
     r"|\(\d+\.\d[\d.]*(, \d+\.\d[\d.]*)*\)|\b\d+\.\d+\.\d+|\b[A-Z]+\d\b"
 )
 """Places in a paper, and names such as C3, Z0 and SINK4."""
+FORMAT = re.compile(r"\.\d[%efg]")
+"""A text that is but the format of a value, for a function that renders values."""
 FORMULA = re.compile(
     r"\d? ?[A-Zα-ω]+ [-+/≤] \d+|\d+ [-+/] \d?[A-Zα-ω]+|\b\d ?[A-Zα-ω]\b|[A-Za-zα-ω]_\d"
 )
@@ -113,6 +115,8 @@ def list_shown_parts(node: ast.AST) -> list[ast.AST]:
 
 def strip_allowed(text: str) -> str:
     """Return a text without its quotations, places and formulas."""
+    if FORMAT.fullmatch(text):
+        return ""
     return FORMULA.sub("", PLACE.sub("", re.sub(r'"[^"]*"', "", text)))
 
 

@@ -255,7 +255,7 @@ def adaptation_claim(curves: pd.DataFrame, panel: str, figure: str) -> Finding:
         for p in nodes.index
     ]
     result = f"in the last tenth of a run the mean response time is {'; '.join(texts)}"
-    origin = "" if figure == "16.6" else "said of Fig. 16.6, and 16.7 is drawn like it; "
+    origin = "" if figure == "16.6" else "said of Fig. 16.6, and Fig. 16.7 is drawn like it; "
     reading = (
         f"{origin}at costs chosen so that the fixed ring keeps up before the change, where its "
         f"longest response time is {before.max():.2f} s: {result}. A batch has {step:g} s. The "

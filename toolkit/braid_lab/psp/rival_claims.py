@@ -66,9 +66,9 @@ def atr_state_growth_claim(cached: pd.DataFrame) -> Finding:
     more, clocked = (x[many] / x[few] for x in (left, live))
     result = f"{many} nodes hold {more.min():.2f} to {more.max():.2f} times the tuples of {few}"
     reading = (
-        f"purged when a tuple comes, as in 5.2 and 12.3: {result}, and a longer ring always more "
-        f"(our bound: {many / few:g} times, {PROPORTIONAL:.0%} off); purged by the clock, "
-        f"{clocked.min():.2f} to {clocked.max():.2f} times"
+        f"purged when a tuple comes, as in sections 5.2 and 12.3: {result}, and a longer ring "
+        f"always more (our bound: {many / few:g} times, {PROPORTIONAL:.0%} off); purged by the "
+        f"clock, {clocked.min():.2f} to {clocked.max():.2f} times"
     )
     grows = (left.diff(axis=1).iloc[:, 1:] > 0).all(axis=None)
     is_proportional = (abs(more * few / many - 1) <= PROPORTIONAL).all()
@@ -82,8 +82,8 @@ def atr_memory_formula_claim(cached: pd.DataFrame) -> Finding:
     by = share.groupby(cached["segment"]).agg(["min", "max"]).itertuples()
     result = ", ".join(f"{low:.2f} to {high:.2f} of it at T = {t:g} s" for t, low, high in by)
     reason = (
-        '"MEM_ATR = λTN + λ(T + 2W)(M - 1)N" (15.1): purged when a tuple comes, as in 5.2 and '
-        f"12.3, the state at the end is {result} (our bound: {EXACT:.0%} off)"
+        '"MEM_ATR = λTN + λ(T + 2W)(M - 1)N" (15.1): purged when a tuple comes, as in '
+        f"sections 5.2 and 12.3, the state at the end is {result} (our bound: {EXACT:.0%} off)"
     )
     return judge(result, (abs(share - 1) <= EXACT).all(), failure=reason)
 

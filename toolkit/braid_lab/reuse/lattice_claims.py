@@ -62,14 +62,15 @@ def figure_2_claim() -> Finding:
         key: {other for other in FIGURE_2 if _list_answers(*key) <= _list_answers(*other)}
         for key in FIGURE_2
     }
-    serves = [key for key in FIGURE_2 if (5, 1) in serving[key]]
+    serves = [key for key in FIGURE_2 if FIGURE_2[0] in serving[key]]
     right = sum(serving[key] == want[key] for key in FIGURE_2)
     reason = (
         f"{right} of {len(FIGURE_2)} searches find just the keys whose answers hold all answers of "
-        f"the key, by tuples of an hour, one a minute; (5, 1) serves {', '.join(map(str, serves))}"
+        f"the key, by tuples of an hour, one a minute; {FIGURE_2[0]} serves "
+        f"{', '.join(map(str, serves))}"
     )
     ran = {"keys": FIGURE_2, "searches": "a search for each"}
-    return replace(judge(f"(5, 1) serves {serves}", serving == want, reason), ran=ran)
+    return replace(judge(f"{FIGURE_2[0]} serves {serves}", serving == want, reason), ran=ran)
 
 
 @CLAIMS.claim(

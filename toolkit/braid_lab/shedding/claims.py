@@ -70,8 +70,8 @@ def burst_claim(fractions: pd.DataFrame) -> Finding:
     r = fractions.set_index("second")["fraction_counted"]
     spans = ((50, 59), (70, 74), (95, 104), (125, 129))
     before, during, after, end = (r[a:b].mean() for a, b in spans)
-    named = zip(("", " (500/s)", " (300/s)", ""), spans, (before, during, after, end), strict=True)
-    means = ", ".join(f"{mean:.2f} from {a} to {b + 1} s{rate}" for rate, (a, b), mean in named)
+    named = zip(spans, (before, during, after, end), strict=True)
+    means = ", ".join(f"{mean:.2f} from {a} to {b + 1} s" for (a, b), mean in named)
     holds = during < after < 0.3 * before and end > 3 * after
     return judge(f"{means} (counted)", holds, f"r in the mean: {means}")
 

@@ -175,7 +175,7 @@ def estimate_claim(flights: FlightComparison) -> Finding:
     off = (of["estimated"] - of["in truth"]).abs() / of["error"]
     reason = (
         f"in {len(off)} runs, by tags and by tail number, estimates are off by {off.min():.2f} to "
-        f"{off.max():.2f} of their error of 95%"
+        f"{off.max():.2f} of their error"
     )
     each = ", ".join(f"{m} {v:.1f}" for (_, m), v in off.items())
     return judge(f"{each} errors off", off.max() <= 1, reason)

@@ -40,6 +40,8 @@ SEEDS = (0, 1, 2)
 """The seeds of the random sets that densities are estimated from."""
 KAPPAS = (0.4, 0.6, 0.8)
 """The skews for which joins with an index are judged; the last is that of the figure."""
+WELL, BADLY = 0.9, 0.1
+"""Share of the best results that is well, and that is not."""
 LESS = 0.99
 """What part of the most results is less."""
 
@@ -130,8 +132,11 @@ def reduction_claim(reduction: pd.DataFrame) -> Finding:
         f"of the results of the best part of the same size the newest gives {least:.1%} and more "
         f"if the peak is early, and at most {most:.1%} if it is late"
     )
-    reading = f"{figures}; the densities are ours, and well is read as 90% and more, not as 10%"
-    return judge_reading(figures, least > 0.9 and most < 0.1, reading)
+    reading = (
+        f"{figures}; the densities are ours, and well is read as {WELL:.0%} and more, not as "
+        f"{BADLY:.0%}"
+    )
+    return judge_reading(figures, least > WELL and most < BADLY, reading)
 
 
 @CLAIMS.claim(

@@ -42,6 +42,12 @@ COMPETITIVE = 1.25
 """The greatest ILF/ILF* of Theorem 4.4."""
 STRAIGHT = 0.1
 """Greatest distance from the line between its ends of a linear curve, as a share of its rise."""
+SLOWER, SAME, SMALL_GAP = 1.05, 1.1, (1.0, 1.5)
+"""Ratios of seconds that count as slower, as roughly the same, and as a small gap."""
+STORED_MORE = (3, 7)
+"""How many times as much StaticMid stores, as printed."""
+FAR, CLOSE, CLOSED = 2.0, 0.05, 1.01
+"""A gap that closes: the ratio before, how far from one that of loads ends, and that of seconds."""
 
 
 @CLAIMS.claim(
@@ -57,10 +63,10 @@ def square_check(times: pd.DataFrame) -> Finding:
         for q in TIMED
     }
     result = (
-        f"{format_values(ratio)} times the seconds of Dynamic, at the skew with the least; 1.05 "
-        "times counts as slower"
+        f"{format_values(ratio)} times the seconds of Dynamic, at the skew with the least; "
+        f"{SLOWER:g} times counts as slower"
     )
-    return judge(result, min(ratio.values()) >= 1.05, result)
+    return judge(result, min(ratio.values()) >= SLOWER, result)
 
 
 @CLAIMS.claim(
@@ -150,11 +156,12 @@ def load_claim(runs: pd.DataFrame) -> Finding:
     ratio = column_by_query(runs, "StaticMid", "stored_mean") / column_by_query(
         runs, "Dynamic", "stored_mean"
     )
-    ends = zip((ratio.min(), ratio.max()), (3, 7), strict=True)
+    ends = zip((ratio.min(), ratio.max()), STORED_MORE, strict=True)
     holds = all(abs(end / printed - 1) < 0.2 for end, printed in ends)
+    least, most = STORED_MORE
     result = (
-        f"{format_values(ratio)} times; that the least is within a fifth of 3 and the greatest "
-        "within a fifth of 7 counts"
+        f"{format_values(ratio)} times; that the least is within a fifth of {least} and the "
+        f"greatest within a fifth of {most} counts"
     )
     return judge(result, holds, result)
 
@@ -173,9 +180,9 @@ def oracle_check(runs: pd.DataFrame) -> Finding:
     )
     result = (
         f"{format_values(load)} times the load in the mean of machines, {format_values(seconds)} "
-        "times the seconds; up to 1.1 times counts as roughly the same"
+        f"times the seconds; up to {SAME:g} times counts as roughly the same"
     )
-    return judge(result, max(load.max(), seconds.max()) <= 1.1, result)
+    return judge(result, max(load.max(), seconds.max()) <= SAME, result)
 
 
 @CLAIMS.claim(
@@ -206,9 +213,9 @@ def result_bound_check(result_ranges: pd.DataFrame) -> Finding:
     result = f"StaticMid / Dynamic by microseconds of a result {format_values(ratio)}"
     why = (
         f"if a result takes {LEAST_RESULT_US:g} µs at least, which the paper does not print: "
-        f"{result}; 1 to 1.5 counts as small"
+        f"{result}; {SMALL_GAP[0]:g} to {SMALL_GAP[1]:g} counts as small"
     )
-    holds = ratio[ratio.index >= LEAST_RESULT_US].between(1, 1.5).all()
+    holds = ratio[ratio.index >= LEAST_RESULT_US].between(*SMALL_GAP).all()
     return judge_reading(result, holds, why)
 
 
@@ -243,10 +250,10 @@ def mappings_check(mapping_runs: pd.DataFrame) -> Finding:
     by = mapping_runs.pivot(index="optimum", columns="operator", values="stored_mean")
     order = mapping_runs["optimum"].unique()
     gap = (by["StaticMid"] / by["Dynamic"]).loc[order]
-    holds = gap.is_monotonic_decreasing and gap.iloc[0] >= 2 and abs(gap.iloc[-1] - 1) <= 0.05
+    holds = gap.is_monotonic_decreasing and gap.iloc[0] >= FAR and abs(gap.iloc[-1] - 1) <= CLOSE
     result = (
-        f"StaticMid / Dynamic, in the mean of machines, {format_values(gap)}; that it falls from 2 "
-        "at least to one within 5% counts"
+        f"StaticMid / Dynamic, in the mean of machines, {format_values(gap)}; that it falls from "
+        f"{FAR:g} at least to one within {CLOSE:.0%} counts"
     )
     return judge(result, holds, result)
 
@@ -261,10 +268,10 @@ def mapping_times_check(mapping_runs: pd.DataFrame) -> Finding:
     """Fig. 5h: the gap in time closes too; in the square Dynamic is no better."""
     by = mapping_runs.pivot(index="optimum", columns="operator", values="seconds_modelled")
     gap = (by["StaticMid"] / by["Dynamic"]).loc[mapping_runs["optimum"].unique()]
-    holds = gap.is_monotonic_decreasing and gap.iloc[0] >= 2 and gap.iloc[-1] <= 1.01
+    holds = gap.is_monotonic_decreasing and gap.iloc[0] >= FAR and gap.iloc[-1] <= CLOSED
     result = (
-        f"StaticMid / Dynamic {format_values(gap)}; that it falls from 2 at least to 1.01 at most "
-        "counts"
+        f"StaticMid / Dynamic {format_values(gap)}; that it falls from {FAR:g} at least to "
+        f"{CLOSED:g} at most counts"
     )
     return judge(result, holds, result)
 
@@ -281,8 +288,8 @@ def never_exceeded_claim(ratios: pd.DataFrame) -> Finding:
     over = int((ratios["ratio"] > COMPETITIVE).sum())
     result = f"at most, by k, {', '.join(f'{k:g}: {x:.4f}' for k, x in most.items())}"
     why = (
-        f"to two decimals, as 1.25 is printed, and of a controller that sees batches: {over} of "
-        f"{len(ratios)} batches exceed {COMPETITIVE}; {result}"
+        f"to two decimals, as {COMPETITIVE} is printed, and of a controller that sees batches: "
+        f"{over} of {len(ratios)} batches exceed {COMPETITIVE}; {result}"
     )
     if not over:
         return judge(result, True)
