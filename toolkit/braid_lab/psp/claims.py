@@ -139,20 +139,22 @@ def interior_claim(work: pd.DataFrame) -> Finding:
 def fourteen_nodes_claim(work: pd.DataFrame) -> Finding:
     """Section 16.2, its one number: at selectivity 0.5 and the small join, 14 nodes are best."""
     join, sigma = "small", 0.5
-    best = best_ring_lengths(price_hops(work, T_NS), "seed")
-    best = best.xs((join, sigma), level=("join", "sigma")).unstack("seed")
-    fits = [1e3 * t for t in best.index[best.eq(BOOK_LENGTH).all(axis=1)]]
-    lengths = ", ".join(map(str, sorted(set(best.to_numpy().ravel().tolist()))))
+    times = price_hops(work, T_NS)
+    chosen = times[(times["join"] == join) & (times["sigma"] == sigma)]
+    means = chosen.groupby(["hop", "join", "sigma", "nodes"], as_index=False).mean()
+    best, by_seed = best_ring_lengths(means), best_ring_lengths(chosen, "seed")
+    fits = [1e3 * t for t, *_ in best.index[best == BOOK_LENGTH]]
+    each = (by_seed == BOOK_LENGTH).groupby("seed").sum()
     where = f"at {len(fits)} of {len(T_NS)} T_n" + (
         f", from {fits[0]:.1f} to {fits[-1]:.1f} ms" if fits else ""
     )
     reading = (
-        f"with every seed {where}; each of {lengths} nodes is best at some T_n. Theorem 9 gives "
-        f"{BOOK_LENGTH} nodes at {1e3 * hop_seconds_for(BOOK_LENGTH):.2f} ms with our costs. The "
-        "book prints none"
+        f"in the mean of the seeds {where}, with one seed at {each.min()} to {each.max()}; "
+        f"{best.nunique()} lengths are best at some T_n. Theorem 9 gives {BOOK_LENGTH} nodes at "
+        f"{1e3 * hop_seconds_for(BOOK_LENGTH):.2f} ms with our costs. The book prints none"
     )
     ran = {"join": join, "sigma": sigma, "pair_us": JOINS[join]}
-    finding = judge_reading(where, bool(fits), reading)
+    finding = judge_reading(where, bool(fits) and each.min() > 0, reading)
     return add_hops(replace(finding, ran=ran), T_NS)
 
 

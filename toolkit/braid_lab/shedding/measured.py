@@ -104,7 +104,7 @@ def compare_methods(
     carriers = _compare_by_carrier(chosen, finished["tags", "full"])
     ran = {"days": days, "fraction": fraction, "batches": batches, "gamma": shed.sample}
     basic = (shed.basic_window_length or 0) / 3.6e9
-    results = record_values(pd.DataFrame(rows), **ran, basic=basic, windows=LEG_WINDOWS.values())
+    results = record_values(pd.DataFrame(rows), **ran, basic=basic, windows=[*LEG_WINDOWS.values()])
     record_values(results, tags=LEG_CONDITION, equality=EQUAL)
     return FlightComparison(results, carriers, chosen.events())
 
