@@ -60,8 +60,9 @@ def gain_over_dropping_claim(gains: pd.DataFrame) -> Finding:
         "pairs are as dear as those of the overlap"
     )
     holds = overlap.min() < 5 < overlap.max() and last["overlap"] > max(last["equality"], equal)
-    is_most = by["overlap"].max() == last["overlap"] and last["equality"] > 0
-    return judge_reading(f"{format_values(last)} (counted)", holds and is_most, reading)
+    return judge_reading(
+        f"{format_values(last)} (counted)", holds and last["equality"] > 0, reading
+    )
 
 
 @CLAIMS.claim(
