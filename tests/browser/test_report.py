@@ -173,7 +173,7 @@ def panels(tmp_path_factory: pytest.TempPathFactory) -> str:
     one = (data["kind"] == "one of these") & (data["windows"] == "uniform")
     four = {f"the {k}th panel, which is said at some length": one for k in range(4)}
     axes = (("x", "the number of it"), ("share", "share"), "y")
-    charts.append(line_charts.heat_maps(data, "Fig. 6: four in a row", *axes, four, 2, 1))
+    charts.append(line_charts.heat_maps(data, "Maps: four in a row", *axes, four, 2, 1))
     cell = nbformat.v4.new_code_cell("")
     shown = [chart.to_html(first) for chart, first in zip(charts, (True, False), strict=True)]
     cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": html}) for html in shown]

@@ -590,6 +590,13 @@ BROKEN = [
         {"hosts": 1},
     ),
     Broken(
+        "windows of three queries that are alike",
+        "braid_lab.slices.experiments.WINDOWS",
+        lambda windows: windows | {"uniform": windows["mostly small"]},
+        "unit.test_study_sharing.test_table_8_1",
+        "Wang 2008, Table 8.1",
+    ),
+    Broken(
         "windows of another distribution",
         "braid_lab.slices.experiments.SPREADS",
         lambda spreads: spreads | {"uniform": spreads["mostly small"]},

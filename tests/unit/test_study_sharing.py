@@ -51,6 +51,15 @@ def test_every_number_that_is_not_a_setting_says_whether_it_is_counted_or_modell
         assert not frame.isna().any().any()
 
 
+def test_table_8_1():
+    assert sharing.WINDOWS == {
+        "mostly small": (5, 10, 30),
+        "uniform": (10, 20, 30),
+        "mostly large": (20, 25, 30),
+    }
+    assert (sharing.SIGMAS, sharing.JOINS) == ((0.2, 0.5, 0.8), (0.025, 0.1, 0.4))
+
+
 def test_table_8_2():
     assert sharing.window_distribution("uniform") == pytest.approx([2.5 * k for k in range(1, 13)])
     assert sharing.window_distribution("mostly small") == pytest.approx(
