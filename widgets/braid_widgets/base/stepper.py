@@ -91,7 +91,7 @@ class StepFrame(TypedDict):
     - ``row_heads``, ``column_heads``: headings of the places.
     - ``old``: row and column of each node by the old mapping, while rows are where it wants them.
     - ``matches``: the members of the results of the step.
-    - ``results``: the number of results so far.
+    - ``results``: the number of results so far, in words; "": no step of the example has any.
     - ``table``: rows of a table, the first its header; of each cell the text, the text that the
       step has replaced, and "new", "gone" or "".
     - ``parts``: the parts of the example; those that the step reads or changes are new.
@@ -109,7 +109,7 @@ class StepFrame(TypedDict):
     old: list[list[int]]
     moves: list[StepMove]
     matches: list[list[str]]
-    results: int
+    results: str
     table: list[list[list[str]]]
     parts: list[StepChip]
     question: StepQuestion | None
@@ -168,6 +168,7 @@ class _Frames:
         self, k: int, step: TraceStep, before: TraceStep | None, result_total: int
     ) -> StepFrame:
         steps, line = self.trace.steps, step.line
+        has_results = any(other.results for other in steps)
         if line is not None:
             self.listing = self.algorithms.index(line.algorithm)
         arrival = "" if step.text.startswith(step.arrival) else f" · {step.arrival}"
@@ -186,7 +187,7 @@ class _Frames:
                 for m in step.moves
             ],
             "matches": [[str(t) for t in group] for group in step.results],
-            "results": result_total,
+            "results": f"{result_total} result{'s' * (result_total != 1)} so far" * has_results,
             "table": compare_rows(step.table, step.table_before),
             "parts": [_make_chip(text, text in step.parts) for text in self.parts],
             "question": self._ask(step, steps[k + 1]) if k + 1 < len(steps) else None,

@@ -5,16 +5,13 @@ import { add, pressed } from "./dom.ts";
 
 type Point = [number, number];
 
-/** The path of an arc, to one side of the straight way, and its point at a share of the way. */
-export function arc([x1, y1]: Point, [x2, y2]: Point): { path: string; at(share: number): Point } {
+/** The path of an arc, to one side of the straight way. */
+export function arc([x1, y1]: Point, [x2, y2]: Point): string {
   const [dx, dy] = [x2 - x1, y2 - y1];
   const long = Math.max(1, Math.hypot(dx, dy));
   const bend = Math.min(90, 26 + long * 0.16) / long;
   const [cx, cy] = [(x1 + x2) / 2 - dy * bend, (y1 + y2) / 2 + Math.abs(dx) * bend];
-  const path = `M ${x1} ${y1} Q ${cx} ${cy} ${x2} ${y2}`;
-  const mix = (a: number, c: number, b: number, t: number) =>
-    (1 - t) * (1 - t) * a + 2 * t * (1 - t) * c + t * t * b;
-  return { path, at: (share) => [mix(x1, cx, x2, share), mix(y1, cy, y2, share)] };
+  return `M ${x1} ${y1} Q ${cx} ${cy} ${x2} ${y2}`;
 }
 
 function drawChip(parent: Element, chip: StepChip, kind = ""): HTMLElement {
@@ -22,28 +19,51 @@ function drawChip(parent: Element, chip: StepChip, kind = ""): HTMLElement {
   const node = add(parent, "span", `braid-chip ${outline} ${is_new ? "new" : ""} ${kind}`, text);
   const hue = stream === undefined ? "muted" : `stream${stream % 6}`;
   node.style.setProperty("--hue", `var(--ck-${hue})`);
-  node.dataset.row = text.split(/[ *#ᵇᵖ]/u, 1)[0] ?? "";
+  node.dataset.rows = text.replace(/[()*#ᵇᵖ]/gu, " ");
   return node;
 }
 
-function drawRow(parent: Element, name: string, chips: StepChip[]): void {
+function isOf({ dataset: { rows = "" } }: HTMLElement, row: string): boolean {
+  return rows.split(" ").includes(row);
+}
+
+function drawRow(parent: Element, name: string, chips: StepChip[], coming: StepChip[] = []): void {
+  if (!chips.length && !coming.length) return;
   const row = add(parent, "div", "braid-row");
   if (name) add(row, "b", "", name);
   for (const chip of chips) drawChip(row, chip);
+  for (const chip of coming) drawChip(row, chip, "flies");
 }
 
-/** A node, in its place. */
-function drawNode(parent: Element, node: StepNode, frame: StepFrame): void {
+function findChip(cell: Element | undefined, text: string): HTMLElement | undefined {
+  const same = [...(cell?.querySelectorAll<HTMLElement>(".braid-chip") ?? [])];
+  return same.filter((chip) => chip.textContent === text).at(-1);
+}
+
+/** A node, in its place. What arrives or leaves for good is in the row of its stream. */
+function drawNode(parent: Element, node: StepNode, frame: StepFrame, n: number): void {
   const cell = add(parent, "div", `braid-cell${node.is_active ? " here" : ""}`);
   cell.style.gridArea = `${node.row + 1} / ${node.column + 1}`;
   cell.dataset.key = node.name;
-  add(cell, "h4", "", node.name);
-  for (const chips of node.stored) if (chips.length) drawRow(cell, "", chips);
-  if (node.queued?.length) drawRow(cell, "waits", node.queued);
+  add(cell, "h4", "", node.name.replace(/[._](?=\w)/gu, "$&\u200b"));
+  const moves = frame.moves.filter(({ source, target }) => (target ?? source) === n);
+  const here = node.stored.flat().filter(({ is_new }) => is_new);
+  const coming = moves.flatMap(({ what, target }) =>
+    here.some(({ text }) => text === what.text) ? [] : [{ ...what, is_new: target !== null }],
+  );
+  const last = node.stored.length;
+  [...node.stored, []].forEach((chips, k) => {
+    const arrived = coming.filter(({ stream = last }) => Math.min(stream, last) === k);
+    drawRow(cell, "", chips, arrived);
+  });
+  drawRow(cell, "waits", node.queued ?? []);
+  for (const { what, source } of moves) {
+    findChip(cell, what.text)?.setAttribute("data-from", frame.nodes[source ?? -1]?.name ?? "");
+  }
   for (const chip of cell.querySelectorAll<HTMLElement>(".braid-chip")) {
-    Object.assign(chip.dataset, { key: `${node.name} ${chip.textContent}`, at: node.name });
-    const isMet = node.is_active && frame.matches.flat().includes(chip.dataset.row ?? "");
-    chip.classList.toggle("met", isMet);
+    chip.dataset.key = `${node.name} ${chip.textContent}`;
+    const isMet = frame.matches.flat().some((row) => isOf(chip, row));
+    chip.classList.toggle("met", node.is_active && isMet);
   }
 }
 
@@ -57,7 +77,9 @@ function drawPlaces(stage: Element, frame: StepFrame): HTMLElement {
   frame.column_heads.forEach((chip, k) => {
     drawChip(places, chip, "braid-head-column").style.gridArea = `1 / ${k + 2}`;
   });
-  for (const node of frame.nodes) drawNode(places, node, frame);
+  frame.nodes.forEach((node, n) => {
+    drawNode(places, node, frame, n);
+  });
   return places;
 }
 
@@ -88,9 +110,9 @@ function spots(box: HTMLElement): Spots {
   return new Map(keyed.map((node) => [node.dataset.key ?? "", node.getBoundingClientRect()]));
 }
 
-/** What moves, on arcs from node to node, and the lines between the members of results. */
-function drawOverlay(places: HTMLElement, frame: StepFrame, was: Spots): void {
-  for (const node of places.querySelectorAll("svg, .flies")) node.remove();
+/** The ways of what moves from node to node, and the lines between the members of results. */
+function drawOverlay(places: HTMLElement, frame: StepFrame): void {
+  places.querySelector("svg")?.remove();
   const { left, top, width, height } = places.getBoundingClientRect();
   const cells = [...places.querySelectorAll<HTMLElement>(".braid-cell")];
   if (!width) return;
@@ -99,37 +121,25 @@ function drawOverlay(places: HTMLElement, frame: StepFrame, was: Spots): void {
     const box = node.getBoundingClientRect();
     return [box.left - left + box.width / 2, box.top - top + box.height * down];
   };
-  const shared = new Map<string, number>();
   for (const { what, source, target } of frame.moves) {
-    const [from, to] = [cells[source ?? -1], cells[target ?? -1]];
-    const way = `${source} ${target}`;
-    const before = shared.get(way) ?? 0;
-    shared.set(way, before + 1);
-    const end: Point = to ? spot(to, from ? 0.92 : 0.1) : [width / 2, height + 10];
-    const start: Point = from ? spot(from, 0.92) : [end[0] - 34, 0];
-    const { path, at } = arc(start, end);
-    if (!before) makeSvg(svg, "path", { d: path, class: "way" });
-    const held = to && [...to.querySelectorAll(".new")].map((chip) => chip.textContent);
-    if (held?.includes(what.text)) continue;
-    const chip = drawChip(places, what, "flies");
-    const [x, y] = at(Math.min(0.82, 0.5 + before * 0.16));
-    chip.style.translate = `calc(${x}px - 50%) calc(${y}px - 50%)`;
-    chip.dataset.key = `${what.text} > ${to?.dataset.key}`;
-    if (from && !was.has(chip.dataset.key)) chip.dataset.from = from.dataset.key ?? "";
+    const [from, to] = [cells[source ?? -1], findChip(cells[target ?? -1], what.text)];
+    if (!from || !to) continue;
+    const d = arc(spot(findChip(from, what.text) ?? from, 0.5), spot(to, 0.5));
+    makeSvg(svg, "path", { d, class: "way" });
   }
   for (const group of frame.matches) {
     const met = [...places.querySelectorAll<HTMLElement>(".here .braid-chip, .flies")];
-    const members = group.map((row) => met.find((chip) => chip.dataset.row === row));
+    const members = group.map((row) => met.find((chip) => isOf(chip, row)));
     const points = members.flatMap((chip) => (chip ? [spot(chip, 0.5)] : [])).join(" ");
     makeSvg(svg, "polyline", { points, class: "found" });
   }
 }
 
-/** Lets everything move from where it was: rows that have arrived, from their arc. */
+/** Lets everything move from where it was: rows that have arrived, from their node. */
 function glideFrom(box: HTMLElement, was: Spots, duration: number): void {
   for (const node of box.querySelectorAll<HTMLElement>("[data-key]")) {
-    const { key = "", from = "", at = "" } = node.dataset;
-    const old = was.get(key) ?? was.get(`${node.textContent} > ${at}`) ?? was.get(from);
+    const { key = "", from = "" } = node.dataset;
+    const old = was.get(key) ?? was.get(from);
     const now = node.getBoundingClientRect();
     const [x, y] = old ? [old.left - now.left, old.top - now.top] : [0, -18];
     if (old ? Math.hypot(x, y) < 2 : !node.classList.contains("new")) continue;
@@ -214,13 +224,13 @@ export function draw(
   const head = add(box, "header");
   add(head, "b", "", frame.title);
   add(head, "span", "", frame.note);
-  if (frame.nodes.length) add(head, "span", "", `${frame.results} results so far`);
+  if (frame.results) add(head, "span", "", frame.results);
   const stage = add(box, "div", "braid-stage");
   drawOld(stage, frame);
-  if (frame.parts.length) drawRow(stage, "parts", frame.parts);
+  drawRow(stage, "parts", frame.parts);
   if (frame.nodes.length) {
     const places = drawPlaces(stage, frame);
-    const paint = () => drawOverlay(places, frame, was);
+    const paint = () => drawOverlay(places, frame);
     paint();
     const sizes = new ResizeObserver(paint);
     sizes.observe(places);
