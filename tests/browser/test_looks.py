@@ -1,5 +1,5 @@
 """No text of the cockpit is cut or overlaps another, in the page and on its canvases, at three widths
-and in both themes.
+and in both themes. No row of a stepper covers another, or the name of a node.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from braid_lab.hotkeys.experiments import SkewSetting, run_skewed_join
 from braid_lab.hypercube.experiments import ChainSetting, run_chain_join
 from braid_lab.reuse import airport_day
 from braid_lab.shedding import runs as shedding_runs
+from braid_widgets.base.stepper import Stepper
 from braid_widgets.cockpit.page import save_run_page
 from playwright.sync_api import Browser
+from step_examples import EXAMPLES
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 FAULTS = """() => {
@@ -125,4 +127,42 @@ def test_no_text_is_cut_or_overlaps_another(browser: Browser, pages: dict[str, s
     assert any("cut: " in fault for fault in page.evaluate(FAULTS)[0]), "what is cut is seen"
     page.add_style_tag(content=".braid-why { margin-left: -120px !important; overflow: visible }")
     assert any("overlap: " in fault for fault in page.evaluate(FAULTS)[0])
+    context.close()
+
+
+COVERED = """() => {
+  const slider = document.querySelector("input[type=range]"), found = [];
+  const wide = document.documentElement.clientWidth;
+  for (let k = 0; k <= slider.max; k += 1) {
+    slider.value = k;
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+    const marks = [...document.querySelectorAll(".braid-chip, .braid-cell h4, .braid-old i, header > *")]
+      .map((node) => [node.textContent, node.getBoundingClientRect()]);
+    marks.forEach(([text, a], at) => {
+      if (a.left < 0 || a.right > wide) found.push(`outside in step ${k + 1}: ${text}`);
+      for (const [other, b] of marks.slice(at + 1))
+        if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1)
+          found.push(`covered in step ${k + 1}: ${text} | ${other}`);
+    });
+  }
+  return found;
+}"""
+
+
+def test_no_row_of_a_stepper_covers_another_or_a_name(browser: Browser, tmp_path: Path) -> None:
+    context = browser.new_context(reduced_motion="reduce")
+    page = context.new_page()
+    faults: dict[Any, Any] = {}
+    for name, example in EXAMPLES.items():
+        file = tmp_path / f"{name}.html"
+        file.write_text(f"<meta charset=utf-8>{Stepper(example).to_html()}", "utf-8")
+        page.goto(file.as_uri())
+        page.wait_for_selector("[data-seq]")
+        for width in (1400, 420):
+            page.set_viewport_size({"width": width, "height": 900})
+            if found := page.evaluate(COVERED):
+                faults[name, width] = found
+    assert faults == {}
+    page.add_style_tag(content=".braid-row { margin-top: -24px }")
+    assert any("covered" in fault for fault in page.evaluate(COVERED))
     context.close()

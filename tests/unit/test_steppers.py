@@ -13,39 +13,16 @@ import pytest
 from braid.papers.reuse.deployment import Deployment
 from braid.papers.theta.host_groups import make_groups
 from braid_lab.common.tuple_models import StepExample, TraceStep
-from braid_lab.diffusion import reference_atr, reference_ctr
-from braid_lab.hotkeys import spread_steps
-from braid_lab.hypercube import cell_steps
-from braid_lab.psp import reference as psp
 from braid_lab.psp import relocation_steps
-from braid_lab.reuse import lattice_steps, pair_steps
-from braid_lab.shared_ring import reference_bitmaps
-from braid_lab.shedding import rate_steps, set_indexes, utility_steps
-from braid_lab.shedding import reference as shedding
+from braid_lab.reuse import pair_steps
 from braid_lab.slices import reference as slices
 from braid_lab.theta import reference as theta
 from braid_widgets.base import stepper
 from braid_widgets.base.stepper import Stepper, compare_rows, step_frames
+from step_examples import EXAMPLES
 
 pytestmark = pytest.mark.unit
 
-EXAMPLES = {
-    "grid": theta.EXAMPLE,
-    "ATR": reference_atr.EXAMPLE,
-    "CTR": reference_ctr.EXAMPLE,
-    "ring": psp.EXAMPLE,
-    "relocation": relocation_steps.EXAMPLE,
-    "chain": slices.EXAMPLE,
-    "bitmaps": reference_bitmaps.EXAMPLE,
-    "shedding": shedding.EXAMPLE,
-    "index": set_indexes.EXAMPLE,
-    "pair": pair_steps.EXAMPLE,
-    "hot keys": spread_steps.EXAMPLE,
-    "hypercube": cell_steps.EXAMPLE,
-    "rates": rate_steps.EXAMPLE,
-    "utility": utility_steps.EXAMPLE,
-    "lattice": lattice_steps.EXAMPLE,
-}
 each_example = pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
 
 
