@@ -343,7 +343,7 @@ def test_cells_are_short_have_lasting_ids_and_say_what_they_do(notebook: Path) -
         assert not cell["outputs"], cell["id"]
 
 
-PICTURE = re.compile(r"watch\((?!\[)|display_panel\(|Console\.replace")
+PICTURE = re.compile(r"watch\((?!\[)|display_panel\(")
 """A cell that shows the first picture of a notebook."""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import ipywidgets as W
 import pytest
-from braid_widgets.base.controls import FloatControl, IntControl
+from braid_widgets.base.controls import FloatControl, IntControl, QueriesControl
 from braid_widgets.cockpit import workbench_panel
 from braid_widgets.diffusion import panel as diffusion
 from braid_widgets.psp import panel as psp
@@ -20,8 +20,8 @@ PANELS: dict[str, dict[str, Any]] = {
     "diffusion": diffusion._make_controls(("ATR", "CTR")),
     "psp": psp._make_controls(),
     "shedding": shedding._make_controls(),
-    "chain": chain_panel._make_controls(),
-    "shared ring": shared_ring_panel._make_controls(),
+    "chain": chain_panel._make_controls(chain_panel.SOURCES["arrivals"]),
+    "shared ring": shared_ring_panel._make_controls("dw", chain_panel.SOURCES["flights"].queries),
     "board": workbench_panel._make_controls(("swing",)),
 }
 
@@ -40,4 +40,5 @@ def test_a_control_says_what_it_is_and_its_range(panel: str) -> None:
         elif isinstance(control, W.FloatSlider):
             assert f"{control.min:,} to {control.max:g}" in control.description
         else:
-            assert isinstance(control, W.Dropdown | W.Checkbox | W.Text | W.Combobox), name
+            others = W.Dropdown | W.Checkbox | W.Text | W.Combobox | QueriesControl
+            assert isinstance(control, others), name

@@ -1,4 +1,4 @@
-"""The chain, the merge graph, the table of queries and their panel: their content and their effect
+"""The chain, the merge graph, the box of queries and their panel: their content and their effect
 on a run.
 """
 
@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from braid import Centralized, run_touches
+from braid.condition.query_text import format_query_text, parse_query_text, parse_query_texts
 from braid.core.query import Query
 from braid.core.run_events import BatchCommitted, QueryAdded, RunStarted
 from braid.papers.slices import chain as chains
@@ -18,7 +19,7 @@ from braid.simulation.simulator import simulate
 from braid_lab.slices import cost as costs
 from braid_lab.slices.cost import unfiltered_statistics
 from braid_widgets.base import progress
-from braid_widgets.base.query_table import QueryRow, QueryTable
+from braid_widgets.base.controls import REFUSED, QueriesControl
 from braid_widgets.base.run_view import fold_events
 from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.slices import merge_graph
@@ -93,69 +94,50 @@ def test_the_merge_graph_has_every_edge_and_shows_the_shortest_path():
 
 
 def test_what_is_typed_becomes_windows_and_selections():
-    typed = QueryRow(
-        "q", "a: 1 hour, b: 5 minutes", "a.x > 3 AND (b.y = 1 OR b.y = 2) AND a.z IS NULL"
+    q = parse_query_text(
+        "q: a: 1 hour, b: 5 minutes where a.x > 3 AND (b.y = 1 OR b.y = 2) AND a.z IS NULL", "ab"
     )
-    q = typed.to_query("ab")
     assert q.name == "q" and q.windows == (3_600_000_000, 300_000_000)
-    assert QueryRow("q", "2 minutes").to_query("ab").windows == (120_000_000,) * 2
+    assert parse_query_text("in, out: 2 minutes", "ab").windows == (120_000_000,) * 2
     assert q.selections_by_alias("ab") == {
         "a": "a.x > 3 AND a.z IS NULL",
         "b": "(b.y = 1 OR b.y = 2)",
     }
-    again = QueryRow.from_query(q, "ab", on=False)
-    assert again.to_query("ab") == q and again.window == "a: 1 h, b: 5 min" and not again.is_active
+    text = "q: a: 1 h, b: 5 min where a.x > 3 AND a.z IS NULL AND (b.y = 1 OR b.y = 2)"
+    assert format_query_text(q, "ab") == text and parse_query_text(text, "ab") == q
 
 
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (QueryRow("q", "soon"), "the window of 'q' on a is 'soon'"),
-        (QueryRow("q", "a: 1 hour"), "has windows for a; it needs one for each of a, b"),
-        (QueryRow("q", "1 hour", "a.x > b.x"), "which is over a and b"),
-        (QueryRow("q", "1 hour", "x > 3"), "which is over no stream"),
-        (QueryRow("q", "1 hour", "c.x > 3"), "which is over c"),
-        (QueryRow("q", "1 hour", "a.x >"), "is no condition in Spark SQL"),
-        (QueryRow("", "1 hour"), "has no name"),
+        ("q: soon", "the window of 'q' on a is 'soon'"),
+        ("q: a: 1 hour", "has windows for a; it needs one for each of a, b"),
+        ("q: 1 hour where a.x > b.x", "which is over a and b"),
+        ("q: 1 hour where x > 3", "which is over no stream"),
+        ("q: 1 hour where c.x > 3", "which is over c"),
+        ("q: 1 hour where a.x >", "is no condition in Spark SQL"),
+        (": 1 hour", "a name, a colon and a window, as in 'late: 10 minutes where a.x > 3'"),
+        ("q", "the query is 'q'; it is written as a name"),
+        ("q: 1 hour\nq: 2 hours", "two queries are named 'q'"),
+        (" \n", "there is no query"),
     ],
 )
 def test_bad_input_gets_a_sentence(asked, told):
     with pytest.raises(ValueError, match=told):
-        asked.to_query("ab")
+        parse_query_texts(asked, "ab")
 
 
-def test_the_table_keeps_what_was_typed_and_the_queries_there_were():
-    seen = []
-    table = QueryTable(
-        "ab",
-        [QueryRow("one", "1 minute"), QueryRow("two", "2 minutes", is_active=False)],
-        seen.append,
-    )
-    first, second = table.rows.children
-    first.window.value = "soon"
-    assert (
-        "&#x27;soon&#x27;" in table.message.value
-        and first.window.value == "soon"
-        and table.queries[0].window == "1 minute"
-        and not seen
-    )
-    first.window.value = "3 minutes"
-    assert table.message.value == "" and seen[-1][0].window == "3 minutes"
-    second.name.value = "one"
-    assert "two queries are named" in table.message.value
-    second.name.value = "two"
-    first.on.value = False
-    assert "no query is on" in table.message.value and len(seen) == 1
-    second.on.value = True
-    assert [q.name for q in table.active_queries] == ["two"]
-    table.set_active(["one"])
-    assert first.on.value and not second.on.value and len(seen) == 2, (
-        "not a change of the analyst's"
-    )
-    table.more.click()
-    assert table.queries[-1] == QueryRow("query 1", "2 minutes", is_active=False)
-    table._remove_row(table.rows.children[-1])
-    assert [q.name for q in table.queries] == ["one", "two"]
+def test_the_box_of_queries_keeps_what_was_typed_and_says_what_is_wrong():
+    box = QueriesControl("ab", [Query.parse("one", "ab", "1 minute")])
+    assert box.value == "one: 1 min" and box.refusal == "" and box.setting[0].name == "one"
+    box.value = "one: soon"
+    assert "'soon'" in box.refusal and REFUSED in box._dom_classes and box.value == "one: soon"
+    with pytest.raises(ValueError, match="soon"):
+        box.setting  # noqa: B018
+    box.value = "one: 3 minutes\n\ntwo: a: 1 hour, b: 2 hours"
+    assert [q.name for q in box.setting] == ["one", "two"] and REFUSED not in box._dom_classes
+    with pytest.raises(ValueError, match="the streams are a, b"):
+        QueriesControl("ab", [Query.parse("wet", "ab", "1 hour", {"a": "w.precip > 0"})])
 
 
 def test_queries_are_modelled_by_the_equations():
@@ -201,16 +183,11 @@ class Run:
         self._events, self.queries, self.asked = events, list(queries), []
         self.config = SimpleNamespace(streams=dict.fromkeys("rs"))
 
-    def make_query(self, name, windows, where):
+    def add(self, name, windows, where):
         if "r.none" in str(where):
             raise ValueError("column 'r.none' is unknown")
-        return SimpleNamespace(
-            name=name, windows=tuple(windows.values()), selections=tuple(where.items())
-        )
-
-    def add(self, name, windows, where):
-        self.asked.append(("add", name))
-        self.queries.append(self.make_query(name, windows, where))
+        self.asked.append(("add", name, windows, where))
+        self.queries.append(Query.parse(name, "rs", windows, where))
 
     def remove(self, name):
         self.asked.append(("remove", name))
@@ -242,9 +219,7 @@ def live(run):
     """Return a panel that follows a run; nothing is measured here."""
 
     def launch(settings):
-        started = Run(run.events, [])
-        started.queries = [started.make_query(**q.to_arguments("rs")) for q in settings["queries"]]
-        return started
+        return Run(run.events, settings["queries"])
 
     panel = ChainPanel(launch, Cockpit())
     panel.start.click()
@@ -287,7 +262,8 @@ def test_the_page_changes_the_slices_of_the_running_join(live, monkeypatch):
 def test_only_an_active_run_can_be_changed_and_its_page_says_how(live, run, monkeypatch):
     live.screen._showing.send_new(None)
     offered = {touch["name"]: touch["target"] for touch in live.screen.page["touches"]}
-    assert offered == {"split": "slice", "merge": "slice", "rebalance": ""}
+    slices = {"split": "slice", "merge": "slice", "rebalance": ""}
+    assert offered == {"add": "", "remove": "query", **slices}
     assert '"touches":[]' in live.screen.to_html()
     recorded = Cockpit(run.events)
     assert recorded.page["touches"] == []
@@ -308,25 +284,20 @@ def test_the_budget_of_a_run_is_changed_at_a_cost_in_pairs():
         run_touches.apply_touch(run, {"name": "budget", "value": "half"})
 
 
-def test_the_table_adds_and_removes_on_the_running_join(live):
-    names = [q.name for q in SOURCES["arrivals"].queries]
-    live.table.rows.children[3].on.value = True
-    live.table.rows.children[1].on.value = False
-    live.wait_for_changes(30)
-    assert live.run.asked == [("add", names[3]), ("remove", names[1])]
-    live.table.rows.children[0].window.value = "7 seconds"
-    live.wait_for_changes(30)
-    assert live.run.asked[2:] == [("remove", names[0]), ("add", names[0])], (
-        "an edited query goes and comes again"
-    )
-    live.table.rows.children[1].where.value = "r.none > 1"
-    live.table.rows.children[1].on.value = True
-    live.wait_for_changes(30)
-    assert "&#x27;r.none&#x27; is unknown" in live.message.value and len(live.run.asked) == 4
-    row = live.table.rows.children[1]
-    assert not row.on.value and row.where.value == "r.none > 1", (
-        "it is not served; what was typed stays"
-    )
+def test_the_page_adds_and_removes_queries_of_the_running_join(live, monkeypatch):
+    (another,) = [t for t in run_touches.list_touches(live.run, None) if t["name"] == "add"]
+    assert another["value"] == "another: r: 30 s, s: 30 s", "the longest windows that are held"
+    asked = [
+        {"name": "add", "selected": "", "value": "season: 45 seconds where r.u_s < 3"},
+        {"name": "remove", "selected": "query:watch", "value": ""},
+        {"name": "add", "selected": "", "value": "odd: 1 second where r.none > 1"},
+        {"name": "add", "selected": "", "value": "season"},
+    ]
+    told = touch(live.screen, monkeypatch, *asked)
+    added = ("add", "season", {"r": "45 s", "s": "45 s"}, {"r": "r.u_s < 3"})
+    assert live.run.asked == [added, ("remove", "watch")]
+    assert told[:2] == ["Asked for; it acts with the next batch."] * 2
+    assert "'r.none' is unknown" in told[2] and "it is written as a name" in told[3]
 
 
 def test_before_a_launch_the_panel_models_and_keeps_the_queries_of_each_source():
@@ -334,19 +305,19 @@ def test_before_a_launch_the_panel_models_and_keeps_the_queries_of_each_source()
     assert panel.settings()["overhead"] == 4.0 and [
         q.name for q in panel.settings()["queries"]
     ] == ["alarm", "watch", "trend"]
-    before = panel.outputs[1].outputs
-    panel.table.rows.children[0].window.value = "9 seconds"
+    box, before = panel.inputs["queries"], panel.outputs[1].outputs
+    box.value = box.value.replace("alarm: 5 s", "alarm: 9 s")
     assert panel.outputs[1].outputs != before
     panel.inputs["source"].value = "flights"
-    assert (
-        panel.table.streams == ("d", "w")
-        and panel.inputs["rate"].value == SOURCES["flights"].controls["rate"]
-    )
+    assert box.streams == ("d", "w") and box.refusal == ""
+    assert panel.inputs["rate"].value == SOURCES["flights"].controls["rate"]
     panel.inputs["source"].value = "arrivals"
-    assert panel.table.queries[0].window == "9 seconds"
-    for row in panel.table.rows.children[:2]:
-        row.on.value = False
+    assert box.value.startswith("alarm: 9 s\n")
+    box.value = box.value.splitlines()[-1]
     assert "every query has a selection" in panel.outputs[0].outputs[0]["data"]["text/plain"]
+    box.value = "trend: soon"
+    panel.start.click()
+    assert "&#x27;soon&#x27;" in panel.message.value and panel.state == "idle"
 
 
 def test_a_change_of_slices_is_no_batch_of_input(run):

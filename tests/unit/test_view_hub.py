@@ -21,7 +21,6 @@ from braid_lab.reuse import claims as paper
 from braid_lab.reuse.lattice_trace import LEVELS, search_table, trace_search
 from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.cockpit.watch import watch
-from braid_widgets.reuse.console import Console
 from braid_widgets.reuse.hub_map import find_saved_share
 from braid_widgets.reuse.hub_state import HubState, initial_network
 from braid_widgets.reuse.plan_tree import INDENT, plan_tree
@@ -132,115 +131,74 @@ def test_a_plan_has_streams_operators_and_what_compensates() -> None:
     assert [said == "entered" for said in table["search"]] == [not v.prune_reason for v in visits]
 
 
-def test_the_console_does_what_its_buttons_say_and_tells_faults(
+def test_the_page_of_a_running_hub_changes_its_queries_operators_and_nodes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("braid_widgets.reuse.console.EVERY", 0.05)
     hub = QueryHub(make_hub_tables(2), "ts", network=NETWORK, at=AT)
     run = hub.start(tmp_path / "hub", "batch", pace=0.2)
-    run.pause()
-    console = Console(run, {"wide": WIDE, "narrow": NARROW}, screen := watch(run))
-    press = {name: button.click for name, button in console.buttons.items()}
-    console.sink.value = "S2"
-    press["Explain"]()
-    assert "a new operator at" in console.message.value and not run.queries
-    press["Submit"]()
-    assert list(run.queries) == ["q1"] and "passes on" in console.answer.value
-    console.example.value = "narrow"
-    press["Submit"]()
-    assert run.queries["q2"].reuse_kind in ("relaxed", "holds") and console.query.options == (
-        "q1",
-        "q2",
-    )
-    console.text.value = "SELECT"
-    press["Submit"]()
-    assert "role=" in console.fault.value and list(run.queries) == ["q1", "q2"]
-    console.node.value = "N4"
-    press["Move"]()
-    assert console.fault.value == "" and "at N4" in console.operator.options[0][0]
-    touch = {"name": "fail", "selected": "node:N4", "value": ""}
-    screen._handle_browser_message(None, {"touch": touch}, [])
-    screen.wait_for_touches(30)
-    assert run.state.failed_nodes == ["N4"]
-    offered = {each["name"]: each["target"] for each in run_touches.list_touches(run, None)}
-    assert offered == {"fail": "node", "restore": "node", "withdraw": "query"}
-    with pytest.raises(ValueError, match="no query is named .q9."):
-        run_touches.apply_touch(run, {"name": "withdraw", "selected": "query:q9"})
-    press["Restore"]()
-    press["Replan"]()
-    assert not run.state.failed_nodes and "all planned anew" in console.message.value
-    console.query.value = "q2"
-    press["Withdraw"]()
-    assert list(run.queries) == ["q1"]
-    sent: list[Any] = []
+    screen, sent = watch(run), []
     monkeypatch.setattr(screen, "send", sent.append)
-    for name in ("q1", "q2"):
+
+    def ask(name: str, selected: str = "", value: str = "") -> str:
+        touch = {"name": name, "selected": selected, "value": value}
+        screen._handle_browser_message(None, {"touch": touch}, [])
+        screen.wait_for_touches(30)
+        return str([told["touched"] for told in sent if "touched" in told][-1])
+
+    def describe(name: str) -> str:
         screen._handle_browser_message(None, {"inspect": {"query": name, "batch": 1}}, [])
-    described, gone = (told["inspected"] for told in sent if "inspected" in told)
+        return str([told["inspected"] for told in sent if "inspected" in told][-1])
+
+    assert "next batch" in ask("pause")
+    assert "a new operator at" in ask("Explain", "node:S2", WIDE) and not run.queries
+    assert ask("submit", "node:S2", WIDE).startswith("Submitted as q1; its operator: new")
+    ask("submit", "node:S2", NARROW)
+    assert run.queries["q2"].reuse_kind in ("relaxed", "holds")
+    assert "role=" not in ask("submit", "node:S2", "SELECT") and list(run.queries) == ["q1", "q2"]
+    offered = {each["name"]: each for each in run_touches.list_touches(run, None)}
+    targets = {name: each["target"] for name, each in offered.items()}
+    nodes = dict.fromkeys(("submit", "move", "fail", "restore"), "node")
+    whole = dict.fromkeys(("pause", "go on", "replan"), "")
+    assert targets == {**nodes, **whole, "withdraw": "query"}
+    assert offered["submit"]["value"] == NARROW, "the text of the newest query is there to change"
+    served = run.deployment.queries["q2"].operator
+    place = run.deployment.operators[served].node
+    assert f"{served} at {place}" in offered["move"]["choices"]
+    assert "next batch" in ask("move", "node:N4", f"{served} at {place}")
+    assert run.deployment.operators[served].node == "N4"
+    ask("fail", "node:N4")
+    assert run.state.failed_nodes == ["N4"]
+    assert "no query is named 'q9'" in ask("withdraw", "query:q9")
+    ask("restore", "node:N4")
+    assert "All planned again: " in ask("replan") and not run.state.failed_nodes
+    ask("withdraw", "query:q2")
+    assert list(run.queries) == ["q1"]
+    described = describe("q1")
     assert "query q1, asked at S2" in described and " results so far" in described
     assert f"σ{run.deployment.queries['q1'].operator} at " in described
-    assert "tuples in block" in described and gone.startswith("query 'q2' is there no longer")
-    assert console.fault.value == ""
-    with console._gate:  # so that the choice stays until it is used
-        console.query.options = ("gone",)
-        console.apply_action(console._show_results)
-        assert "gone&#x27; is there no longer; choose again" in console.fault.value
-        console.apply_action(lambda: run.operator_blocks(99))
-        assert ">99 is there no longer" in console.fault.value
-    assert console.query.value == "q1"
-    press["Plan"]()
-    press["Answer"]()
-    assert "<table" in console.answer.value
-    press["Go on"]()
+    assert "tuples in block" in described and "latest rows of its answer" in described
+    assert describe("q2").startswith("query 'q2' is there no longer")
+    ask("go on")
     run.awaitTermination()
     screen.wait_for_end(20)
+    assert "no run is active" in ask("pause")
+    rows = run.queries["q1"].current_answer().tail(1)
+    assert rows.to_string(index=False, header=False).strip() in describe("q1")
     page = screen.page
     last = page["frames"][-1]
     assert page["state"] == "ended" and set(last["state_map"]) == {"hub"}
     flows = [flow for e in batches(run.events()) for flow in e.flows]
     received = sum(flow.rows for flow in flows if flow.consumer in ("q1", "q2"))
     assert f"{received:,}" in last["key_figures"]["value"]
-    console.close()
 
 
-def test_a_console_that_is_made_anew_closes_the_one_before_and_stops_its_hub(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Console, "_newest", None)
-    monkeypatch.setattr("braid_widgets.reuse.console.EVERY", 0.01)
-    runs = [
-        QueryHub(make_hub_tables(2), "ts", network=NETWORK, at=AT).start(
-            tmp_path / name, "batch", pace=30
-        )
-        for name in ("one", "two")
-    ]
-    first, second = (Console.replace_previous(run, {"wide": WIDE}, watch(run)) for run in runs)
-    first.follower.join(20)
-    assert not first.follower.is_alive() and first.fault.value == "" and first.comm is None
-    assert not runs[0].isActive and runs[1].isActive and second.follower.is_alive()
-
-    def lost(boxes: Any = None) -> None:
-        raise OSError("the log is gone")
-
-    monkeypatch.setattr(second, "_update_choices", lost)
-    second.follower.join(20)
-    assert "the log is gone" in second.fault.value, "it does not end silently"
-    monkeypatch.undo()
-    runs[1].stop()
-    second.close()
-
-
-def test_the_last_change_of_a_hub_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("braid_widgets.reuse.console.EVERY", 3600)
-    run = QueryHub(make_hub_tables(2), "ts", network=NETWORK, at=AT).start(
-        tmp_path / "hub", "batch", pace=30
-    )
-    console = Console(run, {}, watch(run))
-    run.submit(WIDE, sink="S2", name="asked last")
+def test_a_hub_without_a_network_takes_queries_of_the_whole_run(tmp_path: Path) -> None:
+    run = QueryHub(make_hub_tables(2), "ts").start(tmp_path / "hub", "batch", pace=30)
+    offered = {each["name"]: each["target"] for each in run_touches.list_touches(run, None)}
+    assert offered == {"submit": "", "withdraw": "query", "pause": "", "go on": ""}
+    asked = {"name": "submit", "selected": "", "value": WIDE}
+    assert run_touches.apply_touch(run, asked).startswith("Submitted as q1; ")
     run.stop()
-    console._follow_hub()
-    assert console.query.options == ("asked last",)
-    console.close()
 
 
 def batches(events: list[Any]) -> list[HubBatchCommitted]:

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from braid.core.query import Query
 from braid.core.run_events import BatchQueryResults, QueryAdded, RunStarted
-from braid_widgets.base.query_table import QueryRow
 from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.slices import query_details
 from braid_widgets.slices.shared_ring_panel import SharedRingPanel
@@ -88,13 +88,12 @@ def test_where_events_are_no_longer_kept_the_batches_since_are_told(events: list
 
 
 ASKED = (
-    QueryRow("now", "a: 1 hour, d: 1 hour"),
-    QueryRow("late", "2 hours", "d.delay >= 15"),
-    QueryRow("off", "1 hour", is_active=False),
+    Query.parse("now", "ad", "1 hour"),
+    Query.parse("late", "ad", "2 hours", {"d": "d.delay >= 15"}),
 )
 
 
-def test_the_panel_launches_what_is_on_and_shows_it(events: list[Any]):
+def test_the_panel_launches_its_queries_and_shows_them(events: list[Any]):
     given: list[Any] = []
     live = SimpleNamespace(
         isActive=False, events=lambda since=0: events[since:], exception=lambda: None
@@ -129,10 +128,3 @@ def test_a_recorded_run_is_there_until_one_is_launched(events: list[Any]):
 def test_what_the_panel_does_not_know_is_refused():
     with pytest.raises(ValueError, match="no control 'nodes'"):
         SharedRingPanel(lambda settings: SimpleNamespace(), ("a", "d"), ASKED, Cockpit([]), nodes=3)
-    with pytest.raises(ValueError, match="the streams are a, d"):
-        SharedRingPanel(
-            lambda settings: SimpleNamespace(),
-            ("a", "d"),
-            (QueryRow("wet", "1 hour", "w.precip > 0"),),
-            Cockpit([]),
-        )

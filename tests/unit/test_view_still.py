@@ -19,7 +19,7 @@ from braid_widgets.theta import ratio_chart
 
 
 def of_all() -> list[Chart]:
-    asked = [a.to_query(("r", "s")) for a in SOURCES["arrivals"].queries]
+    asked = SOURCES["arrivals"].queries
     tidy = pd.DataFrame(
         dict(x=[1, 2, 3] * 4, y=range(12), a=list("pq") * 6, b=["u"] * 6 + ["v"] * 6)
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from braid.condition.query_text import parse_query_text
+from braid.core.query import longest_windows
 from braid.core.run_events import BatchCommitted
 from braid.touch_costs import (
     BatchPace,
@@ -12,6 +14,7 @@ from braid.touch_costs import (
     model_rate_cost,
     model_skew_cost,
 )
+from braid.util.durations import format_duration
 
 ACTS, ACTS_LATER = "acts with the next batch", "acts within two batches"
 CHAINS = {"least state": "memory", "fewest comparisons": "cpu", "the cheaper of both": "auto"}
@@ -42,8 +45,15 @@ SOURCE_COSTS = {
     "skew": "if k is joined on, a batch comes to about {n} results and {s} s (modelled); ",
 }
 
-HUB_CALLS = {"fail": "fail_node", "restore": "restore_node", "withdraw": "withdraw"}
-"""Methods of a hub that take the name of what is selected, by the change that calls them."""
+CALLS = {
+    "fail": "fail_node",
+    "restore": "restore_node",
+    "withdraw": "withdraw",
+    "remove": "remove",
+    "pause": "pause",
+    "go on": "unpause",
+}
+"""Methods that take the name of what is selected, if anything is, by the change that calls them."""
 
 
 class Touch(TypedDict):
@@ -51,8 +61,9 @@ class Touch(TypedDict):
 
     - ``name``: what messages call it; ``label``: its button.
     - ``target``: the kind of selection that it concerns, such as "slice"; empty for the whole run.
-    - ``kind``: "press", "text", "number", "choice", or "note" for what cannot be changed.
-    - ``value``: the initial value; ``choices``: of a choice; ``low``, ``high``: of a number.
+    - ``kind``: "press", "text", "lines", "number", "choice", or "note" for what cannot be changed.
+    - ``value``: the initial value; ``low``, ``high``: of a number.
+    - ``choices``: of a choice; of lines, what else can be asked with them.
     - ``cost``: what it costs, and when it acts. In that of a number, "{n}" and "{s}" stand for
       amount and seconds on ``curve``; in that of a host, "{n}" for the rows that it holds.
     - ``curve``: points (value, amount, seconds), with straight lines between them.
@@ -72,8 +83,8 @@ class Touch(TypedDict):
 
 def list_touches(run: Any, last: BatchCommitted | None) -> list[Touch]:
     """Return the changes that a run takes now; ``last``: its last batch, for their costs."""
-    touches = _list_slice_touches() if hasattr(run, "split_slice") else []
-    touches += _list_hub_touches() if hasattr(run, "fail_node") else []
+    touches = _list_shared_touches(run) if hasattr(run, "split_slice") else []
+    touches += _list_hub_touches(run) if hasattr(run, "fail_node") else []
     if getattr(getattr(run, "config", None), "shed", None) is not None:
         touches.append(_make_budget_touch(last))
     touches += _list_join_touches(run, last) if hasattr(run, "lose") else []
@@ -127,25 +138,50 @@ def _list_source_touches(run: Any) -> list[Touch]:
     return touches
 
 
-def _list_slice_touches() -> list[Touch]:
+def _list_shared_touches(run: Any) -> list[Touch]:
     split = "the slice is written again as two; no row moves to another host; " + ACTS
     merge = "both slices are written again as one; " + ACTS
     recut = "slices whose ends change are written again; on several hosts rows move; " + ACTS
+    add = "as name: windows where selection; rows are kept as long as its windows; " + ACTS
+    remove = "the state that no other query uses goes with it; " + ACTS
+    streams = list(run.config.streams)
+    spans = [format_duration(each) for each in longest_windows(run.queries)]
+    another = f"another: {', '.join(map(': '.join, zip(streams, spans, strict=True)))}"
     return [
+        _make_touch("add", "Add this query", "", "lines", add, value=another),
+        _make_touch("remove", "Remove this query", "query", "press", remove),
         _make_touch("split", "Split at the age", "slice", "text", split),
         _make_touch("merge", "Merge with the older slice", "slice", "press", merge),
-        _make_touch("rebalance", "Cut the windows again", "", "choice", recut, choices=[*CHAINS]),
+        _make_touch("rebalance", "Cut the windows again", "", "choice", recut, [*CHAINS]),
     ]
 
 
-def _list_hub_touches() -> list[Touch]:
+def _list_hub_touches(run: Any) -> list[Touch]:
+    submit = "Explain says how it would be answered, and what that adds; " + ACTS
     fail = "the state of its operators is lost and built again from history elsewhere; " + ACTS
     restore = "new operators may be put on it again; nothing moves by itself; " + ACTS
     withdraw = "operators that answer no other query go with it; " + ACTS
+    move = "its state crosses the network; " + ACTS
+    replan = "adopted if it saves more than it costs; " + ACTS
+    queries, operators = [*run.deployment.queries.values()], run.deployment.operators.values()
+    place = "" if run.settings.network is None else "node"
+    label = "Submit this query here" if place else "Submit this query"
+    text = queries[-1].sql if queries else ""
+    touches = [
+        _make_touch("submit", label, place, "lines", submit, ["Explain"], text),
+        _make_touch("withdraw", "Withdraw this query", "query", "press", withdraw),
+        _make_touch("pause", "Pause", "", "press", "the batch that runs is committed before"),
+        _make_touch("go on", "Go on", "", "press", "after a pause"),
+    ]
+    if not place:
+        return touches
+    choices = [f"{each.id} at {each.node}" for each in operators]
     return [
+        *touches,
+        _make_touch("move", "Move this operator here", "node", "choice", move, choices),
         _make_touch("fail", "Let this node fail", "node", "press", fail),
         _make_touch("restore", "Bring this node back", "node", "press", restore),
-        _make_touch("withdraw", "Withdraw this query", "query", "press", withdraw),
+        _make_touch("replan", "Plan all queries again", "", "press", replan),
     ]
 
 
@@ -165,15 +201,21 @@ def _make_budget_touch(last: BatchCommitted | None) -> Touch:
 
 
 def _make_touch(
-    name: str, label: str, target: str, kind: str, cost: str, choices: list[str] | None = None
+    name: str,
+    label: str,
+    target: str,
+    kind: str,
+    cost: str,
+    choices: Sequence[str] = (),
+    value: str = "",
 ) -> Touch:
     return {
         "name": name,
         "label": label,
         "target": target,
         "kind": kind,
-        "value": "",
-        "choices": choices or [],
+        "value": value,
+        "choices": [*choices],
         "low": 0.0,
         "high": 0.0,
         "cost": cost,
@@ -188,7 +230,9 @@ def apply_touch(run: Any, request: Mapping[str, Any]) -> str:
     run refuses, and RuntimeError if it has ended.
     """
     name, selected, value = (str(request.get(k, "")) for k in ("name", "selected", "value"))
-    if name not in {each["name"] for each in list_touches(run, None) if each["kind"] != "note"}:
+    taken = [each for each in list_touches(run, None) if each["kind"] != "note"]
+    also = {choice for each in taken if each["kind"] == "lines" for choice in each["choices"]}
+    if name not in also.union(each["name"] for each in taken):
         raise ValueError(f"this run takes no change {name!r}")
     if name == "budget":
         run.adjust(fraction=_read_number(value))
@@ -201,12 +245,34 @@ def apply_touch(run: Any, request: Mapping[str, Any]) -> str:
         run.adjust(**{name: _read_setting(name, value)})
     elif name == "lose":
         run.lose(int(selected.partition(":")[2]))
-    elif name in HUB_CALLS:
-        getattr(run, HUB_CALLS[name])(selected.partition(":")[2])
+    elif name in CALLS:
+        getattr(run, CALLS[name])(*filter(None, [selected.partition(":")[2]]))
+    elif name == "add":
+        streams = list(run.config.streams)
+        run.add(**parse_query_text(value, streams).to_arguments(streams))
+    elif name in ("submit", "Explain", "move", "replan"):
+        return _change_hub(run, name, selected.partition(":")[2], value)
     else:
         _change_slice(run, name, selected, value)
     is_later = name == "hosts" or (OF in name and run.reads_ahead)
     return f"Asked for; it {ACTS_LATER if is_later else ACTS}."
+
+
+def _change_hub(run: Any, name: str, node: str, value: str) -> str:
+    """Submit or explain a query at a node, move an operator to it, or plan all queries again."""
+    if name == "move":
+        run.move_operator(int(value.partition(" ")[0]), node)
+        return f"Moved; it {ACTS}."
+    if name == "replan":
+        plan = run.replan()
+        done = "adopted" if plan.is_adopted else "left as it is"
+        costs = f"{plan.cost_before:.4g} to {plan.cost_after:.4g} (modelled)"
+        return f"All planned again: {costs}, {done}."
+    place = {"sink": node} if node else {}
+    if name == "Explain":
+        return str(run.explain(value, **place))
+    query = run.submit(value, **place)
+    return f"Submitted as {query.name}; its operator: {query.reuse_kind}; it {ACTS}."
 
 
 def _read_number(text: str) -> float:

@@ -33,8 +33,8 @@ def parse_batches(text: str, columns: Sequence[int]) -> list[list[TypedTuple]]:
 
     Raises ValueError for a word that is no such tuple, and for none or too many.
 
-    >>> [[str(t) for t in batch] for batch in parse_batches("a:1 b:1 / a:2", (1, 1))]
-    [['a1', 'b1'], ['a2']]
+    >>> print(*(" ".join(map(str, b)) for b in parse_batches("a:1 b:1 / a:2", (1, 1))), sep=" / ")
+    a1 b1 / a2
     """
     batches, counts = [list[TypedTuple]()], [0] * len(columns)
     for word in text.split():

@@ -173,7 +173,7 @@ def start_shared_ring(shared: SharedWorkload, hosts: int, pace: float = 0.0) -> 
 
 
 def start_dashboards(streams: Sequence[str], settings: Mapping[str, Any]) -> SharedRun:
-    """Start the queries of the panel's table over flights, arrivals and weather."""
+    """Start the queries of the panel over flights, arrivals and weather."""
     from braid_lab.workloads.dashboards import SharedWorkload
     from braid_lab.workloads.dashboards import flight_dashboards as made
 

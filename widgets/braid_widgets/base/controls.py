@@ -12,11 +12,17 @@ from typing import Any
 
 import anywidget
 import ipywidgets as W
+from braid.condition.query_text import format_query_text, parse_query_texts
+from braid.core.query import Query
 
 from braid_widgets.base.player import read_bundle
 
 REFUSED = "braid-refused"
 """The CSS class of a control whose value is out of range; ``stage.css`` styles it."""
+
+
+WORDY = "braid-wordy"
+"""The CSS class of a control with a row of its own, for long file names, conditions and queries."""
 
 
 PLACED = "policy that decides where tuples are stored and joined"
@@ -56,6 +62,46 @@ class IntControl(_Ranged, W.IntText):
 
 class FloatControl(_Ranged, W.FloatText):
     """A box for a number."""
+
+
+class QueriesControl(_Ranged, W.Textarea):
+    """A box with a query of a shared join in each line; see ``braid.condition.query_text``.
+
+    Raises ValueError for queries that are not over these streams.
+    """
+
+    def __init__(self, streams: Sequence[str], queries: Sequence[Query]) -> None:
+        tip = "name: windows where selection; a window for all streams, or a: 1 hour, b: 5 minutes"
+        super().__init__(
+            description="queries", rows=len(queries) + 1, continuous_update=False, tooltip=tip
+        )
+        self.layout.width = "auto"
+        self.add_class(WORDY)
+        self.observe(self._mark_validity, "value")
+        self.load_queries(streams, queries)
+
+    def load_queries(
+        self, streams: Sequence[str], queries: Sequence[Query], text: str | None = None
+    ) -> None:
+        """Replace the streams and their queries, which ``text`` replaces if it is given."""
+        lines = "\n".join(format_query_text(query, streams) for query in queries)
+        parse_query_texts(lines, streams)
+        self.streams = tuple(streams)
+        self.value = lines if text is None else text
+
+    @property
+    def setting(self) -> tuple[Query, ...]:
+        """The queries. Raises ValueError if one is invalid."""
+        return parse_query_texts(self.value, self.streams)
+
+    @property
+    def refusal(self) -> str:
+        """Return why a query is invalid; empty if all are valid."""
+        try:
+            parse_query_texts(self.value, self.streams)
+        except ValueError as error:
+            return str(error)
+        return ""
 
 
 def _format_label(text: str, low: float, high: float) -> str:

@@ -150,8 +150,8 @@ class LaunchPanel(W.VBox):
         return RunFollower(run, lambda scene: self._show_progress(scene, run), self._handle_run_end)
 
     def settings(self) -> dict[str, Any]:
-        """Return the controls' values by name, as plain literals."""
-        return {name: control.value for name, control in self.inputs.items()}
+        """Return the controls' values by name: plain literals, and queries."""
+        return {n: getattr(control, "setting", control.value) for n, control in self.inputs.items()}
 
     def requested_settings(self) -> dict[str, Any]:
         """Return the settings with the defaults as given, not clipped to a control's range."""

@@ -31,6 +31,7 @@ from braid_widgets.cockpit.frames import (
 )
 from braid_widgets.cockpit.page import CSS, FRAMES, load_events, page_html, recorded_page
 from braid_widgets.reuse.hub_run import get_batch_number
+from braid_widgets.reuse.query_details import describe_live_query
 from braid_widgets.slices import query_details
 
 FALLBACK_FRAMES = 60
@@ -48,8 +49,7 @@ class Cockpit(anywidget.AnyWidget):
 
     ``follow`` replaces a recording by a live run. Only new data is sent to the browser, which keeps
     the rest, so every batch can be viewed while the run is active. ``events`` are the events shown;
-    ``error`` is the error of the run or the view. ``describe_query`` describes what serves a query
-    now; None: it follows from the events.
+    ``error`` is the error of the run or the view.
     """
 
     _esm = read_bundle("cockpit")
@@ -72,7 +72,6 @@ class Cockpit(anywidget.AnyWidget):
         self._folded: FrameCollector | None = None
         self._fallbacks: list[StaticFallback] = []
         self._imagine, self._offers = imagine, offers
-        self.describe_query: Callable[[str], str] | None = None
         self._imagining: threading.Thread | None = None
         self._touching = ThreadPoolExecutor(1, "braid-touches")
         self._gate = threading.RLock()
@@ -259,8 +258,9 @@ class Cockpit(anywidget.AnyWidget):
         self.send({"inspected": text})
 
     def _describe_query(self, name: str, batch: int) -> str:
-        if self.describe_query is not None:
-            return self.describe_query(name)
+        run = self._showing.run if self._showing is not None else None
+        if hasattr(run, "deployment"):
+            return describe_live_query(run, name)
         return query_details.describe_query(self._get_events(), name, batch)
 
     def _answer_what_if(self, imagined: dict[str, Any]) -> None:

@@ -23,10 +23,6 @@ from braid_widgets.cockpit.view import Cockpit
 Beside = Iterable[tuple[str, list[Any]]]
 
 
-WORDY = "braid-wordy"
-"""The CSS class of a control with a row of its own, for long file names and conditions."""
-
-
 class WorkbenchPanel(ScreenPanel):
     """A panel with all settings of a join of two streams.
 
@@ -110,7 +106,7 @@ def _make_controls(made_up: tuple[str, ...]) -> dict[str, Any]:
     )
     on = controls.text_control("condition", "a.k = b.k", "Spark SQL over a.column and b.column")
     for wordy in (choose, on):
-        wordy.add_class(WORDY)
+        wordy.add_class(controls.WORDY)
     placements = [(kind.label, name) for name, kind in placements_for(2).items()]
     return {
         "data": choose,

@@ -16,6 +16,8 @@ from braid_widgets.base.text import format_held_blocks
 
 Blocks = Callable[[int], Sequence[Block]]
 """Returns the live blocks of an operator."""
+_SHOWN = 20
+"""Maximum number of rows of an answer shown."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,18 @@ class Serving:
     results: int
     inputs: Sequence[str | int]
     holds: str
+
+
+def describe_live_query(run: Any, name: str) -> str:
+    """Describe what serves a query of a hub now, with the latest rows of its answer.
+
+    Raises ValueError for a query that is not active.
+    """
+    if name not in run.queries:
+        raise ValueError(f"query {name!r} is there no longer; select another")
+    text = describe_query(run.deployment, run.events(), run.operator_blocks, name)
+    rows = run.queries[name].current_answer().tail(_SHOWN)
+    return f"{text}\n\nlatest rows of its answer\n{rows.to_string(index=False)}"
 
 
 def describe_query(deployment: Deployment, events: Iterable[Any], blocks: Blocks, name: str) -> str:

@@ -2,46 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
+
+from braid.core.query import Query
 
 from braid_widgets.base import controls
 from braid_widgets.base.launcher import Launch
-from braid_widgets.base.query_table import QueryRow, QueryTable
 from braid_widgets.base.screen_panel import RunScreen, RunScreenPanel
 
 
 class SharedRingPanel(RunScreenPanel):
-    """The ring on a screen, the table of queries, controls, Launch, Pause and Stop.
+    """The ring on a screen, controls, Launch, Pause and Stop.
 
-    - ``launch``: called with the settings, including ``queries`` (the active ones); returns the
-      run.
+    - ``launch``: called with the settings, including ``queries``; returns the run.
     - ``queries``: the initial queries over ``streams``.
     - ``defaults``: initial values by control: hosts, month, days, batches, pace.
-    - ``screen``: shows a recording until a run is launched.
+    - ``screen``: shows a recording until a run is launched; its drawer changes the run.
 
-    A change of queries takes effect at the next launch. Raises ValueError for a name that is not a
-    control and for an invalid query.
+    Raises ValueError for a name that is not a control and for an invalid query.
     """
 
     def __init__(
         self,
         launch: Launch,
-        streams: Iterable[str],
-        queries: Iterable[QueryRow],
+        streams: Sequence[str],
+        queries: Sequence[Query],
         screen: RunScreen,
         **defaults: Any,
     ) -> None:
-        self.table, self.screen = QueryTable(tuple(streams), queries), screen
-        super().__init__(launch, _make_controls(), defaults)
-        self.children = (screen, self.table, *self.children)
-
-    def settings(self) -> dict[str, Any]:
-        return super().settings() | {"queries": self.table.active_queries}
+        self.screen = screen
+        super().__init__(launch, _make_controls(streams, queries), defaults)
+        self.children = (screen, *self.children)
 
 
-def _make_controls() -> dict[str, Any]:
+def _make_controls(streams: Sequence[str], queries: Sequence[Query]) -> dict[str, Any]:
     return {
+        "queries": controls.QueriesControl(streams, queries),
         "hosts": controls.int_control(
             "hosts (J)", 1, 24, 4, "of the ring; each holds some ages of every window"
         ),

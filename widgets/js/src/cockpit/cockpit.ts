@@ -372,7 +372,7 @@ export class Cockpit {
       this.pane.focus();
       return;
     }
-    const typed = target.matches("select, input:not([type=range])");
+    const typed = target.matches("select, textarea, input:not([type=range])");
     const pressed = target.matches("button") && (key === " " || key === "Enter");
     const act = this.keys[key];
     if (typed || pressed || !act || event.ctrlKey || event.altKey || event.metaKey) return;

@@ -2,7 +2,7 @@
 // over, what the rows of color show, how fast it plays, the keys, what is wrong, and all decisions.
 import type { CockpitPage, Symptom } from "../../frames.ts";
 import { add, make, pressed, spoken } from "../base/dom.ts";
-import { type Touched, Touches } from "./touches.ts";
+import { options, type Touched, Touches } from "./touches.ts";
 
 export interface Asked {
   placement: string;
@@ -76,7 +76,12 @@ export class Drawer {
     const rows = "what the rows of colour show";
     this.measure = field(box, "rows of colour", "select", rows);
     this.measure.addEventListener("change", () => events.measure(this.measure.value));
-    this.addSpeeds();
+    const speed = field(box, "speed", "select", "speed");
+    options(speed, Object.keys(SPEEDS));
+    speed.value = "normal speed";
+    speed.addEventListener("change", () => {
+      this.slowness = SPEEDS[speed.value] ?? 1;
+    });
     this.keys = add(box, "details", "braid-keys");
     add(this.keys, "summary", "", "Keys");
     this.keys.addEventListener("toggle", () => listKeys(this.keys), { once: true });
@@ -136,15 +141,6 @@ export class Drawer {
     }
   }
 
-  private addSpeeds(): void {
-    const speed = field(this.element, "speed", "select", "speed");
-    options(speed, Object.keys(SPEEDS));
-    speed.value = "normal speed";
-    speed.addEventListener("change", () => {
-      this.slowness = SPEEDS[speed.value] ?? 1;
-    });
-  }
-
   /** Offers a what-if from a batch on. */
   private offer(text: string, since: () => number): void {
     pressed(this.imagined, text, () => {
@@ -171,12 +167,4 @@ function field<K extends "select" | "input">(box: Element, name: string, tag: K,
   const made = add(row, tag);
   made.setAttribute("aria-label", label);
   return made;
-}
-
-/** Offers names, and returns whether there were others before. */
-function options(select: HTMLSelectElement, names: string[]): boolean {
-  if (select.options.length === names.length) return false;
-  select.replaceChildren();
-  for (const name of names) add(select, "option", "", name).value = name;
-  return true;
 }

@@ -1,6 +1,6 @@
 // What a user can change in an active run: for each change a field, its cost, and a button.
 import type { Touch } from "../../frames.ts";
-import { add } from "../base/dom.ts";
+import { add, pressed } from "../base/dom.ts";
 import { count } from "../base/format.ts";
 
 export interface Touched {
@@ -10,7 +10,7 @@ export interface Touched {
   value: string;
 }
 
-type Field = HTMLInputElement | HTMLSelectElement;
+type Field = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
 
 /** The sentence about a value that a change does not take; empty if it takes it. */
 export function refusal({ kind, low, high }: Touch, text: string): string {
@@ -77,12 +77,20 @@ export class Touches {
     const { name, label } = touch;
     const form = add(this.box, "form", "braid-touch");
     const field = addField(form, touch);
+    const value = () => field?.value ?? "";
+    const ask = (name: string) => {
+      this.answer("asking…");
+      this.act({ name, selected, value: value() });
+    };
     const apply = add(form, "button", "", label);
+    for (const more of touch.kind === "lines" ? touch.choices : []) {
+      pressed(form, more, () => ask(more));
+    }
     apply.hidden = touch.kind === "note";
     const cost = add(form, "small");
-    const value = () => field?.value ?? "";
     const tell = () => {
       const now = this.touches[k] ?? touch;
+      if (field instanceof HTMLSelectElement) options(field, now.choices);
       const wrong = refusal(now, value());
       cost.textContent = wrong || costOf(now, value(), this.held);
       cost.classList.toggle("braid-worse", wrong !== "");
@@ -91,22 +99,33 @@ export class Touches {
     field?.addEventListener("input", tell);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.answer("asking…");
-      this.act({ name, selected, value: value() });
+      ask(name);
     });
     return tell;
   }
 }
 
 function addField(form: HTMLElement, touch: Touch): Field | undefined {
-  if (["press", "note"].includes(touch.kind)) return undefined;
-  const field = add(form, touch.kind === "choice" ? "select" : "input");
-  field.setAttribute("aria-label", touch.label);
-  for (const choice of touch.choices) add(field, "option", "", choice);
-  if (field instanceof HTMLInputElement) {
-    if (touch.kind === "number") field.inputMode = "decimal";
-    else field.placeholder = "in the middle, or 10 minutes";
-    field.value = touch.value;
-  }
+  const { kind, label, value } = touch;
+  if (["press", "note"].includes(kind)) return undefined;
+  const tags = { choice: "select", lines: "textarea" } as const;
+  const field = add(form, kind === "choice" || kind === "lines" ? tags[kind] : "input");
+  field.setAttribute("aria-label", label);
+  if (field instanceof HTMLSelectElement) return field;
+  if (field instanceof HTMLTextAreaElement) field.rows = 4;
+  else if (kind === "number") field.inputMode = "decimal";
+  else field.placeholder = "in the middle, or 10 minutes";
+  field.value = value;
   return field;
+}
+
+/** Offers names, unless they are offered already, and returns whether there were others before. */
+export function options(select: HTMLSelectElement, names: string[]): boolean {
+  const before = [...select.options].map(({ value }) => value);
+  if (before.join("|") === names.join("|")) return false;
+  const chosen = select.value;
+  select.replaceChildren();
+  for (const name of names) add(select, "option", "", name).value = name;
+  if (names.includes(chosen)) select.value = chosen;
+  return true;
 }
