@@ -166,13 +166,13 @@ def _read_tuples(
 ) -> pa.RecordBatch:
     """Return the columns of the tuples at several addresses of the same rows."""
     rows = [open_replica(f"{folder / a.file}", a, files[a.file]) for a in addresses]
-    at = np.unique(np.concatenate([each.row_positions() for each in rows]))
     present = rows[0].batch.schema.names
     names = [name for name in present if name in more or not name.startswith("__")]
     tuples = rows[0].batch.select(names)
-    if len(at) and at[-1] - at[0] + 1 == len(at):
-        return tuples.slice(int(at[0]), len(at))
-    return tuples.take(pa.array(at))
+    masks = [mask for each in rows if (mask := each.key_mask()) is not None]
+    if len(masks) < len(rows) or (chosen := np.logical_or.reduce(masks)).all():
+        return tuples
+    return tuples.filter(pa.array(chosen))
 
 
 def remove_block_files(files: Collection[Path]) -> None:

@@ -69,7 +69,8 @@ class TraceFiles:
         number = pa.array(np.full(rows.num_rows, batch, np.int32))
         sink = pa.BufferOutputStream()
         # A dictionary of values that are mostly different takes most of the time.
-        pq.write_table(rows.append_column(BATCH, number), sink, use_dictionary=[BATCH])
+        settings = {"use_dictionary": [BATCH], "write_statistics": False, "compression": "none"}
+        pq.write_table(rows.append_column(BATCH, number), sink, **settings)
         body = sink.getvalue().to_pybytes()
         current_file_system().make_folder(self.folder)
         name = f"{batch:06d}-{current_environment().make_token()}-{stream}.parquet"
