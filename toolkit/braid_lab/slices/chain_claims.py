@@ -321,13 +321,12 @@ def merged_small_windows_claim() -> Finding:
         and len(_plan_cpu_opt_chain("uniform", rate, c)) == QUERIES
         for rate, c in ((low + high) / 2).items()
     )
-    compares = _find_best_overhead_range("compares", statement)
+    least, most = _find_range_beside_uniform("compares", statement)
     reading = (
-        f"slices up to {_list_numbers(small)} s, beside unmerged uniform windows: with a router "
-        "that looks each result up once (4.1), for a C_sys from "
-        f"{_list_numbers(low)} to {_format_by_rate(high)}, planned so in the middle at {planned} "
-        f"of {len(low)} rates; with one that compares (7.2), for some C_sys at "
-        f"{(compares[0] <= compares[1]).sum()} of them"
+        f"slices up to {_list_numbers(small)} s, beside unmerged uniform windows: with a router of "
+        f"ours that looks each result up once, for a C_sys from {_list_numbers(low)} to "
+        f"{_format_by_rate(high)}, planned so in the middle at {planned} of {len(low)} rates; with "
+        f"one that compares (7.2), for some C_sys at {(least <= most).sum()} of them"
     )
     finding = judge_reading(f"at {planned} of {len(low)} rates", planned == len(low), reading)
     return replace(finding, ran=_list_planned_setting_values(name, "uniform"))

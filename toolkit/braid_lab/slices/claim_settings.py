@@ -33,7 +33,7 @@ SAVINGS = (
     f"{_HELD}"
 )
 LEARNED = (
-    "Chain (Mem-Opt), which measures S⋈ as it runs, counted; the windows {spreads} of Table 8.1, "
+    "Chain (Mem-Opt), whose slices depend on no S⋈, counted; the windows {spreads} of Table 8.1, "
     f"Sσ = {{sigma}}, S⋈ = {{joins}}, {_RUNS}; {_HELD}"
 )
 BY_RATE = (
@@ -41,6 +41,7 @@ BY_RATE = (
     "{seconds} s from empty states, {seeds:count} seeds"
 )
 MERGED = (
-    "the planner of Chain (CPU-Opt), over C_sys, without a run; {queries} queries with the "
+    "the shortest path of 7.2 that Chain (CPU-Opt) takes, over C_sys, without a run, also with a "
+    "router that Chain does not have; {queries} queries with the "
     "{spreads} windows of Table 8.2, S⋈ = {join}, {rates} tuples/s"
 )

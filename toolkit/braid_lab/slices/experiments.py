@@ -44,7 +44,7 @@ RATES = (20.0, 40.0, 60.0, 80.0)
 """Tuples per second and stream, as in all of chapter 8."""
 
 ROUTERS = {"compares": False, "looks up": True}
-"""Whether a router looks a result up once (section 4.1's profile table).
+"""Whether a router looks a result up once (a router of ours).
 
 Otherwise it compares the result with each window of its slice.
 """

@@ -14,8 +14,8 @@ SEEDS = "seeds: {seeds}"
 HASH_SEEDS = "seeds of SHJ: {hash_seeds}"
 BOTH_SEEDS = f"{HASH_SEEDS}, of the others: {{seeds}}"
 PRICES = (
-    "a tuple takes {tuple_us} µs and a result {result_us}, {disk} times as long once a memory is "
-    "full"
+    "a tuple takes {tuple_us} µs, {disk} times as long once a memory is full, and a result "
+    "{result_us} µs"
 )
 """The prices of modelled seconds."""
 ALL_VALUES = "{suppliers} suppliers"

@@ -51,9 +51,8 @@ class ChainStatistics:
     queries
         Number of queries with the window.
     lookup_cost
-        Whether a router looks a result up once in a table of windows (section 4.1 mentions one).
-        Otherwise it compares the result with every window that ends inside its slice, as section
-        7.2 prints.
+        Whether a router looks a result up once in a table of windows, a router of ours. Otherwise
+        it compares the result with every window that ends inside its slice, as section 7.2 prints.
 
     Raises ValueError for numbers out of range.
     """
