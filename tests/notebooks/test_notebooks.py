@@ -191,8 +191,8 @@ def test_load_shedding(tmp_path: Path) -> None:
     assert report("06_load_shedding", page := tmp_path / "shedding.html", SHEDDING) == 0
     html = page.read_text(encoding="utf-8")
     assert find_external_urls(html) == [] and "widget-view" not in html and "Traceback" not in html
-    assert html.count("plotly.js v") == 1 and html.count('<div data-film="') == 5, (
-        "the model, the run and the flights, Fig. 4, Algorithm 3"
+    assert html.count("plotly.js v") == 1 and html.count('<div data-film="') == 8, (
+        "the model, the run and the flights, Fig. 4, Algorithms 1, 3, 4 and 5"
     )
     assert "Throttle" in html and "Pairs that met" in html and "(measured)" in html
     assert all(f"Fig. {number}:" in html for number in (5, 6, 7, 8, *range(10, 18)))
