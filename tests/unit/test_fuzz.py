@@ -127,7 +127,10 @@ def test_conditions_use_every_operator_and_most_are_over_two_streams() -> None:
 
 
 def test_all_that_tables_accept_is_drawn() -> None:
-    """A function that the compiler learns has to be added to the grammar."""
+    """A function that the compiler learns has to be added to the grammar.
+
+    Fields of structs are not drawn, as no column of the fuzzer is a struct; test_first_use has them.
+    """
     draw = random.Random(1)
     maker, drawn = ExpressionMaker(draw, random_schemas(draw)), set[type]()
     for name in [name for name in OPERATORS for _ in range(5)]:
@@ -135,7 +138,7 @@ def test_all_that_tables_accept_is_drawn() -> None:
         operands = (maker.operand(what, shared, 0, ["a"]) for what in OPERATORS[name].takes)
         with suppress(PredicateError):  # a text that Spark's grammar lacks
             drawn |= {type(n) for n in parse_condition(write_tree([name, *operands])).walk()}
-    assert {*duckdb_compiler._RULES, *CALLS} - drawn == set()
+    assert {*duckdb_compiler._RULES, *CALLS} - drawn == {exp.Dot}
 
 
 @pytest.mark.parametrize("name", [*TYPES, *(decimal_name(*d) for d in DECIMALS)])
