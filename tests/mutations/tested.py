@@ -628,14 +628,14 @@ BROKEN = [
     ),
     Broken(
         "basic windows that are not ranked",
-        "braid_lab.shedding.reference.SheddingJoin._adapt_window_ranks",
+        "braid_lab.shedding.reference.SheddingJoin.adapt_window_ranks",
         lambda adapt: lambda self, now: None,
         SHED + "test_algorithm_2_ranks_basic_windows_by_what_they_gave",
         "Gedik 2007, Algorithm 2",
     ),
     Broken(
         "all of a basic window, whatever the share",
-        "braid_lab.shedding.reference.SheddingJoin._probe_basic_window",
+        "braid_lab.shedding.reference.SheddingJoin.probe_basic_window",
         lambda probe: lambda self, t, at, part, share: probe(self, t, at, part, 1.0),
         SHED + "test_algorithm_3_uses_r_of_the_window",
         "Gedik 2007, Algorithm 3",
