@@ -41,7 +41,7 @@ BY_RATE = (
     "{seconds} s from empty states, {seeds:count} seeds"
 )
 MERGED = (
-    "the shortest path of 7.2 that Chain (CPU-Opt) takes, over C_sys, without a run, also with a "
+    "the shortest path that Chain (CPU-Opt) takes, over C_sys, without a run, also with a "
     "router that Chain does not have; {queries} queries with the "
     "{spreads} windows of Table 8.2, S⋈ = {join}, {rates} tuples/s"
 )
