@@ -15,6 +15,7 @@ from uuid import UUID
 import braid
 import pytest
 from braid.core.batch_history import PHASES
+from braid.core.event_jsonl import encode_event, log_events
 from braid.core.run_events import BatchCommitted, RunEnded
 from braid.openlineage_events import LineageHandler
 from braid.run_notifications import NotificationHandler
@@ -24,8 +25,9 @@ from openlineage.client.facet_v2 import column_lineage_dataset
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from unit.test_doctor import START, run_late_stream
+from unit.test_doctor import PLANTED, START, make_commit, run_late_stream
 from unit.test_health_server import Receiver
+from unit.test_health_server import pauses as pauses
 from unit.test_json_logs import kept_logger as kept_logger
 
 pytestmark = pytest.mark.usefixtures("attached_handlers_closed")
@@ -113,7 +115,7 @@ def make_commit_event(number: int) -> Any:
 
 
 def test_lineage_is_posted_in_order_and_a_lost_event_is_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, pauses: list[float]
 ) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
         server.bodies = []  # type: ignore[attr-defined]
@@ -132,12 +134,14 @@ def test_lineage_is_posted_in_order_and_a_lost_event_is_said(
     first, *bodies = server.bodies  # type: ignore[attr-defined]
     assert [each["eventType"] for each in bodies] == ["START", "RUNNING", "FAIL"]
     assert first == bodies[0], "what was refused is sent again"
+    assert pauses == [1.0]
     lost = braid.lineage("http://127.0.0.1:9/none")
     assert isinstance(lost, LineageHandler)
     with caplog.at_level(logging.WARNING, "braid"):
         lost.receive_event(START, str(tmp_path), 0.0)
         lost.close()
     assert "a lineage event is lost: http://127.0.0.1:9/none does not take" in caplog.text
+    assert pauses[1:] == [1.0, 4.0], "between three attempts"
 
 
 def test_another_target_is_refused() -> None:
@@ -167,9 +171,65 @@ def test_an_active_run_alerts_once_in_a_while_and_when_it_fails(
                     each.receive_event(event, run, time)
             each.receive_event(RunEnded(5, "stopped"), run, 200.0)
             each.close()
-    assert caplog.text.count("an alert is lost: division by zero") == 2
+    assert caplog.text.count("an alert is lost: division by zero") == 3, "not one counts as sent"
     sent = [(each.rule, each.sentence, each.batches, each.time[14:19]) for each in alerts[1:]]
     assert sent == [("failed", "failed: the disk is full", 6, f"0{n}:0{n}") for n in (0, 1)]
+
+
+def make_late_commit(number: int) -> BatchCommitted:
+    return make_commit(number, late_tuples=(0, 200))
+
+
+def test_an_active_run_is_watched_by_a_later_call_and_by_one_that_replaces_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    alerts: list[RunAlert] = []
+    run = str(tmp_path)
+    events = [START, *map(make_late_commit, range(9))]
+    (tmp_path / "events.jsonl").write_bytes(b"".join(map(encode_event, events)))
+    for since, rules in ((7, ["late"]), (10, ["late", "idle"])):
+        braid.notify(alerts.append, rules, "1 hour")
+        log_events(map(make_late_commit, range(since, since + 3)), run)
+    (tmp_path / "events.jsonl").unlink()
+    later = braid.notify(alerts.append, ["late", "failed"], "0 s")
+    log_events(map(make_late_commit, (13, 14)), run)
+    with caplog.at_level(logging.DEBUG, "braid"):
+        log_events(map(make_late_commit, range(15)), f"{run}/none")
+        log_events([RunEnded(14, "failed", "x")], f"{run}/none")
+        later.close()
+    sent = [(each.run, each.rule, each.batches) for each in alerts]
+    assert sent == [(run, "late", 10), (run, "late", 15), (f"{run}/none", "failed", 15)]
+    assert caplog.text.count("/none began before notify was called, so only its end is seen") == 1
+
+
+def test_a_lost_alert_is_sent_after_a_minute_and_no_batch_before_waits_for_it(
+    tmp_path: Path,
+) -> None:
+    tried: list[int] = []
+
+    def receive(alert: RunAlert) -> None:
+        tried.append(alert.batches)
+        assert len(tried) > 1, "the first is lost"
+
+    handler = NotificationHandler(receive, {"late"}, 3600.0)
+    handler.receive_event(START, str(tmp_path), 0.0)
+    for number in range(30):
+        handler.receive_event(make_late_commit(number), str(tmp_path), 10.0 * number)
+    handler.close()
+    assert tried == [10, 20]
+
+
+@pytest.mark.parametrize("cores", [2, 64])
+def test_hosts_of_an_active_run_are_compared_with_the_cores_of_the_machine(
+    cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alerts: list[RunAlert] = []
+    monkeypatch.setattr("braid.run_notifications.available_cores", lambda: cores)
+    handler = NotificationHandler(alerts.append, {"shape"}, 3600.0)
+    for event in (PLANTED["shape"].start, *PLANTED["shape"].commits):
+        handler.receive_event(event, "run", 0.0)
+    handler.close()
+    assert [each.sentence[:19] for each in alerts] == ["64 hosts on 2 cores"] * (cores == 2)
 
 
 def test_an_alert_that_cannot_be_sent_or_asked_for_is_refused() -> None:
@@ -177,8 +237,10 @@ def test_an_alert_that_cannot_be_sent_or_asked_for_is_refused() -> None:
         (("ftp://a",), "receiver is 'ftp://a'; it must begin with http"),
         ((7,), "receiver is 7; it must be an address or a function"),
         ((print, ["slow"]), "when has 'slow'; it must list some of failed, wide, unindexed"),
-        ((print, "late"), "when has 'late'; it must list"),
-        ((print, ["late"], "soon"), "every is 'soon'"),
+        ((print, "late"), "when is 'late'; it must list"),
+        ((print, ["version"]), "when has 'version'; it must list some of .*, tiny, idle, behind"),
+        ((print, None), "when is None; it must list some of failed, wide"),
+        ((print, ["late"], "soon"), "the value of every is 'soon'; it must be a positive span"),
     ):
         with pytest.raises(ValueError, match=words):
             braid.notify(*given)

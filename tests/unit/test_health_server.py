@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +18,10 @@ import yaml
 from braid.batch_histogram import BatchHistogram
 from braid.cli import main
 from braid.core.event_jsonl import encode_event
+from braid.core.run_events import BatchCommitted, Event
 from braid.health_server import make_health_server
+from braid.papers.reuse.hub_events import HubBatchCommitted
+from braid.util.clock_and_threads import current_environment
 from braid.watchdog import find_alerts
 from prometheus_client.parser import text_string_to_metric_families
 from unit.test_doctor import make_commit, run_late_stream
@@ -83,6 +86,16 @@ def dead_run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the seconds of the pauses that are asked for; none is made."""
+    asked: list[float] = []
+    monkeypatch.setattr(
+        type(current_environment()), "wait_seconds", lambda _, seconds: asked.append(seconds)
+    )
+    return asked
+
+
 class Receiver(BaseHTTPRequestHandler):
     """Takes alerts; it refuses the first."""
 
@@ -97,7 +110,7 @@ class Receiver(BaseHTTPRequestHandler):
 
 
 def test_a_watchdog_posts_runs_that_died_until_they_are_taken(
-    tmp_path: Path, dead_run: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, dead_run: Path, capsys: pytest.CaptureFixture[str], pauses: list[float]
 ) -> None:
     run_late_stream(tmp_path / "sound")
     with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
@@ -115,6 +128,7 @@ def test_a_watchdog_posts_runs_that_died_until_they_are_taken(
     assert first["text"] == text and capsys.readouterr().out == f"{text}\n"
     assert main(["watchdog", str(dead_run), *webhook]) == 2
     assert "does not take the alert on" in capsys.readouterr().err
+    assert pauses[-2:] == [1.0, 4.0]
     assert main(["watchdog", str(dead_run), "--webhook", "ftp://a"]) == 2
     assert "it must begin with http" in capsys.readouterr().err
     assert main(["watchdog", str(tmp_path / "none")]) == 1
@@ -137,28 +151,35 @@ def test_a_run_that_died_gives_503(dead_run: Path) -> None:
         assert status == 503 and json.loads(text)[str(dead_run)]["state"] == "died"
 
 
-def test_a_histogram_counts_each_batch_once_and_begins_again_with_other_events(
-    tmp_path: Path,
+def make_hub_commit(epoch: int, seconds: float) -> HubBatchCommitted:
+    return HubBatchCommitted(epoch, {}, {}, (), (), 0.0, seconds)
+
+
+def make_join_commit(batch: int, seconds: float) -> BatchCommitted:
+    return make_commit(batch, seconds_by_phase={"total": seconds})
+
+
+@pytest.mark.parametrize("make", [make_join_commit, make_hub_commit])
+def test_a_histogram_counts_each_batch_once_although_events_are_trimmed(
+    tmp_path: Path, make: Callable[[int, float], Event]
 ) -> None:
     file, histogram = tmp_path / "events.jsonl", BatchHistogram(tmp_path)
-    lines = [
-        encode_event(make_commit(n, seconds_by_phase={"total": s}))
-        for n, s in enumerate((0.01, 0.02, 70))
-    ]
+    lines = [encode_event(make(n, s)) for n, s in enumerate((0.01, 0.02, 70, 0.2))]
     file.write_bytes(b"".join(lines[:2]) + lines[2][:9])
     histogram.read_new_batches()
     histogram.read_new_batches()
     counts = dict(histogram.list_buckets()[0])
     assert (counts["0.01"], counts["0.025"], counts["+Inf"]) == (1, 2, 2)
-    file.write_bytes(b"".join(lines))
+    file.write_bytes(b"".join(lines[:3]))
     histogram.read_new_batches()
     buckets, total = histogram.list_buckets()
     assert dict(buckets)["60.0"] == 2 and dict(buckets)["+Inf"] == 3
     assert total == pytest.approx(70.03)
-    (tmp_path / "trimmed").write_bytes(lines[2])
+    (tmp_path / "trimmed").write_bytes(lines[2] + lines[3])
     (tmp_path / "trimmed").replace(file)
     histogram.read_new_batches()
-    assert histogram.list_buckets()[1] == 70
+    buckets, total = histogram.list_buckets()
+    assert (dict(buckets)["+Inf"], total) == (4, pytest.approx(70.23)), "and no count falls"
 
 
 def test_each_alert_and_panel_names_a_metric_that_is_served(tmp_path: Path) -> None:

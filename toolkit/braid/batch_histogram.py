@@ -24,21 +24,25 @@ class _Commit(msgspec.Struct):
 
     seconds_by_phase: dict[str, float] = {}
     seconds: float = 0.0
+    batch: int | None = None
+    epoch: int = 0
+
+    @property
+    def number(self) -> int:
+        """The number of the batch, or its epoch in a hub."""
+        return self.epoch if self.batch is None else self.batch
 
 
 class BatchHistogram:
-    """The batches of a run or hub by seconds, as far as its events are kept.
+    """The batches of a run or hub by seconds: those whose events are kept at first, and all since.
 
     It reads only the events that are new since it was last asked. If events were trimmed meanwhile,
-    it begins again, as a counter of Prometheus may.
+    it reads the file again without the batches that it has counted, so that no count falls.
     """
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "events.jsonl"
-        self._begin_again()
-
-    def _begin_again(self, inode: int = -1) -> None:
-        self._inode, self._offset = inode, 0
+        self._inode, self._offset, self._last = -1, 0, -1
         self._counts, self._sum = [0] * (len(BOUNDS) + 1), 0.0
 
     def read_new_batches(self) -> None:
@@ -46,7 +50,7 @@ class BatchHistogram:
         with open(self._file, "rb") as lines:
             status = os.fstat(lines.fileno())
             if status.st_ino != self._inode or status.st_size < self._offset:
-                self._begin_again(status.st_ino)
+                self._inode, self._offset = status.st_ino, 0
             lines.seek(self._offset)
             for line in lines:
                 if not line.endswith(b"\n"):
@@ -56,6 +60,10 @@ class BatchHistogram:
                     self._count_batch(msgspec.json.decode(line, type=_Commit))
 
     def _count_batch(self, commit: _Commit) -> None:
+        """Count a batch unless that was done before the file was replaced."""
+        if commit.number <= self._last:
+            return
+        self._last = commit.number
         seconds = commit.seconds_by_phase.get("total", commit.seconds)
         self._counts[bisect_left(BOUNDS, seconds)] += 1
         self._sum += seconds

@@ -6,7 +6,7 @@ import logging
 from abc import abstractmethod
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Any, Self
 
 from braid.core.event_jsonl import LOGGER
 
@@ -23,6 +23,9 @@ class EventHandler(logging.Handler):
             self.receive_event(record.event, getattr(record, "run", ""), record.created)  # type: ignore[attr-defined]
         except Exception:
             self.handleError(record)  # prints it; a batch goes on
+
+    def take_over(self, other: Self) -> None:
+        """Take over what is needed of another handler, which this one replaces."""
 
     @abstractmethod
     def receive_event(self, event: Any, run: str, time: float) -> None:
@@ -71,8 +74,12 @@ def has_event(record: logging.LogRecord) -> bool:
 def attach_handler(handler: logging.Handler, level: int) -> None:
     """Give Braid's log a handler from a ``level`` on, in place of one of its class."""
     handler.setLevel(level)
-    for other in [each for each in LOGGER.handlers if type(each) is type(handler)]:
+    others = [each for each in LOGGER.handlers if type(each) is type(handler)]
+    for other in others:
         LOGGER.removeHandler(other)
+        if isinstance(handler, EventHandler) and isinstance(other, EventHandler):
+            handler.take_over(other)
+    LOGGER.addHandler(handler)  # before it waits for the others: no event is lost meanwhile
+    for other in others:
         other.close()
-    LOGGER.addHandler(handler)
     LOGGER.setLevel(min(each.level for each in LOGGER.handlers if each.level))

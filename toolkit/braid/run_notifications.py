@@ -5,23 +5,42 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
+from braid.core.event_jsonl import LOGGER
 from braid.core.run_diagnosis import RULES, diagnose_run
 from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
 from braid.core.run_record import BATCHES, RunRecord
 from braid.event_handlers import SendingHandler, attach_handler
+from braid.recent_events import read_recent_events
 from braid.util.durations import parse_duration
 from braid.util.http_post import check_http_address
+from braid.util.machine import available_cores
 from braid.util.validation import format_value
 from braid.watchdog import REMEDIES, RunAlert, send_alert
 
 Receiver = Callable[[RunAlert], object]
 _BATCHES = 5
 """A run is diagnosed after each five batches."""
+_PAUSE = 60.0
+"""Seconds without alerts on symptoms after one that was lost, so that the queue stays short."""
 FAILED = "failed"
+_OF_FOLDER = ("files", "stale", "version")
+"""Rules that see nothing in events."""
+ACCEPTED = (FAILED, *(rule for rule in RULES if rule not in _OF_FOLDER))
+_LISTED = ", ".join(ACCEPTED)
+
+
+class _Watched(NamedTuple):
+    """A run that is active: its start, None if that is unknown, and its last commits."""
+
+    start: RunStarted | None
+    commits: deque[BatchCommitted]
 
 
 class NotificationHandler(SendingHandler):
@@ -37,42 +56,77 @@ class NotificationHandler(SendingHandler):
         self._receive, self._every = receive, every
         self._has_failures = FAILED in when
         self._rules = [rule for rule in RULES if rule in when]
-        self._runs: dict[str, tuple[RunStarted, deque[BatchCommitted]]] = {}
+        self._runs: dict[str, _Watched] = {}
         self._sent: dict[tuple[str, str], float] = {}
+        self._silent_until = -inf
+
+    def take_over(self, other: Self) -> None:
+        """Take over the active runs of another handler, and when their rules were reported."""
+        self.put_item(other)
 
     def receive_event(self, event: Any, run: str, time: float) -> None:
         if isinstance(event, (RunStarted, BatchCommitted, RunEnded)):
             self.put_item((event, run, time))
 
-    def send_item(self, item: tuple[Any, str, float]) -> None:
+    def send_item(self, item: NotificationHandler | tuple[Any, str, float]) -> None:
+        if isinstance(item, NotificationHandler):
+            item.close()
+            self._runs, self._sent = item._runs, item._sent
+            return
         event, run, time = item
-        for level, rule, sentence, remedy in self._find_symptoms(event, run):
-            if time - self._sent.get((run, rule), -self._every) < self._every:
-                continue
-            self._sent[run, rule] = time
-            batches = self._count_batches(run)
-            moment = datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
-            self._receive(RunAlert(run, level, rule, sentence, remedy, batches, moment))
+        try:
+            for symptom in self._find_symptoms(event, run):
+                self._send_in_time(symptom, run, time)
+        finally:
+            if isinstance(event, RunEnded):
+                self._runs.pop(run, None)
+
+    def _send_in_time(self, symptom: tuple[str, str, str, str], run: str, time: float) -> None:
+        """Send an alert unless its rule was reported a short time ago."""
+        level, rule, sentence, remedy = symptom
+        is_silent = rule != FAILED and time < self._silent_until
+        if is_silent or time - self._sent.get((run, rule), -inf) < self._every:
+            return
+        commits = self._runs[run].commits
+        batches = commits[-1].batch + 1 if commits else 0
+        moment = datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
+        self._silent_until = time + _PAUSE
+        self._receive(RunAlert(run, level, rule, sentence, remedy, batches, moment))
+        self._sent[run, rule], self._silent_until = time, -inf
 
     def _find_symptoms(self, event: Any, run: str) -> Iterator[tuple[str, str, str, str]]:
         """Yield level, rule, sentence and remedy of each symptom of a run."""
         if isinstance(event, RunStarted):
-            self._runs[run] = event, deque(maxlen=BATCHES + 1)
-        elif isinstance(event, RunEnded):
+            self._runs[run] = _Watched(event, deque(maxlen=BATCHES + 1))
+            return
+        if run not in self._runs:
+            self._runs[run] = _read_active_run(run, event)
+        start, commits = self._runs[run]
+        if isinstance(event, RunEnded):
             if event.outcome == FAILED and self._has_failures:
                 yield "fault", FAILED, f"{FAILED}: {event.error}", REMEDIES[FAILED]
-            self._runs.pop(run, None)
-        elif run in self._runs:
-            start, commits = self._runs[run]
-            commits.append(event)
-            if self._rules and not (event.batch + 1) % _BATCHES:
-                record = RunRecord.from_events(start, [*commits])
-                for each in diagnose_run(record, self._rules):
-                    yield each.level, each.rule, each.sentence, each.remedy
+            return
+        commits.append(event)
+        if start is not None and self._rules and not (event.batch + 1) % _BATCHES:
+            record = RunRecord.from_events(start, [*commits])
+            for each in diagnose_run(replace(record, cores=available_cores()), self._rules):
+                yield each.level, each.rule, each.sentence, each.remedy
 
-    def _count_batches(self, run: str) -> int:
-        commits = self._runs[run][1] if run in self._runs else ()
-        return commits[-1].batch + 1 if commits else 0
+
+def _read_active_run(run: str, event: BatchCommitted | RunEnded) -> _Watched:
+    """Return a run that began before it was watched, from its folder up to an event.
+
+    If that cannot be read, it is unknown, with a warning.
+    """
+    start, commits = None, deque[BatchCommitted](maxlen=BATCHES + 1)
+    try:
+        start, recent, _ = read_recent_events(Path(run) / "events.jsonl", BATCHES + 1)
+    except (OSError, ValueError) as error:
+        LOGGER.warning("%s began before notify was called, so only its end is seen: %s", run, error)
+        return _Watched(None, commits)
+    last = event.batch if isinstance(event, RunEnded) else event.batch - 1
+    commits.extend(e for e in recent if isinstance(e, BatchCommitted) and e.batch <= last)
+    return _Watched(start if isinstance(start, RunStarted) else None, commits)
 
 
 def notify(
@@ -84,7 +138,8 @@ def notify(
 
     Each run of a StreamJoin is diagnosed after five batches, as by ``braid.doctor`` but by its
     events alone, in a thread that no batch waits for. For a process that ends without a word, have
-    ``braid watchdog`` called by cron. A second call replaces the first.
+    ``braid watchdog`` called by cron. Runs that are active already are diagnosed too. A second call
+    replaces the first, and repeats no alert of it before its time.
 
     Parameters
     ----------
@@ -92,20 +147,19 @@ def notify(
         "http://..." or "https://...", where an alert is posted as a JSON object, or a function
         that takes an alert: ``run``, ``level``, ``rule``, ``sentence``, ``remedy``, ``batches``,
         ``time`` and ``text``. An alert that is not taken in three attempts, or for which the
-        function fails, is lost, with a warning.
+        function fails, is lost, with a warning; its rule is reported again after a minute.
     when
-        Rules of ``braid.doctor``, and "failed".
+        Rules of ``braid.doctor``, and "failed". "files", "stale" and "version", which need the
+        folder of the run, are refused.
     every
         Time after which a rule of a run is reported again.
 
-    Raises ValueError for another receiver, an unknown rule, and a duration that is none.
+    Raises ValueError for another receiver, another rule, and a duration that is none.
     """
-    accepted = (FAILED, *RULES)
-    unknown = [when] if isinstance(when, str) else [name for name in when if name not in accepted]
-    if unknown:
-        raise ValueError(
-            f"when has {format_value(unknown[0])}; it must list some of {', '.join(accepted)}"
-        )
+    if isinstance(when, str) or not isinstance(when, Collection):
+        raise ValueError(f"when is {format_value(when)}; it must list some of {_LISTED}")
+    if unknown := [name for name in when if name not in ACCEPTED]:
+        raise ValueError(f"when has {format_value(unknown[0])}; it must list some of {_LISTED}")
     if isinstance(receiver, str):
         check_http_address(receiver, "receiver")
         receiver = partial(send_alert, url=receiver)
@@ -113,7 +167,7 @@ def notify(
         raise ValueError(
             f"receiver is {format_value(receiver)}; it must be an address or a function"
         )
-    seconds = parse_duration(every, "every", zero=True) / 1e6
+    seconds = parse_duration(every, "value of every", zero=True) / 1e6
     handler = NotificationHandler(receiver, {*when}, seconds)
     attach_handler(handler, logging.DEBUG)
     return handler

@@ -1,11 +1,14 @@
-"""Post JSON to a web address, in several attempts."""
+"""Post JSON to a web address, in several attempts with pauses between them."""
 
 from __future__ import annotations
 
 from http.client import HTTPException
 from urllib.request import Request, urlopen
 
-_TRIES, _TIMEOUT = 3, 10
+from braid.util.clock_and_threads import current_environment
+
+_PAUSES, _TIMEOUT = (1.0, 4.0), 10
+"""Seconds between two attempts, and those after which an attempt fails."""
 
 
 def check_http_address(url: str, name: str) -> None:
@@ -20,10 +23,11 @@ def post_json(url: str, body: bytes, name: str) -> None:
     Raises OSError if no attempt succeeds.
     """
     request = Request(url, body, {"Content-Type": "application/json"})
-    for left in range(_TRIES)[::-1]:
+    for pause in (*_PAUSES, None):
         try:
             with urlopen(request, timeout=_TIMEOUT):
                 return
         except (OSError, HTTPException) as error:
-            if not left:
+            if pause is None:
                 raise OSError(f"{url} does not take {name}: {error}") from error
+            current_environment().wait_seconds(pause)
