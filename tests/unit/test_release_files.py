@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from runpy import run_path
 from typing import Any
 
@@ -86,6 +88,8 @@ def test_a_release_is_of_its_tag_and_signed_by_the_forge() -> None:
 
 
 def test_a_deprecated_function_warns_and_is_gone_in_time() -> None:
+    for module in walk_packages(braid.__path__, "braid."):
+        import_module(module.name)  # a function is marked when its module is imported
     assert list_overdue_names(braid.__version__) == []
 
     @mark_deprecated("0.1.0", "0.2.0", "other()")
@@ -99,11 +103,13 @@ def test_a_deprecated_function_warns_and_is_gone_in_time() -> None:
         ):
             assert add_one(1) == 2
         assert list_overdue_names("0.1.9") == []
-        assert list_overdue_names("0.2.0") == list_overdue_names("1.0.0") == [name]
+        assert list_overdue_names("0.2rc1") == list_overdue_names("1.0.0") == [name]
     finally:
         deprecation._GOES_IN.pop(name)
     with pytest.raises(ValueError, match=r"gone is '0.2.1'; it must be at least a minor version"):
         mark_deprecated("0.2.0", "0.2.1", "other()")
+    with pytest.raises(ValueError, match=r"the version is 'two'; it must begin with two numbers"):
+        mark_deprecated("0.1.0", "two", "other()")
 
 
 def test_hooks_before_a_commit_are_commands_of_make_lint() -> None:

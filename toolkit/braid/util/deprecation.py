@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from functools import wraps
@@ -28,7 +29,7 @@ def mark_deprecated(
     instead
         What replaces it.
 
-    Raises ValueError if it would go too early.
+    Raises ValueError if it would go too early, or for a text that is no version.
     """
     if _read_minor(gone) <= _read_minor(since):
         raise ValueError(
@@ -60,6 +61,13 @@ def list_overdue_names(version: str) -> list[str]:
 
 
 def _read_minor(version: str) -> tuple[int, int]:
-    """Return the major and the minor number of a version."""
-    major, minor, *_ = version.split(".")
-    return int(major), int(minor)
+    """Return the major and the minor number of a version, of a prerelease too.
+
+    >>> _read_minor("0.2.0"), _read_minor("0.2rc1")
+    ((0, 2), (0, 2))
+    """
+    if (match := re.match(r"(\d+)\.(\d+)", version)) is None:
+        raise ValueError(
+            f"the version is {version!r}; it must begin with two numbers, such as '0.2.0'"
+        )
+    return int(match[1]), int(match[2])
