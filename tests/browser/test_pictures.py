@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
+from braid.core.query import Query
 from braid.core.run_events import BatchCommitted
 from braid.core.touch_events import HostLost
 from braid.run_touches import list_touches
@@ -113,7 +114,9 @@ COUNT_RED = """() => {
 def test_slices_of_an_active_run_are_split_and_merged_with_the_keys(empty: Page) -> None:
     empty.goto("about:blank")
     made = Cockpit(recorded_runs.recording_path("slices"))
-    run = SimpleNamespace(split_slice=None, config=SimpleNamespace(shed=object()))
+    config = SimpleNamespace(shed=object(), streams=dict.fromkeys("rs"))
+    queries = (Query.parse("watch", "rs", "15 seconds"),)
+    run = SimpleNamespace(split_slice=None, config=config, queries=queries)
     page = {**made.page, "state": "live", "touches": list_touches(run, None)}
     values = {"page": page}
     empty.set_viewport_size({"width": 1400, "height": 860})
@@ -125,6 +128,7 @@ def test_slices_of_an_active_run_are_split_and_merged_with_the_keys(empty: Page)
     empty.keyboard.press("Enter")
     side.get_by_role("button", name="Merge with the older slice").click()
     empty.locator(".braid-cockpit").press("c")
+    assert empty.evaluate("document.activeElement.value") == "another: r: 15 s, s: 15 s"
     share = drawer.get_by_label("Compare this share of the pairs").first
     for value, allowed in (("3", False), ("0.5", True)):
         share.fill(value)

@@ -4,6 +4,8 @@ on a run.
 
 from __future__ import annotations
 
+import re
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -25,6 +27,8 @@ from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.slices import merge_graph
 from braid_widgets.slices.chain_panel import SOURCES, ChainPanel
 from braid_widgets.slices.strategy_charts import chain_statistics, strategy_charts, strategy_costs
+from hypothesis import given
+from hypothesis import strategies as st
 from unit.test_sharing import Shared
 
 SERVED = add_query(
@@ -107,6 +111,53 @@ def test_what_is_typed_becomes_windows_and_selections():
     assert format_query_text(q, "ab") == text and parse_query_text(text, "ab") == q
 
 
+def test_a_selection_may_be_over_fields_and_enclosed():
+    text = "q: A: 1 hour, b: 2 hours where ((A.addr.city = 'x' AND (b.y = 1)) AND (a.z OR a.z > 1))"
+    q = parse_query_text(text, "ab")
+    assert q.windows == (3_600_000_000, 7_200_000_000)
+    found = {"a": "A.addr.city = 'x' AND (a.z OR a.z > 1)", "b": "b.y = 1"}
+    assert q.selections_by_alias("ab") == found
+
+
+COMPARISONS = st.sampled_from(["x > 0", "y > 0", "NOT x > y", "x + y = 1"])
+
+
+def compare(draw, prefix):
+    """Draw a selection, of which the outermost connectives are not enclosed."""
+    part = COMPARISONS | st.lists(COMPARISONS, min_size=2, max_size=3).map(
+        lambda terms: f"({' OR '.join(terms)})"
+    )
+    terms = draw(st.lists(part, min_size=1, max_size=4))
+    words = [draw(st.sampled_from([" AND ", " OR "])) for _ in terms[1:]]
+    text = terms[0] + "".join(w + t for w, t in zip(words, terms[1:], strict=True))
+    return re.sub("[xy]", lambda column: prefix + column[0], text)
+
+
+@given(st.data(), st.tuples(*[st.integers(1, 10**12)] * 2))
+def test_a_formatted_query_is_parsed_as_the_same_query(data, windows):
+    prefixes = st.sampled_from(["", "{}."])
+    where = {
+        alias: compare(data.draw, data.draw(prefixes).format(alias))
+        for alias in data.draw(st.sets(st.sampled_from("ab")))
+    }
+    query = Query("q", windows, tuple(where.get(alias) for alias in "ab"))
+    text = format_query_text(query, "ab")
+    found = parse_query_text(text, "ab")
+    assert (
+        found.windows == windows and parse_query_text(format_query_text(found, "ab"), "ab") == found
+    )
+    again = found.selections_by_alias("ab")
+    assert set(again) == set(where)
+    for x, y in product((0, 1, -1), repeat=2):
+        row = {"x": x, "y": y, **dict.fromkeys("ab", SimpleNamespace(x=x, y=y))}
+        for alias in where:
+            asked, told = (
+                eval(sql.replace(" = ", " == ").lower(), {}, row)
+                for sql in (where[alias], again[alias])
+            )
+            assert asked == told, text
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
@@ -116,6 +167,13 @@ def test_what_is_typed_becomes_windows_and_selections():
         ("q: 1 hour where x > 3", "which is over no stream"),
         ("q: 1 hour where c.x > 3", "which is over c"),
         ("q: 1 hour where a.x >", "is no condition in Spark SQL"),
+        ("q: 1 hour where", "'q', '', is no condition in Spark SQL"),
+        ("q: 1 hour where a.x > 3 AS y", "'a.x > 3 AS y', is no condition"),
+        ("q: 1 hour where b.x = 1 AND (a.x > 3 AS y)", "is no condition"),
+        ("q: 1 hour where SELECT a.x", "'SELECT a.x', is no condition"),
+        ("q: 1 hour where a.x IN (SELECT a.y)", "is no condition"),
+        ("q: 1 hour where a.x > 3; a.y > 2", "'a.x > 3; a.y > 2', is no condition"),
+        ("q: a: 1 hour, A: 5 minutes, b: 1 hour", "'q' has two windows for a; it needs one"),
         (": 1 hour", "a name, a colon and a window, as in 'late: 10 minutes where a.x > 3'"),
         ("q", "the query is 'q'; it is written as a name"),
         ("q: 1 hour\nq: 2 hours", "two queries are named 'q'"),
@@ -183,9 +241,12 @@ class Run:
         self._events, self.queries, self.asked = events, list(queries), []
         self.config = SimpleNamespace(streams=dict.fromkeys("rs"))
 
-    def add(self, name, windows, where):
+    def make_query(self, name, windows, where):
         if "r.none" in str(where):
             raise ValueError("column 'r.none' is unknown")
+        return Query.parse(name, "rs", windows, where)
+
+    def add(self, name, windows, where):
         self.asked.append(("add", name, windows, where))
         self.queries.append(Query.parse(name, "rs", windows, where))
 
@@ -292,11 +353,16 @@ def test_the_page_adds_and_removes_queries_of_the_running_join(live, monkeypatch
         {"name": "remove", "selected": "query:watch", "value": ""},
         {"name": "add", "selected": "", "value": "odd: 1 second where r.none > 1"},
         {"name": "add", "selected": "", "value": "season"},
+        {"name": "add", "selected": "", "value": "one: 1 second\nodd: 1 second where r.none > 1"},
+        {"name": "add", "selected": "", "value": "one: 1 second\nseason: 1 second"},
+        {"name": "add", "selected": "", "value": "one: 1 second\n\ntwo: 2 seconds\n"},
     ]
     told = touch(live.screen, monkeypatch, *asked)
     added = ("add", "season", {"r": "45 s", "s": "45 s"}, {"r": "r.u_s < 3"})
-    assert live.run.asked == [added, ("remove", "watch")]
-    assert told[:2] == ["Asked for; it acts with the next batch."] * 2
+    assert live.run.asked[:2] == [added, ("remove", "watch")]
+    assert [name for _, name, *_ in live.run.asked[2:]] == ["one", "two"], "all of a text, or none"
+    assert told[:2] + told[6:] == ["Asked for; it acts with the next batch."] * 3
+    assert "'r.none' is unknown" in told[4] and "'season' is being served" in told[5]
     assert "'r.none' is unknown" in told[2] and "it is written as a name" in told[3]
 
 
@@ -315,6 +381,9 @@ def test_before_a_launch_the_panel_models_and_keeps_the_queries_of_each_source()
     assert box.value.startswith("alarm: 9 s\n")
     box.value = box.value.splitlines()[-1]
     assert "every query has a selection" in panel.outputs[0].outputs[0]["data"]["text/plain"]
+    box.value = "alarm:5 s\n\ntrend: 9 s where r.u_s < 3"
+    rows = panel.static_views()[0].data.to_numpy().tolist()
+    assert rows == [["alarm", "5 s"], ["trend", "9 s where r.u_s < 3"]]
     box.value = "trend: soon"
     panel.start.click()
     assert "&#x27;soon&#x27;" in panel.message.value and panel.state == "idle"

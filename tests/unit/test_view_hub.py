@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from braid import run_touches
 from braid.hub import hub_metrics, operator_moves
 from braid.hub.hub import QueryHub
+from braid.hub.query_handle import HubQuery
 from braid.papers.reuse.deployment import DeployedQuery, add_query
 from braid.papers.reuse.hub_events import (
     HubBatchCommitted,
@@ -147,10 +149,12 @@ def test_the_page_of_a_running_hub_changes_its_queries_operators_and_nodes(
 
     def describe(name: str) -> str:
         screen._handle_browser_message(None, {"inspect": {"query": name, "batch": 1}}, [])
+        screen.wait_for_touches(30)
         return str([told["inspected"] for told in sent if "inspected" in told][-1])
 
     assert "next batch" in ask("pause")
     assert "a new operator at" in ask("Explain", "node:S2", WIDE) and not run.queries
+    assert "takes no change 'move'" in ask("move", "node:N4"), "no operator is there"
     assert ask("submit", "node:S2", WIDE).startswith("Submitted as q1; its operator: new")
     ask("submit", "node:S2", NARROW)
     assert run.queries["q2"].reuse_kind in ("relaxed", "holds")
@@ -164,7 +168,8 @@ def test_the_page_of_a_running_hub_changes_its_queries_operators_and_nodes(
     served = run.deployment.queries["q2"].operator
     place = run.deployment.operators[served].node
     assert f"{served} at {place}" in offered["move"]["choices"]
-    assert "next batch" in ask("move", "node:N4", f"{served} at {place}")
+    assert "the operator is 'all'; it is given by its number" in ask("move", "node:N4", "all")
+    assert "next batch" in ask("move", "node:N4", str(served))
     assert run.deployment.operators[served].node == "N4"
     ask("fail", "node:N4")
     assert run.state.failed_nodes == ["N4"]
@@ -177,12 +182,26 @@ def test_the_page_of_a_running_hub_changes_its_queries_operators_and_nodes(
     assert "query q1, asked at S2" in described and " results so far" in described
     assert f"σ{run.deployment.queries['q1'].operator} at " in described
     assert "tuples in block" in described and "latest rows of its answer" in described
+    empty, threads = run.queries["q1"].results().slice(0, 0), list[str]()
+
+    def read_in_thread(limit: int) -> Any:
+        threads.append(threading.current_thread().name)
+        if len(threads) > 1:
+            raise OSError("the disk is gone")
+        return empty.to_pandas()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HubQuery, "current_answer", lambda query, limit: read_in_thread(limit))
+        assert describe("q1").endswith("latest rows of its answer\nno row yet")
+        assert describe("q1") == "the disk is gone"
+    assert all(name.startswith("braid-touches") for name in threads)
     assert describe("q2").startswith("query 'q2' is there no longer")
     ask("go on")
     run.awaitTermination()
     screen.wait_for_end(20)
     assert "no run is active" in ask("pause")
-    rows = run.queries["q1"].current_answer().tail(1)
+    whole, rows = (run.queries["q1"].current_answer(limit) for limit in (None, 1))
+    assert len(rows) == 1 < len(whole) and (rows.iloc[0] == whole.iloc[-1]).all()
     assert rows.to_string(index=False, header=False).strip() in describe("q1")
     page = screen.page
     last = page["frames"][-1]

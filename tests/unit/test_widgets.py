@@ -219,6 +219,7 @@ def test_a_query_that_is_clicked_says_what_serves_it(monkeypatch):
     monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content))
     for asked in ({"query": "near", "batch": 2}, {"query": "far", "batch": 2}, {"query": "near"}):
         cockpit._handle_browser_message(None, {"inspect": asked}, [])
+    cockpit.wait_for_touches(30)
     first, unknown, nowhere = (each["inspected"] for each in told)
     assert first.splitlines()[:2] == [
         "query near after batch 2",

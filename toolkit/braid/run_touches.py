@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from braid.condition.query_text import parse_query_text
-from braid.core.query import longest_windows
+from braid.condition.query_text import parse_query_texts
+from braid.core.query import MOST, longest_windows
 from braid.core.run_events import BatchCommitted
 from braid.touch_costs import (
     BatchPace,
@@ -176,9 +177,10 @@ def _list_hub_touches(run: Any) -> list[Touch]:
     if not place:
         return touches
     choices = [f"{each.id} at {each.node}" for each in operators]
+    label = "Move this operator here"
     return [
         *touches,
-        _make_touch("move", "Move this operator here", "node", "choice", move, choices),
+        *([_make_touch("move", label, "node", "choice", move, choices)] if choices else []),
         _make_touch("fail", "Let this node fail", "node", "press", fail),
         _make_touch("restore", "Bring this node back", "node", "press", restore),
         _make_touch("replan", "Plan all queries again", "", "press", replan),
@@ -248,8 +250,7 @@ def apply_touch(run: Any, request: Mapping[str, Any]) -> str:
     elif name in CALLS:
         getattr(run, CALLS[name])(*filter(None, [selected.partition(":")[2]]))
     elif name == "add":
-        streams = list(run.config.streams)
-        run.add(**parse_query_text(value, streams).to_arguments(streams))
+        _add_queries(run, value)
     elif name in ("submit", "Explain", "move", "replan"):
         return _change_hub(run, name, selected.partition(":")[2], value)
     else:
@@ -258,10 +259,24 @@ def apply_touch(run: Any, request: Mapping[str, Any]) -> str:
     return f"Asked for; it {ACTS_LATER if is_later else ACTS}."
 
 
+def _add_queries(run: Any, text: str) -> None:
+    """Add the queries of the lines to a shared run, once all of them are checked."""
+    streams, served = list(run.config.streams), [query.name for query in run.queries]
+    added = [query.to_arguments(streams) for query in parse_query_texts(text, streams)]
+    for each in added:
+        if each["name"] in served:
+            raise ValueError(f"a query named {each['name']!r} is being served; remove it first")
+        run.make_query(**each)
+    if len(served) + len(added) > MOST:
+        raise ValueError(f"{len(served)} queries are served; a run serves at most {MOST}")
+    for each in added:
+        run.add(**each)
+
+
 def _change_hub(run: Any, name: str, node: str, value: str) -> str:
     """Submit or explain a query at a node, move an operator to it, or plan all queries again."""
     if name == "move":
-        run.move_operator(int(value.partition(" ")[0]), node)
+        run.move_operator(_read_operator(value), node)
         return f"Moved; it {ACTS}."
     if name == "replan":
         plan = run.replan()
@@ -273,6 +288,14 @@ def _change_hub(run: Any, name: str, node: str, value: str) -> str:
         return str(run.explain(value, **place))
     query = run.submit(value, **place)
     return f"Submitted as {query.name}; its operator: {query.reuse_kind}; it {ACTS}."
+
+
+def _read_operator(text: str) -> int:
+    """Return the number of an operator from a choice, as "3 at N1", or from the number alone."""
+    id = text.partition(" ")[0]
+    if not re.fullmatch("[0-9]+", id):
+        raise ValueError(f"the operator is {text!r}; it is given by its number, as in '3 at N1'")
+    return int(id)
 
 
 def _read_number(text: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from braid.hub.hub_state import HubState, RegisteredQuery
 
@@ -18,6 +19,12 @@ class _Run(Protocol):
     def query_results(self, number: int | str) -> Any: ...
 
     def withdraw(self, name: str) -> None: ...
+
+
+def _keep_last_tick(answer: pa.Table) -> pa.Table:
+    if "tick" not in answer.column_names:
+        return answer
+    return answer.filter(pc.equal(answer["tick"], pc.max(answer["tick"])))
 
 
 class HubQuery:
@@ -84,13 +91,19 @@ class HubQuery:
         """
         return self._run.query_results(self._number)
 
-    def current_answer(self) -> Any:
-        """Return the answer at the last tick as a pandas frame; without a SLIDE, all matches."""
+    def current_answer(self, limit: int | None = None) -> Any:
+        """Return the answer at the last tick as a pandas frame; without a SLIDE, all matches.
+
+        ``limit``: how many of its last rows to return; None: all.
+        """
         answer: Any = self.results()
-        answer = answer.to_pandas() if isinstance(answer, pa.Table) else answer.toPandas()
-        if "tick" not in answer.columns or not len(answer):
-            return answer
-        return answer[answer["tick"] == answer["tick"].max()].reset_index(drop=True)
+        if isinstance(answer, pa.Table):
+            answer = _keep_last_tick(answer)
+            return answer.slice(max(0, len(answer) - (limit or len(answer)))).to_pandas()
+        answer = answer.toPandas()
+        if "tick" in answer.columns:
+            answer = answer[answer["tick"] == answer["tick"].max()].reset_index(drop=True)
+        return answer if limit is None else answer.tail(limit)
 
     def withdraw(self) -> None:
         """End the query. Its answer remains readable."""

@@ -94,6 +94,10 @@ class QueriesControl(_Ranged, W.Textarea):
         """The queries. Raises ValueError if one is invalid."""
         return parse_query_texts(self.value, self.streams)
 
+    def format_lines(self) -> list[str]:
+        """Return a line for each query. Raises ValueError if one is invalid."""
+        return [format_query_text(query, self.streams) for query in self.setting]
+
     @property
     def refusal(self) -> str:
         """Return why a query is invalid; empty if all are valid."""

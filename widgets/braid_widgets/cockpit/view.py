@@ -219,14 +219,16 @@ class Cockpit(anywidget.AnyWidget):
         if not isinstance(content, dict):
             return
         if (place := content.get("inspect")) is not None:
-            self._send_details(place)
+            if "query" in place:  # the latest rows of its answer may take long to read
+                self._touching.submit(self._send_details, place)
+            else:
+                self._send_details(place)
         if (touch := content.get("touch")) is not None:
             self._touching.submit(self._answer_touch, touch)
         if (imagined := content.get("what_if")) is None:
             return
-        self._imagining = threading.Thread(
-            target=self._answer_what_if, args=(imagined,), name="braid-what-if", daemon=True
-        )
+        call, given = self._answer_what_if, (imagined,)
+        self._imagining = threading.Thread(None, call, "braid-what-if", given, daemon=True)
         self._imagining.start()
 
     def _answer_touch(self, request: dict[str, Any]) -> None:
@@ -245,15 +247,14 @@ class Cockpit(anywidget.AnyWidget):
 
     def _send_details(self, place: dict[str, Any]) -> None:
         try:
+            events = self._get_events()
             if (ids := place.get("blocks")) is not None:
-                text = block_details.block_details(self._get_events(), [int(id) for id in ids])
+                text = block_details.block_details(events, [int(id) for id in ids])
             elif (query := place.get("query")) is not None:
                 text = self._describe_query(str(query), int(place["batch"]))
             else:
-                text = block_details.host_details(
-                    self._get_events(), int(place["host"]), int(place["batch"])
-                )
-        except (ValueError, KeyError, TypeError) as error:
+                text = block_details.host_details(events, int(place["host"]), int(place["batch"]))
+        except Exception as error:
             text = summarize_error(error)
         self.send({"inspected": text})
 

@@ -43,8 +43,9 @@ def describe_live_query(run: Any, name: str) -> str:
     if name not in run.queries:
         raise ValueError(f"query {name!r} is there no longer; select another")
     text = describe_query(run.deployment, run.events(), run.operator_blocks, name)
-    rows = run.queries[name].current_answer().tail(_SHOWN)
-    return f"{text}\n\nlatest rows of its answer\n{rows.to_string(index=False)}"
+    rows = run.queries[name].current_answer(limit=_SHOWN)
+    shown = rows.to_string(index=False) if len(rows) else "no row yet"
+    return f"{text}\n\nlatest rows of its answer\n{shown}"
 
 
 def describe_query(deployment: Deployment, events: Iterable[Any], blocks: Blocks, name: str) -> str:

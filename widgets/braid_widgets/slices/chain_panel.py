@@ -84,8 +84,7 @@ class ChainPanel(RunScreenPanel):
     def static_views(self) -> list[Any]:
         """Return the queries and the modelled cost of sharing them."""
         chosen = self.requested_settings()
-        texts = self.inputs["queries"].value.splitlines()
-        rows = [text.split(": ", 1) for text in texts]
+        rows = [text.split(": ", 1) for text in self.inputs["queries"].format_lines()]
         queries = pd.DataFrame(rows, columns=["query", "window and selection"])
         return [TextTable(queries), *self._make_charts(chosen)]
 

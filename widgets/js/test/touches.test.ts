@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Touch } from "../frames.ts";
-import { costOf, refusal } from "../src/cockpit/touches.ts";
+import { costOf, idOf, options, refusal } from "../src/cockpit/touches.ts";
 
 const budget: Touch = {
   name: "budget",
@@ -41,4 +41,35 @@ test("a value out of range is refused in a sentence, and nothing else is", () =>
   assert.match(refusal(budget, " "), /^nothing is given/);
   assert.match(refusal(budget, "much"), /^much is given/);
   assert.deepEqual([refusal(budget, "1"), refusal({ ...budget, kind: "text" }, "")], ["", ""]);
+});
+
+/** A select as far as its options are replaced: its value is that of one, at first the first. */
+class Select {
+  options: { value: string; textContent: string }[] = [];
+  private chosen = "";
+  get value(): string {
+    return this.options.find(({ value }) => value === this.chosen)?.value ?? "";
+  }
+  set value(value: string) {
+    this.chosen = value;
+  }
+  append(option: { value: string; textContent: string }): void {
+    this.options.push(option);
+    if (!this.value) this.chosen = option.value || option.textContent;
+  }
+  replaceChildren(): void {
+    this.options = [];
+  }
+}
+
+test("the choice of an operator stays when it moves", () => {
+  Object.assign(globalThis, { document: { createElement: () => ({ value: "" }) } });
+  const select = new Select();
+  const offer = (names: string[]) => options(select as unknown as HTMLSelectElement, names, idOf);
+  assert.ok(offer(["1 at N1", "3 at N1"]));
+  select.value = "3";
+  assert.ok(offer(["0 at N2", "1 at N1", "3 at N4"]));
+  assert.equal(select.value, "3");
+  assert.equal(offer(["0 at N2", "1 at N1", "3 at N4"]), false);
+  assert.equal(idOf("least state"), "least state");
 });

@@ -110,7 +110,7 @@ export class Drawer {
 
   /** Puts the focus on the first field that is seen. */
   focusFirst(): void {
-    const fields = [...this.element.querySelectorAll<HTMLElement>("select, input")];
+    const fields = [...this.element.querySelectorAll<HTMLElement>("select, input, textarea")];
     fields.find((field) => field.checkVisibility())?.focus();
   }
 

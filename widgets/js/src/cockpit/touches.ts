@@ -90,7 +90,7 @@ export class Touches {
     const cost = add(form, "small");
     const tell = () => {
       const now = this.touches[k] ?? touch;
-      if (field instanceof HTMLSelectElement) options(field, now.choices);
+      if (field instanceof HTMLSelectElement) options(field, now.choices, idOf);
       const wrong = refusal(now, value());
       cost.textContent = wrong || costOf(now, value(), this.held);
       cost.classList.toggle("braid-worse", wrong !== "");
@@ -119,13 +119,20 @@ function addField(form: HTMLElement, touch: Touch): Field | undefined {
   return field;
 }
 
+/** What stays of a choice, such as "3 at N1", when an operator moves. */
+export const idOf = (choice: string): string => choice.replace(/ at .*/, "");
+
 /** Offers names, unless they are offered already, and returns whether there were others before. */
-export function options(select: HTMLSelectElement, names: string[]): boolean {
-  const before = [...select.options].map(({ value }) => value);
+export function options(
+  select: HTMLSelectElement,
+  names: string[],
+  id = (name: string) => name,
+): boolean {
+  const before = [...select.options].map(({ textContent }) => textContent);
   if (before.join("|") === names.join("|")) return false;
   const chosen = select.value;
   select.replaceChildren();
-  for (const name of names) add(select, "option", "", name).value = name;
-  if (names.includes(chosen)) select.value = chosen;
+  for (const name of names) add(select, "option", "", name).value = id(name);
+  if (names.map(id).includes(chosen)) select.value = chosen;
   return true;
 }
