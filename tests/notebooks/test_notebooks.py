@@ -78,7 +78,7 @@ def test_the_adaptive_theta_join(tmp_path: Path, capfd: pytest.CaptureFixture[st
         "no batch is at most a quarter of the smaller stream",
         "six units a unit of new tuples",
         "MB a percent of the input",
-        "busiest host against the mean",
+        "the output is complete",
     ):
         assert checked_by in html
     told = capfd.readouterr()
@@ -136,7 +136,7 @@ def test_the_psp_ring(tmp_path: Path) -> None:
         "Fig. 12.4, and the comparison with the model"
     )
     assert (
-        "Adaptation flattens the response time" in html
+        "Adaptation makes the ring more stable" in html
         and "<td>no</td>" in html
         and "<td>yes</td>" in html
     ), "the claims"
@@ -194,7 +194,7 @@ def test_load_shedding(tmp_path: Path) -> None:
     assert html.count("plotly.js v") == 1 and html.count('<div data-film="') == 8, (
         "the model, the run and the flights, Fig. 4, Algorithms 1, 3, 4 and 5"
     )
-    assert "Throttle" in html and "Pairs that met" in html and "(measured)" in html
+    assert '"shedding":{' in html and "(measured)" in html
     assert all(f"Fig. {number}:" in html for number in (5, 6, 7, 8, *range(10, 18)))
     assert "in truth" in html and "all checks passed" in html, "the claims"
     assert "about half is dropped at 50 tuples" in html, "what the paper prints, under ours"

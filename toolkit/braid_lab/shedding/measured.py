@@ -35,7 +35,7 @@ CLAIMS = ClaimRegistry(
     "Gedik 2007",
     {
         "section 7": f"{RANDOM}, joined on {{tags}}, {FLIGHTS}",
-        "section 6.4.1": f"{RANDOM}, joined on {{equality}}, {FLIGHTS}",
+        "section 6.4.1": f"{RANDOM}, and keys, joined on {{equality}}, {FLIGHTS}",
         "section 4": BURST,
         "beyond the paper": f"{RANDOM}, joined on {{tags}}, and these and keys, joined on "
         f"{{equality}}, {FLIGHTS}",

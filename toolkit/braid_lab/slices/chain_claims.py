@@ -385,6 +385,6 @@ def _describe_overheads_of_two_slices(router: str) -> str:
         return f"where it {router}, they are best for no C_sys at any of the {len(low)} rates"
     even = _format_by_rate(_find_best_overhead_range(router, "every window")[1])
     return (
-        f"where the router {router}, two slices are best from a C_sys of {_format_by_rate(low)} "
-        f"on, and uniform windows unmerged up to {even}"
+        f"where the router {router}, two slices are best for a C_sys from {_list_numbers(low)} to "
+        f"{_format_by_rate(high)}, and uniform windows stay unmerged up to {even}"
     )
