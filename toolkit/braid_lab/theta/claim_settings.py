@@ -80,6 +80,7 @@ OUT_OF_CORE = f"{TIMED_SCALING}; on disk {{disk}} times as long"
 SWINGS = (
     "AdaptiveGrid on {hosts} machines, as many tuples as {gb} GB of TPC-H have, as counts; streams "
     "swing by k = {k}, whole swings until one has grown {growth} times at least, R begins with "
-    "{start} times the tuples of S; a batch is {fine} of the smaller one, {batches:range} batches, one seed"
+    "{start} times the tuples of S; a batch is {fine} of the smaller one, {batches:range} batches, "
+    "one seed"
 )
 TIMED_SWINGS = f"{SWINGS}; a tuple takes {{tuple_us}} µs and a result {{result_us}}"
