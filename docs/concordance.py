@@ -37,9 +37,8 @@ READ_ANEW = (
     "were read beside the papers and the code that judges them. Causes that no run computes were "
     "deleted, tolerances of ours are printed, random runs are judged by three seeds, and settings "
     "name only what ran. The seventh reader (seed 61, 20 of 205 claims) called 15 rows right, 4 "
-    "partly right and one wrong. The eighth (seed 67) called 16 right and 4 partly right; in all "
-    "20 the statement and the verdict were right. What both found is mended: four settings, a "
-    "figure that ends where it was said to go on, and a percentage whose rounding was not named.\n"
+    "partly right and one wrong. The eighth (seed 67) called 16 right and 4 partly right; every "
+    "statement and verdict of its 20 rows was right. The faults that the two found are mended.\n"
 )
 
 

@@ -123,7 +123,7 @@ COMPARISONS = st.sampled_from(["x > 0", "y > 0", "NOT x > y", "x + y = 1"])
 
 
 def compare(draw, prefix):
-    """Draw a selection, of which the outermost connectives are not enclosed."""
+    """Draw a selection whose outermost connectives are not in parentheses."""
     part = COMPARISONS | st.lists(COMPARISONS, min_size=2, max_size=3).map(
         lambda terms: f"({' OR '.join(terms)})"
     )

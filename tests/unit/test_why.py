@@ -292,7 +292,7 @@ def test_a_pair_is_shed_or_dropped_exactly_if_its_hash_is_past_the_share(
 
 
 def test_shedding_is_judged_by_the_plans_that_are_kept() -> None:
-    """Of the tuple that came first, the plan is gone, or the blocks are not known."""
+    """The plan of the tuple that came first is gone, or its blocks are not known."""
     tuples = (TupleFacts("a", "a id 1", 0), TupleFacts("b", "b id 1", 3))
     plan = SheddingPlanned(3, "drop", "fraction", 0.5, 0.5, None, True, (), (), {})
     places = SimpleNamespace(

@@ -42,7 +42,7 @@ ResultsByHost = dict[int, list[tuple[TypedTuple, ...]]]
 class PlannedSteps(Stepper):
     """The base of steppers that run a placement on typed batches, over the full history.
 
-    A subclass names the lines of its listing, and tells what a plan decides.
+    A subclass names the lines of its listing, and explains what a plan decides.
 
     - ``placement``: the placement.
     - ``columns``: by stream, the number of columns of its tuples.
@@ -56,15 +56,15 @@ class PlannedSteps(Stepper):
         columns: Sequence[int],
         condition: Condition,
         listing: Listing,
-        names: Sequence[str] = (),
     ) -> None:
         streams = len(columns)
+        names = tuple(f"H{n + 1}" for n in range(placement.hosts))
         self.rules = RunRules(
             placement, tuple(NAMES[:streams]), reach_of_windows((None,) * streams)
         )
         self.state = RunState.initial(streams, placement.initial_state(streams))
         self.condition, self.algorithm = condition, listing.algorithm
-        self.trace = Trace(title, streams, placement.hosts, [], (listing,), tuple(names))
+        self.trace = Trace(title, streams, placement.hosts, [], (listing,), names)
         self.now, self.clock = "", 0
         self.routing_keys: dict[TypedTuple, int] = {}
         self.contents: dict[int, list[TypedTuple]] = {}

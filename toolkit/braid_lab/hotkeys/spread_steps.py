@@ -63,9 +63,8 @@ class _SpreadSteps(PlannedSteps):
 
     def __init__(self, placement: HotKeys) -> None:
         self.placement = placement
-        names = tuple(f"H{n + 1}" for n in range(placement.hosts))
         title = "Hot keys: a frequent value on several hosts (HotKeys)"
-        super().__init__(title, placement, (1, 1), _has_equal_values, BATCH, names)
+        super().__init__(title, placement, (1, 1), _has_equal_values, BATCH)
         self.spread: Spread = {}
         self.loads: list[list[float]] = []
 
@@ -86,7 +85,7 @@ class _SpreadSteps(PlannedSteps):
         super()._move_tuples(work)
         if not work.plan.state.is_settled:
             self._record_batch_decision(
-                "some rows wait: a host takes in only so many in one batch.", 6
+                "some rows wait, because a host takes in a limited number in one batch.", 6
             )
 
     def _explain_value_counts(self, shares: ValueShares) -> None:

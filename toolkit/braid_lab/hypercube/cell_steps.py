@@ -59,9 +59,8 @@ class _CellSteps(PlannedSteps):
 
     def __init__(self, placement: HyperCube) -> None:
         self.placement = placement
-        names = tuple(f"H{n + 1}" for n in range(placement.hosts))
         title = "HyperCube: a.x = b.x AND b.y = c.y in one hop (Shares)"
-        super().__init__(title, placement, (1, 2, 1), _has_equal_columns, BATCH, names)
+        super().__init__(title, placement, (1, 2, 1), _has_equal_columns, BATCH)
         self.cube: HyperCubeState = self.state.placement_state
         self.old_places: tuple[Place, ...] = ()
 
@@ -85,7 +84,9 @@ class _CellSteps(PlannedSteps):
             self._record_batch_decision("no other shares send enough less.", 3)
             return
         grows, shrinks, factor = self.cube.exchange
-        text = f"{COLUMNS[grows]} gets {factor} times as many parts, {COLUMNS[shrinks]} fewer"
+        text = (
+            f"{COLUMNS[grows]} is cut into {factor} times the parts, {COLUMNS[shrinks]} into fewer"
+        )
         self._record_batch_decision(f"{text}, from the next batch on.", 3)
 
     def _move_tuples(self, work: BatchWork) -> None:
