@@ -84,7 +84,7 @@ _SLOW_DIFFUSION = (
     *("any_number_of_hosts", "does_not_change_the_overhead", "estimated_is_the_overhead"),
 )
 SLOW = {
-    "theta": ("growth_keeps", "theorem_4_4", "spends_at_most", "storage_is_within"),
+    "theta": ("growth_keeps_hosts", "theorem_4_4", "spends_at_most", "storage_is_within"),
     "diffusion": _SLOW_DIFFUSION,
     "common": (*_SLOW_DIFFUSION, "grows_and_shrinks", "follow_the_measured"),
     "psp": ("grows_and_shrinks", "follow_the_measured"),

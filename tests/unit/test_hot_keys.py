@@ -173,6 +173,13 @@ def test_a_spread_is_listed_before_any_tuple_is_counted() -> None:
     assert [(each.value, each.share) for each in listed] == [(7, 0)]
 
 
+def test_frequent_values_are_listed_by_their_share_of_all_tuples() -> None:
+    facts = SimpleNamespace(key_counts=({3: 10.0, 9: 30.0}, {7: 40.0, 3: 20.0}), streams=("a", "b"))
+    spread = {value: SharedValue(value, (0, 1)) for value in (9, 3, 7)}
+    listed = _list_spread(spread, cast(Any, facts))
+    assert [(each.value, each.share) for each in listed] == [(7, 0.4), (3, 0.3), (9, 0.3)]
+
+
 @pytest.mark.parametrize("hosts", [1, 3, 16])
 def test_without_frequent_values_the_plan_is_that_of_a_hash(hosts: int) -> None:
     hot, hashed = HotKeys(hosts), HashPartition(hosts)

@@ -262,6 +262,17 @@ def test_layouts_of_events_that_are_no_longer_kept_are_not_in_use() -> None:
     assert boxes.layouts[:-1] == ((),) * chosen[-1].layout
 
 
+def test_a_change_of_shares_names_those_before_and_the_first_layout_is_used_until_then() -> None:
+    run = simulate(
+        HyperCube(16, CHAIN), [(80, 10, 10)] * 10 + [(10, 10, 80)] * 10, windows=(5,) * 3
+    )
+    chosen = [e for e in run if isinstance(e, SharesChosen)]
+    assert [e.previous_shares for e in chosen] == [(), *(e.shares for e in chosen[:-1])]
+    none, first = (HyperCube(16, CHAIN).find_recorded_boxes(3, chosen, at) for at in (-1, 0))
+    assert (none.layouts, none.current) == (((),), 0)
+    assert (first.shares, first.current) == (chosen[0].shares, chosen[0].layout)
+
+
 def test_two_streams_are_refused_and_six_dimensions_are_not() -> None:
     HyperCube(4, ((0, 1),) * 6)
     rows = pa.table({"n": [1]})
@@ -277,6 +288,7 @@ def test_two_streams_are_refused_and_six_dimensions_are_not() -> None:
         (lambda: HyperCube(4, threshold=0.0), "threshold is 0.0; it must be a number greater"),
         (lambda: HyperCube(4, ((1, 0),)), r"streams \(1, 0\); it must have two or more"),
         (lambda: HyperCube(4, ((2,),)), r"streams \(2,\)"),
+        (lambda: HyperCube(4, ((-1, 2),)), r"streams \(-1, 2\)"),
         (lambda: HyperCube(4).initial_state(3), r"dimensions is \(\), as there is no condition"),
         (lambda: HyperCube(4, CHAIN).initial_state(2), "three streams or more"),
         (lambda: HyperCube(4, STAR).initial_state(3), "dimensions name stream 3 of 3 streams"),

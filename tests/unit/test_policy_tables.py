@@ -356,6 +356,16 @@ def test_a_profile_adds_the_types_of_an_item_and_fades_by_a_tenth() -> None:
     assert twice.common_types(1) == ((0,), (0,)) and twice.common_types() == ((0, 10), (0,))
 
 
+def test_pairs_without_a_match_and_types_that_no_longer_arrive_are_remembered() -> None:
+    """With a tenth less each batch."""
+    nothing = SheddingOutcome(
+        (ItemYield(0, 1, 2, (3.0, 2.0), (0.0, 0.0), (0.0, 0.0), 0.0),), ({0: 4}, {0: 1})
+    )
+    profile = learn(outcome((30.0, 10.0), (6.0, 2.0)), nothing)
+    assert ProductivityProfile().update(nothing, ()).parts == (Observation(0, 1, 2, 5.0, 0.0),)
+    assert profile.counts[0] == pytest.approx({0: 9.4, 10: 1.8})
+
+
 def test_productivity_is_matches_over_pairs_with_one_match_at_the_mean() -> None:
     profile = learn(outcome((30.0, 10.0), (6.0, 2.0)))
     found = profile.matches_per_pair([(0, 1, 2), (0, 1, 3)])

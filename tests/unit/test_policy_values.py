@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from braid.core.facts import Facts
+from braid.core.cluster_model import HostCapacity
+from braid.core.facts import Facts, HostUsage
 from braid.core.plan import Block, Hop
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.baselines.join_biclique import JoinBiclique
+from braid.papers.common.load_balance import GU_PRICES, compute_loads
 from braid.papers.diffusion.routing_table import RoutingTable, greedy_cover
 from braid.papers.diffusion.segment_length import LengthSearch, atr_overhead
 from braid.papers.psp.slice_table import (
@@ -20,6 +22,7 @@ from braid.papers.psp.slice_table import (
     plan_relocation,
     rotate_head,
 )
+from braid.papers.theta.grid import AdaptiveGrid, StaticOpt
 from braid.papers.theta.mapping import (
     MappingDecision,
     input_load_factor,
@@ -347,3 +350,43 @@ def test_a_hash_has_a_key_for_each_host_and_joins_there() -> None:
     for one in routes[3:]:
         (path,) = one.paths
         assert [(hop.stream, [*hop.blocks_by_host]) for hop in path] == [(0, [*one.block.hosts])]
+
+
+def test_a_biclique_has_two_hosts_or_more() -> None:
+    assert JoinBiclique(2).key_space_size == 1
+    with pytest.raises(ValueError, match="hosts is 1; a join-biclique needs 2 or more"):
+        JoinBiclique(1)
+
+
+# Grids
+
+
+def test_only_mappings_of_powers_of_two_that_use_all_hosts_are_accepted() -> None:
+    assert (AdaptiveGrid(8, n=2, m=4).n, AdaptiveGrid(8).n) == (2, None)
+    for hosts, n, m in [(8, 3, 3), (8, 2, 2), (6, 2, 3)]:
+        with pytest.raises(ValueError, match=rf"the mapping is \({n}, {m}\) with {hosts} hosts"):
+            AdaptiveGrid(hosts, n=n, m=m)
+
+
+def test_sizes_of_tuples_are_above_0_and_those_of_streams_may_be_0() -> None:
+    assert StaticOpt(8, final_sizes=(0, 5)).final_sizes == (0, 5)
+    with pytest.raises(ValueError, match="two numbers of 0 or more"):
+        StaticOpt(8, final_sizes=(-1, 5))
+    with pytest.raises(ValueError, match="two numbers above 0"):
+        AdaptiveGrid(8, tuple_sizes=(0.0, 1.0))
+    with pytest.raises(ValueError, match="was given to StaticOpt"):
+        StaticOpt(8, n=2, m=4)
+
+
+# Loads
+
+
+def test_the_load_of_a_host_depends_on_the_prices() -> None:
+    usage = HostUsage(*(10,) * len(HostUsage.__struct_fields__))
+    cheap, dear = (
+        compute_loads(
+            usage, HostCapacity(), (1.0, 0.0, 0.0), 1.0, (*(factor * p for p in GU_PRICES),)
+        )
+        for factor in (1, 3)
+    )
+    assert dear == pytest.approx(3 * cheap)

@@ -244,6 +244,12 @@ def test_intervals_intersect_in_the_narrower_ends() -> None:
             assert both.contains(v) == (first.contains(v) and second.contains(v))
 
 
+def test_what_either_domain_excludes_is_not_in_both() -> None:
+    low, high = (make_interval((0, True), (9, True), frozenset([v])) for v in (3, 5))
+    both = low.intersect(high)
+    assert [v for v in range(11) if both.contains(v)] == [0, 1, 2, 4, 6, 7, 8, 9]
+
+
 def row_of_nodes() -> CostModel:
     """Return a source, a near and a far node in a row: 1 ms and 1 s between them."""
     nodes = tuple(Node(n) for n in ("source", "near", "far"))

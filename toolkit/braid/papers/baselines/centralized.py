@@ -23,4 +23,4 @@ class Centralized(Placement):
         return 1
 
     def plan_batch(self, facts: Facts, state: Any) -> Plan:
-        return Plan(tuple(local_routes(facts, [((0, 1), 0)])), state=state)
+        return Plan(tuple(local_routes(facts, [((0, 1), 0)])))

@@ -40,6 +40,4 @@ class HashPartition(Placement):
         return cls(5), cls(3)
 
     def plan_batch(self, facts: Facts, state: Any) -> Plan:
-        return Plan(
-            tuple(local_routes(facts, [((h, h + 1), h) for h in range(self.hosts)])), state=state
-        )
+        return Plan(tuple(local_routes(facts, [((h, h + 1), h) for h in range(self.hosts)])))

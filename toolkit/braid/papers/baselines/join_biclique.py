@@ -83,4 +83,4 @@ class JoinBiclique(Placement):
                 )
                 stored.append(block)
                 routes.append(Route(block, paths))
-        return Plan(tuple(routes), state=state)
+        return Plan(tuple(routes))

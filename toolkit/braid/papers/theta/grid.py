@@ -281,7 +281,7 @@ def _check_streams(grid: object, streams: int) -> None:
 
 
 def _check_sizes(sizes: tuple[float, float], zero: bool = False) -> None:
-    if len(sizes) != 2 or any(x < 0 or (x == 0 and not zero) for x in sizes):
+    if any(x < 0 or (x == 0 and not zero) for x in sizes):
         raise ValueError(
             f"sizes is {sizes}; it must be two numbers {'of 0 or more' if zero else 'above 0'}, "
             "for R and S"
