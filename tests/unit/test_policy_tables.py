@@ -281,6 +281,11 @@ def test_a_chain_with_a_tenth_more_state_is_taken() -> None:
         assert slices.choose_chain((10, 20), some) == ends
 
 
+def test_fractions_that_survive_are_at_most_one() -> None:
+    with pytest.raises(ValueError, match="fractions are from 0 to 1"):
+        statistics(surviving_fractions=((1.5, 0.5, 0.2), (1.0, 0.4, 0.1)))
+
+
 # Load shedding
 
 

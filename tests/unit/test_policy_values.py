@@ -22,7 +22,8 @@ from braid.papers.psp.slice_table import (
     plan_relocation,
     rotate_head,
 )
-from braid.papers.theta.grid import AdaptiveGrid, StaticOpt
+from braid.papers.theta.grid import AdaptiveGrid, StaticGrid, StaticOpt
+from braid.papers.theta.host_groups import HostGroup, mapping_event
 from braid.papers.theta.mapping import (
     MappingDecision,
     input_load_factor,
@@ -32,6 +33,7 @@ from braid.papers.theta.mapping import (
     square_mapping,
 )
 from braid.papers.theta.migration import Migration, _count_pieces, _refill_allowances
+from braid.papers.theta.run_events import Cell
 
 pytestmark = pytest.mark.unit
 
@@ -376,6 +378,19 @@ def test_sizes_of_tuples_are_above_0_and_those_of_streams_may_be_0() -> None:
         AdaptiveGrid(8, tuple_sizes=(0.0, 1.0))
     with pytest.raises(ValueError, match="was given to StaticOpt"):
         StaticOpt(8, n=2, m=4)
+
+
+def test_a_static_mapping_uses_all_hosts() -> None:
+    for n, m in [(2, 2), (-2, -4), (0, 8)]:
+        with pytest.raises(ValueError, match="n \\* m must be the number of hosts, 8"):
+            StaticGrid(8, n=n, m=m)
+
+
+def test_the_event_of_a_mapping_has_the_cell_of_each_host() -> None:
+    old, new = HostGroup((0, 4), (2, 2), (4, 5, 6, 7)), HostGroup((0, 4), (1, 4), (4, 6, 5, 7))
+    event = mapping_event(3, 1, old, new, (10.4, 20.0))
+    assert event.cells == (Cell(4, 0, 0), Cell(6, 0, 1), Cell(5, 0, 2), Cell(7, 0, 3))
+    assert event.batch == 3 and event.group == 1
 
 
 # Loads

@@ -45,6 +45,7 @@ EACH = where(
     k=make_interval((Fraction(1, 3), True), (2, False)),
     v=make_value_set("DL", "CO"),
     w=ColumnDomain(excluded=frozenset([3])),
+    u=ColumnDomain(includes_null=True),
 )
 """A domain of each kind."""
 
@@ -81,6 +82,15 @@ def test_a_deployment_with_domains_of_each_kind_is_stored_and_read() -> None:
     stored = deploy(DeployedQuery("q", definition(1, EACH), "C"))
     read = deployment_from_plain(json.loads(json.dumps(deployment_to_plain(stored))))
     assert read == stored and read.operators
+
+
+def test_exact_reuse_takes_operators_with_the_same_definition_only() -> None:
+    model, empty = row_of_sites()
+    service = PlanningService(Planner(model, "exact"), empty)
+    for name, minutes in (("first", 2), ("same", 2), ("shorter", 1)):
+        service.submit_query(DeployedQuery(name, definition(minutes), "C"))
+    reused = {name: query.operator for name, query in service.deployment.queries.items()}
+    assert reused["first"] == reused["same"] != reused["shorter"]
 
 
 def test_an_operator_lives_as_long_as_the_queries_that_are_left() -> None:

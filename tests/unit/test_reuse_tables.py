@@ -30,6 +30,8 @@ from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice, with_re
 from braid.papers.reuse.selections import (
     NO_VALUES,
     ColumnDomain,
+    Conjunction,
+    OpaqueCondition,
     Selection,
     make_interval,
     make_value_set,
@@ -248,6 +250,25 @@ def test_what_either_domain_excludes_is_not_in_both() -> None:
     low, high = (make_interval((0, True), (9, True), frozenset([v])) for v in (3, 5))
     both = low.intersect(high)
     assert [v for v in range(11) if both.contains(v)] == [0, 1, 2, 4, 6, 7, 8, 9]
+
+
+def test_both_boxes_conditions_on_their_text_hold_in_both() -> None:
+    some, other = (OpaqueCondition(text) for text in ("f(x)", "g(x)"))
+    both = Conjunction.make({}, [some]).intersect(Conjunction.make({}, [other]))
+    assert both is not None and both.opaque_conditions == {some, other}
+
+
+def test_a_condition_known_by_its_text_lets_the_same_rows_pass_in_every_run() -> None:
+    selection = Selection.make([Conjunction.make({}, [OpaqueCondition("f(x)")])])
+    masks = {Rates({"a": StreamRate(1.0, {})}).sample_mask("a", selection) for _ in range(3)}
+    (mask,) = masks
+    assert 0.25 * 256 < mask.bit_count() < 0.35 * 256
+
+
+def test_a_link_may_take_no_time() -> None:
+    Network((Node("a"), Node("b")), (("a", "b", 0.0),))
+    with pytest.raises(ValueError, match="latency of -1.0 ms; it must be 0 or more"):
+        Network((Node("a"), Node("b")), (("a", "b", -1.0),))
 
 
 def row_of_nodes() -> CostModel:
