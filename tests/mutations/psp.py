@@ -254,7 +254,7 @@ def of_one_hop(make: Any) -> Any:
     )
 
 
-SHARED = "The workload of the nodes of a ring is balanced"
+SHARED = "With evenly sliced state the nodes do about the same work"
 INTERIOR = "More nodes help up to a point"
 
 MUTATIONS = [

@@ -116,7 +116,7 @@ def test_claims_without_figures_are_tested_alone() -> None:
 
 def test_a_registered_claim_can_be_tested_by_itself() -> None:
     assert fast_claim((0.5,)) == Claim(
-        "Wang 2008", "place 1", "all hosts are fast", "0.5 s", "yes", is_required=True
+        "Wang 2008", "place 1", "all hosts are fast", "0.5 s", "yes", "0.5 s", is_required=True
     )
 
 
@@ -229,7 +229,7 @@ CONTEST = pd.DataFrame(
         theta_experiments.MOVED,
     ],
 ).set_index("run")
-CONTEST = CONTEST.assign(hosts=16, batches=6, **{"tuples in": 9000})
+CONTEST = CONTEST.assign(hosts=16, batches=6, epsilon=1.0, **{"tuples in": 9000})
 
 
 def test_the_rivals_compare_as_in_the_paper() -> None:

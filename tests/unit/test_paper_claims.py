@@ -195,9 +195,10 @@ def test_each_check_of_load_diffusion_can_fail(
         (
             [0.9, 1.2],
             "under reading",
-            "for 1 of 2 readings: T0 = 5 s (1.2, 1.2); not for T0 = 1 s (0.9, 0.9)",
+            "for 1 of 2 readings: T0 = 5 s (1.2, 1.2); not for T0 = 1 s (0.9, 0.9); "
+            "the paper names no T0",
         ),
-        ([1.2, 1.2], "yes", ""),
+        ([1.2, 1.2], "yes", "T0 = 1 s (1.2, 1.2); T0 = 5 s (1.2, 1.2)"),
         (
             [0.9, 1.0],
             "no",

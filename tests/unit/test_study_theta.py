@@ -115,7 +115,7 @@ def test_the_tables_have_every_query_operator_and_skew():
     assert len(theta_figures.figure_bars(tables)) == 5
     square = theta_claims.square_check(table)
     assert square.holds == theta_claims.overflow_check(table).holds == "yes"
-    assert "10 GB of TPC-H in 3 batches" in square.setting
+    assert "10 GB of TPC-H, counted at scale 0.01, in 3 batches" in square.setting
     assert "16 machines of 2 GB (190 bytes a tuple), Z0 to Z4; seeds: 1; a tuple" in square.setting
 
 

@@ -66,9 +66,11 @@ class Finding:
 def judge(result: str, holds: object, reason: str = "", *, failure: str = "") -> Finding:
     """Return the finding "yes" or "no" for a truth value, including those of NumPy.
 
-    ``reason`` qualifies either; ``failure`` is the likely reason if the claim does not hold.
+    ``reason`` qualifies either; ``failure`` is the likely reason if the claim does not hold. With
+    neither, the result is the reason.
     """
-    return Finding(result, "yes" if holds else "no", reason or ("" if holds else failure))
+    why = reason or ("" if holds else failure) or result
+    return Finding(result, "yes" if holds else "no", why)
 
 
 def judge_reading(result: str, holds: object, reading: str) -> Finding:

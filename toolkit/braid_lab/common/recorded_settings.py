@@ -7,6 +7,7 @@ the figures that the claim is tested with, so the text and the run cannot differ
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
@@ -15,10 +16,17 @@ from string import Formatter
 from typing import Any, ParamSpec
 
 import pandas as pd
+from braid.util.machine import available_cores, machine_memory
 
 P = ParamSpec("P")
 RECORDED = "recorded_settings"
 """The attribute of a data frame that has the values of its run by name."""
+
+
+def describe_machine() -> str:
+    """Return the machine on which a run is measured."""
+    memory = f"{machine_memory() / 1e9:.0f} GB"
+    return f"{platform.machine()}, {available_cores()} cores, {memory}"
 
 
 def record_values(frame: pd.DataFrame, **values: object) -> pd.DataFrame:
@@ -58,7 +66,8 @@ class RunValues:
     """The distinct values of one setting in all runs of a claim.
 
     ``format`` lists them: "1, 2 and 8". With "count" it is their number, with "range" the least and
-    the greatest, "1 to 8", and with "most" the greatest.
+    the greatest, "1 to 8", and with "most" the greatest. With "apart" each is one of several runs,
+    and with "readings" one of several interpretations.
     """
 
     values: tuple[Any, ...]
@@ -70,8 +79,18 @@ class RunValues:
             return f"{_format_value(min(self.values))} to {_format_value(max(self.values))}"
         if spec == "most":
             return _format_value(max(self.values))
+        if spec == "apart":
+            return "; and ".join(map(_format_value, self.values))
+        if spec == "readings":
+            first, *others = map(_format_value, self.values)
+            return f"{first} (in another reading {', '.join(others)})" if others else first
         *most, last = map(_format_value, self.values)
         return f"{', '.join(most)} and {last}" if most else last
+
+
+def format_recorded(frame: pd.DataFrame, name: str) -> str:
+    """Return the recorded values of one setting of a run as text."""
+    return format(RunValues(_list_recorded([frame], name)))
 
 
 def format_setting(template: str, figures: object, more: Mapping[str, object]) -> str:

@@ -24,8 +24,12 @@ BOUNDS = (TWO, ROOT, HALF)
 UNAWARE, CENTRALIZED = "Semantics-unaware", "Centralized"
 POLICIES, PLAIN = "{policies} (L of CTR: {bounds})", "{policies}"
 JOIN = (
-    "{hosts} hosts, {streams} streams of {rates} tuples/s, W = {window} s, σ = {selectivity} for "
-    "each {selects}"
+    "{hosts} hosts drawn as in section 5, {streams} streams of {rates} tuples/s, W = {window} s, "
+    "σ = {selectivity} for each {selects}"
+)
+COSTS = (
+    "{transfer_ms} ms to receive a tuple and as much to send it, a probe of {probe:readings}, "
+    "{patience} s of work may wait"
 )
 SEGMENTS = "segments of {length} s"
 ADAPTED = "each length tried for {sample} s and the master switched to save {gain}"
@@ -68,21 +72,25 @@ Shape = Callable[[pd.Series], object]
 """A test of whether a ratio, by x, has the shape of a claim."""
 
 
-def judge_readings(ratios: Ratios, shape: Shape, refusal: str, own_choice: str = "") -> Finding:
+def judge_readings(
+    ratios: Ratios, shape: Shape, refusal: str, own_choice: str = "", unnamed: str = ""
+) -> Finding:
     """Return the finding on ratios; it names the interpretations under which it holds.
 
     Each is followed by its ratios. ``refusal`` is the reason if it holds under none. ``own_choice``
     says which choice of this study all of them share: with it, no claim holds unconditionally.
+    ``unnamed`` is what the paper does not name, so that there are several.
     """
     held = {name: by for name, by in ratios.items() if shape(by)}
     others = {name: by for name, by in ratios.items() if name not in held}
     is_general = not others and not own_choice
+    every = format_ratios(held | others)
     holds: Verdict = "yes" if is_general else "under reading" if held else "no"
     some = f"for {len(held)} of {len(ratios)} readings: {format_ratios(held)}"
     some = f"{some}; not for {format_ratios(others)}" if others else some
-    some = f"{some}; {own_choice}" if own_choice else some
-    why = "" if is_general else some if held else f"{refusal}: {format_ratios(others)}"
-    return Finding(format_ratios(held | others), holds, why)
+    some = "; ".join(filter(None, (some, own_choice, unnamed and f"the paper names no {unnamed}")))
+    why = every if is_general else some if held else f"{refusal}: {format_ratios(others)}"
+    return Finding(every, holds, why)
 
 
 def format_ratios(ratios: Ratios) -> str:
@@ -108,8 +116,8 @@ class DiffusionFigures:
     - ``totals``: from ``total_results``, by W in seconds.
     - ``routing``: from ``routing_time``, by W in seconds.
     - ``outcomes``: of the other experiments, by the paper's figure ("11, 12", "13", "14", "15",
-      "16"), "13, Eq. 3" from ``stream_number_per_hop``, "16, r_i" from ``halved_burstiness``, "14,
-      wait" from ``shorter_waits``, and "13 to 16" from ``printed_coordination``.
+      "16"), "16, r_i" from ``halved_burstiness``, "14, wait" from ``shorter_waits``, and "13 to 16"
+      from ``printed_coordination``.
     - ``covers``: from ``greedy_cover_ratios``.
     - ``tuned``: from ``first_lengths``.
     """

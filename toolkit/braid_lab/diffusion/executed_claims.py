@@ -71,7 +71,8 @@ def same_count_claim(both: pd.DataFrame, name: str, what: str, law: str, slack: 
     of_atr = f"each length tried for {' and '.join(map(str, ran['sample']))} s"
     of_ctr = f"L: {' and '.join(map(str, ran['bounds']))}"
     policy = f"{name} ({of_ctr if name == 'CTR' else of_atr})"
-    finding = judge(format_values(ratios), (abs(ratios - 1) <= slack).all())
+    over = dict(zip(("counted / its model", "counted / by L"), ratios, strict=False))
+    finding = judge(format_values(over), (abs(ratios - 1) <= slack).all())
     return name_runs(finding, both, policies=policy)
 
 

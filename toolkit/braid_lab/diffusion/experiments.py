@@ -270,6 +270,7 @@ def record_settings(
     }
     values["rates"] = {format_rates(s) for s in runs}
     values["probe"] = {_describe_probe(s.costs) for s in runs}
+    values["transfer_ms"] = {s.costs.transfer_ms for s in runs}
     values["period"] = Arrivals.period
     values["gain"] = f"{100 * GAIN:g} %"
     values["tuple_bytes"] = TUPLE_BYTES

@@ -197,24 +197,6 @@ def stream_number(
     return compare_interpretations("13", runs, seeds, source)
 
 
-def stream_number_per_hop(
-    seconds: int,
-    seeds: int,
-    streams: Sequence[int] = (3, 4, 5),
-    source: OutcomeSource = run_and_summarize,
-) -> pd.DataFrame:
-    """Return Fig. 13 with one selectivity for each hop, as in Eq. 3.
-
-    The other figures have one for each pair of streams. With the 0.1 of Fig. 11 there are then many
-    results, for any number of streams.
-    """
-    runs = {
-        n: DiffusionSetting(n, 20.0, selectivity=0.1, seconds=seconds, selects="hop")
-        for n in streams
-    }
-    return compare_interpretations("13, Eq. 3", runs, seeds, source)
-
-
 def window_size(
     seconds: int,
     seeds: int,
@@ -299,7 +281,11 @@ def printed_coordination(
 
 
 def _describe_join(s: DiffusionSetting) -> str:
-    bursts = f", θ = {s.burst:g} with a period of {Arrivals.period:g} s" if s.burst else ""
+    bursts = (
+        f", θ = {s.burst:g} with a period of {Arrivals.period:g} s, the mean rate half of r_i"
+        if s.burst
+        else ""
+    )
     return (
         f"{s.streams} streams, r_i of {format_rates(s)} tuples/s, W = {s.window:g} s, "
         f"σ = {s.selectivity:g} for each {s.selects}{bursts}"

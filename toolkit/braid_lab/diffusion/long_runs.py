@@ -38,8 +38,6 @@ from braid_lab.diffusion.figures import (
 )
 
 SECONDS, SEEDS = 1000, 5
-SEEDS_PER_HOP = 3
-"""Seeds of Fig. 13 with one selectivity a hop, whose runs take longest and are not cached."""
 WATCHED_SEEDS = 3
 """Seeds of Fig. 7 and 8, drawn second by second, and of Eq. 2 to 4; not cached."""
 BESIDE = ("throughput", "work", "mbits", "stored")

@@ -22,6 +22,7 @@ from braid.papers.diffusion.coordinated import Coordinated, initial_cover_proble
 from braid.papers.diffusion.run_events import PathChosen
 from braid.papers.diffusion.segment_length import atr_overhead
 
+from braid_lab.common.recorded_settings import describe_machine
 from braid_lab.diffusion.exact_cover import chvatal_bound, exact_cover
 from braid_lab.diffusion.experiments import (
     PRINTED,
@@ -81,7 +82,7 @@ def routing_time(window: float, seconds: int, hosts: int = 6, seed: int = 0) -> 
         both = enumerate(zip(timed.micros, counts, strict=True))
         rows += [(second, label, micros / n) for second, (micros, n) in both if n]
     frame = pd.DataFrame(rows, columns=["second", "placement", "micros"])
-    return record_settings(frame, [base], rivals)
+    return record_settings(frame, [base], rivals, machine=describe_machine())
 
 
 @dataclass(frozen=True)

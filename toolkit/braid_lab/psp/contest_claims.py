@@ -20,6 +20,8 @@ from braid_lab.common.claims import (
     judge_reading,
     leave_untested,
 )
+from braid_lab.psp import claim_settings as settings
+from braid_lab.psp.claim_settings import describe_schemes
 from braid_lab.psp.experiments import HOPS, JOINS, to_milliseconds
 from braid_lab.psp.scheme_comparison import (
     COPIES,
@@ -32,25 +34,6 @@ from braid_lab.psp.scheme_comparison import (
     lead_over_rivals,
 )
 from braid_lab.psp.simulated_hosts import wang_cost_parameters
-
-STREAMS = "{streams} streams of {rate} tuples/s, W = {window} s"
-"""The template of what is joined."""
-FINE = ", batches of at most W / ({slice_batches} N)"
-"""The template of how long batches are, where slices are compared."""
-RUN = "{seconds} s of the {printed_seconds} printed, the first {window} s not counted, seeds {seed}"
-"""The template of how long and how often it is."""
-COSTS = ", a pair at {pair_us} µs, a send and a receipt at {send_us} µs each"
-HOP_TIMES = ", T_n of {hop_ms} ms"
-"""The templates of what is priced."""
-_ATR, _CTR = "ATR (T = W and {long_segment} W)", "CTR ({copies} copies, and half of N)"
-_RINGS, _BEST, _AS = "PSP, PSP-D, PSP-I", "the best of PSP, PSP-D and PSP-I", "counted and priced"
-_PRICES = COSTS + HOP_TIMES
-
-
-def _describe_schemes(schemes: str, costs: str = "") -> str:
-    """Return the template of the setting of schemes on several lengths."""
-    return f"{schemes}; {{nodes}} nodes, {STREAMS}, σ = {{sigma}}{FINE}{costs}; {RUN}"
-
 
 CLAIMS = ClaimRegistry("Wang 2008, II")
 
@@ -143,7 +126,7 @@ def with_cheap_pairs(seconds: pd.DataFrame) -> pd.DataFrame:
     "Fig. 16.2, 16.2",
     "State of PSP is flat in N and σ",
     is_required=True,
-    setting=_describe_schemes("PSP and PSP-D, counted"),
+    setting=describe_schemes("PSP and PSP-D, counted"),
 )
 def one_copy_claim(r: Contest) -> Finding:
     """Fig. 16.2 (b), (d), (f): the state of PSP is stable in all runs of the same streams."""
@@ -156,7 +139,7 @@ def one_copy_claim(r: Contest) -> Finding:
     "Fig. 16.3, 16.3",
     "PSP-I holds more state than PSP",
     is_required=True,
-    setting=_describe_schemes("PSP and PSP-I, all tuples of a batch at once, counted"),
+    setting=describe_schemes("PSP and PSP-I, all tuples of a batch at once, counted"),
 )
 def late_purge_claim(r: Contest) -> Finding:
     """Fig. 16.3: PSP-I holds more state than PSP: blocks that are purged late are on two nodes."""
@@ -169,7 +152,7 @@ def late_purge_claim(r: Contest) -> Finding:
     "15.1",
     "ATR and CTR store tuples more than once, CTR as often as it makes copies",
     is_required=True,
-    setting=_describe_schemes(f"PSP-D, {_ATR} and {_CTR}, counted"),
+    setting=describe_schemes(f"PSP-D, {settings.ATR} and {settings.CTR}, counted"),
 )
 def copies_claim(r: Contest) -> Finding:
     """Section 15.1: ATR and CTR store more than a ring does, which has one copy of each tuple."""
@@ -188,7 +171,7 @@ def copies_claim(r: Contest) -> Finding:
     "Fig. 16.5, 16.4",
     "State of CTR is flat in N for a fixed number of copies, and grows with the copies",
     is_required=True,
-    setting=_describe_schemes(f"{_CTR}, counted"),
+    setting=describe_schemes(f"{settings.CTR}, counted"),
 )
 def ctr_state_claim(r: Contest) -> Finding:
     """Fig. 16.5 (b), (d): the state of CTR is flat in N for fixed copies, and grows with copies."""
@@ -208,7 +191,10 @@ def ctr_state_claim(r: Contest) -> Finding:
     "Fig. 16.4, 16.4",
     "Response time of ATR does not fall with N",
     is_required=True,
-    setting=_describe_schemes(f"{_ATR}, counted and priced", _PRICES),
+    setting=describe_schemes(
+        f"{settings.ATR}, {settings.AS}",
+        f"{settings.PRICES}, hops without queueing: {settings.ATR_HOPS}",
+    ),
 )
 def atr_response_claim(r: Contest) -> Finding:
     """Fig. 16.4 (a), (c): the response time of ATR does not fall with N.
@@ -228,7 +214,10 @@ def atr_response_claim(r: Contest) -> Finding:
     "Fig. 16.5, 16.4",
     f"Response time of CTR with {COPIES} copies falls with N",
     is_required=True,
-    setting=_describe_schemes("CTR ({copies} copies), counted and priced", _PRICES),
+    setting=describe_schemes(
+        f"CTR ({{copies}} copies, {settings.ONE_SEGMENT}), {settings.AS}",
+        f"{settings.PRICES}, hops without queueing: {settings.CTR_HOPS}",
+    ),
 )
 def ctr_response_claim(r: Contest) -> Finding:
     """Fig. 16.5 (a), (c): the response time of CTR with a fixed number of copies falls with N."""
@@ -247,7 +236,10 @@ def ctr_response_claim(r: Contest) -> Finding:
 @CLAIMS.claim(
     "Fig. 16.5, 16.4",
     "More copies mean a longer response time",
-    setting=_describe_schemes(f"{_CTR}, counted and priced", _PRICES),
+    setting=describe_schemes(
+        f"{settings.CTR}, {settings.AS}",
+        f"{settings.PRICES}, hops without queueing: {settings.CTR_HOPS}",
+    ),
 )
 def ctr_copies_claim(r: Contest) -> Finding:
     """Fig. 16.5: more copies mean a longer response time."""
@@ -272,7 +264,9 @@ def ctr_copies_claim(r: Contest) -> Finding:
     "15.1",
     "The processing latency using PSP is the lowest",
     is_required=True,
-    setting=_describe_schemes(f"{_RINGS}, {_ATR} and {_CTR}, counted and priced", COSTS),
+    setting=describe_schemes(
+        f"{settings.RINGS}; {settings.ATR} and {settings.CTR}, counted and priced", settings.COSTS
+    ),
 )
 def less_work_claim(r: Contest) -> Finding:
     """Section 15.1: the latency of PSP is expected to be the lowest, as most nodes work on a tuple.
@@ -288,7 +282,8 @@ def less_work_claim(r: Contest) -> Finding:
     ratio, cheap = compare(took), compare(with_cheap_pairs(took))
     result = f"the least time of a rival over theirs, least of all settings: {format_values(ratio)}"
     reading = (
-        f"without hops, the time of the busiest node for a tuple, for PSP and PSP-D {AS_PRICED}. "
+        "without hops, the time of a batch's busiest node for a tuple, in the mean of batches, "
+        f"for PSP and PSP-D {AS_PRICED}. "
         f"The fastest rival's time is, in the worst setting, {ratio['PSP']:.2f} of PSP's, "
         f"{ratio['PSP-D']:.2f} of PSP-D's, {ratio['PSP-I']:.2f} of PSP-I's; {AS_CHEAP}, "
         f"{cheap['PSP']:.2f}, {cheap['PSP-D']:.2f}, {cheap['PSP-I']:.2f}. The book prints neither "
@@ -301,7 +296,7 @@ def less_work_claim(r: Contest) -> Finding:
     "13.4",
     "The dominant CPU cost of the busiest node is that of probing",
     is_required=True,
-    setting=_describe_schemes("PSP, PSP-D and PSP-I, counted and priced", COSTS),
+    setting=describe_schemes(f"{settings.RINGS}, {settings.AS}", settings.COSTS),
 )
 def probing_claim(r: Contest) -> Finding:
     """Section 13.4: the dominant CPU cost for each node is the join probing cost."""
@@ -322,9 +317,9 @@ def probing_claim(r: Contest) -> Finding:
 
 @CLAIMS.claim(
     "13.4",
-    "The workload of the nodes of a ring is balanced",
+    "With evenly sliced state the nodes do about the same work",
     is_required=True,
-    setting=_describe_schemes("PSP, PSP-D and PSP-I, counted and priced", COSTS),
+    setting=describe_schemes(f"{settings.RINGS}, {settings.AS}", settings.COSTS),
 )
 def balanced_work_claim(r: Contest) -> Finding:
     """Section 13.4: state is balanced, so nodes do about the same work, in all forms."""
@@ -332,8 +327,8 @@ def balanced_work_claim(r: Contest) -> Finding:
     most = rings.groupby("scheme")["uneven_modelled"].max()
     result = ", ".join(f"{k} {x:.2f}" for k, x in most.items())
     reading = (
-        f"the busiest node works at most {result} times as long as the mean of all nodes (our "
-        f"bound: {EVEN:g}); the book prints no bound"
+        f"the busiest node of a batch works at most {result} times as long as the mean of all "
+        f"nodes, in the mean of batches (our bound: {EVEN:g}); the book prints no bound"
     )
     return judge_reading(f"the busiest at most {result} times the mean", most.max() < EVEN, reading)
 
@@ -356,7 +351,10 @@ def _format_leads(by: pd.Series) -> str:
     "16.4",
     "With its best length PSP is ahead of CTR",
     is_required=True,
-    setting=_describe_schemes(f"{_BEST} and {_CTR}, each at its best length, {_AS}", _PRICES),
+    setting=describe_schemes(
+        f"{settings.BEST} and {settings.CTR}, each at its best length, {settings.AS}",
+        f"{settings.PRICES}{settings.RING_HOPS}, {settings.CTR_HOPS}",
+    ),
 )
 def ahead_of_ctr_claim(r: Contest) -> Finding:
     """Section 16.4: with its best length and form, PSP is ahead of CTR."""
@@ -375,7 +373,10 @@ def ahead_of_ctr_claim(r: Contest) -> Finding:
     "16.4",
     "With its best length PSP is ahead of ATR",
     is_required=True,
-    setting=_describe_schemes(f"{_BEST} and {_ATR}, each at its best length, {_AS}", _PRICES),
+    setting=describe_schemes(
+        f"{settings.BEST} and {settings.ATR}, each at its best length, {settings.AS}",
+        f"{settings.PRICES}{settings.RING_HOPS}, {settings.ATR_HOPS}",
+    ),
 )
 def ahead_of_atr_claim(r: Contest) -> Finding:
     """Section 16.4: PSP with its best length is ahead of ATR at any cost of a hop."""

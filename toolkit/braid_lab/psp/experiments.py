@@ -96,7 +96,9 @@ class RingSetting:
         pairs, sends = ([getattr(c, n) for c in costs] for n in ("compare_us", "transfer_ms"))
         priced = {"pair_us": pairs, "send_us": [1e3 * send for send in sends]}
         values = {**same, **priced, "printed_seconds": BOOK_SECONDS, **more}
-        return record_values(frame, slice_batches=SLICE_BATCHES, **values)
+        return record_values(
+            frame, slice_batches=SLICE_BATCHES, ring_hops="M - 1 rounds of N / 2", **values
+        )
 
     def cost_workload(self) -> cost.Workload:
         """Return the setting for the closed forms."""

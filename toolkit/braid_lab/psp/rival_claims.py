@@ -20,13 +20,13 @@ from braid_lab.common.claims import (
     leave_untested,
 )
 from braid_lab.psp import contest_claims
-from braid_lab.psp.contest_claims import COSTS, FINE, HOP_TIMES, RUN, STREAMS
-from braid_lab.psp.scheme_comparison import COPIES
+from braid_lab.psp.claim_settings import COSTS, FINE, HOP_TIMES, RING_HOPS, RUN, STREAMS
+from braid_lab.psp.scheme_comparison import COPIES, CTR_SEGMENT
 from braid_lab.psp.scheme_properties import BEFORE_END
 
 _AT_ONCE = (
     f"PSP-I with {{tuples}} tuples at once, counted and priced; {{nodes}} nodes, "
-    f"{STREAMS}, σ = {{sigma}}{COSTS}{HOP_TIMES}; {RUN}"
+    f"{STREAMS}, σ = {{sigma}}{COSTS}{HOP_TIMES}{RING_HOPS}; {RUN}"
 )
 SETTINGS = {
     "15.1": "ATR with T = {segment} s, its tuples at the end of a run; {nodes} nodes, "
@@ -111,9 +111,10 @@ ORDERS: dict[str, tuple[Callable[[pd.DataFrame], pd.Series], str]] = {
     "Network Transmission": (lambda n: (n["ATR"] < n["CTR"]) & (n["CTR"] < n["PSP"]), ""),
 }
 """By row of Fig. 15.1: whether the numbers are as its words say, and the reading of it."""
-_RUN_SCHEMES = f"ATR (T = W), CTR ({COPIES} copies) and PSP-D"
+_SEGMENTS = f"segments of {CTR_SEGMENT} batch"
+_RUN_SCHEMES = f"ATR (T = W), CTR ({COPIES} copies, {_SEGMENTS}) and PSP-D"
 _OTHER_SCHEMES = {
-    "Duplication Removal": "ATR (T = W), CTR (no bound on copies) and PSP-D",
+    "Duplication Removal": f"ATR (T = W), CTR (no bound on copies, {_SEGMENTS}) and PSP-D",
     "Adaptation Cost": f"PSP-D, which takes a node in passively {BEFORE_END} s before the end,",
 }
 """By row of Fig. 15.1, what is run for it, if it is not what is run for the others."""
@@ -210,16 +211,18 @@ def concurrency_claim(many: pd.DataFrame) -> Finding:
     more, later = (x.iloc[:, -1] / x.iloc[:, 0] for x in (served, by))
     result = (
         f"from {by.columns[0]} to {by.columns[-1]} nodes {more.min():.2f} to {more.max():.2f} "
-        f"times as many tuples/s, each in {later.min():.2f} to {later.max():.2f} times the time"
+        f"times as many tuples/s (N over that time), each in {later.min():.2f} to "
+        f"{later.max():.2f} times the time"
     )
-    reading = f"with N tuples at once: {result}"
+    grows = all((x.diff(axis=1).iloc[:, 1:] > 0).all(axis=None) for x in (served, by))
+    every_length = ", both more at every length than at the one before" if grows else ""
+    reading = f"with N tuples at once: {result}{every_length}"
     if len(fixed := every.drop("N", level="tuples")):
         sooner = fixed.iloc[:, -1] / fixed.iloc[:, 0]
         reading += (
             f". With a fixed number at once, each takes {sooner.min():.2f} to {sooner.max():.2f} "
             "times the time"
         )
-    grows = all((x.diff(axis=1).iloc[:, 1:] > 0).all(axis=None) for x in (served, by))
     return judge_reading(result, grows, reading)
 
 

@@ -37,6 +37,8 @@ from braid_lab.psp.experiments import (
 RINGS = ("PSP", "PSP-I", "PSP-D")
 COPIES, LONG_SEGMENT = 2, 3
 """Copies of CTR as in Gu 2007, and a long segment of ATR in windows."""
+CTR_SEGMENT = 1
+"""Batches of a segment of CTR."""
 SHORT, LONG = "ATR, T = W", f"ATR, T = {LONG_SEGMENT} W"
 PAIR, HALF = f"CTR, {COPIES} copies", "CTR, N/2 copies"
 
@@ -62,8 +64,8 @@ def competitors(nodes: int, setting: RingSetting) -> dict[str, Placement]:
         "PSP-I": Ring(nodes, form="interleaved"),
         SHORT: Aligned(nodes, segment_batches=short, adaptive=False),
         LONG: Aligned(nodes, segment_batches=LONG_SEGMENT * short, adaptive=False),
-        PAIR: Coordinated(nodes, max_copies=COPIES),
-        HALF: Coordinated(nodes, max_copies=max(COPIES, nodes // 2)),
+        PAIR: Coordinated(nodes, CTR_SEGMENT, max_copies=COPIES),
+        HALF: Coordinated(nodes, CTR_SEGMENT, max_copies=max(COPIES, nodes // 2)),
     }
 
 
@@ -137,7 +139,8 @@ def compare_schemes(
 
 def record_schemes(runs: pd.DataFrame, setting: RingSetting, **more: object) -> pd.DataFrame:
     """Add to runs of ``competitors`` the values of their setting, copies and segments, and more."""
-    return setting.record_run(runs, copies=COPIES, long_segment=LONG_SEGMENT, **more)
+    ran = {"copies": COPIES, "long_segment": LONG_SEGMENT, "ctr_segment": CTR_SEGMENT}
+    return setting.record_run(runs, **ran, ctr_hops="M - 1", atr_hops=1, **more)
 
 
 def add_response_times(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:

@@ -25,6 +25,7 @@ from braid.simulation.simulator import simulate
 from braid_lab.psp import cost
 from braid_lab.psp.experiments import RingSetting, steady_batches, with_fine_batches
 from braid_lab.psp.scheme_comparison import (
+    CTR_SEGMENT,
     PAIR,
     SHORT,
     competitors,
@@ -151,7 +152,7 @@ def scheme_properties(
             for k, placement in ways.items()
         }
         loose = _Seen.from_events(
-            given.simulate_placement(Coordinated(nodes, max_copies=None)), given
+            given.simulate_placement(Coordinated(nodes, CTR_SEGMENT, max_copies=None)), given
         )
         numbers: dict[str, dict[str, float]] = {
             "Routing Cost": {k: s.covers_per_block() for k, s in seen.items()},

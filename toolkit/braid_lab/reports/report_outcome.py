@@ -15,8 +15,8 @@ from typing import Any
 
 import braid
 from braid.util.git_checkout import git_commit
-from braid.util.machine import available_cores, machine_memory
 
+from braid_lab.common.recorded_settings import describe_machine
 from braid_lab.reports.expectations import Expectation, judge_expectations
 from braid_lab.reports.notebook_runner import NotebookRun
 from braid_lab.reports.page import VARIABLE, PageContent
@@ -71,8 +71,7 @@ def make_outcome(
         "seconds": seconds,
         "cells": [[title, round(took, 1)] for title, took in ran.cells],
         "versions": package_versions(),
-        "machine": f"{platform.machine()}, {available_cores()} cores, "
-        f"{machine_memory() / 1e9:.0f} GB",
+        "machine": describe_machine(),
     }
 
 

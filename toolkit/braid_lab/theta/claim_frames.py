@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from braid_lab.common.claims import Finding
+from braid_lab.common.recorded_settings import format_recorded
 from braid_lab.theta.figures import MB, final_batches
 
 
@@ -55,6 +57,16 @@ def load_per_percent(runs: pd.DataFrame, operator: str) -> float:
     """Return Fig. 5a: MB on the fullest machine for each percent of the input, EQ5."""
     rows = runs[(runs["query"] == "EQ5") & (runs["operator"] == operator)]
     return float(np.polyfit(rows["percent"], rows["stored_max"] * MB, 1)[0])
+
+
+def name_full_memories(finding: Finding, runs: pd.DataFrame, rows: pd.DataFrame) -> Finding:
+    """Return a finding on some rows of runs, with what its setting says of full memories.
+
+    That is how many times as long a tuple takes then, or that none is ever full.
+    """
+    slower = f", {format_recorded(runs, 'disk')} times as long once a memory is full"
+    text = slower if rows["overflow"].any() else " (no memory is ever full)"
+    return replace(finding, ran={**finding.ran, "once_full": text})
 
 
 def nonlinearity(rows: pd.DataFrame, column: str) -> float:

@@ -28,6 +28,8 @@ from braid_lab.theta.join_inputs import JoinInput
 Floats = npt.NDArray[np.float64]
 OPERATORS = ("SHJ", "StaticMid", "Dynamic", "StaticOpt")
 """The operators by the paper's names."""
+EPSILON = 1.0
+"""The adaptive grid's epsilon, that of Theorem 4.1's bound of 1.25."""
 GB = 10.0
 """The paper's 10 GB are TPC-H at scale factor 10: a gigabyte is a scale factor of one."""
 
@@ -77,7 +79,7 @@ def make_operator(name: str, hosts: int, sizes: tuple[float, float]) -> Placemen
     operators: dict[str, Placement] = {
         "SHJ": HashPartition(hosts),
         "StaticMid": StaticGrid(hosts),
-        "Dynamic": AdaptiveGrid(hosts),
+        "Dynamic": AdaptiveGrid(hosts, epsilon=EPSILON),
         "StaticOpt": StaticOpt(hosts, final_sizes=sizes),
     }
     if name not in operators:

@@ -7,7 +7,8 @@ tuple is joined.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -73,16 +74,36 @@ def simulate_worst_case(seed: int = 0) -> list[Any]:
 
 def record_run(frame: pd.DataFrame, events: Iterable[Any]) -> pd.DataFrame:
     """Record hosts of a run with a table of it, and what the run joins. Return the table."""
-    commits, joined = [], "streams that outgrow each other, counted without an engine,"
+    sizes, joined = [], ""
     for e in events:
         if isinstance(e, RunStarted):
-            epsilon = e.placement_settings.get("epsilon", 1.0)
-            record_values(frame, hosts=e.hosts, epsilon=epsilon)
-            joined = f"{e.condition} on Spark" if e.time_source == "measured" else joined
+            record_values(frame, hosts=e.hosts, epsilon=find_epsilon([e]))
+            joined = f"{e.condition} on Spark" if e.time_source == "measured" else ""
         elif isinstance(e, BatchCommitted):
-            commits.append(e.total_received_tuples[:2])
-    ends = " to ".join(f"{r:,} and {s:,}" for r, s in (*commits[:1], *commits[-1:]))
-    return record_values(frame, run=f"{joined} from {ends} tuples in {len(commits)} batches")
+            sizes.append((e.total_received_tuples[0], e.total_received_tuples[1]))
+    ends = " to ".join(f"{r:,} and {s:,}" for r, s in (*sizes[:1], *sizes[-1:]))
+    return record_values(
+        frame,
+        run=f"{joined or _describe_growth(sizes)} from {ends} tuples in {len(sizes)} batches",
+    )
+
+
+def find_epsilon(events: Iterable[Any]) -> float:
+    """Return the epsilon of a run of the adaptive grid."""
+    started = next(e for e in events if isinstance(e, RunStarted))
+    return float(started.placement_settings.get("epsilon", 1.0))
+
+
+def _describe_growth(sizes: Sequence[tuple[int, int]]) -> str:
+    """Return how streams grow, by their tuples after each batch."""
+    grown = [b > a for a, b in zip(sizes[0], sizes[-1], strict=True)] if sizes else []
+    turns = "streams that outgrow each other" if all(grown) else "one stream that outgrows another"
+    most = max((max(size) / min(size) for size in sizes if min(size)), default=1.0)
+    batches = [(sum(b) - sum(a)) / min(a) for a, b in pairwise(sizes) if min(a)]
+    return (
+        f"{turns}, up to {most:.2g} times as large, in batches of up to "
+        f"{max(batches, default=0.0):.1%} of the smaller one, counted without an engine,"
+    )
 
 
 def ratio_by_batch(events: Iterable[Any]) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from braid.papers.theta.grid import AdaptiveGrid
 from braid.simulation.simulator import iter_simulation
 
 from braid_lab.common.recorded_settings import concat_runs, record_values, records_arguments
-from braid_lab.theta.cluster_model import JOINER, ModelledMachine
+from braid_lab.theta.cluster_model import EPSILON, JOINER, ModelledMachine
 from braid_lab.theta.dynamics import ratio_by_batch
 from braid_lab.theta.figures import (
     FEW,
@@ -149,9 +149,12 @@ def ratio_runs(
     """Return Fig. 5k: ``ratio_by_batch`` of Dynamic on ``fluctuation_batches`` of every k."""
     frames = (
         ratio_by_batch(
-            iter_simulation(AdaptiveGrid(hosts), fluctuation_batches(k, growth, gb, fine))
+            iter_simulation(
+                AdaptiveGrid(hosts, epsilon=EPSILON), fluctuation_batches(k, growth, gb, fine)
+            )
         ).assign(k=k)
         for k in ks
     )
     table = pd.concat(frames, ignore_index=True)
-    return record_values(table, batches=table.groupby("k").size().tolist(), start=START_RATIO)
+    lengths = table.groupby("k").size().tolist()
+    return record_values(table, batches=lengths, start=START_RATIO, epsilon=EPSILON)

@@ -25,6 +25,7 @@ from braid_lab.common.recorded_settings import (
     records_arguments,
 )
 from braid_lab.theta.cluster_model import (
+    EPSILON,
     GB,
     JOINER,
     OPERATORS,
@@ -127,6 +128,7 @@ def progress_runs(
         suppliers=suppliers,
         memory_gb=joiner.memory_mb / 1000,
         tuple_bytes=joiner.tuple_bytes,
+        epsilon=EPSILON,
         **joiner.prices,
     )
 
@@ -228,7 +230,8 @@ def mapping_curves_for(of: JoinInput, hosts: int, batches: int, times: float) ->
             rows.append({"optimum": f"({n}, {hosts // n})", "operator": name, **final})
         n *= 2
     s_tuples = round(of.s_tuples * times)
-    return record_values(pd.DataFrame(rows), of=of.query, s_tuples=s_tuples, **ROOMY.prices)
+    ran = ROOMY.prices | {"of": of.query, "s_tuples": s_tuples, "epsilon": EPSILON}
+    return record_values(pd.DataFrame(rows), **ran)
 
 
 def weak_scaling(
@@ -285,6 +288,7 @@ def fluctuation_progress(
         fine=FINE,
         batches=lengths,
         start=START_RATIO,
+        epsilon=EPSILON,
         **ROOMY.prices,
     )
 

@@ -21,6 +21,7 @@ from braid_lab.theta import claim_settings as settings
 from braid_lab.theta.claim_frames import (
     column_by_query,
     load_per_percent,
+    name_full_memories,
     seconds_by_skew,
     values_by_skew,
 )
@@ -82,8 +83,14 @@ def skewed_hash_check(times: pd.DataFrame) -> Finding:
         f"{_format_printed(-1)}); {SLOWER:g} counts as slower. Under SHJ a memory is full in "
         f"{full:.0%} of the seeds"
     )
-    finding = judge(result, min(ratio.values()) >= SLOWER, result)
-    return replace(finding, ran={"skew": times["skew"].iloc[-1]})
+    return _name_skew(judge(result, min(ratio.values()) >= SLOWER), times, -1)
+
+
+def _name_skew(finding: Finding, times: pd.DataFrame, at: int) -> Finding:
+    """Return a finding on SHJ and Dynamic at one skew, with that skew and its full memories."""
+    skew = times["skew"].iloc[at]
+    rows = times[times["operator"].isin(("SHJ", "Dynamic")) & (times["skew"] == skew)]
+    return name_full_memories(replace(finding, ran={"skew": skew}), times, rows)
 
 
 def _format_printed(skew: int) -> str:
@@ -111,8 +118,7 @@ def unskewed_hash_claim(times: pd.DataFrame) -> Finding:
         '"pays for the unnecessary overhead of replicating data" (section 5.1; by Table 2 '
         f"{_format_printed(0)} times): {result}; less than {HALF:g} counts as about half"
     )
-    finding = judge(result, max(ratio.values()) < HALF, why)
-    return replace(finding, ran={"skew": times["skew"].iloc[0]})
+    return _name_skew(judge(result, max(ratio.values()) < HALF, why), times, 0)
 
 
 @CLAIMS.claim(
