@@ -49,7 +49,7 @@ def test_the_claims_of_models_hold():
     assert {c.source for c in tried} >= {f"Fig. {k}" for k in (1, 5, 6, 7, 14)}
     assert {c.holds for c in tried} == {"yes", "under reading"}
     (drops,) = (c.setting for c in tried if c.statement.startswith("without an index"))
-    assert "16000, 32000 and 64000 comparisons a second; 20 tuples/s" in drops, "as run"
+    assert "16,000, 32,000 and 64,000 comparisons a second; 20 tuples/s" in drops, "as run"
 
 
 def with_settings(frame):

@@ -135,8 +135,8 @@ def _list_values(given: object) -> tuple[Any, ...]:
 
 
 def _format_value(value: object) -> str:
-    if type(value) is int:
-        return f"{value:,}"
+    if type(value) is int or (isinstance(value, float) and value.is_integer()):
+        return f"{value:,.0f}"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -30,7 +30,7 @@ from braid.storage.run_store import RunStore
 from braid.storage.static_input_copy import InputSnapshot
 from braid.util.durations import UNITS
 
-from braid_lab.common.recorded_settings import record_values
+from braid_lab.common.recorded_settings import describe_machine, record_values
 from braid_lab.reuse.paper_example import Q1, Q2, figure_1_example
 from braid_lab.workloads import airport
 
@@ -226,4 +226,5 @@ def deployment_times(days: Mapping[str, AirportDay]) -> pd.DataFrame:
         pd.DataFrame(rows),
         flights={day.flights for day in days.values()},
         batches={day.batches for day in days.values()},
+        machine=describe_machine(),
     )

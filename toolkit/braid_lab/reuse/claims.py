@@ -367,15 +367,15 @@ def spread_claim(spread: pd.DataFrame) -> Finding:
     means = ", ".join(f"{mean:.2f} with {k}" for k, mean in left.mean(axis=1).items())
     holds = ((near < far) & (near < 1)).all()
     reason = (
-        f"of the usage without reuse {means} regions with sinks are left in the mean; with the "
-        f"fewest less than with the most in {(near < far).sum()} of {len(near)} seeds"
+        f"of the usage without reuse {means} regions with sinks are left, in the mean of seeds; "
+        f"with the fewest less than with the most in {(near < far).sum()} of {len(near)} seeds"
     )
     finding = judge(f"usage left, by regions with sinks: {means} (modelled)", holds, reason)
     return replace(finding, ran={"strategy": ("relaxed", "separate")})
 
 
 @CLAIMS.claim(
-    "2.2",
+    "1, 2.2",
     "Lifetimes are taken into account in minimising cost over time",
     setting=f"the planner, policy relaxed, on {NETWORK}; {{queries}} queries of the {{workload}} "
     "workload of ours, {arrival_seconds} s apart in the mean, that live {minutes} minutes in the "

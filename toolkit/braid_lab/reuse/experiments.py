@@ -25,7 +25,12 @@ from braid.papers.reuse.reoptimization import review_until_stable
 from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice
 from braid.papers.reuse.selections import Conjunction, Selection, make_interval, make_value_set
 
-from braid_lab.common.recorded_settings import RunValues, record_values, records_arguments
+from braid_lab.common.recorded_settings import (
+    RunValues,
+    describe_machine,
+    record_values,
+    records_arguments,
+)
 from braid_lab.reuse.join_work import JoinWork, work_by_node
 from braid_lab.reuse.reference import linear_search
 from braid_lab.reuse.scenario import ReuseScenario, make_network, make_scenario
@@ -194,7 +199,7 @@ def search_times(counts: Sequence[int], searches: int = 20, seed: int = 0) -> pd
             ),
             _time_searches(count, "linear", partial(linear_search, offers), wanted),
         ]
-    return pd.DataFrame(rows)
+    return record_values(pd.DataFrame(rows), machine=describe_machine())
 
 
 def _time_searches(
@@ -268,7 +273,8 @@ def replanning_costs(workload: str, queries: int, seed: int = 0) -> pd.DataFrame
             rows += [("one by one", i, spent, current_cost(service))]
             rows += [("all anew", i, spent_anew, best)]
     names = ["planned", "queries", "seconds_measured", "cost_modelled"]
-    return record_values(record_network(pd.DataFrame(rows, columns=names)), queries=queries)
+    table = record_network(pd.DataFrame(rows, columns=names))
+    return record_values(table, queries=queries, machine=describe_machine())
 
 
 def _list_other_orders(

@@ -16,7 +16,7 @@ from braid.papers.reuse.plan_search import PlanLeaf, PlanTable
 from braid.papers.reuse.query_definition import Definition
 from braid.papers.reuse.result_rates import Rates, StreamRate
 
-from braid_lab.common.recorded_settings import records_arguments
+from braid_lab.common.recorded_settings import record_values, records_arguments
 from braid_lab.reuse.experiments import random_chain_query, record_network
 from braid_lab.reuse.hierarchy import HierarchicalPlanner, count_plans
 from braid_lab.reuse.scenario import make_network
@@ -167,7 +167,8 @@ def planner_comparison(
             rows += list(_compare_planners(model, Deployment(at), query, most))
     by = pd.DataFrame(rows).groupby(["streams", "planner"], as_index=False)
     means = by[["ratio_modelled", "looked"]].mean()
-    return record_network(means.assign(least_modelled=by["ratio_modelled"].min()["ratio_modelled"]))
+    table = means.assign(least_modelled=by["ratio_modelled"].min()["ratio_modelled"])
+    return record_values(record_network(table), working=int(net.hosting_mask.sum()))
 
 
 def _compare_planners(
@@ -176,7 +177,7 @@ def _compare_planners(
     wanted, sink = query.definition, model.network.find_node_index(query.sink)
     leaves = stream_leaves(model, deployment, wanted)
     best = tree_cost(model, deployment, query, plan_exactly(model, wanted, leaves, sink))
-    every = count_plans(len(leaves), len(model.network.nodes))
+    every = count_plans(len(leaves), int(model.network.hosting_mask.sum()))
     simple = {"plan then deploy": plan_then_deploy, "all to the sink": plan_all_at_sink}
     plans = {
         name: (plan(model, wanted, leaves, sink), float("nan")) for name, plan in simple.items()

@@ -183,14 +183,16 @@ def balance_claim(balances: pd.DataFrame) -> Finding:
     selectivity. ``balances`` are from ``compare_balances``, of steady batches.
     """
     by = compute_imbalance(balances)
-    shares = {ages: " and ".join(f"{x:.2f}" for x in sorted({*by[ages]})) for ages in by}
+    pairs = ", ".join(
+        f"{run:.2f} and {even:.2f}" for run, even in zip(by[AS_RUN], by[EVENLY], strict=True)
+    )
     reading = (
-        f"the fullest host has {shares[AS_RUN]} times the mean of a stream's tuples, in the mean "
-        f"of the batches of each seed; in equal stretches {shares[EVENLY]}. The book prints no "
+        "the fullest host of a stream over the mean of hosts, by selectivity and in equal "
+        f"stretches: {pairs} by seed, in the mean of streams and batches. The book prints no "
         f"bound: here {BALANCED:g}, and less than in equal stretches"
     )
     holds = (by[AS_RUN] < by[EVENLY]).all() and (by[AS_RUN] < BALANCED).all()
-    return judge_reading(f"{shares[EVENLY]} to {shares[AS_RUN]}", holds, reading)
+    return judge_reading(pairs, holds, reading)
 
 
 @CLAIMS.claim(

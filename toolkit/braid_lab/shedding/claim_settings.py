@@ -8,16 +8,17 @@ LEARNING = (
 )
 POLICY = f"{LEARNING}; basic windows of {{basic}} s"
 """The policy, and in what its runs differ from the paper's."""
-BURST = "{rates} tuples/s as in Fig. 8"
+BURST = "{rates} tuples/s as in Fig. 8, {capacity} comparisons a second"
 SHIFTED = "τ = {shift} of a cycle of {cycle} windows"
 ONE = "one window of {window} s, θ = {theta}, τ = {shift}"
 TWO = f"two windows of {{window}} s, θ = {{theta}}, {SHIFTED}"
-STEADY = f"{{rates}} tuples/s, r = {{fraction}}, {TWO}"
+STEADY = f"{{rates}} tuples/s, {{capacity}} comparisons a second, so r = {{fraction}}, {TWO}"
 PAIRS = "gains for as many pairs and in output"
 LAST = "{seconds} s, seed {seeds}"
 COUNTED = f"counted in the last {{counted}} of {LAST}"
 INDEXED = (
     "computed by true densities, κ = {kappas}, γ and learning left out; {rate} tuples/s, "
+    "{capacity} comparisons a second, "
     f"{TWO}, basic windows of {{basic:range}} s; a pair {{cheaper}} times as cheap with an index, "
     "looking up a basic window as dear as {lookup} of these pairs"
 )
@@ -26,8 +27,9 @@ INDEXED_DROPS = (
     "{rates:range} tuples/s, two windows of {windows:range} s"
 )
 INDEXED_GAIN = (
-    f"{POLICY}, which has no index: run with pairs {{cheap}} times as cheap and r for windows of "
-    f"{{indexed}} s; an overlap, {{rate}} tuples/s, {TWO}, κ = {{kappa}}; {COUNTED}"
+    f"{POLICY}; run without an index, with pairs {{cheap}} times as cheap and r for windows of "
+    f"{{indexed}} s; {{capacity}} comparisons a second, an overlap, {{rate}} tuples/s, {TWO}, κ = "
+    f"{{kappa}}; {COUNTED}"
 )
 FORWARD = (
     f"{POLICY}; {ONE}, κ = {{kappa}}, beside a model of Algorithm 1 (T_r = {{step}} s); {BURST}; "
@@ -55,8 +57,10 @@ SETTINGS = {
     "Fig. 13": f"{POLICY}; {TWO}, κ = {{kappas}}, {BURST}; {LAST}",
     "Fig. 14": f"{LEARNING}; {STEADY}, κ = {{kappas}}, basic windows of {{basic}} s; {COUNTED}",
     "Fig. 15": f"{POLICY}; an overlap, and an equality of single values of {{values}}, whose pairs "
-    f"are {{equal}} times as cheap; {{rate}} tuples/s, {TWO} for the overlap, κ = {{kappa}}, the "
-    f"overlap at {{rate:most}}/s also {{skewer}}; {COUNTED}",
+    f"are {{equal}} times as cheap; {{rate}} tuples/s, {{capacity}} comparisons a second, so r = "
+    "{fraction} and {equal_fraction} for these; two windows of {window} s, θ = {theta} for the "
+    f"overlap, {{same}} for the equality, {SHIFTED}, κ = {{kappa}}, the overlap also {{skewer}}; "
+    f"{COUNTED}",
     "Fig. 16": f"{POLICY}; {STEADY}, κ = {{kappas}}, types worth {{bases}} to the power of -k, "
     "k = {skews}, with equal frequencies, inverse and proportional to their worth; "
     f"{COUNTED}",

@@ -52,7 +52,7 @@ def judge_runs(result: str, in_mean: object, each: pd.Series | pd.DataFrame, why
     ``why`` has the figures.
     """
     if in_mean and bool(each.all(axis=None)):
-        return judge(result, True, why)
+        return judge(result, True, f"at each kappa and seed; {why}")
     cells = f"{int(each.to_numpy().sum())} of {each.size}"
     return judge_reading(result, in_mean, f"in the mean of seeds, and in {cells} runs; {why}")
 

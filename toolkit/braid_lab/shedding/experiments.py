@@ -269,7 +269,7 @@ def recall_by_basic_windows(
     frame = pd.DataFrame(rows, columns=["index", "parts", "recall_modelled"])
     cycle, basic = sets.cycle_seconds / sets.window, [INDEXED / n for n in parts_]
     ran = {"theta": sets.theta, "shift": sets.shift, "cycle": cycle, "basic": basic}
-    return record_values(frame, rate=rate_, window=INDEXED, **ran)
+    return record_values(frame, rate=rate_, capacity=CAPACITY, window=INDEXED, **ran)
 
 
 def processed_output(ranked: Floats, fits: float, parted: bool) -> float:

@@ -128,7 +128,8 @@ def burst_runs(
     names = ["kappa", "window", "method", "seed", "phase", "fraction", "results_counted"]
     values = ["recall_counted", "gain_counted", "recall_modelled", "gain_modelled"]
     frame = pd.DataFrame(rows, columns=[*names, *values])
-    return record_values(frame, **list_settings(tuples, make_shed("partial")))
+    shed = make_shed("partial", CAPACITY * scale**2)
+    return record_values(frame, **list_settings(tuples, shed))
 
 
 def compute_gain(value: float, other: float) -> float:
@@ -200,7 +201,8 @@ def drop_runs(
             done = PolicyRun(tuples, shed, seed=seed).run_batches()[filled:]
             rows.append((able, seed, 1 - sum(b.admitted for b in done) / arrived))
     frame = pd.DataFrame(rows, columns=["capacity", "seed", "dropped_counted"])
-    return record_values(frame, **list_settings(tuples, shed), counted=window)
+    ran = list_settings(tuples, shed) | {"capacity": frame["capacity"], "counted": window}
+    return record_values(frame, **ran)
 
 
 @records_arguments
@@ -283,7 +285,8 @@ def basic_window_runs(
             ).run_batches()
             rows.append((kappa, n, seed, sum_steady(done) / full))
     frame = pd.DataFrame(rows, columns=["kappa", "parts", "seed", "recall_counted"])
-    ran = {**list_settings(tuples, make_shed("selective")), "basic": [WINDOW / n for n in parts]}
+    ran = list_settings(tuples, make_shed("selective", pairs))
+    ran["basic"] = [WINDOW / n for n in parts]
     ran |= {"fraction": pairs / (2 * rate * rate * WINDOW), "counted": STEADY - WINDOW}
     return record_values(frame, **ran)
 
@@ -325,8 +328,10 @@ def gain_runs(
         rows.append((lam, name, seed, r, compute_gain(chosen, dropped), free))
     names = ["rate", "join", "seed", "fraction", "gain_counted", "gain_modelled"]
     frame = pd.DataFrame(rows, columns=names)
-    ran = list_settings(tuples, make_shed("selective"))
+    ran = list_settings(tuples, make_shed("selective", CAPACITY * scale**2))
     ran |= {"rate": [scale * lam for lam in rates], "counted": STEADY - WINDOW}
-    ran |= {"values": SINGLE["items"], "equal": CHEAP_EQUALITY}
+    ran |= {"values": SINGLE["items"], "same": SINGLE["theta"], "equal": CHEAP_EQUALITY}
+    last = frame[frame["rate"] == frame["rate"].max()].groupby("join")["fraction"].max()
+    ran |= {"fraction": last["overlap"], "equal_fraction": last["equality"]}
     ran |= {"cheap": experiments.CHEAPEST, "indexed": experiments.INDEXED}
     return record_values(frame, **ran)

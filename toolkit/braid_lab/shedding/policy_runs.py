@@ -130,6 +130,7 @@ def list_settings(tuples: SetTuples, shed: Shed) -> dict[str, Any]:
     return {
         "gamma": shed.sample,
         "basic": None if basic is None else basic / 1e6,
+        "capacity": None if shed.pairs is None else shed.pairs / sets.step,
         "step": sets.step,
         "faded": EARLIER_WEIGHT,
         "printed": PRINTED_PERIOD,

@@ -100,5 +100,6 @@ def _add_free(rows: list[Any], keys: list[str], free: Iterable[pd.DataFrame]) ->
 
 
 def _list_steady_settings(rate: float, kappa: float) -> dict[str, Any]:
-    settings = list_settings(steady_tuples(rate, kappa), make_shed("selective"))
+    shed = make_shed("selective", CAPACITY * (rate / 500.0) ** 2)
+    settings = list_settings(steady_tuples(rate, kappa), shed)
     return {**settings, "fraction": LEFT, "counted": STEADY - WINDOW}
