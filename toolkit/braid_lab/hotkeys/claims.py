@@ -18,7 +18,9 @@ from braid_lab.common.claims import (
 )
 
 SETTING = (
-    "HotKeys beside HashPartition on {hosts} hosts; two streams of {rows} tuples, a Zipf skew of "
+    "HotKeys (nothing changes up to {target} times the mean work, of {tuple_us} µs a tuple and "
+    "{pair_us} µs a pair; {rate} moves a new tuple, at most {stored} times the stored tuples of a "
+    "hash) beside HashPartition on {hosts} hosts; two streams of {rows} tuples, a Zipf skew of "
     "{z} over {keys} values, windows of {window_length}; {batches} batches of a minute, "
     "seeds: {seed}, counted"
 )
@@ -109,9 +111,10 @@ def even_work_claim(skews: pd.DataFrame, rows: int) -> Finding:
     result = _format_busiest(busiest)
     if rows < LEAST_ROWS:
         return leave_untested(result, "too few rows")
+    more = select_placement(skews, "HotKeys")["stored_over_hash"][busiest.index]
     why = (
-        "by HotKeys, which stores a tuple once and probes all hosts of its value, in place of "
-        f"Shares: {result}"
+        f"by HotKeys, which here stores {more.min():.2f} to {more.max():.2f} times as many tuples "
+        f"as a hash, in place of Shares: {result}"
     )
     return _tell_skews(judge_reading(result, _is_even(busiest), why), busiest)
 

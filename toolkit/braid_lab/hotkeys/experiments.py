@@ -179,9 +179,10 @@ def compare_forms(settings: Iterable[SkewSetting]) -> pd.DataFrame:
 
 
 def _compare(cases: Iterable[tuple[SkewSetting, Mapping[str, Placement]]]) -> pd.DataFrame:
-    rows, settings = [], []
+    rows, settings, spreading = [], [], []
     for setting, placements in cases:
         settings.append(setting)
+        spreading += [p for name, p in placements.items() if name == "HotKeys"]
         streams = setting.make_streams()
         for name, placement in placements.items():
             figures = summarize_run(run_skewed_join(placement, setting, streams), setting)
@@ -195,7 +196,8 @@ def _compare(cases: Iterable[tuple[SkewSetting, Mapping[str, Placement]]]) -> pd
     table = table.assign(stored_over_hash=table["stored"] / first)
     recorded = ("rows", "batches", "hosts", "window_length", "seed")
     values = {n: [getattr(s, n) for s in settings] for n in recorded}
-    return record_values(table, keys=KEYS, **values)
+    chosen = {n: [getattr(p, n) for p in spreading] for n in ("target", "rate", "stored")}
+    return record_values(table, keys=KEYS, tuple_us=TUPLE, pair_us=PAIR, **values, **chosen)
 
 
 def busiest_by_batch(events: Iterable[Any]) -> pd.DataFrame:
