@@ -7,7 +7,12 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import pytest
 from braid_lab.common.claims import ClaimRegistry, Finding, judge
-from braid_lab.common.recorded_settings import concat_runs, record_values, records_arguments
+from braid_lab.common.recorded_settings import (
+    RunValues,
+    concat_runs,
+    record_values,
+    records_arguments,
+)
 from braid_lab.psp.claims import CLAIMS as RING
 from braid_lab.psp.experiments import RingSetting, cost_breakdown, response_times
 from braid_lab.reuse.claims import CLAIMS as REUSE
@@ -52,6 +57,13 @@ def test_a_setting_has_the_values_of_arguments_of_columns_and_of_the_claim_itsel
 def test_runs_together_have_the_values_of_all() -> None:
     both = concat_runs([run_queries(9), run_queries(8, (40.0,)), run_queries(7)])
     assert positive_claim(both).setting == "7, 8 and 9 queries on 5 nodes, rates 20 to 80"
+
+
+def test_readings_are_told_apart_from_runs_and_a_claim_without_a_reason_has_its_result() -> None:
+    one, both = RunValues((10.0,)), RunValues((10.0, 2e5))
+    assert f"{one:readings}; {both:readings}" == "10; 10 (in another reading 200,000)"
+    assert f"{both:apart}" == "10; and 200,000"
+    assert own_claim().reason == own_claim().result == "some"
 
 
 def test_a_setting_that_no_run_has_recorded_is_refused() -> None:

@@ -40,7 +40,8 @@ class Claim:
     holds: Verdict
     """"under reading": only if the claim is read as ``reason`` says."""
     reason: str = ""
-    """Why the claim does not hold, or what qualifies it."""
+    """Why the claim does not hold, or what qualifies it; of a registered claim at least the result.
+    """
     is_required: bool = False
     """Whether ``check_claims`` fails if the claim does not hold."""
     setting: str = ""
@@ -66,11 +67,9 @@ class Finding:
 def judge(result: str, holds: object, reason: str = "", *, failure: str = "") -> Finding:
     """Return the finding "yes" or "no" for a truth value, including those of NumPy.
 
-    ``reason`` qualifies either; ``failure`` is the likely reason if the claim does not hold. With
-    neither, the result is the reason.
+    ``reason`` qualifies either; ``failure`` is the likely reason if the claim does not hold.
     """
-    why = reason or ("" if holds else failure) or result
-    return Finding(result, "yes" if holds else "no", why)
+    return Finding(result, "yes" if holds else "no", reason or ("" if holds else failure))
 
 
 def judge_reading(result: str, holds: object, reading: str) -> Finding:
@@ -147,7 +146,7 @@ class ClaimRegistry:
                     sentence,
                     finding.result,
                     finding.holds,
-                    finding.reason,
+                    finding.reason or finding.result,
                     must,
                     format_setting(template, bound.arguments, finding.ran),
                 )

@@ -339,8 +339,8 @@ def chvatal_check(f: DiffusionFigures) -> Finding:
     """A greedy cover of section 4.1 is within Chvatal's bound of the lightest."""
     far = (f.covers["ratio"] - f.covers["bound"]).max()
     result = (
-        f"greedy / exact at most {f.covers['ratio'].max():.3f} in {len(f.covers):,} covers, "
-        f"each at least {-far:.3f} below H(d)"
+        f"greedy / exact at most {f.covers['ratio'].max():.3f} in {len(f.covers):,} covers, at "
+        f"most {(f.covers['ratio'] / f.covers['bound']).max():.3f} times H(d)"
     )
     return name_runs(judge(result, far <= 1e-9), f.covers, copies=f.covers["copies"])
 
@@ -383,7 +383,7 @@ def equation_2_claim(equations: pd.DataFrame) -> Finding:
     ratio, most = some["counted"] / some["printed"], 1 + 1 / (2 * some["window"])
     is_met = ((ratio >= 1 - SLACK) & (ratio <= most + SLACK)).all()
     result = (
-        f"counted / printed {_format_by_length(some)}, by seed; a batch more is {most.max():.3f}"
+        f"counted / printed {_format_by_length(some)}, by seed; with a batch more {most.max():.3f}"
     )
     return judge(result, is_met)
 

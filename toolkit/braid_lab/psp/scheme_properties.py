@@ -37,7 +37,10 @@ ROWS: Mapping[str, tuple[tuple[str, str, str], str]] = {
     "Routing Cost": (("Low", "High", "Low"), "covers looked for, a new block"),
     "Per Segment Metadata": (("No", "Yes", "No"), "sets of hosts that routes name"),
     "Duplication Removal": (("No", "Yes", "No"), "second replicas left out, a tuple"),
-    "Load Balancing Granularity": (("Large", "Small", "Small"), "pairs of a batch on one host, %"),
+    "Load Balancing Granularity": (
+        ("Large", "Small", "Small"),
+        "pairs of a batch on its busiest host, in the mean of batches, %",
+    ),
     "State Management Cost": (("High", "High", "Low"), "tuples inserted, a tuple"),
     "Adaptation Cost": (("Unknown", "Unknown", "Low"), "state moved for a node more, passively, %"),
     "Network Transmission": (("Low", "Middle", "High"), "sent, a tuple"),

@@ -162,8 +162,8 @@ def load_claim(runs: pd.DataFrame) -> Finding:
     holds = all(abs(end / printed - 1) < 0.2 for end, printed in ends)
     least, most = STORED_MORE
     result = (
-        f"{format_values(ratio)} times; that the least is within a fifth of {least} and the "
-        f"greatest within a fifth of {most} counts"
+        f"{format_values(ratio)} times, in the mean of machines; that the least is within a fifth "
+        f"of {least} and the greatest within a fifth of {most} counts"
     )
     return judge(result, holds, result)
 
