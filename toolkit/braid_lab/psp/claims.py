@@ -261,7 +261,8 @@ def adaptation_claim(curves: pd.DataFrame, panel: str, figure: str) -> Finding:
     origin = "" if figure == "16.6" else "said of Fig. 16.6, and Fig. 16.7 is drawn like it; "
     reading = (
         f"{origin}at costs chosen so that the fixed ring keeps up before the change, where its "
-        f"longest response time is {before.max():.2f} s: {result}. A batch has {step:g} s. The "
+        f"longest response time is {before.max():.2f} s: {result}. A batch has {step:g} s, "
+        "which is our bound. The "
         f"book prints no costs; at ours, sending alone takes each node "
         f"{_measure_sending_load(CHANGES[panel]):.1f} s a second after the change (Eq. 13.1)"
     )

@@ -213,7 +213,12 @@ def length_claim(lengths: pd.DataFrame) -> Finding:
         f"{', '.join(map(str, few))} nodes with selections {name}"
         for name, few in best.groupby("selections")
     )
-    result = f"best by T_n: {each}"
+    least = share.iloc[-1] / share.iloc[0]
+    result = (
+        f"best by T_n: {each}; the processing part with {share.index[-1]} nodes is "
+        f"{least.min():.2%} to {least.max():.2%} of that with {share.index[0]}"
+        + (", and falls with each node more" if falls else "")
+    )
     return judge(result, is_inner and falls, result)
 
 

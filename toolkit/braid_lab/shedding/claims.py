@@ -40,6 +40,10 @@ CLAIMS = ClaimRegistry("Gedik 2007", SETTINGS)
 ABOUT, HALF = 0.1, 0.15
 """How far a gain may be from one that the paper gives as "around" a number, and a share from half.
 """
+FALLEN, RECOVERED, USED = 0.3, 3, 0.8
+"""The r that has fallen over that before, that has recovered over the fallen, and the part of a
+capacity from which it counts as used.
+"""
 STEADY, RISING = ("500/s", "300/s"), ("500/s, 15 s",)
 """Phases in which a rate has filled most of the window, and one that begins with its rise."""
 SPANS = {p.name: f"{p.begins} to {p.ends} s" for p in (*PHASES, *LONGER, WHOLE)}
@@ -72,8 +76,12 @@ def burst_claim(fractions: pd.DataFrame) -> Finding:
     before, during, after, end = (r[a:b].mean() for a, b in spans)
     named = zip(spans, (before, during, after, end), strict=True)
     means = ", ".join(f"{mean:.2f} from {a} to {b + 1} s" for (a, b), mean in named)
-    holds = during < after < 0.3 * before and end > 3 * after
-    return judge(f"{means} (counted)", holds, f"r in the mean: {means}")
+    holds = during < after < FALLEN * before and end > RECOVERED * after
+    reason = (
+        f"r in the mean: {means}. A fall to less than {FALLEN:g} times and a rise to more than "
+        f"{RECOVERED:g} times count"
+    )
+    return judge(f"{means} (counted)", holds, reason)
 
 
 @CLAIMS.claim(
@@ -94,7 +102,8 @@ def forward_claim(fractions: pd.DataFrame, burst: pd.DataFrame) -> Finding:
     )
     finding = judge if most <= 1 else judge_reading
     reading = "" if most <= 1 else "; within is read as up to 120%"
-    return finding(figures, most <= 1.2 and used > 0.8, figures + reading)
+    reading += f"; used is read as more than {USED:.0%}"
+    return finding(figures, most <= 1.2 and used > USED, figures + reading)
 
 
 @CLAIMS.claim(
@@ -241,8 +250,9 @@ def direction_claim(directions: pd.DataFrame) -> Finding:
         f"{worse.name} {format_values(worse)}; {better.name} {format_values(better)} (counted)",
         holds and worse.iloc[0] < 0.9,
         f"where r is given, which in the paper follows from the rates: {less} and {more} are "
-        f"{each}, in the mean of seeds. By the formula of section 6.1 the less useful window is "
-        f"that of {less}; Fig. 11 has r_2",
+        f"{each}, in the mean of seeds; first is read as {more} of 1 while r is above 0.5, and "
+        f"{less} below 0.9 at r = {falls.index[0]:g} and falling to r = 0.5. By the formula of "
+        f"section 6.1 the less useful window is that of {less}; Fig. 11 has r_2",
     )
 
 

@@ -192,8 +192,8 @@ def forty_percent_gain_claim(three: pd.DataFrame) -> Finding:
     reading = (
         f"for uniform windows and Sσ = {HALF:g}, {_format_span(middle)} more than the next best by "
         "seed: the text does not say which windows and selection (f) has. Over all "
-        f"{len(each)} it is {_format_span(each)}, {each.ge(LARGE_GAIN).sum()} of them from "
-        f"{LARGE_GAIN:.0%}"
+        f"{len(each)} it is {_format_span(each)} in the mean of seeds, "
+        f"{each.ge(LARGE_GAIN).sum()} of them from {LARGE_GAIN:.0%}"
     )
     finding = judge_reading(f"{_format_span(middle)}", (middle >= LARGE_GAIN).all(), reading)
     return replace(finding, ran={"join": join, "rates": rate})

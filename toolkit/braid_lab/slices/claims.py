@@ -125,7 +125,7 @@ def counted_savings_claim(
     runs = [_make_savings_run(*at, seed) for at, seed in product(points, seeds)]
     off = pd.DataFrame([_compare_savings(run) for run in runs])
     state, work = off["state"].max(), off["comparisons"].max()
-    result = f"off by at most {100 * state:.1f} and {100 * work:.1f} points"
+    result = f"at most {100 * state:.1f} points off in state, {100 * work:.1f} in comparisons"
     ran = {**runs[0].list_settings(), "points": points, "seeds": seeds}
     return replace(judge(result, state < 0.02 and work < 0.07, result), ran=ran)
 
