@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GridFrame } from "../frames.ts";
-import { eased, hit } from "../src/base/pen.ts";
+import { eased } from "../src/base/geometry.ts";
+import { hit } from "../src/base/pen.ts";
 import { clamped } from "../src/base/player.ts";
 import { blend, channels } from "../src/base/theme.ts";
 import { arcAt, cellsOf, fitted, inspectGrid, percentMore, sameWay } from "../src/theta/grid.ts";

@@ -1,7 +1,8 @@
 // A map of one canvas: a title with its scale above it, a legend, and a sentence below.
 import { add, wordy } from "./dom.ts";
-import { count } from "./format.ts";
-import { type Box, eased, Pen, type Target } from "./pen.ts";
+import { count, shareOf } from "./format.ts";
+import { between, eased, mix, risen, within } from "./geometry.ts";
+import { type Box, Pen, type Target } from "./pen.ts";
 import type { Colour, Theme } from "./theme.ts";
 
 /** A sign of a legend and its meaning; ``stream`` is the hue of the sign, or ``shade`` its color. */
@@ -31,7 +32,13 @@ export interface Targets {
 export const numberIn = (kind: string, selected: string): number =>
   selected.startsWith(`${kind}:`) ? Number(selected.slice(kind.length + 1)) : Number.NaN;
 
-export abstract class CanvasMap<Frame> {
+/** What all frames have: the rows of a full bar or cell, and most of them the rows on each host. */
+export interface Held {
+  scale_max: number;
+  stored?: number[];
+}
+
+export abstract class CanvasMap<Frame extends Held> {
   protected readonly pen: Pen;
   protected readonly scale: HTMLElement;
   /** What stands below the canvas. */
@@ -63,9 +70,10 @@ export abstract class CanvasMap<Frame> {
   }
 
   draw(frame: Frame, before: Frame | undefined, time: number, selected: string): void {
-    const known = this.frame;
+    const isKnown = frame === this.frame && selected === this.selected;
     Object.assign(this, { frame, before, time, selected, share: eased(time) });
-    if (frame !== known) this.tell(frame);
+    this.pen.selected = selected;
+    if (!isKnown) this.tell(frame);
     if (this.pen.begin()) this.paint(frame);
   }
 
@@ -103,18 +111,67 @@ export abstract class CanvasMap<Frame> {
     if (around) around.style.minHeight = `${height}px`;
   }
 
+  /** The rows of a host, on their way from those of the frame before, as a share of a full bar. */
+  protected heldBy(host: number): number {
+    const now = this.frame.stored?.[host] ?? 0;
+    return shareOf(mix(this.before?.stored?.[host] ?? now, now, this.share), this.frame.scale_max);
+  }
+
+  /** The style of a text that names what can be selected. */
+  protected named(name: string, colour: Colour = "ink"): { bold: boolean; colour: Colour } {
+    const bold = this.selected === name;
+    return { bold, colour: bold ? "accent" : colour };
+  }
+
+  protected textOf(host: number): string {
+    return `Host ${host}: ${count(this.frame.stored?.[host] ?? 0)} rows`;
+  }
+
   /** The color of a host's bar. */
   protected barColour(host: number): Colour {
-    return this.selected === `host:${host}` ? "accent" : this.pen.theme.load(0.62);
+    const { theme } = this.pen;
+    if (theme.failed.has(`host:${host}`)) return "bad";
+    return this.named(`host:${host}`, theme.load(0.62)).colour;
+  }
+
+  /** The cells of hosts in an area, on their way from those of the frame before; a unit is its side. */
+  protected placed(cells: (frame: Frame) => Map<number, Box>, area: Box): [number, Box][] {
+    const [then, share] = [cells(this.before ?? this.frame), eased(1.6 * this.time)];
+    return [...cells(this.frame)].map(([host, unit]) => {
+      return [host, within(between(then.get(host) ?? unit, unit, share), area)];
+    });
   }
 
   /** Paints a host's cell, the darker the more it holds, and returns the color of its texts. */
-  protected paintCell(host: number, box: Box, rows: number, top: number, more = ""): Colour {
-    const { pen } = this;
-    const load = top ? rows / top : 0;
+  protected paintCell(host: number, box: Box, more = ""): Colour {
+    const { pen, frame } = this;
+    const load = shareOf(frame.stored?.[host] ?? 0, frame.scale_max);
     pen.box(box, { fill: pen.theme.load(load), stroke: "bg", width: 1.5 });
-    pen.target(box, `host:${host}`, `Host ${host}: ${count(rows)} rows${more}`);
+    pen.target(box, `host:${host}`, this.textOf(host) + more);
     return load > 0.5 ? "bg" : "ink";
+  }
+
+  /** A host's row with its name, and at its left a bar of the rows that it holds. */
+  protected paintRow(host: number, row: Box): void {
+    const { pen } = this;
+    const { x, y, tall } = row;
+    const style = { ...this.named(`host:${host}`, "muted"), size: Math.min(12, tall) };
+    pen.box({ ...row, y: y + 1, tall: tall - 2 }, { fill: "panel", round: 4 });
+    if (tall >= 9) pen.text(`host ${host}`, 6, y + tall / 2, style);
+    const bar = risen({ x: x - 16, y: y + 2, wide: 10, tall: tall - 4 }, this.heldBy(host));
+    pen.box(bar, { fill: this.barColour(host), round: 2 });
+    const whole = { x: 0, y, wide: pen.wide, tall };
+    pen.target(whole, `host:${host}`, this.textOf(host));
+  }
+
+  /** Names the upper and the left side of a box. */
+  protected nameSides({ x, y, tall }: Box, names: string[], colours: Colour[]): void {
+    const { pen } = this;
+    const [[above = "", beside = ""], [a = "muted", b = "muted"]] = [names, colours];
+    pen.text(above, x, y - 18, { bold: true, colour: a });
+    const long = Math.min(pen.width(beside, 12, true), pen.tall - 12);
+    const low = Math.min(pen.tall - 4, Math.max(y + tall, y + long - 20));
+    pen.text(beside, x - 20, low, { bold: true, colour: b, turn: -Math.PI / 2 });
   }
 }
 

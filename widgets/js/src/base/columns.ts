@@ -9,3 +9,14 @@ export function records<T extends object>(columns: Columns<T>): T[] {
     (_, k) => Object.fromEntries(names.map((name) => [name, columns[name][k]])) as T,
   );
 }
+
+export const sum = (values: number[]): number => values.reduce((total, each) => total + each, 0);
+
+/** Finds the record of the same name among older ones; what is new was as it is. */
+export function earlier<T extends object>(
+  older: Columns<T> | undefined,
+  nameOf: (each: T) => unknown,
+) {
+  const known = new Map(older && records(older).map((each) => [nameOf(each), each]));
+  return (each: T): T => known.get(nameOf(each)) ?? each;
+}

@@ -36,3 +36,10 @@ export function ago(seconds: number): string {
   const [hours, minutes] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60)];
   return hours ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
 }
+
+/** The share of a part in a whole; 0 if there is nothing. */
+export const shareOf = (part: number, whole: number): number => (whole ? part / whole : 0);
+
+/** A number of things: "1 node", "2 nodes", "3 queries". */
+export const several = (number: number, thing: string): string =>
+  `${count(number)} ${number === 1 ? thing : `${thing}s`.replace(/ys$/, "ies")}`;

@@ -1,4 +1,5 @@
 // Paints on a canvas that is as large as its box, and keeps what can be selected and where texts are.
+import { grown } from "./geometry.ts";
 import type { Colour, Theme } from "./theme.ts";
 
 export interface Box {
@@ -19,7 +20,7 @@ export interface Target {
 
 export interface BoxStyle {
   fill?: Colour;
-  stroke?: Colour;
+  stroke?: Colour | undefined;
   width?: number;
   dash?: number[];
   round?: number;
@@ -33,7 +34,11 @@ export interface TextStyle {
   align?: CanvasTextAlign;
   turn?: number;
   /** The color of a ground under the letters. */
-  ground?: Colour;
+  ground?: Colour | undefined;
+  /** The width that there is: a longer text is left out. */
+  room?: number;
+  /** Whether it is left out where another text is. */
+  isMinor?: boolean;
 }
 
 type LineStyle = [colour: Colour, width?: number, dash?: number[], alpha?: number];
@@ -47,42 +52,6 @@ export const hit = (targets: Target[], x: number, y: number): Target | undefined
     ({ box }) => x >= box.x && x <= box.x + box.wide && y >= box.y && y <= box.y + box.tall,
   );
 
-/** Slow at both ends: of a share of the time, the share of the way. */
-export const eased = (time: number): number =>
-  time <= 0 ? 0 : time >= 1 ? 1 : time * time * (3 - 2 * time);
-
-export const mix = (from: number, to: number, share: number): number => from + (to - from) * share;
-
-/** The point at a share of the way from one to another. */
-export const along = (a: Point, b: Point, share: number): Point => [
-  mix(a[0], b[0], share),
-  mix(a[1], b[1], share),
-];
-
-/** A box that is larger on all sides by so many pixels. */
-export const grown = ({ x, y, wide, tall }: Box, by: number): Box => ({
-  x: x - by,
-  y: y - by,
-  wide: wide + 2 * by,
-  tall: tall + 2 * by,
-});
-
-/** A box in shares of an area, in its pixels. */
-export const within = (unit: Box, area: Box): Box => ({
-  x: area.x + unit.x * area.wide,
-  y: area.y + unit.y * area.tall,
-  wide: unit.wide * area.wide,
-  tall: unit.tall * area.tall,
-});
-
-/** The box at a share of the way from one to another. */
-export const between = (a: Box, b: Box, share: number): Box => ({
-  x: mix(a.x, b.x, share),
-  y: mix(a.y, b.y, share),
-  wide: mix(a.wide, b.wide, share),
-  tall: mix(a.tall, b.tall, share),
-});
-
 const FONT = 'system-ui, "Segoe UI", sans-serif';
 
 /** A canvas whose texts tests can read. */
@@ -92,6 +61,8 @@ export class Pen {
   readonly canvas: Canvas;
   readonly theme: Theme;
   targets: Target[] = [];
+  /** The name of what is selected. */
+  selected = "";
   wide = 0;
   tall = 0;
   private readonly context: CanvasRenderingContext2D;
@@ -127,110 +98,87 @@ export class Pen {
     this.targets = [...from.targets];
   }
 
-  /** Offers a part to be selected; one that has failed is outlined. */
+  /** The outline of what is selected or has failed. */
+  outline(name: string): BoxStyle | undefined {
+    const { failed, pulse: alpha } = this.theme;
+    if (failed.has(name)) return { stroke: "bad", width: 3, round: 3, alpha };
+    return name === this.selected ? { stroke: "accent", width: 3, round: 3 } : undefined;
+  }
+
+  /** Offers a part to be selected, and outlines it inside, as neighbours are painted later. */
   target(box: Box, name: string, text: string): void {
     this.targets.push({ box, name, text });
-    const { failed, pulse: alpha } = this.theme;
-    if (!failed.has(name)) return;
-    // inside, as neighbours are painted later
-    this.box(grown(box, -2.5), { stroke: "bad", width: 3, round: 3, alpha });
+    const outline = this.outline(name);
+    if (outline) this.box(grown(box, -2), outline);
   }
 
   box({ x, y, wide, tall }: Box, style: BoxStyle): void {
-    const { context } = this;
-    const [w, h] = [Math.max(0, wide), Math.max(0, tall)];
-    context.beginPath();
-    if (style.round) context.roundRect(x, y, w, h, Math.min(style.round, w / 2, h / 2));
-    else context.rect(x, y, w, h);
+    this.context.beginPath();
+    this.context.roundRect(x, y, Math.max(0, wide), Math.max(0, tall), style.round ?? 0);
     this.finish(style);
   }
 
   line(points: Point[], ...[stroke, width = 1, dash = [], alpha = 1]: LineStyle): void {
     this.context.beginPath();
-    const [first = [0, 0], ...others] = points;
-    this.context.moveTo(...first);
-    for (const point of others) this.context.lineTo(...point);
-    this.finish({ stroke, width, dash, alpha });
+    for (const point of points) this.context.lineTo(...point);
+    this.finish({ stroke, width, dash, alpha }, dash.length ? "butt" : "round");
   }
 
   straight(x0: number, y0: number, x1: number, y1: number, ...style: LineStyle): void {
-    const ends: Point[] = [
-      [x0, y0],
-      [x1, y1],
-    ];
-    this.line(ends, ...style);
+    const start: Point = [x0, y0];
+    this.line([start, [x1, y1]], ...style);
   }
 
   /** A piece of a ring: angles in radians. */
-  arc([x, y]: Point, radius: number, ends: [number, number], stroke: Colour, width: number): void {
+  arc([x, y]: Point, radius: number, ends: [number, number], style: BoxStyle): void {
     this.context.beginPath();
     this.context.arc(x, y, radius, ...ends);
-    this.finish({ stroke, width }, "butt");
+    this.finish(style);
   }
 
-  dot([x, y]: Point, radius: number, fill: Colour, stroke?: Colour, width = 1.5): void {
-    this.context.beginPath();
-    this.context.arc(x, y, radius, 0, 2 * Math.PI);
-    this.finish(stroke ? { fill, stroke, width } : { fill });
+  dot(at: Point, radius: number, fill: Colour, stroke?: Colour, width = 1.5): void {
+    this.arc(at, radius, [0, 2 * Math.PI], { fill, stroke, width });
   }
 
   text(text: string, x: number, y: number, style: TextStyle = {}): void {
     const { context } = this;
-    const { size = 12, align = "left", turn = 0 } = style;
+    const { size = 12, align = "left", turn = 0, colour = "ink", ground: fill } = style;
+    const wide = this.width(text, size, style.bold);
+    const left = align === "center" ? -wide / 2 : align === "left" ? 0 : -wide;
+    const flat = { x: x + left, y: y - size / 2, wide, tall: size };
+    const box = turn ? { x: x - size / 2, y: y - left - wide, wide: size, tall: wide } : flat;
+    if (wide > (style.room ?? wide) || (style.isMinor && !this.isFree(box))) return;
     context.save();
     context.translate(x, y);
     context.rotate(turn);
-    context.font = fontOf(size, style.bold);
-    context.textAlign = align;
+    if (fill) this.box({ x: left - 3, y: -0.7 * size, wide: wide + 6, tall: 1.4 * size }, { fill });
     context.textBaseline = "middle";
-    const wide = context.measureText(text).width;
-    const left = align === "center" ? -wide / 2 : align === "left" ? 0 : -wide;
-    if (style.ground) {
-      context.fillStyle = this.theme.shade(style.ground);
-      context.fillRect(left - 3, -size * 0.7, wide + 6, size * 1.4);
-    }
-    context.fillStyle = this.theme.shade(style.colour ?? "ink");
-    context.fillText(text, 0, 0);
+    context.fillStyle = this.theme.shade(colour);
+    context.fillText(text, left, 0);
     context.restore();
-    const flat = { x: x + left, y: y - size / 2, wide, tall: size };
-    const upright = { x: x - size / 2, y: y - left - wide, wide: size, tall: wide };
-    this.canvas.texts?.push({ ...(turn ? upright : flat), text });
-  }
-
-  /** Whether a box lies on the canvas and on no text so far. */
-  isFree({ x, y, wide, tall }: Box): boolean {
-    if (x < 0 || y < 0 || x + wide > this.wide || y + tall > this.tall) return false;
-    const texts = this.canvas.texts ?? [];
-    return texts.every(
-      (text) =>
-        x + wide <= text.x ||
-        text.x + text.wide <= x ||
-        y + tall <= text.y ||
-        text.y + text.tall <= y,
-    );
+    this.canvas.texts?.push({ ...box, text });
   }
 
   /** The width of a text, in pixels. */
   width(text: string, size = 12, bold = false): number {
-    this.context.font = fontOf(size, bold);
+    this.context.font = `${bold ? 600 : 450} ${size}px ${FONT}`;
     return this.context.measureText(text).width;
   }
 
-  /** Paints within a box only. */
-  inside({ x, y, wide, tall }: Box, paint: () => void): void {
-    this.context.save();
-    this.context.beginPath();
-    this.context.rect(x, y, wide, tall);
-    this.context.clip();
-    paint();
-    this.context.restore();
+  /** Whether a box lies on the canvas and beside no text so far. */
+  private isFree({ x, y, wide, tall }: Box): boolean {
+    const [right, low] = [x + wide, y + tall];
+    const texts = this.canvas.texts ?? [];
+    const isApart = (text: Box) =>
+      right + 6 < text.x || text.x + text.wide + 6 < x || low < text.y || text.y + text.tall < y;
+    return x >= 0 && y >= 0 && right <= this.wide && low <= this.tall && texts.every(isApart);
   }
 
   /** Fills and strokes the path that was begun. */
-  private finish(style: BoxStyle, lineCap: CanvasLineCap = style.dash?.length ? "butt" : "round") {
+  private finish(style: BoxStyle, lineCap: CanvasLineCap = "butt"): void {
     const { context, theme } = this;
-    const { fill, stroke, width: lineWidth = 1, dash = [], alpha: globalAlpha = 1 } = style;
-    context.globalAlpha = globalAlpha;
+    const { fill, stroke, width: lineWidth = 1, dash = [] } = style;
+    context.globalAlpha = style.alpha ?? 1;
     if (fill) {
       context.fillStyle = theme.shade(fill);
       context.fill();
@@ -244,8 +192,6 @@ export class Pen {
     context.globalAlpha = 1;
   }
 }
-
-const fontOf = (size: number, bold = false): string => `${bold ? 600 : 450} ${size}px ${FONT}`;
 
 /** Calls back when a box gets another size, or the page another theme; what it returns ends that. */
 export function watchLooks(box: Element, theme: Theme, changed: () => void): () => void {

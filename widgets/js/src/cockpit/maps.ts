@@ -1,7 +1,7 @@
 // The drawer of a run's map, and what it says about a selection, by the name that Python gives it.
 import type { AnswerFlow, MapFrame } from "../../frames.ts";
 import { BlocksView } from "../base/block_map.ts";
-import type { CanvasMap, Detail, Targets } from "../base/canvas_map.ts";
+import type { CanvasMap, Detail, Held, Targets } from "../base/canvas_map.ts";
 import { add } from "../base/dom.ts";
 import type { Theme } from "../base/theme.ts";
 import { inspectSegments, SegmentsView } from "../diffusion/segments.ts";
@@ -16,7 +16,7 @@ import { showWaits } from "./waits.ts";
 
 type Named = { [K in keyof MapFrame]-?: NonNullable<MapFrame[K]> };
 
-interface Kind<Frame> {
+interface Kind<Frame extends Held> {
   view: new (box: HTMLElement, theme: Theme) => CanvasMap<Frame>;
   inspect: (frame: Frame, selected: string) => Detail | undefined;
 }

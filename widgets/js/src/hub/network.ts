@@ -1,10 +1,11 @@
 // The map of a hub: sources, nodes and sites; a link is as wide as its bytes in the batch. Operators
 // stand below their node, queries below the site where they are asked.
-import type { HubFlow, HubFrame, HubNode, HubRequest } from "../../frames.ts";
+import type { HubFlow, HubFrame, HubNode } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
-import { records } from "../base/columns.ts";
-import { count, short } from "../base/format.ts";
-import { along, type Box, grown, mix, type Point } from "../base/pen.ts";
+import { earlier, records, sum } from "../base/columns.ts";
+import { count, several, short } from "../base/format.ts";
+import { along, grown, middle, mix, toward } from "../base/geometry.ts";
+import type { Box, Point } from "../base/pen.ts";
 import { hue, type Shade } from "../base/theme.ts";
 
 const KINDS: Record<string, { shade: Shade; text: string }> = {
@@ -13,19 +14,21 @@ const KINDS: Record<string, { shade: Shade; text: string }> = {
   relaxed: { shade: "near", text: "a running operator was widened" },
 };
 
-const kindOf = ({ reuse_kind }: HubRequest) =>
-  KINDS[reuse_kind] ?? { shade: "muted" as const, text: "" };
+const LABEL = { size: 11, bold: true, align: "center", isMinor: true } as const;
+
+const kindOf = (reuse: string) => KINDS[reuse] ?? { shade: "muted" as const, text: "" };
 
 const bytes = (size: number): string => `${short(size)}B`.replace(/([kMG]?B)$/, " $1");
 
 /** The text about a query, an operator or a node in the inspector. */
 export function inspectHub(frame: HubFrame, selected: string): Detail | undefined {
   const operators = records(frame.operators);
-  const [kind, ...rest] = selected.split(":");
-  const name = rest.join(":");
-  const query = kind === "query" && records(frame.queries).find((each) => each.name === name);
-  const id = query ? query.operator : Number(name);
-  const operator = operators.find((each) => each.id === id && kind !== "node");
+  const node = records(frame.nodes).find(({ name }) => selected === `node:${name}`);
+  if (node) return inspectNode(frame, node);
+  const query = records(frame.queries).find(({ name }) => selected === `query:${name}`);
+  const operator = operators.find(({ id }) =>
+    query ? id === query.operator : selected === `operator:${id}`,
+  );
   const work: Pair[] = operator
     ? [
         ["it reads", operator.reads.join(", ")],
@@ -35,30 +38,33 @@ export function inspectHub(frame: HubFrame, selected: string): Detail | undefine
       ]
     : [];
   if (query) {
-    const found = operator ? `, answered by operator ${id} at ${operator.node}` : "";
+    const found = operator ? `, answered by operator ${operator.id} at ${operator.node}` : "";
     const considered = query.options.map((option, k): Pair => [option, String(query.costs[k])]);
     const head: Pair = ["considered: bytes in transit, modelled", ""];
-    const pairs: Pair[] = [[kindOf(query).text, ""], ["text", query.sql], head, ...considered];
+    const pairs: Pair[] = [
+      [kindOf(query.reuse_kind).text, ""],
+      ["text", query.sql],
+      head,
+      ...considered,
+    ];
     const words = `asked at ${query.sink}${found}`;
-    return { title: `Query “${name}”`, words, pairs: [...pairs, ...work] };
+    return { title: `Query “${query.name}”`, words, pairs: [...pairs, ...work] };
   }
-  if (kind === "operator" && operator) {
-    const words = `${operator.streams} at ${operator.node}`;
-    return { title: `Operator ${id}`, words, pairs: work };
-  }
-  const node = kind === "node" && records(frame.nodes).find((each) => each.name === name);
-  if (!node) return undefined;
-  const own = operators.filter((each) => each.node === name);
-  const flows = records(frame.flows);
-  const sum = (side: "source" | "target") =>
-    bytes(flows.reduce((total, flow) => total + (flow[side] === name ? flow.bytes : 0), 0));
+  const words = `${operator?.streams} at ${operator?.node}`;
+  return operator && { title: `Operator ${operator.id}`, words, pairs: work };
+}
+
+function inspectNode({ operators, flows }: HubFrame, { name, is_down, role }: HubNode): Detail {
+  const own = records(operators).filter(({ node }) => node === name);
+  const sent = (side: "source" | "target") =>
+    bytes(sum(records(flows).map((flow) => (flow[side] === name ? flow.bytes : 0))));
   const pairs: Pair[] = [
-    ["operators", own.map((each) => each.id).join(", ") || "none"],
-    ["rows that they hold", count(own.reduce((total, { live }) => total + live, 0))],
-    ["bytes in, this batch", sum("target")],
-    ["bytes out, this batch", sum("source")],
+    ["operators", own.map(({ id }) => id).join(", ") || "none"],
+    ["rows that they hold", count(sum(own.map(({ live }) => live)))],
+    ["bytes in, this batch", sent("target")],
+    ["bytes out, this batch", sent("source")],
   ];
-  return { title: name, words: node.is_down ? "down" : node.role, pairs };
+  return { title: name, words: is_down ? "down" : role, pairs };
 }
 
 /** Points at even distances of a way; ``time`` moves them by one distance. */
@@ -68,52 +74,40 @@ export function beads([a, b]: [Point, Point], time: number, apart: number): Poin
   return Array.from({ length: number }, (_, k) => along(a, b, (k + (time % 1)) / number));
 }
 
-/** An operator or a query, which stands below its node. */
+/** An operator or a query, which stands below its node; a query has a color. */
 interface Guest {
   name: string;
   text: string;
   said: string;
-  shade: Shade;
-  isOperator: boolean;
-  isNew: boolean;
+  shade?: Shade;
+  isNew?: boolean;
 }
 
 /** The operators at a node, and the queries that are asked there. */
-function guestsOf({ operators, queries }: HubFrame, node: string): Guest[] {
-  const here = records(operators).filter((each) => each.node === node);
-  const asked = records(queries).filter(({ sink }) => sink === node);
+function guestsOf({ operators, queries }: HubFrame, place: string): Guest[] {
+  const here = records(operators).filter(({ node }) => node === place);
+  const asked = records(queries).filter(({ sink }) => sink === place);
   return [
     ...here.map(({ id, streams, is_changed: isNew }): Guest => {
-      const said = `Operator ${id}: ${streams}`;
-      return {
-        name: `operator:${id}`,
-        text: `⋈${id}`,
-        said,
-        shade: "ink",
-        isNew,
-        isOperator: true,
-      };
+      return { name: `operator:${id}`, text: `⋈${id}`, said: `Operator ${id}: ${streams}`, isNew };
     }),
-    ...asked.map((query): Guest => {
-      const { text: how, shade } = kindOf(query);
-      const [name, said] = [`query:${query.name}`, `Query ${query.name}: ${how}`];
-      return { name, text: query.name, said, shade, isNew: false, isOperator: false };
+    ...asked.map(({ name: text, reuse_kind }): Guest => {
+      const { text: how, shade } = kindOf(reuse_kind);
+      return { name: `query:${text}`, text, said: `Query ${text}: ${how}`, shade };
     }),
   ];
 }
 
-/** Guests in lines that are about as wide as this, in pixels. */
-const LINE = 150;
+/** Guests in lines that are about as wide as this, in pixels, and at this distance. */
+const [LINE, APART] = [150, 4];
 
 export class NetworkView extends CanvasMap<HubFrame> {
   private places = new Map<string, Point>();
 
   protected tell(frame: HubFrame): void {
-    const [queries, operators] = [frame.queries.name.length, frame.operators.id.length];
-    const served = queries === 1 ? "query is" : "queries are";
-    const by = `${operators} operator${operators === 1 ? "" : "s"}`;
-    const widest = `widest link: ${bytes(frame.scale_max)} a batch`;
-    this.head(widest, `${queries} ${served} answered by ${by}`);
+    const queries = several(frame.queries.name.length, "query");
+    const by = several(frame.operators.id.length, "operator");
+    this.head(`widest link: ${bytes(frame.scale_max)} a batch`, `${queries} answered by ${by}`);
     const signs = Object.values(KINDS).map(({ shade, text }) => ({ sign: "○", shade, text }));
     const streams = frame.streams.map((name, stream) => ({ sign: "●", stream, text: name }));
     this.signs([...streams, ...signs, { text: "framed twice: built or moved just now" }]);
@@ -128,23 +122,26 @@ export class NetworkView extends CanvasMap<HubFrame> {
   }
 
   protected paint(frame: HubFrame): void {
-    const { pen, before } = this;
+    const { pen } = this;
     const nodes = records(frame.nodes);
-    const place = (x: number, y: number): Point => [
-      mix(46, pen.wide - 46, x),
-      mix(16, pen.tall - 58, y),
-    ];
-    this.places = new Map(nodes.map(({ name, x, y }) => [name, place(x, y)]));
-    const down = new Set(nodes.filter(({ is_down }) => is_down).map(({ name }) => name));
+    const x = (share: number) => mix(46, pen.wide - 46, share);
+    const y = (share: number) => mix(16, pen.tall - 58, share);
+    this.places = new Map(nodes.map((node) => [node.name, [x(node.x), y(node.y)]]));
+    const down = nodes.flatMap(({ name, is_down }) => (is_down ? name : []));
     for (const { first, second } of records(frame.links)) {
-      const dash = down.has(first) || down.has(second) ? [3, 5] : [];
+      const dash = down.includes(first) || down.includes(second) ? [3, 5] : [];
       pen.line([this.at(first), this.at(second)], "rule", 2, dash);
     }
-    const flows = records(frame.flows);
-    const older = new Map(before ? records(before.flows).map((f) => [keyOf(f), f.bytes]) : []);
-    for (const flow of flows) {
-      const size = mix(older.get(keyOf(flow)) ?? 0, flow.bytes, this.share);
-      this.paintFlow(flow, size / (frame.scale_max || 1), flows);
+    const linkOf = ({ source, target }: HubFlow) => [source, target].sort().join(" ");
+    const then = earlier(
+      this.before?.flows,
+      (flow) => `${flow.source} ${flow.stream} ${linkOf(flow)}`,
+    );
+    for (const flows of Map.groupBy(records(frame.flows), linkOf).values()) {
+      flows.forEach((flow, k) => {
+        const size = mix(then(flow).bytes, flow.bytes, this.share) / (frame.scale_max || 1);
+        this.paintFlow(flow, size, k - (flows.length - 1) / 2);
+      });
     }
     for (const { source, target } of records(frame.moves)) {
       pen.line([this.at(source), this.at(target)], "bad", 3, [6, 4]);
@@ -153,23 +150,15 @@ export class NetworkView extends CanvasMap<HubFrame> {
     for (const { name } of nodes) this.paintGuests(guestsOf(frame, name), this.at(name));
   }
 
-  private at(name: string): Point {
-    return this.places.get(name) ?? [0, 0];
-  }
+  private at = (name: string): Point => this.places.get(name) ?? [0, 0];
 
-  private paintFlow({ source, target, stream }: HubFlow, share: number, flows: HubFlow[]): void {
+  /** A flow, which is the so many-th beside the middle of its link. */
+  private paintFlow({ source, target, stream }: HubFlow, share: number, aside: number): void {
     const { pen } = this;
     const [a, b] = [this.at(source), this.at(target)];
-    const ends = [source, target].sort().join(" ");
-    const beside = flows.filter((each) => [each.source, each.target].sort().join(" ") === ends);
-    const place = beside.findIndex((each) => each.source === source && each.stream === stream);
-    const long = Math.hypot(b[0] - a[0], b[1] - a[1]) || 1;
-    const aside = ((source < target ? 7 : -7) * (place - (beside.length - 1) / 2)) / long;
-    const [dx, dy] = [-aside * (b[1] - a[1]), aside * (b[0] - a[0])];
-    const way: [Point, Point] = [
-      [a[0] + dx, a[1] + dy],
-      [b[0] + dx, b[1] + dy],
-    ];
+    const turn = Math.atan2(b[1] - a[1], b[0] - a[0]) + Math.PI / 2;
+    const shift = (source < target ? 7 : -7) * aside;
+    const way: [Point, Point] = [toward(a, turn, shift), toward(b, turn, shift)];
     const colour = stream < 0 ? "ink" : hue(stream);
     pen.line(way, colour, 1.5 + 11 * share, [], 0.4);
     for (const bead of beads(way, this.time, 46)) pen.dot(bead, 2.6, colour);
@@ -178,58 +167,42 @@ export class NetworkView extends CanvasMap<HubFrame> {
   private paintNode({ name, streams: [stream], is_down, role }: HubNode): void {
     const { pen } = this;
     const [x, y] = this.at(name);
-    const on = this.selected === `node:${name}`;
     const wide = Math.max(30, pen.width(name, 12, true) + 14);
     const box = { x: x - wide / 2, y: y - 12, wide, tall: 24 };
-    const own = stream === undefined ? "muted" : hue(stream);
-    const stroke = on ? "accent" : is_down ? "bad" : own;
-    const width = on || is_down || stream !== undefined ? 2.5 : 1.2;
-    pen.box(box, { fill: "panel", stroke, width, round: role === "source" ? 12 : 5 });
-    pen.text(name, x, y, { bold: true, align: "center", colour: is_down ? "bad" : "ink" });
+    const [colour, round] = [is_down ? "bad" : "ink", role === "source" ? 12 : 5] as const;
+    const stroke = is_down ? "bad" : stream === undefined ? "muted" : hue(stream);
+    pen.box(box, { fill: "panel", stroke, width: stroke === "muted" ? 1.2 : 2.5, round });
     pen.target(box, `node:${name}`, is_down ? `${name} is down` : `${name}: ${role}`);
-    if (is_down) this.label("down", x, y - 20, "bad");
+    pen.text(name, x, y, { bold: true, align: "center", colour });
+    if (is_down) pen.text("down", x, y - 20, { ...LABEL, colour });
   }
 
   /** Guests in lines below their node. */
   private paintGuests(guests: Guest[], [x, y]: Point): void {
     const { pen } = this;
-    const sized = guests.map((guest) => ({ guest, wide: pen.width(guest.text, 11, true) + 12 }));
-    const lines: (typeof sized)[] = [];
-    let room = 0;
-    for (const each of sized) {
-      if (each.wide > room) lines.push([]);
-      room = (lines.at(-1)?.length ? room : LINE) - each.wide - 4;
-      lines.at(-1)?.push(each);
+    const wideOf = ({ text }: Guest) => pen.width(text, 11, true) + 12 + APART;
+    const lines: Guest[][] = [];
+    for (const guest of guests) {
+      const line = lines.at(-1);
+      if (line && sum([...line, guest].map(wideOf)) <= LINE + APART) line.push(guest);
+      else lines.push([guest]);
     }
     lines.forEach((line, row) => {
-      const whole = line.reduce((sum, { wide }) => sum + wide + 4, -4);
+      const whole = sum(line.map(wideOf)) - APART;
       let left = Math.max(0, Math.min(pen.wide - whole, x - whole / 2));
-      for (const { guest, wide } of line) {
+      for (const guest of line) {
+        const wide = wideOf(guest) - APART;
         this.paintGuest(guest, { x: left, y: y + 15 + 20 * row, wide, tall: 17 });
-        left += wide + 4;
+        left += wide + APART;
       }
     });
   }
-
-  private paintGuest({ name, text, said, shade, isOperator, isNew }: Guest, box: Box): void {
+  private paintGuest({ name, text, said, shade, isNew }: Guest, box: Box): void {
     const { pen } = this;
-    const on = this.selected === name;
-    const stroke = on ? "accent" : shade;
-    const fill = isOperator ? stroke : "panel";
-    pen.box(box, { fill, stroke, width: on ? 2.5 : 1.5, round: isOperator ? 4 : 9 });
+    const stroke = shade ?? "ink";
+    pen.box(box, { fill: shade ? "panel" : "ink", stroke, width: 1.5, round: shade ? 9 : 4 });
     if (isNew) pen.box(grown(box, 2.5), { stroke, width: 1.2, round: 6 });
     pen.target(box, name, said);
-    const ink = isOperator ? "panel" : "ink";
-    this.label(text, box.x + box.wide / 2, box.y + box.tall / 2, ink);
-  }
-
-  /** A text, unless another is there already. */
-  private label(text: string, x: number, y: number, colour: Shade): void {
-    const { pen } = this;
-    const wide = pen.width(text, 11, true);
-    if (!pen.isFree({ x: x - wide / 2, y: y - 6, wide, tall: 12 })) return;
-    pen.text(text, x, y, { size: 11, bold: true, align: "center", colour });
+    pen.text(text, ...middle(box), { ...LABEL, colour: shade ? "ink" : "panel" });
   }
 }
-
-const keyOf = ({ source, target, stream }: HubFlow): string => `${source} ${target} ${stream}`;

@@ -3,8 +3,9 @@
 import type { CubeCell, CubeFrame } from "../../frames.ts";
 import { CanvasMap, type Detail, numberIn, type Pair } from "../base/canvas_map.ts";
 import { records } from "../base/columns.ts";
-import { count } from "../base/format.ts";
-import { type Box, between, eased, grown, within } from "../base/pen.ts";
+import { count, several } from "../base/format.ts";
+import { grown, middle } from "../base/geometry.ts";
+import type { Box } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
 const [LEFT, TOP] = [30, 26];
@@ -65,16 +66,19 @@ export function inspectCells(frame: CubeFrame, selected: string): Detail | undef
   return { title: `Stream ${frame.streams[stream]}`, words, pairs };
 }
 
+/** The unit boxes of all cells. */
+const cellsOf = ({ cells, dimensions }: CubeFrame): Map<number, Box> =>
+  new Map(records(cells).map(({ host, parts }) => [host, unitBox(parts, dimensions.parts)]));
+
 export class CellsView extends CanvasMap<CubeFrame> {
-  private readonly boxes = new Map<number, Box>();
+  private boxes = new Map<number, Box>();
 
   protected tell(frame: CubeFrame): void {
     const hosts = `${times(frame)} hosts, one for each combination of parts`;
     const words = ". A row goes to all cells along the equalities that its stream lacks.";
     this.head(`since batch ${frame.since}`, hosts, words);
     const signs = frame.streams.map((name, stream) => {
-      const reach = frame.reach[stream] ?? 0;
-      const text = `a row of ${name}: ${count(reach)} host${reach === 1 ? "" : "s"}`;
+      const text = `a row of ${name}: ${several(frame.reach[stream] ?? 0, "host")}`;
       return { sign: "□", stream, text };
     });
     this.signs([...signs, { text: "darker: more rows held" }]);
@@ -84,42 +88,27 @@ export class CellsView extends CanvasMap<CubeFrame> {
   }
 
   protected paint(frame: CubeFrame): void {
-    const { pen, before, boxes } = this;
-    const sizes = frame.dimensions.parts;
-    const [rows = 1, ...rest] = sizes;
+    const { pen } = this;
+    const [rows = 1, ...rest] = frame.dimensions.parts;
     const across = rest.reduce((product, size) => product * size, 1);
     const wide = Math.min(pen.wide - LEFT - 4, 400 * across);
     const area = { x: LEFT, y: TOP, wide, tall: Math.min(pen.tall - TOP - 8, 170 * rows) };
-    const then = new Map(before ? records(before.cells).map((c) => [c.host, c.parts]) : []);
-    const place = (parts: number[], of: number[]) => within(unitBox(parts, of), area);
-    boxes.clear();
-    for (const { host, parts } of records(frame.cells)) {
-      const from = place(then.get(host) ?? parts, before?.dimensions.parts ?? sizes);
-      boxes.set(host, between(from, place(parts, sizes), eased(this.time * 1.6)));
-    }
-    for (const [host, box] of boxes) this.paintHost(frame, host, box);
-    frame.streams.forEach((_, stream) => {
-      this.paintReach(stream);
-    });
-    const [low = "", ...more] = sizes.map((size, d) => `${linked(frame, d)}: ${size} parts`);
-    const muted = { bold: true, colour: "muted" } as const;
-    if (more.length) pen.text(more.join(", "), area.x, 10, muted);
-    const bottom = Math.max(area.y + area.tall, area.y + pen.width(low, 12, true));
-    pen.text(low, 12, Math.min(pen.tall - 2, bottom), { ...muted, turn: -Math.PI / 2 });
+    this.boxes = new Map(this.placed(cellsOf, area));
+    for (const [host, box] of this.boxes) this.paintHost(frame, host, box);
+    for (const stream of frame.streams.keys()) this.paintReach(stream);
+    const names = frame.dimensions.parts.map((size, d) => `${linked(frame, d)}: ${size} parts`);
+    this.nameSides(area, [names.slice(1).join(", "), names[0] ?? ""], []);
   }
 
-  private paintHost({ stored, scale_max, moved }: CubeFrame, host: number, box: Box): void {
+  private paintHost({ stored, moved }: CubeFrame, host: number, box: Box): void {
     const { pen } = this;
-    const [rows, came] = [stored[host] ?? 0, moved[host] ?? 0];
-    const more = ` held${came ? `, ${count(came)} moved there` : ""}`;
-    const colour = this.paintCell(host, box, rows, scale_max, more);
-    const on = this.selected === `host:${host}`;
-    if (on) pen.box(box, { stroke: "accent", width: 3, round: 3 });
-    if (box.tall < 40 || box.wide < pen.width(`host ${host}`, 12, true) + 40) return;
-    const style = { align: "center", colour } as const;
-    const [x, y, roomy] = [box.x + box.wide / 2, box.y + box.tall / 2, box.tall > 56];
+    const came = moved[host] ? `, ${count(moved[host])} moved there` : "";
+    const colour = this.paintCell(host, box, ` held${came}`);
+    if (box.tall < 40) return;
+    const style = { align: "center", colour, room: box.wide - 40 } as const;
+    const [[x, y], roomy] = [middle(box), box.tall > 56];
     pen.text(`host ${host}`, x, y - (roomy ? 8 : 0), { ...style, bold: true });
-    if (roomy) pen.text(`${count(rows)} rows`, x, y + 9, { ...style, size: 11 });
+    if (roomy) pen.text(`${count(stored[host] ?? 0)} rows`, x, y + 9, { ...style, size: 11 });
   }
 
   /** The cells of one row of a stream; while the batch is shown, of one part after the other. */

@@ -2,9 +2,10 @@
 // to give, filled as far as pairs are compared; beside it the results found for the work spent.
 import type { ShedBar, SheddingFrame } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
-import { records } from "../base/columns.ts";
+import { earlier, records } from "../base/columns.ts";
 import { age, count, short } from "../base/format.ts";
-import { type Box, mix, type Point, SMALL } from "../base/pen.ts";
+import { mix, risen } from "../base/geometry.ts";
+import { type Box, type Point, SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
 export const percent = (share: number): string => {
@@ -38,17 +39,10 @@ export function inspectShares(frame: SheddingFrame, selected: string): Detail | 
     ["pairs in this batch", count(item.pairs)],
     ["matches in 1,000 pairs", frame.is_learned ? short(item.matches) : "not learned yet"],
     ["compared", percent(item.share)],
-    ["pairs compared, all slices", count(frame.compared)],
-    ["pairs left out, all slices", count(frame.left_out)],
-    ["results found", count(frame.results)],
-    ["full join, estimated", estimate(frame)],
   ];
   const words = `new rows of ${fresh} against old rows of ${old}${ages}`;
   return { title: `Age slice ${item.age_slice + 1}`, words, pairs };
 }
-
-const estimate = ({ estimated, margin }: SheddingFrame): string =>
-  `${count(estimated)}${margin === null ? "" : ` ± ${count(margin)}`}`;
 
 export class SharesView extends CanvasMap<SheddingFrame> {
   protected tell(frame: SheddingFrame): void {
@@ -56,38 +50,39 @@ export class SharesView extends CanvasMap<SheddingFrame> {
     const title = frame.is_learned ? shares : `${percent(frame.work)} of the pairs are compared`;
     this.head("", title, frame.is_learned ? ": the pairs that give most are compared" : "");
     this.signs([{ text: "filled: compared" }, { text: "outline: left out" }]);
-    const interval = frame.margin === null ? "" : " (95 %)";
-    const found = `found ${count(frame.results)} · full join estimated ${estimate(frame)}`;
-    this.foot(found, interval);
+    const [margin, interval] =
+      frame.margin === null ? ["", ""] : [` ± ${count(frame.margin)}`, " (95 %)"];
+    const found = `found ${count(frame.results)} · full join estimated ${count(frame.estimated)}`;
+    this.foot(`${found}${margin}`, interval);
     this.needs(260);
   }
 
   protected paint(frame: SheddingFrame): void {
-    const { pen, before } = this;
+    const { pen } = this;
     const beside = pen.wide >= 560;
     const curve: Box = beside
       ? { x: pen.wide * 0.66, y: 22, wide: pen.wide * 0.33, tall: pen.tall - 62 }
       : { x: 30, y: pen.tall * 0.6 + 18, wide: pen.wide - 60, tall: pen.tall * 0.4 - 56 };
     const [wide, high] = beside ? [pen.wide * 0.6, pen.tall] : [pen.wide, pen.tall * 0.6];
     const ways = Map.groupBy(records(frame.items), ({ stream, window }) => `${stream} ${window}`);
-    const older = new Map(before ? records(before.items).map((item) => [nameOf(item), item]) : []);
     const tall = high / ways.size;
-    [...ways.values()].forEach((items, k) => {
-      this.paintWay(items, older, { x: 0, y: k * tall, wide, tall });
-    });
+    for (const [k, items] of [...ways.values()].entries()) {
+      this.paintWay(items, { x: 0, y: k * tall, wide, tall });
+    }
     this.paintCurve(frame, curve);
   }
 
-  private paintWay(items: ShedBar[], older: Map<string, ShedBar>, { y, wide, tall }: Box): void {
+  private paintWay(items: ShedBar[], { y, wide, tall }: Box): void {
     const { pen, frame } = this;
     const [{ stream, window } = { stream: 0, window: 0 }] = items;
     const title = `new ${frame.streams[stream]} meet old ${frame.streams[window]}`;
     pen.text(title, 0, y + 8, { bold: true, colour: hue(stream) });
     const column = Math.min(72, wide / items.length);
     const top = frame.scale_max || Math.max(...items.map(({ matches }) => matches)) || 1;
+    const then = earlier(this.before?.items, nameOf);
     items.forEach((item, k) => {
       const room = { x: k * column + 2, y: y + 18, wide: column - 4, tall: tall - 36 };
-      this.paintBar(item, older.get(nameOf(item)) ?? item, top, room);
+      this.paintBar(item, then(item), top, room);
     });
     pen.text("youngest", 0, y + tall - 8, SMALL);
     const end = items.length * column;
@@ -97,18 +92,14 @@ export class SharesView extends CanvasMap<SheddingFrame> {
   /** The bar of an age slice, in the whole height that there is for it. */
   private paintBar(item: ShedBar, then: ShedBar, top: number, room: Box): void {
     const { pen, frame, share } = this;
-    const { x, y, wide, tall } = room;
     const worth = frame.scale_max ? mix(then.matches, item.matches, share) : item.matches;
-    const high = Math.max(3, Math.min(1, worth / top) * (tall - 18));
-    const filled = high * mix(then.share, item.share, share);
-    const [box, colour] = [{ x, y: y + tall - high, wide, tall: high }, hue(item.stream)];
-    pen.box({ ...box, y: y + tall - filled, tall: filled }, { fill: colour, round: 2 });
-    const on = nameOf(item) === this.selected;
-    pen.box(box, { stroke: on ? "accent" : colour, width: on ? 2.5 : 1.2, round: 2 });
-    const text = percent(item.share);
-    if (pen.width(text, 11, true) < wide + 1) {
-      pen.text(text, x + wide / 2, box.y - 9, { size: 11, bold: true, align: "center" });
-    }
+    const high = Math.max(3, Math.min(1, worth / top) * (room.tall - 18));
+    const [box, stroke] = [risen(room, high / room.tall), hue(item.stream)];
+    pen.box(risen(box, mix(then.share, item.share, share)), { fill: stroke, round: 2 });
+    pen.box(box, { stroke, width: 1.2, round: 2 });
+    const [x, text] = [box.x + box.wide / 2, percent(item.share)];
+    const style = { size: 11, bold: true, align: "center", room: box.wide + 1 } as const;
+    pen.text(text, x, box.y - 9, style);
     const pays = frame.is_learned ? `, ${short(item.matches)} matches in 1,000 pairs` : "";
     const said = `Age slice ${item.age_slice + 1}: ${text} of ${count(item.pairs)} pairs compared`;
     pen.target(room, nameOf(item), `${said}${pays}`);

@@ -2,9 +2,10 @@
 // it the queries, each as far as it looks back.
 import type { AgeQuery, AgesFrame, SlicePiece } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
-import { records } from "../base/columns.ts";
-import { age, count } from "../base/format.ts";
-import { type Box, mix, SMALL } from "../base/pen.ts";
+import { earlier, records } from "../base/columns.ts";
+import { age, count, shareOf } from "../base/format.ts";
+import { mix, risen } from "../base/geometry.ts";
+import { type Box, SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
 const TOP = 24;
@@ -66,8 +67,9 @@ export class AgesView extends CanvasMap<AgesFrame> {
     this.needs(TOP + 44 * frame.streams.length + 15 * (frame.queries.name.length + 1) + 8);
   }
 
-  protected paint({ pieces, queries: asked, streams }: AgesFrame): void {
+  protected paint(frame: AgesFrame): void {
     const { pen } = this;
+    const { pieces, queries: asked, streams } = frame;
     const queries = records(asked);
     if (!pieces.last.length) return;
     const names = [...asked.name, ...streams.map((s) => `stream ${s}`)];
@@ -81,40 +83,30 @@ export class AgesView extends CanvasMap<AgesFrame> {
     const tall = Math.min(130, (low - TOP - 22) / streams.length - 14);
     Object.assign(this, { left, tall, x: (age: number) => left + wide * place(age) });
     this.paintMarks(pieces.last);
-    this.paintStreams();
-    if (this.time < 1) this.paintArrivals();
-    const long = "queries: how far back each looks, and its results so far";
-    const fits = pen.width(long, 11) < pen.wide - left;
-    pen.text(fits ? long : "queries, results so far", left, low - 11, SMALL);
-    queries.forEach((query, k) => {
-      this.paintQuery(query, low + k * row, row);
-    });
+    this.paintStreams(frame);
+    if (this.time < 1) this.paintArrivals(frame);
+    pen.text("queries: how far back, results so far", left, low - 11, SMALL);
+    for (const [k, query] of queries.entries()) this.paintQuery(query, low + k * row, row);
   }
 
-  private top(stream: number): number {
-    return TOP + stream * (this.tall + 14);
-  }
+  private top = (stream: number): number => TOP + stream * (this.tall + 14);
 
   /** The ages at which windows end. */
   private paintMarks(ends: number[]): void {
     const { pen, x } = this;
-    let last = -99;
+    const low = this.top(this.frame.streams.length) - 8;
     for (const end of [0, ...new Set(ends.toSorted((a, b) => a - b))]) {
-      const low = this.top(this.frame.streams.length) - 8;
       pen.straight(x(end), TOP - 4, x(end), low, "faint", 1, [2, 4], 0.6);
       const text = end ? age(end) : "now";
-      const half = pen.width(text, 11) / 2;
-      const at = Math.min(x(end), pen.wide - half - 1);
-      if (at - half < last + 8) continue;
-      pen.text(text, at, 8, { ...SMALL, align: "center" });
-      last = at + half;
+      const at = Math.min(x(end), pen.wide - pen.width(text, 11) / 2 - 1);
+      pen.text(text, at, 8, { ...SMALL, align: "center", isMinor: true });
     }
   }
 
-  private paintStreams(): void {
-    const { pen, frame, before, x, tall } = this;
+  private paintStreams(frame: AgesFrame): void {
+    const { pen, x, tall } = this;
     const query = records(frame.queries).find(({ name }) => this.selected === `query:${name}`);
-    const older = new Map(before ? records(before.pieces).map((p) => [nameOf(p), p.rows]) : []);
+    const then = earlier(this.before?.pieces, nameOf);
     frame.streams.forEach((stream, k) => {
       const middle = this.top(k) + tall / 2;
       pen.text(`stream ${stream}`, 0, middle - 8, { bold: true, colour: hue(k) });
@@ -122,61 +114,53 @@ export class AgesView extends CanvasMap<AgesFrame> {
     });
     for (const piece of records(frame.pieces)) {
       const { first, last, stream, rows } = piece;
-      const [name, y] = [nameOf(piece), this.top(stream)];
-      const box = { x: x(first) + 1.5, y, wide: x(last) - x(first) - 3, tall };
+      const box = { x: x(first) + 1.5, y: this.top(stream), wide: x(last) - x(first) - 3, tall };
       pen.box(box, { fill: "panel", stroke: "rule", round: 4 });
-      const held = mix(older.get(name) ?? rows, rows, this.share);
-      const fill = frame.scale_max ? (held / frame.scale_max) * tall : 0;
+      const held = shareOf(mix(then(piece).rows, rows, this.share), frame.scale_max);
       const alpha = query && !isRead(query, piece) ? 0.25 : 0.85;
-      pen.box({ ...box, y: y + tall - fill, tall: fill }, { fill: hue(stream), round: 3, alpha });
-      if (name === this.selected) pen.box(box, { stroke: "accent", width: 2.5, round: 4 });
+      pen.box(risen(box, held), { fill: hue(stream), round: 3, alpha });
+      const text = `${agesOf(piece, frame)}: ${count(rows)} rows on host ${piece.host}`;
+      pen.target(box, nameOf(piece), text);
       this.paintNumbers(piece, box);
-      pen.target(box, name, `${agesOf(piece, frame)}: ${count(rows)} rows on host ${piece.host}`);
     }
   }
 
-  private paintNumbers(piece: SlicePiece, { x, y, wide, tall }: Box): void {
+  private paintNumbers({ rows, host }: SlicePiece, { x, y, wide, tall }: Box): void {
     const { pen } = this;
-    const style = { align: "center", ground: "panel" } as const;
-    const [rows, host] = [count(piece.rows), `host ${piece.host}`];
-    if (pen.width(rows, 12, true) + 8 < wide) {
-      pen.text(rows, x + wide / 2, y + tall / 2 - 2, { ...style, bold: true });
-    }
-    if (this.frame.hosts > 1 && tall > 44 && pen.width(host, 10) + 8 < wide) {
-      pen.text(host, x + wide / 2, y + tall - 9, { ...style, size: 10 });
-    }
+    const style = { align: "center", ground: "panel", room: wide - 8 } as const;
+    pen.text(count(rows), x + wide / 2, y + tall / 2 - 2, { ...style, bold: true });
+    if (this.frame.hosts < 2 || tall <= 44) return;
+    pen.text(`host ${host}`, x + wide / 2, y + tall - 9, { ...style, size: 10 });
   }
 
   /** Rows that come in. */
-  private paintArrivals(): void {
-    const { left, x, tall, frame } = this;
-    const { pieces, received, streams } = frame;
+  private paintArrivals({ pieces, received, streams }: AgesFrame): void {
+    const { left, x, tall } = this;
     streams.forEach((_, k) => {
       const end = x(Math.min(...pieces.last.filter((__, p) => pieces.stream[p] === k)));
       for (let d = 0; received[k] && d < 6; d++) {
         const way = (this.time + d / 6) % 1;
         const y = this.top(k) + 6 + ((d * 29) % Math.max(8, tall - 18));
-        const box = { x: left - 10 + (end - left + 6) * way, y, wide: 6, tall: 6 };
-        const alpha = 1 - 0.6 * way;
-        this.pen.box(box, { fill: hue(k), round: 2, alpha, stroke: "panel" });
+        const box = { x: mix(left - 10, end - 4, way), y, wide: 6, tall: 6 };
+        this.pen.box(box, { fill: hue(k), round: 2, alpha: 1 - 0.6 * way, stroke: "panel" });
       }
     });
   }
 
   private paintQuery({ name, windows, results }: AgeQuery, y: number, row: number): void {
     const { pen, left, x } = this;
-    const on = this.selected === `query:${name}`;
+    const style = this.named(`query:${name}`);
     const [size, middle] = [row < 18 ? 11 : 12, y + row / 2];
-    pen.text(name, 0, middle, { size, bold: on, colour: on ? "accent" : "ink" });
+    pen.text(name, 0, middle, { ...style, size });
     const wide = x(Math.max(...windows)) - left;
-    const look = on ? ({ fill: "accent", alpha: 0.9 } as const) : PALE;
+    const look = style.bold ? ({ fill: "accent", alpha: 0.9 } as const) : PALE;
     pen.box({ x: left, y: y + row * 0.2, wide, tall: row * 0.6 }, { ...look, round: 3 });
-    pen.target({ x: 0, y, wide: pen.wide, tall: row }, `query:${name}`, `Query ${name}`);
+    const box = { x: 0, y, wide: pen.wide, tall: row };
+    pen.targets.push({ box, name: `query:${name}`, text: `Query ${name}` });
     const needed = pen.width(count(results), size, true);
-    const beside = left + wide + 6;
-    const inside = beside + needed > pen.wide - 2;
-    const at = inside ? left + wide - 6 - needed : beside;
-    const ground = inside ? ({ ground: "panel" } as const) : {};
-    pen.text(count(results), at, middle, { size, bold: true, ...ground });
+    const isInside = left + wide + 8 + needed > pen.wide;
+    const at = left + wide + (isInside ? -6 - needed : 6);
+    const ground = isInside ? "panel" : undefined;
+    pen.text(count(results), at, middle, { size, bold: true, ground });
   }
 }
