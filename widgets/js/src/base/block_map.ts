@@ -25,17 +25,12 @@ export class BlocksView extends CanvasMap<BlockMapFrame> {
 
   protected paint({ hosts, streams, blocks, ends }: BlockMapFrame): void {
     const { pen } = this;
-    const tall = rowOf(hosts, pen.tall - LOW);
+    const { x, wide, tall } = this.paintRows(hosts, 0, rowOf(hosts, pen.tall - LOW), RIGHT);
     const lane = (tall - 3) / streams.length;
-    const left = pen.width(`host ${hosts - 1}`, 12, true) + 32;
-    const wide = pen.wide - left - RIGHT;
-    for (let host = 0; host < hosts; host++) {
-      this.paintRow(host, { x: left, y: host * tall, wide, tall });
-    }
     const most = Math.max(1, ...blocks.rows);
     for (const { block, host, stream, first, last, rows } of records(blocks)) {
       const box = {
-        x: left + first * wide,
+        x: x + first * wide,
         y: host * tall + 1.5 + stream * lane,
         wide: Math.max(1.5, (last - first) * wide - 0.6),
         tall: Math.max(1, lane - 0.5),
@@ -46,7 +41,7 @@ export class BlocksView extends CanvasMap<BlockMapFrame> {
     }
     const [old = "", young = ""] = ends;
     const low = hosts * tall + LOW / 2;
-    pen.text(`← ${old}`, left, low, SMALL);
-    pen.text(`${young} →`, left + wide, low, { ...SMALL, align: "right" });
+    pen.text(`← ${old}`, x, low, SMALL);
+    pen.text(`${young} →`, x + wide, low, { ...SMALL, align: "right" });
   }
 }

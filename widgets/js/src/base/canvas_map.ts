@@ -41,8 +41,6 @@ export interface Held {
 export abstract class CanvasMap<Frame extends Held> {
   protected readonly pen: Pen;
   protected readonly scale: HTMLElement;
-  /** What stands below the canvas. */
-  protected readonly low: HTMLElement;
   protected frame!: Frame;
   /** The frame before it. */
   protected before: Frame | undefined;
@@ -60,8 +58,7 @@ export abstract class CanvasMap<Frame extends Held> {
     this.scale = add(head, "span");
     this.legend = add(box, "div", "braid-caption braid-legend");
     this.pen = makePen(box, theme);
-    this.low = add(box, "div", "braid-caption");
-    this.note = add(this.low, "b");
+    this.note = add(add(box, "div", "braid-caption"), "b");
     this.signs([]);
   }
 
@@ -151,17 +148,21 @@ export abstract class CanvasMap<Frame extends Held> {
     return load > 0.5 ? "bg" : "ink";
   }
 
-  /** A host's row with its name, and at its left a bar of the rows that it holds. */
-  protected paintRow(host: number, row: Box): void {
+  /** Paints a row for each host, with its name and a bar of what it holds, and returns the first. */
+  protected paintRows(hosts: number, y: number, tall: number, right: number): Box {
     const { pen } = this;
-    const { x, y, tall } = row;
-    const style = { ...this.named(`host:${host}`, "muted"), size: Math.min(12, tall) };
-    pen.box({ ...row, y: y + 1, tall: tall - 2 }, { fill: "panel", round: 4 });
-    if (tall >= 9) pen.text(`host ${host}`, 6, y + tall / 2, style);
-    const bar = risen({ x: x - 16, y: y + 2, wide: 10, tall: tall - 4 }, this.heldBy(host));
-    pen.box(bar, { fill: this.barColour(host), round: 2 });
-    const whole = { x: 0, y, wide: pen.wide, tall };
-    pen.target(whole, `host:${host}`, this.textOf(host));
+    const x = pen.width(`host ${hosts - 1}`, 12, true) + 32;
+    const row = { x, y, wide: pen.wide - x - right, tall };
+    for (let host = 0; host < hosts; host++) {
+      const [name, top] = [`host:${host}`, y + host * tall];
+      pen.box({ ...row, y: top + 1, tall: tall - 2 }, { fill: "panel", round: 4 });
+      const style = { ...this.named(name, "muted"), size: Math.min(12, tall) };
+      if (tall >= 9) pen.text(`host ${host}`, 6, top + tall / 2, style);
+      const room = { x: x - 16, y: top + 2, wide: 10, tall: tall - 4 };
+      pen.box(risen(room, this.heldBy(host)), { fill: this.barColour(host), round: 2 });
+      pen.target({ x: 0, y: top, wide: pen.wide, tall }, name, this.textOf(host));
+    }
+    return row;
   }
 
   /** Names the upper and the left side of a box. */

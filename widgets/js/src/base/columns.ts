@@ -10,6 +10,9 @@ export function records<T extends object>(columns: Columns<T>): T[] {
   );
 }
 
+export const product = (values: number[]): number =>
+  values.reduce((whole, each) => whole * each, 1);
+
 export const sum = (values: number[]): number => values.reduce((total, each) => total + each, 0);
 
 /** Finds the record of the same name among older ones; what is new was as it is. */

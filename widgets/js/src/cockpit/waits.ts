@@ -4,6 +4,7 @@ import type { AnswerFlow } from "../../frames.ts";
 import type { Pair } from "../base/canvas_map.ts";
 import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
+import { hue } from "../base/theme.ts";
 
 /** What a batch answered of a stream, in a sentence. */
 export function answerOf({ name, waiting, answered, unmatched }: AnswerFlow): string {
@@ -29,23 +30,12 @@ export function showWaits(box: HTMLElement, flows: AnswerFlow[], most: number): 
   box.hidden = !flows.length;
   while (box.children.length > flows.length + 1) box.lastElementChild?.remove();
   if (!box.children.length) add(box, "b", "", "Answers: rows wait while a partner can still come");
-  flows.forEach((flow, k) => {
-    const row = box.children[k + 1] ?? makeRow(box);
-    const [bar, text] = row.children as unknown as [HTMLElement, HTMLElement];
-    const [held, waits] = bar.children as unknown as [HTMLElement, HTMLElement];
-    const colour = `var(--ck-stream${flow.stream % 6})`;
-    const share = (rows: number) => `${Math.min(100, (100 * rows) / Math.max(1, most))}%`;
-    held.style.cssText = `width: ${share(flow.held)}; border-color: ${colour}`;
-    waits.style.cssText = `width: ${share(flow.waiting)}; background: ${colour}`;
-    text.textContent = answerOf(flow);
-  });
-}
-
-function makeRow(box: HTMLElement): HTMLElement {
-  const row = add(box, "div");
-  const bar = add(row, "div", "braid-held");
-  add(bar, "u");
-  add(bar, "u");
-  add(row, "span");
-  return row;
+  for (const [k, flow] of flows.entries()) {
+    const row = (box.children[k + 1] as HTMLElement) ?? add(box, "div");
+    row.innerHTML ||= '<div class="braid-held"><u></u><u></u></div><span></span>';
+    row.style.setProperty("--hue", `var(--ck-${hue(flow.stream)})`);
+    row.style.setProperty("--held", `${Math.min(1, flow.held / Math.max(1, most))}`);
+    row.style.setProperty("--waits", `${Math.min(1, flow.waiting / Math.max(1, most))}`);
+    row.lastElementChild?.replaceChildren(answerOf(flow));
+  }
 }

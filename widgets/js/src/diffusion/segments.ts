@@ -74,18 +74,13 @@ export class SegmentsView extends CanvasMap<SegmentsFrame> {
 
   protected paint({ first, last, latest, stored, ...frame }: SegmentsFrame): void {
     const { pen, before, time, share } = this;
-    const hosts = Math.max(1, stored.length);
-    const left = pen.width(`host ${hosts - 1}`, 12, true) + 32;
     const path = latest < 0 ? 0 : Math.max(96, Math.min(320, pen.wide * 0.34));
-    const right = pen.wide - 12 - path;
-    const column = (right - left) / Math.max(8, last - first + 1);
+    const high = (pen.tall - TOP - LOW) / Math.max(1, stored.length);
+    const { x: left, wide, tall: row } = this.paintRows(stored.length, TOP, high, 12 + path);
+    const [right, column] = [left + wide, wide / Math.max(8, last - first + 1)];
     const shift = before && before.first < first ? 1 - share : 0;
     const x = (batch: number) => Math.max(left, left + (batch - first + shift) * column);
-    const row = (pen.tall - TOP - LOW) / hosts;
     this.room = { left, right, row, x };
-    for (const host of stored.keys()) {
-      this.paintRow(host, { x: left, y: TOP + host * row, wide: right - left, tall: row });
-    }
     const segments = records(frame.segments);
     const now = Math.min(x(last + time), right);
     for (const segment of segments) this.paintSegment(segment, now);

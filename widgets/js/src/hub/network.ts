@@ -199,8 +199,8 @@ export class NetworkView extends CanvasMap<HubFrame> {
   }
   private paintGuest({ name, text, said, shade, isNew }: Guest, box: Box): void {
     const { pen } = this;
-    const stroke = shade ?? "ink";
-    pen.box(box, { fill: shade ? "panel" : "ink", stroke, width: 1.5, round: shade ? 9 : 4 });
+    const { colour: stroke } = this.named(name, shade ?? "ink");
+    pen.box(box, { fill: shade ? "panel" : stroke, stroke, width: 1.5, round: shade ? 9 : 4 });
     if (isNew) pen.box(grown(box, 2.5), { stroke, width: 1.2, round: 6 });
     pen.target(box, name, said);
     pen.text(text, ...middle(box), { ...LABEL, colour: shade ? "ink" : "panel" });

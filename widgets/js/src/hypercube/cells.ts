@@ -2,7 +2,7 @@
 // by side; frames are the cells that one row of a stream reaches.
 import type { CubeCell, CubeFrame } from "../../frames.ts";
 import { CanvasMap, type Detail, numberIn, type Pair } from "../base/canvas_map.ts";
-import { records } from "../base/columns.ts";
+import { product, records } from "../base/columns.ts";
 import { count, several } from "../base/format.ts";
 import { grown, middle } from "../base/geometry.ts";
 import type { Box } from "../base/pen.ts";
@@ -30,8 +30,8 @@ export function reached(frame: CubeFrame, stream: number, at: number): CubeCell[
 /** The unit box of a cell: dimension 0 down, 1 across, the others as blocks from left to right. */
 export function unitBox(parts: number[], sizes: number[]): Box {
   const [rows = 1, columns = 1, ...others] = sizes;
-  const block = others.reduce((sum, size, k) => sum * size + (parts[k + 2] ?? 0), 0);
-  const blocks = others.reduce((product, size) => product * size, 1);
+  const block = others.reduce((place, size, k) => place * size + (parts[k + 2] ?? 0), 0);
+  const blocks = product(others);
   const wide = 1 / (columns * blocks);
   const x = block / blocks + (parts[1] ?? 0) * wide;
   return { x, y: (parts[0] ?? 0) / rows, wide, tall: 1 / rows };
@@ -90,8 +90,7 @@ export class CellsView extends CanvasMap<CubeFrame> {
   protected paint(frame: CubeFrame): void {
     const { pen } = this;
     const [rows = 1, ...rest] = frame.dimensions.parts;
-    const across = rest.reduce((product, size) => product * size, 1);
-    const wide = Math.min(pen.wide - LEFT - 4, 400 * across);
+    const wide = Math.min(pen.wide - LEFT - 4, 400 * product(rest));
     const area = { x: LEFT, y: TOP, wide, tall: Math.min(pen.tall - TOP - 8, 170 * rows) };
     this.boxes = new Map(this.placed(cellsOf, area));
     for (const [host, box] of this.boxes) this.paintHost(frame, host, box);
@@ -117,18 +116,15 @@ export class CellsView extends CanvasMap<CubeFrame> {
     const one = numberIn("stream", this.selected);
     if (!frame.received[stream] || (frame.streams[one] && one !== stream)) return;
     const sizes = dimensionsOf(frame, stream).map((d) => frame.dimensions.parts[d] ?? 1);
-    const parts = sizes.reduce((product, size) => product * size, 1);
-    const at = Math.min(parts - 1, Math.floor(this.time * parts));
-    const cells = reached(frame, stream, at).flatMap(({ host }) => this.boxes.get(host) ?? []);
-    const whole = around(cells);
-    const size = ({ wide, tall }: Box) => wide * tall;
-    const isWhole = Math.abs(size(whole) - cells.reduce((sum, box) => sum + size(box), 0)) < 9;
-    for (const cell of isWhole ? [whole] : cells) {
-      const box = grown(cell, -5 - 5 * (stream % 4));
+    const at = Math.min(product(sizes) - 1, Math.floor(this.time * product(sizes)));
+    const grids = Map.groupBy(reached(frame, stream, at), ({ parts }) => parts.slice(2).join());
+    for (const cells of grids.values()) {
+      const whole = around(cells.flatMap(({ host }) => this.boxes.get(host) ?? []));
+      const box = grown(whole, -5 - 5 * (stream % 4));
       pen.box(box, { stroke: "panel", width: 5, round: 4 });
       pen.box(box, { stroke: hue(stream), width: 3, round: 4 });
-      const edge = { ...grown(box, 4), tall: 9 };
-      pen.target(edge, `stream:${stream}`, `A row of ${frame.streams[stream]} goes here`);
+      const text = `A row of ${frame.streams[stream]} goes here`;
+      pen.targets.push({ box: { ...grown(box, 4), tall: 9 }, name: `stream:${stream}`, text });
     }
   }
 }

@@ -96,13 +96,13 @@ export class SharesView extends CanvasMap<SheddingFrame> {
     const high = Math.max(3, Math.min(1, worth / top) * (room.tall - 18));
     const [box, stroke] = [risen(room, high / room.tall), hue(item.stream)];
     pen.box(risen(box, mix(then.share, item.share, share)), { fill: stroke, round: 2 });
-    pen.box(box, { stroke, width: 1.2, round: 2 });
+    pen.box(box, pen.outline(nameOf(item)) ?? { stroke, width: 1.2, round: 2 });
     const [x, text] = [box.x + box.wide / 2, percent(item.share)];
     const style = { size: 11, bold: true, align: "center", room: box.wide + 1 } as const;
     pen.text(text, x, box.y - 9, style);
     const pays = frame.is_learned ? `, ${short(item.matches)} matches in 1,000 pairs` : "";
     const said = `Age slice ${item.age_slice + 1}: ${text} of ${count(item.pairs)} pairs compared`;
-    pen.target(room, nameOf(item), `${said}${pays}`);
+    pen.targets.push({ box: room, name: nameOf(item), text: `${said}${pays}` });
   }
 
   private paintCurve(frame: SheddingFrame, box: Box): void {

@@ -53,24 +53,17 @@ export function sameWay(frames: GridFrame[]): void {
   for (const frame of frames) frame.across = across;
 }
 
-/** The place of a host in its grid, and the rows that come to it and go from it. */
+/** The place of a host in its grid, and the rows that go from it. */
 export function inspectGrid(grid: GridFrame, selected: string): Detail | undefined {
   const { streams, n, m } = grid;
   const host = numberIn("host", selected);
   const place = records(grid.places).find((each) => each.host === host);
   if (!place) return undefined;
-  const moved = (side: "source" | "target") => {
-    const own = records(grid.copies).filter((copy) => copy[side] === host);
-    return `${count(sum(own.map(({ rows }) => rows)))} rows`;
-  };
-  return {
-    title: `Host ${host}`,
-    words: `part ${place.row + 1} of ${n} of ${streams[0]}, part ${place.column + 1} of ${m} of ${streams[1]}`,
-    pairs: [
-      ["comes from other hosts", moved("target")],
-      ["goes to other hosts", moved("source")],
-    ],
-  };
+  const going = records(grid.copies).filter(({ source }) => source === host);
+  const rows = `${count(sum(going.map((copy) => copy.rows)))} rows`;
+  const part = `part ${place.row + 1} of ${n} of ${streams[0]}`;
+  const words = `${part}, part ${place.column + 1} of ${m} of ${streams[1]}`;
+  return { title: `Host ${host}`, words, pairs: [["goes to other hosts", rows]] };
 }
 
 /** By how many percent something is more than something else: "+16 %". */
@@ -80,7 +73,6 @@ export function percentMore(more: number, than: number): string {
 }
 
 export class GridView extends CanvasMap<GridFrame> {
-  private readonly old: HTMLElement;
   private readonly holds: HTMLElement;
   private readonly saved: HTMLElement;
   private readonly parts: HTMLElement;
@@ -91,7 +83,6 @@ export class GridView extends CanvasMap<GridFrame> {
 
   constructor(box: HTMLElement, theme: Theme) {
     super(box, theme);
-    this.old = add(this.low, "span");
     this.parts = add(box, "div", "braid-foot");
     const one = add(this.parts, "section");
     wordy(add(one, "b"), "What one host holds", ": its two sides");
@@ -117,7 +108,6 @@ export class GridView extends CanvasMap<GridFrame> {
     const moved = `${count(sum(copies.rows))} rows of ${which}${wait}`;
     this.foot(...(which ? ["", blocks, moved] : []));
     const old = frame.before.join(" × ");
-    this.old.textContent = frame.is_moving && old ? `dotted: the old ${old}` : "";
     this.parts.classList.toggle("braid-alone", load === null);
     if (load === null) return;
     const [r = 0, s = 0] = rows;
@@ -153,9 +143,11 @@ export class GridView extends CanvasMap<GridFrame> {
     const area = between(this.area(before), this.area(frame), eased(time * 1.6));
     const placed = new Map(this.placed((each) => cellsOf(each, turned), area));
     const rows = shareOf(100 * (this.ways(frame.rows)[0] ?? 0), area.wide);
-    this.scale.textContent = `100 px = ${count(rows)} rows, both sides alike`;
+    const isOld = frame.is_moving && frame.before.length;
+    const old = isOld ? ` · dotted: the old ${frame.before.join(" × ")}` : "";
+    this.scale.textContent = `100 px = ${count(rows)} rows${old}`;
     for (const [host, box] of placed) this.paintNumbered(frame, host, box);
-    if (frame.is_moving && frame.before.length) this.paintOld(frame, area);
+    if (isOld) this.paintOld(frame, area);
     const names = frame.streams.map((name, k) => `${name}  ${count(frame.rows[k] ?? 0)} rows`);
     this.nameSides(area, this.ways(names), this.paintSides(pen, area));
     records(frame.copies).forEach((copy, k) => {
