@@ -80,14 +80,9 @@ export class Pen {
     if (!wide || !tall) return false;
     const ratio = window.devicePixelRatio || 1;
     const [width, height] = [Math.round(wide * ratio), Math.round(tall * ratio)];
-    if (this.canvas.width !== width || this.canvas.height !== height) {
-      Object.assign(this.canvas, { width, height });
-    }
-    [this.wide, this.tall] = [wide, tall];
-    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.context.clearRect(0, 0, wide, tall);
-    this.targets = [];
-    this.canvas.texts = [];
+    Object.assign(this.canvas, { width, height, texts: [] }); // also clears it
+    Object.assign(this, { wide, tall, targets: [] });
+    this.context.scale(ratio, ratio);
     return true;
   }
 

@@ -26,19 +26,17 @@ export function inspectRing(frame: RingFrame, selected: string): Detail | undefi
   const node = numberIn("host", selected);
   const place = frame.nodes.indexOf(node);
   if (place < 0) return undefined;
-  const held = records(frame.slices)
-    .filter((slice) => slice.node === node)
-    .map(({ stream, rows, retention }): Pair => {
-      const long = retention ? `, ${retention} of its window` : "";
-      return [`rows of ${frame.streams[stream]}${long}`, count(rows)];
-    });
-  const moved = records(frame.moves)
-    .filter(({ source, target }) => source === node || target === node)
-    .map(({ stream, source, target, rows }): Pair => {
-      return [`${count(rows)} of ${frame.streams[stream]} move`, `${source} → ${target}`];
-    });
+  const pairs: Pair[] = [];
+  for (const { stream, rows, retention, ...slice } of records(frame.slices)) {
+    const long = retention ? `, ${retention} of its window` : "";
+    if (slice.node === node) pairs.push([`rows of ${frame.streams[stream]}${long}`, count(rows)]);
+  }
+  for (const { stream, source, target, rows } of records(frame.moves)) {
+    if (source !== node && target !== node) continue;
+    pairs.push([`${count(rows)} of ${frame.streams[stream]} move`, `${source} → ${target}`]);
+  }
   const words = `place ${place + 1} of ${frame.nodes.length} on the ring`;
-  return { title: `Node ${node}`, words, pairs: [...held, ...moved] };
+  return { title: `Node ${node}`, words, pairs };
 }
 
 export class RingView extends CanvasMap<RingFrame> {
@@ -72,7 +70,7 @@ export class RingView extends CanvasMap<RingFrame> {
     for (const stream of frame.streams.keys()) this.paintEnds(frame, stream);
     const pairs = Map.groupBy(records(frame.moves), ({ source, target }) => `${source} ${target}`);
     for (const moves of pairs.values()) this.paintArrow(moves);
-    pen.text(count(sum(frame.rows)), x, y - 8, { size: 20, bold: true, align: "center" });
+    pen.text(count(sum(frame.rows)), x, y - 8, { ...NUMBER, size: 20 });
     pen.text("rows held", x, y + 12, { ...SMALL, align: "center" });
   }
 
@@ -109,17 +107,16 @@ export class RingView extends CanvasMap<RingFrame> {
       }
     });
     const style = this.named(name);
-    const outline = pen.outline(name);
-    for (const radius of outline ? [outer + 2, inner - 2] : []) {
-      pen.arc(centre, radius, [TOP + from, TOP + to], outline ?? {});
+    const outline = pen.outline(name) ?? {};
+    for (const radius of [outer + 2, inner - 2]) {
+      pen.arc(centre, radius, [TOP + from, TOP + to], outline);
     }
     const every = Math.ceil(18 / ((to - from) * outer));
     if (!style.bold && (place % every || (nodes.length - place < every && place))) return;
     const middle = (from + to) / 2;
     const side = Math.sin(middle);
     const align = Math.abs(side) < 0.3 ? "center" : side > 0 ? "left" : "right";
-    const isRoomy = nodes.length <= 24 && pen.wide > 500;
-    const label = isRoomy ? `node ${node}` : `${node}`;
+    const label = nodes.length <= 24 && pen.wide > 500 ? `node ${node}` : `${node}`;
     pen.text(label, ...at(centre, middle, outer + 12), { ...style, align });
   }
 
@@ -144,8 +141,8 @@ export class RingView extends CanvasMap<RingFrame> {
     const [radius, head, tail] = [this.lane(stream), heads[stream], tails[stream]];
     const put = (node: number | undefined, shift: number, fill: Colour, stroke: Colour) => {
       const [from] = this.spanOf(node) ?? [];
-      if (from !== undefined)
-        pen.dot(at(centre, from + shift / radius, radius), size, fill, stroke, 2);
+      if (from === undefined) return;
+      pen.dot(at(centre, from + shift / radius, radius), size, fill, stroke, 2);
     };
     put(tail, head === tail ? 3 * size + 10 : size + 4, "panel", "ink");
     put(head, size + 4, "ink", "panel");

@@ -9,7 +9,6 @@ import { type Box, SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
 const TOP = 24;
-const PALE = { fill: "faint", alpha: 0.4 } as const;
 const WORDS =
   ": a row enters at the left and moves right as it grows older. A boundary is the end of a window.";
 
@@ -29,9 +28,9 @@ export function inspectAges(frame: AgesFrame, selected: string): Detail | undefi
   const query = records(frame.queries).find(({ name }) => selected === `query:${name}`);
   if (query) {
     const windows = frame.streams.map((stream, k): Pair => {
-      const [own, window] = [pieces.filter((piece) => piece.stream === k), query.windows[k] ?? 0];
-      const read = own.filter(({ first }) => first < window).length;
-      return [`window of ${stream}`, `${age(window)}, ${read} of ${own.length} slices`];
+      const own = pieces.filter((piece) => piece.stream === k);
+      const read = `${own.filter((piece) => isRead(query, piece)).length} of ${own.length} slices`;
+      return [`window of ${stream}`, `${age(query.windows[k] ?? 0)}, ${read}`];
     });
     const results: Pair[] = [
       ["results so far", count(query.results)],
@@ -54,8 +53,8 @@ export function inspectAges(frame: AgesFrame, selected: string): Detail | undefi
 const agesOf = ({ first, last, stream }: SlicePiece, { streams }: AgesFrame): string =>
   `${age(first)} to ${age(last)} of ${streams[stream]}`;
 
-const isRead = (query: AgeQuery | undefined, { stream, first }: SlicePiece): boolean =>
-  first < (query?.windows[stream] ?? 0);
+const isRead = ({ windows }: AgeQuery, { stream, first }: SlicePiece): boolean =>
+  first < (windows[stream] ?? 0);
 
 export class AgesView extends CanvasMap<AgesFrame> {
   private left = 0;
@@ -70,7 +69,6 @@ export class AgesView extends CanvasMap<AgesFrame> {
   protected paint(frame: AgesFrame): void {
     const { pen } = this;
     const { pieces, queries: asked, streams } = frame;
-    const queries = records(asked);
     if (!pieces.last.length) return;
     const names = [...asked.name, ...streams.map((s) => `stream ${s}`)];
     const left = Math.max(64, ...names.map((name) => pen.width(name, 12, true) + 12));
@@ -78,6 +76,7 @@ export class AgesView extends CanvasMap<AgesFrame> {
     const wide = pen.wide - left - 24;
     const linear = `100 px = ${age((100 * Math.max(...pieces.last)) / wide)}`;
     this.head(isLog ? "age on a log scale" : linear, "State by age", WORDS);
+    const queries = records(asked);
     const row = Math.min(34, Math.max(15, (pen.tall * 0.42) / (queries.length + 1)));
     const low = pen.tall - row * queries.length - 4;
     const tall = Math.min(130, (low - TOP - 22) / streams.length - 14);
@@ -85,7 +84,8 @@ export class AgesView extends CanvasMap<AgesFrame> {
     this.paintMarks(pieces.last);
     this.paintStreams(frame);
     if (this.time < 1) this.paintArrivals(frame);
-    pen.text("queries: how far back, results so far", left, low - 11, SMALL);
+    pen.text("queries: how far back each looks", left, low - 11, SMALL);
+    pen.text("results so far", pen.wide - 2, low - 11, { ...SMALL, align: "right", isMinor: true });
     for (const [k, query] of queries.entries()) this.paintQuery(query, low + k * row, row);
   }
 
@@ -149,18 +149,19 @@ export class AgesView extends CanvasMap<AgesFrame> {
 
   private paintQuery({ name, windows, results }: AgeQuery, y: number, row: number): void {
     const { pen, left, x } = this;
-    const style = this.named(`query:${name}`);
+    const { bold, colour } = this.named(`query:${name}`);
     const [size, middle] = [row < 18 ? 11 : 12, y + row / 2];
-    pen.text(name, 0, middle, { ...style, size });
-    const wide = x(Math.max(...windows)) - left;
-    const look = style.bold ? ({ fill: "accent", alpha: 0.9 } as const) : PALE;
-    pen.box({ x: left, y: y + row * 0.2, wide, tall: row * 0.6 }, { ...look, round: 3 });
+    pen.text(name, 0, middle, { size, bold, colour });
+    const bar = {
+      x: left,
+      y: y + row * 0.2,
+      wide: x(Math.max(...windows)) - left,
+      tall: row * 0.6,
+    };
+    pen.box(bar, { fill: bold ? "accent" : "faint", alpha: bold ? 0.9 : 0.4, round: 3 });
+    const found = { size, bold: true, align: "right", ground: "bg" } as const;
+    pen.text(count(results), pen.wide - 4, middle, found);
     const box = { x: 0, y, wide: pen.wide, tall: row };
     pen.targets.push({ box, name: `query:${name}`, text: `Query ${name}` });
-    const needed = pen.width(count(results), size, true);
-    const isInside = left + wide + 8 + needed > pen.wide;
-    const at = left + wide + (isInside ? -6 - needed : 6);
-    const ground = isInside ? "panel" : undefined;
-    pen.text(count(results), at, middle, { size, bold: true, ground });
   }
 }
