@@ -101,13 +101,15 @@ export class GridView extends CanvasMap<GridFrame> {
   protected tell(frame: GridFrame): void {
     const { n, m, load, load_before: baseline, streams, rows, title, copies } = frame;
     const parts = title.split(/(\d+ × \d+ hosts)/);
-    this.head("", ...(parts[1] ? ["", ...parts] : parts));
+    // the scale is known when it is painted; until then the old one keeps its room
+    this.head(this.scale.textContent ?? "", ...(parts[1] ? ["", ...parts] : parts));
     const which = [...new Set(copies.stream)].map((k) => streams[k]).join(" and ");
     const wait = frame.waiting ? ` · ${count(frame.waiting)} rows wait` : "";
-    const blocks = `${count(frame.moved_blocks)} block copies on their way: `;
-    const moved = `${count(sum(copies.rows))} rows of ${which}${wait}`;
-    this.foot(...(which ? ["", blocks, moved] : []));
     const old = frame.before.join(" × ");
+    const dotted = old ? ` · dotted: the old ${old}` : "";
+    const blocks = `${count(frame.moved_blocks)} block copies on their way: `;
+    const moved = `${count(sum(copies.rows))} rows${which && ` of ${which}`}`;
+    this.foot(...(frame.is_moving ? ["", blocks, moved, wait, dotted] : []));
     this.parts.classList.toggle("braid-alone", load === null);
     if (load === null) return;
     const [r = 0, s = 0] = rows;
@@ -143,11 +145,9 @@ export class GridView extends CanvasMap<GridFrame> {
     const area = between(this.area(before), this.area(frame), eased(time * 1.6));
     const placed = new Map(this.placed((each) => cellsOf(each, turned), area));
     const rows = shareOf(100 * (this.ways(frame.rows)[0] ?? 0), area.wide);
-    const isOld = frame.is_moving && frame.before.length;
-    const old = isOld ? ` · dotted: the old ${frame.before.join(" × ")}` : "";
-    this.scale.textContent = `100 px = ${count(rows)} rows${old}`;
+    this.scale.textContent = `100 px = ${count(rows)} rows, both sides alike`;
     for (const [host, box] of placed) this.paintNumbered(frame, host, box);
-    if (isOld) this.paintOld(frame, area);
+    if (frame.is_moving && frame.before.length) this.paintOld(frame, area);
     const names = frame.streams.map((name, k) => `${name}  ${count(frame.rows[k] ?? 0)} rows`);
     this.nameSides(area, this.ways(names), this.paintSides(pen, area));
     records(frame.copies).forEach((copy, k) => {
