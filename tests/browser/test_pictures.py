@@ -89,7 +89,9 @@ def test_a_host_is_selected_and_lost_where_blocks_are_drawn(empty: Page) -> None
     empty.set_content(f"<style>{Cockpit._css}</style>")
     empty.evaluate(MODEL, [read_bundle("cockpit"), values])
     assert empty.evaluate(COUNT_RED) > 50
-    named = "[...document.querySelector('.braid-map canvas').texts].find((t) => t.text === '1')"
+    named = (
+        "[...document.querySelector('.braid-map canvas').texts].find((t) => t.text === 'host 1')"
+    )
     place = empty.evaluate(f"(({{ x, y }}) => ({{ x, y }}))({named})")
     empty.locator(".braid-map canvas").click(position=place)
     side = empty.locator(".braid-side")

@@ -3,7 +3,7 @@
 import type { HubFlow, HubFrame, HubNode } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
 import { earlier, records, sum } from "../base/columns.ts";
-import { count, several, short } from "../base/format.ts";
+import { count, several, shareOf, short } from "../base/format.ts";
 import { along, grown, middle, mix, toward } from "../base/geometry.ts";
 import type { Box, Point } from "../base/pen.ts";
 import { hue, type Shade } from "../base/theme.ts";
@@ -133,15 +133,13 @@ export class NetworkView extends CanvasMap<HubFrame> {
       pen.line([this.at(first), this.at(second)], "rule", 2, dash);
     }
     const linkOf = ({ source, target }: HubFlow) => [source, target].sort().join(" ");
-    const then = earlier(
-      this.before?.flows,
-      (flow) => `${flow.source} ${flow.stream} ${linkOf(flow)}`,
-    );
+    const flowOf = (flow: HubFlow) => `${flow.source} ${flow.stream} ${linkOf(flow)}`;
+    const then = earlier(this.before?.flows, flowOf);
     for (const flows of Map.groupBy(records(frame.flows), linkOf).values()) {
-      flows.forEach((flow, k) => {
-        const size = mix(then(flow).bytes, flow.bytes, this.share) / (frame.scale_max || 1);
-        this.paintFlow(flow, size, k - (flows.length - 1) / 2);
-      });
+      for (const [k, flow] of flows.entries()) {
+        const size = mix(then(flow).bytes, flow.bytes, this.share);
+        this.paintFlow(flow, shareOf(size, frame.scale_max), k - (flows.length - 1) / 2);
+      }
     }
     for (const { source, target } of records(frame.moves)) {
       pen.line([this.at(source), this.at(target)], "bad", 3, [6, 4]);

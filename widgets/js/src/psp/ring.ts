@@ -8,17 +8,13 @@ import { type Point, SMALL } from "../base/pen.ts";
 import { type Colour, hue } from "../base/theme.ts";
 
 const [LABEL, GAP] = [46, 0.02];
-const TOP = -Math.PI / 2;
 const NUMBER = { size: 11, bold: true, align: "center" } as const;
-
-export const at = (centre: Point, angle: number, radius: number): Point =>
-  toward(centre, TOP + angle, radius);
 
 /** The first and the last angle of a place of the ring, clockwise from the top. */
 export function span(place: number, places: number): [number, number] {
   const step = (2 * Math.PI) / Math.max(1, places);
-  const gap = Math.min(GAP, step / 8);
-  return [place * step + gap, (place + 1) * step - gap];
+  const [from, gap] = [place * step - Math.PI / 2, Math.min(GAP, step / 8)];
+  return [from + gap, from + step - gap];
 }
 
 /** The text about a node in the inspector. */
@@ -83,10 +79,6 @@ export class RingView extends CanvasMap<RingFrame> {
     return place < 0 ? undefined : span(place, this.frame.nodes.length);
   }
 
-  private arc(radius: number, [from, to]: [number, number], stroke: Colour, width: number): void {
-    this.pen.arc(this.ring.centre, radius, [TOP + from, TOP + to], { stroke, width });
-  }
-
   /** A sector with its label, and its frame if it is selected or has failed. */
   private paintNode(node: number, place: number): void {
     const [pen, { centre, inner, outer, depth }] = [this.pen, this.ring];
@@ -99,25 +91,22 @@ export class RingView extends CanvasMap<RingFrame> {
     const text = `Node ${node}: rows held: ${each.join(", ") || "none"}`;
     streams.forEach((_, stream) => {
       const radius = this.lane(stream);
-      this.arc(radius, ends, "panel", depth - 4);
+      pen.arc(centre, radius, ends, { stroke: "panel", width: depth - 4 });
       const steps = Math.max(1, Math.floor(((to - from) * radius) / depth));
       for (let k = 0; k < steps; k++) {
-        const middle = at(centre, mix(from, to, (k + 0.5) / steps), radius);
+        const middle = toward(centre, mix(from, to, (k + 0.5) / steps), radius);
         pen.targets.push({ box: squareAt(middle, depth / 2), name, text });
       }
     });
-    const style = this.named(name);
-    const outline = pen.outline(name) ?? {};
     for (const radius of [outer + 2, inner - 2]) {
-      pen.arc(centre, radius, [TOP + from, TOP + to], outline);
+      pen.arc(centre, radius, ends, pen.outline(name) ?? {});
     }
-    const every = Math.ceil(18 / ((to - from) * outer));
-    if (!style.bold && (place % every || (nodes.length - place < every && place))) return;
     const middle = (from + to) / 2;
-    const side = Math.sin(middle);
+    const side = Math.cos(middle);
     const align = Math.abs(side) < 0.3 ? "center" : side > 0 ? "left" : "right";
     const label = nodes.length <= 24 && pen.wide > 500 ? `node ${node}` : `${node}`;
-    pen.text(label, ...at(centre, middle, outer + 12), { ...style, align });
+    const style = { ...this.named(name), align, isMinor: true } as const;
+    pen.text(label, ...toward(centre, middle, outer + 12), style);
   }
 
   private paintSlice({ stream, node, rows }: RingSlice, moving: number): void {
@@ -125,12 +114,13 @@ export class RingView extends CanvasMap<RingFrame> {
     const radius = this.lane(stream);
     const [from, to] = this.spanOf(node) ?? [0, 0];
     const end = mix(from, to, Math.min(1, shareOf(moving, this.frame.scale_max)));
-    if (end > from) this.arc(radius, [from, end], hue(stream), depth - 4);
+    const width = depth - 4;
+    if (end > from) pen.arc(centre, radius, [from, end], { stroke: hue(stream), width });
     const half = (Math.max(13, pen.width(count(rows), 11, true)) / 2 + 5) / radius;
     const free = to - end > 2 * half;
     if (depth < 17 || !rows || (!free && end - from < 2 * half + 18 / radius)) return;
     const style = { ...NUMBER, colour: free ? "ink" : "panel" } as const;
-    pen.text(count(rows), ...at(centre, (free ? to : end) - half, radius), style);
+    pen.text(count(rows), ...toward(centre, (free ? to : end) - half, radius), style);
   }
 
   /** The head and the tail of a stream, and its new rows on their way round from the head. */
@@ -142,14 +132,14 @@ export class RingView extends CanvasMap<RingFrame> {
     const put = (node: number | undefined, shift: number, fill: Colour, stroke: Colour) => {
       const [from] = this.spanOf(node) ?? [];
       if (from === undefined) return;
-      pen.dot(at(centre, from + shift / radius, radius), size, fill, stroke, 2);
+      pen.dot(toward(centre, from + shift / radius, radius), size, fill, stroke, 2);
     };
     put(tail, head === tail ? 3 * size + 10 : size + 4, "panel", "ink");
     put(head, size + 4, "ink", "panel");
     const ends = this.spanOf(head);
     if (time >= 1 || !received[stream] || !ends) return;
     const angle = sum(ends) / 2 + 2 * Math.PI * time;
-    const box = squareAt(at(centre, angle, inner - 8 - 9 * (stream % 3)), 4);
+    const box = squareAt(toward(centre, angle, inner - 8 - 9 * (stream % 3)), 4);
     pen.box(box, { fill: hue(stream), stroke: "panel", round: 2 });
   }
 
@@ -157,7 +147,7 @@ export class RingView extends CanvasMap<RingFrame> {
   private paintArrow(moves: RingMove[]): void {
     const [pen, { centre, inner }, [first]] = [this.pen, this.ring, moves];
     if (!first) return;
-    const end = (node: number) => at(centre, sum(this.spanOf(node) ?? []) / 2, inner - 12);
+    const end = (node: number) => toward(centre, sum(this.spanOf(node) ?? []) / 2, inner - 12);
     const [a, b] = [end(first.source), end(first.target)];
     pen.line([a, b], "muted", 1.5, first.reason === "resized" ? [4, 3] : []);
     const back = Math.atan2(a[1] - b[1], a[0] - b[0]);

@@ -4,7 +4,7 @@ import type { AgeQuery, AgesFrame, SlicePiece } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
 import { earlier, records } from "../base/columns.ts";
 import { age, count, shareOf } from "../base/format.ts";
-import { mix, risen } from "../base/geometry.ts";
+import { mix, risen, squareAt } from "../base/geometry.ts";
 import { type Box, SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
@@ -57,10 +57,8 @@ const isRead = ({ windows }: AgeQuery, { stream, first }: SlicePiece): boolean =
   first < (windows[stream] ?? 0);
 
 export class AgesView extends CanvasMap<AgesFrame> {
-  private left = 0;
-  /** The height of a stream's lane. */
-  private tall = 0;
-  private x = (age: number): number => age;
+  /** The height of a stream's lane, and the place of an age. */
+  private room = { left: 0, tall: 0, x: (age: number): number => age };
 
   protected tell(frame: AgesFrame): void {
     this.needs(TOP + 44 * frame.streams.length + 15 * (frame.queries.name.length + 1) + 8);
@@ -80,20 +78,19 @@ export class AgesView extends CanvasMap<AgesFrame> {
     const row = Math.min(34, Math.max(15, (pen.tall * 0.42) / (queries.length + 1)));
     const low = pen.tall - row * queries.length - 4;
     const tall = Math.min(130, (low - TOP - 22) / streams.length - 14);
-    Object.assign(this, { left, tall, x: (age: number) => left + wide * place(age) });
+    this.room = { left, tall, x: (age: number) => left + wide * place(age) };
     this.paintMarks(pieces.last);
     this.paintStreams(frame);
-    if (this.time < 1) this.paintArrivals(frame);
     pen.text("queries: how far back each looks", left, low - 11, SMALL);
     pen.text("results so far", pen.wide - 2, low - 11, { ...SMALL, align: "right", isMinor: true });
     for (const [k, query] of queries.entries()) this.paintQuery(query, low + k * row, row);
   }
 
-  private top = (stream: number): number => TOP + stream * (this.tall + 14);
+  private top = (stream: number): number => TOP + stream * (this.room.tall + 14);
 
   /** The ages at which windows end. */
   private paintMarks(ends: number[]): void {
-    const { pen, x } = this;
+    const [pen, { x }] = [this.pen, this.room];
     const low = this.top(this.frame.streams.length) - 8;
     for (const end of [0, ...new Set(ends.toSorted((a, b) => a - b))]) {
       pen.straight(x(end), TOP - 4, x(end), low, "faint", 1, [2, 4], 0.6);
@@ -104,7 +101,7 @@ export class AgesView extends CanvasMap<AgesFrame> {
   }
 
   private paintStreams(frame: AgesFrame): void {
-    const { pen, x, tall } = this;
+    const [pen, { x, tall }] = [this.pen, this.room];
     const query = records(frame.queries).find(({ name }) => this.selected === `query:${name}`);
     const then = earlier(this.before?.pieces, nameOf);
     frame.streams.forEach((stream, k) => {
@@ -122,6 +119,7 @@ export class AgesView extends CanvasMap<AgesFrame> {
       const text = `${agesOf(piece, frame)}: ${count(rows)} rows on host ${piece.host}`;
       pen.target(box, nameOf(piece), text);
       this.paintNumbers(piece, box);
+      if (!first && this.time < 1 && frame.received[stream]) this.paintArrivals(box, stream);
     }
   }
 
@@ -133,22 +131,18 @@ export class AgesView extends CanvasMap<AgesFrame> {
     pen.text(`host ${host}`, x + wide / 2, y + tall - 9, { ...style, size: 10 });
   }
 
-  /** Rows that come in. */
-  private paintArrivals({ pieces, received, streams }: AgesFrame): void {
-    const { left, x, tall } = this;
-    streams.forEach((_, k) => {
-      const end = x(Math.min(...pieces.last.filter((__, p) => pieces.stream[p] === k)));
-      for (let d = 0; received[k] && d < 6; d++) {
-        const way = (this.time + d / 6) % 1;
-        const y = this.top(k) + 6 + ((d * 29) % Math.max(8, tall - 18));
-        const box = { x: mix(left - 10, end - 4, way), y, wide: 6, tall: 6 };
-        this.pen.box(box, { fill: hue(k), round: 2, alpha: 1 - 0.6 * way, stroke: "panel" });
-      }
-    });
+  /** Rows that come in, in the slice of the youngest. */
+  private paintArrivals({ x, y, wide, tall }: Box, stream: number): void {
+    for (let k = 0; k < 6; k++) {
+      const way = (this.time + k / 6) % 1;
+      const low = y + 9 + ((k * 29) % Math.max(8, tall - 18));
+      const box = squareAt([mix(x - 9, x + wide, way), low], 3);
+      this.pen.box(box, { fill: hue(stream), round: 2, alpha: 1 - 0.6 * way, stroke: "panel" });
+    }
   }
 
   private paintQuery({ name, windows, results }: AgeQuery, y: number, row: number): void {
-    const { pen, left, x } = this;
+    const [pen, { left, x }] = [this.pen, this.room];
     const { bold, colour } = this.named(`query:${name}`);
     const [size, middle] = [row < 18 ? 11 : 12, y + row / 2];
     pen.text(name, 0, middle, { size, bold, colour });
