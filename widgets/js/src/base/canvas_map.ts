@@ -1,8 +1,8 @@
 // A map of one canvas: a title with its scale above it, a legend, and a sentence below.
 import { add, wordy } from "./dom.ts";
 import { count, shareOf } from "./format.ts";
-import { between, eased, mix, risen, within } from "./geometry.ts";
-import { type Box, Pen, type Target } from "./pen.ts";
+import { type Box, between, eased, mix, risen, within } from "./geometry.ts";
+import { Pen, type Target } from "./pen.ts";
 import type { Colour, Theme } from "./theme.ts";
 
 /** A sign of a legend and its meaning; ``stream`` is the hue of the sign, or ``shade`` its color. */

@@ -1,5 +1,13 @@
-// Numbers, points and boxes on their way, and boxes in boxes.
-import type { Box, Point } from "./pen.ts";
+// Points and boxes, in pixels or shares: on their way, and in one another.
+
+export interface Box {
+  x: number;
+  y: number;
+  wide: number;
+  tall: number;
+}
+
+export type Point = [number, number];
 
 /** Slow at both ends: of a share of the time, the share of the way. */
 export const eased = (time: number): number =>

@@ -1,15 +1,6 @@
 // Paints on a canvas that is as large as its box, and keeps what can be selected and where texts are.
-import { grown } from "./geometry.ts";
+import { type Box, grown, type Point } from "./geometry.ts";
 import type { Colour, Theme } from "./theme.ts";
-
-export interface Box {
-  x: number;
-  y: number;
-  wide: number;
-  tall: number;
-}
-
-export type Point = [number, number];
 
 /** A part of the picture that can be selected, with what it says. */
 export interface Target {
@@ -186,24 +177,4 @@ export class Pen {
     }
     context.globalAlpha = 1;
   }
-}
-
-/** Calls back when a box gets another size, or the page another theme; what it returns ends that. */
-export function watchLooks(box: Element, theme: Theme, changed: () => void): () => void {
-  const scheme = matchMedia("(prefers-color-scheme: dark)");
-  const again = () => {
-    theme.forget();
-    requestAnimationFrame(changed); // once the page has its new style
-  };
-  const resize = new ResizeObserver(changed);
-  const themes = new MutationObserver(again);
-  const attributeFilter = ["data-jp-theme-light", "data-jp-theme-name", "class"];
-  resize.observe(box);
-  themes.observe(document.body, { attributes: true, attributeFilter });
-  scheme.addEventListener("change", again);
-  return () => {
-    resize.disconnect();
-    themes.disconnect();
-    scheme.removeEventListener("change", again);
-  };
 }

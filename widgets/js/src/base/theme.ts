@@ -80,3 +80,23 @@ export class Theme {
     return this.loads[Math.round(STEPS * Math.max(0, Math.min(1, share)))] ?? "ramp0";
   }
 }
+
+/** Calls back when a box gets another size, or the page another theme; what it returns ends that. */
+export function watchLooks(box: Element, theme: Theme, changed: () => void): () => void {
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
+  const again = () => {
+    theme.forget();
+    requestAnimationFrame(changed); // once the page has its new style
+  };
+  const resize = new ResizeObserver(changed);
+  const themes = new MutationObserver(again);
+  const attributeFilter = ["data-jp-theme-light", "data-jp-theme-name", "class"];
+  resize.observe(box);
+  themes.observe(document.body, { attributes: true, attributeFilter });
+  scheme.addEventListener("change", again);
+  return () => {
+    resize.disconnect();
+    themes.disconnect();
+    scheme.removeEventListener("change", again);
+  };
+}

@@ -1,8 +1,8 @@
 // One view for every run: header, map, inspector, time line and drawer.
 import type { BatchFrame, CockpitPage } from "../../frames.ts";
 import { add, make, named, pressed, spoken, still } from "../base/dom.ts";
-import { hit, watchLooks } from "../base/pen.ts";
-import { Theme } from "../base/theme.ts";
+import { hit } from "../base/pen.ts";
+import { Theme, watchLooks } from "../base/theme.ts";
 import { type Ask, Drawer } from "./drawer.ts";
 import { Header, isLive } from "./header.ts";
 import { Inspector, type Place } from "./inspector.ts";

@@ -1,9 +1,8 @@
 // Runs side by side, in step: all of them show one batch of one time line.
 import type { BatchFrame, CockpitPage, LinkedViewsPage } from "../../frames.ts";
 import { add } from "../base/dom.ts";
-import { watchLooks } from "../base/pen.ts";
 import { Player } from "../base/player.ts";
-import { Theme } from "../base/theme.ts";
+import { Theme, watchLooks } from "../base/theme.ts";
 import { showFigures } from "./header.ts";
 import { MapPane } from "./maps.ts";
 import { positionOf, scaled } from "./page.ts";

@@ -4,8 +4,9 @@ import type { Annotation, CockpitPage, Series, Track } from "../../frames.ts";
 import { makePen } from "../base/canvas_map.ts";
 import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
-import { type Box, Pen, type Point, type TextStyle, watchLooks } from "../base/pen.ts";
-import { type Colour, hue, type Shade, type Theme } from "../base/theme.ts";
+import type { Box, Point } from "../base/geometry.ts";
+import { Pen, type TextStyle } from "../base/pen.ts";
+import { type Colour, hue, type Shade, type Theme, watchLooks } from "../base/theme.ts";
 
 const FLAGS = 30;
 /** The middle of the labels of decisions. */

@@ -4,8 +4,8 @@ import type { PathHop, Segment, SegmentsFrame } from "../../frames.ts";
 import { CanvasMap, type Detail, numberIn, type Pair } from "../base/canvas_map.ts";
 import { records, sum } from "../base/columns.ts";
 import { count, shareOf } from "../base/format.ts";
-import { along, eased, mix, squareAt } from "../base/geometry.ts";
-import { type Point, SMALL } from "../base/pen.ts";
+import { along, eased, mix, type Point, squareAt } from "../base/geometry.ts";
+import { SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
 const [TOP, LOW] = [16, 20];

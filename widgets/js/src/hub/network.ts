@@ -4,8 +4,7 @@ import type { HubFlow, HubFrame, HubNode } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
 import { earlier, records, sum } from "../base/columns.ts";
 import { count, several, shareOf, short } from "../base/format.ts";
-import { along, grown, middle, mix, toward } from "../base/geometry.ts";
-import type { Box, Point } from "../base/pen.ts";
+import { along, type Box, grown, middle, mix, type Point, toward } from "../base/geometry.ts";
 import { hue, type Shade } from "../base/theme.ts";
 
 const KINDS: Record<string, { shade: Shade; text: string }> = {

@@ -4,8 +4,7 @@ import type { CubeCell, CubeFrame } from "../../frames.ts";
 import { CanvasMap, type Detail, numberIn, type Pair } from "../base/canvas_map.ts";
 import { product, records } from "../base/columns.ts";
 import { count, several } from "../base/format.ts";
-import { grown, middle } from "../base/geometry.ts";
-import type { Box } from "../base/pen.ts";
+import { type Box, grown, middle } from "../base/geometry.ts";
 import { hue } from "../base/theme.ts";
 
 const [LEFT, TOP] = [30, 26];

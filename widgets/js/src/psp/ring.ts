@@ -3,8 +3,8 @@ import type { RingFrame, RingMove, RingSlice } from "../../frames.ts";
 import { CanvasMap, type Detail, numberIn, type Pair } from "../base/canvas_map.ts";
 import { earlier, records, sum } from "../base/columns.ts";
 import { count, several, shareOf } from "../base/format.ts";
-import { along, mix, squareAt, toward } from "../base/geometry.ts";
-import { type Point, SMALL } from "../base/pen.ts";
+import { along, mix, type Point, squareAt, toward } from "../base/geometry.ts";
+import { SMALL } from "../base/pen.ts";
 import { type Colour, hue } from "../base/theme.ts";
 
 const [LABEL, GAP] = [46, 0.02];

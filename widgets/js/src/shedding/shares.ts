@@ -4,8 +4,8 @@ import type { ShedBar, SheddingFrame } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
 import { earlier, records } from "../base/columns.ts";
 import { age, count, short } from "../base/format.ts";
-import { mix, risen } from "../base/geometry.ts";
-import { type Box, type Point, SMALL } from "../base/pen.ts";
+import { type Box, mix, type Point, risen } from "../base/geometry.ts";
+import { SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
 export const percent = (share: number): string => {

@@ -4,8 +4,8 @@ import type { AgeQuery, AgesFrame, SlicePiece } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
 import { earlier, records } from "../base/columns.ts";
 import { age, count, shareOf } from "../base/format.ts";
-import { mix, risen, squareAt } from "../base/geometry.ts";
-import { type Box, SMALL } from "../base/pen.ts";
+import { type Box, mix, risen, squareAt } from "../base/geometry.ts";
+import { SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
 const TOP = 24;
@@ -65,8 +65,7 @@ export class AgesView extends CanvasMap<AgesFrame> {
   }
 
   protected paint(frame: AgesFrame): void {
-    const { pen } = this;
-    const { pieces, queries: asked, streams } = frame;
+    const [pen, { pieces, queries: asked, streams }] = [this.pen, frame];
     if (!pieces.last.length) return;
     const names = [...asked.name, ...streams.map((s) => `stream ${s}`)];
     const left = Math.max(64, ...names.map((name) => pen.width(name, 12, true) + 12));

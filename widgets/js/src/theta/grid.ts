@@ -5,8 +5,18 @@ import { CanvasMap, type Detail, makePen, numberIn, type Targets } from "../base
 import { records, sum } from "../base/columns.ts";
 import { add, wordy } from "../base/dom.ts";
 import { count, shareOf } from "../base/format.ts";
-import { along, between, eased, middle, risen, squareAt, within } from "../base/geometry.ts";
-import type { Box, Pen, Point } from "../base/pen.ts";
+import {
+  along,
+  type Box,
+  between,
+  eased,
+  middle,
+  type Point,
+  risen,
+  squareAt,
+  within,
+} from "../base/geometry.ts";
+import type { Pen } from "../base/pen.ts";
 import { hue, type Shade, type Theme } from "../base/theme.ts";
 
 /** Room round the matrix for rulers. */
