@@ -25,9 +25,8 @@ export function inspectHub(frame: HubFrame, selected: string): Detail | undefine
   const node = records(frame.nodes).find(({ name }) => selected === `node:${name}`);
   if (node) return inspectNode(frame, node);
   const query = records(frame.queries).find(({ name }) => selected === `query:${name}`);
-  const operator = operators.find(({ id }) =>
-    query ? id === query.operator : selected === `operator:${id}`,
-  );
+  const wanted = query ? `operator:${query.operator}` : selected;
+  const operator = operators.find(({ id }) => wanted === `operator:${id}`);
   const work: Pair[] = operator
     ? [
         ["it reads", operator.reads.join(", ")],

@@ -5,17 +5,8 @@ import { CanvasMap, type Detail, makePen, numberIn, type Targets } from "../base
 import { records, sum } from "../base/columns.ts";
 import { add, wordy } from "../base/dom.ts";
 import { count, shareOf } from "../base/format.ts";
-import {
-  along,
-  type Box,
-  between,
-  eased,
-  middle,
-  type Point,
-  risen,
-  squareAt,
-  within,
-} from "../base/geometry.ts";
+import type { Box, Point } from "../base/geometry.ts";
+import { along, between, eased, middle, risen, squareAt, within } from "../base/geometry.ts";
 import type { Pen } from "../base/pen.ts";
 import { hue, type Shade, type Theme } from "../base/theme.ts";
 
@@ -156,21 +147,19 @@ export class GridView extends CanvasMap<GridFrame> {
     const placed = new Map(this.placed((each) => cellsOf(each, turned), area));
     const rows = shareOf(100 * (this.ways(frame.rows)[0] ?? 0), area.wide);
     this.scale.textContent = `100 px = ${count(rows)} rows, both sides alike`;
-    for (const [host, box] of placed) this.paintNumbered(frame, host, box);
+    const least = frame.is_moving ? 44 : 24; // else what flies hides a number
+    for (const [host, box] of placed) {
+      const colour = this.paintCell(host, box);
+      const style = { size: 11, bold: true, colour, room: box.wide - 12 };
+      if (placed.size > 256 || box.tall < least) continue;
+      pen.text(`${host}`, box.x + 6, box.y + 11, style);
+    }
     if (frame.is_moving && frame.before.length) this.paintOld(frame, area);
     const names = frame.streams.map((name, k) => `${name}  ${count(frame.rows[k] ?? 0)} rows`);
     this.nameSides(area, this.ways(names), this.paintSides(pen, area));
-    records(frame.copies).forEach((copy, k) => {
+    for (const [k, copy] of records(frame.copies).entries()) {
       this.paintCopy(copy, placed, eased(time * 1.5 - (k % 9) * 0.055));
-    });
-  }
-
-  private paintNumbered({ stored, is_moving }: GridFrame, host: number, box: Box): void {
-    const colour = this.paintCell(host, box);
-    const least = is_moving ? 44 : 24; // else what flies hides it
-    if (stored.length > 256 || box.tall < least) return;
-    const style = { size: 11, bold: true, colour, room: box.wide - 12 };
-    this.pen.text(`${host}`, box.x + 6, box.y + 11, style);
+    }
   }
 
   /** The lines of the mapping before. */
