@@ -109,19 +109,23 @@ const cube = {
 } as unknown as CubeFrame;
 
 test("a row reaches the cells along the dimensions that its stream lacks", () => {
-  const hosts = (stream: number, at: number) => reached(cube, stream, at).map(({ host }) => host);
+  const hosts = (stream: number) => reached(cube, stream).map((cells) => cells.map((c) => c.host));
   assert.deepEqual(
-    [hosts(0, 0), hosts(0, 1)],
+    [hosts(0), hosts(2)],
     [
-      [0, 1, 2],
-      [3, 4, 5],
+      [
+        [0, 1, 2],
+        [3, 4, 5],
+      ],
+      [
+        [0, 3],
+        [1, 4],
+        [2, 5],
+      ],
     ],
   );
-  assert.deepEqual(hosts(2, 1), [1, 4]);
-  assert.deepEqual(
-    [0, 1, 2, 3].map((at) => hosts(1, at)),
-    [[0], [3], [1], [4]],
-  );
+  assert.deepEqual(hosts(1).flat(), [0, 1, 2, 3, 4, 5]);
+  assert.equal(hosts(1).length, 6);
 });
 
 test("cells fill a unit square without overlap, also in three dimensions", () => {

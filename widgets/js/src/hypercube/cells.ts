@@ -13,17 +13,11 @@ const [LEFT, TOP] = [30, 26];
 export const dimensionsOf = ({ dimensions }: CubeFrame, stream: number): number[] =>
   dimensions.streams.flatMap((streams, d) => (streams.includes(stream) ? [d] : []));
 
-/** The cells that a row of a stream reaches, if ``at`` counts its parts: those along what it lacks. */
-export function reached(frame: CubeFrame, stream: number, at: number): CubeCell[] {
+/** The cells that a row of a stream reaches, for each part: those along what the stream lacks. */
+export function reached(frame: CubeFrame, stream: number): CubeCell[][] {
   const own = dimensionsOf(frame, stream);
-  const parts: number[] = [];
-  let rest = at;
-  for (const d of own) {
-    const size = frame.dimensions.parts[d] ?? 1;
-    parts[d] = rest % size;
-    rest = Math.floor(rest / size);
-  }
-  return records(frame.cells).filter((cell) => own.every((d) => cell.parts[d] === parts[d]));
+  const partOf = ({ parts }: CubeCell) => own.map((d) => parts[d]).join();
+  return [...Map.groupBy(records(frame.cells), partOf).values()];
 }
 
 /** The unit box of a cell: dimension 0 down, 1 across, the others as blocks from left to right. */
@@ -114,11 +108,11 @@ export class CellsView extends CanvasMap<CubeFrame> {
     const { pen, frame } = this;
     const one = numberIn("stream", this.selected);
     if (!frame.received[stream] || (frame.streams[one] && one !== stream)) return;
-    const sizes = dimensionsOf(frame, stream).map((d) => frame.dimensions.parts[d] ?? 1);
-    const at = Math.min(product(sizes) - 1, Math.floor(this.time * product(sizes)));
-    const grids = Map.groupBy(reached(frame, stream, at), ({ parts }) => parts.slice(2).join());
-    for (const cells of grids.values()) {
-      const whole = around(cells.flatMap(({ host }) => this.boxes.get(host) ?? []));
+    const all = reached(frame, stream);
+    const cells = all[Math.min(all.length - 1, Math.floor(this.time * all.length))] ?? [];
+    const grids = Map.groupBy(cells, ({ parts }) => parts.slice(2).join());
+    for (const grid of grids.values()) {
+      const whole = around(grid.flatMap(({ host }) => this.boxes.get(host) ?? []));
       const box = grown(whole, -5 - 5 * (stream % 4));
       pen.box(box, { stroke: "panel", width: 5, round: 4 });
       pen.box(box, { stroke: hue(stream), width: 3, round: 4 });
