@@ -105,12 +105,13 @@ export class GridView extends CanvasMap<GridFrame> {
     // the scale is known when it is painted; until then the old one keeps its room
     this.head(this.scale.textContent ?? "", ...(parts[1] ? ["", ...parts] : parts));
     const which = [...new Set(copies.stream)].map((k) => streams[k]).join(" and ");
-    const wait = frame.waiting ? ` · ${count(frame.waiting)} rows wait` : "";
     const old = frame.before.join(" × ");
     const dotted = old ? ` · dotted: the old ${old}` : "";
     const blocks = `${count(frame.moved_blocks)} block copies on their way: `;
-    const moved = `${count(sum(copies.rows))} rows${which && ` of ${which}`}`;
-    this.foot(...(frame.is_moving ? ["", blocks, moved, wait, dotted] : []));
+    const moved = `${count(sum(copies.rows))} rows of ${which}`;
+    const waits = `${count(frame.waiting)} rows wait`;
+    const going = which ? ["", blocks, moved, frame.waiting ? ` · ${waits}` : ""] : [waits, ""];
+    this.foot(...(frame.is_moving ? [...going, dotted] : []));
     this.parts.classList.toggle("braid-alone", load === null);
     if (load === null) return;
     const [r = 0, s = 0] = rows;
