@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import hub_cases
+import kafka_cases
 import msgspec
 from braid.execution import spark_executor as engine
 from braid.execution.spark_executor import Stage
@@ -45,7 +46,7 @@ STREAMS = make_tables("ab", {"a": 300, "b": 400}, seed=31, batches=8)
 class Run(msgspec.Struct):
     """A join of seeded streams in a folder, with a fraction of all pairs if one is given, or a hub.
 
-    ``more`` are further arguments of the join.
+    ``more`` are further arguments of the join. A run of Kafka has the address of its broker there.
 
     It creates the file FOLDER.held and waits forever right before the commit of batch ``held``, or
     at the point of ``hub_cases.held``, or before the input of batch ``cuts`` is written, after all
@@ -74,6 +75,8 @@ class Run(msgspec.Struct):
     def begin(self, spark: SparkSession) -> Any:
         if self.verb == "hub":
             return hub_cases.hub_blocked_before_commit(spark, self.folder)
+        if self.verb == "kafka":
+            return kafka_cases.WaitingRun(spark, self.more["servers"], self.folder, self.mark)
         streams = create_frames(spark, STREAMS)
         if self.verb == "resume":
             return StreamJoin.resume(self.folder, streams, executor=self.way)
@@ -154,7 +157,9 @@ def main(told: str, master: str = "") -> None:
         if run.stalls is not None:
             stall_task(run)
     spark = session(cores=2, master=master or None, **alike)
-    waiting = [run for run in runs if {run.held, run.cuts} != {None} or run.verb == "hub"]
+    waiting = [
+        run for run in runs if {run.held, run.cuts} != {None} or run.verb in ("hub", "kafka")
+    ]
     with hold_input(runs):
         begun = [run.begin(spark) for run in waiting]
         wait_until(lambda: all(run.mark.exists() for run in waiting), "moment to be held", 240)

@@ -36,7 +36,7 @@ BOOLEAN_PREFIXES = ("is", "has", "can", "may", "needs", "should", "checks", "are
 STATE_PREFIXES = tuple(p for p in BOOLEAN_PREFIXES if p not in ("checks", "needs"))
 """Prefixes after which a name cannot hold anything but a boolean; others can be verbs."""
 _BOOLEAN_TYPE = re.compile(r"bool( \| None)?|NotRequired\[bool\]|Callable\[.*, bool\]")
-GIVEN_NAMES = frozenset({"main", "awaitTermination", "writable"})
+GIVEN_NAMES = frozenset({"main", "awaitTermination", "writable", "partitions", "read"})
 """Names of functions that are given by convention, by Spark or by Python."""
 _OPENINGS = re.compile(r"(What|Who|Whom|Of|By|That|Where|Those|So)\b")
 _PHRASES = re.compile(

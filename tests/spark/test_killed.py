@@ -6,10 +6,12 @@ A driver has several runs, each at another moment when it is killed, so that few
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import driver
 import hub_cases
+import kafka_cases
 import pyarrow as pa
 import pytest
 from braid.core.run_events import BatchCommitted
@@ -20,6 +22,7 @@ from driver import Run
 from driver_process import kill_driver, launch_driver
 from hub_cases import LONG, THREE, WIDE, query_rows
 from input_splitting import list_input
+from kafka_broker import run_broker
 from oracle import (
     Ids,
     committed_ids,
@@ -36,7 +39,15 @@ KINDS = {"left": {"how": "left"}, "latest": {"match": "latest", "ties": "id"}}
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kafka() -> Iterator[str]:
+    """Yield the address of a broker that has messages of 40 orders."""
+    with run_broker() as servers:
+        kafka_cases.send_messages(servers, 0, 40)
+        yield servers
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory, kafka: str) -> Path:
     """Yield runs whose driver was killed with signal 9.
 
     - "spark": after a task of batch 2 had written its files, and right before the commit of batch
@@ -46,6 +57,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     - "shed", and "left" and "latest", joins of these kinds: right before the commit of batch 4.
     - "cut": before the input of batch 3 was written.
     - "hub": in the middle of a submission.
+    - "kafka": in the sink of batch 1, after it had written.
     """
     folder = tmp_path_factory.mktemp("killed")
     log = folder / "log"
@@ -58,6 +70,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Run(str(shed), "start", 4, "spark", 0.4),
         *(Run(str(folder / name), "start", 4, "spark", more=more) for name, more in KINDS.items()),
         Run(str(hub), "hub"),
+        Run(str(folder / "kafka"), "kafka", more={"servers": kafka}),
         Run(str(cut), "start", cuts=3),
         stalling,
     )
@@ -173,3 +186,18 @@ def test_a_hub_is_killed_in_the_middle_of_a_submission(
     again, most = run.query("again"), hub_cases.expect_rows(data, LONG, 4)
     sure = hub_cases.expect_rows(data, LONG, 4, complete=again.complete_since)
     assert not sure - query_rows(run, "again") and not query_rows(run, "again") - most
+
+
+def test_each_message_of_kafka_is_joined_once(
+    spark: SparkSession, killed: Path, kafka: str
+) -> None:
+    """More messages have come while no driver ran. Batch 1 is delivered again."""
+    folder = killed / "kafka"
+    assert 0 < kafka_cases.read_rows(folder).total() < 80
+    paid = kafka_cases.send_messages(kafka, 40, 60)
+    run = kafka_cases.run_join(spark, kafka, str(folder))
+    assert run.status["batch"] >= 4
+    expected = paid + Counter({(n // 2, n): 1 for n in range(80)})
+    results = run.results().toArrow().to_pylist()
+    assert Counter((row["o"]["id"], row["p"]["amount"]) for row in results) == expected
+    assert kafka_cases.read_rows(folder) == expected

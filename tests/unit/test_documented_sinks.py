@@ -18,11 +18,12 @@ import duckdb
 import psycopg
 import pyarrow as pa
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 from deltalake import DeltaTable
 from kafka_broker import run_broker
 from postgres_server import run_postgres
 from pyiceberg.catalog import load_catalog
+from pyspark.sql.datasource import InputPartition
 from sink_driver import ROWS, run_join
 
 ROOT = Path(__file__).parents[2]
@@ -186,3 +187,22 @@ def test_a_process_that_is_killed_in_its_sink_is_resumed_with_each_row_once(
     run_join(tmp_path / "into_sqlite", partial(SINKS["into_sqlite"], path=database))
     run_join(tmp_path / "into_postgres", partial(SINKS["into_postgres"], server=empty_postgres))
     assert read_sqlite(tmp_path / "db") == read_postgres(empty_postgres) == EXPECTED
+
+
+def test_offsets_of_kafka_are_read_once_and_deleted_ones_are_an_error(kafka: str) -> None:
+    """The data source of the page on Kafka, without Spark; test_killed has it on Spark."""
+    producer = Producer({"bootstrap.servers": kafka})
+    for number in range(60):
+        producer.produce("orders", key=str(number), value=str(number))
+    assert producer.flush(60) == 0
+    reader = run_path(str(EXAMPLES / "kafka_source.py"))["KafkaReader"](kafka, "orders", "8")
+    reader.prepareForTriggerAvailableNow()
+    start, batches = reader.initialOffset(), list[list[int]]()
+    while (end := reader.latestOffset(start, reader.getDefaultReadLimit())) != start:
+        parts = reader.partitions(start, end)
+        batches.append([int(row[-1]) for part in parts for row in reader.read(part)])
+        start = end
+    assert sorted(n for batch in batches for n in batch) == [*range(60)]
+    assert len(batches) > 1 and max(map(len, batches)) <= 32
+    with pytest.raises(RuntimeError, match=r"orders, partition 0: .* not available on the broker"):
+        [*reader.read(InputPartition((0, 1000, 1001)))]
