@@ -182,6 +182,36 @@ def test_a_histogram_counts_each_batch_once_although_events_are_trimmed(
     assert (dict(buckets)["+Inf"], total) == (4, pytest.approx(70.23)), "and no count falls"
 
 
+@pytest.mark.parametrize("batches", [2, 3, 5])
+@pytest.mark.parametrize("is_same_inode", [True, False])
+def test_a_histogram_begins_at_0_with_another_run_of_a_folder(
+    tmp_path: Path, batches: int, is_same_inode: bool
+) -> None:
+    """The other run has fewer batches than the first, as many, or more."""
+    file, histogram = tmp_path / "events.jsonl", BatchHistogram(tmp_path)
+    file.write_bytes(b"".join(encode_event(make_join_commit(n, 0.02)) for n in range(3)))
+    histogram.read_new_batches()
+    other = b"".join(encode_event(make_join_commit(n, 0.2)) for n in range(batches))
+    if is_same_inode:
+        file.write_bytes(other)
+    else:
+        (tmp_path / "other").write_bytes(other)
+        (tmp_path / "other").replace(file)
+    for _ in range(2):
+        histogram.read_new_batches()
+        buckets, total = histogram.list_buckets()
+        assert (dict(buckets)["+Inf"], total) == (batches, pytest.approx(0.2 * batches))
+
+
+def test_a_histogram_counts_on_while_a_resumed_run_restores_its_events(tmp_path: Path) -> None:
+    file, histogram = tmp_path / "events.jsonl", BatchHistogram(tmp_path)
+    lines = [encode_event(make_join_commit(n, 0.02)) for n in range(4)]
+    for restored in (b"".join(lines[:3]), b"", b"ahead of it\n" + lines[0], b"".join(lines)):
+        file.write_bytes(restored)
+        histogram.read_new_batches()
+    assert dict(histogram.list_buckets()[0])["+Inf"] == 4
+
+
 def test_each_alert_and_panel_names_a_metric_that_is_served(tmp_path: Path) -> None:
     run_late_stream(tmp_path / "run")
     with serve_run_folders(tmp_path / "run") as address:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from collections.abc import Mapping
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
@@ -37,30 +36,44 @@ class BatchHistogram:
     """The batches of a run or hub by seconds: those whose events are kept at first, and all since.
 
     It reads only the events that are new since it was last asked. If events were trimmed meanwhile,
-    it reads the file again without the batches that it has counted, so that no count falls.
+    it reads the file again without the batches that it has counted, so that no count falls. If
+    another run was begun in the folder, which its first commit shows, it counts from 0.
     """
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "events.jsonl"
-        self._inode, self._offset, self._last = -1, 0, -1
-        self._counts, self._sum = [0] * (len(BOUNDS) + 1), 0.0
+        self._first, self._first_line, self._first_offset = -1, b"", -1
+        self._begin_count()
+
+    def _begin_count(self) -> None:
+        self._last, self._sum = -1, 0.0
+        self._counts = [0] * (len(BOUNDS) + 1)
 
     def read_new_batches(self) -> None:
         """Count the batches that are committed since the last call."""
         with open(self._file, "rb") as lines:
-            status = os.fstat(lines.fileno())
-            if status.st_ino != self._inode or status.st_size < self._offset:
-                self._inode, self._offset = status.st_ino, 0
+            if not self._has_first_commit(lines):
+                self._first_offset, self._offset = -1, 0
             lines.seek(self._offset)
             for line in lines:
                 if not line.endswith(b"\n"):
                     break  # it is being written
-                self._offset += len(line)
                 if any(kind in line[:80] for kind in _COMMITS):
-                    self._count_batch(msgspec.json.decode(line, type=_Commit))
+                    self._count_batch(line)
+                self._offset += len(line)
 
-    def _count_batch(self, commit: _Commit) -> None:
+    def _has_first_commit(self, lines: IO[bytes]) -> bool:
+        """Return whether the first commit is where it was. A new file may reuse the inode."""
+        lines.seek(max(0, self._first_offset))
+        return self._first_offset >= 0 and lines.readline() == self._first_line
+
+    def _count_batch(self, line: bytes) -> None:
         """Count a batch unless that was done before the file was replaced."""
+        commit = msgspec.json.decode(line, type=_Commit)
+        if self._first_offset < 0:
+            if line != self._first_line and commit.number <= self._first:
+                self._begin_count()
+            self._first, self._first_line, self._first_offset = commit.number, line, self._offset
         if commit.number <= self._last:
             return
         self._last = commit.number
