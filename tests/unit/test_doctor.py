@@ -23,10 +23,11 @@ from braid.core.run_record import RunRecord
 from braid.core.step_counts import CheckCounts, StepCounts
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.hotkeys.hot_keys import HotKeys
-from braid.run_doctor import name_frequent_value, read_record
+from braid.run_doctor import diagnose_events, name_frequent_value, read_record
 from braid.storage.run_store import RunStore
 from braid.storage.source_files import count_changes, list_files
 from braid.stored_tuples import read_last_state
+from braid.util.machine import available_cores
 from kind_runs import draw_case
 
 SECOND = 1_000_000
@@ -184,6 +185,17 @@ def test_a_minor_version_below_1_and_a_major_one_above_differ() -> None:
     ]
 
 
+def test_events_alone_know_the_cores_of_a_run_or_do_not_judge_its_hosts() -> None:
+    """64 hosts are too many for 2 cores, and few enough for 16."""
+    slow, verdicts = PLANTED["shape"], []
+    for cores in (2, 16, 0):
+        start = replace(slow.start, cores=cores)
+        diagnosis = diagnose_events("the run", [start, *slow.commits])
+        assert diagnosis is not None
+        verdicts.append([(each.rule, each.limit) for each in diagnosis.findings])
+    assert verdicts == [[("shape", 8)], [], []]
+
+
 def test_an_ended_symptom_is_not_reported() -> None:
     commits = [*PLANTED["late"].commits[:10], *make_record().commits[10:]]
     assert diagnose_run(replace(make_record(), commits=commits)) == []
@@ -254,6 +266,7 @@ def test_the_record_of_a_run_has_what_only_its_folder_knows(tmp_path: Path) -> N
     assert run.awaitTermination()
     store = RunStore(tmp_path)
     record = read_record(store)
+    assert record.start.cores == record.cores == available_cores()
     assert name_frequent_value(store, record) in ("a.k = 42", "b.k = 42")
     frequent = record.commits[-1].symptoms.frequent
     assert frequent is not None and 0.2 < frequent.share < 0.3

@@ -29,6 +29,7 @@ from braid.storage.run_store import RunStore
 from braid.touched_run import TouchedRun
 from braid.util.durations import to_datetime
 from braid.util.html_table import render_html_table
+from braid.util.machine import available_cores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,6 +160,7 @@ class EngineRun(TouchedRun):
             resumed=config.resumed,
             condition_parts=tuple(part.text for part in self._join.predicate.parts),
             interval_seconds=self._pace or None,
+            cores=available_cores(),
         )
         if (chosen := self._settings.get("chosen_placement")) is None:
             return [started]

@@ -141,7 +141,7 @@ def read_record(store: RunStore) -> RunRecord:
         record,
         result_files={commit.batch: len(commit.results) for commit in store.log.commits},
         source_files=_count_source_files(store, record),
-        cores=available_cores(),
+        cores=record.cores or available_cores(),
         disk_free=store.blocks.measure_free_share(),
         versions={
             package: (version, present[package])

@@ -80,6 +80,7 @@ class RunStarted(Event):
       resume are then not read.
     - ``condition_parts``: the conjuncts of the condition, which ``StepCounts`` refers to.
     - ``interval_seconds``: seconds from the start of a batch to that of the next, if they are set.
+    - ``cores``: processors that the process may use; 0: unknown, as for a simulated run.
     """
 
     level = INFO
@@ -96,6 +97,7 @@ class RunStarted(Event):
     resumed: bool = False
     condition_parts: tuple[str, ...] = ()
     interval_seconds: float | None = None
+    cores: int = 0
 
     @property
     def sentence(self) -> str:

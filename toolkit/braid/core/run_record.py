@@ -53,8 +53,8 @@ class RunRecord:
     - ``windows``: microseconds by stream; None: full history.
     - ``result_files``: files of results by batch.
     - ``source_files``: number and bytes of the files that Spark read for a batch, by batch.
-    - ``cores``: cores of the machine; ``disk_free``: share of its disk that is free, None: see the
-      batches.
+    - ``cores``: processors that the run may use; 0: unknown. ``disk_free``: share of its disk that
+      is free; None: see the batches.
     - ``frequent_value``: the most frequent join value, such as "a.k = 42"; empty: unknown.
     - ``versions``: by package, the version that the run was written with and the present one.
     - ``changed_files``: by static stream, the files of its source that have been changed, added or
@@ -66,7 +66,7 @@ class RunRecord:
     windows: Sequence[int | None] = ()
     result_files: Mapping[int, int] = field(default_factory=dict)
     source_files: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    cores: int = 1
+    cores: int = 0
     disk_free: float | None = None
     frequent_value: str = ""
     versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class RunRecord:
         """Return what events alone say of a run."""
         spans = (start.windows.get(alias, "unbounded") for alias in start.streams)
         windows = [None if w == "unbounded" else parse_duration(w, "window") for w in spans]
-        return cls(start, commits, windows=windows)
+        return cls(start, commits, windows=windows, cores=start.cores)
 
     @cached_property
     def batches(self) -> list[BatchCommitted]:

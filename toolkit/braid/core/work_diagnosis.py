@@ -175,9 +175,9 @@ def find_slow_sink(run: RunRecord) -> Iterator[Finding]:
 
 
 def find_many_hosts(run: RunRecord) -> Iterator[Finding]:
-    """Yield a number of hosts that the cores cannot serve."""
+    """Yield a number of hosts that the cores, if their number is known, cannot serve."""
     overhead = run.sum_seconds("planning", "transfer", "commit")
-    in_process = all(commit.executor == "process" for commit in run.batches)
+    in_process = run.cores > 0 and all(commit.executor == "process" for commit in run.batches)
     if in_process and run.start.hosts > 4 * run.cores and overhead > 0.5 * run.seconds:
         yield Finding(
             "shape",
