@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
+import re
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from io import StringIO
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +21,7 @@ from braid.core.event_jsonl import encode_event, log_events
 from braid.core.run_events import BatchCommitted, RunEnded
 from braid.openlineage_events import LineageHandler
 from braid.run_notifications import NotificationHandler
+from braid.util.clock_and_threads import Environment, replace_environment
 from braid.watchdog import RunAlert
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import column_lineage_dataset
@@ -171,7 +174,8 @@ def test_an_active_run_alerts_once_in_a_while_and_when_it_fails(
                     each.receive_event(event, run, time)
             each.receive_event(RunEnded(5, "stopped"), run, 200.0)
             each.close()
-    assert caplog.text.count("an alert is lost: division by zero") == 3, "not one counts as sent"
+    lost = "an alert is not taken, and sent again in 60 seconds: division by zero"
+    assert caplog.text.count(lost) == 3, "not one counts as sent"
     sent = [(each.rule, each.sentence, each.batches, each.time[14:19]) for each in alerts[1:]]
     assert sent == [("failed", "failed: the disk is full", 6, f"0{n}:0{n}") for n in (0, 1)]
 
@@ -217,6 +221,42 @@ def test_a_lost_alert_is_sent_after_a_minute_and_no_batch_before_waits_for_it(
         handler.receive_event(make_late_commit(number), str(tmp_path), 10.0 * number)
     handler.close()
     assert tried == [10, 20]
+
+
+class SteppedEnvironment(Environment):
+    """Its clock goes ahead by more than any pause each time it is read."""
+
+    def __init__(self) -> None:
+        self.times = itertools.count(0, 4_000)
+
+    def read_time(self) -> float:
+        return float(next(self.times))
+
+
+def test_a_failure_that_is_not_taken_is_sent_again_after_longer_and_longer_pauses(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No event comes after it, and the handler was replaced meanwhile."""
+    tried: list[RunAlert] = []
+    taken = Event()
+
+    def receive(alert: RunAlert) -> None:
+        tried.append(alert)
+        assert len(tried) == 9, "it is away"
+        taken.set()
+
+    first = NotificationHandler(lambda alert: 1 / 0, {"failed"}, 3600.0)
+    with replace_environment(SteppedEnvironment()), caplog.at_level(logging.WARNING, "braid"):
+        first.receive_event(RunEnded(5, "failed", "the disk is full"), str(tmp_path), 0.0)
+        first.put_item(None)
+        handler = NotificationHandler(receive, {"failed"}, 3600.0)
+        handler.take_over(first)
+        assert taken.wait(60)
+        handler.close()
+    pauses = [int(n) for n in re.findall(r"again in (\d+) seconds", caplog.text)]
+    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+    assert len(tried) == 9 and {each.sentence for each in tried} == {"failed: the disk is full"}
+    assert handler.find_pause() is None, "what was taken is not sent again"
 
 
 @pytest.mark.parametrize("cores", [2, 64])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Self
 
@@ -53,17 +53,33 @@ class SendingHandler(EventHandler):
     def send_item(self, item: Any) -> None:
         """Send an item. An error loses it, with a warning."""
 
+    def find_pause(self) -> float | None:
+        """Return the seconds until ``send_again`` is called, unless an item comes; None: never."""
+        return None
+
+    def send_again(self) -> None:
+        """Send again what was not taken."""
+
     def close(self) -> None:
         self._unsent.put(None)
         self._thread.join()
         super().close()
 
     def _send_all_items(self) -> None:
-        for item in iter(self._unsent.get, None):
+        for item in iter(self._wait_for_item, None):
             try:
                 self.send_item(item)
             except Exception as error:
                 LOGGER.warning("%s is lost: %s", self._what, error)
+
+    def _wait_for_item(self) -> Any:
+        """Return the next item; None: the handler is closed."""
+        while (pause := self.find_pause()) is not None:
+            try:
+                return self._unsent.get(timeout=pause)
+            except Empty:
+                self.send_again()
+        return self._unsent.get()
 
 
 def has_event(record: logging.LogRecord) -> bool:

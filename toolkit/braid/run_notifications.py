@@ -18,6 +18,7 @@ from braid.core.run_events import BatchCommitted, RunEnded, RunStarted
 from braid.core.run_record import BATCHES, RunRecord
 from braid.event_handlers import SendingHandler, attach_handler
 from braid.recent_events import read_recent_events
+from braid.util.clock_and_threads import current_environment
 from braid.util.durations import parse_duration
 from braid.util.http_post import check_http_address
 from braid.util.machine import available_cores
@@ -28,7 +29,10 @@ Receiver = Callable[[RunAlert], object]
 _BATCHES = 5
 """A run is diagnosed after each five batches."""
 _PAUSE = 60.0
-"""Seconds without alerts on symptoms after one that was lost, so that the queue stays short."""
+"""Seconds without alerts on symptoms after one that was lost, so that the queue stays short.
+It is also the time until an alert on a failure that was not taken is sent again."""
+_LONGEST_PAUSE = 3600.0
+"""The time until it is sent again doubles up to this one."""
 FAILED = "failed"
 _OF_FOLDER = ("files", "stale", "version")
 """Rules that see nothing in events."""
@@ -43,6 +47,14 @@ class _Watched(NamedTuple):
     commits: deque[BatchCommitted]
 
 
+class _UndeliveredAlert(NamedTuple):
+    """An alert that was not taken, when it is sent again, and the seconds that were waited."""
+
+    alert: RunAlert
+    due: float
+    pause: float
+
+
 class NotificationHandler(SendingHandler):
     """Sends alerts on active runs.
 
@@ -52,13 +64,15 @@ class NotificationHandler(SendingHandler):
     """
 
     def __init__(self, receive: Receiver, when: Collection[str], every: float) -> None:
-        super().__init__("an alert")
         self._receive, self._every = receive, every
         self._has_failures = FAILED in when
         self._rules = [rule for rule in RULES if rule in when]
         self._runs: dict[str, _Watched] = {}
         self._sent: dict[tuple[str, str], float] = {}
         self._silent_until = -inf
+        self._failures: dict[str, _UndeliveredAlert] = {}
+        """The last failure of a run that was not taken."""
+        super().__init__("an alert")  # last: its thread reads them
 
     def take_over(self, other: Self) -> None:
         """Take over the active runs of another handler, and when their rules were reported."""
@@ -72,6 +86,7 @@ class NotificationHandler(SendingHandler):
         if isinstance(item, NotificationHandler):
             item.close()
             self._runs, self._sent = item._runs, item._sent
+            self._failures = item._failures
             return
         event, run, time = item
         try:
@@ -90,9 +105,35 @@ class NotificationHandler(SendingHandler):
         commits = self._runs[run].commits
         batches = commits[-1].batch + 1 if commits else 0
         moment = datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
+        alert = RunAlert(run, level, rule, sentence, remedy, batches, moment)
+        if rule == FAILED:
+            self._send_failure(alert, time, _PAUSE)
+            return
         self._silent_until = time + _PAUSE
-        self._receive(RunAlert(run, level, rule, sentence, remedy, batches, moment))
+        self._receive(alert)
         self._sent[run, rule], self._silent_until = time, -inf
+
+    def _send_failure(self, alert: RunAlert, time: float, pause: float) -> None:
+        """Send an alert on a failure, which no later batch repeats, or keep it to send it again."""
+        try:
+            self._receive(alert)
+        except Exception as error:
+            due = current_environment().read_time() + pause
+            self._failures[alert.run] = _UndeliveredAlert(alert, due, pause)
+            LOGGER.warning("an alert is not taken, and sent again in %.0f seconds: %s", pause, error)
+        else:
+            self._failures.pop(alert.run, None)
+            self._sent[alert.run, FAILED] = time
+
+    def find_pause(self) -> float | None:
+        dues = [each.due for each in self._failures.values()]
+        return max(0.0, min(dues) - current_environment().read_time()) if dues else None
+
+    def send_again(self) -> None:
+        time = current_environment().read_time()
+        for alert, due, pause in [*self._failures.values()]:
+            if due <= time:
+                self._send_failure(alert, time, min(2 * pause, _LONGEST_PAUSE))
 
     def _find_symptoms(self, event: Any, run: str) -> Iterator[tuple[str, str, str, str]]:
         """Yield level, rule, sentence and remedy of each symptom of a run."""
@@ -147,7 +188,8 @@ def notify(
         "http://..." or "https://...", where an alert is posted as a JSON object, or a function
         that takes an alert: ``run``, ``level``, ``rule``, ``sentence``, ``remedy``, ``batches``,
         ``time`` and ``text``. An alert that is not taken in three attempts, or for which the
-        function fails, is lost, with a warning; its rule is reported again after a minute.
+        function fails, is lost, with a warning; its rule is reported again after a minute. That of
+        a failed run is sent again after 1, 2, 4 ... 60 minutes until it is taken.
     when
         Rules of ``braid.doctor``, and "failed". "files", "stale" and "version", which need the
         folder of the run, are refused.
