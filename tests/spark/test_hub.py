@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 from braid.hub.hub import HubRun, QueryHub
+from braid.hub.spark_backend import SparkStreamReader
 from duck import connect_duckdb
 from hub_cases import (
     AT,
@@ -60,6 +61,35 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
     last = max(row[0] for row in ticked)
     here = [n for row, n in ticked.items() if row[0] == last]
     assert len(run.query("ticked").current_answer()) == sum(here)
+    check_last_rows(run, {"wide": 20, "ticked": min(3, sum(here))}, monkeypatch)
+
+
+def check_last_rows(run: HubRun, counts: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check that the last rows of queries are rows of their answers, and what is read for them."""
+    answers = {name: run.query(name).current_answer() for name in counts}
+    files, collected = list[int](), list[int]()
+    answer_query, frames = SparkStreamReader.answer_query, type(run.query("wide").results())
+    to_pandas = frames.toPandas
+
+    def count_files(self: SparkStreamReader, query: Any, parts: Any, ticks: Any) -> DataFrame:
+        files.append(sum(len(part.files) for part in parts))
+        return answer_query(self, query, parts, ticks)
+
+    def count_rows_collected(self: DataFrame) -> Any:
+        rows = to_pandas(self)
+        collected.append(len(rows))
+        return rows
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SparkStreamReader, "answer_query", count_files)
+        patched.setattr(frames, "toPandas", count_rows_collected)
+        for name, count in counts.items():
+            rows = run.query(name).current_answer(limit=count)
+            assert len(rows) == count
+            found = Counter(rows.itertuples(index=False))
+            assert not found - Counter(answers[name].itertuples(index=False))
+    assert files[0] < files[-1], "only the last batches are read where no tick needs more"
+    assert collected and max(collected) <= max(counts.values()) < len(answers["wide"])
 
 
 LOUD = WIDE + " AND upper(f.carrier) = 'A' AND lower(c.status) <> 'b'"

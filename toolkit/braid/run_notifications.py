@@ -120,7 +120,9 @@ class NotificationHandler(SendingHandler):
         except Exception as error:
             due = current_environment().read_time() + pause
             self._failures[alert.run] = _UndeliveredAlert(alert, due, pause)
-            LOGGER.warning("an alert is not taken, and sent again in %.0f seconds: %s", pause, error)
+            LOGGER.warning(
+                "an alert is not taken, and sent again in %.0f seconds: %s", pause, error
+            )
         else:
             self._failures.pop(alert.run, None)
             self._sent[alert.run, FAILED] = time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import duckdb
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from braid.condition.residual_evaluation import query_table
 from braid.condition.sql_types import sql_type_of_arrow
 from braid.errors import EvaluationFailure
-from braid.hub.duckdb_answers import DuckDBAnswer, nest_by_alias
+from braid.hub.duckdb_answers import TICK, DuckDBAnswer, nest_by_alias
 from braid.hub.flat_results import flat_columns, read_flat
 from braid.hub.hub_backend import AnswerPart, StreamReader, TickRange
 from braid.hub.query_parser import StreamQuery
@@ -21,6 +21,9 @@ from braid.run_results import collect_irregular_tables
 from braid.sources.batch_drivers import BatchThread
 from braid.storage.block_files import read_parquet
 from braid.storage.static_input_copy import InputSnapshot
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class ArrowStreamReader(StreamReader):
@@ -87,6 +90,11 @@ class ArrowStreamReader(StreamReader):
         )
         answer = self._cached_answer(query)
         return query_table(answer.make_sql(ticks), matches).rename_columns(answer.column_names)
+
+    def read_last_rows(self, answer: pa.Table, limit: int, is_ticked: bool) -> pd.DataFrame:
+        if is_ticked:
+            answer = answer.sort_by(TICK)
+        return answer.slice(max(0, len(answer) - limit)).to_pandas()
 
     def read_flat_results(self, part: AnswerPart) -> pa.Table:
         """Return the matches of a demand after compensation, as a flat table."""

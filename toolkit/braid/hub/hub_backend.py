@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -21,6 +21,9 @@ from braid.hub.query_conditions import Schemas
 from braid.hub.query_parser import StreamQuery
 from braid.papers.reuse.query_definition import Column
 from braid.sources.batch_drivers import BatchDriver
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,10 @@ class StreamReader(ABC):
         Without a SLIDE: one row per match. With one: the matches that hold at each tick, grouped if
         the query groups.
         """
+
+    @abstractmethod
+    def read_last_rows(self, answer: Any, limit: int, is_ticked: bool) -> pd.DataFrame:
+        """Return the last rows of an answer, at most ``limit``; of ticks, the latest."""
 
     @abstractmethod
     def make_driver(

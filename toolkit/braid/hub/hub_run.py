@@ -14,7 +14,7 @@ from braid.hub.hub_backend import StreamReader
 from braid.hub.hub_batch_loop import HubBatchLoop
 from braid.hub.hub_cost_model import explain_decision
 from braid.hub.hub_settings import HubSettings
-from braid.hub.query_answers import answer_query
+from braid.hub.query_answers import answer_query, read_last_rows
 from braid.hub.query_handle import HubQuery
 from braid.hub.query_registry import QueryRegistry
 from braid.papers.reuse.deployment import Deployment
@@ -199,6 +199,11 @@ class HubRun(HubBatchLoop):
                 number = self._registry.last_query(number).number
             served = self.state.queries[number]
             return answer_query(self._registry, served)
+
+    def last_query_rows(self, number: int, limit: int) -> pd.DataFrame:
+        """Return the last rows of a query's answer; see ``HubQuery.current_answer``."""
+        with self._turn:
+            return read_last_rows(self._registry, self.state.queries[number], limit)
 
     def why(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from braid.errors import DamagedRunError, QueryError
 from braid.hub.hub_backend import AnswerPart, StreamReader, TickRange
@@ -15,6 +15,12 @@ from braid.hub.query_parser import StreamQuery
 from braid.hub.query_registry import QueryRegistry
 from braid.storage.hub_files import check_pin, open_operator, operator_key
 from braid.util.error_summary import take_first_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WIDENING = 4
+"""Factor by which more batches are read for the last rows if the last ones have too few."""
 
 
 class _AnswerSource(Protocol):
@@ -28,8 +34,28 @@ class _AnswerSource(Protocol):
     def reader(self) -> StreamReader: ...
 
 
-def answer_query(registry: QueryRegistry, served: RegisteredQuery) -> Any:
-    """Return a query's answer so far.
+def read_last_rows(registry: QueryRegistry, served: RegisteredQuery, limit: int) -> pd.DataFrame:
+    """Return the last rows of a query's answer, at most ``limit``.
+
+    Without a SLIDE, it reads the results of the last batches that have this number of rows. Raises
+    as ``answer_query`` does.
+    """
+    is_ticked = registry.query_reader.restore_query(served).slide is not None
+    end = registry.ledger.epoch + 1 if served.end_epoch is None else served.end_epoch
+    count = end if is_ticked else 1
+    while True:
+        epochs = range(end - count, end) if count < end else None
+        answer = answer_query(registry, served, epochs)
+        rows = registry.reader.read_last_rows(answer, limit, is_ticked)
+        if len(rows) >= limit or epochs is None:
+            return rows
+        count *= _WIDENING
+
+
+def answer_query(
+    registry: QueryRegistry, served: RegisteredQuery, epochs: range | None = None
+) -> Any:
+    """Return a query's answer so far; ``epochs``: from the results of these batches, None: of all.
 
     The first ticks of a query with a SLIDE include matches that were there before it was submitted.
 
@@ -41,7 +67,7 @@ def answer_query(registry: QueryRegistry, served: RegisteredQuery) -> Any:
     began = [registry.ledger.first_event_times.get(s) for s in streams]
     start = None if None in began else max(t for t in began if t is not None)
     ticks = TickRange(served.start_time, find_final_time(registry.ledger, served, query), start)
-    return compose_answer(registry, served, query, served.serving_intervals, ticks)
+    return compose_answer(registry, served, query, served.serving_intervals, ticks, epochs)
 
 
 def compose_answer(

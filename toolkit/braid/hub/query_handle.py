@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from braid.hub.hub_state import HubState, RegisteredQuery
 
@@ -18,13 +17,9 @@ class _Run(Protocol):
 
     def query_results(self, number: int | str) -> Any: ...
 
+    def last_query_rows(self, number: int, limit: int) -> Any: ...
+
     def withdraw(self, name: str) -> None: ...
-
-
-def _keep_last_tick(answer: pa.Table) -> pa.Table:
-    if "tick" not in answer.column_names:
-        return answer
-    return answer.filter(pc.equal(answer["tick"], pc.max(answer["tick"])))
 
 
 class HubQuery:
@@ -94,16 +89,16 @@ class HubQuery:
     def current_answer(self, limit: int | None = None) -> Any:
         """Return the answer at the last tick as a pandas frame; without a SLIDE, all matches.
 
-        ``limit``: how many of its last rows to return; None: all.
+        ``limit``: how many of its last rows to read; None: all.
         """
-        answer: Any = self.results()
-        if isinstance(answer, pa.Table):
-            answer = _keep_last_tick(answer)
-            return answer.slice(max(0, len(answer) - (limit or len(answer)))).to_pandas()
-        answer = answer.toPandas()
-        if "tick" in answer.columns:
-            answer = answer[answer["tick"] == answer["tick"].max()].reset_index(drop=True)
-        return answer if limit is None else answer.tail(limit)
+        if limit is None:
+            answer = self.results()
+            rows = answer.to_pandas() if isinstance(answer, pa.Table) else answer.toPandas()
+        else:
+            rows = self._run.last_query_rows(self._number, limit)
+        if "tick" not in rows.columns:
+            return rows
+        return rows[rows["tick"] == rows["tick"].max()].reset_index(drop=True)
 
     def withdraw(self) -> None:
         """End the query. Its answer remains readable."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -25,13 +25,16 @@ from braid.execution.stream_layout import make_layouts, project_stream
 from braid.hub.flat_results import flat_column_name, flat_columns
 from braid.hub.hub_backend import AnswerPart, StreamReader, TickRange
 from braid.hub.query_parser import StreamQuery
-from braid.hub.spark_answers import answer_query, check_query
+from braid.hub.spark_answers import TICK, answer_query, check_query
 from braid.kernels.join_spec import StreamLayout
 from braid.papers.reuse.query_definition import Column
 from braid.run_results import read_irregular_rows, read_results
 from braid.sources.spark_batches import SparkBatches
 from braid.storage.spark_checkpoint import SparkCheckpoint
 from braid.util.time_zones import UTC
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -196,6 +199,11 @@ class SparkStreamReader(StreamReader):
         named = [self._read_matches(query, p) for p in parts]
         union = reduce(DataFrame.unionByName, named)
         return answer_query(union, query, self.time, ticks)
+
+    def read_last_rows(self, answer: DataFrame, limit: int, is_ticked: bool) -> pd.DataFrame:
+        if is_ticked:
+            return answer.orderBy(F.desc(TICK)).limit(limit).toPandas()
+        return self.spark.createDataFrame(answer.tail(limit), answer.schema).toPandas()
 
     def _read_matches(self, query: StreamQuery, part: AnswerPart) -> DataFrame:
         """Return the matches of a part: for each alias, a struct of the columns the query reads."""
