@@ -326,6 +326,9 @@ _RULES: dict[str, Callable[..., Typed]] = {
     **dict.fromkeys(
         ("null_eq_texts", "null_eq_pairs"), lambda a, b: Typed("boolean", is_same(a, b))
     ),
+    **dict.fromkeys(("field", "field_apart"), _text("int", lambda struct: struct["k"])),
+    "required_field": _text("int", lambda struct: struct["id"]),
+    "field_text": _text("string", lambda struct: struct["s"]),
     "replace": _text("string", lambda a: a.replace("a", "b")),
     "size": _text("int", len),
     "year": _text("int", lambda d: d.year),

@@ -177,6 +177,7 @@ OPERATORS: dict[str, Operator] = {
     "try_to_int": _op("int", "try_cast({0} as int)", "text", weight=0.2),
     "colon_cast": _op("int", "({0} :: bigint)", "int", weight=0.2),
     "field": _op("int", "{0}.k", "struct", weight=0.5),
+    "field_apart": _op("int", "({0}).K", "struct", weight=0.3),
     "required_field": _op("int", "{0}.id", "required", weight=0.5),
     # Reals.
     "add_real": _op("real", "({0} + {1})", "real", "N"),
@@ -229,6 +230,7 @@ OPERATORS: dict[str, Operator] = {
     "trim": _op("text", "trim({0})", "text", weight=0.3),
     "trim_words": _op("text", "trim(LEADING 'a' FROM {0})", "text", weight=0.3),
     "text_of": _op("text", "cast({0} as string)", "int", weight=0.5),
+    "field_text": _op("text", "({0}).s", "struct", weight=0.3),
     # Time.
     "date_plus": _op("date", "({0} + {1})", "date", "=1|40|-3", weight=0.7),
     "date_minus": _op("date", "({0} - {1})", "date", "=1|40"),
