@@ -12,7 +12,7 @@ import pyarrow as pa
 from braid import StreamJoin
 from braid.papers.baselines.centralized import Centralized
 
-ROOT = Path(__file__).parents[1]
+EXAMPLES = Path(__file__).parents[1] / "docs/examples"
 ROWS = 30
 
 
@@ -40,8 +40,8 @@ class DeadlyRows:
 def _run_and_die(folder: Path, name: str, target: str) -> None:
     """End this process in batch 2."""
 
-    file = "sink_postgres" if name == "into_postgres" else "sinks"
-    sink = run_path(str(ROOT / f"docs/examples/{file}.py"))[name]
+    own = EXAMPLES / f"sink_{name.removeprefix('into_')}.py"
+    sink = run_path(str(own if own.exists() else EXAMPLES / "sinks.py"))[name]
 
     def die_after_write(results: pa.Table, batch: int) -> None:
         is_inside = batch == 2 and name == "into_postgres"
