@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import tomllib
@@ -59,6 +60,25 @@ def test_every_module_of_the_toolkit_imports_without_the_extras_but_spark() -> N
     assert {"pyspark", "pandas"} <= names and not names & {"numpy", "braid"}
     done = without(names - {"pyspark", "py4j", "pandas"}, "toolkit/braid")
     assert done.returncode == 0, done.stderr
+
+
+def test_every_package_that_an_example_imports_is_brought_by_an_extra() -> None:
+    """Airflow alone is that of the machine that schedules."""
+    trees = [ast.parse(file.read_text()) for file in (ROOT / "docs/examples").glob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
+    names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    imported = {name.partition(".")[0] for name in names} - {*sys.stdlib_module_names}
+    groups = [each for name, each in PROJECT["optional-dependencies"].items() if name != "dev"]
+    texts = [text for group in (PROJECT["dependencies"], *groups) for text in group]
+    brought = {canonicalize_name(Requirement(text).name) for text in texts}
+    owners = packages_distributions()
+    missing = {
+        name
+        for name in imported - {"braid", "braid_lab"}
+        if not brought & {canonicalize_name(each) for each in owners.get(name, ())}
+    }
+    assert missing == {"airflow"} and {"psycopg", "deltalake"} <= imported
 
 
 TABLES_ONLY = """
