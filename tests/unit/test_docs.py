@@ -243,6 +243,17 @@ def test_the_readme_is_short_and_compares_as_the_front_page_does() -> None:
     assert promise in readme and promise in front
 
 
+def test_each_cell_of_the_comparison_has_a_source_or_is_unknown() -> None:
+    page = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
+    section = page.split("\n## Nine others\n")[1].split("\n## ")[0]
+    lines = [line.strip("| ") for line in section.splitlines() if line.startswith("|")]
+    rows = [line.split(" | ") for line in lines[2:]]
+    assert len(rows) == 9 and re.search(r"read on 20\d\d-\d\d-\d\d", section)
+    for system, *cells, purpose in rows:
+        assert len(cells) == 5 and system and purpose
+        assert all("](https://" in cell or cell == "unknown" for cell in cells), system
+
+
 def test_prose_after_parameters_goes_before_them() -> None:
     parameters = "Parameters\n----------\na\n    The first.\n\n    More.\nb, c : int\n    Others."
     text = f"What.\n\n{parameters}\n\nRaises ValueError.\n"
