@@ -81,10 +81,13 @@ def test_a_heap_takes_what_a_run_takes(
     [
         (
             ("4 2", "1 1", "0.4"),
-            "there are 1 windows and r is 0.4; give the outputs of two windows",
+            "found the outputs of 1 window, and r is 0.4; give those of two windows",
         ),
-        (("4 / 2", "1 1", "0"), "r is 0; give the outputs of two windows"),
-        (("4 / 2", "1 0.5", "0.4"), "has 1 types with frequencies of 0.5 in all; give 1 to 4"),
+        (
+            ("4 / 2", "1 1", "0"),
+            "found the outputs of 2 windows, and r is 0; give those of two windows",
+        ),
+        (("4 / 2", "1 0.5", "0.4"), "has 1 type with frequencies of 0.5 in all; give 1 to 4"),
         (
             ("4 / x", "1 1", "0.4"),
             "'x' is no list of numbers such as 2 or 0.5; give 1 to 6 numbers",

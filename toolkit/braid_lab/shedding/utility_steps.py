@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
+from braid.core.plan_sentences import format_count
 from braid.papers.shedding.budget import fill_budget
 from braid.util.validation import read_natural
 
@@ -43,12 +44,12 @@ def run_typed(outputs: str, types: str, fraction: str) -> Trace:
     (r,) = _parse_numbers(fraction, 1, 1)
     if len(windows) != 2 or not 0 < r <= 1:
         raise ValueError(
-            f"there are {len(windows)} windows and r is {r:g}; give the outputs of two windows, "
-            "with / between, and r greater than 0, at most 1"
+            f"found the outputs of {format_count(len(windows), 'window')}, and r is {r:g}; give "
+            "those of two windows, with / between, and r greater than 0, at most 1"
         )
     if len(kinds) > MOST_TYPES or not np.isclose(sum(kind[1] for kind in kinds), 1):
         raise ValueError(
-            f"{types!r} has {len(kinds)} types with frequencies of "
+            f"{types!r} has {format_count(len(kinds), 'type')} with frequencies of "
             f"{sum(kind[1] for kind in kinds):g} in all; give 1 to {MOST_TYPES} types, and 1 in all"
         )
     return _UtilitySteps(windows, [(kind[0], kind[1]) for kind in kinds], r).trace
