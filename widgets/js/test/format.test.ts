@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, count, short } from "../src/base/format.ts";
+import { count, short } from "../src/base/format.ts";
 
 test("numbers have commas between thousands, and are rounded", () => {
   assert.deepEqual([0, 999.6, 1234567].map(count), ["0", "1,000", "1,234,567"]);
@@ -9,9 +9,4 @@ test("numbers have commas between thousands, and are rounded", () => {
 test("short numbers have three digits and a unit", () => {
   const shown = [0, 3.38e-4, 0.0421, 12.3456, 999, 12345, -2.5e6, 7e9].map(short);
   assert.deepEqual(shown, ["0", "3.4e-4", "0.0421", "12.3", "999", "12.3k", "-2.5M", "7G"]);
-});
-
-test("a time is told in seconds, minutes and hours", () => {
-  const shown = [0, 0.44, 59.6, 75, 3725].map(ago);
-  assert.deepEqual(shown, ["0.0 s", "0.4 s", "1 min 0 s", "1 min 15 s", "1 h 2 min"]);
 });

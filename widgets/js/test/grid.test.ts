@@ -4,7 +4,6 @@ import type { GridFrame } from "../frames.ts";
 import { eased } from "../src/base/geometry.ts";
 import { hit } from "../src/base/pen.ts";
 import { clamped } from "../src/base/player.ts";
-import { blend, channels } from "../src/base/theme.ts";
 import { arcAt, cellsOf, fitted, inspectGrid, percentMore, sameWay } from "../src/theta/grid.ts";
 
 const AREA = { x: 10, y: 20, wide: 100, tall: 100 };
@@ -80,11 +79,6 @@ test("what is more is said with its sign", () => {
     [percentMore(9377, 8059), percentMore(1, 2), percentMore(1, 0)],
     ["+16 %", "-50 %", "0 %"],
   );
-});
-
-test("a load lies between two colours", () => {
-  assert.deepEqual(channels("rgb(1, 20, 255)"), [1, 20, 255]);
-  assert.equal(blend([0, 0, 0], [10, 20, 30], 0.5), "rgb(5, 10, 15)");
 });
 
 test("the topmost target is hit", () => {

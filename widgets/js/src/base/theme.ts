@@ -1,42 +1,13 @@
 // The colors of the cockpit, as the style sheet has them, read once a theme.
 
-/** Steps of the ramp from no load to the greatest. */
-const STEPS = 64;
+type Ground = "bg" | "panel" | "rule";
+type Ink = "ink" | "muted" | "faint" | "accent";
+type Tone = "good" | "near" | "bad";
 
-export type Rgb = [number, number, number];
+export type Shade = Ground | Ink | Tone | `phase-${string}` | `stream${number}`;
 
-/** The channels of "rgb(1, 2, 3)". */
-export function channels(colour: string): Rgb {
-  const [r = 0, g = 0, b = 0] = (colour.match(/[\d.]+/g) ?? []).map(Number);
-  return [r, g, b];
-}
-
-/** A color between two, at a share of the way. */
-export const blend = (from: Rgb, to: Rgb, share: number): Colour =>
-  `rgb(${from.map((value, k) => Math.round(value + ((to[k] ?? 0) - value) * share)).join(", ")})`;
-
-export type Shade =
-  | "bg"
-  | "panel"
-  | "ink"
-  | "muted"
-  | "faint"
-  | "rule"
-  | "accent"
-  | "good"
-  | "near"
-  | "bad"
-  | "phase-source"
-  | "phase-planning"
-  | "phase-transfer"
-  | "phase-kernels"
-  | "phase-commit"
-  | "ramp0"
-  | "ramp1"
-  | `stream${number}`;
-
-/** A color by its name in the style sheet, or by its channels. */
-export type Colour = Shade | `rgb(${string})`;
+/** A color by its name in the style sheet, or that of a load, in percent. */
+export type Colour = Shade | `load${number}`;
 
 /** The color of a stream; there are six, then they begin again. */
 export const hue = (stream: number): Shade => `stream${stream % 6}`;
@@ -46,8 +17,7 @@ export class Theme {
   failed = new Set<string>();
   pulse = 1;
   private readonly probe: HTMLElement;
-  private colours = new Map<string, string>();
-  private loads: Colour[] = [];
+  private readonly known = new Map<string, string>();
 
   constructor(root: HTMLElement) {
     this.probe = document.createElement("i");
@@ -57,27 +27,23 @@ export class Theme {
 
   /** Reads all colors anew, as after a change of the theme. */
   forget(): void {
-    this.colours.clear();
-    this.loads = [];
+    this.known.clear();
   }
 
   /** A color as a canvas takes it. */
   shade(name: Colour): string {
-    const known = name.startsWith("rgb(") ? name : this.colours.get(name);
+    const known = this.known.get(name);
     if (known !== undefined) return known;
-    this.probe.style.color = `var(--ck-${name})`;
+    const load = `color-mix(in srgb, var(--ck-ramp1) ${name.slice(4)}%, var(--ck-ramp0))`;
+    this.probe.style.color = name.startsWith("load") ? load : `var(--ck-${name})`;
     const read = getComputedStyle(this.probe).color;
-    this.colours.set(name, read);
+    this.known.set(name, read);
     return read;
   }
 
   /** The color of a load, as a share of the greatest of the run. */
   load(share: number): Colour {
-    if (!this.loads.length) {
-      const [low, high] = [channels(this.shade("ramp0")), channels(this.shade("ramp1"))];
-      this.loads = Array.from({ length: STEPS + 1 }, (_, k) => blend(low, high, k / STEPS));
-    }
-    return this.loads[Math.round(STEPS * Math.max(0, Math.min(1, share)))] ?? "ramp0";
+    return `load${Math.round(100 * Math.max(0, Math.min(1, share)))}`;
   }
 }
 

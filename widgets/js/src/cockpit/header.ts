@@ -2,7 +2,7 @@
 import type { BatchFrame, CockpitPage } from "../../frames.ts";
 import { records } from "../base/columns.ts";
 import { add, make } from "../base/dom.ts";
-import { ago } from "../base/format.ts";
+import { age } from "../base/format.ts";
 
 const STATES: Record<string, string> = { live: "● live", paused: "❚❚ paused" };
 
@@ -68,7 +68,7 @@ export class Header {
     if (!this.page) return;
     const { seconds_since_commit: lag, seconds_left: left } = this.page;
     const now = (lag ?? 0) + (performance.now() - this.since) / 1000;
-    const late = isLive(this.page) && lag !== null ? `lag ${ago(now)}` : "";
+    const late = isLive(this.page) && lag !== null ? `lag ${age(1e5 * Math.round(10 * now))}` : "";
     this.left.textContent = [left, late].filter(Boolean).join(" · ");
   }
 }
