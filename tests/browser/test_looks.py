@@ -41,7 +41,7 @@ FAULTS = """() => {
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode, text = node.textContent.trim();
-    if (!text || !node.parentElement.checkVisibility() || node.parentElement.closest("option, .braid-tip")) continue;
+    if (!text || !node.parentElement.checkVisibility() || node.parentElement.closest("option")) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
     for (const r of range.getClientRects()) {

@@ -56,7 +56,7 @@ def test_a_host_of_an_active_run_is_lost_with_the_keys_and_outlined_in_the_map(e
     empty.set_viewport_size({"width": 1400, "height": 860})
     empty.set_content(f"<style>{Cockpit._css}</style>")
     empty.evaluate(MODEL, [read_bundle("cockpit"), {"page": page}])
-    expect(empty.locator(".braid-why")).to_contain_text("Host 0 loses its 40 rows")
+    expect(empty.locator(".braid-why")).to_contain_text("host 0 loses its 40 rows")
     assert empty.evaluate(COUNT_RED) > 50
     empty.locator(".braid-map").press("Enter")
     side, drawer = empty.locator(".braid-side"), empty.locator(".braid-drawer")

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BatchFrame, CockpitPage, GridFrame, HostRows } from "../frames.ts";
 import { rowOf as heldRow } from "../src/base/block_map.ts";
-import { reasonOf } from "../src/cockpit/cockpit.ts";
 import { blocksOf, didPairs } from "../src/cockpit/inspector.ts";
 import { longest } from "../src/cockpit/linked_views.ts";
 import {
@@ -12,6 +11,7 @@ import {
   momentOf,
   openingOf,
   positionOf,
+  reasonOf,
   scaled,
 } from "../src/cockpit/page.ts";
 import { answerOf, answerPairs } from "../src/cockpit/waits.ts";
@@ -106,10 +106,11 @@ test("what a host did is said with its unit, and of all hosts the sum", () => {
   assert.deepEqual(didPairs(shown, 7)[0], ["rows held", "15"]);
 });
 
+const flag = (batch: number, rows: number, short = "", text = "") => {
+  return { batch, end: null, short, text, kind: "change", rows, lost: [] };
+};
+
 test("a recording opens at the decision that moves most rows", () => {
-  const flag = (batch: number, rows: number) => {
-    return { batch, end: null, short: "", text: "", kind: "change", rows, lost: [] };
-  };
   const batches = [1, 2, 3, 4, 5, 6];
   const flags = [flag(2, 10), flag(4, 90), flag(5, 20)];
   assert.equal(openingOf(page(batches, { annotations: flags })), 3);
@@ -162,10 +163,21 @@ test("answers are said by stream", () => {
   assert.deepEqual(answerPairs([flow]).at(-1), ["of them without a partner", "8"]);
 });
 
+test("the reason is that of the last decision with a label, or of the last one", () => {
+  const flags = [
+    flag(1, 0, "8 × 4", "batch 1: it grows"),
+    flag(2, 0, "", "grid: batch 2: it goes on"),
+  ];
+  assert.deepEqual(reasonOf(flags, 0), ["", "No decision yet.", ""]);
+  assert.deepEqual(reasonOf(flags, 3), ["batch 1: ", "it grows.", "batch 1: it grows"]);
+  assert.deepEqual(reasonOf(flags.slice(1), 3).slice(0, 2), ["grid: batch 2: ", "it goes on."]);
+});
+
 test("a reason is short, and says how many decisions it leaves out", () => {
   const one = `slices of r ${"end at 1 s, ".repeat(7)}on 4 hosts`;
-  assert.equal(reasonOf(one), `S${one.slice(1)}.`);
-  const all = reasonOf([one, one, one, one].join("; "));
+  const text = `batch 1: ${[one, one, one, one].join("; ")}`;
+  const [head, all = ""] = reasonOf([flag(1, 0, "4 slices", text)], 1);
+  assert.equal(head, "batch 1: ");
   assert.match(all, /; and 2 more\.$/);
   assert.ok(all.length < 240);
 });

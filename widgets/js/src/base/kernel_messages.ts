@@ -1,21 +1,14 @@
 // A widget that took long to load hears its kernel all the same.
 import type { Model } from "./widget.ts";
 
-interface Message {
-  content: { data: { method: string } };
-}
-
 /** The side of ipywidgets' own model that is used here, on which anywidget's is built. */
 interface Whole {
-  comm?: {
-    on_msg(heard: (message: Message) => Promise<unknown>): void;
-    send(data: unknown, callbacks: unknown): void;
-  };
-  _handle_comm_msg(message: Message): Promise<unknown>;
+  comm?: Record<"on_msg" | "send", (...values: unknown[]) => void>;
+  _handle_comm_msg(message: unknown): Promise<unknown>;
 }
 
 /** A message that no model does anything with. */
-const NOTHING: Message = { content: { data: { method: "nothing" } } };
+const NOTHING = { content: { data: { method: "nothing" } } };
 const NAME = "_hearing";
 
 /** The function that anywidget calls once a widget is loaded. It gives a widget two seconds for that; one that
@@ -37,7 +30,7 @@ async function listenToKernel(model: Whole): Promise<void> {
     await model._handle_comm_msg(NOTHING);
   } catch {
     const { _handle_comm_msg: handle } = Object.getPrototypeOf(Object.getPrototypeOf(model));
-    model.comm?.on_msg((message) => handle.call(model, message));
+    model.comm?.on_msg((message: unknown) => handle.call(model, message));
     model.comm?.send({ method: "request_state" }, {});
   }
 }

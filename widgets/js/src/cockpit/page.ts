@@ -1,40 +1,45 @@
 // A page of a run, as far as it is: what came since is put to what is there.
-import type { BatchFrame, CockpitPage } from "../../frames.ts";
+import type { Annotation, BatchFrame, CockpitPage } from "../../frames.ts";
 import { sameWay } from "../theta/grid.ts";
 
 /** Batches that are kept; older ones are let go, so that a run without end needs no more memory. */
 export const KEPT = 400;
 
-/** The part of a page since some batch. */
-export type More = CockpitPage;
+export const isLive = ({ state }: CockpitPage): boolean => state === "live" || state === "paused";
 
 /** Puts what came since to a page; what the page has already is left out. */
-export function extend(page: CockpitPage, more: More): CockpitPage {
+export function extend(page: CockpitPage, more: CockpitPage): CockpitPage {
   const last = page.frames.at(-1)?.batch ?? 0;
-  const seen = page.hosts.batch.at(-1) ?? 0;
   const frames = [...page.frames, ...more.frames.filter(({ batch }) => batch > last)];
-  const fresh = more.hosts.batch.map((batch) => batch > seen);
-  const kept = <T>(values: T[]) => values.filter((_, k) => fresh[k]);
-  const { names } = more.hosts;
-  const known = page.hosts.names.length === names.length;
-  const before = known ? page.hosts : { batch: [], values: [] };
+  const { names, batch, values } = more.hosts;
+  const seen = page.hosts.batch.at(-1) ?? 0;
+  const known = batch.filter((each) => each <= seen).length;
+  const isSame = page.hosts.names.length === names.length;
+  const joined = <T>(old: T[], fresh: T[]) =>
+    [...(isSame ? old : []), ...fresh.slice(known)].slice(-KEPT);
   const hosts = {
     names,
-    batch: [...before.batch, ...kept(more.hosts.batch)].slice(-KEPT),
-    values: [...before.values, ...kept(more.hosts.values)].slice(-KEPT),
+    batch: joined(page.hosts.batch, batch),
+    values: joined(page.hosts.values, values),
   };
   return scaled({ ...more, frames: frames.slice(-KEPT), hosts });
 }
 
 /** Puts all frames of the page on one scale, and turns them the same way round. */
 export function scaled(page: CockpitPage): CockpitPage {
-  const maps: { scale_max?: number }[] = page.frames.flatMap(({ state_map }) =>
+  const maps = page.frames.flatMap(({ state_map }): { scale_max?: number }[] =>
     Object.values(state_map),
   );
   const top = Math.max(0, ...maps.map((map) => map.scale_max ?? 0));
   for (const map of maps) if (map.scale_max !== undefined) map.scale_max = top;
   sameWay(page.frames.flatMap(({ state_map: map }) => map.grid ?? []));
   return page;
+}
+
+/** The position of the frame that shows a batch: the last one that is not later, else the first. */
+export function positionOf(frames: BatchFrame[], batch: number): number {
+  const found = frames.findLastIndex((frame) => frame.batch <= batch);
+  return Math.max(0, found);
 }
 
 /** The position at which a recording opens: at the decision that moves most rows, else at 60 percent of its batches. */
@@ -61,10 +66,17 @@ export function hashOf({ batch, selected, drawer }: Moment): string {
   return `#b=${batch}${selected ? `&s=${selected}` : ""}${drawer ? "&d=1" : ""}`;
 }
 
-/** The position of the frame that shows a batch: the last one that is not later, else the first. */
-export function positionOf(frames: BatchFrame[], batch: number): number {
-  return Math.max(
-    0,
-    frames.findLastIndex((frame) => frame.batch <= batch),
-  );
+/** Letters of a reason that are always on screen. */
+const REASON = 280;
+
+/** The last decision with a label until a batch, and its reason, as far as there is room for it. */
+export function reasonOf(annotations: Annotation[], batch: number): string[] {
+  const taken = annotations.filter((flag) => flag.batch <= batch);
+  const text = (taken.findLast(({ short: label }) => label) ?? taken.at(-1))?.text ?? "";
+  const [, head = "", rest = "No decision yet"] = /^(.*?batch [\d,]+: )(.*)$/.exec(text) ?? [];
+  const parts = rest.split("; ");
+  let kept = parts.length;
+  while (kept > 1 && parts.slice(0, kept).join("; ").length > REASON) kept -= 1;
+  const left = parts.length - kept;
+  return [head, parts.slice(0, kept).join("; ") + (left ? `; and ${left} more.` : "."), text];
 }

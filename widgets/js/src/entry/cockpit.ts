@@ -4,85 +4,70 @@ import type { CockpitPage, LinkedViewsPage } from "../../frames.ts";
 import { add } from "../base/dom.ts";
 import { keepInView } from "../base/in_view.ts";
 import { startListening } from "../base/kernel_messages.ts";
-import { observed, onPages, type View } from "../base/widget.ts";
+import { onPages, type View } from "../base/widget.ts";
 import { Cockpit } from "../cockpit/cockpit.ts";
-import type { Asked } from "../cockpit/drawer.ts";
-import type { Place } from "../cockpit/inspector.ts";
-import { LinkedViews } from "../cockpit/linked_views.ts";
-import { extend, type More } from "../cockpit/page.ts";
-import type { Touched } from "../cockpit/touches.ts";
+import { extend, isLive } from "../cockpit/page.ts";
 
 /** Milliseconds between two looks at the server. */
 const EVERY = 500;
 
 interface Served {
-  page: CockpitPage;
+  page: CockpitPage | LinkedViewsPage;
   /** The address of updates; empty on a page that stays as it is. */
-  more: string;
-  plays: boolean;
+  more?: string;
+  plays?: boolean;
 }
 
-onPages<Served>("cockpit", (root, { page, more, plays }) => {
-  const alone = root.parentElement === document.body;
-  const cockpit = new Cockpit(root, page, { plays, alone });
-  if (more) ask(cockpit, more, page.frames.at(-1)?.batch ?? 0);
-});
+function showPage(root: HTMLElement, { page, more, plays = false }: Served): void {
+  const cockpit = new Cockpit(root, page);
+  cockpit.open(plays);
+  if (more && "frames" in page) follow(cockpit, page, more);
+}
 
-onPages<{ page: LinkedViewsPage }>("linked_views", (root, { page }) => {
-  new LinkedViews(root, page);
-});
+onPages("cockpit", showPage);
+onPages("linked_views", showPage);
 
 /** Asks for what is new until the run has ended, or nobody answers. */
-async function ask(cockpit: Cockpit, where: string, since: number): Promise<void> {
+async function follow(cockpit: Cockpit, page: CockpitPage, where: string): Promise<void> {
   try {
-    const answer = await fetch(`${where}&since=${since}`);
-    const more = (await answer.json()) as More;
-    cockpit.more(more);
-    if (more.state !== "live" && more.state !== "paused") return;
-    const last = more.frames.at(-1)?.batch ?? since;
-    setTimeout(() => ask(cockpit, where, last), EVERY);
+    const answer = await fetch(`${where}&since=${page.frames.at(-1)?.batch ?? 0}`);
+    const whole = extend(page, (await answer.json()) as CockpitPage);
+    cockpit.update(whole);
+    if (isLive(whole)) setTimeout(() => follow(cockpit, whole, where), EVERY);
   } catch {
-    cockpit.lost();
+    cockpit.update({ ...page, state: "not connected" });
   }
 }
 
-function render(view: View): () => void {
-  const { names } = view.model.get<Partial<LinkedViewsPage>>("page");
-  return names ? renderLinkedViews(view) : renderRun(view);
+/** What a kernel says: what is new, an answer, and what came of a change. */
+interface Message {
+  more?: CockpitPage;
+  inspected?: string;
+  touched?: string;
 }
 
-function renderLinkedViews({ model, el }: View): () => void {
-  const page = () => model.get<LinkedViewsPage>("page");
-  const views = new LinkedViews(add(el, "div"), page());
-  const forget = observed(model, { page: () => views.load(page()) });
-  return () => {
-    forget();
-    views.close();
-  };
-}
-
-function renderRun({ model, el }: View): () => void {
+function render({ model, el }: View): () => void {
   const root = add(el, "div");
   const page = () => model.get<CockpitPage>("page");
-  const ask = (asked: Asked) => model.send({ what_if: asked });
-  const inspect = (place: Place) => model.send({ inspect: place });
-  const act = (touch: Touched) => model.send({ touch });
-  const options = { ask, inspect, act, plays: true };
-  const cockpit = new Cockpit(root, page(), options);
+  const send = (name: string) => (content: unknown) => model.send({ [name]: content });
+  const questions = { ask: send("what_if"), inspect: send("inspect"), act: send("touch") };
+  const cockpit = new Cockpit(root, page(), questions);
+  cockpit.open("frames" in page());
   const leave = keepInView(root);
-  const loaded = () => cockpit.load(page());
-  const told = (message: { more?: More; inspected?: string; touched?: string }) => {
-    if (message.touched !== undefined) cockpit.touched(message.touched);
-    if (message.inspected !== undefined) cockpit.inspector.answer(message.inspected);
-    if (!message.more) return;
-    Object.assign(page(), extend(page(), message.more));
-    cockpit.more(message.more);
+  const load = () => cockpit.load(page());
+  const hear = ({ more, inspected, touched }: Message) => {
+    if (touched !== undefined) cockpit.touched(touched);
+    if (inspected !== undefined) cockpit.inspector.answer(inspected);
+    if (!more) return;
+    const whole = extend(page(), more);
+    cockpit.update(whole);
+    Object.assign(page(), whole);
   };
-  model.on("change:page", loaded);
-  model.on("msg:custom", told);
+  model.on("change:page", load);
+  model.on("msg:custom", hear);
   return () => {
-    model.off("change:page", loaded);
-    model.off("msg:custom", told);
+    model.off("change:page", load);
+    model.off("msg:custom", hear);
     leave();
     cockpit.close();
   };
